@@ -1,0 +1,53 @@
+# Compiler flags shared by every target. C11 with GNU/Linux system interfaces; floating point is exactly what the source says
+# (no contraction: docs/convert.md depends on it).
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_C_FLAGS_RELEASE "-O3 -g")
+set(CMAKE_C_FLAGS_DEBUG "-Og -g")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+
+add_library(stoker_flags INTERFACE)
+target_compile_definitions(stoker_flags INTERFACE _GNU_SOURCE)
+target_compile_options(stoker_flags INTERFACE
+    -ffp-contract=off -fno-math-errno
+    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual
+    -Wwrite-strings -Wvla -Wundef -Wformat=2 -Wimplicit-fallthrough -Wno-missing-field-initializers)
+if(STOKER_WERROR)
+  target_compile_options(stoker_flags INTERFACE -Werror)
+endif()
+if(STOKER_SANITIZE)
+  target_compile_options(stoker_flags INTERFACE -fsanitize=${STOKER_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(stoker_flags INTERFACE -fsanitize=${STOKER_SANITIZE})
+  if(STOKER_SANITIZE MATCHES "undefined")
+    target_compile_options(stoker_flags INTERFACE -fno-sanitize-recover=all)
+  endif()
+endif()
+
+# stoker_folder(NAME USES...): one folder of src/ as an object library that sees the public headers, its own and those of
+# the folders it may use; a wrong #include fails to compile. -iquote keeps our file names away from <system> headers.
+function(stoker_folder name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(FILTER sources EXCLUDE REGEX "_(avx2|avx512)\\.c$")
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    list(FILTER sources EXCLUDE REGEX "_neon\\.c$")
+  endif()
+  add_library(stoker_${name} OBJECT ${sources})
+  target_link_libraries(stoker_${name} PRIVATE stoker_flags Threads::Threads)
+  target_include_directories(stoker_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+  foreach(folder ${name} ${ARGN})
+    target_compile_options(stoker_${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/${folder}")
+  endforeach()
+  foreach(source ${sources})
+    if(source MATCHES "_avx2\\.c$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+    elseif(source MATCHES "_avx512\\.c$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+          "-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vbmi;-mprefer-vector-width=512")
+    endif()
+  endforeach()
+endfunction()

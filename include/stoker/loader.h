@@ -1,0 +1,209 @@
+/* loader.h: the front door. A loader reads samples of a data set in a stated order, converts them in one pass into
+ * batch tensors, and has the next batch ready before the training loop asks for it.
+ *
+ *     stk_loader *loader;
+ *     stk_batch *batch;
+ *     stk_error err;
+ *     stk_status status = stk_loader_open_file("digits.yaml", NULL, 0, &loader, &err);
+ *     while (status == STK_OK && (status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+ *         stk_tensor images;
+ *         stk_batch_tensor(batch, "image", &images, NULL);
+ *         … train on images.data …
+ *         stk_batch_release(batch);
+ *     }
+ *     if (status != STK_END) fprintf(stderr, "%s\n", err.message);
+ *     stk_loader_destroy(loader);
+ *
+ * Threads: stk_loader_next is for one thread at a time; stk_batch_release and everything that only asks may be called
+ * from any thread; close and destroy while no other call on that loader runs. Batches are a pure function of data,
+ * options and seed: the same bytes for any number of workers. Fork: in a child process every call on a loader of the
+ * parent answers STK_E_FORKED; stk_loader_destroy then only lets go of the handle. Files must not be cut or overwritten
+ * while a loader has them open.
+ */
+#ifndef STOKER_LOADER_H
+#define STOKER_LOADER_H
+
+#include <stoker/status.h>
+#include <stoker/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct stk_loader stk_loader;
+typedef struct stk_batch stk_batch;
+struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
+
+#define STK_WORKERS_AUTO 0      /* as many as the process may use processors */
+#define STK_WORKERS_INLINE (-1) /* none: stk_loader_next does the work in the caller's thread */
+#define STK_EPOCHS_ENDLESS (-1)
+#define STK_TIMEOUT_INFINITE (-1)
+
+typedef enum stk_order { STK_ORDER_SEQUENTIAL = 0, STK_ORDER_RANDOM = 1 } stk_order;
+typedef enum stk_last_batch {
+    STK_LAST_BATCH_PARTIAL = 0,
+    STK_LAST_BATCH_DROP = 1,
+    STK_LAST_BATCH_PAD = 2
+} stk_last_batch;
+typedef enum stk_access { STK_ACCESS_AUTO = 0, STK_ACCESS_MMAP = 1, STK_ACCESS_PREAD = 2 } stk_access;
+typedef enum stk_pin { STK_PIN_AUTO = 0, STK_PIN_TRUE = 1, STK_PIN_FALSE = 2 } stk_pin;
+typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
+
+/* One named field. Texts are copied. */
+typedef struct stk_field_opts {
+    uint32_t struct_size; /* set by STK_FIELD_OPTS_INIT */
+    uint32_t path_count;
+    const char *name;
+    const char *const *paths; /* the shards of the field, one file or several, in this order */
+    const char *synthetic;    /* instead of paths: a made-up source in the config language, "{count: 1000, shape: [8],
+                                 dtype: u8}" */
+    stk_dtype source_dtype;   /* names a type that the file can't hold (bfloat16 in .npy); NONE: as the file says */
+    stk_dtype dtype;          /* of the batch; NONE: as the transforms leave it */
+    const char
+        *source_layout; /* of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL: not an image */
+    const char
+        *layout; /* of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL: as the source */
+    const char *transforms; /* in the config language, "[{normalize: imagenet}]"; NULL: none */
+} stk_field_opts;
+#define STK_FIELD_OPTS_INIT                   \
+    {                                         \
+        .struct_size = sizeof(stk_field_opts) \
+    }
+
+/* Zero is the default of every member. */
+typedef struct stk_loader_opts {
+    uint32_t struct_size; /* set by STK_LOADER_OPTS_INIT */
+    uint32_t field_count;
+    const stk_field_opts *fields;
+    int64_t batch_size;        /* rows of a batch of this rank; 0: 1 */
+    int64_t global_batch_size; /* rows of a step over all ranks, instead of batch_size; 0: batch_size * world_size */
+    stk_order order;
+    uint64_t seed;
+    int64_t num_workers; /* STK_WORKERS_AUTO, STK_WORKERS_INLINE, or a number */
+    int64_t prefetch;    /* slots in all, the leased ones counted; 0: 4 */
+    stk_last_batch last_batch;
+    int64_t num_epochs; /* 0: 1; STK_EPOCHS_ENDLESS */
+    stk_pin pin_memory;
+    int64_t memory_budget;    /* bytes of all slots together; 0: half of the free memory */
+    int64_t timeout_ns;       /* of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
+    int64_t close_timeout_ns; /* how long close waits for a stuck worker; 0: 1 s */
+    int64_t rank;             /* of [0, world_size) */
+    int64_t world_size;       /* 0: 1 */
+    stk_access access;
+    stk_stores stores;
+    int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
+    const int64_t *indices; /* a subset of the samples, applied before the order; copied */
+    int64_t index_count;
+    bool allow_empty; /* an epoch without a step is then no error: next returns STK_END at once */
+} stk_loader_opts;
+#define STK_LOADER_OPTS_INIT                   \
+    {                                          \
+        .struct_size = sizeof(stk_loader_opts) \
+    }
+
+/* ---- open and close ------------------------------------------------------------------------------------------------
+ */
+
+STK_API stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err);
+/* A config file (README, docs/config.md); `sets` are assignments such as "loader.batch_size=256" applied on top of it.
+ */
+STK_API stk_status stk_loader_open_file(const char *path, const char *const *sets, int set_count, stk_loader **out,
+                                        stk_error *err);
+/* A config text; relative paths in it start from `base_dir` (NULL: the working directory). */
+STK_API stk_status stk_loader_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
+                                        stk_loader **out, stk_error *err);
+/* Reads and checks a config as stk_loader_open_file does, without opening any data. */
+STK_API stk_status stk_loader_check_file(const char *path, const char *const *sets, int set_count, stk_error *err);
+/* Stops the workers and waits for them, within close_timeout plus the running tiles. Batches still held stay valid
+ * until they are released. May be called twice. STK_E_TIMEOUT: that many workers (see the message) are stuck in a call;
+ * they keep what they use and end when the call returns. */
+STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
+/* Closes if that has not been done, and frees the handle. NULL is fine. */
+STK_API void stk_loader_destroy(stk_loader *loader);
+
+/* ---- batches
+ * --------------------------------------------------------------------------------------------------------- */
+
+/* The next batch, in order. STK_END: after num_epochs epochs (never between epochs: the batch says last_of_epoch).
+ * STK_E_TIMEOUT: nothing came in time, the message says what is being waited for; not sticky: call again. Any other
+ * error: belongs to the data, is reported with its batch's place in the order, and stays. */
+STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
+/* With a timeout of its own, in ns: 0 asks and returns at once, STK_TIMEOUT_INFINITE waits. */
+STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
+/* Ends the lease: its tensors are not to be touched any more. Several batches may be held at once and released in any
+ * order, also after close. NULL is fine. */
+STK_API void stk_batch_release(stk_batch *batch);
+
+/* The tensor of a field, rows first: [rows, …]. Borrowed: valid until the batch is released. A field of varying shape
+ * is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. STK_E_NOT_FOUND names the fields there are.
+ */
+STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
+/* The same as DLPack, holding the batch: its slot is free when the batch is released and every deleter has run, in any
+ * order, on any thread, also after close and destroy. Strides in elements, as DLPack has them. */
+STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
+
+STK_API int64_t stk_batch_rows(const stk_batch *batch);           /* padding included */
+STK_API int64_t stk_batch_valid_rows(const stk_batch *batch);     /* rows whose mask is 1 */
+STK_API const int64_t *stk_batch_indices(const stk_batch *batch); /* sample of each row */
+STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
+STK_API int64_t stk_batch_epoch(const stk_batch *batch);          /* from 0 */
+STK_API int64_t stk_batch_step(const stk_batch *batch);           /* in its epoch, from 0 */
+STK_API int64_t stk_batch_global_step(const stk_batch *batch);    /* over all epochs, from 0 */
+STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
+
+/* ---- asking
+ * ------------------------------------------------------------------------------------------------------------ */
+
+STK_API int64_t stk_loader_samples(const stk_loader *loader); /* of the data set (the subset, if there is one) */
+STK_API int64_t stk_loader_steps_per_epoch(const stk_loader *loader); /* the same on every rank */
+STK_API int stk_loader_field_count(const stk_loader *loader);
+
+typedef struct stk_field_info {
+    const char *name; /* lives as long as the loader */
+    stk_dtype source_dtype, dtype;
+    int ndim;                    /* of a batch, the row axis included */
+    int64_t shape[STK_MAX_DIMS]; /* of a full batch; -1 where it varies */
+    const char *layout;          /* "", "nchw", "nhwc" or "channels_last" */
+    const char *kernel;          /* what converts it, "avx512 u8>f32 hwc3-planar streaming" */
+    const char *access;          /* how its first shard is read */
+} stk_field_info;
+
+STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
+/* Everything in effect after defaults, limits and detection, as JSON. Lives as long as the loader. */
+STK_API const char *stk_loader_options_json(const stk_loader *loader);
+/* What differs from what was asked for, one sentence each ("prefetch lowered from 8 to 5: …"). */
+STK_API int stk_loader_note_count(const stk_loader *loader);
+STK_API const char *stk_loader_note(const stk_loader *loader, int index);
+/* The table of all config keys, for people. Free with stk_text_free. NULL: no memory. */
+STK_API char *stk_loader_options_help(void);
+STK_API void stk_text_free(char *text);
+
+/* Counters since open. Times are summed over the workers. Each arrow has two clocks: working, and waiting for the
+ * neighbour. */
+typedef struct stk_loader_stats {
+    uint32_t struct_size;  /* set by the caller */
+    uint32_t workers;      /* threads; 0: inline */
+    int64_t batches, rows; /* delivered */
+    int64_t batch_bytes;   /* of the delivered tensors */
+    int64_t bytes_read;    /* by the conversion, from the samples */
+    int64_t bytes_written; /* by the conversion, into the slots */
+    int64_t tiles;
+    int64_t order_ns;                         /* working out which samples, and advising the readers */
+    int64_t read_ns;                          /* in readers */
+    int64_t convert_ns;                       /* in kernels */
+    int64_t wait_slot_ns;                     /* workers: no free slot, the consumer is slower */
+    int64_t wait_work_ns;                     /* workers: a slot is being filled and has no tile left */
+    int64_t wait_next_ns;                     /* consumer: inside next, nothing ready */
+    int64_t first_batch_ns;                   /* from open to the first delivery */
+    int64_t slots, slots_ready, slots_leased; /* now */
+    int64_t slot_bytes;                       /* of all slots together */
+    int64_t pinned_bytes;
+    int64_t errors; /* failed samples */
+} stk_loader_stats;
+
+STK_API stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,11 @@
+/* stoker.h: everything. */
+#ifndef STOKER_STOKER_H
+#define STOKER_STOKER_H
+
+#include <stoker/device.h>
+#include <stoker/loader.h>
+#include <stoker/status.h>
+#include <stoker/tensor.h>
+#include <stoker/version.h>
+
+#endif

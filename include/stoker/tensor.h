@@ -1,0 +1,164 @@
+/* tensor.h: strided tensors. A stk_tensor is a plain value: an address, a shape, signed byte strides, a dtype, a device
+ * and a counted reference to the storage that owns the memory, or none. Views copy no elements: they retain the storage
+ * of their base and rewrite address, shape and strides. torch's semantics, with negative strides (flip) besides.
+ *
+ * Ownership: whoever receives a tensor from a function here calls stk_tensor_release on it once; copying the struct
+ * does not count (stk_tensor_retain does). A tensor whose `storage` is NULL is borrowed: releasing it is harmless, and
+ * the function that gave it says until when it may be used. Threads: different threads may use different tensors of one
+ * storage; reference counts are atomic. One tensor struct belongs to one thread at a time. Dimensions and indices may
+ * be negative, counted from the end. On failure `out` is untouched.
+ */
+#ifndef STOKER_TENSOR_H
+#define STOKER_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stoker/device.h>
+#include <stoker/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STK_MAX_DIMS 32
+
+/* X(number, identifier, short name, long name, bytes an element). Numbers are stable: files and states may hold them.
+ */
+#define STK_DTYPE_LIST(X)                                 \
+    X(1, STK_BOOL, "bool", "bool", 1)                     \
+    X(2, STK_U8, "u8", "uint8", 1)                        \
+    X(3, STK_I8, "i8", "int8", 1)                         \
+    X(4, STK_U16, "u16", "uint16", 2)                     \
+    X(5, STK_I16, "i16", "int16", 2)                      \
+    X(6, STK_U32, "u32", "uint32", 4)                     \
+    X(7, STK_I32, "i32", "int32", 4)                      \
+    X(8, STK_U64, "u64", "uint64", 8)                     \
+    X(9, STK_I64, "i64", "int64", 8)                      \
+    X(10, STK_F16, "f16", "float16", 2)                   \
+    X(11, STK_BF16, "bf16", "bfloat16", 2)                \
+    X(12, STK_F32, "f32", "float32", 4)                   \
+    X(13, STK_F64, "f64", "float64", 8)                   \
+    X(14, STK_C64, "c64", "complex64", 8)                 \
+    X(15, STK_C128, "c128", "complex128", 16)             \
+    X(16, STK_F8_E4M3FN, "f8_e4m3fn", "float8_e4m3fn", 1) \
+    X(17, STK_F8_E5M2, "f8_e5m2", "float8_e5m2", 1)
+
+typedef enum stk_dtype {
+    STK_DTYPE_NONE = 0,
+#define STK_X(number, identifier, short_name, long_name, size) identifier = number,
+    STK_DTYPE_LIST(STK_X)
+#undef STK_X
+        STK_DTYPE_END
+} stk_dtype;
+
+/* Bytes an element; 0 for a value outside the list. */
+STK_API int64_t stk_dtype_size(stk_dtype dtype);
+/* "u8" and "uint8". Static; "none" for a value outside the list. */
+STK_API const char *stk_dtype_name(stk_dtype dtype);
+STK_API const char *stk_dtype_long_name(stk_dtype dtype);
+/* Accepts both kinds of name. STK_DTYPE_NONE: unknown. */
+STK_API stk_dtype stk_dtype_find(const char *name);
+
+typedef struct stk_storage stk_storage;
+
+enum {
+    STK_TENSOR_READONLY = 1u << 0, /* writing is refused */
+    STK_TENSOR_SWAPPED = 1u << 1   /* elements are in the other byte order; only copies and casts take such a tensor */
+};
+
+typedef struct stk_tensor {
+    void *data;           /* address of the element at index 0, 0, … */
+    stk_storage *storage; /* owner of the memory, or NULL: borrowed */
+    stk_device *device;   /* NULL means the CPU */
+    stk_dtype dtype;
+    int32_t ndim;
+    uint32_t flags;
+    uint32_t reserved;
+    int64_t shape[STK_MAX_DIMS];   /* elements, each >= 0 */
+    int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign */
+} stk_tensor;
+
+/* ---- storage ---------------------------------------------------------------------------------------------------- */
+
+/* `bytes` of fresh memory on `device` (NULL: CPU), 64-byte aligned, not initialised. One reference. */
+STK_API stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err);
+/* Wraps memory owned by somebody else; `free_fn(context)` runs once, when the last reference goes, on that thread. */
+STK_API stk_status stk_storage_wrap(stk_device *device, void *data, int64_t bytes, void (*free_fn)(void *context),
+                                    void *context, stk_storage **out, stk_error *err);
+STK_API void stk_storage_retain(stk_storage *storage);
+STK_API void stk_storage_release(stk_storage *storage); /* NULL is fine */
+STK_API void *stk_storage_data(const stk_storage *storage);
+STK_API int64_t stk_storage_bytes(const stk_storage *storage);
+STK_API int64_t stk_storage_refs(const stk_storage *storage);
+STK_API stk_device *stk_storage_device(const stk_storage *storage);
+
+/* ---- making and letting go -------------------------------------------------------------------------------------- */
+
+/* Fresh row-major memory on `device` (NULL: CPU), not initialised / zeroed. */
+STK_API stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
+                                    stk_tensor *out, stk_error *err);
+STK_API stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
+                                    stk_tensor *out, stk_error *err);
+/* A borrowed CPU tensor over the caller's memory; strides in bytes, NULL: row-major. The caller keeps the memory alive.
+ */
+STK_API stk_status stk_tensor_borrow(void *data, stk_dtype dtype, int ndim, const int64_t *shape,
+                                     const int64_t *strides, stk_tensor *out, stk_error *err);
+/* A tensor over part of a storage, which it retains; offset in bytes. STK_E_BAD_STORAGE: it would reach outside. */
+STK_API stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, stk_dtype dtype, int ndim,
+                                           const int64_t *shape, const int64_t *strides, stk_tensor *out,
+                                           stk_error *err);
+STK_API void stk_tensor_retain(const stk_tensor *tensor);
+/* Lets go and zeroes the struct, so that a second call does nothing. NULL is fine. */
+STK_API void stk_tensor_release(stk_tensor *tensor);
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+STK_API int64_t stk_tensor_numel(const stk_tensor *tensor);
+STK_API int64_t stk_tensor_nbytes(const stk_tensor *tensor); /* numel times element size */
+/* Largest power of two (at most 4096) that divides the address and every stride of an axis longer than 1. */
+STK_API int64_t stk_tensor_alignment(const stk_tensor *tensor);
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
+                                   stk_error *err);
+/* The view where the strides allow one, else a row-major copy. */
+STK_API stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
+                                      stk_error *err);
+STK_API stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_tensor *out, stk_error *err);
+STK_API stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, stk_tensor *out, stk_error *err);
+/* Python's slice: negative start and end count from the end, both clamp. step >= 1. INT64_MIN start: from the
+ * beginning; INT64_MAX end: to the end. */
+STK_API stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, int64_t end, int64_t step,
+                                    stk_tensor *out, stk_error *err);
+STK_API stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, stk_tensor *out, stk_error *err);
+/* Does not clamp. */
+STK_API stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, int64_t length, stk_tensor *out,
+                                     stk_error *err);
+STK_API stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
+STK_API stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
+                                     stk_error *err);
+STK_API stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
+STK_API stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
+
+/* ---- layout and copies ---------------------------------------------------------------------------------------------
+ */
+
+/* Row-major. Axes of size 1 do not count; a tensor without elements is contiguous. */
+STK_API bool stk_tensor_is_contiguous(const stk_tensor *tensor);
+/* Shape N, C, H, W over memory in the order N, H, W, C. */
+STK_API bool stk_tensor_is_channels_last(const stk_tensor *tensor);
+/* Itself (retained) if row-major, else a row-major copy. */
+STK_API stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
+/* Always a row-major copy in fresh memory. */
+STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
+/* Itself (retained) if it already has the dtype, else a row-major copy. Rules in docs/tensor.md: real to whole numbers
+ * truncates and saturates, NaN gives 0; whole numbers wrap among themselves; to f16 and bf16 through f32. */
+STK_API stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err);
+/* Elements of `src`, broadcast to the shape of `dst` and cast to its dtype. */
+STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

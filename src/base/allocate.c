@@ -1,0 +1,179 @@
+/* allocate.c: see allocate.h. */
+#include "allocate.h"
+#include "checked.h"
+#include "counter.h"
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE (INT64_C(2) << 20)
+
+static struct {
+    stki_counter bytes, peak, blocks, largest, total;
+} counters[STKI_MEM_KINDS];
+
+static stki_counter fail_at;
+
+void stki_memory_fail_at(int64_t n)
+{
+    stki_count_set(&fail_at, n);
+}
+
+static bool must_fail(void)
+{
+    if (stki_counted(&fail_at) <= 0)
+        return false;
+    return atomic_fetch_sub_explicit(&fail_at, 1, memory_order_relaxed) == 1;
+}
+
+void stki_memory_note(enum stki_memory_kind kind, int64_t bytes, int64_t blocks)
+{
+    int64_t now = atomic_fetch_add_explicit(&counters[kind].bytes, bytes, memory_order_relaxed) + bytes;
+
+    stki_count(&counters[kind].blocks, blocks);
+    if (blocks > 0) {
+        stki_count(&counters[kind].total, blocks);
+        stki_count_max(&counters[kind].peak, now);
+        stki_count_max(&counters[kind].largest, bytes);
+    }
+}
+
+void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out)
+{
+    *out = (stki_memory_stats){
+        .bytes = stki_counted(&counters[kind].bytes),
+        .peak_bytes = stki_counted(&counters[kind].peak),
+        .blocks = stki_counted(&counters[kind].blocks),
+        .largest_bytes = stki_counted(&counters[kind].largest),
+        .total_allocations = stki_counted(&counters[kind].total),
+    };
+}
+
+void stki_memory_reset_peak(enum stki_memory_kind kind)
+{
+    stki_count_set(&counters[kind].peak, stki_counted(&counters[kind].bytes));
+}
+
+static void *heap_alloc(const stki_allocator *self, int64_t bytes, int64_t alignment)
+{
+    void *block = NULL;
+
+    (void)self;
+    return posix_memalign(&block, (size_t)(alignment < 64 ? 64 : alignment), (size_t)(bytes ? bytes : 1)) ? NULL
+                                                                                                          : block;
+}
+
+static void heap_free(const stki_allocator *self, void *block, int64_t bytes, int64_t alignment)
+{
+    (void)self, (void)bytes, (void)alignment;
+    free(block);
+}
+
+static void *huge_alloc(const stki_allocator *self, int64_t bytes, int64_t alignment)
+{
+    int64_t rounded = stki_round_up(bytes ? bytes : 1, HUGE_PAGE);
+    void *block = heap_alloc(self, rounded, alignment < HUGE_PAGE ? HUGE_PAGE : alignment);
+
+    if (block)
+        (void)madvise(block, (size_t)rounded, MADV_HUGEPAGE); /* without huge pages it is ordinary memory */
+    return block;
+}
+
+const stki_allocator stki_heap = {.name = "heap", .kind = STKI_MEM_HOST, .alloc = heap_alloc, .free = heap_free};
+const stki_allocator stki_huge_pages = {.name = "huge", .kind = STKI_MEM_SLOT, .alloc = huge_alloc, .free = heap_free};
+
+void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment)
+{
+    void *block;
+
+    if (!allocator)
+        allocator = &stki_heap;
+    if (bytes < 0 || bytes > INT64_MAX / 2 || must_fail())
+        return NULL;
+    block = allocator->alloc(allocator, bytes, alignment);
+    if (block)
+        stki_memory_note(allocator->kind, bytes, 1);
+    return block;
+}
+
+void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment)
+{
+    if (!block)
+        return;
+    if (!allocator)
+        allocator = &stki_heap;
+    stki_memory_note(allocator->kind, -bytes, -1);
+    allocator->free(allocator, block, bytes, alignment);
+}
+
+void *stki_zalloc(int64_t bytes)
+{
+    void *block;
+
+    if (bytes < 0 || must_fail())
+        return NULL;
+    block = calloc(1, (size_t)(bytes ? bytes : 1));
+    if (block)
+        stki_memory_note(STKI_MEM_HOST, (int64_t)malloc_usable_size(block), 1);
+    return block;
+}
+
+void *stki_zalloc_array(int64_t count, int64_t bytes_each)
+{
+    int64_t bytes;
+
+    return count >= 0 && stki_mul(count, bytes_each, &bytes) ? stki_zalloc(bytes) : NULL;
+}
+
+void *stki_resize(void *block, int64_t bytes)
+{
+    int64_t before = block ? (int64_t)malloc_usable_size(block) : 0;
+    void *moved;
+
+    if (bytes < 0 || must_fail())
+        return NULL;
+    moved = realloc(block, (size_t)(bytes ? bytes : 1));
+    if (moved) {
+        if (block)
+            stki_memory_note(STKI_MEM_HOST, -before, -1);
+        stki_memory_note(STKI_MEM_HOST, (int64_t)malloc_usable_size(moved), 1);
+    }
+    return moved;
+}
+
+char *stki_strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = stki_zalloc((int64_t)bytes);
+
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+char *stki_format(const char *format, ...)
+{
+    va_list args;
+    int length;
+    char *text;
+
+    va_start(args, format);
+    length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    text = length < 0 ? NULL : stki_zalloc(length + 1);
+    if (!text)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void stki_free(void *block)
+{
+    if (!block)
+        return;
+    stki_memory_note(STKI_MEM_HOST, -(int64_t)malloc_usable_size(block), -1);
+    free(block);
+}

@@ -1,0 +1,54 @@
+/* allocate.h: all memory of the library comes from here, so that it is counted by kind and its failures can be tested.
+ */
+#ifndef STKI_ALLOCATE_H
+#define STKI_ALLOCATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/status.h>
+
+enum stki_memory_kind {
+    STKI_MEM_HOST,   /* bookkeeping and tensors in ordinary memory */
+    STKI_MEM_SLOT,   /* batch slots */
+    STKI_MEM_PINNED, /* page-locked memory */
+    STKI_MEM_DEVICE, /* memory of an accelerator */
+    STKI_MEM_KINDS
+};
+
+/* A table of functions that hands out aligned blocks. `free` gets the same bytes and alignment as `alloc`. Any thread.
+ */
+typedef struct stki_allocator {
+    const char *name;
+    enum stki_memory_kind kind;
+    void *(*alloc)(const struct stki_allocator *self, int64_t bytes, int64_t alignment); /* NULL: no memory */
+    void (*free)(const struct stki_allocator *self, void *block, int64_t bytes, int64_t alignment);
+    void *context;
+} stki_allocator;
+
+extern const stki_allocator stki_heap;       /* posix_memalign; the default where NULL is passed */
+extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE; counted as STKI_MEM_SLOT */
+
+void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);
+void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment);
+
+/* Small things from the heap; zeroed. They are counted too, at their malloc_usable_size. stki_free(NULL) is fine. */
+void *stki_zalloc(int64_t bytes);
+void *stki_zalloc_array(int64_t count, int64_t bytes_each); /* NULL also when the product overflows */
+void *stki_resize(void *block, int64_t bytes);              /* as realloc; fresh bytes are not initialised */
+char *stki_strdup(const char *text);
+char *stki_format(const char *format, ...) STK_PRINTF(1, 2);
+void stki_free(void *block);
+
+typedef struct stki_memory_stats {
+    int64_t bytes, peak_bytes, blocks, largest_bytes, total_allocations;
+} stki_memory_stats;
+
+void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out);
+void stki_memory_reset_peak(enum stki_memory_kind kind);
+/* For devices and pinned memory, which do not come from an allocator above. */
+void stki_memory_note(enum stki_memory_kind kind, int64_t bytes, int64_t blocks);
+
+/* Tests: let the n-th allocation from now fail (1 is the next), once, on any thread; 0 switches it off. */
+void stki_memory_fail_at(int64_t n);
+
+#endif

@@ -1,0 +1,46 @@
+/* counter.h: the atomics that are not a protocol: reference counts and statistics. */
+#ifndef STKI_COUNTER_H
+#define STKI_COUNTER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef _Atomic int64_t stki_counter;
+
+static inline void stki_count(stki_counter *counter, int64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+static inline int64_t stki_counted(const stki_counter *counter)
+{
+    return atomic_load_explicit((stki_counter *)(uintptr_t)counter, memory_order_relaxed);
+}
+
+static inline void stki_count_set(stki_counter *counter, int64_t value)
+{
+    atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+static inline void stki_count_max(stki_counter *counter, int64_t value)
+{
+    int64_t seen = atomic_load_explicit(counter, memory_order_relaxed);
+    while (seen < value &&
+           !atomic_compare_exchange_weak_explicit(counter, &seen, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+/* References: a new one may be taken only by somebody who holds one. The last release pairs with all earlier ones, so
+ * that whoever destroys sees everything that the others did. */
+static inline void stki_ref(stki_counter *refs)
+{
+    atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
+}
+
+static inline bool stki_unref(stki_counter *refs) /* true: it was the last */
+{
+    return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+}
+
+#endif

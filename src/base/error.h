@@ -1,0 +1,35 @@
+/* error.h: filling a stk_error. Every function returns the status it was given, so that a failure is one line:
+ *     return stki_fail(err, STK_E_RANGE, "%s: no sample %" PRId64, path, index);
+ */
+#ifndef STKI_ERROR_H
+#define STKI_ERROR_H
+
+#include <stoker/status.h>
+
+/* The message alone; record and offset become -1, the texts "". */
+stk_status stki_fail(stk_error *err, stk_status status, const char *format, ...) STK_PRINTF(3, 4);
+
+/* The facts about a place in a file. NULL or -1: not known. */
+typedef struct stki_place {
+    const char *file;
+    int64_t record;
+    int64_t offset;
+    const char *found;
+    const char *expected;
+} stki_place;
+
+/* "FILE: record R: offset O: WHAT: found F, expected E", leaving out what is not known. */
+stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, const char *format, ...) STK_PRINTF(4, 5);
+/* STK_E_IO from errno (STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM): "FILE: WHAT: strerror". */
+stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, const char *format, ...)
+    STK_PRINTF(4, 5);
+/* STK_E_MEMORY: "out of memory: N bytes for WHAT". */
+stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
+
+void stki_error_clear(stk_error *err);
+/* Short text for a place's found and expected, in a buffer that lives as long as the caller's block:
+ *     stki_fail_at(err, …, (stki_place){.found = STKI_TEXT("%d", n)}, …) */
+#define STKI_TEXT(...) stki_text((char[96]){0}, 96, __VA_ARGS__)
+const char *stki_text(char *buffer, int size, const char *format, ...) STK_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,23 @@
+/* log.h: debug messages by topic. Silent unless a program switches topics on (`--debug=topic,topic` or `all`) or the
+ * environment variable STOKER_DEBUG does; then one line each on stderr: "stoker: TOPIC: …". The library prints nothing
+ * else. */
+#ifndef STKI_LOG_H
+#define STKI_LOG_H
+
+#include <stdbool.h>
+#include <stoker/status.h>
+
+#define STKI_LOG_TOPICS(X) X(config) X(io) X(order) X(ring) X(worker) X(plan) X(memory)
+
+enum stki_log_topic {
+#define STKI_X(name) STKI_LOG_##name,
+    STKI_LOG_TOPICS(STKI_X)
+#undef STKI_X
+};
+
+/* STK_E_CONFIG names the unknown topic and lists the known ones. */
+stk_status stki_log_enable(const char *topics, stk_error *err);
+bool stki_log_on(enum stki_log_topic topic);
+void stki_log(enum stki_log_topic topic, const char *format, ...) STK_PRINTF(2, 3);
+
+#endif

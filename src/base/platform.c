@@ -1,0 +1,4 @@
+/* platform.c: compiles the static checks of platform.h once. */
+#include "platform.h"
+
+typedef int stki_platform_checked;

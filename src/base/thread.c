@@ -1,0 +1,261 @@
+/* thread.c: see thread.h. A joined thread announces its end under its own lock before pthread_join is called, so that a
+ * join can time out without a non-portable call and without leaving the thread half joined. */
+#include "thread.h"
+#include "allocate.h"
+#include "clock.h"
+#include "counter.h"
+#include "error.h"
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void stki_mutex_init(stki_mutex *mutex)
+{
+    pthread_mutex_init(&mutex->native, NULL);
+}
+
+void stki_mutex_fini(stki_mutex *mutex)
+{
+    pthread_mutex_destroy(&mutex->native);
+}
+
+void stki_lock(stki_mutex *mutex)
+{
+    pthread_mutex_lock(&mutex->native);
+}
+
+void stki_unlock(stki_mutex *mutex)
+{
+    pthread_mutex_unlock(&mutex->native);
+}
+
+void stki_cond_init(stki_cond *cond)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&cond->native, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void stki_cond_fini(stki_cond *cond)
+{
+    pthread_cond_destroy(&cond->native);
+}
+
+void stki_wake_one(stki_cond *cond)
+{
+    pthread_cond_signal(&cond->native);
+}
+
+void stki_wake_all(stki_cond *cond)
+{
+    pthread_cond_broadcast(&cond->native);
+}
+
+bool stki_wait(stki_cond *cond, stki_mutex *mutex, int64_t deadline_ns)
+{
+    struct timespec at;
+
+    if (deadline_ns == INT64_MAX) {
+        pthread_cond_wait(&cond->native, &mutex->native);
+        return true;
+    }
+    at.tv_sec = deadline_ns / STKI_SECOND;
+    at.tv_nsec = deadline_ns % STKI_SECOND;
+    return pthread_cond_timedwait(&cond->native, &mutex->native, &at) != ETIMEDOUT;
+}
+
+void stki_sleep_ns(int64_t ns)
+{
+    struct timespec t = {.tv_sec = ns / STKI_SECOND, .tv_nsec = ns % STKI_SECOND};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+        ;
+}
+
+struct stki_thread {
+    pthread_t native;
+    void (*run)(void *context);
+    void *context;
+    char name[16];
+    stki_mutex lock; /* guards the two flags */
+    stki_cond ended_cond;
+    bool ended, abandoned;
+};
+
+static void thread_free(stki_thread *thread)
+{
+    stki_cond_fini(&thread->ended_cond);
+    stki_mutex_fini(&thread->lock);
+    stki_free(thread);
+}
+
+static void *thread_main(void *argument)
+{
+    stki_thread *thread = argument;
+    bool abandoned;
+
+    pthread_setname_np(pthread_self(), thread->name);
+    thread->run(thread->context);
+    stki_lock(&thread->lock);
+    thread->ended = true;
+    abandoned = thread->abandoned;
+    stki_wake_all(&thread->ended_cond);
+    stki_unlock(&thread->lock);
+    if (abandoned)
+        thread_free(thread);
+    return NULL;
+}
+
+stk_status stki_thread_start(stki_thread **out, const char *name, void (*run)(void *context), void *context,
+                             stk_error *err)
+{
+    stki_thread *thread = stki_zalloc(sizeof *thread);
+    sigset_t all, before;
+    int failed;
+
+    if (!thread)
+        return stki_fail_memory(err, sizeof *thread, "a thread");
+    thread->run = run;
+    thread->context = context;
+    snprintf(thread->name, sizeof thread->name, "%s", name);
+    stki_mutex_init(&thread->lock);
+    stki_cond_init(&thread->ended_cond);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&thread->native, NULL, thread_main, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        thread_free(thread);
+        return stki_fail(err, STK_E_MEMORY, "cannot start thread %s: %s", name, strerror(failed));
+    }
+    *out = thread;
+    return STK_OK;
+}
+
+bool stki_thread_join(stki_thread *thread, int64_t deadline_ns)
+{
+    bool ended;
+
+    stki_lock(&thread->lock);
+    while (!thread->ended && stki_wait(&thread->ended_cond, &thread->lock, deadline_ns))
+        ;
+    ended = thread->ended;
+    stki_unlock(&thread->lock);
+    if (!ended)
+        return false;
+    pthread_join(thread->native, NULL);
+    thread_free(thread);
+    return true;
+}
+
+void stki_thread_abandon(stki_thread *thread)
+{
+    bool ended;
+
+    stki_lock(&thread->lock);
+    ended = thread->ended;
+    thread->abandoned = true;
+    if (!ended)
+        pthread_detach(thread->native);
+    stki_unlock(&thread->lock);
+    if (ended) { /* it read `abandoned` as false and will not free */
+        pthread_join(thread->native, NULL);
+        thread_free(thread);
+    }
+}
+
+static stki_counter fork_generation;
+
+static void count_fork(void)
+{
+    stki_count(&fork_generation, 1);
+}
+
+int64_t stki_fork_generation(void)
+{
+    return stki_counted(&fork_generation);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+/* The quota of one cgroup directory in processors, or 0 if it sets none. Version 2 keeps both numbers in cpu.max. */
+static double cgroup_quota(const char *path)
+{
+    double quota = 0, period = 0;
+    FILE *file = fopen(path, "re");
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lf %lf", &quota, &period) != 2) /* "max 100000" sets none */
+        quota = 0;
+    fclose(file);
+    return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+static double smallest_quota(void)
+{
+    char line[4096], path[4200];
+    double smallest = 0;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+
+    while (file && fgets(line, sizeof line, file)) {
+        char *at;
+
+        if (strncmp(line, "0::", 3) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        at = line + 3;
+        for (;;) { /* every ancestor limits too */
+            double quota;
+            char *slash;
+
+            snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", strcmp(at, "/") == 0 ? "" : at);
+            quota = cgroup_quota(path);
+            if (quota > 0 && (smallest <= 0 || quota < smallest))
+                smallest = quota;
+            slash = strrchr(at, '/');
+            if (!slash || slash == at)
+                break;
+            *slash = '\0';
+        }
+    }
+    if (file)
+        fclose(file);
+    if (smallest <= 0) { /* version 1 */
+        double quota = 0, period = 0;
+        FILE *q = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re"),
+             *p = fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re");
+
+        if (q && p && fscanf(q, "%lf", &quota) == 1 && fscanf(p, "%lf", &period) == 1 && quota > 0 && period > 0)
+            smallest = quota / period;
+        if (q)
+            fclose(q);
+        if (p)
+            fclose(p);
+    }
+    return smallest;
+}
+
+int stki_cpu_count(void)
+{
+    cpu_set_t set;
+    int count = 1;
+    double quota = smallest_quota();
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        count = CPU_COUNT(&set);
+    else
+        count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (quota > 0 && quota < count)
+        count = (int)quota + (quota > (int)quota);
+    return count < 1 ? 1 : count;
+}

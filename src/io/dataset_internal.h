@@ -1,0 +1,54 @@
+/* dataset_internal.h: a data set is named fields over one index space. A field is one reader, or several as shards one
+ * after the other. Immutable after open; any thread. The handle is counted, since an abandoned worker may outlive its
+ * loader. */
+#ifndef STKI_DATASET_INTERNAL_H
+#define STKI_DATASET_INTERNAL_H
+
+#include "reader.h"
+
+typedef struct stki_field {
+    char *name;
+    int shard_count;
+    stki_reader **shards;
+    int64_t *first;  /* shard_count + 1 prefix sums of the counts */
+    stk_dtype dtype; /* of every shard; so are ndim, shape (where variable: the largest), swapped may differ by shard */
+    int ndim;
+    int64_t shape[STK_MAX_DIMS];
+    bool variable;
+    int64_t max_bytes;
+} stki_field;
+
+typedef struct stki_dataset stki_dataset;
+
+struct stki_dataset {
+    int field_count;
+    stki_field *fields;
+    int64_t count; /* samples */
+};
+
+stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
+/* Takes over the readers (also when it fails). STK_E_MISMATCH: shards that differ in dtype or shape, naming both files;
+ * a name that is taken: STK_E_CONFIG. */
+stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader **shards, int count, stk_error *err);
+/* Checks that all fields have the same count (STK_E_MISMATCH names two fields, their files and counts) and sets it. */
+stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
+stki_dataset *stki_dataset_retain(stki_dataset *dataset);
+void stki_dataset_release(stki_dataset *dataset);
+
+/* The shard that holds a sample, and the sample's index inside it. `index` must be inside [0, count). */
+static inline const stki_reader *stki_field_locate(const stki_field *field, int64_t index, int64_t *within)
+{
+    int low = 0, high = field->shard_count - 1;
+
+    while (low < high) { /* the last shard that begins at or before index */
+        int middle = low + (high - low + 1) / 2;
+        if (field->first[middle] <= index)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    *within = index - field->first[low];
+    return field->shards[low];
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* reader.h: one field's file, or one source of samples, as tensor views. Every format implements this table; the
+ * datasets above it know nothing else. A reader has one owner; all other calls are safe from any number of threads at
+ * once.
+ *
+ * Errors belong to the record they name: a failed read leaves the reader usable for every other record.
+ */
+#ifndef STKI_READER_H
+#define STKI_READER_H
+
+#include <stdbool.h>
+#include <stoker/tensor.h>
+
+typedef struct stki_reader stki_reader;
+
+/* What the plan can use of a sample, so that a reader may do less: the box of the sample it looks at, and the smallest
+ * height and width that are enough (a JPEG may be decoded at half size). A reader is free to give more: it then returns
+ * the whole sample, and says what it gave in `given`. NULL: everything. */
+typedef struct stki_want {
+    int ndim;
+    int64_t start[STK_MAX_DIMS], length[STK_MAX_DIMS];
+    int64_t enough_height, enough_width; /* 0: no scaling wanted */
+} stki_want;
+
+/* A worker's private memory. Grows by stki_scratch_reserve and is kept from sample to sample, so that nothing is
+ * allocated once it is warm. */
+typedef struct stki_scratch {
+    void *data;
+    int64_t capacity;
+} stki_scratch;
+
+void stki_scratch_init(stki_scratch *scratch);
+void stki_scratch_fini(stki_scratch *scratch);
+/* At least `bytes`, 64-byte aligned; the content is lost. */
+stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error *err);
+
+typedef struct stki_reader_ops {
+    const char *format; /* "npy" */
+    /* Point `out` at sample `index` (axes of the sample alone, no sample axis). `out` is read-only and valid until
+     * `done`; it is a view of the mapping, of `scratch` (one sample at a time), or of a counted block (out->storage
+     * holds the reference). STK_E_RANGE: index outside [0, count). */
+    stk_status (*read)(const stki_reader *reader, int64_t index, const stki_want *want, stki_scratch *scratch,
+                       stk_tensor *out, stk_error *err);
+    /* NULL: stk_tensor_release(out) is enough. */
+    void (*done)(const stki_reader *reader, stk_tensor *out);
+    /* Variable shapes only: the shape of a sample without reading it. NULL: every sample has the reader's own shape. */
+    stk_status (*shape)(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err);
+    /* These samples will be read soon, in this order. Never blocks for long, never fails. NULL: no use for it. */
+    void (*will_need)(const stki_reader *reader, const int64_t *indices, int64_t count);
+    void (*destroy)(stki_reader *reader);
+} stki_reader_ops;
+
+struct stki_reader {
+    const stki_reader_ops *ops;
+    char *path;    /* for messages; owned */
+    int64_t count; /* samples */
+    stk_dtype dtype;
+    int ndim;                    /* axes of one sample */
+    int64_t shape[STK_MAX_DIMS]; /* of one sample; where shapes vary: the largest in each axis */
+    bool variable;               /* shapes differ in axis 0 or more: ops->shape is there */
+    bool swapped;                /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
+    bool copies;                 /* read works: decodes or copies into scratch; a sample is then not cut into parts */
+    const char *access;          /* "mmap", "pread", "memory", "none": what is really used */
+    const char *note;            /* why it is not what was asked for (a failed mapping), or NULL */
+    int64_t max_bytes;           /* of one sample */
+    /* The fast path: where base is not NULL, every sample i is base + i * sample_stride with the strides below,
+     * readable at any time. */
+    const void *base;
+    int64_t sample_stride;
+    int64_t strides[STK_MAX_DIMS];
+    int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
+};
+
+static inline void stki_reader_done(const stki_reader *reader, stk_tensor *out)
+{
+    if (reader->ops->done)
+        reader->ops->done(reader, out);
+    else
+        stk_tensor_release(out);
+}
+
+void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
+
+enum stki_access { STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD };
+enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
+
+typedef struct stki_reader_opts {
+    enum stki_access access;
+    enum stki_pattern pattern; /* the advice given to the system */
+    stk_dtype
+        alias_dtype; /* source.dtype: names the type that the file can't (bfloat16 as V2); NONE: as the file says */
+    int64_t header_limit; /* bytes; 0: 1 MiB */
+} stki_reader_opts;
+
+/* By the file's content and name. STK_E_UNSUPPORTED names what it looks like. */
+stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
+stk_status stki_npy_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
+
+/* Synthetic samples, a pure function of (seed, index), in every form that a real reader can take. */
+enum stki_synthetic_form {
+    STKI_SYNTHETIC_MEMORY,  /* views of one block made at open: what a mapping looks like, with base set */
+    STKI_SYNTHETIC_SCRATCH, /* written into the worker's scratch at each read */
+    STKI_SYNTHETIC_BLOCK    /* a counted block a read */
+};
+
+typedef struct stki_synthetic_opts {
+    int64_t count, seed;
+    stk_dtype dtype;
+    int ndim;
+    int64_t shape[STK_MAX_DIMS];
+    enum stki_synthetic_form form;
+    int64_t min_length; /* >= 0: axis 0 varies from min_length to shape[0]; -1: fixed */
+    int64_t distinct;   /* MEMORY: samples really held (sample i is block i mod distinct); 0: at most 64 MiB */
+    int64_t read_ns;    /* sleep this long in every read: a slow disk */
+} stki_synthetic_opts;
+
+stk_status stki_synthetic_open(const stki_synthetic_opts *opts, stki_reader **out, stk_error *err);
+/* The value every test can recompute: the bytes of sample `index` into `out`. */
+void stki_synthetic_fill(const stki_synthetic_opts *opts, int64_t index, int64_t length, void *out);
+
+/* Wraps a reader (and owns it from then on, also when this fails) and misbehaves on purpose. */
+typedef struct stki_faulty_opts {
+    int64_t fail_at; /* this record fails with `status`; -1: none */
+    stk_status status;
+    int64_t fail_from_read;   /* the n-th read and all after it fail (counted over all threads); -1: never */
+    int64_t slow_at, slow_ns; /* this record takes so long; INT64_MAX: for ever (until stki_faulty_wake) */
+    int64_t all_slow_ns;
+} stki_faulty_opts;
+
+stk_status stki_faulty_open(stki_reader *inner, const stki_faulty_opts *opts, stki_reader **out, stk_error *err);
+/* Lets a read that sleeps for ever come back (with success). */
+void stki_faulty_wake(stki_reader *reader);
+
+#endif

@@ -1,0 +1,95 @@
+/* convert.h: the fused pass from a sample's view to its row in a batch: load, (multiply-add by channel), round,
+ * saturate, store in another dtype and layout, each byte read once and written once. docs/convert.md defines the
+ * result; convert_ref.c is that definition in code; the AVX2, AVX-512 and NEON files give the same bits (NaN payloads
+ * aside).
+ *
+ * A description is compiled once (dtypes, geometry, coefficients and variant are decided then) and run any number of
+ * times from any number of threads over different samples.
+ */
+#ifndef STKI_CONVERT_H
+#define STKI_CONVERT_H
+
+#include <stdbool.h>
+#include <stoker/tensor.h>
+
+enum stki_arithmetic {
+    STKI_ARITH_NONE,   /* exact copy or the core's cast, any dtype to any dtype */
+    STKI_ARITH_AFFINE, /* y = fmaf(x, a[c], b[c]) in f32, then store */
+    /* Known to the structure and refused by name (STK_E_UNSUPPORTED) until they are built: */
+    STKI_ARITH_AFFINE_F64,   /* the same in double */
+    STKI_ARITH_COLOR_MATRIX, /* y = M x, M 3 by 4, over the channels */
+    STKI_ARITH_STATISTIC     /* coefficients that depend on a statistic of the sample (contrast) */
+};
+
+enum stki_stores { STKI_STORES_AUTO, STKI_STORES_CACHED, STKI_STORES_STREAMING };
+
+enum { STKI_CONVERT_MAX_SOURCES = 2, STKI_CONVERT_MAX_BOXES = 4 };
+
+typedef struct stki_box {
+    int64_t start[STK_MAX_DIMS], length[STK_MAX_DIMS];
+} stki_box;
+
+typedef struct stki_convert_desc {
+    int source_count; /* 1; 2 (mixing two samples) is refused by name until it is built */
+    stk_dtype src_dtype, dst_dtype;
+    bool src_swapped; /* source elements are in the other byte order */
+    int ndim;         /* axes of one sample, in the order of the destination's logical shape */
+    int64_t shape[STK_MAX_DIMS];
+    int64_t src_strides[STK_MAX_DIMS]; /* bytes, any sign, may be 0 */
+    int64_t dst_strides[STK_MAX_DIMS]; /* bytes; distinct indices go to distinct places */
+    enum stki_arithmetic arithmetic;
+    int channel_axis;   /* the axis whose index picks the coefficients; -1: one pair for all */
+    int64_t channels;   /* length of a and b: 1, or shape[channel_axis] */
+    const float *a, *b; /* copied at compile */
+    bool quantized; /* integer destination: clamp(rint(y) + zero_point, qmin, qmax); false: zero_point 0 and the dtype's
+                       own range */
+    int32_t zero_point, qmin, qmax;
+    int box_count; /* boxes overwritten with a fill value (random erasing): must be 0 until it is built */
+    stki_box boxes[STKI_CONVERT_MAX_BOXES];
+    double fill;
+    enum stki_stores stores;
+    int64_t bytes_in_flight; /* what the ring's slots hold together: `auto` streams when that is beyond the last-level
+                                cache */
+} stki_convert_desc;
+
+typedef struct stki_convert stki_convert;
+
+/* STK_E_UNSUPPORTED names what is not built, STK_E_BAD_DTYPE a pair of dtypes that has no such arithmetic: arithmetic
+ * sources are u8 i8 u16 i16 i32 i64 f16 bf16 f32 f64, destinations u8 i8 i32 f16 bf16 f32. Without arithmetic every
+ * pair works. */
+stk_status stki_convert_create(const stki_convert_desc *desc, stki_convert **out, stk_error *err);
+void stki_convert_destroy(stki_convert *convert);
+
+/* One whole sample. `src` and `dst` are the addresses of the element at index 0, 0, …. No alignment is assumed. */
+void stki_convert_run(const stki_convert *convert, void *dst, const void *src);
+/* The same cut in `stki_convert_units` pieces along one axis, so that several threads can share one large sample:
+ * pieces [first, last). The pieces together are exactly stki_convert_run. */
+int64_t stki_convert_units(const stki_convert *convert);
+void stki_convert_run_part(const stki_convert *convert, void *dst, const void *src, int64_t first, int64_t last);
+/* `count` samples from a gather list, `dst_stride` bytes apart in the destination; may prefetch ahead. The fast path
+ * for small rows. */
+void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
+                           int64_t count);
+
+/* True if it uses non-temporal stores: the caller then runs stki_store_fence() before it tells other threads that the
+ * bytes are there. */
+bool stki_convert_streams(const stki_convert *convert);
+void stki_store_fence(void);
+int64_t stki_convert_bytes_read(const stki_convert *convert); /* of one sample */
+int64_t stki_convert_bytes_written(const stki_convert *convert);
+/* For reports: "avx512 u8>f32 hwc3-planar streaming". Lives as long as the convert. */
+const char *stki_convert_name(const stki_convert *convert);
+
+/* "ref", "avx2", "avx512", "neon": what kernels are picked from. Decided once: the best the CPU has, or STOKER_ISA,
+ * which must be one this CPU can run (else the best is used and stki_isa_note says so). */
+enum stki_isa { STKI_ISA_REF, STKI_ISA_AVX2, STKI_ISA_AVX512, STKI_ISA_NEON };
+enum stki_isa stki_isa(void);
+const char *stki_isa_name(enum stki_isa isa);
+const char *stki_isa_note(void); /* NULL: nothing to say */
+bool stki_isa_usable(enum stki_isa isa);
+/* Tests and bench: compile for one variant whatever stki_isa says. */
+stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa isa, stki_convert **out,
+                                   stk_error *err);
+int64_t stki_cache_bytes(void); /* last-level cache of this machine, from sysfs; 32 MiB where it does not tell */
+
+#endif
