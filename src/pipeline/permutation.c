@@ -1,0 +1,161 @@
+/* permutation.c: a bijection on [0, n) that needs no memory: a balanced Feistel network over the next power of four,
+ * cycle-walked. An index is cut into two halves; each round changes one half by a keyed function of the other, which
+ * can be undone whatever the function is, so the network permutes [0, 4^h). An image outside [0, n) goes through the
+ * network again until it is inside: following a cycle of a permutation from a point inside leads back inside, and no
+ * two starting points meet. 4^h < 4n, so this takes 4^h / n < 4 passes on average.
+ *
+ * Rounds. With eight rounds of independent random functions the pairs of a whole domain show no statistic that stands
+ * out from its noise. This needs the functions to have many outputs; over a few bits the network mixes more slowly, and
+ * small domains get more rounds (they cost little there, and a data set of that size has a table instead).
+ *
+ * Speed. All indices of a run go through a round together, a block at a time, in a loop without branches that vectors
+ * suit; only those still outside go through the next pass.
+ */
+#include "permutation.h"
+#include "order.h"
+#include "philox.h"
+#include <assert.h>
+
+enum { BLOCK = 256, SPARE = 7 };
+
+static const uint64_t ORDER_TAG = UINT64_C(0x6f72646572); /* "order": keeps these draws apart from all others */
+
+uint64_t stki_order_key(uint64_t seed, uint64_t epoch)
+{
+    stki_philox hash = stki_philox_draw(seed, epoch, ORDER_TAG);
+
+    return (uint64_t)hash.word[1] << 32 | hash.word[0];
+}
+
+static stki_permutation_round *best_round(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        return stki_permutation_round_avx2;
+#endif
+    return stki_permutation_round_plain;
+}
+
+static int half_bits_for(uint64_t n)
+{
+    int half_bits = 1;
+
+    while (half_bits < 32 && n > UINT64_C(1) << 2 * half_bits)
+        half_bits++;
+    return half_bits;
+}
+
+static int rounds_for(int half_bits)
+{
+    if (half_bits <= 4)
+        return STKI_PERMUTATION_MAX_ROUNDS;
+    return half_bits <= 8 ? 12 : 8;
+}
+
+void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_t epoch, uint64_t n)
+{
+    uint64_t key = stki_order_key(seed, epoch);
+
+    assert(n >= 1);
+    permutation->n = n;
+    permutation->half_bits = half_bits_for(n);
+    permutation->rounds = rounds_for(permutation->half_bits);
+    permutation->round = best_round();
+    for (int round = 0; round < permutation->rounds; round += 2) {
+        stki_philox drawn = stki_philox_draw(key, STKI_KEY_ROUNDS, (uint64_t)round / 2);
+
+        permutation->keys[round][0] = drawn.word[0];
+        permutation->keys[round][1] = drawn.word[1];
+        permutation->keys[round + 1][0] = drawn.word[2];
+        permutation->keys[round + 1][1] = drawn.word[3];
+    }
+}
+
+/* The round function: two keyed multiplications, each folding the upper half of its 64-bit product onto the lower, so
+ * that every bit of the input reaches every bit of the result. */
+static inline uint32_t mix(uint32_t half, uint32_t key0, uint32_t key1)
+{
+    uint64_t product = (uint64_t)(half ^ key0) * STKI_MIX_FACTOR_0;
+
+    product = (uint64_t)(((uint32_t)product ^ (uint32_t)(product >> 32)) + key1) * STKI_MIX_FACTOR_1;
+    return (uint32_t)product ^ (uint32_t)(product >> 32);
+}
+
+void stki_permutation_round_plain(uint32_t *restrict changed, const uint32_t *restrict other, int count,
+                                  const uint32_t *keys, uint32_t mask)
+{
+    uint32_t key0 = keys[0], key1 = keys[1];
+
+    for (int i = 0; i < count; i++)
+        changed[i] ^= mix(other[i], key0, key1) & mask;
+}
+
+/* One pass of the whole network over `count` values, in place. */
+static void network(const stki_permutation *permutation, uint64_t *values, int count)
+{
+    uint32_t left[BLOCK + SPARE], right[BLOCK + SPARE];
+    int half_bits = permutation->half_bits;
+    uint32_t mask = (uint32_t)((UINT64_C(1) << half_bits) - 1);
+
+    for (int i = 0; i < count; i++) {
+        left[i] = (uint32_t)(values[i] >> half_bits);
+        right[i] = (uint32_t)values[i] & mask;
+    }
+    for (int i = count; i < count + SPARE; i++)
+        left[i] = right[i] = 0;
+    for (int round = 0; round < permutation->rounds; round += 2) {
+        permutation->round(left, right, count, permutation->keys[round], mask);
+        permutation->round(right, left, count, permutation->keys[round + 1], mask);
+    }
+    for (int i = 0; i < count; i++)
+        values[i] = (uint64_t)left[i] << half_bits | right[i];
+}
+
+static void run_block(const stki_permutation *permutation, uint64_t first, int count, uint64_t *out)
+{
+    uint64_t values[BLOCK];
+    int place[BLOCK]; /* which of `out` values[i] belongs to */
+
+    for (int i = 0; i < count; i++) {
+        values[i] = first + (uint64_t)i;
+        place[i] = i;
+    }
+    while (count > 0) {
+        int outside = 0;
+
+        network(permutation, values, count);
+        for (int i = 0; i < count; i++) { /* without a branch on chance: what is outside stays in, packed */
+            uint64_t value = values[i];
+            int at = place[i];
+
+            out[at] = value;
+            values[outside] = value;
+            place[outside] = at;
+            outside += value >= permutation->n;
+        }
+        count = outside;
+    }
+}
+
+void stki_permutation_run(const stki_permutation *permutation, uint64_t first, int64_t count, uint64_t *out)
+{
+    assert(count >= 0 && (count == 0 || (first < permutation->n && (uint64_t)count <= permutation->n - first)));
+    while (count > 0) {
+        int part = count < BLOCK ? (int)count : BLOCK;
+
+        run_block(permutation, first, part, out);
+        first += (uint64_t)part;
+        out += part;
+        count -= part;
+    }
+}
+
+uint64_t stki_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t index)
+{
+    stki_permutation permutation;
+    uint64_t image;
+
+    stki_permutation_init(&permutation, seed, epoch, n);
+    stki_permutation_run(&permutation, index, 1, &image);
+    return image;
+}
