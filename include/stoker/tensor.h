@@ -125,6 +125,8 @@ STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int
 /* The view where the strides allow one, else a row-major copy. */
 STK_API stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                       stk_error *err);
+/* Axes first to last become one; a copy where reshape makes one. */
+STK_API stk_status stk_tensor_flatten(const stk_tensor *tensor, int first, int last, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, stk_tensor *out, stk_error *err);
 /* Python's slice: negative start and end count from the end, both clamp. step >= 1. INT64_MIN start: from the
@@ -139,6 +141,8 @@ STK_API stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor
 STK_API stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
                                      stk_error *err);
 STK_API stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
+/* Every axis of size 1 goes. */
+STK_API stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 
 /* ---- layout and copies ---------------------------------------------------------------------------------------------

@@ -22,4 +22,36 @@ float stki_f16_to_f32(uint16_t x);
 uint16_t stki_f32_to_bf16(float x);
 float stki_bf16_to_f32(uint16_t x);
 
+/* The device of a tensor, never NULL. */
+stk_device *stki_tensor_device(const stk_tensor *tensor);
+
+/* The bytes a tensor touches: [*out_low, *out_high) relative to its data address; both 0 without elements.
+ * STK_E_BAD_SHAPE: they do not fit in 63 bits. */
+stk_status stki_byte_span(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t *out_low,
+                          int64_t *out_high, stk_error *err);
+/* Does it cover a block of memory exactly once, in whatever order of its axes? */
+bool stki_tensor_is_dense(const stk_tensor *tensor);
+
+/* STK_E_BAD_DIM names `what`. Wraps a negative dimension; a tensor without axes takes 0 and -1. */
+stk_status stki_wrap_dim(int dim, int ndim, const char *what, int *out, stk_error *err);
+/* *out = a view of `base` at `data` with this geometry (strides in bytes); retains. `out` may be `base`'s copy. */
+void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *shape, const int64_t *strides,
+                  stk_tensor *out);
+/* "[2, 3]", cut with … where it does not fit, in a buffer that lives as long as the caller's block. */
+#define STKI_SHAPE(ndim, shape) stki_shape_text((char[96]){0}, 96, ndim, shape)
+const char *stki_shape_text(char *buffer, int size, int ndim, const int64_t *shape);
+
+/* Fresh memory with the given byte strides, which must be those of a dense tensor (`bytes` in all). */
+stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
+                           stk_device *device, stk_tensor *out, stk_error *err);
+/* Elements of `src` into `dst` of the same shape, any two dtypes and devices, no overlap, nothing checked. */
+stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, stk_error *err);
+
+/* STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: in the other byte order. STK_E_BAD_OVERLAP: an axis longer than 1 with
+ * stride 0, so that two indices mean one place. The check before anything is written into a tensor. */
+stk_status stki_check_writable(const stk_tensor *out, stk_error *err);
+/* STK_E_BAD_OVERLAP: both cover a block of memory exactly once, the blocks meet, and they are not the same block with
+ * the same strides. What torch detects, and no more. */
+stk_status stki_check_overlap(const stk_tensor *out, const stk_tensor *in, stk_error *err);
+
 #endif

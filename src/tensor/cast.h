@@ -1,0 +1,39 @@
+/* cast.h: rows of elements from one dtype to another, every pair of dtypes, any byte steps, no alignment assumed. A
+ * cast is picked once and then run over any number of rows.
+ *
+ * Between different dtypes a row goes in blocks through one of four wide forms that hold every source value exactly
+ * (int64, uint64, float, double): one function per dtype loads, one per dtype and form stores, and those few functions
+ * are the definition of all pairs. docs/tensor.md has the rules.
+ */
+#ifndef STKI_CAST_H
+#define STKI_CAST_H
+
+#include <stoker/tensor.h>
+
+typedef struct stki_cast stki_cast;
+
+/* Fills `count` elements of `wide` / stores them. */
+typedef void (*stki_load_fn)(void *wide, const char *src, int64_t src_step, int64_t count);
+typedef void (*stki_store_fn)(char *dst, int64_t dst_step, const void *wide, int64_t count);
+
+struct stki_cast {
+    void (*row)(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t count);
+    stki_load_fn load;
+    stki_store_fn store;
+    int64_t src_unit;           /* bytes of a source element, or of one part of a complex one */
+    int64_t dst_imag, src_imag; /* offset of the imaginary part; 0: there is none */
+    bool swapped;               /* the source is in the other byte order */
+};
+
+/* Both dtypes must be in the list. */
+void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swapped);
+
+/* Steps are bytes from one element to the next, any sign; a source step may be 0. The rows may be the same memory
+ * (same address and step), but not overlap otherwise. */
+static inline void stki_cast_row(const stki_cast *cast, void *dst, int64_t dst_step, const void *src, int64_t src_step,
+                                 int64_t count)
+{
+    cast->row(cast, dst, dst_step, src, src_step, count);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* stage.c: see stage.h. */
+#include "stage.h"
+#include "allocate.h"
+#include "device_table.h"
+#include "error.h"
+#include "tensor_internal.h"
+#include "wrap.h"
+
+enum { STAGE_ALIGNMENT = 64 };
+
+stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_error *err)
+{
+    stk_device *device = stki_tensor_device(tensor);
+    int64_t low, high;
+    stk_status status;
+
+    *stage = (stki_stage){.host = *tensor, .device = device};
+    stage->host.storage = NULL;
+    stage->host.device = stk_device_cpu();
+    if (device->host_memory)
+        return STK_OK;
+    status = stki_byte_span(tensor->dtype, tensor->ndim, tensor->shape, tensor->strides, &low, &high, err);
+    if (status)
+        return status;
+    stage->bytes = high - low;
+    stage->device_start = stki_address(tensor->data, low);
+    stage->block = stki_block_alloc(NULL, stage->bytes, STAGE_ALIGNMENT);
+    if (!stage->block)
+        return stki_fail_memory(err, stage->bytes, "a copy of a device tensor");
+    stage->host.data = stki_address(stage->block, -low);
+    status = device->ops->copy(device, stage->block, false, stage->device_start, true, stage->bytes, NULL, err);
+    if (status)
+        stki_stage_end(stage);
+    return status;
+}
+
+stk_status stki_stage_commit(stki_stage *stage, stk_error *err)
+{
+    if (!stage->block)
+        return STK_OK;
+    return stage->device->ops->copy(stage->device, stage->device_start, true, stage->block, false, stage->bytes, NULL,
+                                    err);
+}
+
+void stki_stage_end(stki_stage *stage)
+{
+    stki_block_free(NULL, stage->block, stage->bytes, STAGE_ALIGNMENT);
+    stage->block = NULL;
+}

@@ -1,0 +1,24 @@
+/* stage.h: a tensor of another memory space as a tensor of ordinary memory, for work that only the processor can do.
+ * The bytes from its first to its last element are copied over, strides and gaps included. A tensor that the processor
+ * reaches is used as it is, at no cost.
+ */
+#ifndef STKI_STAGE_H
+#define STKI_STAGE_H
+
+#include <stoker/tensor.h>
+
+typedef struct stki_stage {
+    stk_tensor host; /* borrowed: same shape and strides, data in ordinary memory */
+    stk_device *device;
+    void *block; /* NULL: nothing was copied */
+    void *device_start;
+    int64_t bytes;
+} stki_stage;
+
+/* After a failure there is nothing to end. */
+stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
+/* Sends the bytes back, if they were copied; then end. */
+stk_status stki_stage_commit(stki_stage *stage, stk_error *err);
+void stki_stage_end(stki_stage *stage);
+
+#endif

@@ -1,0 +1,94 @@
+/* storage.c: counted blocks of memory, our own or somebody else's. */
+#include "storage.h"
+#include "allocate.h"
+#include "device_table.h"
+#include "error.h"
+#include <inttypes.h>
+
+static stk_status storage_new(stk_device *device, void *data, int64_t bytes, stk_storage **out, stk_error *err)
+{
+    stk_storage *storage = stki_zalloc(sizeof *storage);
+
+    if (!storage)
+        return stki_fail_memory(err, sizeof *storage, "a storage");
+    stki_count_set(&storage->refs, 1);
+    storage->device = device;
+    storage->data = data;
+    storage->bytes = bytes;
+    *out = storage;
+    return STK_OK;
+}
+
+stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err)
+{
+    stk_storage *storage;
+    stk_status status;
+
+    if (bytes < 0)
+        return stki_fail(err, STK_E_BAD_ARG, "a storage of %" PRId64 " bytes", bytes);
+    device = device ? device : stk_device_cpu();
+    status = storage_new(device, NULL, bytes, &storage, err);
+    if (status)
+        return status;
+    status = device->ops->alloc(device, bytes, &storage->data, err);
+    if (status) {
+        stki_free(storage);
+        return status;
+    }
+    *out = storage;
+    return STK_OK;
+}
+
+stk_status stk_storage_wrap(stk_device *device, void *data, int64_t bytes, void (*free_fn)(void *context),
+                            void *context, stk_storage **out, stk_error *err)
+{
+    stk_storage *storage;
+    stk_status status;
+
+    if (bytes < 0 || !free_fn || (!data && bytes > 0))
+        return stki_fail(err, STK_E_BAD_ARG, "wrapping needs memory and a free function (%" PRId64 " bytes)", bytes);
+    status = storage_new(device ? device : stk_device_cpu(), data, bytes, &storage, err);
+    if (status)
+        return status;
+    storage->free_fn = free_fn;
+    storage->context = context;
+    *out = storage;
+    return STK_OK;
+}
+
+void stk_storage_retain(stk_storage *storage)
+{
+    if (storage)
+        stki_ref(&storage->refs);
+}
+
+void stk_storage_release(stk_storage *storage)
+{
+    if (!storage || !stki_unref(&storage->refs))
+        return;
+    if (storage->free_fn)
+        storage->free_fn(storage->context);
+    else
+        storage->device->ops->free(storage->device, storage->data, storage->bytes);
+    stki_free(storage);
+}
+
+void *stk_storage_data(const stk_storage *storage)
+{
+    return storage->data;
+}
+
+int64_t stk_storage_bytes(const stk_storage *storage)
+{
+    return storage->bytes;
+}
+
+int64_t stk_storage_refs(const stk_storage *storage)
+{
+    return stki_counted(&storage->refs);
+}
+
+stk_device *stk_storage_device(const stk_storage *storage)
+{
+    return storage->device;
+}

@@ -1,0 +1,17 @@
+/* storage.h: the counted block behind a tensor. */
+#ifndef STKI_STORAGE_H
+#define STKI_STORAGE_H
+
+#include "counter.h"
+#include <stoker/tensor.h>
+
+struct stk_storage {
+    stki_counter refs;
+    stk_device *device; /* never NULL */
+    void *data;
+    int64_t bytes;
+    void (*free_fn)(void *context); /* outside owner; NULL: the memory is the device's own */
+    void *context;
+};
+
+#endif

@@ -1,0 +1,303 @@
+/* tensor.c: making tensors, letting go of them, and what can be asked about one. */
+#include "checked.h"
+#include "device_table.h"
+#include "dtype.h"
+#include "error.h"
+#include "storage.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *stki_shape_text(char *buffer, int size, int ndim, const int64_t *shape)
+{
+    int used = snprintf(buffer, (size_t)size, "[");
+
+    for (int i = 0; i < ndim && used < size; i++)
+        used += snprintf(buffer + used, (size_t)(size - used), i ? ", %" PRId64 : "%" PRId64, shape[i]);
+    if (used < size - 1)
+        snprintf(buffer + used, (size_t)(size - used), "]");
+    else
+        memcpy(buffer + size - 5, "...]", 5);
+    return buffer;
+}
+
+static stk_status check_axes(int ndim, const int64_t *shape, stk_error *err)
+{
+    if (ndim < 0)
+        return stki_fail(err, STK_E_BAD_SHAPE, "%d axes", ndim);
+    if (ndim > STK_MAX_DIMS)
+        return stki_fail(err, STK_E_UNSUPPORTED, "%d axes: at most %d are supported", ndim, STK_MAX_DIMS);
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0)
+            return stki_fail(err, STK_E_BAD_SHAPE, "axis %d has the negative size %" PRId64, i, shape[i]);
+    return STK_OK;
+}
+
+stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64_t *strides, int64_t *out_bytes,
+                          stk_error *err)
+{
+    int64_t row[STK_MAX_DIMS], bytes = stk_dtype_size(dtype);
+    bool empty = false;
+    stk_status status = stki_dtype_check(dtype, err);
+
+    status = status ? status : check_axes(ndim, shape, err);
+    if (status)
+        return status;
+    for (int i = ndim - 1; i >= 0; i--) {
+        row[i] = bytes;
+        empty = empty || shape[i] == 0;
+        if (!stki_mul(bytes, shape[i] ? shape[i] : 1, &bytes))
+            return stki_fail(err, STK_E_BAD_SHAPE, "shape %s of %s does not fit in 63 bits", STKI_SHAPE(ndim, shape),
+                             stk_dtype_name(dtype));
+    }
+    if (strides && ndim > 0)
+        memcpy(strides, row, sizeof row[0] * (size_t)ndim);
+    if (out_bytes)
+        *out_bytes = empty ? 0 : bytes;
+    return STK_OK;
+}
+
+stk_status stki_byte_span(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t *out_low,
+                          int64_t *out_high, stk_error *err)
+{
+    int64_t low = 0, high = 0;
+
+    *out_low = *out_high = 0;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] == 0)
+            return STK_OK;
+    for (int i = 0; i < ndim; i++) {
+        int64_t reach;
+        if (!stki_mul(shape[i] - 1, strides[i], &reach) ||
+            !stki_add(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+            return stki_fail(err, STK_E_BAD_SHAPE, "the strides of shape %s reach beyond 63 bits",
+                             STKI_SHAPE(ndim, shape));
+    }
+    if (!stki_add(high, stk_dtype_size(dtype), &high) || low == INT64_MIN)
+        return stki_fail(err, STK_E_BAD_SHAPE, "shape %s reaches beyond 63 bits", STKI_SHAPE(ndim, shape));
+    *out_low = low;
+    *out_high = high;
+    return STK_OK;
+}
+
+static void set_geometry(stk_tensor *tensor, int ndim, const int64_t *shape, const int64_t *strides)
+{
+    tensor->ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        tensor->shape[i] = shape[i];
+        tensor->strides[i] = strides[i];
+    }
+}
+
+void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *shape, const int64_t *strides,
+                  stk_tensor *out)
+{
+    stk_tensor view = {
+        .data = data, .storage = base->storage, .device = base->device, .dtype = base->dtype, .flags = base->flags};
+
+    set_geometry(&view, ndim, shape, strides);
+    stk_tensor_retain(&view);
+    *out = view;
+}
+
+/* ---- making and letting go --------------------------------------------------------------------------------------- */
+
+stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
+                           stk_device *device, stk_tensor *out, stk_error *err)
+{
+    stk_tensor made = {.device = device ? device : stk_device_cpu(), .dtype = dtype};
+    stk_status status = stk_storage_create(device, bytes, &made.storage, err);
+
+    if (status)
+        return status;
+    made.data = made.storage->data;
+    set_geometry(&made, ndim, shape, strides);
+    *out = made;
+    return STK_OK;
+}
+
+stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
+                            stk_error *err)
+{
+    int64_t strides[STK_MAX_DIMS], bytes;
+    stk_status status = stki_row_major(dtype, ndim, shape, strides, &bytes, err);
+
+    return status ? status : stki_tensor_new(dtype, ndim, shape, strides, bytes, device, out, err);
+}
+
+stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
+                            stk_error *err)
+{
+    stk_tensor made;
+    stk_status status = stk_tensor_empty(dtype, ndim, shape, device, &made, err);
+
+    if (status)
+        return status;
+    status = made.device->ops->fill(made.device, made.data, "", 1, made.storage->bytes, NULL, err);
+    if (status) {
+        stk_tensor_release(&made);
+        return status;
+    }
+    *out = made;
+    return STK_OK;
+}
+
+stk_status stk_tensor_borrow(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                             stk_tensor *out, stk_error *err)
+{
+    stk_tensor made = {.data = data, .device = stk_device_cpu(), .dtype = dtype};
+    int64_t row[STK_MAX_DIMS], low, high;
+    stk_status status = stki_dtype_check(dtype, err);
+
+    status = status ? status : check_axes(ndim, shape, err);
+    if (!status && !strides)
+        status = stki_row_major(dtype, ndim, shape, row, NULL, err);
+    strides = strides ? strides : row;
+    status = status ? status : stki_byte_span(dtype, ndim, shape, strides, &low, &high, err);
+    if (status)
+        return status;
+    set_geometry(&made, ndim, shape, strides);
+    *out = made;
+    return STK_OK;
+}
+
+stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, stk_dtype dtype, int ndim,
+                                   const int64_t *shape, const int64_t *strides, stk_tensor *out, stk_error *err)
+{
+    stk_tensor made;
+    int64_t low, high, first;
+    stk_status status = stk_tensor_borrow(storage->data, dtype, ndim, shape, strides, &made, err);
+
+    if (status)
+        return status;
+    status = stki_byte_span(dtype, ndim, made.shape, made.strides, &low, &high, err);
+    if (status)
+        return status;
+    if (offset_bytes < 0 || !stki_add(offset_bytes, low, &first) ||
+        (high > low && !stki_inside(first, high - low, storage->bytes)))
+        return stki_fail(err, STK_E_BAD_STORAGE,
+                         "bytes %" PRId64 " to %" PRId64 " from offset %" PRId64 " reach outside a storage of %" PRId64
+                         " bytes",
+                         low, high, offset_bytes, storage->bytes);
+    made.data = (void *)((uintptr_t)storage->data + (uintptr_t)offset_bytes);
+    made.storage = storage;
+    made.device = storage->device;
+    stk_storage_retain(storage);
+    *out = made;
+    return STK_OK;
+}
+
+void stk_tensor_retain(const stk_tensor *tensor)
+{
+    stk_storage_retain(tensor->storage);
+}
+
+void stk_tensor_release(stk_tensor *tensor)
+{
+    if (!tensor)
+        return;
+    stk_storage_release(tensor->storage);
+    memset(tensor, 0, sizeof *tensor);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+stk_device *stki_tensor_device(const stk_tensor *tensor)
+{
+    return tensor->device ? tensor->device : stk_device_cpu();
+}
+
+int64_t stk_tensor_numel(const stk_tensor *tensor)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < tensor->ndim; i++)
+        if (tensor->shape[i] == 0)
+            return 0;
+    for (int i = 0; i < tensor->ndim; i++)
+        count *= tensor->shape[i];
+    return count;
+}
+
+int64_t stk_tensor_nbytes(const stk_tensor *tensor)
+{
+    return stk_tensor_numel(tensor) * stk_dtype_size(tensor->dtype);
+}
+
+int64_t stk_tensor_alignment(const stk_tensor *tensor)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)tensor->data | 4096;
+
+    for (int i = 0; i < tensor->ndim; i++)
+        if (tensor->shape[i] > 1)
+            bits |= (uint64_t)tensor->strides[i]; /* a negative one has the same lowest bit */
+    return (int64_t)(bits & -bits);
+}
+
+bool stk_tensor_is_contiguous(const stk_tensor *tensor)
+{
+    int64_t expected = stk_dtype_size(tensor->dtype);
+
+    if (stk_tensor_numel(tensor) == 0)
+        return true;
+    for (int i = tensor->ndim - 1; i >= 0; i--) {
+        if (tensor->shape[i] == 1)
+            continue;
+        if (tensor->strides[i] != expected)
+            return false;
+        expected *= tensor->shape[i];
+    }
+    return true;
+}
+
+/* Unlike the row-major question this one makes no exception for a tensor without elements; so does torch. */
+bool stk_tensor_is_channels_last(const stk_tensor *tensor)
+{
+    static const int inner_to_outer[4] = {1, 3, 2, 0};
+    int64_t expected = stk_dtype_size(tensor->dtype);
+
+    if (tensor->ndim != 4)
+        return false;
+    for (int i = 0; i < 4; i++) {
+        int axis = inner_to_outer[i];
+        if (tensor->shape[axis] == 1)
+            continue;
+        if (tensor->strides[axis] != expected)
+            return false;
+        expected *= tensor->shape[axis];
+    }
+    return true;
+}
+
+static int compare_strides(const void *a, const void *b)
+{
+    const int64_t *left = a, *right = b;
+
+    if (left[0] != right[0])
+        return left[0] < right[0] ? -1 : 1;
+    return left[1] < right[1] ? -1 : left[1] > right[1];
+}
+
+bool stki_tensor_is_dense(const stk_tensor *tensor)
+{
+    int64_t axes[STK_MAX_DIMS][2], expected = stk_dtype_size(tensor->dtype);
+    int count = 0;
+
+    if (stk_tensor_is_contiguous(tensor))
+        return true;
+    for (int i = 0; i < tensor->ndim; i++) {
+        if (tensor->shape[i] == 1)
+            continue;
+        axes[count][0] = tensor->strides[i];
+        axes[count++][1] = tensor->shape[i];
+    }
+    qsort(axes, (size_t)count, sizeof axes[0], compare_strides);
+    for (int i = 0; i < count; i++) {
+        if (axes[i][0] != expected)
+            return false;
+        expected *= axes[i][1];
+    }
+    return true;
+}

@@ -1,0 +1,212 @@
+/* view.c: views that look at one or two axes: slice, select, narrow, flip, permute, squeeze, unsqueeze. Each writes
+ * down a new address, shape and strides and retains the storage; no element is touched. Strides are exactly torch's,
+ * also where they cannot matter.
+ */
+#include "error.h"
+#include "tensor_internal.h"
+#include "wrap.h"
+#include <inttypes.h>
+#include <string.h>
+
+stk_status stki_wrap_dim(int dim, int ndim, const char *what, int *out, stk_error *err)
+{
+    int limit = ndim > 0 ? ndim : 1;
+
+    if (dim < -limit || dim >= limit)
+        return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d of a tensor with %d", what, dim, ndim);
+    *out = dim < 0 ? dim + limit : dim;
+    return STK_OK;
+}
+
+/* As stki_wrap_dim for operations that need an axis to work on. */
+static stk_status wrap_real_dim(int dim, int ndim, const char *what, int *out, stk_error *err)
+{
+    if (ndim == 0)
+        return stki_fail(err, STK_E_BAD_DIM, "%s: the tensor has no dimensions", what);
+    return stki_wrap_dim(dim, ndim, what, out, err);
+}
+
+static void *address_at(const stk_tensor *tensor, int dim, int64_t index)
+{
+    return stki_address(tensor->data, stki_wrap_mul(tensor->strides[dim], index));
+}
+
+stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, int64_t end, int64_t step,
+                            stk_tensor *out, stk_error *err)
+{
+    stk_tensor view;
+    int64_t size;
+    stk_status status = wrap_real_dim(dim, tensor->ndim, "slice", &dim, err);
+
+    if (status)
+        return status;
+    if (step < 1)
+        return stki_fail(err, STK_E_BAD_STEP, "slice: step %" PRId64 ": must be at least 1 (flip turns an axis round)",
+                         step);
+    size = tensor->shape[dim];
+    start = start < 0 ? start + size : start;
+    end = end < 0 ? end + size : end;
+    start = start < 0 ? 0 : start > size ? size : start;
+    end = end < start ? start : end > size ? size : end;
+    stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, &view);
+    view.shape[dim] = (end - start) / step + ((end - start) % step != 0);
+    view.strides[dim] = stki_wrap_mul(tensor->strides[dim], step);
+    *out = view;
+    return STK_OK;
+}
+
+stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, int64_t length, stk_tensor *out,
+                             stk_error *err)
+{
+    stk_tensor view;
+    int64_t size;
+    stk_status status = wrap_real_dim(dim, tensor->ndim, "narrow", &dim, err);
+
+    if (status)
+        return status;
+    if (length < 0)
+        return stki_fail(err, STK_E_BAD_ARG, "narrow: length %" PRId64, length);
+    size = tensor->shape[dim];
+    if (start < -size || start > size || length > size - (start < 0 ? start + size : start))
+        return stki_fail(err, STK_E_BAD_INDEX, "narrow: %" PRId64 " from %" PRId64 " of an axis of %" PRId64, length,
+                         start, size);
+    start = start < 0 ? start + size : start;
+    stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, &view);
+    view.shape[dim] = length;
+    *out = view;
+    return STK_OK;
+}
+
+/* Takes axis `dim` out of a view's geometry. */
+static void drop_axis(stk_tensor *view, int dim)
+{
+    size_t rest = (size_t)(view->ndim - dim - 1) * sizeof view->shape[0];
+
+    memmove(view->shape + dim, view->shape + dim + 1, rest);
+    memmove(view->strides + dim, view->strides + dim + 1, rest);
+    view->ndim--;
+    view->shape[view->ndim] = view->strides[view->ndim] = 0;
+}
+
+stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, stk_tensor *out, stk_error *err)
+{
+    int64_t size;
+    stk_status status = wrap_real_dim(dim, tensor->ndim, "select", &dim, err);
+
+    if (status)
+        return status;
+    size = tensor->shape[dim];
+    if (index < -size || index >= size)
+        return stki_fail(err, STK_E_BAD_INDEX, "select: index %" PRId64 " of an axis of %" PRId64, index, size);
+    stki_view_of(tensor, address_at(tensor, dim, index < 0 ? index + size : index), tensor->ndim, tensor->shape,
+                 tensor->strides, out);
+    drop_axis(out, dim);
+    return STK_OK;
+}
+
+stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
+{
+    stk_tensor view;
+    int64_t size;
+    stk_status status = wrap_real_dim(dim, tensor->ndim, "flip", &dim, err);
+
+    if (status)
+        return status;
+    size = tensor->shape[dim];
+    stki_view_of(tensor, address_at(tensor, dim, size > 0 ? size - 1 : 0), tensor->ndim, tensor->shape, tensor->strides,
+                 &view);
+    view.strides[dim] = stki_wrap_mul(view.strides[dim], -1);
+    *out = view;
+    return STK_OK;
+}
+
+stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_tensor *out, stk_error *err)
+{
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
+    bool seen[STK_MAX_DIMS] = {false};
+
+    for (int i = 0; i < tensor->ndim; i++) {
+        int from;
+        stk_status status = stki_wrap_dim(dims[i], tensor->ndim, "permute", &from, err);
+        if (status)
+            return status;
+        if (seen[from])
+            return stki_fail(err, STK_E_BAD_DIM, "permute: dimension %d is named twice", dims[i]);
+        seen[from] = true;
+        shape[i] = tensor->shape[from];
+        strides[i] = tensor->strides[from];
+    }
+    stki_view_of(tensor, tensor->data, tensor->ndim, shape, strides, out);
+    return STK_OK;
+}
+
+stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, stk_tensor *out, stk_error *err)
+{
+    stk_tensor view;
+    stk_status status = stki_wrap_dim(dim0, tensor->ndim, "transpose", &dim0, err);
+
+    status = status ? status : stki_wrap_dim(dim1, tensor->ndim, "transpose", &dim1, err);
+    if (status)
+        return status;
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, &view);
+    if (tensor->ndim > 0) {
+        view.shape[dim0] = tensor->shape[dim1];
+        view.shape[dim1] = tensor->shape[dim0];
+        view.strides[dim0] = tensor->strides[dim1];
+        view.strides[dim1] = tensor->strides[dim0];
+    }
+    *out = view;
+    return STK_OK;
+}
+
+stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
+{
+    bool drop;
+    stk_status status = stki_wrap_dim(dim, tensor->ndim, "squeeze", &dim, err);
+
+    if (status)
+        return status;
+    drop = tensor->ndim > 0 && tensor->shape[dim] == 1;
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
+    if (drop)
+        drop_axis(out, dim);
+    return STK_OK;
+}
+
+stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk_error *err)
+{
+    stk_tensor view;
+
+    (void)err;
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, &view);
+    for (int i = view.ndim - 1; i >= 0; i--)
+        if (view.shape[i] == 1)
+            drop_axis(&view, i);
+    *out = view;
+    return STK_OK;
+}
+
+stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
+{
+    stk_tensor view;
+    int64_t stride = stk_dtype_size(tensor->dtype);
+    stk_status status;
+
+    if (tensor->ndim == STK_MAX_DIMS)
+        return stki_fail(err, STK_E_UNSUPPORTED, "unsqueeze: at most %d axes are supported", STK_MAX_DIMS);
+    status = stki_wrap_dim(dim, tensor->ndim + 1, "unsqueeze", &dim, err);
+    if (status)
+        return status;
+    if (dim < tensor->ndim)
+        stride = stki_wrap_mul(tensor->shape[dim], tensor->strides[dim]);
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, &view);
+    for (int i = tensor->ndim; i > dim; i--) {
+        view.shape[i] = view.shape[i - 1];
+        view.strides[i] = view.strides[i - 1];
+    }
+    view.ndim++;
+    view.shape[dim] = 1;
+    view.strides[dim] = stride;
+    *out = view;
+    return STK_OK;
+}
