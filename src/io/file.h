@@ -8,7 +8,7 @@
 
 typedef struct stki_file {
     char *path;
-    int fd;
+    int fd; /* -1: a mapped file needs none, so that the number of mapped files is not bound by descriptors */
     int64_t size, mtime_ns;
     uint64_t device, inode;
     const void
@@ -17,13 +17,29 @@ typedef struct stki_file {
     const char *note;   /* static text: why mmap was asked for and is not used; or NULL */
 } stki_file;
 
+/* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_LIMIT: no descriptor is left; the message
+ * says how many there may be. A mapping that fails is no error: the file is then read, and `note` says why. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
 void stki_file_close(stki_file *file); /* NULL is fine */
 /* Exactly `bytes` from `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file ends before. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
+/* Is the range in the page cache, as far as its first 64 pages (mapped) or its ends (read) tell? One cheap call; true
+ * also where the system can't say. */
+bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
+/* Asks the system to read the range soon, resident or not. Does not wait for it. */
+void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);
 /* Advice ahead of use; cheap when the range is resident. */
 void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes);
+
+/* Where the samples of an array in a file lie: sample i is `bytes` from offset + i * stride. */
+typedef struct stki_rows {
+    int64_t offset, stride, bytes;
+} stki_rows;
+
+/* The same for samples in their order of use: one of them is asked for; if it is resident, so are most of them and
+ * nothing is done, otherwise all are advised, neighbours merged into one range. Indices must be valid. */
+void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count);
 
 /* Test hooks: let the next n mappings fail; make reads short (at most n bytes a call; 0 off); make the n-th read from
  * now fail with an errno. */

@@ -109,13 +109,27 @@ typedef struct stki_synthetic_opts {
     int64_t shape[STK_MAX_DIMS];
     enum stki_synthetic_form form;
     int64_t min_length; /* >= 0: axis 0 varies from min_length to shape[0]; -1: fixed */
-    int64_t distinct;   /* MEMORY: samples really held (sample i is block i mod distinct); 0: at most 64 MiB */
+    int64_t distinct;   /* MEMORY: samples really held (sample i is block i mod distinct); 0: at most 64 MiB. base is
+                           set where they are all samples, or one */
     int64_t read_ns;    /* sleep this long in every read: a slow disk */
 } stki_synthetic_opts;
 
+#define STKI_SYNTHETIC_OPTS_INIT \
+    {                            \
+        .min_length = -1         \
+    }
+
 stk_status stki_synthetic_open(const stki_synthetic_opts *opts, stki_reader **out, stk_error *err);
-/* The value every test can recompute: the bytes of sample `index` into `out`. */
+/* The value every test can recompute: the bytes of sample `index`, of `length` on axis 0, into `out`. (MEMORY: sample i
+ * of the reader is index i mod distinct.) */
 void stki_synthetic_fill(const stki_synthetic_opts *opts, int64_t index, int64_t length, void *out);
+/* The size of axis 0 of sample `index`: shape[0], or of min_length to shape[0]. 1 for samples without axes. */
+int64_t stki_synthetic_length(const stki_synthetic_opts *opts, int64_t index);
+
+#define STKI_FAULTY_OPTS_INIT                                                  \
+    {                                                                          \
+        .fail_at = -1, .status = STK_E_IO, .fail_from_read = -1, .slow_at = -1 \
+    }
 
 /* Wraps a reader (and owns it from then on, also when this fails) and misbehaves on purpose. */
 typedef struct stki_faulty_opts {

@@ -1,0 +1,162 @@
+/* dataset.c: see dataset_internal.h. */
+#include "allocate.h"
+#include "checked.h"
+#include "counter.h"
+#include "dataset_internal.h"
+#include "error.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct counted {
+    stki_dataset dataset; /* first member */
+    stki_counter refs;
+};
+
+stk_status stki_dataset_create(stki_dataset **out, stk_error *err)
+{
+    struct counted *c = stki_zalloc(sizeof *c);
+
+    if (!c)
+        return stki_fail_memory(err, sizeof *c, "a data set");
+    stki_count_set(&c->refs, 1);
+    *out = &c->dataset;
+    return STK_OK;
+}
+
+static void shape_text(const stki_reader *reader, char *buffer, size_t size)
+{
+    size_t used = (size_t)snprintf(buffer, size, "%s [", stk_dtype_name(reader->dtype));
+
+    for (int i = 0; i < reader->ndim && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%" PRId64, i ? ", " : "", reader->shape[i]);
+    if (used < size)
+        snprintf(buffer + used, size - used, "]");
+}
+
+static stk_status check_shard(const char *name, const stki_reader *first, const stki_reader *shard, stk_error *err)
+{
+    char found[96], expected[96];
+    bool same = shard->dtype == first->dtype && shard->ndim == first->ndim;
+
+    for (int i = 0; same && i < shard->ndim; i++)
+        same = shard->variable || first->variable || shard->shape[i] == first->shape[i];
+    if (same)
+        return STK_OK;
+    shape_text(shard, found, sizeof found);
+    shape_text(first, expected, sizeof expected);
+    return stki_fail_at(err, STK_E_MISMATCH, (stki_place){shard->path, -1, -1, found, expected},
+                        "shard of field '%s' differs from its first, %s", name, first->path);
+}
+
+static stk_status add_shards(stki_field *field, stk_error *err)
+{
+    const stki_reader *first = field->shards[0];
+
+    field->dtype = first->dtype;
+    field->ndim = first->ndim;
+    for (int i = 0; i < field->shard_count; i++) {
+        const stki_reader *shard = field->shards[i];
+        stk_status status = check_shard(field->name, first, shard, err);
+
+        if (status)
+            return status;
+        if (!stki_add(field->first[i], shard->count, &field->first[i + 1]))
+            return stki_fail_at(err, STK_E_LIMIT, (stki_place){shard->path, -1, -1, NULL, NULL},
+                                "field '%s' has more samples than fit in 63 bits", field->name);
+        for (int axis = 0; axis < field->ndim; axis++)
+            if (shard->shape[axis] > field->shape[axis])
+                field->shape[axis] = shard->shape[axis];
+        field->variable = field->variable || shard->variable;
+        field->max_bytes = shard->max_bytes > field->max_bytes ? shard->max_bytes : field->max_bytes;
+    }
+    return STK_OK;
+}
+
+static stk_status add_field(stki_dataset *dataset, stki_field *field, const char *name, stk_error *err)
+{
+    stki_field *fields;
+
+    for (int i = 0; i < dataset->field_count; i++)
+        if (!strcmp(dataset->fields[i].name, name))
+            return stki_fail(err, STK_E_CONFIG, "field '%s' is there twice", name);
+    if (field->shard_count < 1)
+        return stki_fail(err, STK_E_CONFIG, "field '%s' has no files", name);
+    field->name = stki_strdup(name);
+    field->first = stki_zalloc_array((int64_t)field->shard_count + 1, sizeof *field->first);
+    if (!field->name || !field->first)
+        return stki_fail_memory(err, (int64_t)sizeof *field->first * (field->shard_count + 1), name);
+    fields = stki_resize(dataset->fields, (int64_t)sizeof *fields * (dataset->field_count + 1));
+    if (!fields)
+        return stki_fail_memory(err, (int64_t)sizeof *fields * (dataset->field_count + 1), name);
+    dataset->fields = fields;
+    return add_shards(field, err);
+}
+
+static void field_fini(stki_field *field)
+{
+    for (int i = 0; i < field->shard_count; i++)
+        stki_reader_destroy(field->shards[i]);
+    stki_free(field->shards);
+    stki_free(field->first);
+    stki_free(field->name);
+}
+
+stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader **shards, int count, stk_error *err)
+{
+    stki_field field = {.shard_count = count, .shards = stki_zalloc_array(count, sizeof *shards)};
+    stk_status status;
+
+    if (!field.shards) {
+        for (int i = 0; i < count; i++)
+            stki_reader_destroy(shards[i]);
+        return stki_fail_memory(err, (int64_t)sizeof *shards * count, name);
+    }
+    if (count > 0)
+        memcpy(field.shards, shards, sizeof *shards * (size_t)count);
+    status = add_field(dataset, &field, name, err);
+    if (status)
+        field_fini(&field);
+    else
+        dataset->fields[dataset->field_count++] = field;
+    return status;
+}
+
+stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err)
+{
+    const stki_field *first = dataset->fields;
+
+    if (dataset->field_count == 0)
+        return stki_fail(err, STK_E_CONFIG, "a data set needs at least one field");
+    for (int i = 0; i < dataset->field_count; i++) {
+        const stki_field *field = &dataset->fields[i];
+        int64_t found = field->first[field->shard_count], expected = first->first[first->shard_count];
+
+        if (found != expected)
+            return stki_fail_at(err, STK_E_MISMATCH,
+                                (stki_place){field->shards[0]->path, -1, -1, STKI_TEXT("%" PRId64, found),
+                                             STKI_TEXT("%" PRId64 " as field '%s'", expected, first->name)},
+                                "field '%s' has another number of samples than field '%s' (%s)", field->name,
+                                first->name, first->shards[0]->path);
+    }
+    dataset->count = first->first[first->shard_count];
+    return STK_OK;
+}
+
+stki_dataset *stki_dataset_retain(stki_dataset *dataset)
+{
+    stki_ref(&((struct counted *)(void *)dataset)->refs);
+    return dataset;
+}
+
+void stki_dataset_release(stki_dataset *dataset)
+{
+    struct counted *c = (struct counted *)(void *)dataset;
+
+    if (!dataset || !stki_unref(&c->refs))
+        return;
+    for (int i = 0; i < dataset->field_count; i++)
+        field_fini(&dataset->fields[i]);
+    stki_free(dataset->fields);
+    stki_free(c);
+}

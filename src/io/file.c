@@ -1,0 +1,289 @@
+/* file.c: see file.h. A file is mapped whole from offset 0 (a format's data offset is no page multiple), or read with
+ * pread, which keeps no position and so needs no lock. The size proof of every reader rests on the fstat here.
+ *
+ * Whether a range is in the page cache is asked before advice is given, since advice about resident pages costs a walk
+ * over them. mincore answers for mapped files, but only to those who own the file or may write it: to everybody else it
+ * says "resident" whatever is true. Such files keep their descriptor and are asked with a read that may not wait. */
+#include "file.h"
+#include "allocate.h"
+#include "checked.h"
+#include "counter.h"
+#include "error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { PROBE_PAGES = 64, MERGE_GAP = 16 << 10 /* bytes between two ranges that are cheaper read than left out */ };
+
+static stki_counter fail_maps, short_bytes, fail_read_at, fail_read_errno;
+
+void stki_file_test_fail_maps(int64_t n)
+{
+    stki_count_set(&fail_maps, n);
+}
+
+void stki_file_test_short_reads(int64_t bytes)
+{
+    stki_count_set(&short_bytes, bytes);
+}
+
+void stki_file_test_fail_read(int64_t n, int error_number)
+{
+    stki_count_set(&fail_read_errno, error_number);
+    stki_count_set(&fail_read_at, n);
+}
+
+static bool counts_down(stki_counter *counter) /* true: it was above 0 */
+{
+    return stki_counted(counter) > 0 && atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed) > 0;
+}
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a directory"
+           : S_ISFIFO(mode) ? "a FIFO"
+           : S_ISSOCK(mode) ? "a socket"
+           : S_ISCHR(mode)  ? "a character device"
+           : S_ISBLK(mode)  ? "a block device"
+                            : "something else";
+}
+
+static stk_status fail_open(const char *path, int error_number, stk_error *err)
+{
+    struct rlimit limit = {0};
+
+    if (error_number == ENXIO) /* what a socket answers */
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){path, -1, -1, "a socket or a device without a driver", "a regular file"},
+                            "can't be read");
+    if (error_number != EMFILE)
+        return stki_fail_errno(err, error_number, path, "can't open");
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){path, -1, -1, STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur),
+                                     "a free descriptor (ulimit -n)"},
+                        "can't open: too many open files");
+}
+
+static stk_status open_regular(stki_file *file, stk_error *err)
+{
+    struct stat stat;
+
+    do {
+        file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (file->fd < 0 && errno == EINTR);
+    if (file->fd < 0)
+        return fail_open(file->path, errno, err);
+    if (fstat(file->fd, &stat))
+        return stki_fail_errno(err, errno, file->path, "can't get the size");
+    if (!S_ISREG(stat.st_mode))
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){file->path, -1, -1, kind_of(stat.st_mode), "a regular file"}, "can't be read");
+    file->size = stat.st_size;
+    file->mtime_ns = stat.st_mtim.tv_sec * INT64_C(1000000000) + stat.st_mtim.tv_nsec;
+    file->device = stat.st_dev;
+    file->inode = stat.st_ino;
+    return STK_OK;
+}
+
+static const char *map_note(int error_number)
+{
+    return error_number == ENOMEM   ? "mmap failed (no address space left): read with pread"
+           : error_number == ENODEV ? "mmap failed (the file system can't map): read with pread"
+           : error_number == EACCES ? "mmap failed (not allowed): read with pread"
+                                    : "mmap failed: read with pread";
+}
+
+static int64_t page_start(int64_t offset, int64_t *page)
+{
+    *page = sysconf(_SC_PAGESIZE);
+    return offset & ~(*page - 1);
+}
+
+static bool mincore_tells(const stki_file *file)
+{
+    struct stat stat;
+
+    return geteuid() == 0 || (!fstat(file->fd, &stat) && stat.st_uid == geteuid()) ||
+           !faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS);
+}
+
+static void map_whole(stki_file *file, enum stki_pattern pattern)
+{
+    void *map = counts_down(&fail_maps) ? (errno = ENOMEM, MAP_FAILED)
+                                        : mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
+
+    if (map == MAP_FAILED) {
+        file->note = map_note(errno);
+        return;
+    }
+    (void)madvise(map, (size_t)file->size, pattern == STKI_PATTERN_SEQUENTIAL ? MADV_SEQUENTIAL : MADV_RANDOM);
+    file->map = map;
+    file->access = "mmap";
+    if (mincore_tells(file)) {
+        close(file->fd);
+        file->fd = -1;
+    }
+}
+
+stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
+                          stk_error *err)
+{
+    stki_file *file = stki_zalloc(sizeof *file);
+    stk_status status;
+
+    if (!file)
+        return stki_fail_memory(err, sizeof *file, path);
+    file->fd = -1;
+    file->access = "pread";
+    file->path = stki_strdup(path);
+    if (!file->path) {
+        stki_file_close(file);
+        return stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    }
+    status = open_regular(file, err);
+    if (status) {
+        stki_file_close(file);
+        return status;
+    }
+    if (access != STKI_ACCESS_PREAD && file->size > 0)
+        map_whole(file, pattern);
+    if (!file->map)
+        (void)posix_fadvise(file->fd, 0, 0,
+                            pattern == STKI_PATTERN_SEQUENTIAL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+    *out = file;
+    return STK_OK;
+}
+
+void stki_file_close(stki_file *file)
+{
+    if (!file)
+        return;
+    if (file->map)
+        (void)munmap((void *)(uintptr_t)file->map, (size_t)file->size);
+    if (file->fd >= 0)
+        (void)close(file->fd);
+    stki_free(file->path);
+    stki_free(file);
+}
+
+static ssize_t read_some(const stki_file *file, int64_t offset, void *to, int64_t bytes)
+{
+    int64_t at_most = stki_counted(&short_bytes);
+
+    if (stki_counted(&fail_read_at) > 0 && atomic_fetch_sub_explicit(&fail_read_at, 1, memory_order_relaxed) == 1) {
+        errno = (int)stki_counted(&fail_read_errno);
+        return -1;
+    }
+    return pread(file->fd, to, (size_t)(at_most > 0 && at_most < bytes ? at_most : bytes), offset);
+}
+
+static stk_status fail_cut(const stki_file *file, int64_t offset, int64_t bytes, int64_t got, stk_error *err)
+{
+    return stki_fail_at(
+        err, STK_E_TRUNCATED,
+        (stki_place){file->path, -1, offset, STKI_TEXT("%" PRId64, got), STKI_TEXT("%" PRId64 " bytes", bytes)},
+        "the file ends too early");
+}
+
+stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err)
+{
+    int64_t got = 0;
+
+    if (!stki_inside(offset, bytes, file->size))
+        return fail_cut(file, offset, bytes, offset < file->size ? file->size - offset : 0, err);
+    if (file->map) {
+        memcpy(to, (const char *)file->map + offset, (size_t)bytes);
+        return STK_OK;
+    }
+    while (got < bytes) {
+        ssize_t n = read_some(file, offset + got, (char *)to + got, bytes - got);
+
+        if (n == 0) /* it was longer when it was opened */
+            return fail_cut(file, offset, bytes, got, err);
+        if (n < 0 && errno != EINTR) {
+            stk_status status = stki_fail_errno(
+                err, errno, file->path, "offset %" PRId64 ": can't read %" PRId64 " bytes", offset + got, bytes - got);
+            if (err)
+                err->offset = offset + got;
+            return status;
+        }
+        got += n > 0 ? n : 0;
+    }
+    return STK_OK;
+}
+
+/* One byte, unless that would have to wait for the disk. */
+static bool byte_resident(const stki_file *file, int64_t offset)
+{
+    char byte;
+    struct iovec into = {&byte, 1};
+
+    return preadv2(file->fd, &into, 1, offset, RWF_NOWAIT) >= 0 || errno != EAGAIN;
+}
+
+bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes)
+{
+    int64_t page, first = page_start(offset, &page), pages;
+    unsigned char in_core[PROBE_PAGES];
+
+    if (bytes <= 0 || !stki_inside(offset, bytes, file->size))
+        return true;
+    if (file->fd >= 0)
+        return byte_resident(file, offset) && byte_resident(file, offset + bytes - 1);
+    pages = (offset + bytes - first + page - 1) / page;
+    pages = pages < PROBE_PAGES ? pages : PROBE_PAGES;
+    memset(in_core, 1, sizeof in_core);
+    if (mincore((char *)(uintptr_t)file->map + first, (size_t)(pages * page), in_core))
+        return true;
+    for (int64_t i = 0; i < pages; i++)
+        if (!(in_core[i] & 1))
+            return false;
+    return true;
+}
+
+void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes)
+{
+    int64_t page, first = page_start(offset, &page);
+
+    if (bytes <= 0 || !stki_inside(offset, bytes, file->size))
+        return;
+    if (file->map)
+        (void)madvise((char *)(uintptr_t)file->map + first, (size_t)(offset + bytes - first), MADV_WILLNEED);
+    else
+        (void)posix_fadvise(file->fd, first, offset + bytes - first, POSIX_FADV_WILLNEED);
+}
+
+void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes)
+{
+    if (!stki_file_resident(file, offset, bytes))
+        stki_file_advise(file, offset, bytes);
+}
+
+void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count)
+{
+    int64_t start = 0, end = 0, at;
+
+    if (count <= 0 || rows->bytes <= 0)
+        return;
+    at = (int64_t)(((uint64_t)indices[0] * UINT64_C(0x9E3779B97F4A7C15)) >> 33) % count; /* any one will do */
+    if (stki_file_resident(file, rows->offset + indices[at] * rows->stride, rows->bytes))
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        at = rows->offset + indices[i] * rows->stride;
+        if (i > 0 && at >= start && at <= end + MERGE_GAP) {
+            end = at + rows->bytes > end ? at + rows->bytes : end;
+            continue;
+        }
+        stki_file_advise(file, start, end - start);
+        start = at;
+        end = at + rows->bytes;
+    }
+    stki_file_advise(file, start, end - start);
+}

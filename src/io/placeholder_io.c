@@ -1,2 +1,0 @@
-/* Keeps the folder's object library non-empty until its first file lands. */
-typedef int stki_io_placeholder;

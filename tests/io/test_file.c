@@ -1,0 +1,289 @@
+/* test_file.c: files opened for reading: mapped, read, refused, failing. */
+#include "allocate.h"
+#include "file.h"
+#include "io_files.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+static char content[100000];
+
+static const char *make_file(const char *name, size_t bytes)
+{
+    const char *path = stkt_path(name);
+
+    for (size_t i = 0; i < sizeof content; i++)
+        content[i] = (char)(i * 7 + i / 256);
+    stkt_write_file(path, content, bytes);
+    return path;
+}
+
+static void test_mapped_and_read_agree(void **state)
+{
+    const char *path = make_file("plain", sizeof content);
+    enum stki_access modes[] = {STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD};
+    static char got[sizeof content];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        stki_file *file;
+        stk_error err;
+        assert_int_equal(stki_file_open(path, modes[i], STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+        assert_string_equal(file->access, modes[i] == STKI_ACCESS_PREAD ? "pread" : "mmap");
+        assert_null(file->note);
+        assert_int_equal(file->size, sizeof content);
+        assert_int_equal(stki_file_read(file, 123, got, 99000, &err), STK_OK);
+        assert_memory_equal(got, content + 123, 99000);
+        assert_int_equal(stki_file_read(file, 0, got, 0, &err), STK_OK);
+        assert_int_equal(stki_file_read(file, sizeof content, got, 0, &err), STK_OK);
+        if (file->map)
+            assert_memory_equal(file->map, content, sizeof content);
+        stki_file_close(file);
+    }
+    stki_file_close(NULL);
+}
+
+static void test_reading_past_the_end(void **state)
+{
+    const char *path = make_file("end", 1000);
+
+    (void)state;
+    for (int mode = STKI_ACCESS_MMAP; mode <= STKI_ACCESS_PREAD; mode++) {
+        static const int64_t ranges[][2] = {{999, 2}, {1001, 0}, {2000, 10}, {-1, 1}, {0, -1}, {INT64_MAX, INT64_MAX}};
+        stki_file *file;
+        stk_error err;
+        char got[16];
+        assert_int_equal(stki_file_open(path, (enum stki_access)mode, STKI_PATTERN_SEQUENTIAL, &file, &err), STK_OK);
+        for (int i = 0; i < 6; i++)
+            assert_int_equal(stki_file_read(file, ranges[i][0], got, ranges[i][1], &err), STK_E_TRUNCATED);
+        assert_int_equal(stki_file_read(file, 999, got, 2, &err), STK_E_TRUNCATED);
+        assert_string_equal(err.found, "1");
+        assert_string_equal(err.expected, "2 bytes");
+        assert_int_equal(err.offset, 999);
+        assert_non_null(strstr(err.message, path));
+        stki_file_close(file);
+    }
+}
+
+static void test_cut_while_open(void **state)
+{
+    const char *path = make_file("cut", 10000);
+    stki_file *file;
+    stk_error err;
+    char got[5000];
+
+    (void)state;
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+    assert_int_equal(truncate(path, 6000), 0);
+    assert_int_equal(stki_file_read(file, 1000, got, 5000, &err), STK_OK);
+    assert_int_equal(stki_file_read(file, 2000, got, 5000, &err), STK_E_TRUNCATED);
+    assert_string_equal(err.found, "4000");
+    stki_file_close(file);
+}
+
+static void refused(const char *path, stk_status status, const char *says)
+{
+    stki_file *file = NULL;
+    stk_error err;
+
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &file, &err), status);
+    assert_null(file);
+    assert_non_null(strstr(err.message, path));
+    if (!strstr(err.message, says))
+        fail_msg("message: %s, expected in it: %s", err.message, says);
+}
+
+static void test_only_regular_files(void **state)
+{
+    const char *fifo = stkt_path("fifo");
+
+    (void)state;
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    refused(fifo, STK_E_UNSUPPORTED, "found a FIFO, expected a regular file"); /* and does not wait for a writer */
+    refused("/tmp", STK_E_UNSUPPORTED, "found a directory");
+    refused("/dev/null", STK_E_UNSUPPORTED, "found a character device");
+    refused(stkt_path("missing"), STK_E_NOT_FOUND, "No such file");
+    refused(stkt_path("fifo/below"), STK_E_NOT_FOUND, "Not a directory");
+}
+
+static void test_empty_file_is_not_mapped(void **state)
+{
+    const char *path = make_file("empty", 0);
+    stki_file *file;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+    assert_null(file->map);
+    assert_null(file->note);
+    assert_int_equal(file->size, 0);
+    assert_true(stki_file_resident(file, 0, 0));
+    stki_file_will_need(file, 0, 0);
+    stki_file_close(file);
+}
+
+static void test_failed_mapping_is_read(void **state)
+{
+    const char *path = make_file("nomap", 5000);
+    stki_file *file;
+    stk_error err;
+    char got[5000];
+
+    (void)state;
+    stki_file_test_fail_maps(1);
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+    assert_null(file->map);
+    assert_string_equal(file->access, "pread");
+    assert_non_null(strstr(file->note, "mmap failed"));
+    assert_int_equal(stki_file_read(file, 0, got, 5000, &err), STK_OK);
+    assert_memory_equal(got, content, 5000);
+    stki_file_close(file);
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+    assert_string_equal(file->access, "mmap"); /* the hook failed one only */
+    stki_file_close(file);
+}
+
+static void test_short_reads_and_errors(void **state)
+{
+    const char *path = make_file("short", 1000);
+    stki_file *file;
+    stk_error err;
+    char got[1000];
+
+    (void)state;
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+    stki_file_test_short_reads(7);
+    assert_int_equal(stki_file_read(file, 0, got, 1000, &err), STK_OK);
+    assert_memory_equal(got, content, 1000);
+    stki_file_test_fail_read(3, EIO);
+    memset(got, 0, sizeof got);
+    assert_int_equal(stki_file_read(file, 100, got, 500, &err), STK_E_IO);
+    assert_int_equal(err.offset, 114);
+    assert_non_null(strstr(err.message, "Input/output error"));
+    assert_non_null(strstr(err.message, path));
+    stki_file_test_fail_read(2, EINTR); /* an interruption is no error */
+    assert_int_equal(stki_file_read(file, 0, got, 1000, &err), STK_OK);
+    assert_memory_equal(got, content, 1000);
+    stki_file_test_short_reads(0);
+    stki_file_close(file);
+}
+
+/* F09's kind: opening never changes a file, whatever its mode. */
+static void test_a_read_only_file_stays_as_it_is(void **state)
+{
+    const char *path = make_file("readonly", 4096);
+    struct stat before, after;
+    stki_file *file;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(chmod(path, 0444), 0);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_SEQUENTIAL, &file, &err), STK_OK);
+    stki_file_close(file);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_size, after.st_size);
+    assert_int_equal(before.st_blocks, after.st_blocks);
+    assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof before.st_mtim);
+    assert_int_equal(before.st_mode, after.st_mode);
+}
+
+/* Row W28: mapped files hold no descriptor, and running out of them says so, with the limit. */
+static void test_descriptors(void **state)
+{
+    const char *path = make_file("many", 4096);
+    struct rlimit old, few = {.rlim_cur = 32};
+    stki_file *files[100] = {0};
+    stk_error err;
+    int opened = 0;
+    stk_status status = STK_OK;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few.rlim_max = old.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &files[i], &err), STK_OK);
+    for (int i = 0; i < 100; i++)
+        stki_file_close(files[i]);
+    while (opened < 100 && !status) {
+        status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &files[opened], &err);
+        opened += !status;
+    }
+    assert_int_equal(status, STK_E_LIMIT);
+    assert_non_null(strstr(err.message, "all 32 in use"));
+    assert_non_null(strstr(err.message, path));
+    while (opened > 0)
+        stki_file_close(files[--opened]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
+
+static void test_residency_and_advice(void **state)
+{
+    const char *path = make_file("resident", sizeof content);
+    static const int64_t indices[] = {3, 4, 5, 90, 0, 99, 99};
+    stki_rows rows = {100, 900, 900};
+
+    (void)state;
+    for (int mode = STKI_ACCESS_MMAP; mode <= STKI_ACCESS_PREAD; mode++) {
+        stki_file *file;
+        stk_error err;
+        assert_int_equal(stki_file_open(path, (enum stki_access)mode, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
+        assert_true(stki_file_resident(file, 0, sizeof content)); /* it has just been written */
+        assert_true(stki_file_resident(file, 5000, 1));
+        assert_true(stki_file_resident(file, sizeof content + 5, 10)); /* nothing to be had: nothing to do */
+        stki_file_will_need(file, 10, 50000);
+        stki_file_advise(file, 10, 50000);
+        stki_file_advise(file, -5, 10);
+        stki_file_advise(file, sizeof content - 1, 100);
+        stki_file_will_need_rows(file, &rows, indices, 7);
+        stki_file_will_need_rows(file, &rows, indices, 0);
+        stki_file_close(file);
+    }
+}
+
+static void test_every_allocation_failing(void **state)
+{
+    const char *path = make_file("memory", 100);
+    stki_memory_stats before, after;
+    stki_file *file;
+    stk_error err;
+    int n = 0;
+
+    (void)state;
+    stki_memory_read(STKI_MEM_HOST, &before);
+    do {
+        stki_memory_fail_at(++n);
+        file = NULL;
+        if (stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err) == STK_OK)
+            break;
+        assert_int_equal(err.status, STK_E_MEMORY);
+        assert_null(file);
+    } while (n < 50);
+    stki_memory_fail_at(0);
+    assert_int_equal(n, 3);
+    stki_file_close(file);
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(before.bytes, after.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mapped_and_read_agree),
+        cmocka_unit_test(test_reading_past_the_end),
+        cmocka_unit_test(test_cut_while_open),
+        cmocka_unit_test(test_only_regular_files),
+        cmocka_unit_test(test_empty_file_is_not_mapped),
+        cmocka_unit_test(test_failed_mapping_is_read),
+        cmocka_unit_test(test_short_reads_and_errors),
+        cmocka_unit_test(test_a_read_only_file_stays_as_it_is),
+        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_residency_and_advice),
+        cmocka_unit_test(test_every_allocation_failing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,7 @@
+# Files written by the original libraries, read by stoker: one test a format that has a reader.
+stoker_test_program(oracle_files ${CMAKE_CURRENT_LIST_DIR}/oracle_files.c)
+foreach(format npy)
+  add_test(NAME oracle_${format}
+           COMMAND oracle_files ${CMAKE_CURRENT_LIST_DIR}/manifest.json --format ${format})
+  set_tests_properties(oracle_${format} PROPERTIES LABELS "io;oracle" TIMEOUT 300)
+endforeach()
