@@ -70,7 +70,7 @@ static void STK_PRINTF(3, 4) append(stk_error *err, size_t *used, const char *fo
         *used += (size_t)n;
 }
 
-static void vappend(stk_error *err, size_t *used, const char *format, va_list args)
+static void STK_PRINTF(3, 0) vappend(stk_error *err, size_t *used, const char *format, va_list args)
 {
     int n;
 
