@@ -8,6 +8,10 @@
  * out from its noise. This needs the functions to have many outputs; over a few bits the network mixes more slowly, and
  * small domains get more rounds (they cost little there, and a data set of that size has a table instead).
  *
+ * Parity. A round over halves of two bits or more moves pairs in even number, so the network alone makes only even
+ * permutations, and walking does not hide that: over five samples even orders would be a sixth likelier than odd ones.
+ * A last step exchanges the values 0 and 1 or does not, by one bit of the key.
+ *
  * Speed. All indices of a run go through a round together, a block at a time, in a loop without branches that vectors
  * suit; only those still outside go through the next pass.
  */
@@ -69,6 +73,7 @@ void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_
         permutation->keys[round + 1][0] = drawn.word[2];
         permutation->keys[round + 1][1] = drawn.word[3];
     }
+    permutation->exchange = stki_philox_draw(key, STKI_KEY_ROUNDS, STKI_PERMUTATION_MAX_ROUNDS).word[0] & 1;
 }
 
 /* The round function: two keyed multiplications, each folding the upper half of its 64-bit product onto the lower, so
@@ -107,8 +112,11 @@ static void network(const stki_permutation *permutation, uint64_t *values, int c
         permutation->round(left, right, count, permutation->keys[round], mask);
         permutation->round(right, left, count, permutation->keys[round + 1], mask);
     }
-    for (int i = 0; i < count; i++)
-        values[i] = (uint64_t)left[i] << half_bits | right[i];
+    for (int i = 0; i < count; i++) {
+        uint64_t value = (uint64_t)left[i] << half_bits | right[i];
+
+        values[i] = value ^ (value < 2 ? permutation->exchange : 0);
+    }
 }
 
 static void run_block(const stki_permutation *permutation, uint64_t first, int count, uint64_t *out)

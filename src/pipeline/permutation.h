@@ -17,6 +17,7 @@ typedef struct stki_permutation {
     int rounds;
     stki_permutation_round *round; /* the fastest this machine has; all give the same bits */
     uint32_t keys[STKI_PERMUTATION_MAX_ROUNDS][2];
+    uint64_t exchange; /* 1: images 0 and 1 change places, else 0 */
 } stki_permutation;
 
 /* n >= 1. */

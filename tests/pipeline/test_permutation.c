@@ -1,0 +1,223 @@
+/* test_permutation.c: the keyed bijection: images against an implementation in Python, bijection, random access, equal
+ * bits from every variant of the round, and its statistics at sizes that take a second (test_order_long.c goes on). */
+#include "order.h"
+#include "permutation.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "order_statistics.h"
+
+static void computed(uint64_t seed, uint64_t epoch, int64_t n, uint64_t *images)
+{
+    stki_permutation permutation;
+
+    stki_permutation_init(&permutation, seed, epoch, (uint64_t)n);
+    stki_permutation_run(&permutation, 0, n, images);
+}
+
+static void by_call(uint64_t seed, uint64_t epoch, int64_t n, uint64_t *images)
+{
+    for (int64_t i = 0; i < n; i++)
+        images[i] = stki_permute(seed, epoch, (uint64_t)n, (uint64_t)i);
+}
+
+/* A change here changes the order of everybody's data: STKI_ORDER_VERSION must grow with it. */
+static void known_images(void **state)
+{
+    static const uint64_t rows[][5] = {
+        /* seed, epoch, n, index, image */
+        {0, 0, 1, 0, 0},
+        {0, 0, 2, 1, 1},
+        {1, 0, 5, 3, 0},
+        {7, 3, 16, 15, 5},
+        {7, 3, 17, 4, 4},
+        {1, 2, 1000, 999, 302},
+        {42, 9, 65537, 12345, 54587},
+        {UINT64_MAX, UINT64_C(1) << 63, 1000000, 0, 835969},
+        {3, 1, 1000000000, 999999999, 884953659},
+        {5, 0, UINT64_C(1000000000000), UINT64_C(123456789012), UINT64_C(587731712862)},
+        {5, 0, INT64_MAX, UINT64_C(1) << 62, UINT64_C(2615882278018122875)},
+        {5, 1, (UINT64_C(1) << 62) + 1, 17, UINT64_C(3573824389402785222)},
+    };
+
+    (void)state;
+    assert_int_equal(STKI_ORDER_VERSION, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_true(stki_permute(rows[i][0], rows[i][1], rows[i][2], rows[i][3]) == rows[i][4]);
+}
+
+static void is_bijection(void **state)
+{
+    static uint64_t images[70000];
+
+    (void)state;
+    for (int64_t n = 1; n <= 300; n++) {
+        computed((uint64_t)n, 0, n, images);
+        assert_true(stkt_is_bijection(images, n));
+    }
+    for (int64_t power = 4; power <= 65536; power *= 4) {
+        for (int64_t n = power - 1; n <= power + 1; n++) {
+            computed(11, (uint64_t)n, n, images);
+            assert_true(stkt_is_bijection(images, n));
+        }
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Too many to see whole: images stay inside and no two of a long run meet. */
+static void is_injective_on_huge_sets(void **state)
+{
+    enum { RUN = 100000 };
+    static uint64_t images[RUN];
+    static const uint64_t sizes[] = {UINT64_C(1) << 32,
+                                     (UINT64_C(1) << 32) + 1,
+                                     UINT64_C(1000000000000),
+                                     (UINT64_C(1) << 62) - 1,
+                                     UINT64_C(1) << 62,
+                                     (UINT64_C(1) << 62) + 1,
+                                     INT64_MAX,
+                                     UINT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        stki_permutation permutation;
+        uint64_t top = 0;
+
+        stki_permutation_init(&permutation, i, 1, sizes[i]);
+        stki_permutation_run(&permutation, sizes[i] - RUN, RUN, images);
+        for (int k = 0; k < RUN; k++) {
+            assert_true(images[k] < sizes[i]);
+            top = images[k] > top ? images[k] : top;
+        }
+        assert_true(top > sizes[i] / 1000 * 999); /* they reach all of the range */
+        qsort(images, RUN, sizeof images[0], by_value);
+        for (int k = 1; k < RUN; k++)
+            assert_true(images[k] != images[k - 1]);
+    }
+}
+
+static void random_access_equals_run(void **state)
+{
+    static const int64_t sizes[] = {1, 2, 3, 5, 255, 256, 257, 1000, 4097, 70000};
+    static uint64_t whole[70000], part[1000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        int64_t n = sizes[i];
+        stki_permutation permutation;
+
+        stki_permutation_init(&permutation, 9, 4, (uint64_t)n);
+        stki_permutation_run(&permutation, 0, n, whole);
+        for (int64_t first = 0; first < n; first += 1 + first / 3) {
+            for (int64_t count = 0; count <= 1000 && count <= n - first; count += 1 + count / 2) {
+                stki_permutation_run(&permutation, (uint64_t)first, count, part);
+                assert_memory_equal(part, whole + first, (size_t)count * sizeof part[0]);
+            }
+            assert_true(stki_permute(9, 4, (uint64_t)n, (uint64_t)first) == whole[first]);
+        }
+    }
+}
+
+/* Every variant of the round gives the bits of the plain one, and touches at most the 7 elements it may. */
+static void variants_agree(void **state)
+{
+    enum { MOST = 67, GUARD = 8 };
+    static const uint32_t masks[] = {1, 3, 0x1ff, 0xffff, UINT32_MAX};
+    uint32_t other[MOST + GUARD], plain[MOST + GUARD], fast[MOST + GUARD];
+    stki_permutation permutation;
+
+    (void)state;
+    stki_permutation_init(&permutation, 1, 1, 1 << 20);
+    for (size_t m = 0; m < sizeof masks / sizeof masks[0]; m++) {
+        for (int count = 0; count <= MOST; count++) {
+            for (int i = 0; i < MOST + GUARD; i++) {
+                other[i] = (uint32_t)stki_permute(3, m, UINT64_C(1) << 32, (uint64_t)(count * 100 + i));
+                plain[i] = fast[i] = other[i] * 3u + 1u;
+            }
+            stki_permutation_round_plain(plain, other, count, permutation.keys[2], masks[m]);
+            permutation.round(fast, other, count, permutation.keys[2], masks[m]);
+            assert_memory_equal(plain, fast, (size_t)count * sizeof plain[0]);
+            for (int i = count + 7; i < MOST + GUARD; i++)
+                assert_int_equal(fast[i], other[i] * 3u + 1u);
+        }
+    }
+}
+
+/* Flipping one bit of the index flips every bit of the image half of the time. */
+static void every_bit_reaches_every_bit(void **state)
+{
+    enum { TRIALS = 4000 };
+    static const int widths[] = {18, 20, 40, 62};
+
+    (void)state;
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+        int bits = widths[w];
+        uint64_t n = UINT64_C(1) << bits;
+
+        for (int in = 0; in < bits; in++) {
+            int64_t flips[64] = {0};
+
+            for (uint64_t trial = 0; trial < TRIALS; trial++) {
+                uint64_t index = trial * UINT64_C(0x9e3779b97f4a7c15) & (n - 1);
+                stki_permutation permutation;
+                uint64_t a, b;
+
+                stki_permutation_init(&permutation, trial, 0, n);
+                stki_permutation_run(&permutation, index, 1, &a);
+                stki_permutation_run(&permutation, index ^ UINT64_C(1) << in, 1, &b);
+                for (int out = 0; out < bits; out++)
+                    flips[out] += (int64_t)((a ^ b) >> out & 1);
+            }
+            for (int out = 0; out < bits; out++) /* 5.5 deviations: there are 6,172 pairs of bits */
+                stkt_expect_score("avalanche", bits, ((double)flips[out] - TRIALS / 2.0) / (sqrt(TRIALS) / 2), 5.5);
+        }
+    }
+}
+
+static void all_orders_are_even(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 5; n++)
+        stkt_check_all_orders(by_call, n, 100000);
+}
+
+static void statistics(void **state)
+{
+    (void)state;
+    stkt_check_position_by_value(computed, 7, 20000);
+    stkt_check_position_by_value(computed, 16, 20000);
+    stkt_check_position_by_value(computed, 65, 20000);
+    stkt_check_fixed_points(computed, 64, 20000);
+    stkt_check_fixed_points(computed, 100, 20000);
+    stkt_check_long(computed, 65536);
+    stkt_check_long(computed, 65537);
+    stkt_check_long(computed, 100000);
+    for (int64_t n = 10; n <= 100000; n *= 10)
+        stkt_check_correlations(computed, n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_images),
+        cmocka_unit_test(is_bijection),
+        cmocka_unit_test(is_injective_on_huge_sets),
+        cmocka_unit_test(random_access_equals_run),
+        cmocka_unit_test(variants_agree),
+        cmocka_unit_test(every_bit_reaches_every_bit),
+        cmocka_unit_test(all_orders_are_even),
+        cmocka_unit_test(statistics),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
