@@ -2,10 +2,17 @@
  * Config files, `--set`, --help-options, the JSON echo and the man pages all come from the rows, so they cannot differ.
  *
  *     static const stki_option rows[] = {
- *         STKI_INT(struct opts, batch_size, 32, 1, 1 << 30, "rows", "Rows of a batch"),
+ *         STKI_INT(struct opts, batch_size, 1, 1, 1 << 30, "rows", "Rows of a batch"),
+ *         STKI_SIZE(struct opts, tile_bytes, 512KiB, 4096, 1 << 30, "Output of one unit of work"),
+ *         STKI_ENUM(struct opts, order, sequential, order_words, "Order of the samples"),
+ *         STKI_INT_WORDS(struct opts, num_workers, auto, 0, 1024, auto_words, -1, "threads", "Worker threads"),
+ *         STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random"),
  *         …
  *     };
- *     static const stki_option_table table = {"loader", rows, sizeof rows / sizeof rows[0]};
+ *     static const stki_option_table table = STKI_OPTION_TABLE("loader", rows);
+ *
+ * A default is written as it would stand in a config, without quotes (texts: a C string or NULL). A member of the wrong
+ * type does not compile.
  */
 #ifndef STKI_OPTION_H
 #define STKI_OPTION_H
@@ -22,23 +29,70 @@ enum stki_option_type {
     STKI_OPT_SIZE,   /* int64_t, bytes */
     STKI_OPT_TIME,   /* int64_t, ns */
     STKI_OPT_TEXT,   /* const char *, pointing into the document (or the default); NULL if absent and without default */
-    STKI_OPT_ENUM,   /* int, index into `words` */
-    STKI_OPT_NODE    /* const stki_node *: anything; the owner of the table reads it itself */
+    STKI_OPT_ENUM,   /* int or an enum, index into `words` */
+    STKI_OPT_NODE    /* const stki_node *: anything; the owner of the table reads it itself; NULL if absent */
 };
 
 typedef struct stki_option {
     const char *name;
     enum stki_option_type type;
     int64_t offset;
-    double low, high;     /* numbers, sizes (bytes) and times (ns) */
-    const char *fallback; /* the default as it would be written in a config; NULL: none */
-    const char *const
-        *words; /* enums, ended by NULL; for an INT: words[i] stands for the value words_base - i, e.g. "auto" */
+    double low, high;         /* numbers, sizes (bytes) and times (ns), both ends allowed */
+    const char *fallback;     /* the default as it would be written in a config; NULL: none (zero, NULL) */
+    const char *const *words; /* enums, ended by NULL; for INT, SIZE, TIME: words[i] stands for the value
+                                 words_base - i, e.g. "auto", which the range need not hold */
     int64_t words_base;
     const char *unit;     /* "rows", "bytes", "" */
     const char *help;     /* one sentence without a full stop */
-    const char *alias_of; /* not NULL: this row is a synonym, read by the owner after the pass (see drop_last) */
+    const char *alias_of; /* not NULL: this row is a synonym for that one, read by the owner after the pass; giving both
+                             is an error */
 } stki_option;
+
+/* `result` if struct `type` has a `member` of one of the two types, else it does not compile. */
+#define STKI_MEMBER(type, member, one, other) \
+    _Generic(((type *)0)->member, one : (int64_t)offsetof(type, member), other : (int64_t)offsetof(type, member))
+struct stki_no_type;
+#define STKI_ROW(struct_type, member, kind, c_type, ...)                                                          \
+    {                                                                                                             \
+        .name = #member, .type = kind, .offset = STKI_MEMBER(struct_type, member, c_type, struct stki_no_type *), \
+        __VA_ARGS__                                                                                               \
+    }
+#define STKI_BOOL(struct_type, member, fallback_, help_) \
+    STKI_ROW(struct_type, member, STKI_OPT_BOOL, bool, .fallback = #fallback_, .unit = "", .help = help_)
+#define STKI_INT(struct_type, member, fallback_, low_, high_, unit_, help_)                              \
+    STKI_ROW(struct_type, member, STKI_OPT_INT, int64_t, .low = (double)(low_), .high = (double)(high_), \
+             .fallback = #fallback_, .unit = unit_, .help = help_)
+#define STKI_INT_WORDS(struct_type, member, fallback_, low_, high_, words_, base_, unit_, help_)         \
+    STKI_ROW(struct_type, member, STKI_OPT_INT, int64_t, .low = (double)(low_), .high = (double)(high_), \
+             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = unit_, .help = help_)
+#define STKI_DOUBLE(struct_type, member, fallback_, low_, high_, unit_, help_)                                 \
+    STKI_ROW(struct_type, member, STKI_OPT_DOUBLE, double, .low = low_, .high = high_, .fallback = #fallback_, \
+             .unit = unit_, .help = help_)
+#define STKI_SIZE(struct_type, member, fallback_, low_, high_, help_)                                     \
+    STKI_ROW(struct_type, member, STKI_OPT_SIZE, int64_t, .low = (double)(low_), .high = (double)(high_), \
+             .fallback = #fallback_, .unit = "bytes", .help = help_)
+#define STKI_SIZE_WORDS(struct_type, member, fallback_, low_, high_, words_, base_, help_)                \
+    STKI_ROW(struct_type, member, STKI_OPT_SIZE, int64_t, .low = (double)(low_), .high = (double)(high_), \
+             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = "bytes", .help = help_)
+#define STKI_TIME(struct_type, member, fallback_, low_ns, high_ns, help_)                                     \
+    STKI_ROW(struct_type, member, STKI_OPT_TIME, int64_t, .low = (double)(low_ns), .high = (double)(high_ns), \
+             .fallback = #fallback_, .unit = "ns", .help = help_)
+#define STKI_TIME_WORDS(struct_type, member, fallback_, low_ns, high_ns, words_, base_, help_)                \
+    STKI_ROW(struct_type, member, STKI_OPT_TIME, int64_t, .low = (double)(low_ns), .high = (double)(high_ns), \
+             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = "ns", .help = help_)
+#define STKI_STRING(struct_type, member, fallback_, help_) \
+    STKI_ROW(struct_type, member, STKI_OPT_TEXT, const char *, .fallback = fallback_, .unit = "", .help = help_)
+#define STKI_ENUM(struct_type, member, fallback_, words_, help_)                                           \
+    {                                                                                                      \
+        .name = #member, .type = STKI_OPT_ENUM, .offset = STKI_MEMBER(struct_type, member, int, unsigned), \
+        .fallback = #fallback_, .words = words_, .unit = "", .help = help_                                 \
+    }
+#define STKI_NODE(struct_type, member, help_) \
+    STKI_ROW(struct_type, member, STKI_OPT_NODE, const stki_node *, .unit = "", .help = help_)
+#define STKI_ALIAS(name_, of_, kind, help_)                                                     \
+    {                                                                                           \
+        .name = #name_, .type = kind, .offset = -1, .unit = "", .help = help_, .alias_of = #of_ \
+    }
 
 typedef struct stki_option_table {
     const char *section; /* "loader" */
@@ -46,19 +100,32 @@ typedef struct stki_option_table {
     int count;
 } stki_option_table;
 
-/* Fills the struct with the defaults. */
+#define STKI_OPTION_TABLE(section_, rows_)                                                   \
+    {                                                                                        \
+        .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]) \
+    }
+
+/* Fills the struct with the defaults. Members without a row are left alone. */
 void stki_options_defaults(const stki_option_table *table, void *values);
-/* Reads a map into the struct (defaults stay where a key is absent; map NULL is fine). An unknown key names the nearest
- * known one. `seen` (may be NULL, `count` flags) says which rows were given. */
+/* Reads a map into the struct (defaults or whatever it holds stay where a key is absent; NULL or nothing is an empty
+ * map). An unknown key names the nearest known one. `seen` (may be NULL, `count` flags) says which rows were given. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
-/* The range check alone, for structs filled through the C API: "loader.batch_size: found 0, expected 1 to 1073741824
- * rows". */
+/* The range check alone, for structs filled through the C API, STK_E_RANGE: "loader.batch_size: found 0, expected 1 to
+ * 1073741824 rows". */
 stk_status stki_options_check(const stki_option_table *table, const void *values, stk_error *err);
-/* The effective values (nodes left out) under their names, with the unit in the key where there is one: "timeout_ns",
- * "memory_budget_bytes". */
+/* The row with that name, or NULL. */
+const stki_option *stki_options_find(const stki_option_table *table, const char *name);
+
+/* The effective values (nodes and synonyms left out) under their names, with the unit in the key where it is bytes or
+ * ns: "timeout_ns", "memory_budget_bytes". NULL: no memory. */
 json_t *stki_options_json(const stki_option_table *table, const void *values);
-/* A table for people: name, type or words, default, range, help. */
+/* The same in the language of the configs, a line "NAME: VALUE" each after `indent` spaces; nodes and texts without a
+ * value are left out. It reads back to the same values. */
+void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
+/* A table for people: name, type or words, range, default, help. */
 void stki_options_help(const stki_option_table *table, FILE *to);
+/* The same as a Markdown table, for docs/. */
+void stki_options_markdown(const stki_option_table *table, FILE *to);
 
 #endif

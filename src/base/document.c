@@ -1,0 +1,351 @@
+/* document.c: the tree: its memory, its limits, how nodes are made and found, and how messages point at them. Nodes and
+ * texts are carved from blocks that only grow, since a config is read once and let go as a whole. */
+#include "document.h"
+#include "allocate.h"
+#include "checked.h"
+#include "document_build.h"
+#include "error.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLOCK_BYTES 8192
+
+struct stki_document_block {
+    struct stki_document_block *next;
+    int64_t used, bytes;
+    _Alignas(16) char memory[];
+};
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err)
+{
+    struct stki_document_block *block = document->blocks;
+    int64_t rounded = stki_round_up(bytes, 16);
+    void *memory;
+
+    if (!block || block->bytes - block->used < rounded) {
+        int64_t size = rounded > BLOCK_BYTES ? rounded : BLOCK_BYTES;
+
+        block = stki_zalloc((int64_t)sizeof *block + size);
+        if (!block) {
+            stki_fail_memory(err, size, "a config");
+            return NULL;
+        }
+        block->bytes = size;
+        block->next = document->blocks;
+        document->blocks = block;
+    }
+    memory = block->memory + block->used;
+    block->used += rounded;
+    return memory;
+}
+
+stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+                              const char **out, stk_error *err)
+{
+    char *copy;
+
+    if (length > STKI_DOCUMENT_BYTES - document->text_bytes)
+        return stki_fail_seat(err, STK_E_LIMIT, seat, "more than %d bytes of text in one config", STKI_DOCUMENT_BYTES);
+    copy = stki_document_alloc(document, length + 1, err);
+    if (!copy)
+        return STK_E_MEMORY;
+    document->text_bytes += length;
+    memcpy(copy, text, (size_t)length);
+    *out = copy;
+    return STK_OK;
+}
+
+static stk_status document_create(stki_document **out, stk_error *err)
+{
+    *out = stki_zalloc(sizeof **out);
+    return *out ? STK_OK : stki_fail_memory(err, sizeof **out, "a config");
+}
+
+void stki_document_destroy(stki_document *document)
+{
+    if (!document)
+        return;
+    while (document->blocks) {
+        struct stki_document_block *block = document->blocks;
+
+        document->blocks = block->next;
+        stki_free(block);
+    }
+    stki_free(document);
+}
+
+stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
+                               stki_document **out, stk_error *err)
+{
+    stki_document *document;
+    stk_status status = document_create(&document, err);
+
+    if (status == STK_OK)
+        status = stki_include_text(document, text, length, origin, base_dir, err);
+    if (status == STK_OK)
+        *out = document;
+    else
+        stki_document_destroy(document);
+    return status;
+}
+
+stk_status stki_document_open(const char *path, stki_document **out, stk_error *err)
+{
+    stki_document *document;
+    stk_status status = document_create(&document, err);
+
+    if (status == STK_OK)
+        status = stki_include_file(document, path, err);
+    if (status == STK_OK)
+        *out = document;
+    else
+        stki_document_destroy(document);
+    return status;
+}
+
+const stki_node *stki_document_root(const stki_document *document)
+{
+    return document->root;
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_node_seat *seat,
+                            stki_node **out, stk_error *err)
+{
+    stki_node *node;
+
+    if (seat->depth > STKI_DOCUMENT_DEPTH)
+        return stki_fail_seat(err, STK_E_LIMIT, seat, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
+    if (document->node_count >= STKI_DOCUMENT_NODES)
+        return stki_fail_seat(err, STK_E_LIMIT, seat, "more than %d values in one config, aliases and includes counted",
+                              STKI_DOCUMENT_NODES);
+    node = stki_document_alloc(document, sizeof *node, err);
+    if (!node)
+        return STK_E_MEMORY;
+    document->node_count++;
+    *node = (stki_node){.kind = kind,
+                        .file = seat->file,
+                        .line = seat->line,
+                        .column = seat->column,
+                        .text = "",
+                        .parent = seat->parent,
+                        .key = seat->key,
+                        .key_line = seat->key_line,
+                        .key_column = seat->key_column};
+    *out = node;
+    return STK_OK;
+}
+
+static stk_status grow(stki_document *document, stki_node *parent, stk_error *err)
+{
+    int capacity = parent->capacity ? parent->capacity * 2 : 4;
+    stki_node **items = stki_document_alloc(document, capacity * (int64_t)sizeof *items, err);
+    const char **keys = NULL;
+
+    if (items && parent->kind == STKI_NODE_MAP)
+        keys = stki_document_alloc(document, capacity * (int64_t)sizeof *keys, err);
+    if (!items || (parent->kind == STKI_NODE_MAP && !keys))
+        return STK_E_MEMORY;
+    if (parent->count)
+        memcpy(items, parent->items, (size_t)parent->count * sizeof *items);
+    if (parent->count && keys)
+        memcpy(keys, parent->keys, (size_t)parent->count * sizeof *keys);
+    parent->items = items;
+    parent->keys = keys;
+    parent->capacity = capacity;
+    return STK_OK;
+}
+
+stk_status stki_node_append(stki_document *document, stki_node *parent, stki_node *child, stk_error *err)
+{
+    stk_status status;
+
+    if (parent->kind == STKI_NODE_MAP && parent->count >= STKI_DOCUMENT_KEYS) {
+        stki_fail_node(err, parent, "more than %d keys in one map", STKI_DOCUMENT_KEYS);
+        if (err)
+            err->status = STK_E_LIMIT;
+        return STK_E_LIMIT;
+    }
+    if (parent->count == parent->capacity && (status = grow(document, parent, err)) != STK_OK)
+        return status;
+    child->parent = parent;
+    parent->items[parent->count] = child;
+    if (parent->kind == STKI_NODE_MAP)
+        parent->keys[parent->count] = child->key;
+    parent->count++;
+    return STK_OK;
+}
+
+stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_node_seat *seat, stki_node **out,
+                          stk_error *err)
+{
+    stki_node *copy;
+    stki_node_seat below = *seat;
+    stk_status status = stki_node_create(document, from->kind, seat, &copy, err);
+    int i;
+
+    if (status != STK_OK)
+        return status;
+    copy->file = from->file;
+    copy->line = from->line;
+    copy->column = from->column;
+    copy->quoted = from->quoted;
+    copy->text = from->text;
+    below.parent = copy;
+    below.depth++;
+    for (i = 0; i < from->count; i++) {
+        stki_node *child;
+
+        below.key = from->items[i]->key;
+        below.key_line = from->items[i]->key_line;
+        below.key_column = from->items[i]->key_column;
+        status = stki_node_copy(document, from->items[i], &below, &child, err);
+        if (status == STK_OK)
+            status = stki_node_append(document, copy, child, err);
+        if (status != STK_OK)
+            return status;
+    }
+    *out = copy;
+    return STK_OK;
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+const stki_node *stki_node_get(const stki_node *map, const char *key)
+{
+    int i;
+
+    if (!map || map->kind != STKI_NODE_MAP)
+        return NULL;
+    for (i = 0; i < map->count; i++)
+        if (strcmp(map->keys[i], key) == 0)
+            return map->items[i];
+    return NULL;
+}
+
+const stki_node *stki_node_at(const stki_node *list, int index)
+{
+    return list && list->kind == STKI_NODE_LIST && index >= 0 && index < list->count ? list->items[index] : NULL;
+}
+
+bool stki_node_is_null(const stki_node *node)
+{
+    return !node || (node->kind == STKI_NODE_SCALAR && !node->quoted && node->text[0] == '\0');
+}
+
+const char *stki_node_kind_name(const stki_node *node)
+{
+    if (stki_node_is_null(node))
+        return "nothing";
+    return node->kind == STKI_NODE_MAP ? "a map" : node->kind == STKI_NODE_LIST ? "a list" : "a text";
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static int index_in_parent(const stki_node *node)
+{
+    int i;
+
+    for (i = 0; i < node->parent->count; i++)
+        if (node->parent->items[i] == node)
+            return i;
+    return node->parent->count; /* it is being made */
+}
+
+const char *stki_node_path(const stki_node *node, char *buffer, int size)
+{
+    const stki_node *chain[STKI_DOCUMENT_DEPTH];
+    int depth = 0, used = 0;
+
+    buffer[0] = '\0';
+    for (; node && node->parent && depth < STKI_DOCUMENT_DEPTH; node = node->parent)
+        chain[depth++] = node;
+    while (depth-- > 0 && used < size) {
+        const char *dot = used ? "." : "";
+
+        if (chain[depth]->parent->kind == STKI_NODE_MAP && !chain[depth]->key)
+            continue; /* its key is just being read */
+        if (chain[depth]->key)
+            used += snprintf(buffer + used, (size_t)(size - used), "%s%s", dot, chain[depth]->key);
+        else
+            used += snprintf(buffer + used, (size_t)(size - used), "%s%d", dot, index_in_parent(chain[depth]));
+    }
+    return buffer;
+}
+
+static stk_status fail_in(stk_error *err, stk_status status, const char *file, int line, int column,
+                          const stki_node *node, const char *what)
+{
+    char path[256], where[24] = "";
+
+    if (!err)
+        return status;
+    stki_node_path(node, path, sizeof path);
+    if (line > 0)
+        snprintf(where, sizeof where, ":%d", line);
+    stki_fail(err, status, "%s%s: %s%s%s", file, where, path, path[0] ? ": " : "", what);
+    snprintf(err->file, sizeof err->file, "%s", file);
+    err->record = line > 0 ? line : -1;
+    err->offset = line > 0 ? column : -1;
+    return status;
+}
+
+#define WORDS(buffer, format)                           \
+    do {                                                \
+        va_list args;                                   \
+        va_start(args, format);                         \
+        vsnprintf(buffer, sizeof buffer, format, args); \
+        va_end(args);                                   \
+    } while (0)
+
+stk_status stki_fail_seat(stk_error *err, stk_status status, const stki_node_seat *seat, const char *format, ...)
+{
+    const stki_node stand_in = {.parent = seat->parent, .key = seat->key};
+    char what[512];
+
+    WORDS(what, format);
+    return fail_in(err, status, seat->file, seat->line, seat->column, &stand_in, what);
+}
+
+stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...)
+{
+    char what[512];
+
+    WORDS(what, format);
+    return fail_in(err, STK_E_CONFIG, node->file, node->line, node->column, node, what);
+}
+
+stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *format, ...)
+{
+    char what[512];
+
+    WORDS(what, format);
+    return fail_in(err, STK_E_CONFIG, node->file, node->key_line, node->key_column, node, what);
+}
+
+stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *expected_format, ...)
+{
+    char expected[256], what[512];
+    const char *found = stki_node_kind_name(node);
+    char shown[64];
+
+    if (node->kind == STKI_NODE_SCALAR && !stki_node_is_null(node)) {
+        bool cut = strlen(node->text) > 40;
+
+        snprintf(shown, sizeof shown, "%s%.40s%s%s", node->quoted ? "\"" : "", node->text, cut ? "..." : "",
+                 node->quoted ? "\"" : "");
+        found = shown;
+    }
+    WORDS(expected, expected_format);
+    snprintf(what, sizeof what, "found %s, expected %s", found, expected);
+    fail_in(err, STK_E_CONFIG, node->file, node->line, node->column, node, what);
+    if (err) {
+        snprintf(err->found, sizeof err->found, "%.95s", found);
+        snprintf(err->expected, sizeof err->expected, "%.95s", expected);
+    }
+    return STK_E_CONFIG;
+}

@@ -1,0 +1,52 @@
+/* document_build.h: how the files behind document.h build a tree. Nodes and texts lie in the document's own blocks and
+ * are let go together. */
+#ifndef STKI_DOCUMENT_BUILD_H
+#define STKI_DOCUMENT_BUILD_H
+
+#include "document.h"
+
+struct stki_document {
+    struct stki_document_block *blocks;         /* the newest first */
+    int64_t read_bytes, text_bytes, node_count; /* against the limits */
+    stki_node *root;
+};
+
+/* Where a new node goes, and what stands in messages about it. */
+typedef struct stki_node_seat {
+    const char *file;
+    int line, column;
+    const stki_node *parent;
+    const char *key;
+    int key_line, key_column;
+    int depth; /* 1: the root */
+} stki_node_seat;
+
+/* Zeroed memory of the document; NULL: none left, and err says so. */
+void *stki_document_alloc(stki_document *document, int64_t bytes, stk_error *err);
+/* A copy that ends with a NUL, counted against STKI_DOCUMENT_BYTES. */
+stk_status stki_document_text(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+                              const char **out, stk_error *err);
+/* Fails at the limits for nodes and depth. */
+stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, const stki_node_seat *seat,
+                            stki_node **out, stk_error *err);
+/* Appends under child->key (maps) or at the end (lists) and makes `parent` the child's parent. */
+stk_status stki_node_append(stki_document *document, stki_node *parent, stki_node *child, stk_error *err);
+/* A deep copy with a seat of its own; the copies keep the lines of their originals. */
+stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_node_seat *seat, stki_node **out,
+                          stk_error *err);
+
+/* Reads a text with its includes into `document`, whose root it becomes. include.c. */
+stk_status stki_include_text(stki_document *document, const char *text, int64_t length, const char *origin,
+                             const char *base_dir, stk_error *err);
+stk_status stki_include_file(stki_document *document, const char *path, stk_error *err);
+
+/* One YAML text to a tree whose top sits at `seat` (its line 0: the origin has no lines). *out is NULL if the text is
+ * empty. */
+stk_status stki_yaml_read(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+                          stki_node **out, stk_error *err);
+
+/* "FILE:LINE: PATH: ..." for a node that may not exist yet. */
+stk_status stki_fail_seat(stk_error *err, stk_status status, const stki_node_seat *seat, const char *format, ...)
+    STK_PRINTF(4, 5);
+
+#endif

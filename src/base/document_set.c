@@ -1,0 +1,158 @@
+/* document_set.c: `--set a.b=c`. The new branch is built beside the tree and hung in at the end, so that a failure
+ * leaves the document as it was. */
+#include "allocate.h"
+#include "document_build.h"
+#include "error.h"
+#include "text_check.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct path {
+    const char *parts[STKI_DOCUMENT_DEPTH];
+    int count;
+};
+
+static stk_status split(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,
+                        struct path *path, stk_error *err)
+{
+    const char *at = text, *end = text + length;
+    char what[48];
+
+    path->count = 0;
+    if (stki_text_check(text, length, STKI_TEXT_KEY, what) >= 0)
+        return stki_fail_seat(err, STK_E_CONFIG, seat, "a key holds what no key may: %s", what);
+    for (;;) {
+        const char *dot = memchr(at, '.', (size_t)(end - at));
+        int64_t bytes = (dot ? dot : end) - at;
+        stk_status status;
+
+        if (bytes == 0)
+            return stki_fail_seat(err, STK_E_CONFIG, seat, "found an empty key, expected a path such as loader.seed");
+        if (bytes > STKI_DOCUMENT_KEY_BYTES)
+            return stki_fail_seat(err, STK_E_LIMIT, seat, "a key of more than %d bytes", STKI_DOCUMENT_KEY_BYTES);
+        if (path->count == STKI_DOCUMENT_DEPTH - 1)
+            return stki_fail_seat(err, STK_E_LIMIT, seat, "nested more than %d deep", STKI_DOCUMENT_DEPTH);
+        status = stki_document_text(document, at, bytes, seat, &path->parts[path->count++], err);
+        if (status != STK_OK || !dot)
+            return status;
+        at = dot + 1;
+    }
+}
+
+/* The index that `part` names in `list`; equal to its count: one more. */
+static stk_status item_index(const stki_node *list, const char *part, const stki_node_seat *seat, int *out,
+                             stk_error *err)
+{
+    char where[256], *end;
+    long index = strtol(part, &end, 10);
+
+    if (part[0] >= '0' && part[0] <= '9' && *end == '\0' && index <= list->count) {
+        *out = (int)index;
+        return STK_OK;
+    }
+    return stki_fail_seat(err, STK_E_CONFIG, seat, "found %.60s, expected 0 to %d: %s is a list of %d", part,
+                          list->count, stki_node_path(list, where, sizeof where), list->count);
+}
+
+static stk_status find(stki_node *parent, const char *part, const stki_node_seat *seat, int *out, stk_error *err)
+{
+    int i;
+
+    if (parent->kind == STKI_NODE_LIST)
+        return item_index(parent, part, seat, out, err);
+    for (i = 0; i < parent->count && strcmp(parent->keys[i], part) != 0; i++)
+        ;
+    *out = i;
+    return STK_OK;
+}
+
+/* Wraps `node` in the maps and lists that path->parts[from + 1 ...] stand for; the result hangs under parts[from]. */
+static stk_status wrap(stki_document *document, const struct path *path, int from, const stki_node_seat *seat,
+                       stki_node **node, stk_error *err)
+{
+    int i;
+
+    for (i = path->count - 1; i > from; i--) {
+        bool list = strcmp(path->parts[i], "0") == 0;
+        stki_node *outer;
+        stk_status status = stki_node_create(document, list ? STKI_NODE_LIST : STKI_NODE_MAP, seat, &outer, err);
+
+        (*node)->key = list ? NULL : path->parts[i];
+        if (status == STK_OK)
+            status = stki_node_append(document, outer, *node, err);
+        if (status != STK_OK)
+            return status;
+        *node = outer;
+    }
+    return STK_OK;
+}
+
+static stk_status hang(stki_document *document, const struct path *path, const stki_node_seat *seat, stki_node *value,
+                       stk_error *err)
+{
+    stki_node *parent = document->root;
+    int depth = 0, index = 0;
+    stk_status status = find(parent, path->parts[0], seat, &index, err);
+
+    while (status == STK_OK && depth + 1 < path->count && index < parent->count &&
+           !stki_node_is_null(parent->items[index])) {
+        stki_node *next = parent->items[index];
+        char where[256];
+
+        if (next->kind == STKI_NODE_SCALAR)
+            return stki_fail_seat(err, STK_E_CONFIG, seat, "%s is %.60s, so it has no %.60s",
+                                  stki_node_path(next, where, sizeof where), next->text, path->parts[depth + 1]);
+        parent = next;
+        depth++;
+        status = find(parent, path->parts[depth], seat, &index, err);
+    }
+    if (status == STK_OK)
+        status = wrap(document, path, depth, seat, &value, err);
+    if (status != STK_OK)
+        return status;
+    value->key = parent->kind == STKI_NODE_MAP ? path->parts[depth] : NULL;
+    if (index == parent->count)
+        return stki_node_append(document, parent, value, err);
+    value->parent = parent;
+    parent->items[index] = value;
+    return STK_OK;
+}
+
+static stk_status set(stki_document *document, const char *path_text, int64_t path_length, const char *value,
+                      const char *origin, stk_error *err)
+{
+    stki_node_seat seat = {.file = origin, .depth = 1}, below;
+    struct path path;
+    stki_node *node = NULL;
+    stk_status status = stki_document_text(document, origin, (int64_t)strlen(origin), &seat, &seat.file, err);
+
+    if (status == STK_OK)
+        status = split(document, path_text, path_length, &seat, &path, err);
+    if (status != STK_OK)
+        return status;
+    if (path.count == 1 && strcmp(path.parts[0], "include") == 0)
+        return stki_fail_seat(err, STK_E_CONFIG, &seat, "include works in files only");
+    below = seat;
+    below.depth = path.count + 1;
+    status = stki_yaml_read(document, value, (int64_t)strlen(value), &below, &node, err);
+    if (status == STK_OK && !node)
+        status = stki_node_create(document, STKI_NODE_SCALAR, &below, &node, err);
+    return status == STK_OK ? hang(document, &path, &seat, node, err) : status;
+}
+
+stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
+                                   stk_error *err)
+{
+    return set(document, path, (int64_t)strlen(path), value, origin, err);
+}
+
+stk_status stki_document_set(stki_document *document, const char *assignment, stk_error *err)
+{
+    const char *equals = strchr(assignment, '=');
+    char origin[128];
+
+    snprintf(origin, sizeof origin, "--set %.80s%s", assignment, strlen(assignment) > 80 ? "..." : "");
+    if (!equals)
+        return stki_fail(err, STK_E_CONFIG, "%s: found no =, expected KEY=VALUE", origin);
+    return set(document, assignment, equals - assignment, equals + 1, origin, err);
+}

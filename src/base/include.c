@@ -1,0 +1,270 @@
+/* include.c: config files and what they include. An included file is read first and the including one laid over it, so
+ * that a file only says what differs. Files must be regular ones: a pipe could keep us waiting for ever. */
+#include "allocate.h"
+#include "document_build.h"
+#include "error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The files being read right now, the innermost first. */
+struct frame {
+    const struct frame *outer;
+    dev_t device;
+    ino_t inode;
+    int depth;
+};
+
+static stk_status load_file(stki_document *document, const char *path, const stki_node *mention,
+                            const struct frame *outer, stki_node **out, stk_error *err);
+
+/* ---- one file to memory ------------------------------------------------------------------------------------------ */
+
+/* At the line that mentions the file, if there is one. */
+static stk_status fail_file(stk_error *err, stk_status status, const char *path, const stki_node *mention,
+                            const char *what)
+{
+    if (!mention)
+        return stki_fail_at(err, status, (stki_place){.file = path, .record = -1, .offset = -1}, "%s", what);
+    stki_fail_node(err, mention, "%s: %s", path, what);
+    if (err)
+        err->status = status;
+    return status;
+}
+
+static stk_status fail_system(stk_error *err, int error_number, const char *path, const stki_node *mention,
+                              const char *doing)
+{
+    stk_status status = stki_fail_errno(NULL, error_number, path, "%s", doing);
+    char reason[128];
+
+    return fail_file(err, status, path, mention,
+                     STKI_TEXT("%s: %s", doing, strerror_r(error_number, reason, sizeof reason)));
+}
+
+static stk_status read_open_file(int fd, const char *path, const stki_node *mention, char *text, int64_t room,
+                                 int64_t *length, stk_error *err)
+{
+    for (*length = 0; *length < room;) {
+        ssize_t got = read(fd, text + *length, (size_t)(room - *length));
+
+        if (got == 0)
+            break;
+        if (got > 0)
+            *length += got;
+        else if (errno != EINTR)
+            return fail_system(err, errno, path, mention, "cannot read");
+    }
+    return STK_OK;
+}
+
+/* The whole file in a fresh block, which the caller frees. */
+static stk_status read_file(const char *path, const stki_node *mention, struct frame *frame, char **out,
+                            int64_t *length, stk_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat facts;
+    stk_status status = STK_OK;
+    char *text = NULL;
+
+    if (fd < 0)
+        return fail_system(err, errno, path, mention, "cannot open");
+    if (fstat(fd, &facts) != 0)
+        status = fail_system(err, errno, path, mention, "cannot stat");
+    else if (!S_ISREG(facts.st_mode))
+        status =
+            fail_file(err, STK_E_IO, path, mention, S_ISDIR(facts.st_mode) ? "is a directory" : "is no regular file");
+    else if (facts.st_size > STKI_DOCUMENT_BYTES)
+        status = fail_file(
+            err, STK_E_LIMIT, path, mention,
+            STKI_TEXT("found %lld bytes, expected at most %d", (long long)facts.st_size, STKI_DOCUMENT_BYTES));
+    else if (!(text = stki_zalloc(facts.st_size + 1)))
+        status = stki_fail_memory(err, facts.st_size + 1, path);
+    else
+        status = read_open_file(fd, path, mention, text, facts.st_size, length, err);
+    close(fd);
+    if (status != STK_OK) {
+        stki_free(text);
+        return status;
+    }
+    frame->device = facts.st_dev;
+    frame->inode = facts.st_ino;
+    *out = text;
+    return STK_OK;
+}
+
+/* ---- laying one tree over another -------------------------------------------------------------------------------- */
+
+/* What `over` says wins; maps merge. Nodes of `over` move into `base`. */
+static stk_status merge(stki_document *document, stki_node *base, const stki_node *over, stk_error *err)
+{
+    stk_status status = STK_OK;
+    int i, k;
+
+    for (i = 0; status == STK_OK && i < over->count; i++) {
+        stki_node *item = over->items[i];
+
+        for (k = 0; k < base->count && strcmp(base->keys[k], over->keys[i]) != 0; k++)
+            ;
+        if (k == base->count) {
+            status = stki_node_append(document, base, item, err);
+        } else if (base->items[k]->kind == STKI_NODE_MAP && item->kind == STKI_NODE_MAP) {
+            status = merge(document, base->items[k], item, err);
+        } else {
+            item->parent = base;
+            base->items[k] = item;
+        }
+    }
+    return status;
+}
+
+static stki_node *take(stki_node *map, const char *key)
+{
+    int i;
+
+    for (i = 0; i < map->count; i++)
+        if (strcmp(map->keys[i], key) == 0) {
+            stki_node *taken = map->items[i];
+
+            memmove(&map->items[i], &map->items[i + 1], (size_t)(map->count - i - 1) * sizeof map->items[0]);
+            memmove(&map->keys[i], &map->keys[i + 1], (size_t)(map->count - i - 1) * sizeof map->keys[0]);
+            map->count--;
+            return taken;
+        }
+    return NULL;
+}
+
+/* ---- includes ---------------------------------------------------------------------------------------------------- */
+
+static char *join(const char *base_dir, const char *path)
+{
+    return !base_dir || path[0] == '/' ? stki_strdup(path) : stki_format("%s/%s", base_dir, path);
+}
+
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash          ? stki_strdup(".")
+           : slash == path ? stki_strdup("/")
+                           : stki_format("%.*s", (int)(slash - path), path);
+}
+
+/* Reads the file that `mention` names and lays it over what *base holds already. */
+static stk_status include_one(stki_document *document, const stki_node *mention, const char *base_dir,
+                              const struct frame *frame, stki_node **base, stk_error *err)
+{
+    const char *name;
+    char *path;
+    stki_node *tree = NULL;
+    stk_status status = stki_node_text(mention, &name, err);
+
+    if (status != STK_OK)
+        return status;
+    if (base_dir && strcmp(base_dir, STKI_NO_INCLUDE) == 0)
+        return stki_fail_node(err, mention, "includes are refused here");
+    path = join(base_dir && strcmp(base_dir, ".") == 0 ? NULL : base_dir, name);
+    if (!path)
+        return stki_fail_memory(err, (int64_t)strlen(name), "a path");
+    status = load_file(document, path, mention, frame, &tree, err);
+    stki_free(path);
+    if (status != STK_OK || *base == NULL) {
+        *base = tree;
+        return status;
+    }
+    return merge(document, *base, tree, err);
+}
+
+/* Takes `include` out of `tree` and returns the merged tree in its place. */
+static stk_status resolve(stki_document *document, stki_node **tree, const char *base_dir, const struct frame *frame,
+                          stk_error *err)
+{
+    const stki_node *include = take(*tree, "include");
+    stki_node *base = NULL;
+    stk_status status = STK_OK;
+    int i;
+
+    if (!include)
+        return STK_OK;
+    if (include->kind == STKI_NODE_MAP || stki_node_is_null(include))
+        return stki_fail_value(err, include, "a file or a list of files");
+    if (include->kind == STKI_NODE_SCALAR)
+        status = include_one(document, include, base_dir, frame, &base, err);
+    for (i = 0; status == STK_OK && i < include->count; i++)
+        status = include_one(document, include->items[i], base_dir, frame, &base, err);
+    if (status == STK_OK && base) {
+        status = merge(document, base, *tree, err);
+        *tree = base;
+    }
+    return status;
+}
+
+static stk_status load_text(stki_document *document, const char *text, int64_t length, const char *file,
+                            const char *base_dir, const struct frame *frame, stki_node **out, stk_error *err)
+{
+    const stki_node_seat seat = {.file = file, .line = 1, .column = 1, .depth = 1};
+    stk_status status = stki_yaml_read(document, text, length, &seat, out, err);
+
+    if (status != STK_OK)
+        return status;
+    if (stki_node_is_null(*out)) /* nothing but comments */
+        status = stki_node_create(document, STKI_NODE_MAP, &seat, out, err);
+    else if ((*out)->kind != STKI_NODE_MAP)
+        status = stki_fail_value(err, *out, "a map of keys and values");
+    return status == STK_OK ? resolve(document, out, base_dir, frame, err) : status;
+}
+
+static stk_status check_frame(const struct frame *frame, const char *path, const stki_node *mention, stk_error *err)
+{
+    const struct frame *at;
+
+    for (at = frame->outer; at; at = at->outer)
+        if (at->device == frame->device && at->inode == frame->inode)
+            return stki_fail_node(err, mention, "%s includes itself", path);
+    if (frame->depth <= STKI_DOCUMENT_INCLUDE_DEPTH)
+        return STK_OK;
+    stki_fail_node(err, mention, "files include files more than %d deep", STKI_DOCUMENT_INCLUDE_DEPTH);
+    if (err)
+        err->status = STK_E_LIMIT;
+    return STK_E_LIMIT;
+}
+
+static stk_status load_file(stki_document *document, const char *path, const stki_node *mention,
+                            const struct frame *outer, stki_node **out, stk_error *err)
+{
+    struct frame frame = {.outer = outer, .depth = outer ? outer->depth + 1 : 1};
+    char *text = NULL, *directory = NULL;
+    const stki_node_seat seat = {.file = path};
+    const char *file = NULL;
+    int64_t length = 0;
+    stk_status status = read_file(path, mention, &frame, &text, &length, err);
+
+    if (status == STK_OK)
+        status = check_frame(&frame, path, mention, err);
+    if (status == STK_OK && !(directory = directory_of(path)))
+        status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
+    if (status == STK_OK)
+        status = stki_document_text(document, path, (int64_t)strlen(path), &seat, &file, err);
+    if (status == STK_OK)
+        status = load_text(document, text, length, file, directory, &frame, out, err);
+    stki_free(directory);
+    stki_free(text);
+    return status;
+}
+
+stk_status stki_include_text(stki_document *document, const char *text, int64_t length, const char *origin,
+                             const char *base_dir, stk_error *err)
+{
+    const stki_node_seat seat = {.file = origin};
+    const char *file;
+    stk_status status = stki_document_text(document, origin, (int64_t)strlen(origin), &seat, &file, err);
+
+    return status == STK_OK ? load_text(document, text, length, file, base_dir, NULL, &document->root, err) : status;
+}
+
+stk_status stki_include_file(stki_document *document, const char *path, stk_error *err)
+{
+    return load_file(document, path, NULL, NULL, &document->root, err);
+}

@@ -1,0 +1,31 @@
+/* node_scalar.h: the grammars of single values, for the files behind document.h and option.h. All are false for a text
+ * that is no such value, or does not fit. */
+#ifndef STKI_NODE_SCALAR_H
+#define STKI_NODE_SCALAR_H
+
+#include "document.h"
+
+bool stki_scalar_int(const char *text, int64_t *out);
+bool stki_scalar_double(const char *text, double *out);
+bool stki_scalar_bool(const char *text, bool *out);
+bool stki_scalar_size(const char *text, int64_t *out);
+bool stki_scalar_time(const char *text, int64_t *out);
+
+enum stki_scalar_kind { STKI_SCALAR_NULL, STKI_SCALAR_BOOL, STKI_SCALAR_INT, STKI_SCALAR_REAL, STKI_SCALAR_TEXT };
+
+/* What a scalar is by itself, where nobody expects anything of it. Sets the value that belongs to the answer. */
+enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, double *real, bool *truth);
+
+/* The other way, in the language of the configs, exactly: "64MiB", "1500ms", "0.1". `buffer` has at least 40 bytes and
+ * is returned. */
+const char *stki_format_size(int64_t bytes, char *buffer);
+const char *stki_format_time(int64_t ns, char *buffer);
+const char *stki_format_double(double value, char *buffer);
+
+/* A text as a YAML value that reads back as that text. */
+void stki_write_text(const char *text, FILE *to);
+
+/* "a, b or c" in `buffer`, which is returned; cut where it ends. */
+const char *stki_word_list(const char *const *words, int count, char *buffer, int size);
+
+#endif

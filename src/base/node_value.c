@@ -1,0 +1,248 @@
+/* node_value.c: what a scalar says. The grammars are those of the YAML 1.2 core schema without its surprises: decimal
+ * whole numbers, true and false alone, quoted means text. Sizes and times are worked out in whole numbers, so that
+ * 0.1s is exactly 100 ms. */
+#include "document_build.h"
+#include "error.h"
+#include "node_scalar.h"
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- grammars ---------------------------------------------------------------------------------------------------- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static const char *skip_digits(const char *at)
+{
+    while (is_digit(*at))
+        at++;
+    return at;
+}
+
+bool stki_scalar_int(const char *text, int64_t *out)
+{
+    const char *at = text + (*text == '-' || *text == '+');
+    int64_t value = 0;
+
+    if (!is_digit(*at) || (at[0] == '0' && at[1] != '\0'))
+        return false;
+    for (; is_digit(*at); at++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, *text == '-' ? -(*at - '0') : *at - '0', &value))
+            return false;
+    *out = value;
+    return *at == '\0';
+}
+
+bool stki_scalar_double(const char *text, double *out)
+{
+    const char *at = text + (*text == '-' || *text == '+'), *whole = at;
+    locale_t locale;
+
+    at = skip_digits(at);
+    if (*at == '.') {
+        const char *fraction = at + 1;
+
+        at = skip_digits(fraction);
+        if (at == fraction && fraction - 1 == whole)
+            return false;
+    } else if (at == whole) {
+        return false;
+    }
+    if (*at == 'e' || *at == 'E') {
+        const char *exponent = at + 1 + (at[1] == '-' || at[1] == '+');
+
+        at = skip_digits(exponent);
+        if (at == exponent)
+            return false;
+    }
+    if (*at != '\0')
+        return false;
+    locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the program's own may write 0,5; this one costs no memory */
+    *out = locale ? strtod_l(text, NULL, locale) : strtod(text, NULL);
+    if (locale)
+        freelocale(locale);
+    return *out - *out == 0; /* finite */
+}
+
+bool stki_scalar_bool(const char *text, bool *out)
+{
+    *out = strcmp(text, "true") == 0;
+    return *out || strcmp(text, "false") == 0;
+}
+
+struct unit {
+    const char *name;
+    int64_t factor;
+};
+
+/* NUMBER or NUMBER.NUMBER, then a unit of the table, whose first row has the name "" and may be the only one that
+ * takes no fraction (factor 1). Rounded to the nearest whole number. */
+static bool measure(const char *text, const struct unit *units, int count, int64_t *out)
+{
+    const char *at = skip_digits(text), *fraction = at, *rest = at;
+    __int128 whole = 0, parts = 0, scale = 1, value;
+    int i;
+
+    if (at == text || at - text > 19)
+        return false;
+    if (*at == '.') {
+        fraction = at + 1;
+        rest = skip_digits(fraction);
+        if (rest == fraction || rest - fraction > 9)
+            return false;
+    }
+    for (i = 0; i < count && strcmp(units[i].name, rest) != 0; i++)
+        ;
+    if (i == count || (rest != at && units[i].factor == 1))
+        return false;
+    for (; text < at; text++)
+        whole = whole * 10 + (*text - '0');
+    for (; fraction < rest; fraction++) {
+        parts = parts * 10 + (*fraction - '0');
+        scale *= 10;
+    }
+    value = whole * units[i].factor + (parts * units[i].factor + scale / 2) / scale;
+    *out = (int64_t)value;
+    return value <= INT64_MAX;
+}
+
+static const struct unit size_units[] = {
+    {"", 1},
+    {"B", 1},
+    {"k", 1000},
+    {"kB", 1000},
+    {"M", 1000000},
+    {"MB", 1000000},
+    {"G", 1000000000},
+    {"GB", 1000000000},
+    {"T", 1000000000000},
+    {"TB", 1000000000000},
+    {"Ki", INT64_C(1) << 10},
+    {"KiB", INT64_C(1) << 10},
+    {"Mi", INT64_C(1) << 20},
+    {"MiB", INT64_C(1) << 20},
+    {"Gi", INT64_C(1) << 30},
+    {"GiB", INT64_C(1) << 30},
+    {"Ti", INT64_C(1) << 40},
+    {"TiB", INT64_C(1) << 40},
+};
+
+static const struct unit time_units[] = {
+    {"", 1000000000},          {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"m", 60 * 1000000000L},
+    {"h", 3600 * 1000000000L},
+};
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+bool stki_scalar_size(const char *text, int64_t *out)
+{
+    return measure(text, size_units, COUNT(size_units), out);
+}
+
+bool stki_scalar_time(const char *text, int64_t *out)
+{
+    return measure(text, time_units, COUNT(time_units), out);
+}
+
+enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, double *real, bool *truth)
+{
+    if (node->quoted)
+        return STKI_SCALAR_TEXT;
+    if (node->text[0] == '\0')
+        return STKI_SCALAR_NULL;
+    if (stki_scalar_bool(node->text, truth))
+        return STKI_SCALAR_BOOL;
+    if (stki_scalar_int(node->text, whole))
+        return STKI_SCALAR_INT;
+    if (strpbrk(node->text, ".eE") && stki_scalar_double(node->text, real)) /* else 007 or too large: keep its digits */
+        return STKI_SCALAR_REAL;
+    return STKI_SCALAR_TEXT;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+
+static bool plain(const stki_node *node)
+{
+    return node->kind == STKI_NODE_SCALAR && !node->quoted;
+}
+
+stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err)
+{
+    if (plain(node) && stki_scalar_int(node->text, out))
+        return STK_OK;
+    return stki_fail_value(err, node, "a whole number in decimal");
+}
+
+stk_status stki_node_double(const stki_node *node, double *out, stk_error *err)
+{
+    if (plain(node) && stki_scalar_double(node->text, out))
+        return STK_OK;
+    return stki_fail_value(err, node, "a number");
+}
+
+stk_status stki_node_bool(const stki_node *node, bool *out, stk_error *err)
+{
+    if (plain(node) && stki_scalar_bool(node->text, out))
+        return STK_OK;
+    return stki_fail_value(err, node, "true or false");
+}
+
+stk_status stki_node_text(const stki_node *node, const char **out, stk_error *err)
+{
+    if (node->kind != STKI_NODE_SCALAR || stki_node_is_null(node))
+        return stki_fail_value(err, node, "a text");
+    *out = node->text;
+    return STK_OK;
+}
+
+stk_status stki_node_size(const stki_node *node, int64_t *out_bytes, stk_error *err)
+{
+    if (plain(node) && stki_scalar_size(node->text, out_bytes))
+        return STK_OK;
+    return stki_fail_value(err, node, "a size such as 4096, 64MiB or 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n)");
+}
+
+stk_status stki_node_time(const stki_node *node, int64_t *out_ns, stk_error *err)
+{
+    if (plain(node) && stki_scalar_time(node->text, out_ns))
+        return STK_OK;
+    return stki_fail_value(err, node, "a time such as 1.5s, 20ms or 60 (h m s ms us ns, seconds without a unit)");
+}
+
+/* "a, b or c", cut where the buffer ends. */
+const char *stki_word_list(const char *const *words, int count, char *buffer, int size)
+{
+    int i, used = 0;
+
+    buffer[0] = '\0';
+    for (i = 0; i < count && used < size; i++)
+        used += snprintf(buffer + used, (size_t)(size - used), "%s%s",
+                         i == 0           ? ""
+                         : i == count - 1 ? " or "
+                                          : ", ",
+                         words[i]);
+    return buffer;
+}
+
+stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err)
+{
+    char list[256];
+    const char *nearest = NULL;
+    int i;
+
+    for (i = 0; words[i]; i++)
+        if (node->kind == STKI_NODE_SCALAR && strcmp(node->text, words[i]) == 0) {
+            *out = i;
+            return STK_OK;
+        }
+    if (node->kind == STKI_NODE_SCALAR)
+        nearest = stki_nearest_word(node->text, words, i);
+    stki_word_list(words, i, list, sizeof list);
+    if (nearest)
+        return stki_fail_value(err, node, "%s; did you mean %s?", list, nearest);
+    return stki_fail_value(err, node, "%s", list);
+}

@@ -1,0 +1,312 @@
+/* option.c: values go from nodes into structs by the rows of a table, and are checked against it. */
+#include "option.h"
+#include "error.h"
+#include "node_scalar.h"
+#include "option_row.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- members ----------------------------------------------------------------------------------------------------- */
+
+static void *member(void *values, const stki_option *row)
+{
+    return (char *)values + row->offset;
+}
+
+static const void *member_read(const void *values, const stki_option *row)
+{
+    return (const char *)values + row->offset;
+}
+
+int64_t stki_option_int(const stki_option *row, const void *values)
+{
+    int64_t value;
+    int word;
+
+    if (row->type == STKI_OPT_BOOL)
+        return *(const bool *)member_read(values, row);
+    if (row->type == STKI_OPT_ENUM) {
+        memcpy(&word, member_read(values, row), sizeof word);
+        return word;
+    }
+    memcpy(&value, member_read(values, row), sizeof value);
+    return value;
+}
+
+double stki_option_double(const stki_option *row, const void *values)
+{
+    return *(const double *)member_read(values, row);
+}
+
+const char *stki_option_text(const stki_option *row, const void *values)
+{
+    return *(const char *const *)member_read(values, row);
+}
+
+int stki_option_word_count(const stki_option *row)
+{
+    int count = 0;
+
+    while (row->words && row->words[count])
+        count++;
+    return count;
+}
+
+const char *stki_option_word(const stki_option *row, int64_t value)
+{
+    int count = stki_option_word_count(row);
+    int64_t index = row->type == STKI_OPT_ENUM ? value : row->words_base - value;
+
+    return index >= 0 && index < count ? row->words[index] : NULL;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
+
+static const char *number_text(const stki_option *row, double value, char *buffer)
+{
+    if (row->type == STKI_OPT_DOUBLE)
+        return stki_format_double(value, buffer);
+    if (row->type == STKI_OPT_SIZE)
+        return stki_format_size((int64_t)value, buffer);
+    if (row->type == STKI_OPT_TIME)
+        return stki_format_time((int64_t)value, buffer);
+    snprintf(buffer, 40, "%" PRId64, (int64_t)value);
+    return buffer;
+}
+
+const char *stki_option_range(const stki_option *row, char *buffer, int size)
+{
+    char low[40], high[40], words[128];
+    int word_count = stki_option_word_count(row);
+    bool has_unit = row->unit[0] && row->type != STKI_OPT_SIZE && row->type != STKI_OPT_TIME;
+
+    if (row->type == STKI_OPT_BOOL || row->type == STKI_OPT_ENUM) {
+        static const char *const bools[] = {"true", "false"};
+        bool is_bool = row->type == STKI_OPT_BOOL;
+
+        return stki_word_list(is_bool ? bools : row->words, is_bool ? 2 : word_count, buffer, size);
+    }
+    if (row->type == STKI_OPT_TEXT || row->type == STKI_OPT_NODE) {
+        snprintf(buffer, (size_t)size, "%s", row->type == STKI_OPT_TEXT ? "a text" : "see its own keys");
+        return buffer;
+    }
+    stki_word_list(row->words, word_count, words, sizeof words);
+    number_text(row, row->low, low);
+    if (row->high >= 0x1p62)
+        snprintf(buffer, (size_t)size, "%s%s%s or more%s%s", words, word_count ? ", " : "", low, has_unit ? " " : "",
+                 has_unit ? row->unit : "");
+    else
+        snprintf(buffer, (size_t)size, "%s%s%s to %s%s%s", words, word_count ? " or " : "", low,
+                 number_text(row, row->high, high), has_unit ? " " : "", has_unit ? row->unit : "");
+    return buffer;
+}
+
+static bool takes_numbers(const stki_option *row)
+{
+    return row->type == STKI_OPT_INT || row->type == STKI_OPT_SIZE || row->type == STKI_OPT_TIME;
+}
+
+/* Between the ends; values that words stand for may well be outside. */
+static bool in_range(const stki_option *row, const void *values)
+{
+    double value;
+
+    if (row->type == STKI_OPT_DOUBLE)
+        value = stki_option_double(row, values);
+    else if (takes_numbers(row))
+        value = (double)stki_option_int(row, values);
+    else
+        return true;
+    return value >= row->low && value <= row->high; /* NaN is outside */
+}
+
+static bool is_allowed(const stki_option *row, const void *values)
+{
+    if ((takes_numbers(row) || row->type == STKI_OPT_ENUM) && stki_option_word(row, stki_option_int(row, values)))
+        return true;
+    return row->type != STKI_OPT_ENUM && in_range(row, values);
+}
+
+/* ---- one row ----------------------------------------------------------------------------------------------------- */
+
+static bool read_word(const stki_option *row, const stki_node *node, void *values)
+{
+    int i, count = stki_option_word_count(row);
+    int64_t value;
+
+    if (node->kind != STKI_NODE_SCALAR || row->type == STKI_OPT_ENUM)
+        return false;
+    for (i = 0; i < count; i++)
+        if (strcmp(node->text, row->words[i]) == 0) {
+            value = row->words_base - i;
+            memcpy(member(values, row), &value, sizeof value);
+            return true;
+        }
+    return false;
+}
+
+static stk_status read_text(const stki_option *row, const stki_node *node, void *values, stk_error *err)
+{
+    const char *text = NULL;
+    stk_status status = STK_OK;
+
+    if (!stki_node_is_null(node) || row->fallback)
+        status = stki_node_text(node, &text, err);
+    if (status == STK_OK)
+        memcpy(member(values, row), &text, sizeof text);
+    return status;
+}
+
+static stk_status read_value(const stki_option *row, const stki_node *node, void *values, stk_error *err)
+{
+    void *to = member(values, row);
+
+    switch (row->type) {
+    case STKI_OPT_BOOL:
+        return stki_node_bool(node, to, err);
+    case STKI_OPT_INT:
+        return stki_node_int(node, to, err);
+    case STKI_OPT_DOUBLE:
+        return stki_node_double(node, to, err);
+    case STKI_OPT_SIZE:
+        return stki_node_size(node, to, err);
+    case STKI_OPT_TIME:
+        return stki_node_time(node, to, err);
+    case STKI_OPT_TEXT:
+        return read_text(row, node, values, err);
+    case STKI_OPT_ENUM:
+        return stki_node_word(node, row->words, to, err);
+    case STKI_OPT_NODE:
+        memcpy(to, &node, sizeof node);
+        return STK_OK;
+    }
+    return STK_OK;
+}
+
+static stk_status read_row(const stki_option *row, const stki_node *node, void *values, stk_error *err)
+{
+    char range[256];
+    stk_status status;
+
+    if (row->alias_of || read_word(row, node, values))
+        return STK_OK;
+    status = read_value(row, node, values, err);
+    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* the range names the words too */
+        return stki_fail_value(err, node, "%s", stki_option_range(row, range, sizeof range));
+    if (status != STK_OK || in_range(row, values))
+        return status;
+    return stki_fail_value(err, node, "%s", stki_option_range(row, range, sizeof range));
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+void stki_options_defaults(const stki_option_table *table, void *values)
+{
+    static const size_t sizes[] = {sizeof(bool),    sizeof(int64_t),      sizeof(double), sizeof(int64_t),
+                                   sizeof(int64_t), sizeof(const char *), sizeof(int),    sizeof(const stki_node *)};
+    int i;
+
+    for (i = 0; i < table->count; i++) {
+        const stki_option *row = &table->rows[i];
+        const stki_node written = {.kind = STKI_NODE_SCALAR, .file = "default", .text = row->fallback};
+
+        if (row->alias_of)
+            continue;
+        memset(member(values, row), 0, sizes[row->type]);
+        if (row->fallback && row->type != STKI_OPT_NODE) {
+            stk_status status = read_row(row, &written, values, NULL);
+
+            assert(status == STK_OK && "a default that its own row refuses");
+            (void)status;
+        }
+    }
+}
+
+const stki_option *stki_options_find(const stki_option_table *table, const char *name)
+{
+    int i;
+
+    for (i = 0; i < table->count; i++)
+        if (strcmp(table->rows[i].name, name) == 0)
+            return &table->rows[i];
+    return NULL;
+}
+
+static stk_status fail_unknown(const stki_option_table *table, const stki_node *node, stk_error *err)
+{
+    const char *names[256];
+    char list[360];
+    const char *nearest;
+    int i, count = table->count < 256 ? table->count : 256;
+
+    for (i = 0; i < count; i++)
+        names[i] = table->rows[i].name;
+    nearest = stki_nearest_word(node->key, names, count);
+    if (nearest)
+        return stki_fail_key(err, node, "unknown key, did you mean %s?", nearest);
+    return stki_fail_key(err, node, "unknown key, expected %s", stki_word_list(names, count, list, sizeof list));
+}
+
+/* Only one of the names of one thing may be given. */
+static stk_status check_alias(const stki_option *row, const stki_node *map, const stki_node *node, stk_error *err)
+{
+    const stki_node *other = row->alias_of ? stki_node_get(map, row->alias_of) : NULL;
+
+    if (!other)
+        return STK_OK;
+    if (other->key_line > 0)
+        return stki_fail_key(err, node, "another way to write %s, which is given in line %d", row->alias_of,
+                             other->key_line);
+    return stki_fail_key(err, node, "another way to write %s, which is given too (%s)", row->alias_of, other->file);
+}
+
+stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
+                             stk_error *err)
+{
+    stk_status status = STK_OK;
+    int i;
+
+    if (seen)
+        memset(seen, 0, (size_t)table->count * sizeof *seen);
+    if (stki_node_is_null(map))
+        return STK_OK;
+    if (map->kind != STKI_NODE_MAP)
+        return stki_fail_value(err, map, "a map of keys and values");
+    for (i = 0; status == STK_OK && i < map->count; i++) {
+        const stki_node *node = map->items[i];
+        const stki_option *row = stki_options_find(table, map->keys[i]);
+
+        if (!row)
+            return fail_unknown(table, node, err);
+        status = check_alias(row, map, node, err);
+        if (status == STK_OK)
+            status = read_row(row, node, values, err);
+        if (status == STK_OK && seen)
+            seen[row - table->rows] = true;
+    }
+    return status;
+}
+
+static stk_status fail_range(const stki_option_table *table, const stki_option *row, const void *values, stk_error *err)
+{
+    char found[40], range[256];
+
+    if (row->type == STKI_OPT_DOUBLE)
+        stki_format_double(stki_option_double(row, values), found);
+    else
+        snprintf(found, sizeof found, "%" PRId64, stki_option_int(row, values));
+    stki_option_range(row, range, sizeof range);
+    return stki_fail_at(err, STK_E_RANGE, (stki_place){.record = -1, .offset = -1, .found = found, .expected = range},
+                        "%s.%s", table->section, row->name);
+}
+
+stk_status stki_options_check(const stki_option_table *table, const void *values, stk_error *err)
+{
+    int i;
+
+    for (i = 0; i < table->count; i++)
+        if (!table->rows[i].alias_of && !is_allowed(&table->rows[i], values))
+            return fail_range(table, &table->rows[i], values, err);
+    return STK_OK;
+}
