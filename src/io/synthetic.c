@@ -275,7 +275,7 @@ static void describe(struct synthetic *s, int64_t max_bytes)
 stk_status stki_synthetic_open(const stki_synthetic_opts *opts, stki_reader **out, stk_error *err)
 {
     struct synthetic *s;
-    int64_t max_bytes;
+    int64_t max_bytes = 0;
     stk_status status = check(opts, &max_bytes, err);
 
     if (status)

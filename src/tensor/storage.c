@@ -21,7 +21,7 @@ static stk_status storage_new(stk_device *device, void *data, int64_t bytes, stk
 
 stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err)
 {
-    stk_storage *storage;
+    stk_storage *storage = NULL;
     stk_status status;
 
     if (bytes < 0)
@@ -42,7 +42,7 @@ stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **o
 stk_status stk_storage_wrap(stk_device *device, void *data, int64_t bytes, void (*free_fn)(void *context),
                             void *context, stk_storage **out, stk_error *err)
 {
-    stk_storage *storage;
+    stk_storage *storage = NULL;
     stk_status status;
 
     if (bytes < 0 || !free_fn || (!data && bytes > 0))

@@ -126,7 +126,7 @@ stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_ten
     bool seen[STK_MAX_DIMS] = {false};
 
     for (int i = 0; i < tensor->ndim; i++) {
-        int from;
+        int from = 0;
         stk_status status = stki_wrap_dim(dims[i], tensor->ndim, "permute", &from, err);
         if (status)
             return status;

@@ -180,7 +180,7 @@ static void step_expand(uint64_t *random, stk_tensor *view, stkt_model *model)
 /* Splits an axis or joins two; `view` may refuse the joint, `reshape` may not. */
 static void step_reshape(uint64_t *random, stk_tensor *view, stkt_model *model)
 {
-    int64_t args[2 + 2 * STK_MAX_DIMS], *shape = args + 2, count = stkt_count(model->ndim, model->shape);
+    int64_t args[2 + 2 * STK_MAX_DIMS] = {0}, *shape = args + 2, count = stkt_count(model->ndim, model->shape);
     int dim = (int)stkt_random_in(random, 0, model->ndim - 1), ndim = 0;
     bool split = stkt_random_in(random, 0, 1) && model->shape[dim] % 2 == 0 && model->ndim < 7;
     stk_tensor next;
