@@ -65,10 +65,7 @@ typedef struct stk_field_opts {
         *layout; /* of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL: as the source */
     const char *transforms; /* in the config language, "[{normalize: imagenet}]"; NULL: none */
 } stk_field_opts;
-#define STK_FIELD_OPTS_INIT                   \
-    {                                         \
-        .struct_size = sizeof(stk_field_opts) \
-    }
+#define STK_FIELD_OPTS_INIT STK_OPTS_INIT(stk_field_opts)
 
 /* Zero is the default of every member. */
 typedef struct stk_loader_opts {
@@ -96,10 +93,7 @@ typedef struct stk_loader_opts {
     int64_t index_count;
     bool allow_empty; /* an epoch without a step is then no error: next returns STK_END at once */
 } stk_loader_opts;
-#define STK_LOADER_OPTS_INIT                   \
-    {                                          \
-        .struct_size = sizeof(stk_loader_opts) \
-    }
+#define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 
 /* ---- open and close ------------------------------------------------------------------------------------------------
  */

@@ -19,6 +19,24 @@
 #define STK_NODISCARD
 #endif
 
+/* Initialises an option struct: its struct_size, and zero for all the rest. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename opts_type> inline opts_type stk_opts_init()
+{
+    opts_type opts = opts_type();
+    opts.struct_size = static_cast<uint32_t>(sizeof(opts_type));
+    return opts;
+}
+}
+#define STK_OPTS_INIT(opts_type) stk_opts_init<opts_type>()
+#else
+#define STK_OPTS_INIT(opts_type)         \
+    {                                    \
+        .struct_size = sizeof(opts_type) \
+    }
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,0 +1,9 @@
+# The package as others see it: exported symbols, headers, the direction of the includes, and the installed copy.
+set(packaging_dir ${CMAKE_CURRENT_LIST_DIR})
+find_program(STOKER_CXX NAMES c++ g++ clang++)
+
+add_test(NAME exports COMMAND ${PROJECT_SOURCE_DIR}/scripts/update-exports --check $<TARGET_FILE:stoker_shared>)
+add_test(NAME headers_alone COMMAND ${packaging_dir}/headers_alone.sh ${CMAKE_C_COMPILER} "$<$<BOOL:${STOKER_CXX}>:${STOKER_CXX}>"
+         ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+add_test(NAME include_rules COMMAND ${packaging_dir}/include_rules.sh ${CMAKE_C_COMPILER} ${PROJECT_BINARY_DIR})
+set_tests_properties(exports headers_alone include_rules PROPERTIES LABELS packaging SKIP_RETURN_CODE 77 TIMEOUT 300)

@@ -1,0 +1,88 @@
+#!/bin/bash
+# Who may include whom (docs/architecture.md): base <- tensor <- io <- pipeline, programs see the public API and base, and a
+# library's header is included in few stated places. First by reading every #include, then by compiling: with a folder's own
+# flags a header from above must not be found.
+#     include_rules.sh CC BUILD_DIR
+set -u
+cc=$1 build=$(realpath "$2")
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 2
+failed=0
+
+declare -A may=(
+    [src/base]="src/base" [src/tensor]="src/tensor src/base" [src/io]="src/io src/tensor src/base"
+    [src/gpu]="src/gpu src/tensor src/base" [src/pipeline]="src/pipeline src/io src/gpu src/tensor src/base"
+    [tools]="tools src/base" [examples]="examples"
+)
+# Headers of other libraries, and the files (as patterns) that may include them.
+declare -A only_in=(
+    [hdf5.h]="src/io/*" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
+    [jansson.h]="src/base/* src/pipeline/* tools/*" [Random123/philox.h]="src/base/philox.c"
+    [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
+    [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"
+)
+
+say() { echo "$*" >&2; failed=1; }
+
+allowed() { # FILE PATTERN...
+    local file=$1 pattern
+    shift
+    for pattern in "$@"; do
+        # shellcheck disable=SC2053
+        [[ $file == $pattern ]] && return 0
+    done
+    return 1
+}
+
+count=0
+for folder in "${!may[@]}"; do
+    for file in "$folder"/*.[ch] "$folder"/*.cu "$folder"/*.cpp; do
+        [ -e "$file" ] || continue
+        count=$((count + 1))
+        while read -r header; do
+            case $header in
+            */*) say "$file: \"$header\": a path; folders are found by the compiler's flags" ;;
+            esac
+            found=no
+            for from in ${may[$folder]}; do
+                [ -e "$from/$header" ] && found=yes
+            done
+            [ $found = yes ] || say "$file: \"$header\" is in none of: ${may[$folder]}"
+        done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"([^"]*)".*/\1/p' "$file")
+        while read -r header; do
+            set -f # the patterns are for names, not for files that lie about
+            # shellcheck disable=SC2086
+            if [ -n "${only_in[$header]:-}" ] && ! allowed "$file" ${only_in[$header]}; then
+                say "$file: <$header> belongs in: ${only_in[$header]}"
+            fi
+            set +f
+        done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*<([^>]*)>.*/\1/p' "$file")
+    done
+done
+for header in include/stoker/*.h*; do
+    bad=$(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]([^>"]*)[>"].*/\1/p' "$header" |
+        grep -vE '^(stoker/.*|stdbool\.h|stddef\.h|stdint\.h)$')
+    [ -z "$bad" ] || say "$header includes $bad: the public headers need only themselves and the C library"
+done
+twice=$(find src tools -name '*.[ch]' -printf '%f\n' | sort | uniq -d)
+[ -z "$twice" ] || say "two files of one name: $twice"
+
+# The flags a folder is compiled with, out of the build's own list of commands.
+flags_of() {
+    tr -d '\n' <"$build/compile_commands.json" | sed 's/},/},\n/g' | grep -F "$root/src/$1/" | head -1 |
+        grep -oE -- '-(iquote|I|isystem) ?[^ "]+' | tr '\n' ' '
+}
+
+try() { # FOLDER HEADER: does a file of FOLDER find HEADER?
+    # shellcheck disable=SC2046
+    echo "#include \"$2\"" | (cd /tmp && $cc -x c -std=c11 -D_GNU_SOURCE -M -o /dev/null $(flags_of "$1") - 2>/dev/null)
+}
+
+for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h; do
+    try "${pair%%:*}" "${pair##*:}" && say "src/${pair%%:*} can include ${pair##*:}"
+done
+for pair in base:error.h tensor:error.h io:tensor_internal.h pipeline:reader.h; do # and the check itself works
+    try "${pair%%:*}" "${pair##*:}" || say "src/${pair%%:*} cannot include ${pair##*:}"
+done
+echo "$count files"
+exit $failed
