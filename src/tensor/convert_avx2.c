@@ -1,0 +1,369 @@
+/* convert_avx2.c: the kernels for AVX2 with FMA and F16C.
+ *
+ * The unit of work is half a cache line of the destination: 8, 16 or 32 elements, made from one, two or four vectors of
+ * f32. Partial units, before the first line boundary and at the end, go through a small buffer and the same code, so
+ * that there is no second arithmetic for the edges.
+ *
+ * Interleaved pixels: eight pixels come as two loads of 16 bytes, four pixels in each, placed so that together they
+ * reach no further than the pixels do; one byte shuffle with zeroing picks a channel and widens it. A mirrored row
+ * differs only in the shuffle.
+ */
+#include "convert_internal.h"
+#include <immintrin.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { WIDTH = 8, UNIT = 32, LINE = 64, PIXEL_BLOCK = 1024 };
+
+enum source { FROM_U8, FROM_F32, FROM_PIXELS };
+
+/* Where elements come from. For pixels `at` is byte 0 of pixel 0. */
+struct reader {
+    const uint8_t *at;
+    int64_t step;         /* bytes from element to element */
+    __m256i pick;         /* pixels: which byte goes to which 32-bit lane */
+    int64_t half0, half1; /* pixels: where the two loads start, seen from the pixel */
+    int size;             /* pixels: bytes that each pixel surely has */
+};
+
+struct levels {
+    __m256 zero_point, low, high;
+};
+
+INLINE int element_size(enum stki_convert_dst to)
+{
+    return to == STKI_DST_U8 || to == STKI_DST_I8 ? 1 : to == STKI_DST_F16 || to == STKI_DST_BF16 ? 2 : 4;
+}
+
+INLINE __m128i load_128(const void *from)
+{
+    return _mm_loadu_si128(from);
+}
+
+/* Elements [first, first + 8) as f32. */
+INLINE __m256 load(enum source from, const struct reader *reader, int64_t first)
+{
+    const uint8_t *at = reader->at + first * reader->step;
+
+    switch (from) {
+    case FROM_U8:
+        return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at)));
+    case FROM_F32:
+        return _mm256_loadu_ps((const float *)(const void *)at);
+    case FROM_PIXELS:
+    default:
+        return _mm256_cvtepi32_ps(
+            _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(load_128(at + reader->half0)),
+                                                        load_128(at + reader->half1), 1),
+                                reader->pick));
+    }
+}
+
+/* clamp(rint(y) + zero_point, low, high); NaN counts as 0 before the zero point is added. */
+INLINE __m256 level(__m256 y, const struct levels *levels)
+{
+    __m256 q = _mm256_round_ps(_mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q)),
+                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    q = _mm256_add_ps(q, levels->zero_point);
+    return _mm256_min_ps(_mm256_max_ps(q, levels->low), levels->high);
+}
+
+INLINE __m256i to_i32(__m256 y, const struct levels *levels)
+{
+    __m256 q = level(y, levels);
+    __m256i above = _mm256_castps_si256(_mm256_cmp_ps(q, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ));
+    return _mm256_blendv_epi8(_mm256_cvtps_epi32(q), _mm256_set1_epi32(INT32_MAX), above);
+}
+
+/* The upper halves, rounded to nearest even by integer addition, in the low 16 bits of each lane; NaN made quiet. */
+INLINE __m256i to_bf16(__m256 y)
+{
+    __m256i bits = _mm256_castps_si256(y), upper = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q));
+    return _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), nan);
+}
+
+INLINE __m256i pack_8(enum stki_convert_dst to, const __m256 *y, const struct levels *levels)
+{
+    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(level(y[0], levels)), _mm256_cvtps_epi32(level(y[1], levels)));
+    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(level(y[2], levels)), _mm256_cvtps_epi32(level(y[3], levels)));
+    __m256i bytes = to == STKI_DST_U8 ? _mm256_packus_epi16(low, high) : _mm256_packs_epi16(low, high);
+    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+INLINE __m256i pack(enum stki_convert_dst to, const __m256 *y, const struct levels *levels)
+{
+    switch (to) {
+    case STKI_DST_U8:
+    case STKI_DST_I8:
+        return pack_8(to, y, levels);
+    case STKI_DST_F16:
+        return _mm256_setr_m128i(_mm256_cvtps_ph(y[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                                 _mm256_cvtps_ph(y[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    case STKI_DST_BF16:
+        return _mm256_permute4x64_epi64(_mm256_packus_epi32(to_bf16(y[0]), to_bf16(y[1])), 0xd8);
+    case STKI_DST_I32:
+        return to_i32(y[0], levels);
+    default:
+        return _mm256_castps_si256(y[0]);
+    }
+}
+
+struct pairs {
+    __m256 a, b; /* one pair for all */
+    const float *a_at, *b_at;
+    int64_t phase, advance, period; /* pairs that repeat */
+};
+
+/* Elements [first, first + UNIT / size) as half a line of the destination. */
+INLINE __m256i unit(enum source from, enum stki_convert_dst to, bool pattern, const struct reader *reader,
+                    struct pairs *pairs, const struct levels *levels, int64_t first)
+{
+    const int groups = UNIT / element_size(to) / WIDTH;
+    __m256 y[4];
+
+    for (int k = 0; k < groups; k++) {
+        __m256 x = load(from, reader, first + k * WIDTH);
+        if (pattern) {
+            pairs->a = _mm256_loadu_ps(pairs->a_at + pairs->phase);
+            pairs->b = _mm256_loadu_ps(pairs->b_at + pairs->phase);
+            pairs->phase += pairs->advance;
+            if (pairs->phase >= pairs->period)
+                pairs->phase -= pairs->period;
+        }
+        y[k] = _mm256_fmadd_ps(x, pairs->a, pairs->b);
+    }
+    return pack(to, y, levels);
+}
+
+/* Elements [first, first + valid), fewer than a unit, by way of a buffer; nothing else is read or written. */
+INLINE void partial(enum source from, enum stki_convert_dst to, bool pattern, uint8_t *dst, const struct reader *reader,
+                    struct pairs *pairs, const struct levels *levels, int64_t first, int64_t valid)
+{
+    enum { ROOM = 4 * UNIT };
+    const int size = element_size(to);
+    _Alignas(UNIT) uint8_t in[ROOM + UNIT] = {0}, out[UNIT];
+    const uint8_t *at = reader->at + first * reader->step;
+    struct reader own = *reader;
+    int64_t phase = pairs->phase;
+
+    if (from == FROM_PIXELS && reader->step < 0) {
+        own.at = in + ROOM;
+        int64_t back = (valid - 1) * reader->step;
+        memcpy(in + ROOM + back, at + back, (size_t)(reader->size - back));
+    } else {
+        own.at = in;
+        memcpy(in, at, (size_t)((valid - 1) * reader->step + reader->size));
+    }
+    _mm256_store_si256((__m256i *)(void *)out, unit(from, to, pattern, &own, pairs, levels, 0));
+    if (pattern)
+        pairs->phase = (phase + valid) % pairs->period;
+    memcpy(dst, out, (size_t)(valid * size));
+}
+
+INLINE void run(enum source from, enum stki_convert_dst to, bool pattern, const stki_lane *lane, uint8_t *dst,
+                const struct reader *reader, int64_t n, int64_t channel)
+{
+    const int size = element_size(to);
+    const int64_t whole = UNIT / size;
+    const int64_t behind = (int64_t)((uintptr_t)dst % LINE);
+    const bool aligned = behind % size == 0, streaming = lane->streaming && aligned;
+    /* Pixels with bytes that nobody asked for: the last ones' need not exist. */
+    const bool ragged = from == FROM_PIXELS && (reader->step < 0 ? -reader->step : reader->step) != reader->size;
+    const struct levels levels = {_mm256_set1_ps(lane->zero_point), _mm256_set1_ps(lane->low),
+                                  _mm256_set1_ps(lane->high)};
+    struct pairs pairs = {.a_at = lane->a, .b_at = lane->b, .phase = channel, .period = lane->period};
+    int64_t i = 0, head = aligned && behind ? (LINE - behind) / size : 0, end = n;
+
+    if (pattern) {
+        pairs.advance = WIDTH % lane->period;
+    } else {
+        pairs.a = _mm256_set1_ps(lane->a[channel]);
+        pairs.b = _mm256_set1_ps(lane->b[channel]);
+    }
+    if (ragged && reader->step < 0 && head == 0)
+        head = LINE / size;
+    if (ragged && reader->step > 0)
+        end = n - 1;
+    if (head > n)
+        head = n;
+    while (i < head) {
+        int64_t count = head - i < whole ? head - i : whole;
+        partial(from, to, pattern, dst + i * size, reader, &pairs, &levels, i, count);
+        i += count;
+    }
+    if (streaming)
+        for (; i + 2 * whole <= end; i += 2 * whole) {
+            __m256i *at = (__m256i *)(void *)(dst + i * size);
+            _mm256_stream_si256(at, unit(from, to, pattern, reader, &pairs, &levels, i));
+            _mm256_stream_si256(at + 1, unit(from, to, pattern, reader, &pairs, &levels, i + whole));
+        }
+    for (; i + whole <= end; i += whole)
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i * size), unit(from, to, pattern, reader, &pairs, &levels, i));
+    while (i < n) {
+        int64_t count = n - i < whole ? n - i : whole;
+        partial(from, to, pattern, dst + i * size, reader, &pairs, &levels, i, count);
+        i += count;
+    }
+}
+
+/* ---- pixels ----------------------------------------------------------------------------------------------------- */
+
+/* [mirrored][four bytes a pixel]: byte of channel 0 for each 32-bit lane; 0x80 gives zero. The second load of pixels of
+ * three bytes starts 8 bytes behind the first, so that its fourth byte belongs to pixel 4. */
+#define LANES(a, b, c, d) a, 128, 128, 128, b, 128, 128, 128, c, 128, 128, 128, d, 128, 128, 128
+static const uint8_t picks[2][2][32] = {
+    {{LANES(0, 3, 6, 9), LANES(4, 7, 10, 13)}, {LANES(0, 4, 8, 12), LANES(0, 4, 8, 12)}},
+    {{LANES(13, 10, 7, 4), LANES(9, 6, 3, 0)}, {LANES(12, 8, 4, 0), LANES(12, 8, 4, 0)}}};
+
+INLINE struct reader pixel_reader(const stki_lane *lane, const uint8_t *src, int channel)
+{
+    const bool mirrored = lane->pixel_step < 0, four = lane->pixel_step == 4 || lane->pixel_step == -4;
+    const int64_t low = mirrored ? 7 * lane->pixel_step : 0, high = low + (four ? 16 : 8);
+
+    return (struct reader){
+        .at = src,
+        .step = lane->pixel_step,
+        .pick = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(const void *)picks[mirrored][four]),
+                                 _mm256_set1_epi32(channel)),
+        .half0 = mirrored ? high : low,
+        .half1 = mirrored ? low : high,
+        .size = lane->channels,
+    };
+}
+
+INLINE void pixels(enum stki_convert_dst to, const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)
+{
+    const int size = element_size(to);
+
+    for (int64_t first = 0; first < n;) {
+        /* Blocks of plane 0 end at a line boundary, and so do those of the other planes where they lie alike. */
+        int64_t over = (int64_t)((uintptr_t)(dst + first * size) % LINE) / size;
+        int64_t count = n - first < PIXEL_BLOCK - over ? n - first : PIXEL_BLOCK - over;
+        for (int c = 0; c < lane->channels; c++) {
+            struct reader reader = pixel_reader(lane, src + first * lane->pixel_step, c);
+            run(FROM_PIXELS, to, false, lane, dst + c * lane->plane_stride + first * size, &reader, count, c);
+        }
+        first += count;
+    }
+}
+
+static void copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
+{
+    int64_t i = (int64_t)(-(uintptr_t)dst % LINE);
+
+    if (i > n)
+        i = n;
+    memcpy(dst, src, (size_t)i);
+    for (; i + LINE <= n; i += LINE) {
+        __m256i *at = (__m256i *)(void *)(dst + i);
+        _mm256_stream_si256(at, _mm256_loadu_si256((const __m256i *)(const void *)(src + i)));
+        _mm256_stream_si256(at + 1, _mm256_loadu_si256((const __m256i *)(const void *)(src + i + UNIT)));
+    }
+    memcpy(dst + i, src + i, (size_t)(n - i));
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+/* Eight elements a step, the last ones by way of a buffer. */
+#define LOAD(name, bytes_each, from_memory)                                 \
+    static void load_##name(float *dst, const uint8_t *src, int64_t n)      \
+    {                                                                       \
+        int64_t i = 0;                                                      \
+        for (; i + WIDTH <= n; i += WIDTH) {                                \
+            const uint8_t *at = src + i * bytes_each;                       \
+            _mm256_storeu_ps(dst + i, from_memory);                         \
+        }                                                                   \
+        if (i < n) {                                                        \
+            _Alignas(UNIT) uint8_t at[WIDTH * bytes_each] = {0};            \
+            float last[WIDTH];                                              \
+            memcpy(at, src + i * bytes_each, (size_t)(n - i) * bytes_each); \
+            _mm256_storeu_ps(last, from_memory);                            \
+            memcpy(dst + i, last, (size_t)(n - i) * sizeof(float));         \
+        }                                                                   \
+    }
+#define BYTES_8 _mm_loadl_epi64((const __m128i *)(const void *)at)
+#define BYTES_16 load_128(at)
+#define BYTES_32 _mm256_loadu_si256((const __m256i *)(const void *)at)
+
+LOAD(u8, 1, _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(BYTES_8)))
+LOAD(i8, 1, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(BYTES_8)))
+LOAD(u16, 2, _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(BYTES_16)))
+LOAD(i16, 2, _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(BYTES_16)))
+LOAD(f16, 2, _mm256_cvtph_ps(BYTES_16))
+LOAD(bf16, 2, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(BYTES_16), 16)))
+LOAD(i32, 4, _mm256_cvtepi32_ps(BYTES_32))
+LOAD(f32, 4, _mm256_castsi256_ps(BYTES_32))
+LOAD(f64, 8,
+     _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd((const double *)(const void *)(at + UNIT))),
+                     _mm256_cvtpd_ps(_mm256_loadu_pd((const double *)(const void *)at))))
+
+static void load_i64(float *dst, const uint8_t *src, int64_t n) /* AVX2 has no such conversion */
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t x;
+        memcpy(&x, src + i * (int64_t)sizeof x, sizeof x);
+        dst[i] = (float)x;
+    }
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
+
+#define RUNS(name, to)                                                                                          \
+    static void u8_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel)  \
+    {                                                                                                           \
+        struct reader reader = {.at = src, .step = 1, .size = 1};                                               \
+        run(FROM_U8, to, false, lane, dst, &reader, n, channel);                                                \
+    }                                                                                                           \
+    static void u8_##name##_pattern(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n,         \
+                                    int64_t channel)                                                            \
+    {                                                                                                           \
+        struct reader reader = {.at = src, .step = 1, .size = 1};                                               \
+        run(FROM_U8, to, true, lane, dst, &reader, n, channel);                                                 \
+    }                                                                                                           \
+    static void f32_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \
+    {                                                                                                           \
+        struct reader reader = {.at = src, .step = 4, .size = 4};                                               \
+        run(FROM_F32, to, false, lane, dst, &reader, n, channel);                                               \
+    }                                                                                                           \
+    static void f32_##name##_pattern(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n,        \
+                                     int64_t channel)                                                           \
+    {                                                                                                           \
+        struct reader reader = {.at = src, .step = 4, .size = 4};                                               \
+        run(FROM_F32, to, true, lane, dst, &reader, n, channel);                                                \
+    }                                                                                                           \
+    static void pixels_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)               \
+    {                                                                                                           \
+        pixels(to, lane, dst, src, n);                                                                          \
+    }
+RUNS(u8, STKI_DST_U8)
+RUNS(i8, STKI_DST_I8)
+RUNS(i32, STKI_DST_I32)
+RUNS(f16, STKI_DST_F16)
+RUNS(bf16, STKI_DST_BF16)
+RUNS(f32, STKI_DST_F32)
+
+const stki_convert_kernels *stki_convert_kernels_avx2(void)
+{
+    static const stki_convert_kernels kernels = {
+        .load = {load_u8, load_i8, load_u16, load_i16, load_i32, load_i64, load_f16, load_bf16, load_f32, load_f64},
+        .run_f32 = {{f32_u8, f32_u8_pattern},
+                    {f32_i8, f32_i8_pattern},
+                    {f32_i32, f32_i32_pattern},
+                    {f32_f16, f32_f16_pattern},
+                    {f32_bf16, f32_bf16_pattern},
+                    {f32_f32, f32_f32_pattern}},
+        .run_u8 = {{u8_u8, u8_u8_pattern},
+                   {u8_i8, u8_i8_pattern},
+                   {u8_i32, u8_i32_pattern},
+                   {u8_f16, u8_f16_pattern},
+                   {u8_bf16, u8_bf16_pattern},
+                   {u8_f32, u8_f32_pattern}},
+        .pixels = {pixels_u8, pixels_i8, pixels_i32, pixels_f16, pixels_bf16, pixels_f32},
+        .copy_streaming = copy_streaming,
+    };
+    return &kernels;
+}

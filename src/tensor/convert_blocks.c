@@ -1,0 +1,162 @@
+/* convert_blocks.c: the inner functions of a compiled conversion. Those for runs and pixels only call a kernel; the one
+ * for blocks brings any strides to kernels that know contiguous elements only:
+ *
+ *     strided source ─gather→ raw block ─load→ f32 block ─run→ dst, or result block ─scatter→ strided dst
+ *
+ * leaving out each step that a side does not need. The blocks stay in the first-level cache.
+ */
+#include "convert_internal.h"
+#include "tensor_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+void stki_convert_runs(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                       int64_t channel)
+{
+    convert->run(&convert->lane, dst, src, axes->n, channel);
+}
+
+void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel)
+{
+    (void)channel;
+    convert->pixels(&convert->lane, dst, src, axes->n);
+}
+
+void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel)
+{
+    size_t bytes = (size_t)(axes->n * convert->src_size);
+
+    (void)channel;
+    if (convert->copy)
+        convert->copy(dst, src, (int64_t)bytes);
+    else
+        memcpy(dst, src, bytes);
+}
+
+void stki_convert_core(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                       int64_t channel)
+{
+    int64_t shape[STK_MAX_DIMS], src_strides[STK_MAX_DIMS], dst_strides[STK_MAX_DIMS];
+
+    (void)channel;
+    for (int k = 0; k < convert->axis_count; k++) {
+        shape[k] = axes[k].n;
+        src_strides[k] = axes[k].src_stride;
+        dst_strides[k] = axes[k].dst_stride;
+    }
+    stki_copy_strided(dst, convert->dst_dtype, dst_strides, src, convert->src_dtype, src_strides, convert->src_swapped,
+                      convert->axis_count, shape);
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+#define GATHER(bits)                                                                            \
+    static void gather##bits(uint##bits##_t *to, const uint8_t *src, int64_t stride, int64_t n) \
+    {                                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                         \
+            memcpy(&to[i], src + i * stride, sizeof to[i]);                                     \
+    }
+GATHER(8)
+GATHER(16)
+GATHER(32)
+GATHER(64)
+
+static void swap_block(void *block, int size, int64_t n)
+{
+    if (size == 2) {
+        uint16_t *x = block;
+        for (int64_t i = 0; i < n; i++)
+            x[i] = __builtin_bswap16(x[i]);
+    } else if (size == 4) {
+        uint32_t *x = block;
+        for (int64_t i = 0; i < n; i++)
+            x[i] = __builtin_bswap32(x[i]);
+    } else if (size == 8) {
+        uint64_t *x = block;
+        for (int64_t i = 0; i < n; i++)
+            x[i] = __builtin_bswap64(x[i]);
+    }
+}
+
+static void gather(void *to, const uint8_t *src, int64_t stride, int size, int64_t n)
+{
+    if (stride == size)
+        memcpy(to, src, (size_t)(n * size));
+    else if (size == 1)
+        gather8(to, src, stride, n);
+    else if (size == 2)
+        gather16(to, src, stride, n);
+    else if (size == 4)
+        gather32(to, src, stride, n);
+    else
+        gather64(to, src, stride, n);
+}
+
+#define SCATTER(bits)                                                                              \
+    static void scatter##bits(uint8_t *dst, int64_t stride, const uint##bits##_t *from, int64_t n) \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            memcpy(dst + i * stride, &from[i], sizeof from[i]);                                    \
+    }
+SCATTER(8)
+SCATTER(16)
+SCATTER(32)
+
+static void scatter(uint8_t *dst, int64_t stride, const void *from, int size, int64_t n)
+{
+    if (size == 1)
+        scatter8(dst, stride, from, n);
+    else if (size == 2)
+        scatter16(dst, stride, from, n);
+    else
+        scatter32(dst, stride, from, n);
+}
+
+static void one_block(const stki_convert *convert, const stki_axis *run, uint8_t *dst, const uint8_t *src, int64_t n,
+                      int64_t channel)
+{
+    _Alignas(64) uint64_t raw[STKI_CONVERT_BLOCK];
+    _Alignas(64) float wide[STKI_CONVERT_BLOCK];
+    _Alignas(64) uint32_t result[STKI_CONVERT_BLOCK];
+    const uint8_t *from = src;
+    uint8_t *to = run->dst_stride == convert->dst_size ? dst : (uint8_t *)result;
+
+    if (run->src_stride != convert->src_size || convert->src_swapped) {
+        gather(raw, src, run->src_stride, convert->src_size, n);
+        if (convert->src_swapped)
+            swap_block(raw, convert->src_size, n);
+        from = (const uint8_t *)raw;
+    }
+    if (convert->load) {
+        convert->load(wide, from, n);
+        from = (const uint8_t *)wide;
+    }
+    convert->run(&convert->lane, to, from, n, channel);
+    if (to != dst)
+        scatter(dst, run->dst_stride, result, convert->dst_size, n);
+}
+
+/* Elements of a block so that, with an element in each cache line, a block leaves room in the first-level cache. */
+static int64_t block_length(const stki_axis *run, const stki_axis *beside)
+{
+    bool sparse = llabs(run->src_stride) >= 64 || llabs(run->dst_stride) >= 64;
+
+    return beside->n > 1 && sparse ? STKI_CONVERT_BLOCK / 4 : STKI_CONVERT_BLOCK;
+}
+
+void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel)
+{
+    const stki_axis *run = &axes[0], *beside = &axes[1];
+    const int64_t length = block_length(run, beside), period = convert->lane.period;
+
+    for (int64_t first = 0; first < run->n; first += length) {
+        int64_t n = run->n - first < length ? run->n - first : length;
+        int64_t pair = period ? (channel + first) % period : channel;
+        for (int64_t k = 0; k < beside->n; k++)
+            one_block(convert, run, dst + first * run->dst_stride + k * beside->dst_stride,
+                      src + first * run->src_stride + k * beside->src_stride, n, pair + k * beside->channel_step);
+    }
+}

@@ -1,0 +1,364 @@
+/* convert_plan.c: from a description's axes to a nest that a kernel can run.
+ *
+ * Axes of one element go, axes are ordered by how far apart their elements lie in the destination (so that it is
+ * written front to back) and neighbours that are one run in both memories are merged. What is left at the inside
+ * decides: runs    contiguous on both sides, one coefficient pair or a repeating pattern of them pixels  bytes
+ * interleaved in the source (HWC), planes in the destination (CHW); rows may have gaps or be mirrored blocks everything
+ * else, through blocks in the first-level cache copy    no arithmetic, same dtype, contiguous on both sides core    no
+ * arithmetic, everything else: the tensor core's copy and cast The reference takes the axes as they are described,
+ * unmerged.
+ */
+#include "convert_internal.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CUT_ELEMENTS = 16384, CUT_ALIGN = 64, SHORT_AXIS = 16 };
+
+static void take_axes(stki_convert *convert, const stki_convert_desc *desc)
+{
+    for (int k = 0; k < desc->ndim; k++) {
+        int64_t step = desc->channels > 1 && k == desc->channel_axis ? 1 : 0;
+        convert->axes[convert->axis_count++] =
+            (stki_axis){desc->shape[k], desc->src_strides[k], desc->dst_strides[k], step};
+    }
+}
+
+static void remove_axis(stki_convert *convert, int at)
+{
+    for (int k = at; k + 1 < convert->axis_count; k++)
+        convert->axes[k] = convert->axes[k + 1];
+    convert->axis_count--;
+}
+
+static void insert_axis(stki_convert *convert, int at, stki_axis axis)
+{
+    for (int k = convert->axis_count; k > at; k--)
+        convert->axes[k] = convert->axes[k - 1];
+    convert->axes[at] = axis;
+    convert->axis_count++;
+}
+
+static void drop_ones(stki_convert *convert)
+{
+    for (int k = convert->axis_count - 1; k >= 0; k--)
+        if (convert->axes[k].n == 1)
+            remove_axis(convert, k);
+}
+
+static void reverse(float *values, int64_t n)
+{
+    for (int64_t i = 0; i < n / 2; i++) {
+        float x = values[i];
+        values[i] = values[n - 1 - i];
+        values[n - 1 - i] = x;
+    }
+}
+
+/* Walks an axis from its other end; the coefficients follow. */
+static void turn_axis(stki_convert *convert, stki_axis *axis, int64_t padded)
+{
+    convert->src_offset += axis->src_stride * (axis->n - 1);
+    convert->dst_offset += axis->dst_stride * (axis->n - 1);
+    axis->src_stride = -axis->src_stride;
+    axis->dst_stride = -axis->dst_stride;
+    if (axis->channel_step) {
+        reverse(convert->coefficients, axis->n);
+        reverse(convert->coefficients + padded, axis->n);
+    }
+}
+
+static void turn_negative_destinations(stki_convert *convert, int64_t padded)
+{
+    for (int k = 0; k < convert->axis_count; k++)
+        if (convert->axes[k].dst_stride < 0)
+            turn_axis(convert, &convert->axes[k], padded);
+}
+
+/* Widest destination stride first; stable. */
+static void sort_axes(stki_convert *convert)
+{
+    for (int k = 1; k < convert->axis_count; k++) {
+        stki_axis axis = convert->axes[k];
+        int at = k;
+        for (; at > 0 && convert->axes[at - 1].dst_stride < axis.dst_stride; at--)
+            convert->axes[at] = convert->axes[at - 1];
+        convert->axes[at] = axis;
+    }
+}
+
+/* The innermost axis may run over the channels again and again (a pattern): then its channel_step is 1 although it is
+ * longer than the channels are many. */
+static void merge_axes(stki_convert *convert)
+{
+    for (int k = convert->axis_count - 2; k >= 0; k--) {
+        stki_axis *out = &convert->axes[k];
+        const stki_axis *in = &convert->axes[k + 1];
+        bool one_run = out->src_stride == in->src_stride * in->n && out->dst_stride == in->dst_stride * in->n;
+        bool same_pair = !out->channel_step && (!in->channel_step || k + 2 == convert->axis_count);
+        if (!one_run || !same_pair)
+            continue;
+        *out = (stki_axis){out->n * in->n, in->src_stride, in->dst_stride, in->channel_step};
+        remove_axis(convert, k + 1);
+    }
+}
+
+static int channel_axis(const stki_convert *convert)
+{
+    for (int k = 0; k < convert->axis_count; k++)
+        if (convert->axes[k].channel_step)
+            return k;
+    return -1;
+}
+
+/* ---- pixels ----------------------------------------------------------------------------------------------------- */
+
+/* Which axis is the channels of interleaved pixels, -1 if there is only one channel, -2 if these are no pixels. */
+static int find_planes(const stki_convert *convert)
+{
+    const stki_axis *pixel = &convert->axes[convert->axis_count - 1];
+    int64_t step = llabs(pixel->src_stride);
+    int coefficients = channel_axis(convert);
+
+    if (convert->src_size != 1 || pixel->dst_stride != convert->dst_size || (step != 3 && step != 4))
+        return -2;
+    for (int k = 0; k + 1 < convert->axis_count; k++) {
+        const stki_axis *plane = &convert->axes[k];
+        if (llabs(plane->src_stride) == 1 && plane->n <= step && (coefficients < 0 || coefficients == k))
+            return k;
+    }
+    return coefficients < 0 ? -1 : -2;
+}
+
+static stki_pixels_fn pixel_kernel(const stki_convert *convert)
+{
+    const stki_convert_kernels *kernels = convert->kernels;
+
+    if (!convert->arithmetic)
+        return convert->dst_size == 1 ? kernels->split_pixels : NULL;
+    if (convert->table && kernels->table_pixels)
+        return kernels->table_pixels;
+    return convert->src_kind == STKI_SRC_U8 ? kernels->pixels[convert->dst_kind] : NULL;
+}
+
+static bool plan_pixels(stki_convert *convert, int64_t padded)
+{
+    int planes = find_planes(convert);
+
+    convert->pixels = pixel_kernel(convert);
+    if (planes == -2 || !convert->pixels)
+        return false;
+    convert->lane.channels = 1;
+    if (planes >= 0) {
+        stki_axis *axis = &convert->axes[planes];
+        if (axis->src_stride < 0)
+            turn_axis(convert, axis, padded);
+        convert->lane.channels = (int)axis->n;
+        convert->lane.plane_stride = axis->dst_stride;
+        remove_axis(convert, planes);
+    }
+    const int step = (int)convert->axes[convert->axis_count - 1].src_stride;
+    convert->lane.pixel_step = step;
+    for (int i = 0; i < 64; i++)
+        convert->lane.pick[i] = (uint8_t)(step < 0 ? (63 - i) * -step : i * step);
+    convert->outer_count = convert->axis_count - 1;
+    convert->inner = stki_convert_pixels;
+    return true;
+}
+
+/* ---- runs and blocks -------------------------------------------------------------------------------------------- */
+
+static bool plan_runs(stki_convert *convert, int64_t channels)
+{
+    const stki_axis *run = &convert->axes[convert->axis_count - 1];
+    const stki_convert_kernels *kernels = convert->kernels;
+    bool pattern = run->channel_step != 0;
+
+    if (run->src_stride != convert->src_size || run->dst_stride != convert->dst_size || convert->src_swapped)
+        return false;
+    if (convert->table && kernels->table_u8 && !pattern)
+        convert->run = kernels->table_u8;
+    else if (convert->src_kind == STKI_SRC_F32)
+        convert->run = kernels->run_f32[convert->dst_kind][pattern];
+    else if (convert->src_kind == STKI_SRC_U8)
+        convert->run = kernels->run_u8[convert->dst_kind][pattern];
+    if (!convert->run)
+        return false;
+    convert->lane.period = pattern ? channels : 0;
+    convert->outer_count = convert->axis_count - 1;
+    convert->inner = stki_convert_runs;
+    return true;
+}
+
+/* The two inner axes: the run, along which blocks are cut, and the one that walks along the other memory's nearest
+ * elements while the block's cache lines are still there. */
+static void plan_blocks(stki_convert *convert, int64_t channels)
+{
+    int last = convert->axis_count - 1, near = last;
+
+    for (int k = 0; k < convert->axis_count; k++)
+        if (llabs(convert->axes[k].src_stride) < llabs(convert->axes[near].src_stride))
+            near = k;
+    int run = last, beside = near;
+    bool repeats = convert->axes[last].channel_step && convert->axes[last].n > channels; /* only a run can wrap */
+    if (convert->axes[last].n < SHORT_AXIS && convert->axes[last].n < convert->axes[near].n && !repeats) {
+        run = near;
+        beside = last;
+    }
+    stki_axis run_axis = convert->axes[run], beside_axis = {.n = 1};
+    if (run != beside) {
+        beside_axis = convert->axes[beside];
+        remove_axis(convert, run > beside ? run : beside);
+        remove_axis(convert, run > beside ? beside : run);
+    } else {
+        remove_axis(convert, run);
+    }
+    convert->outer_count = convert->axis_count;
+    insert_axis(convert, convert->axis_count, run_axis);
+    insert_axis(convert, convert->axis_count, beside_axis);
+
+    bool pattern = run_axis.channel_step != 0;
+    convert->lane.period = pattern ? channels : 0;
+    convert->run = convert->kernels->run_f32[convert->dst_kind][pattern];
+    convert->load = convert->kernels->load[convert->src_kind];
+    if (convert->src_kind == STKI_SRC_F32)
+        convert->load = NULL;
+    if (convert->src_kind == STKI_SRC_U8 && convert->kernels->run_u8[convert->dst_kind][pattern]) {
+        convert->run = convert->kernels->run_u8[convert->dst_kind][pattern];
+        convert->load = NULL;
+    }
+    if (run_axis.dst_stride != convert->dst_size)
+        convert->lane.streaming = false; /* the kernel then writes to a block in the cache */
+    convert->inner = stki_convert_blocks;
+}
+
+static void plan_copy(stki_convert *convert)
+{
+    const stki_axis *run = &convert->axes[convert->axis_count - 1];
+
+    if (convert->src_dtype == convert->dst_dtype && !convert->src_swapped && run->src_stride == convert->src_size &&
+        run->dst_stride == convert->dst_size) {
+        convert->outer_count = convert->axis_count - 1;
+        convert->inner = stki_convert_copies;
+        convert->copy = convert->lane.streaming ? convert->kernels->copy_streaming : NULL;
+    } else {
+        convert->outer_count = 0;
+        convert->inner = stki_convert_core;
+        convert->lane.streaming = false;
+    }
+}
+
+/* ---- the rest --------------------------------------------------------------------------------------------------- */
+
+/* 8-bit in, 8-bit out: 256 results a channel, made by the definition itself. One pair for all channels is repeated. */
+static void make_table(stki_convert *convert)
+{
+    if (!convert->table)
+        return;
+    for (int64_t c = 0; c < STKI_TABLE_CHANNELS; c++)
+        for (int i = 0; i < 256; i++) {
+            uint8_t byte = (uint8_t)i;
+            float x = stki_convert_load(convert->src_kind, &byte, false);
+            float y = fmaf(x, convert->lane.a[c], convert->lane.b[c]);
+            stki_convert_store(convert->dst_kind, &convert->lane, &convert->table[256 * c + i], y);
+        }
+    convert->lane.table = convert->table;
+}
+
+/* Repeats the coefficients behind the last, so that a kernel may load a vector of them anywhere. */
+static void pad_coefficients(stki_convert *convert, int64_t channels, int64_t padded)
+{
+    for (int64_t i = channels; i < padded; i++) {
+        convert->coefficients[i] = convert->coefficients[i - channels];
+        convert->coefficients[padded + i] = convert->coefficients[padded + i - channels];
+    }
+}
+
+static void plan_cut(stki_convert *convert)
+{
+    int cut = 0;
+    int64_t elements = convert->bytes_written / convert->dst_size;
+
+    for (int k = 1; k < convert->axis_count; k++)
+        if (convert->axes[k].n > convert->axes[cut].n)
+            cut = k;
+    int64_t n = convert->axes[cut].n, each = elements / n;
+    int64_t step = (CUT_ELEMENTS + each - 1) / each;
+    if (step > CUT_ALIGN) /* whole cache lines of the destination stay with one thread */
+        step = (step + CUT_ALIGN - 1) / CUT_ALIGN * CUT_ALIGN;
+    convert->cut_axis = cut;
+    convert->cut_step = step;
+    convert->units = (n + step - 1) / step;
+}
+
+static const char *kind_name(const stki_convert *convert)
+{
+    static const char *const pixels[2][5] = {
+        {"", "hwc1-planar", "hwc2-planar", "hwc3-planar", "hwc4-planar"},
+        {"", "hwc1-planar mirrored", "hwc2-planar mirrored", "hwc3-planar mirrored", "hwc4-planar mirrored"}};
+
+    if (convert->inner == stki_convert_ref)
+        return "each";
+    if (convert->inner == stki_convert_pixels)
+        return pixels[convert->lane.pixel_step < 0][convert->lane.channels];
+    if (convert->inner == stki_convert_runs)
+        return convert->lane.period ? "runs-pattern" : "runs";
+    if (convert->inner == stki_convert_blocks)
+        return "blocks";
+    return convert->inner == stki_convert_copies ? "copy" : "core";
+}
+
+/* Where the source lies in one piece, its extent, so that it can be fetched ahead. */
+static void plan_prefetch(stki_convert *convert, const stki_convert_desc *desc)
+{
+    int64_t low = 0, high = convert->src_size;
+
+    for (int k = 0; k < desc->ndim; k++) {
+        int64_t reach = desc->src_strides[k] * (desc->shape[k] - 1);
+        if (reach < 0)
+            low += reach;
+        else
+            high += reach;
+    }
+    if (high - low > 2 * convert->bytes_read)
+        return;
+    convert->prefetch_offset = low;
+    convert->prefetch_bytes = high - low;
+}
+
+void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa)
+{
+    const int64_t padded = desc->channels + STKI_LANE_PAD;
+
+    take_axes(convert, desc);
+    plan_prefetch(convert, desc);
+    convert->kernels = stki_convert_kernels_of(isa);
+    if (!convert->kernels) {
+        convert->lane.streaming = false;
+        if (convert->axis_count == 0)
+            insert_axis(convert, 0, (stki_axis){.n = 1});
+        convert->outer_count = convert->arithmetic ? convert->axis_count - 1 : 0;
+        convert->inner = convert->arithmetic ? stki_convert_ref : stki_convert_core;
+    } else {
+        drop_ones(convert);
+        turn_negative_destinations(convert, padded);
+        sort_axes(convert);
+        merge_axes(convert);
+        if (convert->axis_count == 0)
+            insert_axis(convert, 0, (stki_axis){1, convert->src_size, convert->dst_size, 0});
+        if (!convert->kernels->copy_streaming)
+            convert->lane.streaming = false;
+        if (!plan_pixels(convert, padded)) {
+            if (!convert->arithmetic)
+                plan_copy(convert);
+            else if (!plan_runs(convert, desc->channels))
+                plan_blocks(convert, desc->channels);
+        }
+    }
+    pad_coefficients(convert, desc->channels, padded);
+    make_table(convert);
+    plan_cut(convert);
+    snprintf(convert->name, sizeof convert->name, "%s %s>%s %s%s", stki_isa_name(isa),
+             stk_dtype_name(convert->src_dtype), stk_dtype_name(convert->dst_dtype), kind_name(convert),
+             convert->lane.streaming ? " streaming" : "");
+}

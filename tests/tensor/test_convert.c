@@ -1,0 +1,672 @@
+/* test_convert.c: every kernel against the oracle, byte for byte, gaps and guard bytes included: all dtype pairs,
+ * awkward sizes, strides, addresses and values; parts, gather lists, refusals and failing allocations.
+ */
+#include "allocate.h"
+#include "convert_oracle.h"
+#include "tensor_internal.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static const enum stki_isa isas[] = {STKI_ISA_REF, STKI_ISA_AVX2, STKI_ISA_AVX512, STKI_ISA_NEON};
+static const stk_dtype sources[] = {STK_U8,  STK_I8,  STK_U16,  STK_I16, STK_I32,
+                                    STK_I64, STK_F16, STK_BF16, STK_F32, STK_F64};
+static const stk_dtype destinations[] = {STK_U8, STK_I8, STK_I32, STK_F16, STK_BF16, STK_F32};
+static const int64_t sizes[] = {1,  2,  3,  5,  7,  8,  9,  15,  16,  17,  31,  32,
+                                33, 47, 48, 63, 64, 65, 95, 127, 128, 129, 200, 257};
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+enum { ARENA = 1 << 20, MAX_CHANNELS = 300, GUARD = 0xa5 };
+
+static struct oracle_pages in, out, expected;
+static float a_pairs[MAX_CHANNELS], b_pairs[MAX_CHANNELS];
+
+/* ---- making cases ------------------------------------------------------------------------------------------------ */
+
+static const uint32_t hard_f32[] = {
+    0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0xff800001, /* 0 inf NaN */
+    0x7fffffff, 0x00000001, 0x807fffff, 0x00400000, 0x00010000, 0x00008000, 0x00018000, 0x00800000, /* subnormal */
+    0x7f7fffff, 0xff7fffff, 0x7f7f8000, 0x7f7f7fff, 0x3f808000, 0x3f818000, 0x3f808001, 0x3e89ccd5, /* bf16 ties */
+    0x477fe000, 0x477ff000, 0x477fefff, 0x33000000, 0x33000001, 0x33c00000, 0x38801000, 0x387fe000, /* f16 edges */
+    0x3f000000, 0x3fc00000, 0x40200000, 0xbf000000, 0xbfc00000, 0x42ff3333, 0xc300999a, 0x60ad78ec, /* 0.5 … 1e20 */
+    0x4f000000, 0x4effffff, 0xcf000000, 0xcf000001, 0x437f8000, 0x437f7fff, 0x4b000001, 0xe0ad78ec, /* 2^31, 255.5 */
+};
+
+static void fill_source(uint64_t *state, stk_dtype dtype, uint8_t *to, int64_t bytes)
+{
+    bool whole = oracle_below(state, 2);
+
+    for (int64_t i = 0; i < bytes; i++)
+        to[i] = (uint8_t)oracle_random(state);
+    for (int64_t i = 0; i + 8 <= bytes; i += 8) {
+        uint32_t hard = hard_f32[oracle_below(state, COUNT(hard_f32))];
+        float single, small = (float)(oracle_below(state, 1200) - 600) * 0.5f;
+        memcpy(&single, whole ? (void *)&small : (void *)&hard, 4);
+        double wide = (double)single;
+        uint16_t half = dtype == STK_F16 ? oracle_to_f16(single) : (uint16_t)(hard >> 16);
+        if (dtype == STK_F32)
+            memcpy(to + i, &single, 4);
+        else if (dtype == STK_F64)
+            memcpy(to + i, &wide, 8);
+        else if (dtype == STK_F16 || dtype == STK_BF16)
+            memcpy(to + i, &half, 2);
+    }
+}
+
+static void fill_pairs(uint64_t *state, int64_t channels)
+{
+    static const float hard_a[] = {1.0f, 0.0f, -1.0f, 0x1p-130f, 0x1p120f, 0.5f, -0.0f};
+    static const float hard_b[] = {0.0f, -0.0f, 0.5f, 0x1p-133f, 127.0f, -128.0f, 0x1p31f, 1e-45f};
+    int kind = (int)oracle_below(state, 4);
+
+    for (int64_t c = 0; c < channels; c++) {
+        a_pairs[c] = (float)oracle_below(state, 1000) / 999.0f - 0.3f;
+        b_pairs[c] = (float)oracle_below(state, 1000) / 99.0f - 5.0f;
+        if (kind == 1)
+            a_pairs[c] = hard_a[oracle_below(state, COUNT(hard_a))];
+        if (kind == 1 || kind == 2)
+            b_pairs[c] = hard_b[oracle_below(state, COUNT(hard_b))];
+        if (kind == 3 && oracle_below(state, 4) == 0) {
+            a_pairs[c] = oracle_below(state, 2) ? INFINITY : NAN;
+            b_pairs[c] = -INFINITY;
+        }
+    }
+}
+
+static stki_convert_desc describe(stk_dtype src, stk_dtype dst, int ndim, const int64_t *shape)
+{
+    stki_convert_desc desc = {.source_count = 1,
+                              .src_dtype = src,
+                              .dst_dtype = dst,
+                              .ndim = ndim,
+                              .arithmetic = STKI_ARITH_AFFINE,
+                              .channel_axis = -1,
+                              .channels = 1,
+                              .a = a_pairs,
+                              .b = b_pairs,
+                              .stores = STKI_STORES_CACHED};
+    for (int k = 0; k < ndim; k++)
+        desc.shape[k] = shape[k];
+    return desc;
+}
+
+/* Row-major strides for axes in the order `order` (order[0] is outermost), rows `gap` elements longer than needed. */
+static void lay_out(int64_t *strides, const stki_convert_desc *desc, const int *order, int64_t size, int64_t gap)
+{
+    int64_t stride = size;
+
+    for (int k = desc->ndim - 1; k >= 0; k--) {
+        strides[order[k]] = stride;
+        stride *= desc->shape[order[k]] > 0 ? desc->shape[order[k]] : 1;
+        if (k == desc->ndim - 1)
+            stride += gap * size;
+    }
+}
+
+static void quantize_some(uint64_t *state, stki_convert_desc *desc)
+{
+    int32_t low = desc->dst_dtype == STK_U8 ? 0 : -128, high = desc->dst_dtype == STK_U8 ? 255 : 127;
+
+    if (desc->dst_dtype > STK_I32 || oracle_below(state, 2))
+        return;
+    desc->quantized = true;
+    desc->qmin = low + (int32_t)oracle_below(state, 20);
+    desc->qmax = high - (int32_t)oracle_below(state, 20);
+    desc->zero_point = low + (int32_t)oracle_below(state, 256);
+    if (desc->dst_dtype == STK_I32 && oracle_below(state, 2)) {
+        desc->qmin = INT32_MIN;
+        desc->qmax = INT32_MAX;
+    }
+}
+
+/* ---- checking one case ------------------------------------------------------------------------------------------- */
+
+struct place {
+    uint8_t *src, *dst, *expected;
+    int64_t src_below, src_above, dst_below, dst_above;
+};
+
+/* `tight`: the source begins (0) or ends (1) at a page's edge, so that a byte read beyond it faults. */
+static struct place place(const stki_convert_desc *desc, int tight, int64_t src_shift, int64_t dst_shift)
+{
+    struct place at;
+
+    oracle_extent(desc, desc->src_strides, stk_dtype_size(desc->src_dtype), &at.src_below, &at.src_above);
+    oracle_extent(desc, desc->dst_strides, stk_dtype_size(desc->dst_dtype), &at.dst_below, &at.dst_above);
+    assert_true(at.src_below + at.src_above + src_shift < ARENA &&
+                at.dst_below + at.dst_above + dst_shift + 256 < ARENA);
+    at.src = tight == 0   ? in.low + at.src_below
+             : tight == 1 ? in.high - at.src_above
+                          : in.low + at.src_below + src_shift;
+    at.dst = out.low + 128 + dst_shift + at.dst_below;
+    at.expected = expected.low + 128 + dst_shift + at.dst_below;
+    return at;
+}
+
+static void fail_case(const stki_convert_desc *desc, const char *name, const struct place *at, int64_t byte)
+{
+    fprintf(stderr, "%s: byte %lld of [-%lld, %lld): got %02x, expected %02x; channels %lld axis %d swapped %d\n", name,
+            (long long)byte, (long long)at->dst_below, (long long)at->dst_above, at->dst[byte], at->expected[byte],
+            (long long)desc->channels, desc->channel_axis, desc->src_swapped);
+    for (int k = 0; k < desc->ndim; k++)
+        fprintf(stderr, "  axis %d: n %lld, src %lld, dst %lld\n", k, (long long)desc->shape[k],
+                (long long)desc->src_strides[k], (long long)desc->dst_strides[k]);
+    fail();
+}
+
+static void compare(const stki_convert_desc *desc, const char *name, const struct place *at)
+{
+    oracle_walk(desc, at->dst, NULL, oracle_canon);
+    for (int64_t i = -at->dst_below - 128; i < at->dst_above + 128; i++)
+        if (at->dst[i] != at->expected[i])
+            fail_case(desc, name, at, i);
+}
+
+static void clear(const struct place *at)
+{
+    memset(at->dst - at->dst_below - 128, GUARD, (size_t)(at->dst_below + at->dst_above + 256));
+}
+
+static void expect(const stki_convert_desc *desc, const struct place *at)
+{
+    memset(at->expected - at->dst_below - 128, GUARD, (size_t)(at->dst_below + at->dst_above + 256));
+    oracle_walk(desc, at->expected, at->src, oracle_element);
+    oracle_walk(desc, at->expected, NULL, oracle_canon);
+}
+
+/* Runs every usable variant, cached and streaming, and compares. The source holds its values already. */
+static void check_at(stki_convert_desc desc, const struct place *at)
+{
+    expect(&desc, at);
+    for (int i = 0; i < COUNT(isas); i++) {
+        if (!stki_isa_usable(isas[i]))
+            continue;
+        for (int stores = STKI_STORES_CACHED; stores <= STKI_STORES_STREAMING; stores++) {
+            stki_convert *convert = NULL;
+            stk_error err;
+            desc.stores = (enum stki_stores)stores;
+            if (stki_convert_create_isa(&desc, isas[i], &convert, &err) != STK_OK)
+                fail_msg("%s", err.message);
+            clear(at);
+            stki_convert_run(convert, at->dst, at->src);
+            compare(&desc, stki_convert_name(convert), at);
+            stki_convert_destroy(convert);
+        }
+    }
+}
+
+static void check(uint64_t *state, stki_convert_desc desc)
+{
+    struct place at = place(&desc, (int)oracle_below(state, 3), oracle_below(state, 65), oracle_below(state, 65));
+
+    if (oracle_below(state, 2))
+        at = place(&desc, (int)oracle_below(state, 3), oracle_below(state, 2) * 64, oracle_below(state, 2) * 64);
+    fill_source(state, desc.src_dtype, at.src - at.src_below, at.src_below + at.src_above);
+    fill_pairs(state, desc.channels);
+    check_at(desc, &at);
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    in = oracle_pages_create(ARENA);
+    out = oracle_pages_create(ARENA);
+    expected = oracle_pages_create(ARENA);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    oracle_pages_destroy(&in);
+    oracle_pages_destroy(&out);
+    oracle_pages_destroy(&expected);
+    return 0;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static const int in_order[STK_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static void test_runs_of_every_pair(void **unused)
+{
+    uint64_t state = 1;
+
+    (void)unused;
+    for (int s = 0; s < COUNT(sources); s++)
+        for (int d = 0; d < COUNT(destinations); d++)
+            for (int n = 0; n < COUNT(sizes); n++) {
+                stki_convert_desc desc = describe(sources[s], destinations[d], 1, &sizes[n]);
+                lay_out(desc.src_strides, &desc, in_order, stk_dtype_size(sources[s]), 0);
+                lay_out(desc.dst_strides, &desc, in_order, stk_dtype_size(destinations[d]), 0);
+                desc.src_swapped = oracle_below(&state, 4) == 0;
+                quantize_some(&state, &desc);
+                check(&state, desc);
+            }
+}
+
+/* Rows by channels in both orders: each channel a run, and a pattern of channels. */
+static void test_channels_of_runs(void **unused)
+{
+    static const int64_t channels[] = {1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 64, 100};
+    uint64_t state = 2;
+
+    (void)unused;
+    for (int s = 0; s < COUNT(sources); s++)
+        for (int d = 0; d < COUNT(destinations); d++)
+            for (int c = 0; c < COUNT(channels); c++)
+                for (int axis = 0; axis < 2; axis++) {
+                    int64_t length = sizes[oracle_below(&state, COUNT(sizes))];
+                    int64_t shape[2] = {axis ? length : channels[c], axis ? channels[c] : length};
+                    stki_convert_desc desc = describe(sources[s], destinations[d], 2, shape);
+                    desc.channel_axis = axis;
+                    desc.channels = channels[c];
+                    lay_out(desc.src_strides, &desc, in_order, stk_dtype_size(sources[s]), oracle_below(&state, 2));
+                    lay_out(desc.dst_strides, &desc, in_order, stk_dtype_size(destinations[d]),
+                            oracle_below(&state, 2));
+                    quantize_some(&state, &desc);
+                    check(&state, desc);
+                }
+}
+
+/* Image rows, widths and channels in one order in the source and another in the destination; crops leave gaps, flips
+ * make strides negative; `stored` channels a pixel, of which the first ones are used. */
+static void image_case(uint64_t *state, stk_dtype src, stk_dtype dst, int64_t width)
+{
+    static const int hwc[3] = {0, 1, 2}, chw[3] = {2, 0, 1};
+    int64_t stored = 1 + oracle_below(state, 4), used = 1 + oracle_below(state, stored);
+    int64_t shape[3] = {1 + oracle_below(state, 5), width, used};
+    stki_convert_desc desc = describe(src, dst, 3, shape);
+    int64_t size = stk_dtype_size(src), gap = oracle_below(state, 2) * oracle_below(state, 40);
+    bool planar_source = oracle_below(state, 4) == 0;
+
+    if (planar_source) {
+        lay_out(desc.src_strides, &desc, chw, size, gap);
+    } else {
+        desc.src_strides[2] = size;
+        desc.src_strides[1] = stored * size;
+        desc.src_strides[0] = (width + gap) * stored * size;
+    }
+    lay_out(desc.dst_strides, &desc, oracle_below(state, 4) ? chw : hwc, stk_dtype_size(dst),
+            oracle_below(state, 3) / 2);
+    for (int k = 0; k < 3; k++) {
+        if (oracle_below(state, 3) == 0)
+            desc.src_strides[k] = -desc.src_strides[k];
+        if (oracle_below(state, 8) == 0)
+            desc.dst_strides[k] = -desc.dst_strides[k];
+    }
+    if (oracle_below(state, 4)) {
+        desc.channel_axis = 2;
+        desc.channels = used;
+    }
+    if (oracle_below(state, 8) == 0)
+        desc.src_swapped = true;
+    quantize_some(state, &desc);
+    check(state, desc);
+}
+
+static void test_images(void **unused)
+{
+    uint64_t state = 3;
+
+    (void)unused;
+    for (int n = 0; n < COUNT(sizes); n++)
+        for (int d = 0; d < COUNT(destinations); d++)
+            for (int again = 0; again < 24; again++)
+                image_case(&state, STK_U8, destinations[d], sizes[n]);
+    for (int s = 1; s < COUNT(sources); s++)
+        for (int d = 0; d < COUNT(destinations); d++)
+            for (int again = 0; again < 12; again++)
+                image_case(&state, sources[s], destinations[d], sizes[oracle_below(&state, COUNT(sizes))]);
+}
+
+static void shuffle_axes(uint64_t *state, int *order, int ndim)
+{
+    for (int k = 0; k < ndim; k++)
+        order[k] = k;
+    for (int k = ndim - 1; k > 0; k--) {
+        int other = (int)oracle_below(state, k + 1), swap = order[k];
+        order[k] = order[other];
+        order[other] = swap;
+    }
+}
+
+static void random_strides(uint64_t *state, stki_convert_desc *desc, int64_t *strides, int64_t size, bool broadcast)
+{
+    int order[STK_MAX_DIMS];
+
+    shuffle_axes(state, order, desc->ndim);
+    lay_out(strides, desc, order, size, oracle_below(state, 3));
+    for (int k = 0; k < desc->ndim; k++) {
+        int64_t kind = oracle_below(state, 8);
+        if (kind == 0)
+            strides[k] = -strides[k];
+        else if (kind == 1 && broadcast)
+            strides[k] = 0;
+    }
+}
+
+static stki_convert_desc random_case(uint64_t *state, stk_dtype src, stk_dtype dst)
+{
+    static const int64_t lengths[] = {1, 1, 2, 3, 3, 4, 5, 8, 16, 17, 33};
+    int ndim = (int)oracle_below(state, 6);
+    int64_t shape[6], total = 1;
+
+    for (int k = 0; k < ndim; k++) {
+        shape[k] = lengths[oracle_below(state, COUNT(lengths))];
+        if (total * shape[k] > 3000)
+            shape[k] = 1;
+        total *= shape[k];
+    }
+    stki_convert_desc desc = describe(src, dst, ndim, shape);
+    random_strides(state, &desc, desc.src_strides, stk_dtype_size(src), true);
+    random_strides(state, &desc, desc.dst_strides, stk_dtype_size(dst), false);
+    desc.src_swapped = oracle_below(state, 4) == 0;
+    if (ndim > 0 && oracle_below(state, 3)) {
+        desc.channel_axis = (int)oracle_below(state, ndim);
+        desc.channels = oracle_below(state, 4) ? desc.shape[desc.channel_axis] : 1;
+    }
+    return desc;
+}
+
+static void test_any_strides(void **unused)
+{
+    uint64_t state = 4;
+
+    (void)unused;
+    for (int s = 0; s < COUNT(sources); s++)
+        for (int d = 0; d < COUNT(destinations); d++)
+            for (int again = 0; again < 40; again++) {
+                stki_convert_desc desc = random_case(&state, sources[s], destinations[d]);
+                quantize_some(&state, &desc);
+                check(&state, desc);
+            }
+}
+
+/* Without arithmetic: the same dtype is copied exactly, bit patterns and all; floats are the oracle's casts. */
+static void test_copies_and_casts(void **unused)
+{
+    uint64_t state = 5;
+
+    (void)unused;
+    for (int dtype = 1; dtype < STK_DTYPE_END; dtype++)
+        for (int again = 0; again < 60; again++) {
+            stki_convert_desc desc = random_case(&state, (stk_dtype)dtype, (stk_dtype)dtype);
+            desc.arithmetic = STKI_ARITH_NONE;
+            desc.src_swapped = false;
+            struct place at = place(&desc, (int)oracle_below(&state, 3), 5, oracle_below(&state, 65));
+            for (int64_t i = -at.src_below; i < at.src_above; i++)
+                at.src[i] = (uint8_t)oracle_random(&state);
+            check_at(desc, &at);
+        }
+    for (int s = 0; s < COUNT(sources); s++)
+        for (int d = COUNT(destinations) - 3; d < COUNT(destinations); d++)
+            for (int again = 0; again < 40; again++) {
+                stki_convert_desc desc = random_case(&state, sources[s], destinations[d]);
+                desc.arithmetic = STKI_ARITH_NONE;
+                if (sources[s] == destinations[d])
+                    desc.src_swapped = false;
+                check(&state, desc);
+            }
+}
+
+/* Long enough for the whole-line loops of every kernel, for several blocks, and for several parts. */
+static stki_convert_desc large_case(int kind, stk_dtype src, stk_dtype dst)
+{
+    static const int hwc[3] = {0, 1, 2}, chw[3] = {2, 0, 1};
+    stki_convert_desc desc = describe(src, dst, 3, (const int64_t[3]){101, 203, 3});
+
+    lay_out(desc.src_strides, &desc, kind == 2 || kind == 3 ? chw : hwc, stk_dtype_size(src), kind == 4);
+    lay_out(desc.dst_strides, &desc, kind == 1 || kind == 3 ? hwc : chw, stk_dtype_size(dst), 0);
+    if (kind == 5)
+        desc.src_strides[1] = -desc.src_strides[1];
+    desc.channel_axis = 2;
+    desc.channels = 3;
+    return desc;
+}
+
+static void check_parts(const stki_convert_desc *desc, const struct place *at, enum stki_isa isa)
+{
+    stki_convert *convert;
+
+    assert_int_equal(stki_convert_create_isa(desc, isa, &convert, NULL), STK_OK);
+    int64_t units = stki_convert_units(convert);
+    assert_true(units > 1);
+    clear(at);
+    for (int64_t unit = units - 1; unit >= 0; unit--) /* each once, in another order */
+        stki_convert_run_part(convert, at->dst, at->src, unit, unit + 1);
+    compare(desc, stki_convert_name(convert), at);
+    clear(at);
+    stki_convert_run_part(convert, at->dst, at->src, 1, units);
+    stki_convert_run_part(convert, at->dst, at->src, 1, 1);
+    stki_convert_run_part(convert, at->dst, at->src, 0, 1);
+    compare(desc, stki_convert_name(convert), at);
+    stki_convert_destroy(convert);
+}
+
+static void test_large_samples_and_their_parts(void **unused)
+{
+    uint64_t state = 6;
+
+    (void)unused;
+    for (int kind = 0; kind < 6; kind++)
+        for (int d = 0; d < COUNT(destinations); d++) {
+            stki_convert_desc desc = large_case(kind, d == 1 && kind ? STK_F32 : STK_U8, destinations[d]);
+            struct place at = place(&desc, 2, 0, kind);
+            fill_source(&state, desc.src_dtype, at.src - at.src_below, at.src_below + at.src_above);
+            fill_pairs(&state, 3);
+            check_at(desc, &at);
+            for (int i = 0; i < COUNT(isas); i++)
+                if (stki_isa_usable(isas[i]))
+                    check_parts(&desc, &at, isas[i]);
+        }
+}
+
+static void test_parts_without_arithmetic(void **unused)
+{
+    static const int hwc[3] = {0, 1, 2}, chw[3] = {2, 0, 1};
+    uint64_t state = 7;
+
+    (void)unused;
+    for (int planar = 0; planar < 2; planar++) {
+        stki_convert_desc desc = describe(STK_U8, STK_U8, 3, (const int64_t[3]){101, 203, 3});
+        desc.arithmetic = STKI_ARITH_NONE;
+        lay_out(desc.src_strides, &desc, hwc, 1, planar);
+        lay_out(desc.dst_strides, &desc, planar ? chw : hwc, 1, 0);
+        struct place at = place(&desc, 1, 0, 3);
+        fill_source(&state, STK_U8, at.src - at.src_below, at.src_below + at.src_above);
+        check_at(desc, &at);
+        for (int i = 0; i < COUNT(isas); i++)
+            if (stki_isa_usable(isas[i]))
+                check_parts(&desc, &at, isas[i]);
+    }
+}
+
+static void test_many_rows_equal_single_ones(void **unused)
+{
+    enum { ROWS = 9 };
+    static const int64_t lengths[] = {1, 7, 64, 512, 3000};
+    uint64_t state = 8;
+
+    (void)unused;
+    for (int n = 0; n < COUNT(lengths); n++)
+        for (int arithmetic = 0; arithmetic < 2; arithmetic++)
+            for (int i = 0; i < COUNT(isas); i++) {
+                stki_convert_desc desc = describe(STK_F32, STK_F32, 1, &lengths[n]);
+                stki_convert *convert;
+                const void *rows[ROWS];
+                int64_t stride = lengths[n] * 4 + 12;
+                if (!stki_isa_usable(isas[i]))
+                    continue;
+                desc.arithmetic = arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE;
+                desc.stores = n % 2 ? STKI_STORES_STREAMING : STKI_STORES_CACHED;
+                desc.src_strides[0] = desc.dst_strides[0] = 4;
+                fill_pairs(&state, 1);
+                assert_int_equal(stki_convert_create_isa(&desc, isas[i], &convert, NULL), STK_OK);
+                fill_source(&state, STK_F32, in.low, ROWS * stride);
+                memset(out.low, GUARD, (size_t)(ROWS * stride));
+                memset(expected.low, GUARD, (size_t)(ROWS * stride));
+                for (int r = 0; r < ROWS; r++) {
+                    rows[r] = in.low + (r * 5 % ROWS) * stride;
+                    stki_convert_run(convert, expected.low + r * stride, rows[r]);
+                }
+                stki_convert_run_many(convert, out.low, stride, rows, ROWS);
+                stki_store_fence();
+                assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride));
+                stki_convert_run_many(convert, out.low, stride, rows, 0);
+                assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride));
+                stki_convert_destroy(convert);
+            }
+}
+
+static void test_empty_samples(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < COUNT(isas); i++) {
+        stki_convert_desc desc = describe(STK_U8, STK_F32, 2, (const int64_t[2]){0, 3});
+        stki_convert *convert;
+        if (!stki_isa_usable(isas[i]))
+            continue;
+        lay_out(desc.src_strides, &desc, in_order, 1, 0);
+        lay_out(desc.dst_strides, &desc, in_order, 4, 0);
+        desc.channel_axis = 1;
+        desc.channels = 3;
+        assert_int_equal(stki_convert_create_isa(&desc, isas[i], &convert, NULL), STK_OK);
+        stki_convert_run(convert, NULL, NULL);
+        stki_convert_run_part(convert, NULL, NULL, 0, stki_convert_units(convert));
+        stki_convert_run_many(convert, NULL, 0, (const void *const[1]){NULL}, 1);
+        assert_int_equal(stki_convert_bytes_read(convert), 0);
+        assert_int_equal(stki_convert_bytes_written(convert), 0);
+        stki_convert_destroy(convert);
+    }
+}
+
+static void test_what_it_says_of_itself(void **unused)
+{
+    stki_convert_desc desc = large_case(0, STK_U8, STK_F32);
+    stki_convert *convert;
+
+    (void)unused;
+    fill_pairs(&(uint64_t){9}, 3);
+    a_pairs[0] = 2.0f;
+    assert_int_equal(stki_convert_create_isa(&desc, STKI_ISA_REF, &convert, NULL), STK_OK);
+    assert_string_equal(stki_convert_name(convert), "ref u8>f32 each");
+    assert_int_equal(stki_convert_bytes_read(convert), 101 * 203 * 3);
+    assert_int_equal(stki_convert_bytes_written(convert), 101 * 203 * 3 * 4);
+    assert_false(stki_convert_streams(convert));
+    stki_convert_destroy(convert);
+    if (!stki_isa_usable(STKI_ISA_AVX2))
+        return;
+    desc.stores = STKI_STORES_STREAMING;
+    assert_int_equal(stki_convert_create_isa(&desc, STKI_ISA_AVX2, &convert, NULL), STK_OK);
+    assert_string_equal(stki_convert_name(convert), "avx2 u8>f32 hwc3-planar streaming");
+    assert_true(stki_convert_streams(convert));
+    stki_convert_destroy(convert);
+    desc.stores = STKI_STORES_AUTO;
+    for (int large = 0; large < 2; large++) {
+        desc.bytes_in_flight = stki_cache_bytes() / 2 + large * 4 * stki_cache_bytes();
+        assert_int_equal(stki_convert_create_isa(&desc, STKI_ISA_AVX2, &convert, NULL), STK_OK);
+        assert_int_equal(stki_convert_streams(convert), large);
+        stki_convert_destroy(convert);
+    }
+}
+
+static void refused(const stki_convert_desc *desc, stk_status status, const char *words)
+{
+    stki_convert *convert = NULL;
+    stk_error err;
+
+    assert_int_equal(stki_convert_create(desc, &convert, &err), status);
+    assert_int_equal(err.status, status);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+    assert_null(convert);
+}
+
+static void test_refusals(void **unused)
+{
+    stki_convert_desc good = large_case(0, STK_U8, STK_I8), bad;
+
+    (void)unused;
+#define REFUSED(change, status, words) \
+    do {                               \
+        bad = good;                    \
+        change;                        \
+        refused(&bad, status, words);  \
+    } while (0)
+    REFUSED(bad.source_count = 2, STK_E_UNSUPPORTED, "2 sources");
+    REFUSED(bad.box_count = 1, STK_E_UNSUPPORTED, "boxes");
+    REFUSED(bad.arithmetic = STKI_ARITH_AFFINE_F64, STK_E_UNSUPPORTED, "f64");
+    REFUSED(bad.arithmetic = STKI_ARITH_COLOR_MATRIX, STK_E_UNSUPPORTED, "color matrix");
+    REFUSED(bad.arithmetic = STKI_ARITH_STATISTIC, STK_E_UNSUPPORTED, "statistic");
+    REFUSED(bad.arithmetic = (enum stki_arithmetic)99, STK_E_BAD_ARG, "99");
+    REFUSED(bad.ndim = STK_MAX_DIMS + 1, STK_E_UNSUPPORTED, "33 axes");
+    REFUSED(bad.shape[1] = -1, STK_E_BAD_SHAPE, "axis 1");
+    REFUSED(bad.shape[1] = INT64_MAX / 4, STK_E_BAD_SHAPE, "63 bits");
+    REFUSED(bad.src_strides[0] = INT64_MIN, STK_E_BAD_SHAPE, "63 bits");
+    REFUSED(bad.dst_strides[1] = 0, STK_E_BAD_OVERLAP, "axis 1");
+    REFUSED(bad.src_dtype = STK_U64, STK_E_BAD_DTYPE, "u64");
+    REFUSED(bad.src_dtype = STK_BOOL, STK_E_BAD_DTYPE, "bool");
+    REFUSED(bad.dst_dtype = STK_F64, STK_E_BAD_DTYPE, "f64");
+    REFUSED(bad.dst_dtype = STK_DTYPE_NONE, STK_E_BAD_DTYPE, "none");
+    REFUSED(bad.channel_axis = 3, STK_E_BAD_DIM, "channel axis 3");
+    REFUSED(bad.channels = 2, STK_E_BAD_SHAPE, "2 coefficient pairs for 3");
+    REFUSED(bad.a = NULL, STK_E_BAD_ARG, "coefficients");
+    REFUSED((bad.quantized = true, bad.qmin = 1, bad.qmax = 0), STK_E_BAD_VALUE, "1 to 0");
+    REFUSED((bad.quantized = true, bad.qmin = -129, bad.qmax = 0), STK_E_BAD_VALUE, "-129");
+    REFUSED((bad.quantized = true, bad.qmax = 127, bad.zero_point = 128), STK_E_BAD_VALUE, "zero point 128");
+    REFUSED((bad.quantized = true, bad.dst_dtype = STK_F32), STK_E_BAD_DTYPE, "quantized to f32");
+    REFUSED((bad.quantized = true, bad.arithmetic = STKI_ARITH_NONE), STK_E_BAD_ARG, "without arithmetic");
+#undef REFUSED
+    for (int i = 0; i < COUNT(isas); i++)
+        if (!stki_isa_usable(isas[i])) {
+            stki_convert *convert = NULL;
+            assert_int_equal(stki_convert_create_isa(&good, isas[i], &convert, NULL), STK_E_UNSUPPORTED);
+        }
+}
+
+static void test_failing_allocations(void **unused)
+{
+    stki_convert_desc desc = large_case(0, STK_U8, STK_I8);
+    stki_memory_stats before, after;
+    int64_t n = 0;
+    stk_status status;
+
+    (void)unused;
+    stki_memory_read(STKI_MEM_HOST, &before);
+    do {
+        stki_convert *convert = NULL;
+        stk_error err;
+        stki_memory_fail_at(++n);
+        status = stki_convert_create(&desc, &convert, &err);
+        stki_memory_fail_at(0);
+        assert_true(status == STK_OK || status == STK_E_MEMORY);
+        assert_true((status == STK_OK) == (convert != NULL));
+        stki_convert_destroy(convert);
+    } while (status != STK_OK);
+    assert_true(n > 2);
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(after.blocks, before.blocks);
+    stki_convert_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_runs_of_every_pair),
+        cmocka_unit_test(test_channels_of_runs),
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_any_strides),
+        cmocka_unit_test(test_copies_and_casts),
+        cmocka_unit_test(test_large_samples_and_their_parts),
+        cmocka_unit_test(test_parts_without_arithmetic),
+        cmocka_unit_test(test_many_rows_equal_single_ones),
+        cmocka_unit_test(test_empty_samples),
+        cmocka_unit_test(test_what_it_says_of_itself),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
