@@ -284,6 +284,19 @@ static void complex_bool_row(const stki_cast *cast, char *dst, int64_t dst_step,
     }
 }
 
+/* bool to bool: bytes from a file or another library may be neither 0 nor 1; what is stored always is. */
+static void bool_row(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step,
+                     int64_t count)
+{
+    (void)cast;
+    if (dst_step == 1 && src_step == 1)
+        for (int64_t i = 0; i < count; i++)
+            dst[i] = src[i] != 0;
+    else
+        for (int64_t i = 0; i < count; i++)
+            dst[i * dst_step] = src[i * src_step] != 0;
+}
+
 static void init_copy(stki_cast *cast, int64_t size)
 {
     cast->row = size == 1   ? copy_row_1
@@ -305,7 +318,9 @@ void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swap
         .src_imag = src == src_part ? 0 : stk_dtype_size(src_part),
     };
     cast->swapped = src_swapped && cast->src_unit > 1;
-    if (dst == src && !cast->swapped)
+    if (dst == STK_BOOL && src == STK_BOOL)
+        cast->row = bool_row;
+    else if (dst == src && !cast->swapped)
         init_copy(cast, stk_dtype_size(src));
     else if (dst == src)
         cast->row = swap_only_row;
