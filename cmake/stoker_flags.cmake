@@ -10,7 +10,7 @@ set(CMAKE_C_FLAGS_DEBUG "-Og -g")
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 
 add_library(stoker_flags INTERFACE)
-target_compile_definitions(stoker_flags INTERFACE _GNU_SOURCE)
+target_compile_definitions(stoker_flags INTERFACE _GNU_SOURCE $<$<CONFIG:Debug>:STKI_POISON>)
 target_compile_options(stoker_flags INTERFACE
     -ffp-contract=off -fno-math-errno
     -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual

@@ -83,6 +83,7 @@ static void *huge_alloc(const stki_allocator *self, int64_t bytes, int64_t align
 }
 
 const stki_allocator stki_heap = {.name = "heap", .kind = STKI_MEM_HOST, .alloc = heap_alloc, .free = heap_free};
+const stki_allocator stki_slot_heap = {.name = "heap", .kind = STKI_MEM_SLOT, .alloc = heap_alloc, .free = heap_free};
 const stki_allocator stki_huge_pages = {.name = "huge", .kind = STKI_MEM_SLOT, .alloc = huge_alloc, .free = heap_free};
 
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment)

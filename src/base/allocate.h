@@ -26,6 +26,7 @@ typedef struct stki_allocator {
 } stki_allocator;
 
 extern const stki_allocator stki_heap;       /* posix_memalign; the default where NULL is passed */
+extern const stki_allocator stki_slot_heap;  /* the same, counted as STKI_MEM_SLOT */
 extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE; counted as STKI_MEM_SLOT */
 
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);

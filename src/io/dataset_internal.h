@@ -35,8 +35,8 @@ stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
 stki_dataset *stki_dataset_retain(stki_dataset *dataset);
 void stki_dataset_release(stki_dataset *dataset);
 
-/* The shard that holds a sample, and the sample's index inside it. `index` must be inside [0, count). */
-static inline const stki_reader *stki_field_locate(const stki_field *field, int64_t index, int64_t *within)
+/* The number of the shard that holds a sample, and the sample's index inside it. `index` must be inside [0, count). */
+static inline int stki_field_shard(const stki_field *field, int64_t index, int64_t *within)
 {
     int low = 0, high = field->shard_count - 1;
 
@@ -48,7 +48,12 @@ static inline const stki_reader *stki_field_locate(const stki_field *field, int6
             high = middle - 1;
     }
     *within = index - field->first[low];
-    return field->shards[low];
+    return low;
+}
+
+static inline const stki_reader *stki_field_locate(const stki_field *field, int64_t index, int64_t *within)
+{
+    return field->shards[stki_field_shard(field, index, within)];
 }
 
 #endif

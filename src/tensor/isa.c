@@ -1,7 +1,7 @@
 /* isa.c: which kernels this processor can run, decided once, and the size of its last-level cache. */
 #include "convert.h"
 #include "platform.h"
-#include <pthread.h>
+#include "thread.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

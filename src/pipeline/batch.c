@@ -1,0 +1,226 @@
+/* batch.c: what a lease can be asked, its end, and its export as DLPack. A batch is free when its lease and all its
+ * exports have ended, in any order and on any thread, also after the loader is gone. */
+#include "core.h"
+#include "error.h"
+#include <dlpack/dlpack.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool belongs_to_parent(const stk_batch *batch)
+{
+    return batch->core->fork_generation != stki_fork_generation();
+}
+
+static void let_go(stk_batch *batch)
+{
+    stki_core *core = batch->core;
+
+    if (belongs_to_parent(batch) || !stki_unref(&batch->holds))
+        return;
+#ifdef STKI_POISON
+    memset(batch->memory, 0xA5, (size_t)core->layout.bytes); /* late use of a released batch shows */
+#endif
+    stki_ring_release(core->ring, &batch->ring);
+    stki_core_release(core);
+}
+
+void stk_batch_release(stk_batch *batch)
+{
+    if (batch)
+        let_go(batch);
+}
+
+int64_t stk_batch_rows(const stk_batch *batch)
+{
+    return batch->rows;
+}
+
+int64_t stk_batch_valid_rows(const stk_batch *batch)
+{
+    return batch->valid;
+}
+
+const int64_t *stk_batch_indices(const stk_batch *batch)
+{
+    return batch->indices;
+}
+
+const uint8_t *stk_batch_mask(const stk_batch *batch)
+{
+    return batch->mask;
+}
+
+int64_t stk_batch_epoch(const stk_batch *batch)
+{
+    return batch->epoch;
+}
+
+int64_t stk_batch_step(const stk_batch *batch)
+{
+    return batch->step;
+}
+
+int64_t stk_batch_global_step(const stk_batch *batch)
+{
+    return batch->ring.step;
+}
+
+bool stk_batch_last_of_epoch(const stk_batch *batch)
+{
+    return batch->last_of_epoch;
+}
+
+static stk_status no_such_name(const stk_batch *batch, const char *name, stk_error *err)
+{
+    char names[256] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < batch->core->plan_count && used < sizeof names; i++) {
+        const stki_field_plan *plan = &batch->core->plans[i];
+        const char *comma = i ? ", " : "";
+        int n = plan->ragged ? snprintf(names + used, sizeof names - used, "%s%s.values, %s.offsets", comma, plan->name,
+                                        plan->name)
+                             : snprintf(names + used, sizeof names - used, "%s%s", comma, plan->name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return stki_fail(err, STK_E_NOT_FOUND, "the batch has no tensor %s: it has %s", name, names);
+}
+
+/* "image", or "text.values" and "text.offsets" for a field whose rows differ in length. */
+static const stki_field_plan *find_plan(const stk_batch *batch, const char *name, const char **part)
+{
+    for (int i = 0; i < batch->core->plan_count; i++) {
+        const stki_field_plan *plan = &batch->core->plans[i];
+        size_t length = strlen(plan->name);
+
+        if (strncmp(name, plan->name, length) != 0)
+            continue;
+        *part = name + length;
+        if (plan->ragged ? strcmp(*part, ".values") == 0 || strcmp(*part, ".offsets") == 0 : **part == '\0')
+            return plan;
+    }
+    return NULL;
+}
+
+stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err)
+{
+    const char *part;
+    const stki_field_plan *plan;
+
+    if (belongs_to_parent(batch))
+        return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
+    plan = find_plan(batch, name, &part);
+    if (!plan)
+        return no_such_name(batch, name, err);
+    *out = (stk_tensor){.device = stk_device_cpu()};
+    if (plan->ragged && strcmp(part, ".offsets") == 0) {
+        out->data = stki_slot_offsets(batch, plan);
+        out->dtype = STK_I64;
+        out->ndim = 1;
+        out->shape[0] = batch->rows + 1;
+        out->strides[0] = sizeof(int64_t);
+        return STK_OK;
+    }
+    out->data = stki_slot_values(batch, plan);
+    out->dtype = plan->dtype;
+    if (plan->ragged) {
+        out->ndim = plan->ndim;
+        memcpy(out->shape, plan->shape, sizeof plan->shape);
+        memcpy(out->strides, plan->strides, sizeof plan->strides);
+        out->shape[0] = batch->rows ? stki_slot_offsets(batch, plan)[batch->rows] : 0;
+        return STK_OK;
+    }
+    out->ndim = plan->ndim + 1;
+    out->shape[0] = batch->rows;
+    out->strides[0] = plan->row_bytes;
+    memcpy(out->shape + 1, plan->shape, (size_t)plan->ndim * sizeof plan->shape[0]);
+    memcpy(out->strides + 1, plan->strides, (size_t)plan->ndim * sizeof plan->strides[0]);
+    return STK_OK;
+}
+
+/* ---- DLPack
+ * ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct export
+{
+    DLManagedTensor managed; /* first */
+    stk_batch *batch;
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
+}
+export;
+
+static bool dlpack_type(stk_dtype dtype, DLDataType *out)
+{
+    uint8_t code;
+
+    switch (dtype) {
+    case STK_BOOL: /* version 0.6 has no bool of its own; its users write it as u8 */
+    case STK_U8:
+    case STK_U16:
+    case STK_U32:
+    case STK_U64:
+        code = kDLUInt;
+        break;
+    case STK_I8:
+    case STK_I16:
+    case STK_I32:
+    case STK_I64:
+        code = kDLInt;
+        break;
+    case STK_F16:
+    case STK_F32:
+    case STK_F64:
+        code = kDLFloat;
+        break;
+    case STK_BF16:
+        code = kDLBfloat;
+        break;
+    case STK_C64:
+    case STK_C128:
+        code = kDLComplex;
+        break;
+    default:
+        return false;
+    }
+    *out = (DLDataType){.code = code, .bits = (uint8_t)(8 * stk_dtype_size(dtype)), .lanes = 1};
+    return true;
+}
+
+static void delete_export(DLManagedTensor *managed)
+{
+    export *e = managed->manager_ctx;
+
+    let_go(e->batch);
+    stki_free(e);
+}
+
+stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err)
+{
+    stk_tensor tensor;
+    stk_status status = stk_batch_tensor(batch, name, &tensor, err);
+    DLDataType type;
+    export *e;
+
+    if (status != STK_OK)
+        return status;
+    if (!dlpack_type(tensor.dtype, &type))
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s: DLPack 0.6 has no dtype %s", name, stk_dtype_name(tensor.dtype));
+    e = stki_zalloc(sizeof *e);
+    if (!e)
+        return stki_fail_memory(err, sizeof *e, "a DLPack export");
+    for (int i = 0; i < tensor.ndim; i++) {
+        e->shape[i] = tensor.shape[i];
+        e->strides[i] = tensor.strides[i] / stk_dtype_size(tensor.dtype);
+    }
+    e->managed = (DLManagedTensor){
+        .dl_tensor =
+            {.data = tensor.data, .ndim = tensor.ndim, .dtype = type, .shape = e->shape, .strides = e->strides},
+        .manager_ctx = e,
+        .deleter = delete_export,
+    };
+    e->managed.dl_tensor.device.device_type = kDLCPU;
+    e->batch = batch;
+    stki_ref(&batch->holds);
+    *out = &e->managed;
+    return STK_OK;
+}

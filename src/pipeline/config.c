@@ -1,0 +1,411 @@
+/* config.c: see config.h. The option tables of the sections `loader` and `dataset.fields.NAME` live here. */
+#include "config.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST (INT64_C(1) << 40)
+
+static const char *const order_words[] = {"sequential", "random", NULL};
+static const char *const last_batch_words[] = {"partial", "drop", "pad", NULL};
+static const char *const access_words[] = {"auto", "mmap", "pread", NULL};
+static const char *const stores_words[] = {"auto", "cached", "streaming", NULL};
+static const char *const pin_words[] = {"auto", "true", "false", NULL};
+static const char *const auto_words[] = {"auto", NULL};
+static const char *const infinite_words[] = {"infinite", NULL};
+
+/* In a config num_workers is auto or a number with 0 for the caller's own thread; `auto` reads as -1 here and becomes
+ * the C struct's values after the pass. */
+static const stki_option loader_rows[] = {
+    STKI_INT(stki_loader_config, batch_size, 1, 1, 1 << 30, "rows", "Rows of a batch of this rank"),
+    STKI_INT(stki_loader_config, global_batch_size, 0, 0, MOST, "rows",
+             "Rows of a step over all ranks, instead of batch_size; 0: batch_size times world_size"),
+    STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch"),
+    STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random"),
+    STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX / 1024, "", "Picks the random order; each epoch has its own"),
+    STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
+                   "Worker threads; auto: as many as there are processors to use; 0: the caller's thread"),
+    STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted"),
+    STKI_ENUM(stki_loader_config, last_batch, partial, last_batch_words,
+              "What becomes of the samples that fill no whole batch at the end of an epoch"),
+    STKI_ALIAS(drop_last, last_batch, STKI_OPT_BOOL, "true means last_batch: drop"),
+    STKI_INT(stki_loader_config, num_epochs, 1, 0, MOST, "epochs", "Epochs to deliver; 0: endless"),
+    STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words, "Page-locked slots, for copies to a GPU"),
+    STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX / 1024, auto_words, 0,
+                    "All slots together; auto: half of the free memory"),
+    STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX / 1024, infinite_words, -1,
+                    "How long next waits for a batch"),
+    STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX / 1024, infinite_words, -1,
+                    "How long close waits for a stuck worker"),
+    STKI_INT(stki_loader_config, rank, 0, 0, MOST, "", "This process among world_size"),
+    STKI_INT(stki_loader_config, world_size, 1, 1, MOST, "ranks", "Processes that share the data set"),
+    STKI_ENUM(stki_loader_config, access, auto, access_words,
+              "How files are read; auto: mapped where that is possible"),
+    STKI_ENUM(stki_loader_config, stores, auto, stores_words,
+              "Whether large outputs go past the caches; auto: when the slots are larger than the last one"),
+    STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
+                    "Output of one unit of work; auto: 512KiB"),
+    STKI_BOOL(stki_loader_config, allow_empty, false, "An epoch without a batch is no error"),
+    STKI_NODE(stki_loader_config, indices, "A list of sample numbers: only these, in this order before shuffling"),
+};
+static const stki_option_table loader_table = STKI_OPTION_TABLE("loader", loader_rows);
+
+typedef struct field_options {
+    const stki_node *path, *synthetic, *source, *transforms;
+    const char *dtype, *layout;
+} field_options;
+
+static const stki_option field_rows[] = {
+    STKI_NODE(field_options, path, "The file, or a list of files that follow each other as shards"),
+    STKI_NODE(field_options, synthetic, "A made-up source instead of a file: {count, shape, dtype, …}"),
+    STKI_NODE(field_options, source, "What the file does not say: {dtype: bfloat16, layout: nhwc}"),
+    STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave"),
+    STKI_STRING(field_options, layout, NULL,
+                "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)"),
+    STKI_NODE(field_options, transforms, "A list of cast, normalize, quantize, scale"),
+};
+static const stki_option_table field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
+
+typedef struct source_options {
+    const char *dtype, *layout;
+} source_options;
+
+static const stki_option source_rows[] = {
+    STKI_STRING(source_options, dtype, NULL, "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2"),
+    STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw"),
+};
+static const stki_option_table source_table = STKI_OPTION_TABLE("dataset.fields.NAME.source", source_rows);
+
+static const char *const form_words[] = {"memory", "scratch", "block", NULL};
+
+typedef struct synthetic_options {
+    int64_t count, seed, min_length, distinct, read_time;
+    const char *dtype;
+    const stki_node *shape;
+    int form;
+} synthetic_options;
+
+static const stki_option synthetic_rows[] = {
+    STKI_INT(synthetic_options, count, 65536, 1, MOST, "samples", "Number of samples"),
+    STKI_NODE(synthetic_options, shape, "Shape of a sample, a list; [] is one number"),
+    STKI_STRING(synthetic_options, dtype, "u8", "Dtype of a sample"),
+    STKI_INT(synthetic_options, seed, 0, 0, MOST, "", "Picks the values"),
+    STKI_ENUM(synthetic_options, form, memory, form_words,
+              "What kind of reader to play: mapped, copying, or handing out blocks"),
+    STKI_INT(synthetic_options, min_length, -1, -1, MOST, "",
+             "The first axis varies from this to its length in shape; -1: fixed"),
+    STKI_INT(synthetic_options, distinct, 0, 0, MOST, "samples", "Samples held in memory; 0: at most 64 MiB"),
+    STKI_TIME(synthetic_options, read_time, 0s, 0, INT64_MAX / 1024, "Every read takes this long"),
+};
+static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fields.NAME.synthetic", synthetic_rows);
+
+void stki_config_help(FILE *to)
+{
+    stki_options_help(&loader_table, to);
+    fputc('\n', to);
+    stki_options_help(&field_table, to);
+    fputc('\n', to);
+    stki_options_help(&source_table, to);
+    fputc('\n', to);
+    stki_options_help(&synthetic_table, to);
+}
+
+void stki_config_note(stki_loader_config *config, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    if (config->note_count == STKI_CONFIG_MAX_NOTES)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    config->notes[config->note_count] = stki_strdup(text);
+    config->note_count += config->notes[config->note_count] != NULL;
+}
+
+json_t *stki_config_json(const stki_loader_config *config)
+{
+    return stki_options_json(&loader_table, config);
+}
+
+void stki_config_destroy(stki_loader_config *config)
+{
+    if (!config)
+        return;
+    for (int i = 0; i < config->note_count; i++)
+        stki_free(config->notes[i]);
+    for (int i = 0; i < config->field_count; i++)
+        stki_free(config->fields[i].paths);
+    for (int i = 0; i < config->text_count; i++)
+        stki_free(config->texts[i]);
+    stki_free(config->texts);
+    stki_free(config->fields);
+    stki_free(config->index_list);
+    stki_free(config->base_dir);
+    stki_document_destroy(config->document);
+    stki_free(config);
+}
+
+/* ---- the dataset section
+ * -------------------------------------------------------------------------------------------------- */
+
+/* A path as it is opened: relative ones start from the directory of the config file that names them, or from base_dir
+ * where it came from a text, or from the working directory where it came from the command line. */
+static stk_status resolve_path(stki_loader_config *config, const stki_node *node, const char **out, stk_error *err)
+{
+    const char *text, *slash;
+    char *path;
+    stk_status status = stki_node_text(node, &text, err);
+
+    if (status != STK_OK)
+        return status;
+    if (!*text)
+        return stki_fail_value(err, node, "a path");
+    slash = node->line > 0 ? strrchr(node->file, '/') : NULL;
+    if (*text == '/' || node->line == 0)
+        path = stki_strdup(text);
+    else if (config->base_dir)
+        path = stki_format("%s/%s", config->base_dir, text);
+    else
+        path = slash ? stki_format("%.*s/%s", (int)(slash - node->file), node->file, text) : stki_strdup(text);
+    if (!path)
+        return stki_fail_memory(err, (int64_t)strlen(text), "a path");
+    config->texts[config->text_count++] = path;
+    *out = path;
+    return STK_OK;
+}
+
+static stk_status read_paths(stki_loader_config *config, stki_field_config *field, const stki_node *node,
+                             stk_error *err)
+{
+    bool list = node->kind == STKI_NODE_LIST;
+    int count = list ? node->count : 1;
+    const char **paths;
+    char **texts;
+    stk_status status = STK_OK;
+
+    if (node->kind == STKI_NODE_MAP || count == 0)
+        return stki_fail_value(err, node, "a path or a list of paths");
+    texts = stki_resize(config->texts, (config->text_count + count) * (int64_t)sizeof *texts);
+    if (texts)
+        config->texts = texts;
+    field->paths = paths = stki_zalloc_array(count, sizeof *paths);
+    if (!texts || !paths)
+        return stki_fail_memory(err, count * (int64_t)sizeof *paths, "a list of paths");
+    for (field->path_count = 0; field->path_count < count && status == STK_OK; field->path_count++)
+        status = resolve_path(config, list ? node->items[field->path_count] : node, &paths[field->path_count], err);
+    return status;
+}
+
+static stk_status read_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err)
+{
+    if (!text)
+        return STK_OK;
+    *out = stk_dtype_find(text);
+    if (*out == STK_DTYPE_NONE)
+        return stki_fail_value(err, stki_node_get(map, key),
+                               "a dtype such as float32 (or f32), bfloat16, uint8, int64");
+    return STK_OK;
+}
+
+/* Names are parts of option paths and of "field.part". */
+static bool good_name(const char *name)
+{
+    return *name && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(name);
+}
+
+static stk_status read_field(stki_loader_config *config, const char *name, const stki_node *node,
+                             stki_field_config *field, stk_error *err)
+{
+    field_options options = {0};
+    source_options source = {0};
+    stk_status status;
+
+    field->name = name;
+    field->node = node;
+    if (!good_name(name))
+        return stki_fail_key(err, node, "found the field name \"%s\", expected letters, digits, _ and -", name);
+    stki_options_defaults(&field_table, &options);
+    stki_options_defaults(&source_table, &source);
+    if ((status = stki_options_read(&field_table, node, &options, NULL, err)) != STK_OK ||
+        (status = stki_options_read(&source_table, options.source, &source, NULL, err)) != STK_OK ||
+        (status = read_dtype(node, "dtype", options.dtype, &field->dtype, err)) != STK_OK ||
+        (status = read_dtype(options.source, "dtype", source.dtype, &field->source_dtype, err)) != STK_OK)
+        return status;
+    field->layout = options.layout;
+    field->source_layout = source.layout;
+    field->synthetic = options.synthetic;
+    field->transforms = stki_node_is_null(options.transforms) ? NULL : options.transforms;
+    if (!options.path == !options.synthetic)
+        return stki_fail_node(err, node,
+                              options.path ? "found both path and synthetic, expected one of them"
+                                           : "path is missing: which file holds the field?");
+    if (options.path)
+        return read_paths(config, field, options.path, err);
+    return stki_config_synthetic(options.synthetic, &(stki_synthetic_opts){0}, err);
+}
+
+static stk_status read_dataset(stki_loader_config *config, const stki_node *root, stk_error *err)
+{
+    static const char *const known[] = {"fields"};
+    const stki_node *dataset = stki_node_get(root, "dataset"), *fields = stki_node_get(dataset, "fields");
+    stk_status status = STK_OK;
+
+    for (int i = 0; dataset && dataset->kind == STKI_NODE_MAP && i < dataset->count; i++)
+        if (strcmp(dataset->keys[i], "fields") != 0) {
+            const char *near = stki_nearest_word(dataset->keys[i], known, 1);
+
+            return stki_fail_key(err, dataset->items[i], "unknown key%s",
+                                 near ? ", did you mean fields?" : " (known: fields)");
+        }
+    if (!fields)
+        return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: which data is to be loaded?");
+    if (fields->kind != STKI_NODE_MAP || fields->count == 0)
+        return stki_fail_value(err, fields, "a map of fields, such as image: {path: images.npy}");
+    config->fields = stki_zalloc_array(fields->count, sizeof *config->fields);
+    if (!config->fields)
+        return stki_fail_memory(err, fields->count * (int64_t)sizeof *config->fields, "fields");
+    for (int i = 0; i < fields->count && status == STK_OK; i++) {
+        config->field_count = i + 1;
+        status = read_field(config, fields->keys[i], fields->items[i], &config->fields[i], err);
+    }
+    return status;
+}
+
+stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err)
+{
+    synthetic_options options = {0};
+    stk_status status;
+
+    stki_options_defaults(&synthetic_table, &options);
+    *out = (stki_synthetic_opts){0};
+    if ((status = stki_options_read(&synthetic_table, node, &options, NULL, err)) != STK_OK ||
+        (status = read_dtype(node, "dtype", options.dtype, &out->dtype, err)) != STK_OK)
+        return status;
+    out->count = options.count;
+    out->seed = options.seed;
+    out->form = (enum stki_synthetic_form)options.form;
+    out->min_length = options.min_length;
+    out->distinct = options.distinct;
+    out->read_ns = options.read_time;
+    if (!options.shape)
+        return STK_OK;
+    if (options.shape->kind != STKI_NODE_LIST || options.shape->count >= STK_MAX_DIMS)
+        return stki_fail_value(err, options.shape, "a list of at most %d axis lengths", STK_MAX_DIMS - 1);
+    out->ndim = options.shape->count;
+    for (int i = 0; i < out->ndim && status == STK_OK; i++) {
+        status = stki_node_int(options.shape->items[i], &out->shape[i], err);
+        if (status == STK_OK && out->shape[i] < 0)
+            status = stki_fail_value(err, options.shape->items[i], "0 or more");
+    }
+    return status;
+}
+
+/* ---- the loader section
+ * --------------------------------------------------------------------------------------------------- */
+
+/* shuffle and drop_last; that they do not contradict order and last_batch is checked by the pass. */
+static stk_status read_synonyms(stki_loader_config *config, const stki_node *section, stk_error *err)
+{
+    const stki_node *shuffle = stki_node_get(section, "shuffle"), *drop_last = stki_node_get(section, "drop_last");
+    bool value;
+    stk_status status;
+
+    if (shuffle) {
+        if ((status = stki_node_bool(shuffle, &value, err)) != STK_OK)
+            return status;
+        config->order = value ? STK_ORDER_RANDOM : STK_ORDER_SEQUENTIAL;
+    }
+    if (drop_last) {
+        if ((status = stki_node_bool(drop_last, &value, err)) != STK_OK)
+            return status;
+        config->last_batch = value ? STK_LAST_BATCH_DROP : STK_LAST_BATCH_PARTIAL;
+    }
+    return STK_OK;
+}
+
+static stk_status read_indices(stki_loader_config *config, stk_error *err)
+{
+    const stki_node *list = config->indices;
+    stk_status status = STK_OK;
+
+    if (!list)
+        return STK_OK;
+    if (list->kind != STKI_NODE_LIST)
+        return stki_fail_value(err, list, "a list of sample numbers");
+    config->index_list = stki_zalloc_array(list->count, sizeof *config->index_list);
+    if (!config->index_list)
+        return stki_fail_memory(err, list->count * (int64_t)sizeof *config->index_list, "indices");
+    config->index_count = list->count;
+    for (int i = 0; i < list->count && status == STK_OK; i++)
+        status = stki_node_int(list->items[i], &config->index_list[i], err);
+    return status;
+}
+
+static stk_status read_loader(stki_loader_config *config, const stki_node *root, stk_error *err)
+{
+    const stki_node *section = stki_node_get(root, "loader");
+    stk_status status;
+
+    stki_options_defaults(&loader_table, config);
+    if ((status = stki_options_read(&loader_table, section, config, NULL, err)) != STK_OK ||
+        (status = read_synonyms(config, section, err)) != STK_OK || (status = read_indices(config, err)) != STK_OK)
+        return status;
+    if (config->rank >= config->world_size)
+        return stki_fail_node(err, stki_node_get(section, "rank"),
+                              "found rank %lld of world_size %lld, expected 0 to %lld", (long long)config->rank,
+                              (long long)config->world_size, (long long)config->world_size - 1);
+    if (config->global_batch_size && stki_node_get(section, "batch_size"))
+        return stki_fail_node(err, stki_node_get(section, "global_batch_size"),
+                              "found both batch_size and global_batch_size, expected one of them");
+    return STK_OK;
+}
+
+/* Sections of other programs may stand in the same file. */
+static stk_status check_sections(const stki_node *root, stk_error *err)
+{
+    static const char *const known[] = {"dataset", "loader", "bench", "prep"};
+
+    for (int i = 0; i < root->count; i++) {
+        bool found = false;
+        const char *near;
+
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+            found |= strcmp(root->keys[i], known[k]) == 0;
+        if (found)
+            continue;
+        near = stki_nearest_word(root->keys[i], known, (int)(sizeof known / sizeof known[0]));
+        return stki_fail_key(err, root->items[i], "unknown section%s%s%s",
+                             near ? ", did you mean " : " (known: dataset, loader, bench)", near ? near : "",
+                             near ? "?" : "");
+    }
+    return STK_OK;
+}
+
+stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err)
+{
+    stki_loader_config *config = stki_zalloc(sizeof *config);
+    const stki_node *root = stki_document_root(document);
+    stk_status status = STK_OK;
+
+    if (!config) {
+        stki_document_destroy(document);
+        return stki_fail_memory(err, sizeof *config, "a config");
+    }
+    config->document = document;
+    if (base_dir && !(config->base_dir = stki_strdup(base_dir)))
+        status = stki_fail_memory(err, (int64_t)strlen(base_dir), "a path");
+    if (status == STK_OK && (status = check_sections(root, err)) == STK_OK &&
+        (status = read_loader(config, root, err)) == STK_OK && (status = read_dataset(config, root, err)) == STK_OK) {
+        if (config->num_workers <= 0) /* -1 is auto, 0 is the caller's thread */
+            config->num_workers = config->num_workers < 0 ? STK_WORKERS_AUTO : STK_WORKERS_INLINE;
+        *out = config;
+        return STK_OK;
+    }
+    stki_config_destroy(config);
+    return status;
+}

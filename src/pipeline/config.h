@@ -1,0 +1,62 @@
+/* config.h: everything a loader is told, from a config document or the C structs, checked and with its defaults. There
+ * is one path: the C structs are written as a document first, so that both know the same names, ranges and messages.
+ */
+#ifndef STKI_CONFIG_H
+#define STKI_CONFIG_H
+
+#include "document.h"
+#include "option.h"
+#include "order.h"
+#include "plan.h"
+#include <stoker/loader.h>
+
+enum { STKI_CONFIG_MAX_NOTES = 32, STKI_MAX_SLOTS = 1024, STKI_MAX_WORKERS = 1024 };
+
+typedef struct stki_loader_config {
+    /* the loader section, filled by its option table */
+    int64_t batch_size, global_batch_size; /* 0: not given */
+    int order, last_batch, pin_memory, access, stores;
+    int64_t seed;
+    int64_t num_workers; /* as in the C struct once read */
+    int64_t prefetch;
+    int64_t num_epochs;                /* 0: endless */
+    int64_t memory_budget, tile_bytes; /* bytes */
+    int64_t timeout, close_timeout;    /* ns */
+    int64_t rank, world_size;
+    bool allow_empty;
+    const stki_node *indices; /* as written in the config */
+
+    int64_t *index_list; /* the subset, or NULL */
+    int64_t index_count;
+    int field_count;
+    stki_field_config *fields;
+    stki_document *document; /* owns every node and text above */
+    char *base_dir;          /* relative paths of the document start here */
+    char **texts;            /* resolved paths, owned */
+    int text_count;
+    bool skip_failed; /* failed rows are left out and their batch is that much shorter */
+    /* Tests: called on every reader just opened, to put a misbehaving one over it (which owns the old one from then
+     * on). */
+    stk_status (*wrap_reader)(void *context, const char *field, stki_reader **reader, stk_error *err);
+    void *wrap_context;
+
+    int note_count;
+    char *notes[STKI_CONFIG_MAX_NOTES];
+} stki_loader_config;
+
+/* Takes over the document (also when it fails). Relative paths start from the file that names them; those of `--set`
+ * and of texts start from base_dir (NULL: the working directory). */
+stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err);
+stk_status stki_config_from_opts(const stk_loader_opts *opts, stki_loader_config **out, stk_error *err);
+void stki_config_destroy(stki_loader_config *config); /* NULL is fine */
+
+/* One sentence about what differs from what was asked for. Silently full after STKI_CONFIG_MAX_NOTES. */
+void stki_config_note(stki_loader_config *config, const char *format, ...) STK_PRINTF(2, 3);
+/* The loader section with the values in effect. */
+json_t *stki_config_json(const stki_loader_config *config);
+void stki_config_help(FILE *to);
+
+/* synthetic.{count, shape, dtype, …} of a field. */
+stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err);
+
+#endif

@@ -1,0 +1,219 @@
+/* config_opts.c: the C structs written as a config document, so that everything is read and checked in one place and
+ * errors read alike: "options: loader.prefetch: found 5000, expected 1 to 1024 slots". */
+#include "allocate.h"
+#include "config.h"
+#include "error.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct writer {
+    stki_document *document;
+    stk_status status;
+    stk_error *err;
+} writer;
+
+static void STK_PRINTF(3, 4) put(writer *w, const char *path, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    int n;
+
+    if (w->status != STK_OK)
+        return;
+    va_start(args, format);
+    n = vasprintf(&text, format, args);
+    va_end(args);
+    if (n < 0)
+        w->status = stki_fail_memory(w->err, 0, "options");
+    else
+        w->status = stki_document_set_value(w->document, path, text, "options", w->err);
+    free(text);
+}
+
+static void put_int(writer *w, const char *key, int64_t value)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "loader.%s", key);
+    if (value != 0)
+        put(w, path, "%lld", (long long)value);
+}
+
+static void put_word(writer *w, const char *key, int value, const char *const *words, int count)
+{
+    char path[64];
+
+    if (w->status != STK_OK || value == 0)
+        return;
+    snprintf(path, sizeof path, "loader.%s", key);
+    if (value < 0 || value >= count)
+        w->status = stki_fail(w->err, STK_E_CONFIG, "options: loader.%s: found the value %d, expected 0 to %d", key,
+                              value, count - 1);
+    else
+        put(w, path, "%s", words[value]);
+}
+
+/* 0 is the default, negative means for ever. */
+static void put_time(writer *w, const char *key, int64_t ns)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "loader.%s", key);
+    if (ns < 0)
+        put(w, path, "infinite");
+    else if (ns > 0)
+        put(w, path, "%lldns", (long long)ns);
+}
+
+static void put_loader(writer *w, const stk_loader_opts *o)
+{
+    static const char *const orders[] = {"sequential", "random"}, *const lasts[] = {"partial", "drop", "pad"},
+                             *const accesses[] = {"auto", "mmap", "pread"},
+                             *const stores[] = {"auto", "cached", "streaming"},
+                             *const pins[] = {"auto", "true", "false"};
+
+    put_int(w, "batch_size", o->batch_size);
+    put_int(w, "global_batch_size", o->global_batch_size);
+    put_word(w, "order", (int)o->order, orders, 2);
+    if (o->seed > INT64_MAX / 1024 && w->status == STK_OK)
+        w->status = stki_fail(w->err, STK_E_CONFIG, "options: loader.seed: found %llu, expected 0 to %lld",
+                              (unsigned long long)o->seed, (long long)(INT64_MAX / 1024));
+    put_int(w, "seed", (int64_t)o->seed);
+    if (o->num_workers == STK_WORKERS_INLINE)
+        put(w, "loader.num_workers", "0");
+    else if (o->num_workers != STK_WORKERS_AUTO)
+        put_int(w, "num_workers",
+                o->num_workers < 0 ? o->num_workers - 1 : o->num_workers); /* -2 is no word for auto */
+    put_int(w, "prefetch", o->prefetch);
+    put_word(w, "last_batch", (int)o->last_batch, lasts, 3);
+    if (o->num_epochs == STK_EPOCHS_ENDLESS)
+        put(w, "loader.num_epochs", "0");
+    else
+        put_int(w, "num_epochs", o->num_epochs);
+    put_word(w, "pin_memory", (int)o->pin_memory, pins, 3);
+    put_int(w, "memory_budget", o->memory_budget);
+    put_time(w, "timeout", o->timeout_ns);
+    put_time(w, "close_timeout", o->close_timeout_ns);
+    put_int(w, "world_size", o->world_size);
+    put_int(w, "rank", o->rank);
+    put_word(w, "access", (int)o->access, accesses, 3);
+    put_word(w, "stores", (int)o->stores, stores, 3);
+    put_int(w, "tile_bytes", o->tile_bytes);
+    if (o->allow_empty)
+        put(w, "loader.allow_empty", "true");
+}
+
+/* A text that the config language reads back as itself: JSON's quotes, and $ doubled. */
+static void put_text(writer *w, const char *path, const char *text)
+{
+    json_t *json;
+    char *quoted, *escaped;
+    size_t used = 0;
+
+    if (!text || w->status != STK_OK)
+        return;
+    json = json_string(text);
+    quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
+    json_decref(json);
+    escaped = quoted ? malloc(2 * strlen(quoted) + 1) : NULL;
+    for (const char *from = quoted; escaped && *from; from++) {
+        if (*from == '$')
+            escaped[used++] = '$';
+        escaped[used++] = *from;
+    }
+    if (!escaped) {
+        w->status = json ? stki_fail_memory(w->err, 0, "options")
+                         : stki_fail(w->err, STK_E_CONFIG, "options: %s: found a text that is no UTF-8", path);
+    } else {
+        escaped[used] = '\0';
+        put(w, path, "%s", escaped);
+    }
+    free(quoted);
+    free(escaped);
+}
+
+static void put_field(writer *w, const stk_field_opts *given, int number)
+{
+    stk_field_opts f = {0};
+    char path[320];
+
+    if (w->status != STK_OK)
+        return;
+    if (given->struct_size < 2 * sizeof(uint32_t)) {
+        w->status =
+            stki_fail(w->err, STK_E_CONFIG, "options: fields[%d].struct_size: found %u, expected STK_FIELD_OPTS_INIT",
+                      number, given->struct_size);
+        return;
+    }
+    memcpy(&f, given, given->struct_size < sizeof f ? given->struct_size : sizeof f);
+    if (!f.name || !*f.name || strpbrk(f.name, ". =") || strlen(f.name) > 200) {
+        w->status =
+            stki_fail(w->err, STK_E_CONFIG, "options: fields[%d].name: found \"%s\", expected letters, digits, _ and -",
+                      number, f.name ? f.name : "NULL");
+        return;
+    }
+#define PATH(suffix) (snprintf(path, sizeof path, "dataset.fields.%s%s", f.name, suffix), path)
+    put(w, PATH(""), "{}");
+    for (uint32_t i = 0; i < f.path_count; i++) {
+        char key[32];
+
+        snprintf(key, sizeof key, ".path.%u", i);
+        put_text(w, PATH(key), f.paths[i]);
+    }
+    if (f.synthetic)
+        put(w, PATH(".synthetic"), "%s", f.synthetic);
+    if (f.source_dtype)
+        put_text(w, PATH(".source.dtype"), stk_dtype_name(f.source_dtype));
+    put_text(w, PATH(".source.layout"), f.source_layout);
+    if (f.dtype)
+        put_text(w, PATH(".dtype"), stk_dtype_name(f.dtype));
+    put_text(w, PATH(".layout"), f.layout);
+    if (f.transforms)
+        put(w, PATH(".transforms"), "%s", f.transforms);
+#undef PATH
+}
+
+/* Millions of numbers do not go through a document. */
+static stk_status copy_indices(const stk_loader_opts *o, stki_loader_config *config, stk_error *err)
+{
+    if (!o->indices)
+        return STK_OK;
+    config->index_list = stki_zalloc_array(o->index_count, sizeof *config->index_list);
+    if (!config->index_list)
+        return stki_fail_memory(err, o->index_count * (int64_t)sizeof *config->index_list, "indices");
+    memcpy(config->index_list, o->indices, (size_t)o->index_count * sizeof *config->index_list);
+    config->index_count = o->index_count;
+    return STK_OK;
+}
+
+stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_config **out, stk_error *err)
+{
+    stk_loader_opts o = {0};
+    writer w = {.err = err};
+    stki_loader_config *config = NULL;
+    stk_status status;
+
+    if (!given || given->struct_size < 2 * sizeof(uint32_t))
+        return stki_fail(err, STK_E_CONFIG, "options: struct_size: found %u, expected STK_LOADER_OPTS_INIT",
+                         given ? given->struct_size : 0);
+    memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+    if (o.index_count < 0 || (o.indices && o.index_count == 0))
+        return stki_fail(err, STK_E_CONFIG, "options: index_count: found %lld, expected 1 or more",
+                         (long long)o.index_count);
+    status = stki_document_parse("", 0, "options", STKI_NO_INCLUDE, &w.document, err);
+    if (status != STK_OK)
+        return status;
+    put_loader(&w, &o);
+    for (uint32_t i = 0; i < o.field_count; i++)
+        put_field(&w, &o.fields[i], (int)i);
+    if (w.status != STK_OK) {
+        stki_document_destroy(w.document);
+        return w.status;
+    }
+    status = stki_config_read(w.document, NULL, &config, err);
+    if (status == STK_OK && (status = copy_indices(&o, config, err)) != STK_OK)
+        stki_config_destroy(config);
+    else if (status == STK_OK)
+        *out = config;
+    return status;
+}

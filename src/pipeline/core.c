@@ -1,0 +1,340 @@
+/* core.c: builds the running part of a loader from its config, and takes it apart. See core.h. */
+#include "core.h"
+#include "checked.h"
+#include "clock.h"
+#include "error.h"
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_TILE (INT64_C(512) << 10)
+
+/* Opens one field's shards. */
+static stk_status open_shards(const stki_field_config *field, const stki_reader_opts *opts, stki_reader **shards,
+                              int *count, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (field->synthetic) {
+        stki_synthetic_opts synthetic;
+
+        status = stki_config_synthetic(field->synthetic, &synthetic, err);
+        if (status == STK_OK)
+            status = stki_synthetic_open(&synthetic, &shards[0], err);
+        *count = status == STK_OK;
+        return status;
+    }
+    for (*count = 0; *count < field->path_count && status == STK_OK; *count += status == STK_OK)
+        status = stki_reader_open(field->paths[*count], opts, &shards[*count], err);
+    return status;
+}
+
+static stk_status open_field(stki_core *core, const stki_field_config *field, stk_error *err)
+{
+    stki_reader_opts opts = {
+        .access = (enum stki_access)core->config->access,
+        .pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM,
+        .alias_dtype = field->source_dtype,
+    };
+    int most = field->synthetic ? 1 : field->path_count, count = 0;
+    stki_reader **shards = stki_zalloc_array(most, sizeof *shards);
+    stk_status status;
+
+    if (!shards)
+        return stki_fail_memory(err, most * (int64_t)sizeof *shards, "a field's files");
+    status = open_shards(field, &opts, shards, &count, err);
+    for (int i = 0; status == STK_OK && core->config->wrap_reader && i < count; i++)
+        status = core->config->wrap_reader(core->config->wrap_context, field->name, &shards[i], err);
+    if (status != STK_OK)
+        while (count > 0)
+            stki_reader_destroy(shards[--count]);
+    else
+        status = stki_dataset_add(core->dataset, field->name, shards, count, err); /* takes the readers over */
+    stki_free(shards);
+    return status;
+}
+
+static stk_status open_dataset(stki_core *core, stk_error *err)
+{
+    stk_status status = stki_dataset_create(&core->dataset, err);
+
+    for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
+        status = open_field(core, &core->config->fields[i], err);
+    if (status == STK_OK)
+        status = stki_dataset_finish(core->dataset, err);
+    for (int i = 0; status == STK_OK && i < core->dataset->field_count; i++) {
+        const stki_field *field = &core->dataset->fields[i];
+
+        for (int k = 0; k < field->shard_count; k++)
+            if (field->shards[k]->note)
+                stki_config_note(core->config, "%s: %s", field->shards[k]->path, field->shards[k]->note);
+    }
+    return status;
+}
+
+static stk_status make_order(stki_core *core, stk_error *err)
+{
+    stki_loader_config *config = core->config;
+    stki_order_opts opts = {
+        .kind = config->order == STK_ORDER_RANDOM ? STKI_ORDER_RANDOM : STKI_ORDER_SEQUENTIAL,
+        .count = core->dataset->count,
+        .seed = (uint64_t)config->seed,
+        .indices = config->index_list,
+        .index_count = config->index_count,
+    };
+    stk_status status = stki_order_create(&opts, &core->order, err);
+    int64_t global = config->global_batch_size;
+
+    if (status != STK_OK)
+        return status;
+    if (!global && !stki_mul(config->batch_size, config->world_size, &global))
+        return stki_fail(err, STK_E_CONFIG, "loader.batch_size: found %lld, too large for %lld ranks",
+                         (long long)config->batch_size, (long long)config->world_size);
+    core->batching = (stki_batching){
+        .length = stki_order_length(core->order),
+        .global_batch = global,
+        .rank = config->rank,
+        .world_size = config->world_size,
+        .last = config->last_batch == STK_LAST_BATCH_DROP  ? STKI_LAST_DROP
+                : config->last_batch == STK_LAST_BATCH_PAD ? STKI_LAST_PAD
+                                                           : STKI_LAST_PARTIAL,
+    };
+    core->steps = stki_batching_steps(&core->batching);
+    core->max_rows = stki_batching_max_rows(&core->batching);
+    if (core->steps == 0 && !config->allow_empty)
+        return stki_fail(
+            err, STK_E_EMPTY,
+            "an epoch has no batch: %lld samples, global batch %lld%s; use a smaller batch, last_batch: partial, or "
+            "allow_empty: true",
+            (long long)core->batching.length, (long long)global,
+            config->last_batch == STK_LAST_BATCH_DROP ? ", last_batch: drop" : "");
+    return STK_OK;
+}
+
+/* ---- memory
+ * ------------------------------------------------------------------------------------------------------------ */
+
+/* The number behind `key` (may be "") in a file of lines such as "MemAvailable:  123 kB"; -1: none. */
+static int64_t read_number(const char *path, const char *key)
+{
+    char line[256];
+    int64_t value = -1;
+    FILE *file = fopen(path, "re");
+
+    while (file && value < 0 && fgets(line, sizeof line, file)) {
+        long long number;
+
+        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lld", &number) == 1)
+            value = number;
+    }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+static int64_t free_memory(void)
+{
+    int64_t available = read_number("/proc/meminfo", "MemAvailable:"), limit, used;
+
+    available = available < 0 ? INT64_C(1) << 30 : available * 1024;
+    limit = read_number("/sys/fs/cgroup/memory.max", ""); /* "max" gives no number */
+    used = read_number("/sys/fs/cgroup/memory.current", "");
+    if (limit > 0 && used >= 0 && limit - used < available)
+        available = limit > used ? limit - used : 0;
+    return available;
+}
+
+/* How many slots the budget allows. */
+static stk_status choose_slots(stki_core *core, stk_error *err)
+{
+    stki_loader_config *config = core->config;
+    int64_t budget = config->memory_budget ? config->memory_budget : free_memory() / 2, slots = config->prefetch;
+    int64_t slot_bytes = core->layout.bytes;
+
+    config->memory_budget = budget;
+    if (slot_bytes > budget)
+        return stki_fail(err, STK_E_LIMIT,
+                         "one batch of %lld rows needs %lld bytes, loader.memory_budget is %lld: raise it or lower "
+                         "loader.batch_size",
+                         (long long)core->max_rows, (long long)slot_bytes, (long long)budget);
+    if (slot_bytes > 0 && slots > budget / slot_bytes) {
+        slots = budget / slot_bytes;
+        stki_config_note(
+            config, "loader.prefetch lowered from %lld to %lld: a slot has %lld bytes, loader.memory_budget is %lld",
+            (long long)config->prefetch, (long long)slots, (long long)slot_bytes, (long long)budget);
+    }
+    config->prefetch = slots;
+    core->slot_count = (int)slots;
+    return STK_OK;
+}
+
+static void choose_tiles(stki_core *core)
+{
+    int64_t tile = core->config->tile_bytes, row = 1;
+
+    core->config->tile_bytes = tile = tile ? tile : DEFAULT_TILE;
+    for (int i = 0; i < core->plan_count; i++)
+        row += core->plans[i].row_bytes;
+    core->rows_per_tile = tile / row < 1 ? 1 : tile / row;
+    if (core->rows_per_tile > core->max_rows && core->max_rows > 0)
+        core->rows_per_tile = core->max_rows;
+    core->parts_per_row = 1;
+    if (core->has_ragged || row < 4 * tile)
+        return; /* cutting rows only pays when one is many tiles long */
+    for (int i = 0; i < core->plan_count; i++) {
+        const stki_field_plan *plan = &core->plans[i];
+        int64_t parts = plan->row_bytes / tile;
+
+        if (!plan->may_split)
+            continue;
+        parts = parts < plan->units ? parts : plan->units;
+        core->parts_per_row = parts > core->parts_per_row ? parts : core->parts_per_row;
+    }
+}
+
+static stk_status make_plans(stki_core *core, stk_error *err)
+{
+    int n = core->dataset->field_count;
+    stk_status status = STK_OK;
+    int64_t in_flight;
+
+    core->plans = stki_zalloc_array(n, sizeof *core->plans);
+    if (!core->plans)
+        return stki_fail_memory(err, n * (int64_t)sizeof *core->plans, "plans");
+    for (int i = 0; i < n && status == STK_OK; i++) {
+        core->plan_count = i + 1;
+        status = stki_plan_resolve(&core->config->fields[i], &core->dataset->fields[i], &core->plans[i], err);
+        core->has_ragged = core->has_ragged || core->plans[i].ragged;
+    }
+    if (status != STK_OK || (status = stki_slot_plan(core->plans, n, core->max_rows, &core->layout, err)) != STK_OK ||
+        (status = choose_slots(core, err)) != STK_OK)
+        return status;
+    in_flight = core->layout.bytes * core->slot_count;
+    for (int i = 0; i < n && status == STK_OK; i++) {
+        status = stki_plan_compile(&core->plans[i], (enum stki_stores)core->config->stores, in_flight, err);
+        for (int k = 0; status == STK_OK && k < core->plans[i].convert_count; k++)
+            core->streams = core->streams || stki_convert_streams(core->plans[i].converts[k]);
+    }
+    if (status == STK_OK)
+        choose_tiles(core);
+    return status;
+}
+
+static stk_status make_slots(stki_core *core, stk_error *err)
+{
+    stki_ring_slot *ring_slots[STKI_MAX_SLOTS];
+    int64_t epochs = core->config->num_epochs, end;
+    stk_status status = STK_OK;
+
+    core->slots = stki_zalloc_array(core->slot_count, sizeof *core->slots);
+    if (!core->slots)
+        return stki_fail_memory(err, core->slot_count * (int64_t)sizeof *core->slots, "slots");
+    for (int i = 0; i < core->slot_count && status == STK_OK; i++) {
+        status = stki_slot_create(core, &core->layout, &core->slots[i], err);
+        if (status == STK_OK)
+            ring_slots[i] = &core->slots[i]->ring;
+    }
+    if (status != STK_OK)
+        return status;
+    if (core->steps == 0)
+        end = 0;
+    else if (epochs == 0 || !stki_mul(epochs, core->steps, &end))
+        end = INT64_MAX;
+    return stki_ring_create(
+        ring_slots, core->slot_count, end,
+        &(stki_ring_work){core, stki_fill_work.begin, stki_fill_work.tile, stki_fill_work.phase_end}, &core->ring, err);
+}
+
+static stk_status make_workers(stki_core *core, stk_error *err)
+{
+    int64_t wanted = core->config->num_workers;
+    int count;
+
+    if (wanted == STK_WORKERS_AUTO)
+        wanted = stki_cpu_count();
+    core->worker_count = wanted == STK_WORKERS_INLINE ? 0 : (int)wanted;
+    core->config->num_workers = core->worker_count ? core->worker_count : STK_WORKERS_INLINE;
+    count = core->worker_count ? core->worker_count : 1;
+    core->workers = stki_block_alloc(NULL, count * (int64_t)sizeof *core->workers, _Alignof(stki_worker));
+    if (!core->workers)
+        return stki_fail_memory(err, count * (int64_t)sizeof *core->workers, "workers");
+    memset(core->workers, 0, (size_t)count * sizeof *core->workers);
+    for (int i = 0; i < count; i++) {
+        stki_worker *worker = &core->workers[i];
+
+        worker->core = core;
+        worker->number = i;
+        stki_scratch_init(&worker->scratch);
+        worker->pointers = stki_zalloc_array(core->rows_per_tile, sizeof *worker->pointers);
+        if (!worker->pointers)
+            return stki_fail_memory(err, core->rows_per_tile * (int64_t)sizeof *worker->pointers, "a worker");
+    }
+    return STK_OK;
+}
+
+static void choose_pinning(stki_core *core)
+{
+    if (core->config->pin_memory == STK_PIN_TRUE)
+        stki_config_note(core->config,
+                         "loader.pin_memory: slots are ordinary memory, since there is no GPU to pin them for");
+    core->pinned = false;
+}
+
+/* ---- life
+ * --------------------------------------------------------------------------------------------------------------- */
+
+static void core_destroy(stki_core *core)
+{
+    int workers = core->worker_count ? core->worker_count : 1;
+
+    stki_ring_destroy(core->ring);
+    for (int i = 0; core->workers && i < workers; i++) {
+        stki_scratch_fini(&core->workers[i].scratch);
+        stki_free(core->workers[i].pointers);
+    }
+    stki_block_free(NULL, core->workers, workers * (int64_t)sizeof *core->workers, _Alignof(stki_worker));
+    for (int i = 0; core->slots && i < core->slot_count; i++)
+        stki_slot_destroy(core->slots[i], &core->layout);
+    stki_free(core->slots);
+    for (int i = 0; i < core->plan_count; i++)
+        stki_plan_fini(&core->plans[i]);
+    stki_free(core->plans);
+    stki_order_destroy(core->order);
+    stki_dataset_release(core->dataset);
+    stki_config_destroy(core->config);
+    stki_free(core);
+}
+
+void stki_core_retain(stki_core *core)
+{
+    stki_ref(&core->refs);
+}
+
+void stki_core_release(stki_core *core)
+{
+    if (core && stki_unref(&core->refs))
+        core_destroy(core);
+}
+
+stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_error *err)
+{
+    stki_core *core = stki_zalloc(sizeof *core);
+    stk_status status;
+
+    if (!core) {
+        stki_config_destroy(config);
+        return stki_fail_memory(err, sizeof *core, "a loader");
+    }
+    core->refs = 1;
+    core->config = config;
+    core->opened_ns = stki_now_ns();
+    core->fork_generation = stki_fork_generation();
+    if ((status = open_dataset(core, err)) == STK_OK && (status = make_order(core, err)) == STK_OK &&
+        (status = make_plans(core, err)) == STK_OK && (status = make_slots(core, err)) == STK_OK &&
+        (status = make_workers(core, err)) == STK_OK) {
+        choose_pinning(core);
+        *out = core;
+        return STK_OK;
+    }
+    core_destroy(core);
+    return status;
+}

@@ -1,0 +1,82 @@
+/* core.h: the running part of a loader, shared by the handle, its workers and every lease. It is counted: the handle,
+ * each worker thread and each batch that is out hold one reference, so that a worker stuck in a system call, or a batch
+ * held after close, keeps exactly what it needs, and whoever is last frees it.
+ *
+ *     loader.c  the public calls          batch.c  what a lease can be asked
+ *     core.c    create and destroy        fill.c   positions -> rows: what the ring's workers do
+ *     worker.c  threads and their stop    slot.c   the memory of one batch
+ */
+#ifndef STKI_CORE_H
+#define STKI_CORE_H
+
+#include "config.h"
+#include "order.h"
+#include "plan.h"
+#include "ring.h"
+#include "slot.h"
+#include <stoker/loader.h>
+
+enum stki_stage { STKI_STAGE_IDLE, STKI_STAGE_ORDER, STKI_STAGE_READ, STKI_STAGE_CONVERT };
+
+/* One worker (or the caller's thread, inline). Clocks are written by it alone, padded apart from the neighbours'. */
+typedef struct stki_worker {
+    _Alignas(128) stki_core *core;
+    int number;
+    stki_thread *thread;
+    stki_scratch scratch;
+    const void **pointers; /* of a tile's rows; pointer_count of them */
+    stki_ring_clocks clocks;
+    stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
+    /* What it is doing, for stall reports. The path belongs to the data set, which the core keeps. */
+    _Atomic int stage;
+    _Atomic(const char *) path;
+    stki_counter record, since_ns;
+} stki_worker;
+
+struct stki_core {
+    stki_counter refs;
+    int64_t fork_generation;
+    int64_t opened_ns;
+
+    /* fixed after create */
+    stki_loader_config *config; /* with effective values */
+    stki_dataset *dataset;
+    stki_order *order;
+    stki_batching batching;
+    int64_t steps; /* of an epoch */
+    int64_t max_rows;
+    int plan_count;
+    stki_field_plan *plans;
+    stki_slot_layout layout;
+    int slot_count;
+    stk_batch **slots;
+    stki_ring *ring;
+    int worker_count;     /* threads; 0: inline */
+    stki_worker *workers; /* max(worker_count, 1) */
+    int64_t rows_per_tile, parts_per_row;
+    bool has_ragged, streams, pinned;
+
+    stki_counter failed_samples;
+};
+
+/* Takes over the config (also when it fails). */
+stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_error *err);
+void stki_core_retain(stki_core *core);
+void stki_core_release(stki_core *core); /* NULL is fine */
+
+/* loader.c: a loader from a config, which it takes over (also when it fails). */
+stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out, stk_error *err);
+
+/* fill.c: the work the ring calls for. */
+extern const stki_ring_work stki_fill_work; /* its context is the core */
+/* Tests: the n-th conversion from now fails, as if the kernel had. */
+void stki_fill_test_fail_convert(int64_t n);
+
+/* worker.c */
+stk_status stki_workers_start(stki_core *core, stk_error *err);
+/* Stops and joins. Returns how many had to be abandoned. */
+int stki_workers_stop(stki_core *core, int64_t timeout_ns);
+/* "worker 2: reading images.npy record 17 for 3.2 s; …", at most `size` bytes. */
+void stki_workers_report(const stki_core *core, char *to, int size);
+
+#endif

@@ -1,0 +1,360 @@
+/* fill.c: what the workers do for the ring. Phase 0 measures the rows of fields whose shapes vary (it has no tiles
+ * where there are none); phase 1 moves bytes. A tile of phase 1 is a run of rows of about tile_bytes of output with all
+ * their fields, or a part of one row when a row is many tiles long and reading it costs nothing.
+ *
+ * Errors belong to their row: the rest of the tile goes on, the slot keeps the error of its lowest row, and the
+ * consumer gets it in the place of that batch.
+ */
+#include "clock.h"
+#include "core.h"
+#include "error.h"
+#include "tensor_internal.h"
+#include <assert.h>
+#include <string.h>
+
+static stki_counter convert_fails_in;
+
+void stki_fill_test_fail_convert(int64_t n)
+{
+    stki_count_set(&convert_fails_in, n);
+}
+
+static stk_batch *batch_of(stki_ring_slot *slot)
+{
+    return (stk_batch *)(void *)slot;
+}
+
+static void doing(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now)
+{
+    atomic_store_explicit(&worker->path, path, memory_order_relaxed);
+    stki_count_set(&worker->record, record);
+    stki_count_set(&worker->since_ns, now);
+    atomic_store_explicit(&worker->stage, stage, memory_order_relaxed);
+}
+
+static bool row_has_failed(const stk_batch *batch, int64_t row)
+{
+    return atomic_load_explicit(&batch->row_failed[row], memory_order_relaxed) != 0;
+}
+
+static void row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
+{
+    if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0) {
+        stki_count(&core->failed_samples, 1);
+        stki_count(&batch->failed_rows, 1);
+    }
+    stki_slot_fail(batch, row, error);
+}
+
+/* ---- begin ----------------------------------------------------------------------------------------------------------
+ */
+
+/* Tells the readers what will be read, shard by shard in the order of use. */
+static void advise(stki_core *core, stk_batch *batch, stki_worker *worker)
+{
+    for (int f = 0; f < core->plan_count; f++) {
+        const stki_field *field = core->plans[f].field;
+        int64_t within[128];
+        int64_t row = 0;
+
+        while (row < batch->rows) { /* runs of rows in one shard, at most 128 at once */
+            const stki_reader *shard = stki_field_locate(field, batch->indices[row], &within[0]);
+            int n = 1;
+
+            if (!shard->ops->will_need) {
+                if (field->shard_count == 1)
+                    break;
+                row++;
+                continue;
+            }
+            for (row++; row < batch->rows && n < 128; row++, n++)
+                if (stki_field_locate(field, batch->indices[row], &within[n]) != shard)
+                    break;
+            doing(worker, STKI_STAGE_ORDER, shard->path, within[0], stki_now_ns());
+            shard->ops->will_need(shard, within, n);
+        }
+    }
+}
+
+static int64_t byte_tiles(const stki_core *core, const stk_batch *batch)
+{
+    if (core->parts_per_row > 1)
+        return batch->rows * core->parts_per_row;
+    return (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile;
+}
+
+static int64_t begin(void *context, stki_ring_slot *slot, int number)
+{
+    stki_core *core = context;
+    stki_worker *worker = &core->workers[number];
+    stk_batch *batch = batch_of(slot);
+    int64_t before = stki_now_ns();
+    stki_batch_rows rows;
+    stk_error error;
+    stk_status status = STK_OK;
+
+    doing(worker, STKI_STAGE_ORDER, NULL, slot->step, before);
+    batch->epoch = slot->step / core->steps;
+    batch->step = slot->step % core->steps;
+    batch->last_of_epoch = batch->step == core->steps - 1;
+    batch->error_row = -1;
+    stki_count_set(&batch->failed_rows, 0);
+    rows = stki_batching_rows(&core->batching, batch->step);
+    batch->rows = rows.rows;
+    batch->valid = rows.valid;
+    for (int64_t r = 0; r < rows.rows && status == STK_OK;) {
+        /* Padding wraps around the epoch's end, so it is evaluated in pieces. */
+        int64_t first = (rows.first + r) % core->batching.length, n = core->batching.length - first;
+
+        n = n < rows.rows - r ? n : rows.rows - r;
+        status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
+        r += n;
+    }
+    if (status != STK_OK) {
+        batch->rows = batch->valid = 0;
+        stki_slot_fail(batch, 0, &error);
+    }
+    for (int64_t r = 0; r < batch->rows; r++) {
+        batch->indices[r] = batch->positions[r].sample;
+        batch->mask[r] = r < batch->valid;
+        atomic_store_explicit(&batch->row_failed[r], 0, memory_order_relaxed);
+    }
+    advise(core, batch, worker);
+    stki_count(&worker->order_ns, stki_now_ns() - before);
+    doing(worker, STKI_STAGE_IDLE, NULL, -1, before);
+    return core->has_ragged ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
+}
+
+/* ---- phase 0: lengths ---------------------------------------------------------------------------------------------
+ */
+
+static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                        stki_worker *worker)
+{
+    int64_t within, shape[STK_MAX_DIMS], length = 0;
+    const stki_reader *shard = stki_field_locate(plan->field, batch->indices[row], &within);
+    stk_error error;
+    stk_status status;
+
+    doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
+    status = shard->ops->shape(shard, within, shape, &error);
+    if (status != STK_OK) {
+        row_fails(core, batch, row, &error);
+    } else if (shape[0] > plan->shape[0] || shape[0] < 0) {
+        stki_fail_at(&error, STK_E_LIMIT,
+                     (stki_place){shard->path, within, -1, STKI_TEXT("%lld", (long long)shape[0]),
+                                  STKI_TEXT("at most %lld", (long long)plan->shape[0])},
+                     "%s: length of the sample", plan->name);
+        row_fails(core, batch, row, &error);
+    } else {
+        length = shape[0];
+    }
+    stki_slot_offsets(batch, plan)[row + 1] = length; /* summed up in phase_end */
+}
+
+static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_worker *worker)
+{
+    int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile, before = stki_now_ns();
+
+    last = last < batch->rows ? last : batch->rows;
+    for (int f = 0; f < core->plan_count; f++)
+        for (int64_t row = first; core->plans[f].ragged && row < last; row++)
+            measure_row(core, batch, &core->plans[f], row, worker);
+    stki_count(&worker->read_ns, stki_now_ns() - before);
+}
+
+/* ---- phase 1: bytes ------------------------------------------------------------------------------------------------
+ */
+
+/* False, with the rows failed, when a test wants this conversion to fail. */
+static bool convert_may_run(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t rows)
+{
+    stk_error error;
+
+    if (stki_counted(&convert_fails_in) <= 0 ||
+        atomic_fetch_sub_explicit(&convert_fails_in, 1, memory_order_relaxed) != 1)
+        return true;
+    for (int64_t r = row; r < row + rows; r++) {
+        stki_fail(&error, STK_E_DEVICE, "%s: conversion of sample %lld failed", plan->name,
+                  (long long)batch->indices[r]);
+        row_fails(core, batch, r, &error);
+    }
+    return false;
+}
+
+/* Copies or casts a sample whose length its index has told before. */
+static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_reader *shard,
+                           int64_t within, int64_t row, const stk_tensor *sample, stki_worker *worker)
+{
+    const int64_t *offsets = stki_slot_offsets(batch, plan);
+    int64_t length = offsets[row + 1] - offsets[row];
+    stk_error error;
+
+    if (sample->shape[0] != length) {
+        stki_fail_at(&error, STK_E_CORRUPT,
+                     (stki_place){shard->path, within, -1, STKI_TEXT("%lld", (long long)sample->shape[0]),
+                                  STKI_TEXT("%lld as its index says", (long long)length)},
+                     "%s: length of the sample", plan->name);
+        row_fails(core, batch, row, &error);
+        return;
+    }
+    stki_copy_strided(stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes, plan->dtype, plan->strides,
+                      sample->data, sample->dtype, sample->strides, (sample->flags & STK_TENSOR_SWAPPED) != 0,
+                      sample->ndim, sample->shape);
+    stki_count(&worker->bytes_read, stk_tensor_nbytes(sample));
+    stki_count(&worker->bytes_written, length * plan->item_bytes);
+}
+
+static void convert_fixed(stk_batch *batch, const stki_field_plan *plan, int shard_number, int64_t row,
+                          const stk_tensor *sample, int64_t part, int64_t parts, stki_worker *worker)
+{
+    const stki_convert *convert = plan->converts[plan->convert_of_shard[shard_number]];
+    int64_t units = stki_convert_units(convert);
+
+    stki_convert_run_part(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, sample->data,
+                          units * part / parts, units * (part + 1) / parts);
+    if (part == 0) {
+        stki_count(&worker->bytes_read, stki_convert_bytes_read(convert));
+        stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
+    }
+}
+
+/* One row of one field through its reader; part `part` of `parts` of it. */
+static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
+                     int64_t parts, stki_worker *worker)
+{
+    int64_t within, before = stki_now_ns(), between;
+    int shard_number = stki_field_shard(plan->field, batch->indices[row], &within);
+    const stki_reader *shard = plan->field->shards[shard_number];
+    stk_tensor sample;
+    stk_error error;
+
+    doing(worker, STKI_STAGE_READ, shard->path, within, before);
+    if (shard->ops->read(shard, within, NULL, &worker->scratch, &sample, &error) != STK_OK) {
+        row_fails(core, batch, row, &error);
+        stki_count(&worker->read_ns, stki_now_ns() - before);
+        return;
+    }
+    between = stki_now_ns();
+    stki_count(&worker->read_ns, between - before);
+    doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
+    if (convert_may_run(core, batch, plan, row, 1)) {
+        if (plan->ragged)
+            convert_ragged(core, batch, plan, shard, within, row, &sample, worker);
+        else
+            convert_fixed(batch, plan, shard_number, row, &sample, part, parts, worker);
+    }
+    stki_reader_done(shard, &sample);
+    stki_count(&worker->convert_ns, stki_now_ns() - between);
+}
+
+/* The rows from `row` on that are mapped and share one conversion: addresses are gathered, nothing is read, one call
+ * converts them all. Returns how many there were; 0: the row has to go through its reader. */
+static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                           stki_worker *worker)
+{
+    const stki_field *field = plan->field;
+    int64_t before, within, n = 0;
+    int convert = 0;
+
+    if (!plan->may_run_many)
+        return 0;
+    for (; row + n < last; n++) {
+        int shard = stki_field_shard(field, batch->indices[row + n], &within);
+        const stki_reader *reader = field->shards[shard];
+
+        if (!reader->base || (n > 0 && plan->convert_of_shard[shard] != convert))
+            break;
+        convert = plan->convert_of_shard[shard];
+        worker->pointers[n] = (const char *)reader->base + within * reader->sample_stride;
+    }
+    if (n == 0)
+        return 0;
+    before = stki_now_ns();
+    doing(worker, STKI_STAGE_CONVERT, field->shards[0]->path, batch->indices[row], before);
+    if (convert_may_run(core, batch, plan, row, n))
+        stki_convert_run_many(plan->converts[convert], stki_slot_values(batch, plan) + row * plan->row_bytes,
+                              plan->row_bytes, worker->pointers, n);
+    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(plan->converts[convert]));
+    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(plan->converts[convert]));
+    stki_count(&worker->convert_ns, stki_now_ns() - before);
+    return n;
+}
+
+static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                      stki_worker *worker)
+{
+    while (row < last) {
+        int64_t n = fill_mapped(core, batch, plan, row, last, worker);
+
+        if (n == 0) {
+            if (!row_has_failed(batch, row))
+                fill_row(core, batch, plan, row, 0, 1, worker);
+            n = 1;
+        }
+        row += n;
+    }
+}
+
+static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_worker *worker)
+{
+    int64_t parts = core->parts_per_row, row = tile / parts, part = tile % parts;
+
+    for (int f = 0; f < core->plan_count; f++) {
+        const stki_field_plan *plan = &core->plans[f];
+
+        if (plan->may_split && plan->units >= parts)
+            fill_row(core, batch, plan, row, part, parts, worker);
+        else if (part == 0 && !row_has_failed(batch, row))
+            fill_row(core, batch, plan, row, 0, 1, worker);
+    }
+}
+
+static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int number)
+{
+    stki_core *core = context;
+    stki_worker *worker = &core->workers[number];
+    stk_batch *batch = batch_of(slot);
+
+    if (slot->phase == 0) {
+        measure_tile(core, batch, tile, worker);
+    } else if (core->parts_per_row > 1) {
+        fill_part(core, batch, tile, worker);
+    } else {
+        int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile;
+
+        for (int f = 0; f < core->plan_count; f++)
+            fill_rows(core, batch, &core->plans[f], first, last < batch->rows ? last : batch->rows, worker);
+    }
+    if (core->streams)
+        stki_store_fence(); /* non-temporal stores are not ordered by the ring's release */
+    doing(worker, STKI_STAGE_IDLE, NULL, -1, 0);
+}
+
+static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
+{
+    stki_core *core = context;
+    stk_batch *batch = batch_of(slot);
+
+    (void)number;
+    if (slot->phase == 0) {
+        for (int f = 0; f < core->plan_count; f++) {
+            int64_t *offsets;
+
+            if (!core->plans[f].ragged)
+                continue;
+            offsets = stki_slot_offsets(batch, &core->plans[f]);
+            offsets[0] = 0;
+            for (int64_t r = 0; r < batch->rows; r++)
+                offsets[r + 1] += offsets[r];
+        }
+        return byte_tiles(core, batch);
+    }
+    if (core->config->skip_failed && stki_counted(&batch->failed_rows) > 0) {
+        stki_slot_compact(batch, core->plans, core->plan_count);
+        batch->error_row = -1;
+    }
+    return -1;
+}
+
+const stki_ring_work stki_fill_work = {.begin = begin, .tile = tile_of_phase, .phase_end = phase_end};

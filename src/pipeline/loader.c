@@ -1,0 +1,417 @@
+/* loader.c: the public face of a loader: open, next, close, questions. The work is in core.c, fill.c and ring.c. */
+#include "clock.h"
+#include "core.h"
+#include "error.h"
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct stk_loader {
+    stki_core *core;
+    int64_t fork_generation;
+    char *options_json;
+    bool closed;
+    int stuck;   /* workers that close had to abandon */
+    bool failed; /* a data error was delivered: it stays */
+    stk_error error;
+    /* statistics of the consumer's side, written by the thread that calls next */
+    stki_counter batches, rows, batch_bytes, wait_next_ns, first_batch_ns;
+};
+
+static stk_status forked(stk_error *err)
+{
+    return stki_fail(err, STK_E_FORKED, "this loader was opened in the parent process: open one in the child");
+}
+
+static bool is_forked(const stk_loader *loader)
+{
+    return loader->fork_generation != stki_fork_generation();
+}
+
+/* ---- the echo of everything in effect
+ * ---------------------------------------------------------------------------------- */
+
+static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
+{
+    const stki_field *field = plan->field;
+    json_t *json = json_object(), *shape = json_array(), *paths = json_array();
+
+    for (int i = 0; i < field->shard_count; i++)
+        json_array_append_new(paths, json_string(field->shards[i]->path));
+    json_object_set_new(json, "path", paths);
+    json_object_set_new(json, "format", json_string(field->shards[0]->ops->format));
+    json_object_set_new(json, "access", json_string(field->shards[0]->access));
+    json_object_set_new(json, "source_dtype", json_string(stk_dtype_long_name(field->dtype)));
+    json_object_set_new(json, "dtype", json_string(stk_dtype_long_name(plan->dtype)));
+    json_object_set_new(json, "layout", json_string(stki_layout_name(plan->layout)));
+    json_array_append_new(shape, json_integer(core->max_rows));
+    for (int i = 0; i < plan->ndim; i++)
+        json_array_append_new(shape, json_integer(plan->shape[i]));
+    json_object_set_new(json, "batch_shape", shape);
+    json_object_set_new(json, "varying", json_boolean(plan->ragged));
+    json_object_set_new(json, "row_bytes", json_integer(plan->row_bytes));
+    if (plan->convert_count)
+        json_object_set_new(json, "kernel", json_string(stki_convert_name(plan->converts[0])));
+    return json;
+}
+
+static stk_status make_json(stk_loader *loader, stk_error *err)
+{
+    const stki_core *core = loader->core;
+    json_t *json = json_object(), *fields = json_object(), *plan = json_object(),
+           *section = stki_config_json(core->config);
+    char *text;
+
+    for (int i = 0; i < core->plan_count; i++)
+        json_object_set_new(fields, core->plans[i].name, field_json(core, &core->plans[i]));
+    json_object_set_new(json, "fields", fields);
+    if (section)
+        json_object_set_new(json, "loader", section);
+    json_object_set_new(plan, "samples", json_integer(core->batching.length));
+    json_object_set_new(plan, "steps_per_epoch", json_integer(core->steps));
+    json_object_set_new(plan, "global_batch_rows", json_integer(core->batching.global_batch));
+    json_object_set_new(plan, "slots", json_integer(core->slot_count));
+    json_object_set_new(plan, "slot_bytes", json_integer(core->layout.bytes));
+    json_object_set_new(plan, "workers", json_integer(core->worker_count));
+    json_object_set_new(plan, "rows_per_tile", json_integer(core->rows_per_tile));
+    json_object_set_new(plan, "parts_per_row", json_integer(core->parts_per_row));
+    json_object_set_new(plan, "pinned", json_boolean(core->pinned));
+    json_object_set_new(plan, "isa", json_string(stki_isa_name(stki_isa())));
+    json_object_set_new(json, "plan", plan);
+    text = json_dumps(json, JSON_INDENT(2));
+    json_decref(json);
+    if (text) {
+        loader->options_json = stki_strdup(text);
+        free(text);
+    }
+    return loader->options_json ? STK_OK : stki_fail_memory(err, 0, "the options in effect");
+}
+
+/* ---- open
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out, stk_error *err)
+{
+    stk_loader *loader = stki_zalloc(sizeof *loader);
+    stk_status status;
+
+    if (!loader) {
+        stki_config_destroy(config);
+        return stki_fail_memory(err, sizeof *loader, "a loader");
+    }
+    loader->fork_generation = stki_fork_generation();
+    status = stki_core_create(config, &loader->core, err);
+    if (status == STK_OK && stki_isa_note())
+        stki_config_note(config, "%s", stki_isa_note());
+    if (status == STK_OK)
+        status = make_json(loader, err);
+    if (status == STK_OK)
+        status = stki_workers_start(loader->core, err);
+    if (status != STK_OK) {
+        stk_loader_destroy(loader);
+        return status;
+    }
+    *out = loader;
+    return STK_OK;
+}
+
+stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err)
+{
+    stki_loader_config *config;
+    stk_status status = stki_config_from_opts(opts, &config, err);
+
+    return status != STK_OK ? status : stki_loader_open_config(config, out, err);
+}
+
+/* Applies the assignments and reads the document, which it takes over. */
+static stk_status read_document(stki_document *document, const char *base_dir, const char *const *sets, int set_count,
+                                stki_loader_config **out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < set_count && status == STK_OK; i++)
+        status = stki_document_set(document, sets[i], err);
+    if (status != STK_OK) {
+        stki_document_destroy(document);
+        return status;
+    }
+    return stki_config_read(document, base_dir, out, err);
+}
+
+static stk_status read_file(const char *path, const char *const *sets, int set_count, stki_loader_config **out,
+                            stk_error *err)
+{
+    stki_document *document;
+    stk_status status = stki_document_open(path, &document, err);
+
+    return status != STK_OK ? status : read_document(document, NULL, sets, set_count, out, err);
+}
+
+stk_status stk_loader_open_file(const char *path, const char *const *sets, int set_count, stk_loader **out,
+                                stk_error *err)
+{
+    stki_loader_config *config;
+    stk_status status = read_file(path, sets, set_count, &config, err);
+
+    return status != STK_OK ? status : stki_loader_open_config(config, out, err);
+}
+
+stk_status stk_loader_check_file(const char *path, const char *const *sets, int set_count, stk_error *err)
+{
+    stki_loader_config *config;
+    stk_status status = read_file(path, sets, set_count, &config, err);
+
+    if (status == STK_OK)
+        stki_config_destroy(config);
+    return status;
+}
+
+stk_status stk_loader_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
+                                stk_loader **out, stk_error *err)
+{
+    stki_document *document;
+    stki_loader_config *config;
+    stk_status status = stki_document_parse(text, (int64_t)strlen(text), "text", base_dir, &document, err);
+
+    if (status != STK_OK)
+        return status;
+    status = read_document(document, base_dir, sets, set_count, &config, err);
+    return status != STK_OK ? status : stki_loader_open_config(config, out, err);
+}
+
+/* ---- close
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+stk_status stk_loader_close(stk_loader *loader, stk_error *err)
+{
+    char report[512];
+
+    if (is_forked(loader))
+        return forked(err);
+    if (!loader->closed) {
+        loader->closed = true;
+        loader->stuck = stki_workers_stop(loader->core, loader->core->config->close_timeout);
+    }
+    if (loader->stuck == 0)
+        return STK_OK;
+    stki_workers_report(loader->core, report, sizeof report);
+    return stki_fail(err, STK_E_TIMEOUT, "%d of %d workers did not stop within %.1f s and were left behind: %s",
+                     loader->stuck, loader->core->worker_count, (double)loader->core->config->close_timeout * 1e-9,
+                     report);
+}
+
+void stk_loader_destroy(stk_loader *loader)
+{
+    if (!loader)
+        return;
+    if (!is_forked(loader) && loader->core) { /* a child may not touch locks that a thread of the parent held */
+        (void)stk_loader_close(loader, NULL);
+        stki_core_release(loader->core);
+    }
+    stki_free(loader->options_json);
+    stki_free(loader);
+}
+
+/* ---- next
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static stk_status timed_out(const stk_loader *loader, int64_t timeout_ns, stk_error *err)
+{
+    stki_ring_view view;
+    char report[448];
+
+    stki_ring_look(loader->core->ring, &view);
+    if (view.leased == view.slots)
+        return stki_fail(
+            err, STK_E_TIMEOUT,
+            "no batch within %.3f s: all %d slots are held by batches that have not been released (loader.prefetch)",
+            (double)timeout_ns * 1e-9, view.slots);
+    stki_workers_report(loader->core, report, sizeof report);
+    return stki_fail(err, STK_E_TIMEOUT,
+                     "no batch within %.3f s: waiting for step %lld (%d slots filling, %d held): %s",
+                     (double)timeout_ns * 1e-9, (long long)view.next_step, view.filling, view.leased, report);
+}
+
+/* The batch failed: its error is what the consumer gets from now on. */
+static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error *err)
+{
+    loader->failed = true;
+    loader->error = batch->error;
+    stki_ring_finish(loader->core->ring);
+    stki_ring_release(loader->core->ring, &batch->ring);
+    if (err)
+        *err = loader->error;
+    return loader->error.status;
+}
+
+static void deliver(stk_loader *loader, stk_batch *batch)
+{
+    stki_core *core = loader->core;
+
+    stki_count_set(&batch->holds, 1);
+    stki_core_retain(core);
+    if (stki_counted(&loader->batches) == 0)
+        stki_count_set(&loader->first_batch_ns, stki_now_ns() - core->opened_ns);
+    stki_count(&loader->batches, 1);
+    stki_count(&loader->rows, batch->rows);
+    for (int i = 0; i < core->plan_count; i++) {
+        const stki_field_plan *plan = &core->plans[i];
+
+        stki_count(&loader->batch_bytes,
+                   plan->ragged ? stki_slot_offsets(batch, plan)[batch->rows] * plan->item_bytes + (batch->rows + 1) * 8
+                                : batch->rows * plan->row_bytes);
+    }
+}
+
+stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err)
+{
+    stki_core *core = loader->core;
+    stki_ring_slot *slot = NULL;
+    int64_t deadline, waited = 0;
+    stk_status status;
+
+    if (is_forked(loader))
+        return forked(err);
+    if (loader->failed) {
+        if (err)
+            *err = loader->error;
+        return loader->error.status;
+    }
+    deadline = timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns);
+    if (core->worker_count == 0)
+        stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, timeout_ns == 0 ? INT64_MAX : deadline);
+    status = stki_ring_next(core->ring, core->worker_count ? deadline : 0, &slot, &waited);
+    stki_count(&loader->wait_next_ns, waited);
+    if (status == STK_E_TIMEOUT)
+        return timed_out(loader, timeout_ns, err);
+    if (status == STK_E_CLOSED)
+        return stki_fail(err, STK_E_CLOSED, "the loader is closed");
+    if (status != STK_OK)
+        return status;
+    if (((stk_batch *)(void *)slot)->error_row >= 0)
+        return deliver_error(loader, (stk_batch *)(void *)slot, err);
+    deliver(loader, (stk_batch *)(void *)slot);
+    *out = (stk_batch *)(void *)slot;
+    return STK_OK;
+}
+
+stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err)
+{
+    return stk_loader_next_timeout(loader, loader->core->config->timeout, out, err);
+}
+
+/* ---- questions
+ * ------------------------------------------------------------------------------------------------------------- */
+
+int64_t stk_loader_samples(const stk_loader *loader)
+{
+    return loader->core->batching.length;
+}
+
+int64_t stk_loader_steps_per_epoch(const stk_loader *loader)
+{
+    return loader->core->steps;
+}
+
+int stk_loader_field_count(const stk_loader *loader)
+{
+    return loader->core->plan_count;
+}
+
+stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err)
+{
+    const stki_core *core = loader->core;
+    const stki_field_plan *plan;
+
+    if (index < 0 || index >= core->plan_count)
+        return stki_fail(err, STK_E_RANGE, "no field %d: the loader has %d", index, core->plan_count);
+    plan = &core->plans[index];
+    *out = (stk_field_info){
+        .name = plan->name,
+        .source_dtype = plan->field->dtype,
+        .dtype = plan->dtype,
+        .ndim = plan->ndim + 1,
+        .layout = stki_layout_name(plan->layout),
+        .kernel = plan->convert_count ? stki_convert_name(plan->converts[0]) : "copy",
+        .access = plan->field->shards[0]->access,
+    };
+    out->shape[0] = core->max_rows;
+    for (int i = 0; i < plan->ndim; i++)
+        out->shape[i + 1] = plan->ragged && i == 0 ? -1 : plan->shape[i];
+    return STK_OK;
+}
+
+const char *stk_loader_options_json(const stk_loader *loader)
+{
+    return loader->options_json;
+}
+
+int stk_loader_note_count(const stk_loader *loader)
+{
+    return loader->core->config->note_count;
+}
+
+const char *stk_loader_note(const stk_loader *loader, int index)
+{
+    return index >= 0 && index < loader->core->config->note_count ? loader->core->config->notes[index] : NULL;
+}
+
+char *stk_loader_options_help(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+
+    if (!to)
+        return NULL;
+    stki_config_help(to);
+    fclose(to);
+    return text;
+}
+
+void stk_text_free(char *text)
+{
+    free(text);
+}
+
+stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err)
+{
+    const stki_core *core = loader->core;
+    stk_loader_stats stats = {.workers = (uint32_t)core->worker_count};
+    uint32_t size = out->struct_size;
+    stki_ring_view view;
+
+    if (is_forked(loader))
+        return forked(err);
+    if (size < sizeof(uint32_t) * 2)
+        return stki_fail(err, STK_E_BAD_ARG, "struct_size: found %u, expected sizeof(stk_loader_stats) = %zu", size,
+                         sizeof stats);
+    for (int i = 0; i < (core->worker_count ? core->worker_count : 1); i++) {
+        const stki_worker *worker = &core->workers[i];
+
+        stats.tiles += stki_counted(&worker->clocks.tiles);
+        stats.wait_slot_ns += stki_counted(&worker->clocks.wait_slot_ns);
+        stats.wait_work_ns += stki_counted(&worker->clocks.wait_work_ns);
+        stats.order_ns += stki_counted(&worker->order_ns);
+        stats.read_ns += stki_counted(&worker->read_ns);
+        stats.convert_ns += stki_counted(&worker->convert_ns);
+        stats.bytes_read += stki_counted(&worker->bytes_read);
+        stats.bytes_written += stki_counted(&worker->bytes_written);
+    }
+    stki_ring_look(core->ring, &view);
+    stats.batches = stki_counted(&loader->batches);
+    stats.rows = stki_counted(&loader->rows);
+    stats.batch_bytes = stki_counted(&loader->batch_bytes);
+    stats.wait_next_ns = stki_counted(&loader->wait_next_ns);
+    stats.first_batch_ns = stki_counted(&loader->first_batch_ns);
+    stats.slots = view.slots;
+    stats.slots_ready = view.ready;
+    stats.slots_leased = view.leased;
+    stats.slot_bytes = core->layout.bytes * core->slot_count;
+    stats.pinned_bytes = core->pinned ? stats.slot_bytes : 0;
+    stats.errors = stki_counted(&core->failed_samples);
+    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
+    out->struct_size = size;
+    return STK_OK;
+}

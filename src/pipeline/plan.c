@@ -1,0 +1,257 @@
+/* plan.c: see plan.h. */
+#include "plan.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "tensor_internal.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const layout_names[] = {"", "nchw", "nhwc", "channels_last"};
+
+const char *stki_layout_name(enum stki_layout layout)
+{
+    return layout_names[layout];
+}
+
+/* A message about a field: with its place in the config where there is one. */
+static stk_status STK_PRINTF(4, 5)
+    fail(stk_error *err, const stki_field_config *config, stk_status status, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (config->node && status == STK_E_CONFIG)
+        return stki_fail_node(err, config->node, "%s", text);
+    return stki_fail(err, status, "dataset.fields.%s: %s", config->name, text);
+}
+
+static stk_status read_layout(const stki_field_config *config, const char *name, bool of_source, enum stki_layout *out,
+                              stk_error *err)
+{
+    static const char *const spellings[][2] = {
+        {"", ""}, {"nchw", "chw"}, {"nhwc", "hwc"}, {"channels_last", "channels_last"}};
+
+    *out = STKI_LAYOUT_NONE;
+    if (!name)
+        return STK_OK;
+    for (int i = STKI_LAYOUT_NCHW; i <= (of_source ? STKI_LAYOUT_NHWC : STKI_LAYOUT_CHANNELS_LAST); i++)
+        if (strcmp(name, spellings[i][0]) == 0 || strcmp(name, spellings[i][1]) == 0) {
+            *out = (enum stki_layout)i;
+            return STK_OK;
+        }
+    return fail(err, config, STK_E_CONFIG, "%slayout: found %s, expected nchw%s", of_source ? "source." : "", name,
+                of_source ? " or nhwc" : ", nhwc or channels_last");
+}
+
+/* Which axis of the sample stands at each axis of a row, and how many channels the sample has (0: none declared). */
+static stk_status resolve_axes(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                               int64_t *channels, stk_error *err)
+{
+    static const int to_chw[] = {2, 0, 1}, to_hwc[] = {1, 2, 0};
+    enum stki_layout source;
+    stk_status status;
+    bool row_is_chw;
+
+    if ((status = read_layout(config, config->source_layout, true, &source, err)) != STK_OK ||
+        (status = read_layout(config, config->layout, false, &plan->layout, err)) != STK_OK)
+        return status;
+    for (int i = 0; i < field->ndim; i++)
+        plan->source_axis[i] = i;
+    if (source == STKI_LAYOUT_NONE) {
+        if (plan->layout != STKI_LAYOUT_NONE)
+            return fail(
+                err, config, STK_E_CONFIG,
+                "layout: %s needs to know how the file holds the samples: add source: {layout: nhwc} or {layout: nchw}",
+                config->layout);
+        *channels = field->ndim == 1 && !field->variable ? field->shape[0] : 0;
+        return STK_OK;
+    }
+    if (field->ndim != 3)
+        return fail(err, config, STK_E_CONFIG,
+                    "source.layout: found %s for samples of %d axes, expected samples of 3 axes", config->source_layout,
+                    field->ndim);
+    if (plan->layout == STKI_LAYOUT_NONE)
+        plan->layout = source;
+    *channels = field->shape[source == STKI_LAYOUT_NHWC ? 2 : 0];
+    row_is_chw = plan->layout != STKI_LAYOUT_NHWC;
+    if (row_is_chw && source == STKI_LAYOUT_NHWC)
+        memcpy(plan->source_axis, to_chw, sizeof to_chw);
+    else if (!row_is_chw && source == STKI_LAYOUT_NCHW)
+        memcpy(plan->source_axis, to_hwc, sizeof to_hwc);
+    return STK_OK;
+}
+
+static stk_status resolve_dtype(const stki_field_config *config, stki_field_plan *plan, stk_error *err)
+{
+    const stki_fold *fold = plan->fold;
+
+    plan->dtype = config->dtype ? config->dtype : fold->dtype;
+    if (config->dtype && config->dtype != fold->dtype && (fold->quantized || (fold->cast && fold->dtype != STK_F32)))
+        return fail(err, config, STK_E_CONFIG, "dtype: found %s, but the transforms end in %s: say it in one place",
+                    stk_dtype_name(config->dtype), stk_dtype_name(fold->dtype));
+    return STK_OK;
+}
+
+/* Row-major strides in the order of the memory: for channels_last that is H, W, C behind a C, H, W shape. */
+static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
+{
+    static const int hwc_of_chw[] = {1, 2, 0};
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
+    bool permuted = plan->layout == STKI_LAYOUT_CHANNELS_LAST;
+    stk_status status;
+
+    for (int i = 0; i < plan->ndim; i++)
+        shape[i] = plan->shape[permuted ? hwc_of_chw[i] : i];
+    status = stki_row_major(plan->dtype, plan->ndim, shape, strides, &plan->row_bytes, err);
+    if (status != STK_OK)
+        return status;
+    for (int i = 0; i < plan->ndim; i++)
+        plan->strides[permuted ? hwc_of_chw[i] : i] = strides[i];
+    return STK_OK;
+}
+
+stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                             stk_error *err)
+{
+    int64_t channels = 0;
+    stk_status status;
+
+    *plan = (stki_field_plan){.field = field, .name = field->name, .config = config, .ndim = field->ndim};
+    if (field->ndim + 1 > STK_MAX_DIMS)
+        return fail(err, config, STK_E_UNSUPPORTED, "samples of %d axes: a batch would have more than %d", field->ndim,
+                    STK_MAX_DIMS);
+    if ((status = resolve_axes(config, field, plan, &channels, err)) != STK_OK ||
+        (status = stki_fold_create(config->transforms, config->name, field->dtype, channels, &plan->fold, err)) !=
+            STK_OK ||
+        (status = resolve_dtype(config, plan, err)) != STK_OK)
+        return status;
+    for (int i = 0; i < plan->ndim; i++)
+        plan->shape[i] = field->shape[plan->source_axis[i]];
+    if (field->variable) {
+        if (plan->fold->arithmetic || config->source_layout)
+            return fail(err, config, STK_E_UNSUPPORTED, "samples of different shapes allow no %s",
+                        config->source_layout ? "layout" : "scale, normalize or quantize");
+        plan->ragged = true;
+    }
+    if ((status = resolve_strides(plan, err)) != STK_OK)
+        return status;
+    plan->item_bytes = plan->ragged ? plan->strides[0] : 0;
+    plan->may_run_many = plan->may_split = !plan->ragged;
+    for (int i = 0; i < field->shard_count; i++)
+        plan->may_split = plan->may_split && !field->shards[i]->copies;
+    return STK_OK;
+}
+
+static void describe(const stki_field_plan *plan, const stki_reader *shard, const float *a, const float *b,
+                     enum stki_stores stores, int64_t bytes_in_flight, stki_convert_desc *desc)
+{
+    const stki_fold *fold = plan->fold;
+
+    *desc = (stki_convert_desc){
+        .source_count = 1,
+        .src_dtype = shard->dtype,
+        .dst_dtype = plan->dtype,
+        .src_swapped = shard->swapped,
+        .ndim = plan->ndim,
+        .arithmetic = fold->arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE,
+        .channel_axis = fold->channels > 1 ? (plan->layout == STKI_LAYOUT_NHWC ? 2 : 0) : -1,
+        .channels = fold->channels,
+        .a = a,
+        .b = b,
+        .quantized = fold->quantized,
+        .zero_point = fold->zero_point,
+        .stores = stores,
+        .bytes_in_flight = bytes_in_flight,
+    };
+    if (fold->quantized) {
+        desc->qmin = plan->dtype == STK_I8 ? INT8_MIN : plan->dtype == STK_U8 ? 0 : INT32_MIN;
+        desc->qmax = plan->dtype == STK_I8 ? INT8_MAX : plan->dtype == STK_U8 ? UINT8_MAX : INT32_MAX;
+    }
+    for (int i = 0; i < plan->ndim; i++) {
+        desc->shape[i] = plan->shape[i];
+        desc->src_strides[i] = shard->strides[plan->source_axis[i]];
+        desc->dst_strides[i] = plan->strides[i];
+    }
+}
+
+static bool same_geometry(const stki_reader *x, const stki_reader *y)
+{
+    return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
+}
+
+static stk_status compile_shards(stki_field_plan *plan, const float *a, const float *b, enum stki_stores stores,
+                                 int64_t bytes_in_flight, stk_error *err)
+{
+    const stki_field *field = plan->field;
+
+    for (int i = 0; i < field->shard_count; i++) {
+        stki_convert_desc desc;
+        stk_status status;
+        int same = 0;
+
+        while (same < i && !same_geometry(field->shards[same], field->shards[i]))
+            same++;
+        if (same < i) {
+            plan->convert_of_shard[i] = plan->convert_of_shard[same];
+            continue;
+        }
+        describe(plan, field->shards[i], a, b, stores, bytes_in_flight, &desc);
+        status = stki_convert_create(&desc, &plan->converts[plan->convert_count], err);
+        if (status != STK_OK) {
+            stk_error cause = {.status = status};
+
+            if (err)
+                cause = *err;
+            return fail(err, plan->config, status, "%s", cause.message);
+        }
+        plan->convert_of_shard[i] = plan->convert_count++;
+    }
+    return STK_OK;
+}
+
+stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
+{
+    const stki_fold *fold = plan->fold;
+    float *a;
+    stk_status status;
+
+    if (plan->ragged)
+        return STK_OK;
+    plan->converts = stki_zalloc_array(plan->field->shard_count, sizeof *plan->converts);
+    plan->convert_of_shard = stki_zalloc_array(plan->field->shard_count, sizeof *plan->convert_of_shard);
+    a = stki_zalloc_array(2 * fold->channels, sizeof *a);
+    if (!plan->converts || !plan->convert_of_shard || !a) {
+        stki_free(a);
+        return stki_fail_memory(err, 2 * fold->channels * (int64_t)sizeof *a, "a plan");
+    }
+    for (int64_t c = 0; c < fold->channels; c++) { /* rounded to f32 once, here */
+        a[c] = (float)fold->a[c];
+        a[fold->channels + c] = (float)fold->b[c];
+    }
+    status = compile_shards(plan, a, a + fold->channels, stores, bytes_in_flight, err);
+    stki_free(a);
+    if (status != STK_OK)
+        return status;
+    plan->units = INT64_MAX;
+    for (int i = 0; i < plan->convert_count; i++) {
+        int64_t units = stki_convert_units(plan->converts[i]);
+        if (units < plan->units)
+            plan->units = units;
+    }
+    return STK_OK;
+}
+
+void stki_plan_fini(stki_field_plan *plan)
+{
+    for (int i = 0; i < plan->convert_count; i++)
+        stki_convert_destroy(plan->converts[i]);
+    stki_free(plan->converts);
+    stki_free(plan->convert_of_shard);
+    stki_fold_destroy(plan->fold);
+    *plan = (stki_field_plan){0};
+}

@@ -1,0 +1,75 @@
+/* plan.h: how one field's samples become rows of a batch: the dtype, shape and layout of a row, and the compiled
+ * conversion for every geometry that the field's shards have. Resolved and compiled once; then read by any thread. */
+#ifndef STKI_PLAN_H
+#define STKI_PLAN_H
+
+#include "convert.h"
+#include "dataset_internal.h"
+#include "document.h"
+
+typedef struct stki_field_config {
+    const char *name;
+    const stki_node *node; /* where it stands in the config, for messages; NULL: from the C API */
+    const char **paths;    /* shards; the array is owned by the config */
+    int path_count;
+    const stki_node *synthetic; /* instead of paths */
+    stk_dtype source_dtype, dtype;
+    const char *source_layout, *layout; /* NULL: none given */
+    const stki_node *transforms;        /* a list, or NULL */
+} stki_field_config;
+
+enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LAYOUT_CHANNELS_LAST };
+
+typedef struct stki_field_plan {
+    const stki_field *field;
+    const char *name;
+    stk_dtype dtype;
+    enum stki_layout layout;
+    int ndim;                      /* axes of a row */
+    int64_t shape[STK_MAX_DIMS];   /* of a row; ragged: axis 0 is the largest length */
+    int64_t strides[STK_MAX_DIMS]; /* bytes inside a row */
+    int64_t row_bytes;             /* ragged: of the largest row */
+    bool ragged;                   /* rows of different lengths lie one behind the other, offsets beside them */
+    int64_t item_bytes;            /* ragged: of one entry along axis 0 */
+    int convert_count;
+    stki_convert **converts; /* one for each geometry; ragged fields without arithmetic have none */
+    int *convert_of_shard;
+    bool may_run_many;                   /* fixed shapes: mapped rows can be converted by address */
+    bool may_split;                      /* a sample may be cut into parts: reading it costs nothing */
+    int64_t units;                       /* into which it may be cut: the fewest of all converts */
+    int64_t slot_offset, offsets_offset; /* where the field lies in a slot's memory; set by the slot's layout */
+    /* kept from resolve to compile */
+    const stki_field_config *config;
+    int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */
+    struct stki_fold *fold;
+} stki_field_plan;
+
+/* Works out what a row is. The config and the field must outlive the plan. */
+stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                             stk_error *err);
+stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
+void stki_plan_fini(stki_field_plan *plan); /* fine on a zeroed plan */
+
+const char *stki_layout_name(enum stki_layout layout);
+
+/* ---- transform.c ---- */
+
+/* A list of transforms folded into y = a[c] * x + b[c] and a store. */
+typedef struct stki_fold {
+    int64_t channels; /* 1 or the sample's channels */
+    double *a, *b;
+    bool cast;       /* there was a cast */
+    bool arithmetic; /* there was scale, normalize or quantize */
+    bool quantized;
+    int32_t zero_point;
+    stk_dtype dtype; /* what the transforms leave: f32 after arithmetic, the quantised type, the last cast; else the
+                        source's */
+} stki_fold;
+
+/* `channels`: how many the sample has, 0 if it has no declared channel axis (per-channel parameters are then refused).
+ */
+stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_dtype source, int64_t channels,
+                            stki_fold **out, stk_error *err);
+void stki_fold_destroy(stki_fold *fold);
+
+#endif

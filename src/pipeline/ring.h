@@ -1,0 +1,82 @@
+/* ring.h: slots that travel free -> filling -> ready -> leased -> free. Steps are numbered from 0 over all epochs; each
+ * takes any free slot, so that a batch that is held for long blocks nothing but its own slot, and is delivered in
+ * order.
+ *
+ * The ring knows nothing of samples. Work on a slot comes in phases of tiles: `begin` prepares a step and says how many
+ * tiles phase 0 has; any number of workers then run `tile`, each tile once; when the last tile of a phase is done,
+ * `phase_end` either opens the next phase (lengths first, then bytes) or says that the slot is complete.
+ *
+ * The lock-free part is one counter a slot: `tiles_left`. Claiming is "decrement if positive" (acquire), and pairs with
+ * the release store that opens a phase after everything the tiles need has been written. A worker that holds a stale
+ * pointer to a slot that has moved on simply claims a tile of what the slot now holds, which is just as good: it reads
+ * step, phase and tile number only after its claim, and a slot cannot move on while a claimed tile is running.
+ * `tiles_pending` counts tiles not yet finished (acq_rel): whoever brings it to 0 sees the writes of all others.
+ * Everything else is under `lock`. Nobody spins; every wait has a deadline or is ended by stki_ring_stop.
+ */
+#ifndef STKI_RING_H
+#define STKI_RING_H
+
+#include "counter.h"
+#include "thread.h"
+
+typedef struct stki_ring stki_ring;
+typedef struct stki_ring_slot stki_ring_slot;
+
+enum stki_slot_state { STKI_SLOT_FREE, STKI_SLOT_FILLING, STKI_SLOT_READY, STKI_SLOT_LEASED };
+
+/* Embedded as the first member of whatever a slot holds. */
+struct stki_ring_slot {
+    _Atomic int64_t tiles_left;    /* not yet claimed */
+    _Atomic int64_t tiles_pending; /* not yet finished */
+    /* Written by the one thread that opens a phase, before its release store; read by claimants. */
+    int64_t step, tile_count;
+    int phase;
+    /* Guarded by the ring's lock. */
+    enum stki_slot_state state;
+    stki_ring_slot *next_free;
+};
+
+/* One worker's clocks; written by that worker alone, read by anybody. */
+typedef struct stki_ring_clocks {
+    stki_counter wait_slot_ns, wait_work_ns, tiles;
+} stki_ring_clocks;
+
+typedef struct stki_ring_work {
+    void *context;
+    /* Prepares slot->step; returns the number of tiles of phase 0 (0: go on to phase_end at once). */
+    int64_t (*begin)(void *context, stki_ring_slot *slot, int worker);
+    void (*tile)(void *context, stki_ring_slot *slot, int64_t tile, int worker);
+    /* Phase slot->phase is finished. Returns the tiles of the next phase, or -1: the slot is complete. */
+    int64_t (*phase_end)(void *context, stki_ring_slot *slot, int worker);
+} stki_ring_work;
+
+/* `end`: number of steps (INT64_MAX: endless). The slots stay the caller's and must outlive the ring. */
+stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_t end, const stki_ring_work *work,
+                            stki_ring **out, stk_error *err);
+void stki_ring_destroy(stki_ring *ring); /* no thread may be inside */
+
+/* A worker's whole life: fills slots until stki_ring_stop. */
+void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks);
+/* The caller is the worker (no threads): works until the next step is ready or the deadline has passed, looking at the
+ * clock between tiles. */
+void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks, int64_t deadline_ns);
+
+/* Waits for the next step in order and leases it. STK_END: all steps delivered. STK_E_TIMEOUT: not by the deadline.
+ * STK_E_CLOSED: stopped. `waited_ns` grows by the time spent waiting. One thread at a time. */
+stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot **out, int64_t *waited_ns);
+/* Ends a lease. Any thread, any order, also after stop. */
+void stki_ring_release(stki_ring *ring, stki_ring_slot *slot);
+
+/* No more work is begun; everybody inside comes out after its running tile. Any thread, more than once. */
+void stki_ring_stop(stki_ring *ring);
+/* Opens no further steps, delivers what is ready: after an error the run is over but the handles still work. */
+void stki_ring_finish(stki_ring *ring);
+
+typedef struct stki_ring_view {
+    int slots, ready, leased, filling, free;
+    int64_t next_step; /* the step that the consumer gets next */
+} stki_ring_view;
+
+void stki_ring_look(stki_ring *ring, stki_ring_view *out);
+
+#endif

@@ -1,0 +1,143 @@
+/* slot.c: see slot.h. */
+#include "slot.h"
+#include "checked.h"
+#include "error.h"
+#include <string.h>
+
+#define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
+
+/* Reserves `count` times `each` bytes at the next multiple of `alignment`. */
+static bool reserve(int64_t *used, int64_t count, int64_t each, int64_t alignment, int64_t *offset)
+{
+    int64_t bytes;
+
+    if (*used > INT64_MAX - alignment || !stki_mul(count, each, &bytes))
+        return false;
+    *offset = stki_round_up(*used, alignment);
+    return stki_add(*offset, bytes, used);
+}
+
+stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_rows, stki_slot_layout *out,
+                          stk_error *err)
+{
+    int64_t used = 0;
+    bool fits = true;
+
+    *out = (stki_slot_layout){.max_rows = max_rows};
+    for (int i = 0; i < plan_count; i++) {
+        stki_field_plan *plan = &plans[i];
+
+        fits = fits && reserve(&used, max_rows, plan->row_bytes, 64, &plan->slot_offset);
+        if (plan->ragged)
+            fits = fits && reserve(&used, max_rows + 1, sizeof(int64_t), 64, &plan->offsets_offset);
+        if (!fits)
+            return stki_fail(err, STK_E_LIMIT,
+                             "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plan->name,
+                             (long long)max_rows, (long long)plan->row_bytes);
+    }
+    if (!reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) || !reserve(&used, max_rows, 1, 64, &out->mask) ||
+        !reserve(&used, max_rows, 1, 64, &out->failed) ||
+        !reserve(&used, max_rows, sizeof(stki_position), 64, &out->positions))
+        return stki_fail(err, STK_E_LIMIT, "loader.batch_size: %lld rows are more than memory can hold",
+                         (long long)max_rows);
+    out->bytes = used;
+    return STK_OK;
+}
+
+stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk_batch **out, stk_error *err)
+{
+    stk_batch *slot = stki_zalloc(sizeof *slot);
+
+    if (!slot)
+        return stki_fail_memory(err, sizeof *slot, "a slot");
+    stki_mutex_init(&slot->error_lock);
+    slot->core = core;
+    slot->allocator = layout->bytes >= HUGE_FROM ? &stki_huge_pages : &stki_slot_heap;
+    slot->memory = stki_block_alloc(slot->allocator, layout->bytes, 4096);
+    if (!slot->memory) {
+        stki_slot_destroy(slot, layout);
+        return stki_fail_memory(err, layout->bytes, "a batch slot");
+    }
+    memset(slot->memory, 0, (size_t)layout->bytes); /* every page is touched here and never again for the first time */
+    slot->indices = (int64_t *)(void *)(slot->memory + layout->indices);
+    slot->mask = (uint8_t *)slot->memory + layout->mask;
+    slot->row_failed = (_Atomic uint8_t *)(void *)(slot->memory + layout->failed);
+    slot->positions = (stki_position *)(void *)(slot->memory + layout->positions);
+    *out = slot;
+    return STK_OK;
+}
+
+void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
+{
+    if (!slot)
+        return;
+    stki_mutex_fini(&slot->error_lock);
+    stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
+    stki_free(slot);
+}
+
+void stki_slot_fail(stk_batch *slot, int64_t row, const stk_error *error)
+{
+    stki_lock(&slot->error_lock);
+    if (slot->error_row < 0 || row < slot->error_row) {
+        slot->error_row = row;
+        slot->error = *error;
+    }
+    stki_unlock(&slot->error_lock);
+}
+
+static void compact_fixed(char *rows, int64_t row_bytes, const _Atomic uint8_t *failed, int64_t count)
+{
+    int64_t kept = 0;
+
+    for (int64_t r = 0; r < count; r++) {
+        if (failed[r])
+            continue;
+        if (kept != r)
+            memmove(rows + kept * row_bytes, rows + r * row_bytes, (size_t)row_bytes);
+        kept++;
+    }
+}
+
+static void compact_ragged(char *values, int64_t *offsets, int64_t item_bytes, const _Atomic uint8_t *failed,
+                           int64_t count)
+{
+    int64_t kept = 0, at = 0;
+
+    for (int64_t r = 0; r < count; r++) {
+        int64_t from = offsets[r], length = offsets[r + 1] - from;
+
+        if (failed[r])
+            continue;
+        memmove(values + at * item_bytes, values + from * item_bytes, (size_t)(length * item_bytes));
+        offsets[kept++] = at; /* kept <= r: the offsets still to be read lie behind */
+        at += length;
+    }
+    offsets[kept] = at;
+}
+
+void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_count)
+{
+    int64_t kept = 0, valid = 0;
+
+    for (int i = 0; i < plan_count; i++) {
+        const stki_field_plan *plan = &plans[i];
+
+        if (plan->ragged)
+            compact_ragged(stki_slot_values(slot, plan), stki_slot_offsets(slot, plan), plan->item_bytes,
+                           slot->row_failed, slot->rows);
+        else
+            compact_fixed(stki_slot_values(slot, plan), plan->row_bytes, slot->row_failed, slot->rows);
+    }
+    for (int64_t r = 0; r < slot->rows; r++) {
+        if (slot->row_failed[r])
+            continue;
+        slot->indices[kept] = slot->indices[r];
+        slot->positions[kept] = slot->positions[r];
+        slot->mask[kept] = slot->mask[r];
+        valid += slot->mask[r];
+        kept++;
+    }
+    slot->rows = kept;
+    slot->valid = valid;
+}

@@ -1,0 +1,373 @@
+/* transform.c: reads a field's list of transforms and folds it. All steps known today are affine in each channel, so
+ * that the whole list becomes one multiply-add and a store (docs/convert.md); coefficients are kept in double until the
+ * end. */
+#include "allocate.h"
+#include "error.h"
+#include "plan.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* torchvision's constants for images scaled to 0..1 */
+static const double imagenet_mean[3] = {0.485, 0.456, 0.406}, imagenet_std[3] = {0.229, 0.224, 0.225};
+
+enum { MAX_PARAMETERS = 4096 };
+
+typedef struct state {
+    stki_fold *fold;
+    const char *field;
+    stk_dtype source;
+    int64_t sample_channels;
+    bool real;                 /* the values are real numbers by now: an affine step or a cast has made them so */
+    const stki_node *cast;     /* the last cast, if nothing has followed it */
+    const stki_node *quantize; /* the step that ended the list */
+} state;
+
+static bool is_real(stk_dtype dtype)
+{
+    return dtype == STK_F16 || dtype == STK_BF16 || dtype == STK_F32 || dtype == STK_F64;
+}
+
+/* The largest value of an integer dtype, by which `unit` divides. */
+static double largest_value(stk_dtype dtype)
+{
+    switch (dtype) {
+    case STK_U8:
+        return UINT8_MAX;
+    case STK_I8:
+        return INT8_MAX;
+    case STK_U16:
+        return UINT16_MAX;
+    case STK_I16:
+        return INT16_MAX;
+    case STK_U32:
+        return UINT32_MAX;
+    case STK_I32:
+        return INT32_MAX;
+    case STK_U64:
+        return (double)UINT64_MAX;
+    case STK_I64:
+        return (double)INT64_MAX;
+    default:
+        return 1;
+    }
+}
+
+static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_error *err)
+{
+    stki_fold *fold = s->fold;
+    double *a, *b;
+
+    if (channels == 1 || fold->channels == channels)
+        return STK_OK;
+    if (s->sample_channels == 0)
+        return stki_fail_node(err, node,
+                              "%lld values need a channel axis: say which layout the samples have, source: {layout: "
+                              "nhwc} or {layout: nchw}",
+                              (long long)channels);
+    if (channels != s->sample_channels)
+        return stki_fail_node(err, node, "found %lld values, expected 1 or %lld, one a channel", (long long)channels,
+                              (long long)s->sample_channels);
+    a = stki_zalloc_array(channels, sizeof *a);
+    b = stki_zalloc_array(channels, sizeof *b);
+    if (!a || !b) {
+        stki_free(a);
+        stki_free(b);
+        return stki_fail_memory(err, channels * (int64_t)sizeof *a, "coefficients");
+    }
+    for (int64_t c = 0; c < channels; c++) {
+        a[c] = fold->a[0];
+        b[c] = fold->b[0];
+    }
+    stki_free(fold->a);
+    stki_free(fold->b);
+    fold->a = a;
+    fold->b = b;
+    fold->channels = channels;
+    return STK_OK;
+}
+
+/* y = multiply * y + add, where a single value stands for all channels. */
+static stk_status affine(state *s, const stki_node *node, const double *multiply, int64_t multiply_count,
+                         const double *add, int64_t add_count, stk_error *err)
+{
+    stk_status status;
+
+    if (s->quantize)
+        return stki_fail_node(err, node, "nothing can follow quantize");
+    if (s->cast && s->fold->dtype != STK_F32)
+        return stki_fail_node(
+            err, node, "found arithmetic after cast: %s, expected only cast: f32 before arithmetic (it is done in f32)",
+            stk_dtype_name(s->fold->dtype));
+    if (multiply_count > 1 && (status = widen(s, multiply_count, node, err)) != STK_OK)
+        return status;
+    if (add_count > 1 && (status = widen(s, add_count, node, err)) != STK_OK)
+        return status;
+    for (int64_t c = 0; c < s->fold->channels; c++) {
+        double m = multiply[multiply_count > 1 ? c : 0], k = add[add_count > 1 ? c : 0];
+
+        s->fold->a[c] *= m;
+        s->fold->b[c] = s->fold->b[c] * m + k;
+    }
+    s->fold->arithmetic = true;
+    s->fold->dtype = STK_F32;
+    s->real = true;
+    s->cast = NULL;
+    return STK_OK;
+}
+
+/* A number or a list of numbers, one a channel. Returns a fresh array. */
+static stk_status numbers(const stki_node *node, const char *what, double **out, int64_t *count, stk_error *err)
+{
+    stk_status status = STK_OK;
+    int64_t n = node->kind == STKI_NODE_LIST ? node->count : 1;
+    double *values;
+
+    if (node->kind == STKI_NODE_MAP || n < 1 || n > MAX_PARAMETERS)
+        return stki_fail_value(err, node, "a number or a list of 1 to %d numbers", MAX_PARAMETERS);
+    values = stki_zalloc_array(n, sizeof *values);
+    if (!values)
+        return stki_fail_memory(err, n * (int64_t)sizeof *values, what);
+    for (int64_t i = 0; i < n && status == STK_OK; i++) {
+        const stki_node *item = node->kind == STKI_NODE_LIST ? node->items[i] : node;
+
+        status = stki_node_double(item, &values[i], err);
+        if (status == STK_OK && !isfinite(values[i]))
+            status = stki_fail_value(err, item, "a finite number");
+    }
+    if (status != STK_OK) {
+        stki_free(values);
+        return status;
+    }
+    *out = values;
+    *count = n;
+    return STK_OK;
+}
+
+/* Refuses keys that the operation does not have. */
+static stk_status known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err)
+{
+    if (map->kind != STKI_NODE_MAP)
+        return stki_fail_value(err, map, "a map");
+    for (int i = 0; i < map->count; i++) {
+        bool known = false;
+        const char *near;
+
+        for (int k = 0; k < count; k++)
+            known |= strcmp(map->keys[i], keys[k]) == 0;
+        if (known)
+            continue;
+        near = stki_nearest_word(map->keys[i], keys, count);
+        return stki_fail_key(err, map->items[i], "unknown key%s%s%s", near ? ", did you mean " : "", near ? near : "",
+                             near ? "?" : "");
+    }
+    return STK_OK;
+}
+
+/* `unit`, or a number to multiply by. */
+static stk_status scale_factor(state *s, const stki_node *node, double *out, stk_error *err)
+{
+    if (node->kind == STKI_NODE_SCALAR && strcmp(node->text, "unit") == 0) {
+        *out = s->real ? 1 : 1 / largest_value(s->source);
+        return STK_OK;
+    }
+    if (stki_node_double(node, out, NULL) == STK_OK && isfinite(*out))
+        return STK_OK;
+    return stki_fail_value(err, node, "unit (divide by the largest value of %s) or a number to multiply by",
+                           stk_dtype_name(s->source));
+}
+
+static stk_status op_scale(state *s, const stki_node *node, stk_error *err)
+{
+    double factor;
+    stk_status status = scale_factor(s, node, &factor, err);
+
+    return status != STK_OK ? status : affine(s, node, &factor, 1, &(double){0}, 1, err);
+}
+
+static stk_status normalize_by(state *s, const stki_node *node, const double *mean, int64_t mean_count,
+                               const double *std, int64_t std_count, stk_error *err)
+{
+    int64_t n = mean_count > std_count ? mean_count : std_count;
+    double *multiply = stki_zalloc_array(2 * n, sizeof *multiply), *add = multiply ? multiply + n : NULL;
+    stk_status status = STK_OK;
+
+    if (!multiply)
+        return stki_fail_memory(err, 2 * n * (int64_t)sizeof *multiply, "coefficients");
+    for (int64_t c = 0; c < n && status == STK_OK; c++) {
+        double m = mean[mean_count > 1 ? c : 0], d = std[std_count > 1 ? c : 0];
+
+        if (!(d > 0))
+            status = stki_fail_node(err, node, "std: found %g, expected a number above 0", d);
+        multiply[c] = 1 / d;
+        add[c] = -m / d;
+    }
+    if (status == STK_OK)
+        status = affine(s, node, multiply, n, add, n, err);
+    stki_free(multiply);
+    return status;
+}
+
+static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
+{
+    static const char *const keys[] = {"mean", "std", "scale"};
+    const stki_node *mean_node, *std_node, *scale_node;
+    double *mean = NULL, *std = NULL, factor;
+    int64_t mean_count, std_count;
+    stk_status status;
+
+    if (node->kind == STKI_NODE_SCALAR && strcmp(node->text, "imagenet") == 0) {
+        factor = s->real ? 1 : 1 / largest_value(s->source);
+        status = affine(s, node, &factor, 1, &(double){0}, 1, err);
+        return status != STK_OK ? status : normalize_by(s, node, imagenet_mean, 3, imagenet_std, 3, err);
+    }
+    if (node->kind != STKI_NODE_MAP)
+        return stki_fail_value(err, node, "imagenet or {mean: …, std: …, scale: …}");
+    if ((status = known_keys(node, keys, 3, err)) != STK_OK)
+        return status;
+    mean_node = stki_node_get(node, "mean");
+    std_node = stki_node_get(node, "std");
+    scale_node = stki_node_get(node, "scale");
+    if (!mean_node || !std_node)
+        return stki_fail_node(err, node, "%s is missing", mean_node ? "std" : "mean");
+    if (!scale_node && !s->real)
+        return stki_fail_node(err, node,
+                              "%s samples need scale: unit (mean and std are of values 0 to 1) or a number to "
+                              "multiply by (1: mean and std are of the stored values)",
+                              stk_dtype_name(s->source));
+    if (scale_node) {
+        if ((status = scale_factor(s, scale_node, &factor, err)) != STK_OK ||
+            (status = affine(s, scale_node, &factor, 1, &(double){0}, 1, err)) != STK_OK)
+            return status;
+    }
+    status = numbers(mean_node, "mean", &mean, &mean_count, err);
+    if (status == STK_OK)
+        status = numbers(std_node, "std", &std, &std_count, err);
+    if (status == STK_OK && mean_count > 1 && std_count > 1 && mean_count != std_count)
+        status = stki_fail_node(err, node, "found %lld means and %lld stds, expected the same number",
+                                (long long)mean_count, (long long)std_count);
+    if (status == STK_OK)
+        status = normalize_by(s, node, mean, mean_count, std, std_count, err);
+    stki_free(mean);
+    stki_free(std);
+    return status;
+}
+
+static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
+{
+    static const char *const keys[] = {"scale", "zero_point", "dtype"};
+    const stki_node *scale_node = stki_node_get(node, "scale"), *zero_node = stki_node_get(node, "zero_point"),
+                    *dtype_node = stki_node_get(node, "dtype");
+    stk_dtype dtype = STK_I8;
+    int64_t count, zero = 0, low, high;
+    double *scale = NULL;
+    stk_status status = known_keys(node, keys, 3, err);
+
+    if (status != STK_OK)
+        return status;
+    if (!scale_node)
+        return stki_fail_node(err, node, "scale is missing");
+    if (dtype_node) {
+        dtype = dtype_node->kind == STKI_NODE_SCALAR ? stk_dtype_find(dtype_node->text) : STK_DTYPE_NONE;
+        if (dtype != STK_I8 && dtype != STK_U8 && dtype != STK_I32)
+            return stki_fail_value(err, dtype_node, "int8, uint8 or int32");
+    }
+    low = dtype == STK_I8 ? INT8_MIN : dtype == STK_U8 ? 0 : INT32_MIN;
+    high = dtype == STK_I8 ? INT8_MAX : dtype == STK_U8 ? UINT8_MAX : INT32_MAX;
+    if (zero_node && (status = stki_node_int(zero_node, &zero, err)) != STK_OK)
+        return status;
+    if (zero < low || zero > high)
+        return stki_fail_node(err, zero_node, "zero_point: found %lld, expected %lld to %lld", (long long)zero,
+                              (long long)low, (long long)high);
+    if ((status = numbers(scale_node, "scale", &scale, &count, err)) != STK_OK)
+        return status;
+    for (int64_t c = 0; c < count && status == STK_OK; c++) {
+        if (!((float)scale[c] > 0))
+            status = stki_fail_node(err, scale_node, "found %g, expected a number above 0", scale[c]);
+        scale[c] = (double)(1.0f / (float)scale[c]); /* the f32 reciprocal is multiplied, as in torch */
+    }
+    if (status == STK_OK)
+        status = affine(s, node, scale, count, &(double){0}, 1, err);
+    stki_free(scale);
+    s->fold->quantized = true;
+    s->fold->zero_point = (int32_t)zero;
+    s->fold->dtype = dtype;
+    s->quantize = node;
+    return status;
+}
+
+static stk_status op_cast(state *s, const stki_node *node, stk_error *err)
+{
+    stk_dtype dtype = node->kind == STKI_NODE_SCALAR ? stk_dtype_find(node->text) : STK_DTYPE_NONE;
+
+    if (dtype == STK_DTYPE_NONE)
+        return stki_fail_value(err, node, "a dtype such as float32 or f32");
+    if (s->quantize || s->cast)
+        return stki_fail_node(err, node, "nothing can follow %s", s->cast ? "a cast but arithmetic" : "quantize");
+    s->fold->dtype = dtype;
+    s->fold->cast = true;
+    s->real = s->real || is_real(dtype);
+    s->cast = node;
+    return STK_OK;
+}
+
+static const struct {
+    const char *name;
+    stk_status (*read)(state *s, const stki_node *node, stk_error *err);
+} operations[] = {{"cast", op_cast}, {"normalize", op_normalize}, {"quantize", op_quantize}, {"scale", op_scale}};
+enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+static stk_status step(state *s, const stki_node *node, stk_error *err)
+{
+    const char *names[OPERATIONS], *near;
+
+    if (node->kind != STKI_NODE_MAP || node->count != 1)
+        return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");
+    for (int i = 0; i < OPERATIONS; i++) {
+        names[i] = operations[i].name;
+        if (strcmp(node->keys[0], names[i]) == 0)
+            return operations[i].read(s, node->items[0], err);
+    }
+    near = stki_nearest_word(node->keys[0], names, OPERATIONS);
+    return stki_fail_node(err, node, "unknown operation %s%s%s%s (known: cast, normalize, quantize, scale)",
+                          node->keys[0], near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_dtype source, int64_t channels,
+                            stki_fold **out, stk_error *err)
+{
+    state s = {.field = field, .source = source, .sample_channels = channels, .real = is_real(source)};
+    stk_status status = STK_OK;
+
+    s.fold = stki_zalloc(sizeof *s.fold);
+    if (!s.fold)
+        return stki_fail_memory(err, sizeof *s.fold, "a transform list");
+    s.fold->channels = 1;
+    s.fold->dtype = source;
+    s.fold->a = stki_zalloc(sizeof(double));
+    s.fold->b = stki_zalloc(sizeof(double));
+    if (!s.fold->a || !s.fold->b)
+        status = stki_fail_memory(err, sizeof(double), "coefficients");
+    else
+        s.fold->a[0] = 1;
+    if (status == STK_OK && transforms && transforms->kind != STKI_NODE_LIST &&
+        !(transforms->kind == STKI_NODE_SCALAR && !*transforms->text))
+        status = stki_fail_value(err, transforms, "a list of operations");
+    for (int i = 0; status == STK_OK && transforms && i < transforms->count; i++)
+        status = step(&s, transforms->items[i], err);
+    if (status != STK_OK) {
+        stki_fold_destroy(s.fold);
+        return status;
+    }
+    *out = s.fold;
+    return STK_OK;
+}
+
+void stki_fold_destroy(stki_fold *fold)
+{
+    if (!fold)
+        return;
+    stki_free(fold->a);
+    stki_free(fold->b);
+    stki_free(fold);
+}

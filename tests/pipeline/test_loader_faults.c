@@ -1,0 +1,363 @@
+/* stki-threads: what a loader does when something fails, hangs or is too small. Errors are ordered with their batch,
+ * stay, name their record, and are never taken for the end; timeouts pass. */
+#include "clock.h"
+#include "loader_test.h"
+
+#define CONFIG                                                                                                      \
+    "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8, distinct: 40}}, y: {synthetic: {count: " \
+    "40, shape: [], dtype: i64, distinct: 40}}}}, "                                                                 \
+    "loader: {batch_size: 8, num_workers: %d, num_epochs: %d, prefetch: %d, timeout: %s, close_timeout: 200ms}}"
+
+/* P04 (read): batches before the bad one come, then the error, again and again; never the end. */
+static void p04_a_failed_read_is_an_error(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers <= 8; workers += 4)
+        for (int64_t bad = 0; bad < 40; bad += 13) {
+            stkt_fault fault = {.field = "x",
+                                .opts = {.fail_at = bad, .status = STK_E_IO, .fail_from_read = -1, .slow_at = -1}};
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_error err;
+            stk_status status;
+            int64_t batches = 0;
+
+            assert_ok(stkt_open_faulty(&loader, &fault, false, &err, CONFIG, workers, 1, 4, "10s"));
+            while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+                batches++;
+                stk_batch_release(batch);
+            }
+            assert_int_equal(status, STK_E_IO);
+            assert_int_equal(batches, bad / 8);
+            assert_int_equal(err.record, bad);
+            assert_true(err.message[0]);
+            for (int i = 0; i < 3; i++) {
+                stk_error again;
+
+                assert_int_equal(stk_loader_next(loader, &batch, &again), STK_E_IO);
+                assert_string_equal(again.message, err.message);
+            }
+            assert_ok(stk_loader_close(loader, &err));
+            stk_loader_destroy(loader);
+        }
+}
+
+/* P04 (convert) */
+static void p04_a_failed_conversion_is_an_error(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers <= 2; workers++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        stk_status status;
+
+        stki_fill_test_fail_convert(5);
+        assert_ok(stkt_open_faulty(&loader, NULL, false, &err, CONFIG, workers, 1, 2, "10s"));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+            stk_batch_release(batch);
+        stki_fill_test_fail_convert(0);
+        assert_int_equal(status, STK_E_DEVICE);
+        assert_says("conversion");
+        assert_int_equal(stk_loader_next(loader, &batch, &err), STK_E_DEVICE);
+        stk_loader_destroy(loader);
+    }
+}
+
+/* P07: the first record of the second epoch fails; the cause comes through with its own words. */
+static void p07_the_first_error_survives_the_epochs_end(void **state)
+{
+    stkt_fault fault = {.field = "x",
+                        .opts = {.fail_at = -1, .status = STK_E_CORRUPT, .fail_from_read = 41, .slow_at = -1}};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    stk_status status;
+    int64_t rows = 0;
+
+    (void)state;
+    assert_ok(stkt_open_faulty(&loader, &fault, false, &err, CONFIG, 1, 2, 4, "10s"));
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        rows += stk_batch_rows(batch);
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_E_CORRUPT);
+    assert_int_equal(rows, 40);
+    assert_int_equal(err.record, 0);
+    stk_loader_destroy(loader);
+}
+
+/* The error of the lowest row is reported, whichever worker met its own first. */
+static void the_first_row_in_order_is_blamed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        stkt_fault fault = {
+            .field = "x",
+            .opts = {.fail_at = -1, .status = STK_E_CORRUPT, .fail_from_read = 1, .slow_at = 0, .slow_ns = 2000000}};
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        assert_ok(stkt_open_faulty(&loader, &fault, false, &err,
+                                   "{dataset: {fields: {x: {synthetic: {count: 40, shape: [600], dtype: u8, distinct: "
+                                   "40}}}}, loader: {batch_size: 20, num_workers: 8, tile_bytes: 1024}}"));
+        assert_int_equal(stk_loader_next(loader, &batch, &err), STK_E_CORRUPT);
+        assert_int_equal(err.record, 0);
+        stk_loader_destroy(loader);
+    }
+}
+
+/* Left-out rows: the batch is that much shorter, nothing moves in from the next one. */
+static void skipped_rows_close_up(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers <= 8; workers += 4)
+        for (int ragged = 0; ragged < 2; ragged++) {
+            stkt_fault fault = {.field = "x",
+                                .opts = {.fail_at = 11, .status = STK_E_CORRUPT, .fail_from_read = -1, .slow_at = -1}};
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_error err;
+            stk_status status;
+            int64_t expected = 0;
+            stki_synthetic_opts y = {.count = 40, .dtype = STK_I64, .distinct = 40, .min_length = -1};
+
+            assert_ok(stkt_open_faulty(
+                &loader, &fault, true, &err,
+                "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8, distinct: 40, min_length: %d}}, "
+                "y: {synthetic: {count: 40, shape: [], dtype: i64, distinct: 40}}}}, "
+                "loader: {batch_size: 8, num_workers: %d, tile_bytes: 1024}}",
+                ragged ? 0 : -1, workers));
+            while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+                stk_tensor label;
+
+                assert_int_equal(stk_batch_rows(batch), stk_batch_step(batch) == 1 ? 7 : 8);
+                assert_int_equal(stk_batch_valid_rows(batch), stk_batch_rows(batch));
+                assert_ok(stk_batch_tensor(batch, "y", &label, &err));
+                for (int64_t r = 0; r < stk_batch_rows(batch); r++, expected++) {
+                    int64_t value;
+
+                    expected += expected == 11;
+                    assert_int_equal(stk_batch_indices(batch)[r], expected);
+                    stki_synthetic_fill(&y, expected, 1, &value);
+                    assert_int_equal(((int64_t *)label.data)[r], value);
+                }
+                stk_batch_release(batch);
+            }
+            assert_int_equal(status, STK_END);
+            assert_int_equal(expected, 40);
+            stk_loader_destroy(loader);
+        }
+}
+
+/* P06: a read that never comes back. next times out and says where; close gives the worker up; its batch's memory stays
+ * until the call returns. */
+static void p06_a_stuck_worker(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= 4; workers *= 4) {
+        stkt_fault fault = {.field = "x",
+                            .opts = {.fail_at = -1, .fail_from_read = -1, .slow_at = 9, .slow_ns = INT64_MAX}};
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        int64_t before;
+
+        assert_ok(stkt_open_faulty(&loader, &fault, false, &err, CONFIG, workers, 1, 4, "100ms"));
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        stk_batch_release(batch);
+        for (int i = 0; i < 2; i++) { /* not sticky: it is asked for again */
+            assert_status(stk_loader_next(loader, &batch, &err), STK_E_TIMEOUT);
+            assert_says("record 9");
+            assert_says("reading");
+        }
+        before = stki_now_ns();
+        assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT);
+        assert_says("1 of");
+        assert_true(stki_now_ns() - before < 2 * STKI_SECOND);
+        assert_status(stk_loader_next(loader, &batch, &err), STK_E_CLOSED);
+        assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT); /* twice is fine and says the same */
+        stk_loader_destroy(loader);
+        stki_faulty_wake(fault.made); /* the thread comes back, and is the last to leave */
+        stki_sleep_ns(100000000);
+    }
+}
+
+/* A slow sample delays its own batch only: the others are ready behind it. */
+static void a_slow_sample_delays_its_own_batch(void **state)
+{
+    stkt_fault fault = {.field = "x",
+                        .opts = {.fail_at = -1, .fail_from_read = -1, .slow_at = 9, .slow_ns = 300000000}};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+
+    (void)state;
+    assert_ok(stkt_open_faulty(&loader, &fault, false, &err, CONFIG, 2, 1, 4, "10s"));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    stk_batch_release(batch);
+    assert_status(stk_loader_next_timeout(loader, 150000000, &batch, &err), STK_E_TIMEOUT);
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    assert_int_equal(stats.slots_ready, 3); /* batches 2, 3 and 4 */
+    for (int i = 1; i < 5; i++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_int_equal(stk_batch_step(batch), i);
+        stk_batch_release(batch);
+    }
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_END);
+    stk_loader_destroy(loader);
+}
+
+static void budgets(void **state)
+{
+    stk_loader *loader;
+    stk_error err;
+    const char *text = "{dataset: {fields: {x: {synthetic: {count: 40, shape: [1000], dtype: u8}}}}, loader: "
+                       "{batch_size: 10, prefetch: 8}}";
+    const char *small[] = {"loader.memory_budget=35000"}, *tiny[] = {"loader.memory_budget=9000"};
+
+    (void)state;
+    assert_ok(stk_loader_open_text(text, NULL, small, 1, &loader, &err));
+    assert_int_equal(stk_loader_note_count(loader), 1);
+    assert_non_null(strstr(stk_loader_note(loader, 0), "lowered from 8 to 3"));
+    assert_non_null(strstr(stk_loader_options_json(loader), "\"prefetch\": 3"));
+    stk_loader_destroy(loader);
+    assert_status(stk_loader_open_text(text, NULL, tiny, 1, &loader, &err), STK_E_LIMIT);
+    assert_says("memory_budget");
+    assert_says("9000");
+}
+
+/* Every allocation of open fails once: an error each time, nothing left behind. */
+static void open_survives_every_allocation_failure(void **state)
+{
+    stk_loader *loader;
+    stk_error err;
+    stki_memory_stats before, after;
+    int n;
+
+    (void)state;
+    stki_memory_read(STKI_MEM_HOST, &before);
+    for (n = 1; n < 5000; n++) {
+        stk_status status;
+
+        stki_memory_fail_at(n);
+        memset(&err, 0, sizeof err);
+        status = stkt_open_faulty(&loader, NULL, false, &err, CONFIG, 2, 1, 3, "10s");
+        stki_memory_fail_at(0);
+        if (status == STK_OK)
+            break;
+        assert_int_equal(status, STK_E_MEMORY);
+        assert_true(err.message[0]);
+        stki_memory_read(STKI_MEM_HOST, &after);
+        assert_int_equal(after.blocks, before.blocks);
+    }
+    assert_true(n > 30 && n < 5000);
+    stk_loader_destroy(loader);
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(after.blocks, before.blocks);
+}
+
+/* An allocation that fails while running is an error of its batch. */
+static void running_survives_allocation_failures(void **state)
+{
+    (void)state;
+    for (int n = 1; n < 12; n++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        stk_status status;
+
+        assert_ok(stkt_open_faulty(&loader, NULL, false, &err,
+                                   "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8, form: "
+                                   "block}}}}, loader: {batch_size: 8, num_workers: 0, order: random}}"));
+        stki_memory_fail_at(n);
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+            stk_batch_release(batch);
+        stki_memory_fail_at(0);
+        assert_int_equal(status, STK_E_MEMORY);
+        stk_loader_destroy(loader);
+    }
+}
+
+static void wrong_configs_say_what_and_where(void **state)
+{
+    static const struct {
+        const char *text, *says[3];
+        stk_status status;
+    } cases[] = {
+        {"{loader: {batch_size: 1}}", {"dataset.fields is missing"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {path: /nonexistent/x.npy}}}}", {"/nonexistent/x.npy"}, STK_E_NOT_FOUND},
+        {"{dataset: {fields: {x: {}}}}", {"path is missing", "dataset.fields.x"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, path: a}}}}", {"both path and synthetic"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {batchsize: 3}}", {"batch_size", "text:1"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}}}}, loder: {}}", {"did you mean loader?"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {shuffle: true, order: random}}", {"order"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {rank: 2, world_size: 2}}",
+         {"rank 2 of world_size 2"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, layout: nchw}}}}", {"source: {layout"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [4, 4, 3]}, source: {layout: nhwc}, layout: chwn}}}}",
+         {"chwn", "channels_last"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, dtype: flaot32}}}}", {"flaot32", "dtype"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [4]}, transforms: [{normalise: imagenet}]}}}}",
+         {"did you mean normalize?", "transforms"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [4]}, transforms: [{normalize: {mean: 0, std: 1}}]}}}}",
+         {"need scale"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [4], dtype: f32}, transforms: [{normalize: {mean: 0, std: "
+         "0}}]}}}}",
+         {"found 0, expected a number above 0"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [2, 2], dtype: f32}, transforms: [{normalize: {mean: [0, 1], std: "
+         "1}}]}}}}",
+         {"channel axis"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [2, 2, 3]}, source: {layout: nhwc}, transforms: [{normalize: "
+         "{mean: [0, 1], std: 1, scale: unit}}]}}}}",
+         {"found 2 values, expected 1 or 3"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, transforms: [{quantize: {zero_point: 1}}]}}}}",
+         {"scale is missing"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, transforms: [{quantize: {scale: 1, zero_point: 200}}]}}}}",
+         {"found 200, expected -128 to 127"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, transforms: [{quantize: {scale: 1}}, {scale: 2}]}}}}",
+         {"nothing can follow quantize"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, dtype: f64, transforms: [{scale: 2}]}}}}", {"f64"}, STK_E_BAD_DTYPE},
+        {"{dataset: {fields: {x: {synthetic: {count: 3}}, y: {synthetic: {count: 4}}}}}", {"3", "4"}, STK_E_MISMATCH},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stk_loader *loader;
+        stk_error err;
+
+        assert_status(stk_loader_open_text(cases[i].text, NULL, NULL, 0, &loader, &err), cases[i].status);
+        for (int k = 0; k < 3 && cases[i].says[k]; k++)
+            assert_says(cases[i].says[k]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(p04_a_failed_read_is_an_error),
+        cmocka_unit_test(p04_a_failed_conversion_is_an_error),
+        cmocka_unit_test(p07_the_first_error_survives_the_epochs_end),
+        cmocka_unit_test(the_first_row_in_order_is_blamed),
+        cmocka_unit_test(skipped_rows_close_up),
+        cmocka_unit_test(p06_a_stuck_worker),
+        cmocka_unit_test(a_slow_sample_delays_its_own_batch),
+        cmocka_unit_test(budgets),
+        cmocka_unit_test(open_survives_every_allocation_failure),
+        cmocka_unit_test(running_survives_allocation_failures),
+        cmocka_unit_test(wrong_configs_say_what_and_where),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

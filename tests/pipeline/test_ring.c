@@ -1,0 +1,324 @@
+/* stki-threads: the ring of slots. Every tile of every phase of every step runs exactly once, steps come out in order,
+ * and it ends from any state, for 1 to 64 workers. */
+#include "allocate.h"
+#include "clock.h"
+#include "ring.h"
+#include "stk_test.h"
+#include "thread.h"
+
+enum { MAX_SLOTS = 16, MAX_WORKERS = 64, MAX_TILES = 24 };
+
+/* A slot that notes what was done to it. Tiles write plain memory: TSan sees any race in the hand-over. */
+typedef struct toy_slot {
+    stki_ring_slot ring;
+    int64_t step_seen;
+    int phases_ended;
+    int runs[3][MAX_TILES];
+    int64_t sum;
+} toy_slot;
+
+typedef struct toy {
+    toy_slot slots[MAX_SLOTS];
+    stki_ring *ring;
+    stki_thread *threads[MAX_WORKERS];
+    stki_ring_clocks clocks[MAX_WORKERS];
+    int workers, phases;
+    int64_t slow_step, slow_ns;
+} toy;
+
+static int64_t tiles_of(int64_t step, int phase)
+{
+    return (step * 7 + phase * 5) % MAX_TILES; /* 0 now and then: empty phases and empty steps */
+}
+
+static int64_t toy_begin(void *context, stki_ring_slot *ring_slot, int worker)
+{
+    toy_slot *slot = (void *)ring_slot;
+
+    (void)context, (void)worker;
+    slot->step_seen = slot->ring.step;
+    slot->phases_ended = 0;
+    memset(slot->runs, 0, sizeof slot->runs);
+    slot->sum = 0;
+    return tiles_of(slot->ring.step, 0);
+}
+
+static void toy_tile(void *context, stki_ring_slot *ring_slot, int64_t tile, int worker)
+{
+    toy *t = context;
+    toy_slot *slot = (void *)ring_slot;
+
+    (void)worker;
+    if (slot->ring.step == t->slow_step)
+        stki_sleep_ns(t->slow_ns);
+    slot->runs[slot->ring.phase][tile]++;
+}
+
+static int64_t toy_phase_end(void *context, stki_ring_slot *ring_slot, int worker)
+{
+    toy *t = context;
+    toy_slot *slot = (void *)ring_slot;
+
+    (void)worker;
+    for (int64_t i = 0; i < MAX_TILES; i++)
+        slot->sum += slot->runs[slot->ring.phase][i];
+    slot->phases_ended++;
+    return slot->ring.phase + 1 < t->phases ? tiles_of(slot->ring.step, slot->ring.phase + 1) : -1;
+}
+
+static void worker_main(void *context)
+{
+    struct {
+        toy *t;
+        int number;
+    } *start = context;
+
+    stki_ring_run(start->t->ring, start->number, &start->t->clocks[start->number]);
+    free(start);
+}
+
+static void start(toy *t, int slots, int workers, int phases, int64_t end)
+{
+    stki_ring_slot *pointers[MAX_SLOTS];
+    stki_ring_work work = {t, toy_begin, toy_tile, toy_phase_end};
+    stk_error err;
+
+    memset(t, 0, sizeof *t);
+    t->workers = workers;
+    t->phases = phases;
+    t->slow_step = -1;
+    for (int i = 0; i < slots; i++)
+        pointers[i] = &t->slots[i].ring;
+    assert_ok(stki_ring_create(pointers, slots, end, &work, &t->ring, &err));
+    for (int i = 0; i < workers; i++) {
+        struct {
+            toy *t;
+            int number;
+        } *s = malloc(sizeof *s);
+
+        s->t = t;
+        s->number = i;
+        assert_ok(stki_thread_start(&t->threads[i], "toy", worker_main, s, &err));
+    }
+}
+
+static void stop(toy *t)
+{
+    stki_ring_stop(t->ring);
+    for (int i = 0; i < t->workers; i++)
+        assert_true(stki_thread_join(t->threads[i], stki_deadline_ns(30 * STKI_SECOND)));
+    stki_ring_destroy(t->ring);
+}
+
+static stk_status take(toy *t, toy_slot **out, int64_t timeout_ns)
+{
+    stki_ring_slot *slot = NULL;
+    int64_t waited = 0, deadline = timeout_ns ? stki_deadline_ns(timeout_ns) : 0;
+    stk_status status;
+
+    if (t->workers == 0)
+        stki_ring_run_inline(t->ring, 0, &t->clocks[0], INT64_MAX);
+    status = stki_ring_next(t->ring, deadline, &slot, &waited);
+    *out = (void *)slot;
+    return status;
+}
+
+static void check(const toy *t, const toy_slot *slot, int64_t step)
+{
+    int64_t total = 0;
+
+    assert_int_equal(slot->ring.step, step);
+    assert_int_equal(slot->step_seen, step);
+    assert_int_equal(slot->phases_ended, t->phases);
+    for (int phase = 0; phase < t->phases; phase++) {
+        for (int64_t tile = 0; tile < MAX_TILES; tile++)
+            assert_int_equal(slot->runs[phase][tile], tile < tiles_of(step, phase) ? 1 : 0);
+        total += tiles_of(step, phase);
+    }
+    assert_int_equal(slot->sum, total);
+}
+
+static void run_all(int slots, int workers, int phases, int64_t steps)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slot;
+    int64_t tiles = 0, expected = 0;
+
+    start(t, slots, workers, phases, steps);
+    for (int64_t step = 0; step < steps; step++) {
+        assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+        check(t, slot, step);
+        stki_ring_release(t->ring, &slot->ring);
+        for (int phase = 0; phase < phases; phase++)
+            expected += tiles_of(step, phase);
+    }
+    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_END);
+    assert_int_equal(take(t, &slot, 0), STK_END);
+    stop(t);
+    for (int i = 0; i < MAX_WORKERS; i++)
+        tiles += stki_counted(&t->clocks[i].tiles);
+    assert_int_equal(tiles, expected);
+    free(t);
+}
+
+static void every_step_in_order(void **state)
+{
+    static const int workers[] = {0, 1, 2, 3, 8, 64};
+
+    (void)state;
+    for (size_t w = 0; w < sizeof workers / sizeof workers[0]; w++)
+        for (int slots = 1; slots <= 8; slots += slots < 3 ? 1 : 5)
+            for (int phases = 1; phases <= 3; phases++)
+                run_all(slots, workers[w], phases, 100);
+}
+
+/* Several leases at once, given back in another order; the ring goes on with the slots that are left. */
+static void leases_in_any_order(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *held[4], *slot;
+
+    (void)state;
+    start(t, 4, 3, 2, 200);
+    for (int64_t step = 0; step < 200; step += 4) {
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(take(t, &held[i], 30 * STKI_SECOND), STK_OK);
+        assert_int_equal(take(t, &slot, 1000000), step + 4 < 200 ? STK_E_TIMEOUT : STK_END);
+        for (int i = 0; i < 4; i++)
+            check(t, held[i], step + i);
+        stki_ring_release(t->ring, &held[2]->ring);
+        stki_ring_release(t->ring, &held[0]->ring);
+        stki_ring_release(t->ring, &held[3]->ring);
+        stki_ring_release(t->ring, &held[1]->ring);
+    }
+    stop(t);
+    free(t);
+}
+
+/* One lease held all the way through blocks its slot alone. */
+static void a_long_lease_blocks_one_slot(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *first, *slot;
+
+    (void)state;
+    start(t, 3, 2, 1, 100);
+    assert_int_equal(take(t, &first, 30 * STKI_SECOND), STK_OK);
+    for (int64_t step = 1; step < 100; step++) {
+        assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+        check(t, slot, step);
+        stki_ring_release(t->ring, &slot->ring);
+    }
+    check(t, first, 0);
+    stki_ring_release(t->ring, &first->ring);
+    stop(t);
+    free(t);
+}
+
+/* A timeout is not an end: the same step comes later. */
+static void timeout_is_not_sticky(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slot;
+
+    (void)state;
+    start(t, 2, 1, 1, 10);
+    stop(t);
+    start(t, 2, 0, 1, 10);
+    t->workers = 0;
+    t->slow_step = 1; /* tiles_of(1, 0) is 7 */
+    t->slow_ns = 20000000;
+    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+    stki_ring_release(t->ring, &slot->ring);
+    {
+        stki_ring_slot *none = NULL;
+        int64_t waited = 0;
+
+        stki_ring_run_inline(t->ring, 0, &t->clocks[0], stki_deadline_ns(25000000));
+        assert_int_equal(stki_ring_next(t->ring, 0, &none, &waited), STK_E_TIMEOUT);
+        assert_null(none);
+    }
+    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+    check(t, slot, 1);
+    stki_ring_release(t->ring, &slot->ring);
+    stop(t);
+    free(t);
+}
+
+static void stop_from_any_state(void **state)
+{
+    (void)state;
+    for (int held = 0; held <= 3; held++)
+        for (int workers = 1; workers <= 8; workers *= 2) {
+            toy *t = malloc(sizeof *t);
+            toy_slot *slots[3], *none;
+
+            start(t, 3, workers, 2, INT64_MAX);
+            for (int i = 0; i < held; i++)
+                assert_int_equal(take(t, &slots[i], 30 * STKI_SECOND), STK_OK);
+            stki_ring_stop(t->ring);
+            assert_int_equal(take(t, &none, STKI_SECOND), STK_E_CLOSED);
+            for (int i = 0; i < held; i++)
+                stki_ring_release(t->ring, &slots[i]->ring);
+            stop(t);
+            free(t);
+        }
+}
+
+static void finish_delivers_what_is_begun(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slot;
+    stki_ring_view view;
+
+    (void)state;
+    start(t, 4, 2, 1, INT64_MAX);
+    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+    stki_ring_finish(t->ring);
+    stki_ring_release(t->ring, &slot->ring);
+    for (;;) {
+        stki_ring_look(t->ring, &view);
+        if (view.filling == 0)
+            break;
+        stki_sleep_ns(1000000);
+    }
+    for (int i = 0; i < view.ready; i++) {
+        assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+        check(t, slot, i + 1);
+    }
+    assert_int_equal(take(t, &slot, 1000000), STK_E_TIMEOUT);
+    stop(t);
+    free(t);
+}
+
+static void create_survives_every_allocation_failure(void **state)
+{
+    stki_ring_slot slot, *pointer = &slot;
+    stki_ring_work work = {NULL, toy_begin, toy_tile, toy_phase_end};
+    stki_ring *ring = NULL;
+    stk_error err;
+    int n = 0;
+
+    (void)state;
+    do {
+        stki_memory_fail_at(++n);
+        memset(&err, 0, sizeof err);
+    } while (stki_ring_create(&pointer, 1, 1, &work, &ring, &err) == STK_E_MEMORY && err.message[0] && n < 100);
+    stki_memory_fail_at(0);
+    assert_true(n > 1 && n < 100);
+    stki_ring_destroy(ring);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_step_in_order),
+        cmocka_unit_test(leases_in_any_order),
+        cmocka_unit_test(a_long_lease_blocks_one_slot),
+        cmocka_unit_test(timeout_is_not_sticky),
+        cmocka_unit_test(stop_from_any_state),
+        cmocka_unit_test(finish_delivers_what_is_begun),
+        cmocka_unit_test(create_survives_every_allocation_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

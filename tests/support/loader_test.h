@@ -1,0 +1,108 @@
+/* loader_test.h: opening loaders in tests, with or without a misbehaving reader, and summing up what they deliver. */
+#ifndef STKT_LOADER_TEST_H
+#define STKT_LOADER_TEST_H
+
+#include "core.h"
+#include "error.h"
+#include "stk_test.h"
+#include <stoker/stoker.h>
+
+/* A config of one printf. */
+static inline STK_PRINTF(2, 3) stk_status stkt_open(stk_loader **out, const char *format, ...)
+{
+    char text[4096];
+    stk_error err = {0};
+    stk_status status;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    status = stk_loader_open_text(text, NULL, NULL, 0, out, &err);
+    if (status != STK_OK)
+        print_message("open: %s: %s\n", stk_status_name(status), err.message);
+    return status;
+}
+
+typedef struct stkt_fault {
+    const char *field; /* NULL: every field */
+    stki_faulty_opts opts;
+    stki_reader *made; /* the last wrapped reader */
+} stkt_fault;
+
+static inline stk_status stkt_wrap(void *context, const char *field, stki_reader **reader, stk_error *err)
+{
+    stkt_fault *fault = context;
+    stki_reader *wrapped = NULL;
+    stk_status status;
+
+    if (fault->field && strcmp(fault->field, field) != 0)
+        return STK_OK;
+    status = stki_faulty_open(*reader, &fault->opts, &wrapped, err);
+    *reader = fault->made = wrapped;
+    return status;
+}
+
+/* As stkt_open, with `fault` over the readers; `skip` leaves failed rows out. */
+static inline STK_PRINTF(5, 6) stk_status
+    stkt_open_faulty(stk_loader **out, stkt_fault *fault, bool skip, stk_error *err, const char *format, ...)
+{
+    char text[4096];
+    stki_document *document;
+    stki_loader_config *config;
+    stk_status status;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if ((status = stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, err)) != STK_OK ||
+        (status = stki_config_read(document, NULL, &config, err)) != STK_OK)
+        return status;
+    config->skip_failed = skip;
+    if (fault) {
+        config->wrap_reader = stkt_wrap;
+        config->wrap_context = fault;
+    }
+    return stki_loader_open_config(config, out, err);
+}
+
+/* FNV-1a over bytes, to compare whole runs. */
+static inline uint64_t stkt_hash(uint64_t h, const void *data, int64_t bytes)
+{
+    const uint8_t *p = data;
+
+    for (int64_t i = 0; i < bytes; i++)
+        h = (h ^ p[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+/* Everything a batch says, its tensors included. */
+static inline uint64_t stkt_hash_batch(uint64_t h, const stk_loader *loader, const stk_batch *batch)
+{
+    int64_t facts[] = {stk_batch_rows(batch), stk_batch_valid_rows(batch),  stk_batch_epoch(batch),
+                       stk_batch_step(batch), stk_batch_global_step(batch), stk_batch_last_of_epoch(batch)};
+
+    h = stkt_hash(h, facts, sizeof facts);
+    h = stkt_hash(h, stk_batch_indices(batch), facts[0] * 8);
+    h = stkt_hash(h, stk_batch_mask(batch), facts[0]);
+    for (int i = 0; i < stk_loader_field_count(loader); i++) {
+        stk_field_info info;
+        stk_tensor tensor;
+        char name[64];
+
+        assert_int_equal(stk_loader_field(loader, i, &info, NULL), STK_OK);
+        snprintf(name, sizeof name, "%s", info.name);
+        if (stk_batch_tensor(batch, name, &tensor, NULL) != STK_OK) {
+            snprintf(name, sizeof name, "%s.offsets", info.name);
+            assert_int_equal(stk_batch_tensor(batch, name, &tensor, NULL), STK_OK);
+            h = stkt_hash(h, tensor.data, stk_tensor_nbytes(&tensor));
+            snprintf(name, sizeof name, "%s.values", info.name);
+            assert_int_equal(stk_batch_tensor(batch, name, &tensor, NULL), STK_OK);
+        }
+        h = stkt_hash(h, tensor.data, stk_tensor_nbytes(&tensor));
+    }
+    return h;
+}
+
+#endif
