@@ -5,5 +5,9 @@ find_program(STOKER_CXX NAMES c++ g++ clang++)
 add_test(NAME exports COMMAND ${PROJECT_SOURCE_DIR}/scripts/update-exports --check $<TARGET_FILE:stoker_shared>)
 add_test(NAME headers_alone COMMAND ${packaging_dir}/headers_alone.sh ${CMAKE_C_COMPILER} "$<$<BOOL:${STOKER_CXX}>:${STOKER_CXX}>"
          ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+add_test(NAME exports_declared COMMAND ${packaging_dir}/exports_declared.sh ${CMAKE_C_COMPILER}
+         ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+add_test(NAME install_examples COMMAND ${packaging_dir}/install_examples.sh ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER}
+         "${STOKER_SANITIZE}")
 add_test(NAME include_rules COMMAND ${packaging_dir}/include_rules.sh ${CMAKE_C_COMPILER} ${PROJECT_BINARY_DIR})
-set_tests_properties(exports headers_alone include_rules PROPERTIES LABELS packaging SKIP_RETURN_CODE 77 TIMEOUT 300)
+set_tests_properties(exports headers_alone exports_declared install_examples include_rules PROPERTIES LABELS packaging SKIP_RETURN_CODE 77 TIMEOUT 300)
