@@ -11,3 +11,4 @@ add_test(NAME install_examples COMMAND ${packaging_dir}/install_examples.sh ${PR
          "${STOKER_SANITIZE}")
 add_test(NAME include_rules COMMAND ${packaging_dir}/include_rules.sh ${CMAKE_C_COMPILER} ${PROJECT_BINARY_DIR})
 set_tests_properties(exports headers_alone exports_declared install_examples include_rules PROPERTIES LABELS packaging SKIP_RETURN_CODE 77 TIMEOUT 300)
+set_tests_properties(install_examples PROPERTIES LABELS "packaging;threads")
