@@ -32,9 +32,9 @@ if(TARGET loadbench)
   install(TARGETS loadbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# Man pages are written in scdoc, docs/NAME.SECTION.scd; without scdoc there are none.
+# Man pages are written in scdoc, docs/man/NAME.SECTION.scd; without scdoc there are none.
 find_program(SCDOC scdoc)
-file(GLOB man_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.scd)
+file(GLOB man_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.scd)
 if(SCDOC AND man_sources)
   foreach(source ${man_sources})
     string(REGEX REPLACE ".*/([^/]*\\.([0-9]))\\.scd$" "\\1;\\2" name ${source})
