@@ -72,19 +72,41 @@ static void heap_free(const stki_allocator *self, void *block, int64_t bytes, in
     free(block);
 }
 
+/* Mapped and not taken from the heap: the advice would stay on the heap's pages after the block is freed, and a freed
+ * mapping goes back to the system at once. */
+static int64_t huge_bytes(int64_t bytes)
+{
+    return stki_round_up(bytes ? bytes : 1, HUGE_PAGE);
+}
+
 static void *huge_alloc(const stki_allocator *self, int64_t bytes, int64_t alignment)
 {
-    int64_t rounded = stki_round_up(bytes ? bytes : 1, HUGE_PAGE);
-    void *block = heap_alloc(self, rounded, alignment < HUGE_PAGE ? HUGE_PAGE : alignment);
+    int64_t wanted = huge_bytes(bytes), align = alignment < HUGE_PAGE ? HUGE_PAGE : alignment, before, behind;
+    char *mapping = mmap(NULL, (size_t)(wanted + align), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *block;
 
-    if (block)
-        (void)madvise(block, (size_t)rounded, MADV_HUGEPAGE); /* without huge pages it is ordinary memory */
+    (void)self;
+    if (mapping == MAP_FAILED)
+        return NULL;
+    before = (int64_t)(-(uintptr_t)mapping & (uintptr_t)(align - 1));
+    behind = align - before;
+    block = mapping + before;
+    if (before)
+        (void)munmap(mapping, (size_t)before);
+    (void)munmap(block + wanted, (size_t)behind);        /* at least a page: before < align */
+    (void)madvise(block, (size_t)wanted, MADV_HUGEPAGE); /* without huge pages it is ordinary memory */
     return block;
+}
+
+static void huge_free(const stki_allocator *self, void *block, int64_t bytes, int64_t alignment)
+{
+    (void)self, (void)alignment;
+    (void)munmap(block, (size_t)huge_bytes(bytes));
 }
 
 const stki_allocator stki_heap = {.name = "heap", .kind = STKI_MEM_HOST, .alloc = heap_alloc, .free = heap_free};
 const stki_allocator stki_slot_heap = {.name = "heap", .kind = STKI_MEM_SLOT, .alloc = heap_alloc, .free = heap_free};
-const stki_allocator stki_huge_pages = {.name = "huge", .kind = STKI_MEM_SLOT, .alloc = huge_alloc, .free = heap_free};
+const stki_allocator stki_huge_pages = {.name = "huge", .kind = STKI_MEM_SLOT, .alloc = huge_alloc, .free = huge_free};
 
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment)
 {
@@ -92,7 +114,7 @@ void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t a
 
     if (!allocator)
         allocator = &stki_heap;
-    if (bytes < 0 || bytes > INT64_MAX / 2 || must_fail())
+    if (bytes < 0 || bytes > INT64_MAX / 2 || alignment < 0 || (alignment & (alignment - 1)) || must_fail())
         return NULL;
     block = allocator->alloc(allocator, bytes, alignment);
     if (block)
@@ -126,7 +148,7 @@ void *stki_zalloc_array(int64_t count, int64_t bytes_each)
 {
     int64_t bytes;
 
-    return count >= 0 && stki_mul(count, bytes_each, &bytes) ? stki_zalloc(bytes) : NULL;
+    return count >= 0 && bytes_each >= 0 && stki_mul(count, bytes_each, &bytes) ? stki_zalloc(bytes) : NULL;
 }
 
 void *stki_resize(void *block, int64_t bytes)

@@ -27,8 +27,10 @@ typedef struct stki_allocator {
 
 extern const stki_allocator stki_heap;       /* posix_memalign; the default where NULL is passed */
 extern const stki_allocator stki_slot_heap;  /* the same, counted as STKI_MEM_SLOT */
-extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE; counted as STKI_MEM_SLOT */
+extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE, zeroed; counted as STKI_MEM_SLOT */
 
+/* NULL: no memory, or an alignment that is no power of two. At least 64-byte aligned. `free` takes the numbers that
+ * `alloc` was given. */
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);
 void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment);
 

@@ -277,21 +277,30 @@ const char *stki_node_path(const stki_node *node, char *buffer, int size)
     return buffer;
 }
 
-static stk_status fail_in(stk_error *err, stk_status status, const char *file, int line, int column,
-                          const stki_node *node, const char *what)
+struct spot {
+    const char *file;
+    int line, column;
+};
+
+static stk_status fail_in(stk_error *err, stk_status status, struct spot spot, const stki_node *node, const char *what)
 {
-    char path[256], where[24] = "";
+    char path[256], where[24] = "", file[200];
 
     if (!err)
         return status;
     stki_node_path(node, path, sizeof path);
-    if (line > 0)
-        snprintf(where, sizeof where, ":%d", line);
-    stki_fail(err, status, "%s%s: %s%s%s", file, where, path, path[0] ? ": " : "", what);
-    snprintf(err->file, sizeof err->file, "%s", file);
-    err->record = line > 0 ? line : -1;
-    err->offset = line > 0 ? column : -1;
+    if (spot.line > 0)
+        snprintf(where, sizeof where, ":%d", spot.line);
+    stki_fail(err, status, "%s%s: %s%s%s", stki_text_end(file, sizeof file, spot.file), where, path,
+              path[0] ? ": " : "", what);
+    stki_error_facts(
+        err, (stki_place){spot.file, spot.line > 0 ? spot.line : -1, spot.line > 0 ? spot.column : -1, NULL, NULL});
     return status;
+}
+
+static struct spot spot_of(const stki_node *node)
+{
+    return (struct spot){node->file, node->line, node->column};
 }
 
 #define WORDS(buffer, format)                           \
@@ -308,7 +317,7 @@ stk_status stki_fail_seat(stk_error *err, stk_status status, const stki_node_sea
     char what[512];
 
     WORDS(what, format);
-    return fail_in(err, status, seat->file, seat->line, seat->column, &stand_in, what);
+    return fail_in(err, status, (struct spot){seat->file, seat->line, seat->column}, &stand_in, what);
 }
 
 stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *format, ...)
@@ -316,7 +325,7 @@ stk_status stki_fail_node(stk_error *err, const stki_node *node, const char *for
     char what[512];
 
     WORDS(what, format);
-    return fail_in(err, STK_E_CONFIG, node->file, node->line, node->column, node, what);
+    return fail_in(err, STK_E_CONFIG, spot_of(node), node, what);
 }
 
 stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *format, ...)
@@ -324,7 +333,7 @@ stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *form
     char what[512];
 
     WORDS(what, format);
-    return fail_in(err, STK_E_CONFIG, node->file, node->key_line, node->key_column, node, what);
+    return fail_in(err, STK_E_CONFIG, (struct spot){node->file, node->key_line, node->key_column}, node, what);
 }
 
 stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *expected_format, ...)
@@ -342,10 +351,8 @@ stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *ex
     }
     WORDS(expected, expected_format);
     snprintf(what, sizeof what, "found %s, expected %s", found, expected);
-    fail_in(err, STK_E_CONFIG, node->file, node->line, node->column, node, what);
-    if (err) {
-        snprintf(err->found, sizeof err->found, "%.95s", found);
-        snprintf(err->expected, sizeof err->expected, "%.95s", expected);
-    }
+    fail_in(err, STK_E_CONFIG, spot_of(node), node, what);
+    if (err)
+        stki_error_facts(err, (stki_place){node->file, err->record, err->offset, found, expected});
     return STK_E_CONFIG;
 }

@@ -1,7 +1,9 @@
 /* error.c: composes error messages; the only place where their shape is decided. */
 #include "error.h"
+#include "text_check.h"
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stoker/version.h>
 #include <string.h>
@@ -43,89 +45,128 @@ void stki_error_clear(stk_error *err)
     err->record = err->offset = -1;
 }
 
-/* Keeps the end of a long text, since the end of a path says more than its beginning. */
-static void copy_end(char *to, size_t size, const char *from)
+/* What may not stand in a message: whatever a terminal obeys instead of showing it, and broken UTF-8 (a cut can leave
+ * half a character). Files and their names are not trusted, so neither are the texts made of them. */
+static void make_printable(char *text)
 {
-    size_t length = strlen(from);
+    int64_t left = (int64_t)strlen(text);
 
-    if (length < size) {
-        memcpy(to, from, length + 1);
-    } else {
-        memcpy(to, "...", 3);
-        memcpy(to + 3, from + length - (size - 4), size - 3);
+    while (left > 0) {
+        uint32_t code = 0;
+        int bytes = stki_utf8_next(text, left, &code), i;
+        bool fine = bytes > 0 && code >= 0x20 && !(code >= 0x7f && code < 0xa0) && code != 0x2028 && code != 0x2029;
+
+        if (bytes == 0)
+            bytes = 1;
+        for (i = 0; i < bytes && !fine; i++)
+            text[i] = '?';
+        text += bytes;
+        left -= bytes;
     }
 }
 
-static void STK_PRINTF(3, 4) append(stk_error *err, size_t *used, const char *format, ...)
+/* Keeps the end of a long text, since the end of a path says more than its beginning. */
+const char *stki_text_end(char *buffer, int size, const char *text)
 {
-    va_list args;
-    int n;
+    size_t length = strlen(text), room = (size_t)size;
 
-    if (*used >= sizeof err->message)
-        return;
-    va_start(args, format);
-    n = vsnprintf(err->message + *used, sizeof err->message - *used, format, args);
-    va_end(args);
-    if (n > 0)
-        *used += (size_t)n;
+    if (length < room) {
+        memcpy(buffer, text, length + 1);
+    } else {
+        memcpy(buffer, "...", 3);
+        memcpy(buffer + 3, text + length - (room - 4), room - 3);
+    }
+    return buffer;
 }
 
-static void STK_PRINTF(3, 0) vappend(stk_error *err, size_t *used, const char *format, va_list args)
+void stki_error_facts(stk_error *err, stki_place place)
 {
-    int n;
+    err->record = place.record;
+    err->offset = place.offset;
+    stki_text_end(err->file, sizeof err->file, place.file ? place.file : "");
+    stki_text_end(err->found, sizeof err->found, place.found ? place.found : "");
+    stki_text_end(err->expected, sizeof err->expected, place.expected ? place.expected : "");
+    make_printable(err->found);
+    make_printable(err->expected);
+}
 
-    if (*used >= sizeof err->message)
-        return;
-    n = vsnprintf(err->message + *used, sizeof err->message - *used, format, args);
-    if (n > 0)
-        *used += (size_t)n;
+/* A message while it grows. */
+struct words {
+    char text[sizeof((stk_error *)NULL)->message];
+    size_t used;
+};
+
+static void STK_PRINTF(2, 0) vappend(struct words *words, const char *format, va_list args)
+{
+    size_t room = sizeof words->text - words->used;
+    int n = vsnprintf(words->text + words->used, room, format, args);
+
+    if (n >= 0 && (size_t)n < room) {
+        words->used += (size_t)n;
+    } else if (n >= 0) {
+        words->used = sizeof words->text - 1;
+        memcpy(words->text + words->used - 3, "...", 3);
+    }
+}
+
+static void STK_PRINTF(2, 3) append(struct words *words, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vappend(words, format, args);
+    va_end(args);
+}
+
+/* The arguments of a message may lie in the error itself (wrapping an older one), so `err` is written last. */
+static void fill(stk_error *err, stk_status status, const struct words *words)
+{
+    stki_error_clear(err);
+    err->status = status;
+    memcpy(err->message, words->text, words->used + 1);
+    make_printable(err->message);
 }
 
 stk_status stki_fail(stk_error *err, stk_status status, const char *format, ...)
 {
-    size_t used = 0;
+    struct words words = {.used = 0};
     va_list args;
 
     if (!err)
         return status;
-    stki_error_clear(err);
-    err->status = status;
     va_start(args, format);
-    vappend(err, &used, format, args);
+    vappend(&words, format, args);
     va_end(args);
+    fill(err, status, &words);
     return status;
 }
 
 stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, const char *format, ...)
 {
-    size_t used = 0;
+    struct words words = {.used = 0};
+    stk_error facts;
     va_list args;
 
     if (!err)
         return status;
-    stki_error_clear(err);
-    err->status = status;
-    err->record = place.record;
-    err->offset = place.offset;
-    if (place.file) {
-        copy_end(err->file, sizeof err->file, place.file);
-        append(err, &used, "%s: ", err->file);
-    }
-    if (place.record >= 0)
-        append(err, &used, "record %lld: ", (long long)place.record);
-    if (place.offset >= 0)
-        append(err, &used, "offset %lld: ", (long long)place.offset);
+    stki_error_facts(&facts, place);
+    if (place.file)
+        append(&words, "%s: ", facts.file);
+    if (facts.record >= 0)
+        append(&words, "record %lld: ", (long long)facts.record);
+    if (facts.offset >= 0)
+        append(&words, "offset %lld: ", (long long)facts.offset);
     va_start(args, format);
-    vappend(err, &used, format, args);
+    vappend(&words, format, args);
     va_end(args);
-    if (place.found) {
-        copy_end(err->found, sizeof err->found, place.found);
-        append(err, &used, ": found %s", err->found);
-    }
-    if (place.expected) {
-        copy_end(err->expected, sizeof err->expected, place.expected);
-        append(err, &used, "%s expected %s", place.found ? "," : ":", err->expected);
-    }
+    if (place.found)
+        append(&words, ": found %s", facts.found);
+    if (place.expected)
+        append(&words, "%s expected %s", place.found ? "," : ":", facts.expected);
+    facts.status = status;
+    memcpy(facts.message, words.text, words.used + 1);
+    make_printable(facts.message);
+    *err = facts;
     return status;
 }
 

@@ -1,4 +1,6 @@
-/* error.h: filling a stk_error. Every function returns the status it was given, so that a failure is one line:
+/* error.h: filling a stk_error. Arguments may point into the error that is filled. What a terminal would obey instead
+ * of show (control characters in file names or file contents) is written as ?, and a message that is too long ends in
+ * "...". Every function returns the status it was given, so that a failure is one line:
  *     return stki_fail(err, STK_E_RANGE, "%s: no sample %" PRId64, path, index);
  */
 #ifndef STKI_ERROR_H
@@ -9,7 +11,7 @@
 /* The message alone; record and offset become -1, the texts "". */
 stk_status stki_fail(stk_error *err, stk_status status, const char *format, ...) STK_PRINTF(3, 4);
 
-/* The facts about a place in a file. NULL or -1: not known. */
+/* The facts about a place in a file. NULL or -1: not known; write -1 out, 0 is the first record and the first byte. */
 typedef struct stki_place {
     const char *file;
     int64_t record;
@@ -27,9 +29,14 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
 stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
 
 void stki_error_clear(stk_error *err);
+/* Sets the facts alone, for a message that has another shape. */
+void stki_error_facts(stk_error *err, stki_place place);
+
 /* Short text for a place's found and expected, in a buffer that lives as long as the caller's block:
- *     stki_fail_at(err, …, (stki_place){.found = STKI_TEXT("%d", n)}, …) */
+ *     stki_fail_at(err, …, (stki_place){path, -1, -1, STKI_TEXT("%d", n), NULL}, …) */
 #define STKI_TEXT(...) stki_text((char[96]){0}, 96, __VA_ARGS__)
 const char *stki_text(char *buffer, int size, const char *format, ...) STK_PRINTF(3, 4);
+/* `text`, or "..." and its end if it is longer than the buffer; size >= 8. The buffer is returned. */
+const char *stki_text_end(char *buffer, int size, const char *text);
 
 #endif

@@ -26,9 +26,11 @@ static stk_status load_file(stki_document *document, const char *path, const stk
 static stk_status fail_file(stk_error *err, stk_status status, const char *path, const stki_node *mention,
                             const char *what)
 {
+    char end[200];
+
     if (!mention)
-        return stki_fail_at(err, status, (stki_place){.file = path, .record = -1, .offset = -1}, "%s", what);
-    stki_fail_node(err, mention, "%s: %s", path, what);
+        return stki_fail_at(err, status, (stki_place){path, -1, -1, NULL, NULL}, "%s", what);
+    stki_fail_node(err, mention, "%s: %s", stki_text_end(end, sizeof end, path), what);
     if (err)
         err->status = status;
     return status;

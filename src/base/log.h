@@ -1,6 +1,6 @@
 /* log.h: debug messages by topic. Silent unless a program switches topics on (`--debug=topic,topic` or `all`) or the
- * environment variable STOKER_DEBUG does; then one line each on stderr: "stoker: TOPIC: …". The library prints nothing
- * else. */
+ * environment variable STOKER_DEBUG does; then one line each on stderr: "stoker: TOPIC: …". A topic in the
+ * environment that does not exist is said there once. The library prints nothing else. Any thread. */
 #ifndef STKI_LOG_H
 #define STKI_LOG_H
 

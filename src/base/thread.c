@@ -2,6 +2,7 @@
  * join can time out without a non-portable call and without leaving the thread half joined. */
 #include "thread.h"
 #include "allocate.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "counter.h"
 #include "error.h"
@@ -65,6 +66,8 @@ bool stki_wait(stki_cond *cond, stki_mutex *mutex, int64_t deadline_ns)
         pthread_cond_wait(&cond->native, &mutex->native);
         return true;
     }
+    if (deadline_ns < 0) /* the system would refuse it as no time at all, and a loop around us would spin */
+        deadline_ns = 0;
     at.tv_sec = deadline_ns / STKI_SECOND;
     at.tv_nsec = deadline_ns % STKI_SECOND;
     return pthread_cond_timedwait(&cond->native, &mutex->native, &at) != ETIMEDOUT;
@@ -112,11 +115,24 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+/* Signals sent to the process are the program's business and go to its threads. Those that our own instructions raise
+ * stay open: a blocked one ends the process although a handler (of SIGBUS over a file that was cut) could deal with it.
+ */
+static void signals_of_others(sigset_t *set)
+{
+    static const int ours[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    size_t i;
+
+    sigfillset(set);
+    for (i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        sigdelset(set, ours[i]);
+}
+
 stk_status stki_thread_start(stki_thread **out, const char *name, void (*run)(void *context), void *context,
                              stk_error *err)
 {
     stki_thread *thread = stki_zalloc(sizeof *thread);
-    sigset_t all, before;
+    sigset_t blocked, before;
     int failed;
 
     if (!thread)
@@ -126,8 +142,8 @@ stk_status stki_thread_start(stki_thread **out, const char *name, void (*run)(vo
     snprintf(thread->name, sizeof thread->name, "%s", name);
     stki_mutex_init(&thread->lock);
     stki_cond_init(&thread->ended_cond);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    signals_of_others(&blocked);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     failed = pthread_create(&thread->native, NULL, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
@@ -187,74 +203,12 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(NULL, NULL, count_fork);
 }
 
-/* The quota of one cgroup directory in processors, or 0 if it sets none. Version 2 keeps both numbers in cpu.max. */
-static double cgroup_quota(const char *path)
-{
-    double quota = 0, period = 0;
-    FILE *file = fopen(path, "re");
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%lf %lf", &quota, &period) != 2) /* "max 100000" sets none */
-        quota = 0;
-    fclose(file);
-    return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-static double smallest_quota(void)
-{
-    char line[4096], path[4200];
-    double smallest = 0;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-
-    while (file && fgets(line, sizeof line, file)) {
-        char *at;
-
-        if (strncmp(line, "0::", 3) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        at = line + 3;
-        for (;;) { /* every ancestor limits too */
-            double quota;
-            char *slash;
-
-            snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", strcmp(at, "/") == 0 ? "" : at);
-            quota = cgroup_quota(path);
-            if (quota > 0 && (smallest <= 0 || quota < smallest))
-                smallest = quota;
-            slash = strrchr(at, '/');
-            if (!slash || slash == at)
-                break;
-            *slash = '\0';
-        }
-    }
-    if (file)
-        fclose(file);
-    if (smallest <= 0) { /* version 1 */
-        double quota = 0, period = 0;
-        FILE *q = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re"),
-             *p = fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re");
-
-        if (q && p && fscanf(q, "%lf", &quota) == 1 && fscanf(p, "%lf", &period) == 1 && quota > 0 && period > 0)
-            smallest = quota / period;
-        if (q)
-            fclose(q);
-        if (p)
-            fclose(p);
-    }
-    return smallest;
-}
-
 int stki_cpu_count(void)
 {
     cpu_set_t set;
-    int count = 1;
-    double quota = smallest_quota();
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        count = CPU_COUNT(&set);
-    else
-        count = (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (quota > 0 && quota < count)
         count = (int)quota + (quota > (int)quota);
     return count < 1 ? 1 : count;

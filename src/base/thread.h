@@ -30,7 +30,8 @@ bool stki_wait(stki_cond *cond, stki_mutex *mutex, int64_t deadline_ns);
 
 typedef struct stki_thread stki_thread;
 
-/* Starts `run(context)` with all signals blocked and `name` (15 bytes are kept) shown by the system. */
+/* Starts `run(context)` with the signals of others blocked (not those that its own instructions raise, such as SIGBUS)
+ * and `name` (15 bytes are kept) shown by the system. */
 stk_status stki_thread_start(stki_thread **out, const char *name, void (*run)(void *context), void *context,
                              stk_error *err);
 /* Waits for the end and frees the handle. False at the deadline: the thread still runs and the handle is still good. */
