@@ -2,6 +2,7 @@
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
+#include <stoker/dataset.h>
 #include <stoker/device.h>
 #include <stoker/loader.h>
 #include <stoker/status.h>
