@@ -1,0 +1,60 @@
+# lib.sh: assertions for the .test scripts. `run` keeps a command's exit status, output and messages in ./code, ./out, ./err.
+digits=$SOURCE/configs/digits.yaml
+quick="--set bench.run_time=0.05s --set bench.ramp=0 --set bench.repeats=1 --set bench.limit=false"
+failures=0
+checks=0
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $*"
+    [ -s err ] && sed 's/^/    err: /' err
+    [ -s out ] && head -40 out | sed 's/^/    out: /'
+    return 0
+}
+
+run() {
+    echo "\$ $(basename "$1") ${*:2}"
+    "$@" >out 2>err
+    code=$?
+}
+
+# code N: the command ended with this status.
+code() {
+    checks=$((checks + 1))
+    [ "$code" -eq "$1" ] || fail "exit status $code, expected $1"
+}
+
+# out REGEX, err REGEX: a line of the output, of the messages, matches.
+out() {
+    checks=$((checks + 1))
+    grep -Eq -- "$1" out || fail "no line of the output matches: $1"
+}
+err() {
+    checks=$((checks + 1))
+    grep -Eq -- "$1" err || fail "no message matches: $1"
+}
+
+# no_out, no_err: there is none at all.
+no_out() {
+    checks=$((checks + 1))
+    [ ! -s out ] || fail "there should be no output"
+}
+no_err() {
+    checks=$((checks + 1))
+    [ ! -s err ] || fail "there should be no message"
+}
+
+# one_message: exactly one line of messages, which names the program.
+one_message() {
+    checks=$((checks + 1))
+    { [ "$(wc -l <err)" -eq 1 ] && grep -q '^loadbench: ' err; } || fail "expected one message of loadbench"
+}
+
+# json EXPRESSION: true for the output, which is `j` in Python.
+json() {
+    checks=$((checks + 1))
+    python3 -c "
+import json, sys
+j = json.load(open('out'))
+sys.exit(0 if ($1) else 1)" 2>>err || fail "not true of the JSON: $1"
+}

@@ -1,0 +1,177 @@
+/* The made-up values of --make: functions of seed and position alone, inside their ranges, with the right moments. */
+#include "loadbench_values.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 1000, EACH = 37 };
+
+static double scratch[ROWS * EACH];
+
+static void make(const struct lb_values_ask *ask, int64_t first, int64_t count, void *out)
+{
+    stk_error err;
+
+    assert_int_equal(lb_values_check(ask, &err), STK_OK);
+    assert_int_equal(lb_values_fill(ask, first, count, EACH, scratch, out, &err), STK_OK);
+}
+
+/* In pieces of any size the same bytes come out as at once. */
+static void pieces_agree(void **state)
+{
+    static const struct lb_values_ask asks[] = {
+        {.kind = LB_VALUES_BYTES, .dtype = STK_U8, .seed = 3},
+        {.kind = LB_VALUES_BYTES, .dtype = STK_I16, .seed = 3},
+        {.kind = LB_VALUES_UNIFORM, .dtype = STK_F32, .seed = 4, .low = -1, .high = 1},
+        {.kind = LB_VALUES_NORMAL, .dtype = STK_F16, .seed = 5, .std = 1},
+        {.kind = LB_VALUES_LABELS, .dtype = STK_I64, .classes = 10},
+    };
+    static char whole[ROWS * EACH * 8], piece[ROWS * EACH * 8];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof asks / sizeof asks[0]; k++) {
+        const int64_t row_bytes = EACH * stk_dtype_size(asks[k].dtype);
+        make(&asks[k], 0, ROWS, whole);
+        for (int64_t first = 0, count = 1; first < ROWS; first += count, count = 2 * count + 1) {
+            if (count > ROWS - first)
+                count = ROWS - first;
+            make(&asks[k], first, count, piece);
+            assert_memory_equal(piece, whole + first * row_bytes, (size_t)(count * row_bytes));
+        }
+    }
+}
+
+static void seeds_differ(void **state)
+{
+    struct lb_values_ask ask = {.kind = LB_VALUES_BYTES, .dtype = STK_U8, .seed = 1};
+    static unsigned char one[ROWS * EACH], two[ROWS * EACH];
+    int same = 0;
+
+    (void)state;
+    make(&ask, 0, ROWS, one);
+    ask.seed = 2;
+    make(&ask, 0, ROWS, two);
+    for (int i = 0; i < ROWS * EACH; i++)
+        same += one[i] == two[i];
+    assert_in_range(same, 60, 240); /* 144.5 expected, 12 std */
+}
+
+static void uniform_numbers(void **state)
+{
+    const struct lb_values_ask ask = {.kind = LB_VALUES_UNIFORM, .dtype = STK_F64, .seed = 1, .low = -2, .high = 6};
+    static double out[ROWS * EACH];
+    double sum = 0, least = 9, most = -9;
+
+    (void)state;
+    make(&ask, 0, ROWS, out);
+    for (int i = 0; i < ROWS * EACH; i++) {
+        sum += out[i];
+        least = fmin(least, out[i]);
+        most = fmax(most, out[i]);
+    }
+    assert_true(least >= -2 && least < -1.99 && most < 6 && most > 5.99);
+    assert_true(fabs(sum / (ROWS * EACH) - 2) < 5 * 8 / sqrt(12.0 * ROWS * EACH));
+}
+
+static void uniform_whole_numbers(void **state)
+{
+    const struct lb_values_ask ask = {.kind = LB_VALUES_UNIFORM, .dtype = STK_I8, .seed = 1, .low = -3, .high = 3};
+    static int8_t out[ROWS * EACH];
+    int counts[6] = {0};
+
+    (void)state;
+    make(&ask, 0, ROWS, out);
+    for (int i = 0; i < ROWS * EACH; i++) {
+        assert_in_range(out[i] + 3, 0, 5);
+        counts[out[i] + 3]++;
+    }
+    for (int i = 0; i < 6; i++)
+        assert_in_range(counts[i], ROWS * EACH / 6 - 400, ROWS * EACH / 6 + 400); /* 5.6 std */
+}
+
+static void normal_numbers(void **state)
+{
+    const struct lb_values_ask ask = {.kind = LB_VALUES_NORMAL, .dtype = STK_F32, .seed = 1, .mean = 3, .std = 2};
+    static float out[ROWS * EACH];
+    const double n = ROWS * EACH;
+    double sum = 0, squares = 0;
+    int inside = 0;
+
+    (void)state;
+    make(&ask, 0, ROWS, out);
+    for (int i = 0; i < ROWS * EACH; i++) {
+        const double x = ((double)out[i] - 3) / 2;
+        sum += x;
+        squares += x * x;
+        inside += fabs(x) < 1;
+        assert_true(fabs(x) < 4.9);
+    }
+    assert_true(fabs(sum / n) < 5 / sqrt(n));
+    assert_true(fabs(squares / n - 1) < 5 * sqrt(2 / n));
+    assert_true(fabs(inside / n - 0.68) < 0.015); /* 68.3 % of a true normal, 67.7 % of eight uniforms */
+}
+
+/* What does not fit the dtype ends at its limit, and does not come round at the other side. */
+static void out_of_range_saturates(void **state)
+{
+    const struct lb_values_ask ask = {.kind = LB_VALUES_NORMAL, .dtype = STK_U8, .seed = 1, .mean = 0, .std = 1000};
+    static uint8_t out[ROWS * EACH];
+    int zeros = 0, full = 0;
+
+    (void)state;
+    make(&ask, 0, ROWS, out);
+    for (int i = 0; i < ROWS * EACH; i++) {
+        zeros += out[i] == 0;
+        full += out[i] == 255;
+    }
+    assert_true(zeros > ROWS * EACH * 4 / 10 && full > ROWS * EACH * 3 / 10);
+}
+
+static void labels_and_constants(void **state)
+{
+    struct lb_values_ask ask = {.kind = LB_VALUES_LABELS, .dtype = STK_I32, .classes = 7};
+    static int32_t out[ROWS * EACH];
+
+    (void)state;
+    make(&ask, 0, ROWS, out);
+    for (int i = 0; i < ROWS * EACH; i++)
+        assert_int_equal(out[i], i / EACH % 7);
+    ask = (struct lb_values_ask){.kind = LB_VALUES_CONSTANT, .dtype = STK_I32, .value = -5};
+    make(&ask, 0, ROWS, out);
+    for (int i = 0; i < ROWS * EACH; i++)
+        assert_int_equal(out[i], -5);
+}
+
+static void senseless_asks_are_refused(void **state)
+{
+    static const struct lb_values_ask asks[] = {
+        {.kind = LB_VALUES_BYTES, .dtype = STK_F32},
+        {.kind = LB_VALUES_LABELS, .dtype = STK_F32, .classes = 2},
+        {.kind = LB_VALUES_UNIFORM, .dtype = STK_F32, .low = 1, .high = 1},
+        {.kind = LB_VALUES_CONSTANT, .dtype = STK_C64},
+    };
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+        assert_int_not_equal(lb_values_check(&asks[i], &err), STK_OK);
+        assert_true(strlen(err.message) > 10);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_agree),         cmocka_unit_test(seeds_differ),
+        cmocka_unit_test(uniform_numbers),      cmocka_unit_test(uniform_whole_numbers),
+        cmocka_unit_test(normal_numbers),       cmocka_unit_test(out_of_range_saturates),
+        cmocka_unit_test(labels_and_constants), cmocka_unit_test(senseless_asks_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

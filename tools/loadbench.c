@@ -1,0 +1,161 @@
+/* loadbench.c: the program. Runs a loader as its config describes it and says what it delivers, what binds it, and how
+ * far from the machine's own limit it is.
+ *
+ *     args      the command line                     run       one repeat: the measuring loop
+ *     config    the section `bench` of a config      limit     what the machine's memory gives plain copies
+ *     show      --show-config                        result    all repeats, and their figures
+ *     make      --make: data from a specification    verdict   who waits for whom
+ *     live      the line on a terminal               text/json the two printed forms
+ *
+ * Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong. */
+#include "allocate.h"
+#include "error.h"
+#include "loadbench_args.h"
+#include "loadbench_make.h"
+#include "loadbench_result.h"
+#include "log.h"
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };
+
+static void ask_to_stop(int signal_number)
+{
+    (void)signal_number;
+    lb_stop_asked = 1;
+}
+
+/* The first signal asks for an orderly end; a second one, of the same kind, ends the program at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)(SA_RESTART | SA_RESETHAND)};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int complain(const stk_error *err, int code)
+{
+    fprintf(stderr, "loadbench: %s\n", err->message);
+    return code;
+}
+
+/* What was printed must also have arrived: a full disk is no fine result. */
+static int finish_output(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "loadbench: writing the result: %s\n", strerror(errno));
+    return EXIT_RUN;
+}
+
+static int print_help_options(void)
+{
+    char *loader = stk_loader_options_help();
+
+    if (!loader) {
+        fputs("loadbench: out of memory\n", stderr);
+        return EXIT_RUN;
+    }
+    fputs("Keys of a config file. Sizes: 64MiB, 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n). Times: 1.5s, 20ms.\n\n",
+          stdout);
+    fputs(loader, stdout);
+    stk_text_free(loader);
+    fputc('\n', stdout);
+    stki_options_help(&lb_bench_table, stdout);
+    fputs("\nKeys of a specification for --make:\n\n", stdout);
+    stki_options_help(&lb_make_table, stdout);
+    fputc('\n', stdout);
+    stki_options_help(&lb_make_file_table, stdout);
+    return finish_output(EXIT_FINE);
+}
+
+static int run_bench(const struct lb_config *config, bool json)
+{
+    struct lb_result *result = stki_zalloc(sizeof *result);
+    stk_error err;
+    stk_status status;
+    int code = EXIT_FINE;
+
+    if (!result) {
+        stki_fail_memory(&err, sizeof *result, "the result");
+        return complain(&err, EXIT_RUN);
+    }
+    status = lb_result_measure(config, result, &err);
+    if (status == STK_END)
+        stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first batch");
+    else if (status == STK_OK && json)
+        status = lb_print_json(result, stdout, &err);
+    else if (status == STK_OK)
+        lb_print_text(result, stdout);
+    if (status != STK_OK)
+        code = complain(&err, status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+    lb_result_fini(result);
+    stki_free(result);
+    return finish_output(code);
+}
+
+static int use_config(const struct lb_args *args)
+{
+    struct lb_config config;
+    stk_error err;
+    int code = EXIT_FINE;
+
+    if (lb_config_open(args->file, args->sets, args->set_count, &config, &err) != STK_OK)
+        code = complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
+    else if (args->action == LB_SHOW_CONFIG)
+        code = lb_config_show(&config, stdout, &err) == STK_OK ? finish_output(EXIT_FINE) : complain(&err, EXIT_RUN);
+    else if (args->action == LB_RUN)
+        code = run_bench(&config, args->json);
+    lb_config_close(&config);
+    return code;
+}
+
+static int make_data(const struct lb_args *args)
+{
+    stk_error err;
+
+    if (lb_make(args->file, args->sets, args->set_count, args->force, stdout, &err) != STK_OK)
+        return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+    return finish_output(EXIT_FINE);
+}
+
+static int act(const struct lb_args *args)
+{
+    switch (args->action) {
+    case LB_HELP:
+        lb_args_help(stdout);
+        return finish_output(EXIT_FINE);
+    case LB_VERSION:
+        printf("loadbench %s\n", stk_version());
+        return finish_output(EXIT_FINE);
+    case LB_HELP_OPTIONS:
+        return print_help_options();
+    case LB_MAKE:
+        return make_data(args);
+    case LB_RUN:
+    case LB_SHOW_CONFIG:
+    case LB_PARSE_ONLY:
+        break;
+    }
+    return use_config(args);
+}
+
+int main(int argc, char **argv)
+{
+    struct lb_args args;
+    stk_error err;
+    int code;
+
+    if (lb_args_read(argc, argv, &args, &err) != STK_OK ||
+        (args.debug && stki_log_enable(args.debug, &err) != STK_OK)) {
+        lb_args_fini(&args);
+        return complain(&err, EXIT_USE);
+    }
+    catch_signals();
+    code = act(&args);
+    lb_args_fini(&args);
+    return code;
+}

@@ -1,0 +1,169 @@
+/* loadbench_args.c: reads the command line. One table names the flags; --help and the "did you mean" come from it. */
+#include "loadbench_args.h"
+#include "allocate.h"
+#include "document.h"
+#include "error.h"
+#include <string.h>
+
+enum flag { SET, FORMAT, SHOW_CONFIG, PARSE_ONLY, MAKE, FORCE, DEBUG, HELP, HELP_OPTIONS, VERSION, FLAG_COUNT };
+
+static const struct {
+    const char *name;
+    const char *value; /* what to write after '='; NULL: the flag takes no value */
+    const char *help;
+} flags[FLAG_COUNT] = {
+    [SET] = {"--set", "KEY=VALUE", "change one key of the config, --set loader.num_workers=2; may be repeated"},
+    [FORMAT] = {"--format", "text|json", "how the result is printed (text)"},
+    [SHOW_CONFIG] = {"--show-config", NULL, "print the config with includes, variables and --set applied, and stop"},
+    [PARSE_ONLY] = {"--parse-only", NULL, "check the config without opening any data, and stop"},
+    [MAKE] = {"--make", NULL, "make the data that SPEC.yaml describes, unless it is there already"},
+    [FORCE] = {"--force", NULL, "with --make: write the files even if they are there"},
+    [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
+    [HELP] = {"--help", NULL, "this text"},
+    [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
+    [VERSION] = {"--version", NULL, "the version"},
+};
+
+void lb_args_help(FILE *to)
+{
+    fputs("Usage: loadbench CONFIG.yaml [--set KEY=VALUE]... [--format=text|json]\n"
+          "       loadbench --make SPEC.yaml [--force]\n"
+          "\n"
+          "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples a second,\n"
+          "waiting times, work of each stage, and its share of what this machine's memory allows.\n"
+          "\n",
+          to);
+    for (int i = 0; i < FLAG_COUNT; i++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", flags[i].name, flags[i].value ? "=" : "",
+                 flags[i].value ? flags[i].value : "");
+        fprintf(to, "  %-24s %s\n", left, flags[i].help);
+    }
+    fputs("\n"
+          "Ctrl-C ends the run and prints what was measured until then.\n"
+          "Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong.\n",
+          to);
+}
+
+static stk_status fail_unknown(const char *word, size_t length, stk_error *err)
+{
+    const char *names[FLAG_COUNT];
+    char name[64];
+
+    for (int i = 0; i < FLAG_COUNT; i++)
+        names[i] = flags[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    const char *near = stki_nearest_word(name, names, FLAG_COUNT);
+    return stki_fail(err, STK_E_CONFIG, "unknown option %s%s%s%s", name, near ? "; did you mean " : "; see --help",
+                     near ? near : "", near ? "?" : "");
+}
+
+static stk_status set_action(struct lb_args *args, enum lb_action action, const char *name, stk_error *err)
+{
+    if (args->action != LB_RUN && args->action != action)
+        return stki_fail(err, STK_E_CONFIG, "%s does not go together with the other action asked for", name);
+    args->action = action;
+    return STK_OK;
+}
+
+static stk_status apply(struct lb_args *args, enum flag flag, const char *value, stk_error *err)
+{
+    switch (flag) {
+    case SET:
+        args->sets[args->set_count++] = value;
+        return STK_OK;
+    case FORMAT:
+        if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
+            return stki_fail(err, STK_E_CONFIG, "--format: found \"%s\", expected text or json", value);
+        args->json = strcmp(value, "json") == 0;
+        return STK_OK;
+    case DEBUG:
+        args->debug = value;
+        return STK_OK;
+    case FORCE:
+        args->force = true;
+        return STK_OK;
+    case SHOW_CONFIG:
+        return set_action(args, LB_SHOW_CONFIG, "--show-config", err);
+    case PARSE_ONLY:
+        return set_action(args, LB_PARSE_ONLY, "--parse-only", err);
+    case MAKE:
+        return set_action(args, LB_MAKE, "--make", err);
+    case HELP:
+        return set_action(args, LB_HELP, "--help", err);
+    case HELP_OPTIONS:
+        return set_action(args, LB_HELP_OPTIONS, "--help-options", err);
+    case VERSION:
+        return set_action(args, LB_VERSION, "--version", err);
+    case FLAG_COUNT:
+        break;
+    }
+    return stki_fail(err, STK_E_BAD_ARG, "no such flag");
+}
+
+/* One flag at argv[*at]; moves *at on to the value if that is a word of its own. */
+static stk_status read_flag(int argc, char **argv, int *at, struct lb_args *args, stk_error *err)
+{
+    const char *word = argv[*at], *equals = strchr(word, '=');
+    const size_t length = equals ? (size_t)(equals - word) : strlen(word);
+
+    for (int i = 0; i < FLAG_COUNT; i++) {
+        const char *value = equals ? equals + 1 : NULL;
+        if (strlen(flags[i].name) != length || strncmp(flags[i].name, word, length) != 0)
+            continue;
+        if (!flags[i].value && value)
+            return stki_fail(err, STK_E_CONFIG, "%s takes no value", flags[i].name);
+        if (flags[i].value && !value) {
+            if (*at + 1 >= argc)
+                return stki_fail(err, STK_E_CONFIG, "%s needs a value: %s=%s", flags[i].name, flags[i].name,
+                                 flags[i].value);
+            value = argv[++*at];
+        }
+        return apply(args, (enum flag)i, value, err);
+    }
+    return fail_unknown(word, length, err);
+}
+
+static stk_status check_together(const struct lb_args *args, stk_error *err)
+{
+    const bool needs_file = args->action != LB_HELP && args->action != LB_HELP_OPTIONS && args->action != LB_VERSION;
+
+    if (needs_file && !args->file)
+        return stki_fail(err, STK_E_CONFIG, "no %s named; see --help",
+                         args->action == LB_MAKE ? "specification" : "config file");
+    if (args->force && args->action != LB_MAKE)
+        return stki_fail(err, STK_E_CONFIG, "--force goes with --make only");
+    if (args->json && args->action != LB_RUN)
+        return stki_fail(err, STK_E_CONFIG, "--format=json is for the result of a run only");
+    return STK_OK;
+}
+
+stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *err)
+{
+    stk_status status = STK_OK;
+    bool only_files = false;
+
+    memset(out, 0, sizeof *out);
+    out->sets = stki_zalloc_array(argc + 1, sizeof *out->sets);
+    if (!out->sets)
+        return stki_fail_memory(err, argc, "the command line");
+    for (int i = 1; i < argc && status == STK_OK; i++) {
+        if (!only_files && strcmp(argv[i], "--") == 0)
+            only_files = true;
+        else if (!only_files && strcmp(argv[i], "-h") == 0)
+            status = set_action(out, LB_HELP, "-h", err);
+        else if (!only_files && argv[i][0] == '-' && argv[i][1] != '\0')
+            status = read_flag(argc, argv, &i, out, err);
+        else if (out->file)
+            status = stki_fail(err, STK_E_CONFIG, "one file at a time: %s, then %s", out->file, argv[i]);
+        else
+            out->file = argv[i];
+    }
+    return status == STK_OK ? check_together(out, err) : status;
+}
+
+void lb_args_fini(struct lb_args *args)
+{
+    stki_free(args->sets);
+    memset(args, 0, sizeof *args);
+}

@@ -1,0 +1,25 @@
+/* loadbench_args.h: loadbench's command line. */
+#ifndef LOADBENCH_ARGS_H
+#define LOADBENCH_ARGS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stoker/status.h>
+
+enum lb_action { LB_RUN, LB_SHOW_CONFIG, LB_PARSE_ONLY, LB_MAKE, LB_HELP, LB_HELP_OPTIONS, LB_VERSION };
+
+struct lb_args {
+    enum lb_action action;
+    const char *file;  /* the config, or the specification of --make; NULL where the action needs none */
+    const char **sets; /* assignments in the order given; freed by lb_args_fini, the texts are argv's */
+    int set_count;
+    const char *debug; /* topics, or NULL */
+    bool json, force;
+};
+
+/* STK_E_CONFIG says what is wrong with the command. */
+stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *err);
+void lb_args_fini(struct lb_args *args);
+void lb_args_help(FILE *to);
+
+#endif

@@ -1,0 +1,126 @@
+/* loadbench_config.c: the option table of the section `bench`, and the rules between its options. The file is read
+ * twice, here for this section and by the library for its own: the library ignores ours. */
+#include "loadbench_config.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "loadbench_consumer.h"
+#include <stoker/loader.h>
+#include <string.h>
+
+#define DAY (24 * 3600 * 1e9)
+
+/* The places of those rows whose absence matters. */
+enum { RAMP = 1, RUN_TIME = 2, ROW_COUNT = 8 };
+
+static const stki_option rows[ROW_COUNT] = {
+    STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
+              "Who takes the batches: null counts them, touch reads every byte"),
+    [RAMP] = STKI_TIME(struct lb_bench, ramp, 0.5s, 0, DAY,
+                       "Time before the measurement begins; 0 where epochs or batches is given"),
+    [RUN_TIME] = STKI_TIME(struct lb_bench, run_time, 3s, 0, 365 * DAY,
+                           "Time of each measurement, 0 for no limit; no limit where epochs or batches is given"),
+    STKI_INT(struct lb_bench, epochs, 0, 0, 1000000000, "epochs", "Whole epochs to measure, 0 for no limit"),
+    STKI_INT(struct lb_bench, batches, 0, 0, 1000000000000, "batches", "Batches to measure, 0 for no limit"),
+    STKI_INT(struct lb_bench, repeats, 3, 1, LB_REPEATS, "repeats",
+             "Measurements, each with a loader of its own; the result is their median"),
+    STKI_BOOL(struct lb_bench, limit, true, "Measure this machine's memory beside the loader, after each repeat"),
+    STKI_TIME(struct lb_bench, limit_time, 0.1s, 1e6, 60e9, "Time of each of the memory measurements"),
+};
+const stki_option_table lb_bench_table = STKI_OPTION_TABLE("bench", rows);
+
+/* Epochs and batches say by themselves when to stop, and at which batch to begin. */
+static void settle(struct lb_bench *bench, const bool *seen)
+{
+    const bool counted = bench->epochs > 0 || bench->batches > 0;
+
+    if (counted && !seen[RUN_TIME])
+        bench->run_time = 0;
+    if (counted && !seen[RAMP])
+        bench->ramp = 0;
+}
+
+static stk_status copy_sets(const char *const *sets, int count, struct lb_config *out, stk_error *err)
+{
+    out->loader_sets = stki_zalloc_array(count + 1, sizeof *out->loader_sets);
+    if (!out->loader_sets)
+        return stki_fail_memory(err, count, "the assignments");
+    for (int i = 0; i < count; i++)
+        out->loader_sets[out->loader_set_count++] = sets[i];
+    if (out->endless)
+        out->loader_sets[out->loader_set_count++] = "loader.num_epochs=0";
+    return STK_OK;
+}
+
+static char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+/* `consumer: null` is nothing to YAML, and the word to us. */
+static stk_status name_null_consumer(stki_document *document, stk_error *err)
+{
+    const stki_node *section = stki_node_get(stki_document_root(document), "bench");
+    const stki_node *consumer = stki_node_get(section, "consumer");
+
+    if (!consumer || !stki_node_is_null(consumer))
+        return STK_OK;
+    return stki_document_set_value(document, "bench.consumer", "\"null\"", consumer->file, err);
+}
+
+static stk_status read_bench(struct lb_config *out, stk_error *err)
+{
+    const stki_node *root = stki_document_root(out->document), *section = stki_node_get(root, "bench");
+    bool seen[ROW_COUNT] = {false};
+    stk_status status;
+
+    stki_options_defaults(&lb_bench_table, &out->bench);
+    status = stki_options_read(&lb_bench_table, section, &out->bench, seen, err);
+    if (status != STK_OK)
+        return status;
+    settle(&out->bench, seen);
+    out->endless = !stki_node_get(stki_node_get(root, "loader"), "num_epochs");
+    if (out->endless && out->bench.run_time == 0 && out->bench.epochs == 0 && out->bench.batches == 0)
+        return stki_fail_node(err, section ? section : root,
+                              "nothing ends this run: give bench.run_time, bench.epochs, bench.batches or "
+                              "loader.num_epochs");
+    return STK_OK;
+}
+
+stk_status lb_config_open(const char *path, const char *const *sets, int set_count, struct lb_config *out,
+                          stk_error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->path = path;
+    out->name = name_of(path);
+    if (!out->name)
+        return stki_fail_memory(err, 64, "a name");
+    stk_status status = stki_document_open(path, &out->document, err);
+    for (int i = 0; i < set_count && status == STK_OK; i++)
+        status = stki_document_set(out->document, sets[i], err);
+    if (status == STK_OK)
+        status = stk_loader_check_file(path, sets, set_count, err);
+    if (status == STK_OK)
+        status = name_null_consumer(out->document, err);
+    if (status == STK_OK)
+        status = read_bench(out, err);
+    return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
+}
+
+void lb_config_close(struct lb_config *config)
+{
+    stki_free(config->name);
+    stki_free(config->loader_sets);
+    stki_document_destroy(config->document);
+    memset(config, 0, sizeof *config);
+}
+
+char *lb_path_beside(const char *path, const char *beside)
+{
+    const char *slash = strrchr(beside, '/');
+
+    if (path[0] == '/' || !slash)
+        return stki_strdup(path);
+    return stki_format("%.*s/%s", (int)(slash - beside), beside, path);
+}

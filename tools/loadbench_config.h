@@ -1,0 +1,40 @@
+/* loadbench_config.h: the config of a run: loadbench's own section `bench`, and the rest, which is the loader's. */
+#ifndef LOADBENCH_CONFIG_H
+#define LOADBENCH_CONFIG_H
+
+#include "document.h"
+#include "option.h"
+
+enum { LB_REPEATS = 1000 };
+
+/* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
+struct lb_bench {
+    int consumer; /* index into lb_consumers */
+    int64_t ramp, run_time, epochs, batches, repeats;
+    bool limit;
+    int64_t limit_time;
+};
+
+extern const stki_option_table lb_bench_table;
+
+struct lb_config {
+    const char *path;         /* the caller's */
+    char *name;               /* of the file, without folder and ending */
+    stki_document *document;  /* with everything of --set */
+    const char **loader_sets; /* the assignments for the loader: those of --set, and what a measurement needs */
+    int loader_set_count;
+    bool endless; /* loader.num_epochs was not given, so the data does not end the run */
+    struct lb_bench bench;
+};
+
+/* Reads and checks the whole config, without opening any data. */
+stk_status lb_config_open(const char *path, const char *const *sets, int set_count, struct lb_config *out,
+                          stk_error *err);
+void lb_config_close(struct lb_config *config);
+/* The config as it is in effect, as a config: the sections as written, `bench` complete. Changes the document. */
+stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *err);
+
+/* A copy of `path`, relative to the folder of `beside` unless it is absolute. NULL: no memory. */
+char *lb_path_beside(const char *path, const char *beside);
+
+#endif

@@ -1,0 +1,122 @@
+/* loadbench_consumer.c: the null consumer counts; touch reads every byte once, as fast as memory gives it, and its sum
+ * goes into the result, so that no compiler can leave the reading out. */
+#include "loadbench_consumer.h"
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx2")))
+#endif
+
+/* Eight sums, so that the loop becomes vector additions that don't wait for each other. */
+static inline __attribute__((always_inline)) uint64_t sum_words(const unsigned char *bytes, int64_t count)
+{
+    uint64_t lane[8] = {0}, word[8], sum = 0;
+    int64_t at = 0;
+
+    for (; at + 64 <= count; at += 64) {
+        memcpy(word, bytes + at, sizeof word);
+        for (int i = 0; i < 8; i++)
+            lane[i] += word[i];
+    }
+    for (; at < count; at += 8) {
+        uint64_t rest = 0;
+        memcpy(&rest, bytes + at, count - at < 8 ? (size_t)(count - at) : 8);
+        sum += rest;
+    }
+    for (int i = 0; i < 8; i++)
+        sum += lane[i];
+    return sum;
+}
+
+static uint64_t sum_plain(const unsigned char *bytes, int64_t count)
+{
+    return sum_words(bytes, count);
+}
+
+#ifdef WIDE
+static WIDE uint64_t sum_wide(const unsigned char *bytes, int64_t count)
+{
+    return sum_words(bytes, count);
+}
+#endif
+
+static uint64_t sum_run(const unsigned char *bytes, int64_t count)
+{
+#ifdef WIDE
+    if (__builtin_cpu_supports("avx2"))
+        return sum_wide(bytes, count);
+#endif
+    return sum_plain(bytes, count);
+}
+
+struct axis {
+    int64_t length, stride; /* stride >= 0 */
+};
+
+/* By stride, the widest first: the order of memory. */
+static int compare_axes(const void *a, const void *b)
+{
+    const struct axis *x = a, *y = b;
+    return (x->stride < y->stride) - (x->stride > y->stride);
+}
+
+uint64_t lb_tensor_sum(const stk_tensor *tensor)
+{
+    const unsigned char *base = tensor->data;
+    int64_t run = stk_dtype_size(tensor->dtype), index[STK_MAX_DIMS] = {0};
+    struct axis axes[STK_MAX_DIMS];
+    int count = 0;
+    uint64_t sum = 0;
+
+    for (int i = 0; i < tensor->ndim; i++) {
+        const int64_t length = tensor->shape[i], stride = tensor->strides[i];
+        if (length == 0)
+            return 0;
+        if (length == 1)
+            continue;
+        if (stride < 0) /* the same elements, walked from the other end */
+            base += stride * (length - 1);
+        axes[count++] = (struct axis){length, stride < 0 ? -stride : stride};
+    }
+    qsort(axes, (size_t)count, sizeof *axes, compare_axes);
+    while (count > 0 && axes[count - 1].stride == run)
+        run *= axes[--count].length;
+
+    for (;;) { /* an odometer over the axes that are left */
+        const unsigned char *at = base;
+        int i = count - 1;
+        for (int k = 0; k < count; k++)
+            at += index[k] * axes[k].stride;
+        sum += sum_run(at, run);
+        while (i >= 0 && ++index[i] == axes[i].length)
+            index[i--] = 0;
+        if (i < 0)
+            return sum;
+    }
+}
+
+static stk_status take_nothing(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err)
+{
+    (void)state, (void)batch, (void)err;
+    return STK_OK;
+}
+
+static stk_status take_all_bytes(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err)
+{
+    for (int i = 0; i < state->field_count; i++) {
+        stk_tensor tensor;
+        stk_status status = stk_batch_tensor(batch, state->field_names[i], &tensor, err);
+        if (status != STK_OK)
+            return status;
+        state->checksum += lb_tensor_sum(&tensor);
+        stk_tensor_release(&tensor);
+    }
+    return STK_OK;
+}
+
+const struct lb_consumer lb_consumers[] = {
+    {"null", "counts the batches", take_nothing},
+    {"touch", "reads every byte of every tensor", take_all_bytes},
+};
+const char *const lb_consumer_words[] = {"null", "touch", NULL};

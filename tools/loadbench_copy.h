@@ -1,0 +1,16 @@
+/* loadbench_copy.h: the ways of copying bytes that the limit of a machine is measured with. */
+#ifndef LOADBENCH_COPY_H
+#define LOADBENCH_COPY_H
+
+#include <stdint.h>
+
+typedef void (*lb_copy)(void *restrict to, const void *restrict from, int64_t bytes);
+
+void lb_copy_plain(void *restrict to, const void *restrict from, int64_t bytes);
+/* With stores that go past the caches. NULL: this machine has none that we use. Call lb_copy_fence when done. */
+lb_copy lb_copy_streaming(void);
+void lb_copy_fence(void);
+/* Asks for a row that will be copied soon. */
+void lb_prefetch(const void *row, int64_t bytes);
+
+#endif

@@ -1,0 +1,242 @@
+/* loadbench_limit.c: threads copy until a common deadline, each in a part of the target of its own, and what they have
+ * copied together is the rate. The best of several ways counts, since the limit is what the machine can do.
+ *
+ * The blocks are made anew for each call and let go afterwards, so that they don't stand in the memory figures of the
+ * loader. Everything is touched before it is timed. */
+#include "loadbench_limit.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "loadbench_copy.h"
+#include "loadbench_machine.h"
+#include "thread.h"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MAX_THREADS = 256,
+    CHUNK_BYTES = 1 << 20,      /* of memcpy; small enough that the C library stays with plain stores */
+    PREFETCH_ROW_BYTES = 16384, /* longer rows need no help from us: the hardware sees them coming */
+    AHEAD = 4                   /* rows; a power of two */
+};
+#define BLOCK_BYTES (INT64_C(256) << 20)
+
+struct work {
+    lb_copy copy;
+    bool prefetch, random;
+    const char *source;
+    int64_t row_bytes, row_count; /* of the source */
+    char *target;
+    int64_t part_bytes; /* of the target, a thread */
+    int64_t begin_ns, end_ns;
+};
+
+struct worker {
+    const struct work *work;
+    int index, count;
+    int64_t copied_bytes, end_ns;
+    stki_thread *thread;
+};
+
+static int64_t next_row(const struct work *work, uint64_t *state, int64_t *position)
+{
+    if (!work->random) {
+        *position = *position + 1 < work->row_count ? *position + 1 : 0;
+        return *position;
+    }
+    *state ^= *state << 13; /* xorshift: costs about a nanosecond */
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (int64_t)((*state >> 32) * (uint64_t)work->row_count >> 32);
+}
+
+static void run(void *context)
+{
+    struct worker *worker = context;
+    const struct work *work = worker->work;
+    const int64_t rows_a_part = work->part_bytes / work->row_bytes, check = 1 + (256 << 10) / work->row_bytes;
+    char *const target = work->target + worker->index * work->part_bytes;
+    uint64_t state = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(worker->index + 1);
+    int64_t position = work->row_count / worker->count * worker->index, row[AHEAD], copied = 0, slot = 0;
+
+    for (int i = 0; i < AHEAD; i++)
+        row[i] = next_row(work, &state, &position);
+    stki_sleep_ns(work->begin_ns - stki_now_ns());
+    do {
+        for (int64_t i = 0; i < check; i++) {
+            const char *from = work->source + row[copied % AHEAD] * work->row_bytes;
+            const int64_t after = next_row(work, &state, &position);
+            if (work->prefetch)
+                lb_prefetch(work->source + row[(copied + AHEAD - 1) % AHEAD] * work->row_bytes, work->row_bytes);
+            work->copy(target + slot * work->row_bytes, from, work->row_bytes);
+            row[copied++ % AHEAD] = after;
+            slot = slot + 1 < rows_a_part ? slot + 1 : 0;
+        }
+    } while (stki_now_ns() < work->end_ns);
+    lb_copy_fence();
+    worker->end_ns = stki_now_ns();
+    worker->copied_bytes = copied * work->row_bytes;
+}
+
+/* Bytes read and written a second by all threads together. */
+static stk_status time_work(struct work *work, int threads, int64_t time_ns, double *out, stk_error *err)
+{
+    struct worker workers[MAX_THREADS] = {{0}};
+    int64_t copied = 0, end = 0;
+    stk_status status = STK_OK;
+    int started = 0;
+
+    work->begin_ns = stki_now_ns() + 1000000;
+    work->end_ns = work->begin_ns + time_ns;
+    for (; started < threads && status == STK_OK; started++) {
+        workers[started].work = work;
+        workers[started].index = started;
+        workers[started].count = threads;
+        status = stki_thread_start(&workers[started].thread, "limit", run, &workers[started], err);
+        if (status != STK_OK)
+            break;
+    }
+    for (int i = 0; i < started; i++) {
+        stki_thread_join(workers[i].thread, INT64_MAX);
+        copied += workers[i].copied_bytes;
+        end = workers[i].end_ns > end ? workers[i].end_ns : end;
+    }
+    if (status == STK_OK)
+        *out = 2 * (double)copied * 1e9 / (double)(end - work->begin_ns);
+    return status;
+}
+
+static stk_status time_ways(struct work *work, const struct lb_limit_ask *ask, bool prefetch, struct lb_limit_rate *out,
+                            stk_error *err)
+{
+    const struct {
+        const char *name;
+        lb_copy copy;
+        bool prefetch;
+    } ways[] = {
+        {"plain", lb_copy_plain, false},
+        {"streaming", lb_copy_streaming(), false},
+        {"plain, prefetched", lb_copy_plain, true},
+        {"streaming, prefetched", lb_copy_streaming(), true},
+    };
+
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        double rate = 0;
+        if (!ways[i].copy || (ways[i].prefetch && !prefetch))
+            continue;
+        work->copy = ways[i].copy;
+        work->prefetch = ways[i].prefetch;
+        stk_status status = time_work(work, ask->threads, ask->time_ns, &rate, err);
+        if (status != STK_OK)
+            return status;
+        if (rate > out->bytes_per_s)
+            *out = (struct lb_limit_rate){rate, ways[i].name};
+    }
+    return STK_OK;
+}
+
+/* The whole file, if all of it lies in memory: pages that must come from a disk would measure the disk. */
+static const char *map_resident(const char *path, int64_t *out_bytes)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat about;
+    unsigned char *pages = NULL;
+    void *map = MAP_FAILED;
+    int64_t resident = 0, count = 0;
+
+    if (fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0)
+        map = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (map == MAP_FAILED)
+        return NULL;
+    count = (about.st_size + page - 1) / page;
+    pages = stki_zalloc(count);
+    if (pages && mincore(map, (size_t)about.st_size, pages) == 0)
+        for (int64_t i = 0; i < count; i++)
+            resident += pages[i] & 1;
+    stki_free(pages);
+    if (resident < count) {
+        munmap(map, (size_t)about.st_size);
+        return NULL;
+    }
+    madvise(map, (size_t)about.st_size, MADV_POPULATE_READ); /* else the faults of the first pass are timed */
+    *out_bytes = about.st_size;
+    return map;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static stk_status measure_memcpy(const struct lb_limit_ask *ask, const char *source, char *target, int64_t bytes,
+                                 struct lb_limit *out, stk_error *err)
+{
+    const int64_t chunk = smaller(CHUNK_BYTES, bytes / ask->threads), part = bytes / ask->threads / chunk * chunk;
+    struct work work = {.source = source, .row_bytes = chunk, .row_count = part * ask->threads / chunk};
+
+    work.target = target;
+    work.part_bytes = part;
+    return time_ways(&work, ask, false, &out->memcpy, err);
+}
+
+static stk_status measure_gather(const struct lb_limit_ask *ask, const char *block, int64_t block_bytes, char *target,
+                                 struct lb_limit *out, stk_error *err)
+{
+    int64_t file_bytes = 0;
+    const char *file = ask->path ? map_resident(ask->path, &file_bytes) : NULL;
+    struct work work = {.random = ask->random, .row_bytes = out->row_bytes, .target = target};
+
+    if (file && file_bytes >= out->row_bytes) { /* whole rows lie at the end of the file, behind its header */
+        work.source = file + file_bytes % out->row_bytes;
+        work.row_count = file_bytes / out->row_bytes;
+        out->from_file = true;
+    } else {
+        work.source = block;
+        work.row_count = smaller(block_bytes / out->row_bytes, ask->row_count > 0 ? ask->row_count : 1);
+    }
+    work.part_bytes = out->target_bytes / ask->threads;
+    out->source_bytes = work.row_count * out->row_bytes;
+    stk_status status = time_ways(&work, ask, out->row_bytes <= PREFETCH_ROW_BYTES, &out->gather, err);
+    if (file)
+        munmap((void *)(uintptr_t)file, (size_t)file_bytes);
+    return status;
+}
+
+stk_status lb_limit_measure(const struct lb_limit_ask *asked, struct lb_limit *out, stk_error *err)
+{
+    struct lb_limit_ask ask = *asked;
+    const int64_t room = lb_memory_available() / 8;
+    stk_status status = STK_OK;
+
+    memset(out, 0, sizeof *out);
+    ask.threads = ask.threads < 1 ? 1 : ask.threads > MAX_THREADS ? MAX_THREADS : ask.threads;
+    const int64_t block = smaller(BLOCK_BYTES, room / 2);
+    out->threads = ask.threads;
+    out->random = ask.random;
+    out->row_bytes = smaller(ask.row_bytes > 0 ? ask.row_bytes : 1, block / ask.threads);
+    out->target_bytes = smaller(ask.slot_bytes, room);
+    if (out->target_bytes < ask.threads * out->row_bytes)
+        out->target_bytes = ask.threads * out->row_bytes;
+
+    const int64_t target_block = out->target_bytes > block ? out->target_bytes : block;
+    char *source = stki_block_alloc(&stki_huge_pages, block, 64);
+    char *target = stki_block_alloc(&stki_huge_pages, target_block, 64);
+    if (!source || !target)
+        status = stki_fail_memory(err, block + target_block, "the measurement of the machine's limit");
+    if (status == STK_OK) {
+        memset(source, 1, (size_t)block);
+        memset(target, 2, (size_t)target_block);
+        status = measure_memcpy(&ask, source, target, block, out, err);
+    }
+    if (status == STK_OK)
+        status = measure_gather(&ask, source, block, target, out, err);
+    stki_block_free(&stki_huge_pages, source, block, 64);
+    stki_block_free(&stki_huge_pages, target, target_block, 64);
+    return status;
+}

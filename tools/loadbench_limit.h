@@ -1,0 +1,36 @@
+/* loadbench_limit.h: what this machine's memory gives a plain copy, with as many threads as the loader has workers. Two
+ * measures: memcpy, a large block after another, and gather, rows of the loader's own sample size into a target as
+ * large as the loader's slots. Both count the bytes read and the bytes written, so a copied byte counts twice. */
+#ifndef LOADBENCH_LIMIT_H
+#define LOADBENCH_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/status.h>
+
+struct lb_limit_ask {
+    int threads;
+    int64_t row_bytes;  /* of a sample in its file */
+    int64_t row_count;  /* samples there are */
+    int64_t slot_bytes; /* of all slots together */
+    bool random;        /* rows at random places; else one after the other */
+    const char *path;   /* the rows' file: they come from its mapping if all of it lies in memory; NULL: none */
+    int64_t time_ns;    /* of one measurement; there are up to six */
+};
+
+struct lb_limit_rate {
+    double bytes_per_s; /* read + written */
+    const char *way;    /* the best one: "plain", "streaming", "plain, prefetched", … Static */
+};
+
+struct lb_limit {
+    struct lb_limit_rate memcpy, gather;
+    int threads;
+    int64_t row_bytes, source_bytes, target_bytes; /* of the gather */
+    bool random, from_file;
+};
+
+/* STK_E_MEMORY: no room for the blocks. */
+stk_status lb_limit_measure(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* loadbench_live.c: drawn by the thread that takes the batches, four times a second: no thread of its own that could
+ * disturb what is measured. The width is asked for at every drawing, so that a resized terminal is no matter. */
+#include "loadbench_live.h"
+#include "clock.h"
+#include "loadbench_statistics.h"
+#include "loadbench_table.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define PERIOD_NS (STKI_SECOND / 4)
+
+void lb_live_init(struct lb_live *live, const char *name, int repeats)
+{
+    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+
+    memset(live, 0, sizeof *live);
+    live->on = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+    live->colour = live->on && !(no_colour && *no_colour);
+    live->name = name;
+    live->repeats = repeats;
+    live->due_ns = INT64_MAX;
+}
+
+void lb_live_repeat(struct lb_live *live, int repeat, int64_t now_ns)
+{
+    live->repeat = repeat;
+    live->last_ns = now_ns;
+    live->last_samples = live->last_bytes = live->last_wait_ns = 0;
+    live->due_ns = live->on ? now_ns + PERIOD_NS : INT64_MAX;
+}
+
+static int STK_PRINTF(4, 5) part(char *out, int size, int used, const char *format, ...)
+{
+    va_list args;
+
+    if (used >= size)
+        return used;
+    va_start(args, format);
+    used += vsnprintf(out + used, (size_t)(size - used), format, args);
+    va_end(args);
+    return used;
+}
+
+void lb_live_text(const struct lb_live_figures *figures, char *out, int size)
+{
+    int used = part(out, size, 0, "%s: ", figures->name);
+
+    if (figures->repeats > 1)
+        used = part(out, size, used, "[run %d/%d]", figures->repeat, figures->repeats);
+    used = part(out, size, used, "[W%" PRId64 "][ring %" PRId64 "/%" PRId64 "]", figures->workers, figures->slots_ready,
+                figures->slots);
+    if (figures->ramp)
+        used = part(out, size, used, "[ramp]");
+    else if (figures->done >= 0)
+        used = part(out, size, used, "[%.0f%%]", 100 * (figures->done > 1 ? 1 : figures->done));
+    used = part(out, size, used, "[%s samples/s][%sB/s][consumer waits %.1f%%]", LB_SHORT(figures->samples_per_s),
+                LB_SHORT(figures->bytes_per_s), 100 * figures->wait_share);
+    if (figures->left_ns >= 0)
+        part(out, size, used, "[eta %.0fs]", (double)figures->left_ns / 1e9);
+}
+
+static int terminal_columns(void)
+{
+    struct winsize window = {0};
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col < 20)
+        return 80;
+    return window.ws_col;
+}
+
+void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader *loader)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    const double seconds = (double)(progress->now_ns - live->last_ns) / 1e9;
+    char line[256];
+
+    live->due_ns = progress->now_ns + PERIOD_NS;
+    if (stk_loader_get_stats(loader, &stats, NULL) != STK_OK)
+        return;
+    const struct lb_live_figures figures = {
+        .name = live->name,
+        .repeat = live->repeat,
+        .repeats = live->repeats,
+        .workers = stats.workers,
+        .slots = stats.slots,
+        .slots_ready = stats.slots_ready,
+        .done = progress->done,
+        .samples_per_s = lb_ratio((double)(progress->samples - live->last_samples), seconds),
+        .bytes_per_s = lb_ratio((double)(stats.batch_bytes - live->last_bytes), seconds),
+        .wait_share = lb_ratio((double)(stats.wait_next_ns - live->last_wait_ns) / 1e9, seconds),
+        .left_ns = progress->left_ns,
+        .ramp = progress->ramp,
+    };
+    const int columns = terminal_columns();
+    lb_live_text(&figures, line, columns < (int)sizeof line ? columns : (int)sizeof line);
+    fprintf(stderr, "\r%s%s%s\033[K", live->colour ? "\033[36m" : "", line, live->colour ? "\033[0m" : "");
+    fflush(stderr);
+    live->shown = true;
+    live->last_ns = progress->now_ns;
+    live->last_samples = progress->samples;
+    live->last_bytes = stats.batch_bytes;
+    live->last_wait_ns = stats.wait_next_ns;
+}
+
+void lb_live_clear(struct lb_live *live)
+{
+    if (!live->shown)
+        return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    live->shown = false;
+}

@@ -1,0 +1,146 @@
+/* loadbench_machine.c: asks /proc and /sys. What is not there is "unknown", never an error: a result without the name
+ * of its processor is still a result. */
+#include "loadbench_machine.h"
+#include "clock.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* The text behind "KEY" and ':' on the first line that begins so. */
+static bool find_line(const char *path, const char *key, char *out, int size)
+{
+    char line[512];
+    FILE *file = fopen(path, "re");
+    bool found = false;
+
+    while (file && !found && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, key, strlen(key)) != 0 || !colon)
+            continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        colon[strcspn(colon, "\n")] = '\0';
+        snprintf(out, (size_t)size, "%s", colon);
+        found = true;
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* A number and its unit: "12 kB" is 12288. -1: not there. */
+static int64_t find_bytes(const char *path, const char *key)
+{
+    char text[64], unit[8] = "";
+    long long value = 0;
+
+    if (!find_line(path, key, text, sizeof text) || sscanf(text, "%lld %7s", &value, unit) < 1)
+        return -1;
+    return strcmp(unit, "kB") == 0 ? value * 1024 : value;
+}
+
+static bool read_first_line(const char *path, char *out, int size)
+{
+    FILE *file = fopen(path, "re");
+    bool found = file && fgets(out, size, file);
+
+    if (found)
+        out[strcspn(out, "\n")] = '\0';
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static int64_t last_cache_bytes(void)
+{
+    int64_t largest = 0;
+
+    for (int i = 0; i < 8; i++) {
+        char path[96], text[32];
+        int64_t kib = 0;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        if (read_first_line(path, text, sizeof text) && sscanf(text, "%" SCNd64 "K", &kib) == 1 && kib * 1024 > largest)
+            largest = kib * 1024;
+    }
+    return largest;
+}
+
+static void read_huge_pages(char *out, int size)
+{
+    char line[96] = "";
+    const char *begin, *end;
+
+    snprintf(out, (size_t)size, "unknown");
+    if (!read_first_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
+        return;
+    begin = strchr(line, '['); /* "always [madvise] never" */
+    end = begin ? strchr(begin, ']') : NULL;
+    if (end)
+        snprintf(out, (size_t)size, "%.*s", (int)(end - begin - 1), begin + 1);
+}
+
+void lb_machine_read(struct lb_machine *out)
+{
+    struct utsname names;
+
+    memset(out, 0, sizeof *out);
+    if (!find_line("/proc/cpuinfo", "model name", out->cpu, sizeof out->cpu) &&
+        !find_line("/proc/cpuinfo", "Model", out->cpu, sizeof out->cpu))
+        snprintf(out->cpu, sizeof out->cpu, "unknown");
+    snprintf(out->kernel, sizeof out->kernel, "unknown");
+    if (uname(&names) == 0) {
+        snprintf(out->kernel, sizeof out->kernel, "%.40s %.80s", names.sysname, names.release);
+        snprintf(out->architecture, sizeof out->architecture, "%.31s", names.machine);
+    }
+    read_huge_pages(out->huge_pages, sizeof out->huge_pages);
+    out->cores_allowed = stki_cpu_count();
+    out->cores_online = sysconf(_SC_NPROCESSORS_ONLN);
+    out->memory_bytes = find_bytes("/proc/meminfo", "MemTotal");
+    out->memory_available_bytes = lb_memory_available();
+    out->cache_bytes = last_cache_bytes();
+}
+
+int64_t lb_memory_available(void)
+{
+    const int64_t bytes = find_bytes("/proc/meminfo", "MemAvailable");
+    return bytes > 0 ? bytes : INT64_C(1) << 30;
+}
+
+static int64_t timeval_ns(struct timeval value)
+{
+    return value.tv_sec * STKI_SECOND + value.tv_usec * INT64_C(1000);
+}
+
+void lb_usage_read(struct lb_usage *out)
+{
+    struct rusage usage;
+
+    memset(out, 0, sizeof *out);
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        out->user_ns = timeval_ns(usage.ru_utime);
+        out->system_ns = timeval_ns(usage.ru_stime);
+    }
+    out->disk_bytes = find_bytes("/proc/self/io", "read_bytes");
+}
+
+void lb_memory_reset_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "we");
+
+    if (file) {
+        fputs("5\n", file); /* resets VmHWM alone */
+        fclose(file);
+    }
+}
+
+void lb_memory_read(struct lb_memory *out)
+{
+    out->peak_bytes = find_bytes("/proc/self/status", "VmHWM");
+    out->anonymous_bytes = find_bytes("/proc/self/status", "RssAnon");
+    out->file_bytes = find_bytes("/proc/self/status", "RssFile");
+}

@@ -1,0 +1,16 @@
+/* loadbench_make.h: --make, data of a stated shape from a small specification, so that a run can be repeated elsewhere.
+ */
+#ifndef LOADBENCH_MAKE_H
+#define LOADBENCH_MAKE_H
+
+#include "option.h"
+#include <stdbool.h>
+
+/* The sections of a specification: `make`, and each item of `make.files`. */
+extern const stki_option_table lb_make_table, lb_make_file_table;
+
+/* Makes the files of the specification that are not there with the right dtype, shape and count; all of them if
+ * `force`. One line a file on `to`. STK_E_CONFIG: the specification is wrong, and nothing was written. */
+stk_status lb_make(const char *spec_path, const char *const *sets, int set_count, bool force, FILE *to, stk_error *err);
+
+#endif

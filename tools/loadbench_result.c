@@ -1,0 +1,240 @@
+/* loadbench_result.c: all repeats, each with the machine's limit measured right after it, and their figures. */
+#include "loadbench_result.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+static double samples_per_s(const struct lb_run *run)
+{
+    return lb_ratio((double)run->samples, seconds(run->elapsed_ns));
+}
+
+static double batches_per_s(const struct lb_run *run)
+{
+    return lb_ratio((double)run->batches, seconds(run->elapsed_ns));
+}
+
+static double mb_per_s(const struct lb_run *run)
+{
+    return lb_ratio((double)run->stats.batch_bytes / 1e6, seconds(run->elapsed_ns));
+}
+
+static double first_batch_ms(const struct lb_run *run)
+{
+    return (double)run->first_batch_ns / 1e6;
+}
+
+static double wait_p50_us(const struct lb_run *run)
+{
+    return (double)run->waits.p50_ns / 1e3;
+}
+
+static double wait_p90_us(const struct lb_run *run)
+{
+    return (double)run->waits.p90_ns / 1e3;
+}
+
+static double wait_p99_us(const struct lb_run *run)
+{
+    return (double)run->waits.p99_ns / 1e3;
+}
+
+static double wait_max_us(const struct lb_run *run)
+{
+    return (double)run->waits.max_ns / 1e3;
+}
+
+static double cpu_s_per_gb(const struct lb_run *run)
+{
+    return lb_ratio(seconds(run->usage.user_ns + run->usage.system_ns), (double)run->stats.batch_bytes / 1e9);
+}
+
+static double peak_memory_mb(const struct lb_run *run)
+{
+    return (double)run->memory.peak_bytes / 1e6;
+}
+
+static double slots_mb(const struct lb_run *run)
+{
+    return (double)run->stats.slot_bytes / 1e6;
+}
+
+static double disk_mb(const struct lb_run *run)
+{
+    return run->usage.disk_bytes < 0 ? -1 : (double)run->usage.disk_bytes / 1e6;
+}
+
+const struct lb_figure lb_figures[] = {
+    {"samples_per_s", "samples/s", samples_per_s},         {"batches_per_s", "batches/s", batches_per_s},
+    {"batch_mb_per_s", "MB/s of batches", mb_per_s},       {"first_batch_ms", "first batch, ms", first_batch_ms},
+    {"wait_p50_us", "wait p50, us", wait_p50_us},          {"wait_p90_us", "wait p90, us", wait_p90_us},
+    {"wait_p99_us", "wait p99, us", wait_p99_us},          {"wait_max_us", "wait max, us", wait_max_us},
+    {"cpu_s_per_gb", "CPU s/GB of batches", cpu_s_per_gb}, {"peak_memory_mb", "peak memory, MB", peak_memory_mb},
+    {"slot_memory_mb", "of it slots, MB", slots_mb},       {"disk_read_mb", "read from disk, MB", disk_mb},
+};
+const int lb_figure_count = sizeof lb_figures / sizeof lb_figures[0];
+
+double lb_run_moved_bytes_per_s(const struct lb_run *run)
+{
+    return lb_ratio((double)(run->stats.bytes_read + run->stats.bytes_written), seconds(run->elapsed_ns));
+}
+
+struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure)
+{
+    double values[LB_REPEATS];
+    int count = 0;
+
+    for (; count < result->run_count && count < LB_REPEATS; count++)
+        values[count] = figure->of(&result->runs[count]);
+    return lb_summarise(values, count);
+}
+
+struct lb_limit_summary lb_result_limits(const struct lb_result *result)
+{
+    double gather[LB_REPEATS], plain[LB_REPEATS], of_gather[LB_REPEATS], of_plain[LB_REPEATS];
+    int count = 0;
+
+    for (; count < result->limit_count && count < LB_REPEATS; count++) {
+        const double moved = lb_run_moved_bytes_per_s(&result->runs[count]);
+        gather[count] = result->limits[count].gather.bytes_per_s;
+        plain[count] = result->limits[count].memcpy.bytes_per_s;
+        of_gather[count] = 100 * lb_ratio(moved, gather[count]);
+        of_plain[count] = 100 * lb_ratio(moved, plain[count]);
+    }
+    return (struct lb_limit_summary){
+        .gather_bytes_per_s = lb_summarise(gather, count),
+        .memcpy_bytes_per_s = lb_summarise(plain, count),
+        .share_of_gather_percent = lb_summarise(of_gather, count),
+        .share_of_memcpy_percent = lb_summarise(of_plain, count),
+    };
+}
+
+struct lb_shares lb_result_shares(const struct lb_result *result)
+{
+    struct lb_shares sum = {0};
+
+    for (int i = 0; i < result->run_count; i++) {
+        const stk_loader_stats *stats = &result->runs[i].stats;
+        sum.workers = stats->workers;
+        sum.elapsed_s += seconds(result->runs[i].elapsed_ns);
+        sum.order += seconds(stats->order_ns);
+        sum.read += seconds(stats->read_ns);
+        sum.convert += seconds(stats->convert_ns);
+        sum.wait_slot += seconds(stats->wait_slot_ns);
+        sum.wait_work += seconds(stats->wait_work_ns);
+        sum.wait_next += seconds(stats->wait_next_ns);
+    }
+    sum.worker_s = sum.elapsed_s * (double)(sum.workers > 0 ? sum.workers : 1);
+    sum.order = lb_ratio(sum.order, sum.worker_s);
+    sum.read = lb_ratio(sum.read, sum.worker_s);
+    sum.convert = lb_ratio(sum.convert, sum.worker_s);
+    sum.wait_slot = lb_ratio(sum.wait_slot, sum.worker_s);
+    sum.wait_work = lb_ratio(sum.wait_work, sum.worker_s);
+    sum.wait_next = lb_ratio(sum.wait_next, sum.elapsed_s);
+    if (sum.workers > 0)
+        sum.hand_over = fmax(0, 1 - sum.order - sum.read - sum.convert - sum.wait_slot - sum.wait_work);
+    sum.limit = lb_result_limits(result).share_of_gather_percent.median / 100;
+    return sum;
+}
+
+/* The options in effect as a tree; NULL where they can't be read. */
+static json_t *read_options(const struct lb_result *result)
+{
+    return json_loads(result->facts.options_json, 0, NULL);
+}
+
+/* The first file of a field, as it was opened. NULL: it has none. Lives in `options`. */
+static const char *field_path(const json_t *options, const char *name)
+{
+    const json_t *field = json_object_get(json_object_get(options, "fields"), name);
+    return json_string_value(json_array_get(json_object_get(field, "path"), 0));
+}
+
+static bool order_is_random(const json_t *options)
+{
+    const char *order = json_string_value(json_object_get(json_object_get(options, "loader"), "order"));
+    return order && strcmp(order, "random") == 0;
+}
+
+/* The limit for the field with the largest samples: it moves nearly all of the bytes. */
+static void measure_limit(struct lb_result *result, const struct lb_run *run)
+{
+    const struct lb_field *largest = &result->facts.fields[0];
+    stk_error err;
+
+    for (int i = 1; i < result->facts.field_count; i++)
+        if (result->facts.fields[i].sample_bytes > largest->sample_bytes)
+            largest = &result->facts.fields[i];
+    json_t *options = read_options(result);
+    const struct lb_limit_ask ask = {
+        .threads = run->stats.workers > 0 ? (int)run->stats.workers : 1,
+        .row_bytes = largest->sample_bytes > 0 ? largest->sample_bytes
+                                               : run->stats.bytes_read / (run->samples > 0 ? run->samples : 1),
+        .row_count = result->facts.samples,
+        .slot_bytes = run->stats.slot_bytes,
+        .random = order_is_random(options),
+        .path = field_path(options, largest->name),
+        .time_ns = result->config->bench.limit_time,
+    };
+    if (lb_limit_measure(&ask, &result->limits[result->limit_count], &err) == STK_OK)
+        result->limit_count++;
+    else
+        snprintf(result->limit_missing, sizeof result->limit_missing, "%.255s", err.message);
+    json_decref(options);
+}
+
+static void write_time(char *out, int size)
+{
+    const time_t now = time(NULL);
+    struct tm parts;
+
+    if (!gmtime_r(&now, &parts) || strftime(out, (size_t)size, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
+        out[0] = '\0';
+}
+
+stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err)
+{
+    const int repeats = (int)config->bench.repeats;
+    struct lb_live live;
+
+    memset(out, 0, sizeof *out);
+    out->config = config;
+    stki_histogram_init(&out->waits);
+    out->runs = stki_zalloc_array(repeats, sizeof *out->runs);
+    out->limits = stki_zalloc_array(repeats, sizeof *out->limits);
+    if (!out->runs || !out->limits)
+        return stki_fail_memory(err, repeats * (int64_t)sizeof *out->runs, "the results");
+    lb_machine_read(&out->machine);
+    write_time(out->started, sizeof out->started);
+    lb_live_init(&live, config->name, repeats);
+    while (out->run_count < repeats && !lb_stop_asked) {
+        struct lb_run *run = &out->runs[out->run_count];
+        lb_live_repeat(&live, out->run_count + 1, stki_now_ns());
+        stk_status status = lb_run(config, &live, &out->facts, &out->waits, run, err);
+        if (status == STK_END)
+            break;
+        if (status != STK_OK)
+            return status;
+        out->run_count++;
+        if (config->bench.limit && !lb_stop_asked && out->limit_count == out->run_count - 1)
+            measure_limit(out, run);
+    }
+    return out->run_count > 0 ? STK_OK : STK_END;
+}
+
+void lb_result_fini(struct lb_result *result)
+{
+    lb_facts_fini(&result->facts);
+    stki_free(result->runs);
+    stki_free(result->limits);
+    result->runs = NULL;
+    result->limits = NULL;
+}

@@ -1,0 +1,53 @@
+/* loadbench_result.h: what all repeats of a benchmark come to, and its two printed forms. */
+#ifndef LOADBENCH_RESULT_H
+#define LOADBENCH_RESULT_H
+
+#include "loadbench_limit.h"
+#include "loadbench_run.h"
+#include "loadbench_statistics.h"
+#include "loadbench_verdict.h"
+
+struct lb_result {
+    const struct lb_config *config;
+    struct lb_machine machine;
+    struct lb_facts facts;
+    char started[32]; /* "2026-01-31T12:00:00Z" */
+    int run_count, limit_count;
+    struct lb_run *runs;
+    struct lb_limit *limits; /* measured right after the run of the same index */
+    char limit_missing[256]; /* why there are none; "" */
+    stki_histogram waits;    /* of all runs */
+};
+
+/* Runs all repeats. STK_END: stopped by a signal before anything was measured; stopped later, what there is counts. */
+stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err);
+void lb_result_fini(struct lb_result *result);
+
+/* The figures of one run, one row each: text and JSON print the same ones. */
+struct lb_figure {
+    const char *key;   /* in JSON, with its unit */
+    const char *label; /* for people, with its unit */
+    double (*of)(const struct lb_run *run);
+};
+extern const struct lb_figure lb_figures[];
+extern const int lb_figure_count;
+
+struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure);
+
+/* Bytes that the loader read and wrote, a second. */
+double lb_run_moved_bytes_per_s(const struct lb_run *run);
+struct lb_limit_summary {
+    struct lb_summary gather_bytes_per_s, memcpy_bytes_per_s;
+    struct lb_summary share_of_gather_percent, share_of_memcpy_percent; /* each run against the limit beside it */
+};
+struct lb_limit_summary lb_result_limits(const struct lb_result *result);
+/* Shares of time over all runs. */
+struct lb_shares lb_result_shares(const struct lb_result *result);
+
+void lb_print_text(const struct lb_result *result, FILE *to);
+/* STK_E_MEMORY: not printed. */
+stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err);
+
+enum { LB_SCHEMA = 1 }; /* of the JSON; grows when a key changes its meaning or goes */
+
+#endif

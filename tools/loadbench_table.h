@@ -1,0 +1,33 @@
+/* loadbench_table.h: tables for people, in plain characters. Columns are set flush right, but for the first and those
+ * in `left`. */
+#ifndef LOADBENCH_TABLE_H
+#define LOADBENCH_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stoker/status.h>
+
+enum { LB_TABLE_COLUMNS = 8, LB_TABLE_ROWS = 40, LB_TABLE_TEXT = 40 };
+
+struct lb_table {
+    int rows, columns;
+    bool left[LB_TABLE_COLUMNS];
+    char cells[LB_TABLE_ROWS][LB_TABLE_COLUMNS][LB_TABLE_TEXT];
+};
+
+void lb_table_init(struct lb_table *table, int columns);
+/* A new row, empty but for the texts given: `count` of them. */
+void lb_table_row(struct lb_table *table, const char *const *texts, int count);
+/* The text of a cell in the last row. */
+void lb_table_cell(struct lb_table *table, int column, const char *format, ...) STK_PRINTF(3, 4);
+void lb_table_print(const struct lb_table *table, FILE *to);
+
+/* A number as people read it: four significant digits, all digits of whole numbers from 1000 on. */
+const char *lb_number(char *buffer, int size, double value);
+#define LB_NUMBER(value) lb_number((char[32]){0}, 32, value)
+/* With a decimal prefix: "9.83k", "1.46G". */
+const char *lb_short_number(char *buffer, int size, double value);
+#define LB_SHORT(value) lb_short_number((char[32]){0}, 32, value)
+
+#endif

@@ -1,0 +1,169 @@
+/* loadbench_text.c: the result for people: what ran, the figures, where the time went, the limit, the verdict. */
+#include "loadbench_consumer.h"
+#include "loadbench_result.h"
+#include "loadbench_table.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void print_machine(const struct lb_result *result, FILE *to)
+{
+    const struct lb_machine *machine = &result->machine;
+
+    fprintf(to, "loadbench %s, %s\n", stk_version(), result->config->path);
+    fprintf(to, "machine    %s, %" PRId64 " of %" PRId64 " cores allowed, %.1f GiB of memory, %s\n", machine->cpu,
+            machine->cores_allowed, machine->cores_online, (double)machine->memory_bytes / (1 << 30), machine->kernel);
+}
+
+static void print_fields(const struct lb_result *result, FILE *to)
+{
+    const struct lb_facts *facts = &result->facts;
+
+    fprintf(to, "data       %" PRId64 " samples, %" PRId64 " batches an epoch\n", facts->samples,
+            facts->steps_per_epoch);
+    for (int i = 0; i < facts->field_count; i++) {
+        const struct lb_field *field = &facts->fields[i];
+        fprintf(to, "           %s: %s %s%s%s, by %s, read by %s\n", field->name, stk_dtype_name(field->dtype),
+                field->shape, field->layout[0] ? " " : "", field->layout, field->kernel, field->access);
+    }
+}
+
+static void print_method(const struct lb_result *result, FILE *to)
+{
+    const struct lb_run *last = &result->runs[result->run_count - 1];
+    const struct lb_bench *bench = &result->config->bench;
+    const uint32_t workers = last->stats.workers;
+
+    fprintf(to, "run        %d of %" PRId64 " repeats, %s s each", result->run_count, bench->repeats,
+            LB_NUMBER((double)last->elapsed_ns / 1e9));
+    if (last->within_ramp)
+        fputs(" (the data ended within the ramp: start and first batch are counted too)", to);
+    else if (last->ramp_ns > 0)
+        fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
+    fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
+    if (workers > 0)
+        fprintf(to, "%" PRIu32 " worker%s, %" PRId64 " slots", workers, workers == 1 ? "" : "s", last->stats.slots);
+    else
+        fputs("no workers: the consumer's thread does the work", to);
+    fprintf(to, "; ended by %s\n", lb_ending_text(last->ending));
+    for (int i = 0; i < result->facts.note_count; i++)
+        fprintf(to, "note       %s\n", result->facts.notes[i]);
+    if (last->stats.errors > 0)
+        fprintf(to, "note       %" PRId64 " samples failed\n", last->stats.errors);
+}
+
+static void print_figures(const struct lb_result *result, FILE *to)
+{
+    static const char *const one[] = {"", "result"}, *const several[] = {"", "median", "low", "high", "spread"};
+    const bool single = result->run_count == 1;
+    struct lb_table *table = malloc(sizeof *table);
+
+    if (!table)
+        return;
+    lb_table_init(table, single ? 2 : 5);
+    lb_table_row(table, single ? one : several, single ? 2 : 5);
+    for (int i = 0; i < lb_figure_count; i++) {
+        const struct lb_summary summary = lb_result_figure(result, &lb_figures[i]);
+        lb_table_row(table, &lb_figures[i].label, 1);
+        if (summary.low < 0) {
+            lb_table_cell(table, 1, "unknown");
+            continue;
+        }
+        lb_table_cell(table, 1, "%s", LB_NUMBER(summary.median));
+        if (single)
+            continue;
+        lb_table_cell(table, 2, "%s", LB_NUMBER(summary.low));
+        lb_table_cell(table, 3, "%s", LB_NUMBER(summary.high));
+        lb_table_cell(table, 4, "%.1f %%", summary.spread_percent);
+    }
+    fputc('\n', to);
+    lb_table_print(table, to);
+    free(table);
+}
+
+static void print_stage(struct lb_table *table, const char *name, double whole_s, double work, double wait,
+                        const char *reason)
+{
+    lb_table_row(table, &name, 1);
+    if (work >= 0) {
+        lb_table_cell(table, 1, "%s", LB_NUMBER(work * whole_s));
+        lb_table_cell(table, 2, "%.1f %%", 100 * work);
+    }
+    if (wait >= 0) {
+        lb_table_cell(table, 3, "%s", LB_NUMBER(wait * whole_s));
+        lb_table_cell(table, 4, "%.1f %%", 100 * wait);
+        lb_table_cell(table, 5, "%s", reason);
+    }
+}
+
+static void print_stages(const struct lb_result *result, FILE *to)
+{
+    static const char *const head[] = {"stage", "working, s", "share", "waiting, s", "share", "for"};
+    const struct lb_shares shares = lb_result_shares(result);
+    const double own = 1 - shares.wait_next - (shares.workers ? 0 : shares.order + shares.read + shares.convert);
+    struct lb_table *table = malloc(sizeof *table);
+
+    if (!table)
+        return;
+    lb_table_init(table, 6);
+    table->left[5] = true;
+    lb_table_row(table, head, 6);
+    print_stage(table, "order", shares.worker_s, shares.order, -1, "");
+    print_stage(table, "read", shares.worker_s, shares.read, -1, "");
+    print_stage(table, "convert", shares.worker_s, shares.convert, -1, "");
+    if (shares.workers > 0) {
+        print_stage(table, "hand over", shares.worker_s, shares.hand_over, shares.wait_slot, "a free slot");
+        print_stage(table, "", shares.worker_s, -1, shares.wait_work, "work");
+    }
+    print_stage(table, "consumer", shares.elapsed_s, own > 0 ? own : 0, shares.wait_next, "a batch");
+    fputc('\n', to);
+    lb_table_print(table, to);
+    free(table);
+}
+
+static void print_limit(const struct lb_result *result, FILE *to)
+{
+    const struct lb_limit_summary summary = lb_result_limits(result);
+    const struct lb_limit *limit = &result->limits[0];
+
+    if (result->limit_count == 0) {
+        fprintf(to, "limit      %s\n",
+                result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)");
+        return;
+    }
+    fprintf(to, "limit      gather %s GB/s (rows of %" PRId64 " bytes %s %s, %s), memcpy %s GB/s (%s)\n",
+            LB_NUMBER(summary.gather_bytes_per_s.median / 1e9), limit->row_bytes,
+            limit->random ? "at random places of" : "in order from", limit->from_file ? "the file" : "memory",
+            limit->gather.way, LB_NUMBER(summary.memcpy_bytes_per_s.median / 1e9), limit->memcpy.way);
+    fprintf(to, "           read + written, %d thread%s, measured after each repeat\n", limit->threads,
+            limit->threads == 1 ? "" : "s");
+    fprintf(to, "share      %.0f %% of the gather, %.0f %% of the memcpy\n", summary.share_of_gather_percent.median,
+            summary.share_of_memcpy_percent.median);
+}
+
+static bool is_colourful(FILE *to)
+{
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(fileno(to)) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
+}
+
+void lb_print_text(const struct lb_result *result, FILE *to)
+{
+    const struct lb_shares shares = lb_result_shares(result);
+    const bool colour = is_colourful(to);
+    char verdict[400];
+
+    print_machine(result, to);
+    print_fields(result, to);
+    print_method(result, to);
+    print_figures(result, to);
+    print_stages(result, to);
+    if (result->config->bench.consumer != 0)
+        fprintf(to, "\nchecksum   %016" PRIx64 " of every byte of the last repeat\n",
+                result->runs[result->run_count - 1].checksum);
+    fputc('\n', to);
+    print_limit(result, to);
+    lb_verdict(&shares, verdict, sizeof verdict);
+    fprintf(to, "verdict    %s%s%s\n", colour ? "\033[1m" : "", verdict, colour ? "\033[0m" : "");
+}

@@ -1,0 +1,119 @@
+/* loadbench_values.c: Philox numbers by element position, made as i64 or f64 and cast to the dtype by the tensor core.
+ */
+#include "loadbench_values.h"
+#include "error.h"
+#include "philox.h"
+#include <math.h>
+#include <string.h>
+
+/* What the kinds draw from, so that one seed gives unrelated numbers. */
+enum { STREAM_BYTES = 1, STREAM_UNIFORM, STREAM_NORMAL };
+
+static bool is_real(stk_dtype dtype)
+{
+    return dtype == STK_F16 || dtype == STK_BF16 || dtype == STK_F32 || dtype == STK_F64;
+}
+
+static bool is_whole(stk_dtype dtype)
+{
+    return dtype >= STK_U8 && dtype <= STK_I64;
+}
+
+stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
+{
+    const char *name = stk_dtype_name(ask->dtype);
+    const bool real = is_real(ask->dtype), whole = is_whole(ask->dtype);
+
+    if (ask->kind == LB_VALUES_BYTES && !whole)
+        return stki_fail(err, STK_E_BAD_DTYPE, "values: bytes is for whole numbers, not %s; use uniform or normal",
+                         name);
+    if (ask->kind == LB_VALUES_LABELS && !whole)
+        return stki_fail(err, STK_E_BAD_DTYPE, "values: labels are whole numbers, not %s", name);
+    if (!real && !whole && ask->dtype != STK_BOOL)
+        return stki_fail(err, STK_E_BAD_DTYPE, "no values are made for %s", name);
+    if (ask->kind == LB_VALUES_UNIFORM && !(ask->low < ask->high))
+        return stki_fail(err, STK_E_RANGE, "values: uniform: low %g is not below high %g", ask->low, ask->high);
+    return STK_OK;
+}
+
+static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
+{
+    for (int64_t at = 0; at < bytes;) { /* 16 bytes a draw; a row may begin in the middle of one */
+        const int64_t position = first_byte + at, within = position & 15;
+        const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_BYTES, (uint64_t)(position >> 4));
+        const int64_t n = bytes - at < 16 - within ? bytes - at : 16 - within;
+        memcpy(out + at, (const char *)&draw + within, (size_t)n);
+        at += n;
+    }
+}
+
+/* 53 random bits in [0, 1). */
+static double unit(const struct lb_values_ask *ask, int64_t position)
+{
+    const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_UNIFORM, (uint64_t)position);
+    const uint64_t bits = (uint64_t)draw.word[0] << 32 | draw.word[1];
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+static double normal(const struct lb_values_ask *ask, int64_t position)
+{
+    const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_NORMAL, (uint64_t)position);
+    int64_t sum = 0;
+
+    for (int i = 0; i < 4; i++)
+        sum += (draw.word[i] & 0xffff) + (draw.word[i] >> 16);
+    /* eight numbers of [0, 65535]: mean 4 * 65535, variance 8 (65536^2 - 1) / 12 */
+    return (double)(sum - 4 * 65535) * (1 / 53509.92);
+}
+
+static double real_value(const struct lb_values_ask *ask, int64_t position)
+{
+    if (ask->kind == LB_VALUES_UNIFORM)
+        return ask->low + (ask->high - ask->low) * unit(ask, position);
+    if (ask->kind == LB_VALUES_NORMAL)
+        return ask->mean + ask->std * normal(ask, position);
+    return ask->value;
+}
+
+/* What the dtype can hold, as far as an i64 can hold it too. */
+static int64_t within(stk_dtype dtype, double value)
+{
+    const bool has_sign = dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
+    const int bits = dtype == STK_BOOL ? 1 : (int)(8 * stk_dtype_size(dtype));
+    const double low = has_sign ? -ldexp(1, bits - 1) : 0,
+                 high = ldexp(1, has_sign || bits == 64 ? bits - 1 : bits) - 1;
+
+    if (value >= 0x1p63)
+        return bits == 64 ? INT64_MAX : (int64_t)high;
+    return value < low ? (int64_t)low : value > high ? (int64_t)high : (int64_t)value;
+}
+
+static int64_t whole_value(const struct lb_values_ask *ask, int64_t row, int64_t position)
+{
+    if (ask->kind == LB_VALUES_LABELS)
+        return row % ask->classes;
+    const double value = real_value(ask, position);
+    return within(ask->dtype, ask->kind == LB_VALUES_NORMAL ? rint(value) : floor(value));
+}
+
+stk_status lb_values_fill(const struct lb_values_ask *ask, int64_t first, int64_t count, int64_t row_elements,
+                          void *scratch, void *out, stk_error *err)
+{
+    const int64_t elements = count * row_elements, size = stk_dtype_size(ask->dtype);
+    const bool real = is_real(ask->dtype);
+    stk_tensor made, cast;
+
+    if (ask->kind == LB_VALUES_BYTES) {
+        fill_bytes(ask, first * row_elements * size, elements * size, out);
+        return STK_OK;
+    }
+    for (int64_t i = 0; i < elements; i++)
+        if (real)
+            ((double *)scratch)[i] = real_value(ask, first * row_elements + i);
+        else
+            ((int64_t *)scratch)[i] = whole_value(ask, first + i / row_elements, first * row_elements + i);
+    stk_status status = stk_tensor_borrow(scratch, real ? STK_F64 : STK_I64, 1, &elements, NULL, &made, err);
+    if (status == STK_OK)
+        status = stk_tensor_borrow(out, ask->dtype, 1, &elements, NULL, &cast, err);
+    return status == STK_OK ? stk_tensor_copy(&cast, &made, err) : status;
+}
