@@ -95,8 +95,10 @@ void stki_synthetic_fill(const stki_synthetic_opts *opts, int64_t index, int64_t
         word = (mix(state += GOLDEN) & keep) | set;
         memcpy(to, &word, 8);
     }
-    word = (mix(state + GOLDEN) & keep) | set;
-    memcpy(to, &word, (size_t)bytes);
+    if (bytes > 0) {
+        word = (mix(state + GOLDEN) & keep) | set;
+        memcpy(to, &word, (size_t)bytes);
+    }
 }
 
 int64_t stki_synthetic_length(const stki_synthetic_opts *opts, int64_t index)

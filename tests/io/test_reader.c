@@ -1,0 +1,130 @@
+/* test_reader.c: scratch memory, and picking a reader by what a file is. */
+#include "allocate.h"
+#include "io_files.h"
+#include "reader.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static stk_error err;
+
+static void test_scratch_grows_and_stays(void **state)
+{
+    stki_memory_stats before, after;
+    stki_scratch scratch;
+
+    (void)state;
+    stki_scratch_init(&scratch);
+    stki_memory_read(STKI_MEM_HOST, &before);
+    for (int64_t bytes = 1; bytes < 1000000; bytes += bytes / 3 + 1) {
+        assert_int_equal(stki_scratch_reserve(&scratch, bytes, &err), STK_OK);
+        assert_true(scratch.capacity >= bytes);
+        assert_int_equal((uintptr_t)scratch.data % 64, 0);
+        memset(scratch.data, 1, (size_t)bytes);
+    }
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_true(after.total_allocations - before.total_allocations < 40); /* in steps, not each time */
+    before = after;
+    assert_int_equal(stki_scratch_reserve(&scratch, 5, &err), STK_OK);
+    assert_int_equal(stki_scratch_reserve(&scratch, scratch.capacity, &err), STK_OK);
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(after.total_allocations, before.total_allocations);
+    stki_memory_fail_at(1);
+    assert_int_equal(stki_scratch_reserve(&scratch, scratch.capacity + 1, &err), STK_E_MEMORY);
+    assert_non_null(scratch.data); /* the old memory is still good */
+    memset(scratch.data, 2, (size_t)scratch.capacity);
+    stki_scratch_fini(&scratch);
+    stki_scratch_fini(&scratch);
+    assert_int_equal(stki_scratch_reserve(&scratch, 0, &err), STK_OK);
+    stki_scratch_fini(&scratch);
+}
+
+static void looks_like(const char *name, const void *content, size_t bytes, stk_status status, const char *says)
+{
+    const char *path = stkt_path(name);
+    stki_reader *reader = NULL;
+
+    stkt_write_file(path, content, bytes);
+    assert_int_equal(stki_reader_open(path, NULL, &reader, &err), status);
+    assert_null(reader);
+    if (!strstr(err.message, says) || !strstr(err.message, path))
+        fail_msg("message: %s, expected in it: %s", err.message, says);
+}
+
+static void test_files_that_are_something_else(void **state)
+{
+    static char tar[512];
+
+    (void)state;
+    memcpy(tar + 257, "ustar", 5);
+    looks_like("a.bin", "\x89HDF\r\n\x1a\n....", 12, STK_E_UNSUPPORTED, "found an HDF5 file, expected an .npy file");
+    looks_like("a.x", "PK\x03\x04....", 8, STK_E_UNSUPPORTED, "found a zip archive");
+    looks_like("a.x", "\xff\xd8\xff\xe0", 4, STK_E_UNSUPPORTED, "found a JPEG image");
+    looks_like("a.x", "\x89PNG\r\n\x1a\n", 8, STK_E_UNSUPPORTED, "found a PNG image");
+    looks_like("a.x", "\x1f\x8b\x08", 3, STK_E_UNSUPPORTED, "found a gzip file");
+    looks_like("a.x", tar, sizeof tar, STK_E_UNSUPPORTED, "found a tar archive");
+    looks_like("a.safetensors", "????", 4, STK_E_UNSUPPORTED, "found a safetensors file");
+    looks_like("a.beton", "????", 4, STK_E_UNSUPPORTED, "found an FFCV record file");
+    looks_like("a.x", "", 0, STK_E_UNSUPPORTED, "found an empty file");
+    looks_like("a.x", "\xff\xd8", 2, STK_E_UNSUPPORTED, "found an unknown kind of file"); /* half a signature */
+    looks_like("a.npy", "", 0, STK_E_TRUNCATED, "found 0 bytes");
+    looks_like("a.npy", "PK\x03\x04....", 8, STK_E_CORRUPT, "not an npy file");
+    looks_like("npy", "?\x93NUMPY", 7, STK_E_UNSUPPORTED, "unknown kind");
+}
+
+static void test_npy_by_content_and_by_name(void **state)
+{
+    static const char *const names[] = {"ok.npy", "ok.data", "ok"};
+    stki_reader_opts opts = {.access = STKI_ACCESS_PREAD};
+    stki_reader *reader = NULL;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        stkt_write_npy(stkt_path(names[i]), "|u1", "False", "(2, 3)", 64, "abcdef", 6);
+        assert_int_equal(stki_reader_open(stkt_path(names[i]), &opts, &reader, &err), STK_OK);
+        assert_string_equal(reader->ops->format, "npy");
+        assert_string_equal(reader->access, "pread"); /* options reach the reader */
+        stki_reader_destroy(reader);
+    }
+    stki_reader_destroy(NULL);
+    reader = NULL;
+    assert_int_equal(stki_reader_open(stkt_path("missing.npy"), NULL, &reader, &err), STK_E_NOT_FOUND);
+    assert_int_equal(stki_reader_open("/tmp", NULL, &reader, &err), STK_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "found a directory"));
+    assert_null(reader);
+}
+
+static void test_every_allocation_failing(void **state)
+{
+    stki_memory_stats before, after;
+    stk_status status;
+    int n = 0;
+
+    (void)state;
+    stkt_write_npy(stkt_path("memory.npy"), "|u1", "False", "(2, 3)", 64, "abcdef", 6);
+    stki_memory_read(STKI_MEM_HOST, &before);
+    do {
+        stki_reader *reader = NULL;
+        stki_memory_fail_at(++n);
+        status = stki_reader_open(stkt_path("memory.npy"), NULL, &reader, &err);
+        assert_int_equal(status, reader ? STK_OK : STK_E_MEMORY);
+        stki_reader_destroy(reader);
+    } while (status && n < 50);
+    stki_memory_fail_at(0);
+    assert_int_equal(n, 8); /* file and path to look; reader, path, file, path, header text */
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(before.bytes, after.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scratch_grows_and_stays),
+        cmocka_unit_test(test_files_that_are_something_else),
+        cmocka_unit_test(test_npy_by_content_and_by_name),
+        cmocka_unit_test(test_every_allocation_failing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
