@@ -130,12 +130,19 @@ static int find_planes(const stki_convert *convert)
     return coefficients < 0 ? -1 : -2;
 }
 
+/* Are the bytes of the source those of the destination? Not those of bool: a file's may be neither 0 nor 1, what the
+ * core stores always is. */
+static bool same_bytes(const stki_convert *convert)
+{
+    return convert->src_dtype == convert->dst_dtype && convert->src_dtype != STK_BOOL && !convert->src_swapped;
+}
+
 static stki_pixels_fn pixel_kernel(const stki_convert *convert)
 {
     const stki_convert_kernels *kernels = convert->kernels;
 
     if (!convert->arithmetic)
-        return convert->dst_size == 1 ? kernels->split_pixels : NULL;
+        return convert->dst_size == 1 && same_bytes(convert) ? kernels->split_pixels : NULL;
     if (convert->table && kernels->table_pixels)
         return kernels->table_pixels;
     return convert->src_kind == STKI_SRC_U8 ? kernels->pixels[convert->dst_kind] : NULL;
@@ -236,8 +243,7 @@ static void plan_copy(stki_convert *convert)
 {
     const stki_axis *run = &convert->axes[convert->axis_count - 1];
 
-    if (convert->src_dtype == convert->dst_dtype && !convert->src_swapped && run->src_stride == convert->src_size &&
-        run->dst_stride == convert->dst_size) {
+    if (same_bytes(convert) && run->src_stride == convert->src_size && run->dst_stride == convert->dst_size) {
         convert->outer_count = convert->axis_count - 1;
         convert->inner = stki_convert_copies;
         convert->copy = convert->lane.streaming ? convert->kernels->copy_streaming : NULL;

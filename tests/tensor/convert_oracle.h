@@ -218,6 +218,8 @@ static inline void oracle_element(const stki_convert_desc *desc, uint8_t *dst, c
         int size = (int)stk_dtype_size(desc->src_dtype);
         for (int i = 0; i < size; i++)
             dst[i] = src[desc->src_swapped ? size - 1 - i : i];
+        if (desc->src_dtype == STK_BOOL)
+            *dst = *src != 0;
         return;
     }
     float x = oracle_load(desc->src_dtype, src, desc->src_swapped);

@@ -385,7 +385,8 @@ static void test_any_strides(void **unused)
             }
 }
 
-/* Without arithmetic: the same dtype is copied exactly, bit patterns and all; floats are the oracle's casts. */
+/* Without arithmetic: the same dtype is copied exactly, bit patterns and all (bool as 0 or 1); floats are the oracle's
+ * casts. */
 static void test_copies_and_casts(void **unused)
 {
     uint64_t state = 5;
@@ -409,6 +410,35 @@ static void test_copies_and_casts(void **unused)
                 if (sources[s] == destinations[d])
                     desc.src_swapped = false;
                 check(&state, desc);
+            }
+}
+
+/* Interleaved bytes to planes is a copy only where the dtype stays and is not bool; else it is the core's cast. */
+static void test_pixels_that_change_their_dtype(void **unused)
+{
+    static const stk_dtype bytes[] = {STK_BOOL, STK_U8, STK_I8, STK_F8_E4M3FN, STK_F8_E5M2};
+    uint64_t state = 6;
+
+    (void)unused;
+    for (int s = 0; s < COUNT(bytes); s++)
+        for (int d = 0; d < COUNT(bytes); d++)
+            for (int i = 0; i < COUNT(isas); i++) {
+                stki_convert_desc desc = describe(bytes[s], bytes[d], 2, (const int64_t[]){3, 50});
+                stki_convert *convert = NULL;
+                uint8_t src[150], got[150], want[150];
+                if (!stki_isa_usable(isas[i]))
+                    continue;
+                desc.arithmetic = STKI_ARITH_NONE;
+                desc.src_strides[0] = 1, desc.src_strides[1] = 3;
+                desc.dst_strides[0] = 50, desc.dst_strides[1] = 1;
+                for (int k = 0; k < 150; k++)
+                    src[k] = (uint8_t)oracle_random(&state);
+                stki_copy_strided(want, bytes[d], desc.dst_strides, src, bytes[s], desc.src_strides, false, 2,
+                                  desc.shape);
+                assert_int_equal(stki_convert_create_isa(&desc, isas[i], &convert, NULL), STK_OK);
+                stki_convert_run(convert, got, src);
+                assert_memory_equal(got, want, sizeof got);
+                stki_convert_destroy(convert);
             }
 }
 
@@ -660,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_images),
         cmocka_unit_test(test_any_strides),
         cmocka_unit_test(test_copies_and_casts),
+        cmocka_unit_test(test_pixels_that_change_their_dtype),
         cmocka_unit_test(test_large_samples_and_their_parts),
         cmocka_unit_test(test_parts_without_arithmetic),
         cmocka_unit_test(test_many_rows_equal_single_ones),
