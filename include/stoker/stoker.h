@@ -2,9 +2,11 @@
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
+#include <stoker/create.h>
 #include <stoker/dataset.h>
 #include <stoker/device.h>
 #include <stoker/loader.h>
+#include <stoker/scalar.h>
 #include <stoker/status.h>
 #include <stoker/tensor.h>
 #include <stoker/version.h>

@@ -6,7 +6,7 @@
  * does not count (stk_tensor_retain does). A tensor whose `storage` is NULL is borrowed: releasing it is harmless, and
  * the function that gave it says until when it may be used. Threads: different threads may use different tensors of one
  * storage; reference counts are atomic. One tensor struct belongs to one thread at a time. Dimensions and indices may
- * be negative, counted from the end. On failure `out` is untouched.
+ * be negative, counted from the end. On failure `out` is untouched; on success it is overwritten, not released first.
  */
 #ifndef STOKER_TENSOR_H
 #define STOKER_TENSOR_H
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stoker/device.h>
+#include <stoker/scalar.h>
 #include <stoker/status.h>
 
 #ifdef __cplusplus
@@ -118,6 +119,23 @@ STK_API int64_t stk_tensor_nbytes(const stk_tensor *tensor); /* numel times elem
 /* Largest power of two (at most 4096) that divides the address and every stride of an axis longer than 1. */
 STK_API int64_t stk_tensor_alignment(const stk_tensor *tensor);
 
+/* In elements. STK_E_BAD_STRIDE: a stride, or the offset, is not a whole number of elements, as in a view of one member
+ * of an array of structures. `strides` (ndim numbers) and `offset` (of the first element, from the start of the
+ * storage) may be NULL. */
+STK_API stk_status stk_tensor_element_strides(const stk_tensor *tensor, int64_t *strides, int64_t *offset,
+                                              stk_error *err);
+/* Bytes from the start of the storage to the first element; 0 for a borrowed tensor. */
+STK_API int64_t stk_tensor_offset_bytes(const stk_tensor *tensor);
+/* The same to the element at `index`, `ndim` numbers, negative ones from the end. STK_E_BAD_DIM: not as many as axes.
+ */
+STK_API stk_status stk_tensor_offset_of(const stk_tensor *tensor, int ndim, const int64_t *index, int64_t *out_bytes,
+                                        stk_error *err);
+/* One element. Its kind is that of the dtype; unsigned whole numbers up to 32 bits come as STK_SCALAR_INT. */
+STK_API stk_status stk_tensor_get(const stk_tensor *tensor, int ndim, const int64_t *index, stk_scalar *out,
+                                  stk_error *err);
+/* STK_E_BAD_VALUE as stk_tensor_fill. */
+STK_API stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *index, stk_scalar value, stk_error *err);
+
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
 STK_API stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_tensor *out,
@@ -145,22 +163,63 @@ STK_API stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_ten
 STK_API stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err);
 
-/* ---- layout and copies ---------------------------------------------------------------------------------------------
- */
+/* Any view of the storage; the tensor's own shape does not matter. Strides and offset (from the start of the storage)
+ * in bytes; STK_SAME_OFFSET: the tensor's own. Strides must not be negative (STK_E_BAD_STRIDE); a tensor without
+ * elements may lie anywhere. A borrowed tensor has no storage to check against: STK_E_BAD_STORAGE. */
+#define STK_SAME_OFFSET INT64_MIN
+STK_API stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape,
+                                         const int64_t *strides, int64_t offset_bytes, stk_tensor *out, stk_error *err);
+/* The two dims go, their diagonal becomes the last one; offset > 0 is above the main diagonal. */
+STK_API stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim0, int dim1, stk_tensor *out,
+                                       stk_error *err);
+/* Both expanded to the shape they have in common. */
+STK_API stk_status stk_tensor_broadcast(const stk_tensor *a, const stk_tensor *b, stk_tensor *out_a, stk_tensor *out_b,
+                                        stk_error *err);
+
+/* ---- layout ------------------------------------------------------------------------------------------------------ */
+
+typedef enum stk_layout {
+    STK_LAYOUT_ROW_MAJOR = 0,     /* the last index is next to itself in memory: C, NumPy, torch */
+    STK_LAYOUT_CHANNELS_LAST = 1, /* four axes: shape N, C, H, W over memory in the order N, H, W, C */
+    STK_LAYOUT_COLUMN_MAJOR = 2,  /* the first index is: Fortran */
+    STK_LAYOUT_KEEP = 3           /* clone: the strides of the original if it covers a block of memory exactly once */
+} stk_layout;
 
 /* Row-major. Axes of size 1 do not count; a tensor without elements is contiguous. */
 STK_API bool stk_tensor_is_contiguous(const stk_tensor *tensor);
-/* Shape N, C, H, W over memory in the order N, H, W, C. */
 STK_API bool stk_tensor_is_channels_last(const stk_tensor *tensor);
-/* Itself (retained) if row-major, else a row-major copy. */
+/* The same question for any layout (KEEP: does it cover a block of memory exactly once). A tensor may have several at
+ * once, so which one was meant is for the caller to know. docs/tensor.md has the exact answers. */
+STK_API bool stk_tensor_has_layout(const stk_tensor *tensor, stk_layout layout);
+/* Fresh memory, not initialised, in the given layout (not KEEP). STK_E_BAD_DIM: channels-last without four axes. */
+STK_API stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout,
+                                       stk_device *device, stk_tensor *out, stk_error *err);
+
+/* ---- copies ------------------------------------------------------------------------------------------------------
+ * A tensor in the other byte order (STK_TENSOR_SWAPPED) may be the source; the copy is in native order and may be
+ * written.
+ */
+
+/* Itself (retained) if row-major and in native byte order, else a row-major copy. */
 STK_API stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
 /* Always a row-major copy in fresh memory. */
 STK_API stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err);
+/* The same for any layout; contiguous_as takes no KEEP. */
+STK_API stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out,
+                                            stk_error *err);
+STK_API stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err);
 /* Itself (retained) if it already has the dtype, else a row-major copy. Rules in docs/tensor.md: real to whole numbers
  * truncates and saturates, NaN gives 0; whole numbers wrap among themselves; to f16 and bf16 through f32. */
 STK_API stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err);
-/* Elements of `src`, broadcast to the shape of `dst` and cast to its dtype. */
+/* Itself (retained) if it is there already, else a copy in the layout KEEP. */
+STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
+/* Elements of `src`, broadcast to the shape of `dst` and cast to its dtype, across devices too. STK_E_BAD_OVERLAP: two
+ * indices of `dst` are one place, or dst and src are two views of the same block of memory. */
 STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err);
+/* One value in every element. STK_E_BAD_VALUE: it does not fit the dtype (a real is truncated for a whole-number dtype
+ * first; infinities and NaN fit the real ones). */
+STK_API stk_status stk_tensor_fill(stk_tensor *tensor, stk_scalar value, stk_error *err);
+STK_API stk_status stk_tensor_zero(stk_tensor *tensor, stk_error *err);
 
 #ifdef __cplusplus
 }

@@ -11,12 +11,21 @@
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-stk_status stki_check_writable(const stk_tensor *out, stk_error *err)
+stk_status stki_check_may_fill(const stk_tensor *out, stk_error *err)
 {
     if (out->flags & STK_TENSOR_READONLY)
         return stki_fail(err, STK_E_BAD_ARG, "the tensor is read-only");
     if (out->flags & STK_TENSOR_SWAPPED)
         return stki_fail(err, STK_E_UNSUPPORTED, "writing into a tensor in the other byte order");
+    return STK_OK;
+}
+
+stk_status stki_check_writable(const stk_tensor *out, stk_error *err)
+{
+    stk_status status = stki_check_may_fill(out, err);
+
+    if (status)
+        return status;
     if (stk_tensor_numel(out) == 0)
         return STK_OK;
     for (int i = 0; i < out->ndim; i++)
@@ -114,13 +123,32 @@ stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *er
     return status;
 }
 
-/* A copy as `dtype` in fresh memory of `device` with these strides. */
-static stk_status copy_as(const stk_tensor *tensor, stk_dtype dtype, const int64_t *strides, int64_t bytes,
-                          stk_device *device, stk_tensor *out, stk_error *err)
+static stk_status retain_as(const stk_tensor *tensor, stk_tensor *out)
 {
-    stk_tensor copy;
-    stk_status status = stki_tensor_new(dtype, tensor->ndim, tensor->shape, strides, bytes, device, &copy, err);
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
+    return STK_OK;
+}
 
+static bool swapped(const stk_tensor *tensor)
+{
+    return (tensor->flags & STK_TENSOR_SWAPPED) != 0;
+}
+
+/* A copy as `dtype` in fresh memory of `device`. */
+static stk_status copy_as(const stk_tensor *tensor, stk_dtype dtype, stk_layout layout, stk_device *device,
+                          stk_tensor *out, stk_error *err)
+{
+    bool keep = layout == STK_LAYOUT_KEEP;
+    int64_t strides[STK_MAX_DIMS], bytes;
+    stk_tensor copy;
+    stk_status status = stki_layout_strides(dtype, tensor->ndim, tensor->shape, keep ? STK_LAYOUT_ROW_MAJOR : layout,
+                                            strides, &bytes, err);
+
+    if (status)
+        return status;
+    keep = keep && stki_tensor_is_dense(tensor);
+    status = stki_tensor_new(dtype, tensor->ndim, tensor->shape, keep ? tensor->strides : strides, bytes, device, &copy,
+                             err);
     if (status)
         return status;
     status = stki_tensor_transfer(&copy, tensor, err);
@@ -132,35 +160,41 @@ static stk_status copy_as(const stk_tensor *tensor, stk_dtype dtype, const int64
     return STK_OK;
 }
 
-static stk_status copy_row_major(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err)
+stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err)
 {
-    int64_t strides[STK_MAX_DIMS], bytes;
-    stk_status status = stki_row_major(dtype, tensor->ndim, tensor->shape, strides, &bytes, err);
-
-    return status ? status : copy_as(tensor, dtype, strides, bytes, stki_tensor_device(tensor), out, err);
-}
-
-static stk_status retain_as(const stk_tensor *tensor, stk_tensor *out)
-{
-    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
-    return STK_OK;
+    return copy_as(tensor, tensor->dtype, layout, stki_tensor_device(tensor), out, err);
 }
 
 stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err)
 {
-    return copy_row_major(tensor, tensor->dtype, out, err);
+    return stk_tensor_clone_as(tensor, STK_LAYOUT_ROW_MAJOR, out, err);
+}
+
+stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err)
+{
+    if (layout == STK_LAYOUT_KEEP)
+        return stki_fail(err, STK_E_BAD_ARG, "contiguous: which layout?");
+    if (stk_tensor_has_layout(tensor, layout) && !swapped(tensor))
+        return retain_as(tensor, out);
+    return stk_tensor_clone_as(tensor, layout, out, err);
 }
 
 stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err)
 {
-    if (stk_tensor_is_contiguous(tensor) && !(tensor->flags & STK_TENSOR_SWAPPED))
-        return retain_as(tensor, out);
-    return copy_row_major(tensor, tensor->dtype, out, err);
+    return stk_tensor_contiguous_as(tensor, STK_LAYOUT_ROW_MAJOR, out, err);
 }
 
 stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err)
 {
-    if (tensor->dtype == dtype && !(tensor->flags & STK_TENSOR_SWAPPED))
+    if (tensor->dtype == dtype && !swapped(tensor))
         return retain_as(tensor, out);
-    return copy_row_major(tensor, dtype, out, err);
+    return copy_as(tensor, dtype, STK_LAYOUT_ROW_MAJOR, stki_tensor_device(tensor), out, err);
+}
+
+stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err)
+{
+    device = device ? device : stk_device_cpu();
+    if (stki_tensor_device(tensor) == device)
+        return retain_as(tensor, out);
+    return copy_as(tensor, tensor->dtype, STK_LAYOUT_KEEP, device, out, err);
 }

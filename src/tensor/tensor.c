@@ -7,7 +7,6 @@
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *stki_shape_text(char *buffer, int size, int ndim, const int64_t *shape)
@@ -236,68 +235,28 @@ int64_t stk_tensor_alignment(const stk_tensor *tensor)
     return (int64_t)(bits & -bits);
 }
 
-bool stk_tensor_is_contiguous(const stk_tensor *tensor)
+int64_t stk_tensor_offset_bytes(const stk_tensor *tensor)
 {
-    int64_t expected = stk_dtype_size(tensor->dtype);
-
-    if (stk_tensor_numel(tensor) == 0)
-        return true;
-    for (int i = tensor->ndim - 1; i >= 0; i--) {
-        if (tensor->shape[i] == 1)
-            continue;
-        if (tensor->strides[i] != expected)
-            return false;
-        expected *= tensor->shape[i];
-    }
-    return true;
+    return tensor->storage ? (int64_t)((uintptr_t)tensor->data - (uintptr_t)tensor->storage->data) : 0;
 }
 
-/* Unlike the row-major question this one makes no exception for a tensor without elements; so does torch. */
-bool stk_tensor_is_channels_last(const stk_tensor *tensor)
+stk_status stk_tensor_element_strides(const stk_tensor *tensor, int64_t *strides, int64_t *offset, stk_error *err)
 {
-    static const int inner_to_outer[4] = {1, 3, 2, 0};
-    int64_t expected = stk_dtype_size(tensor->dtype);
+    int64_t size = stk_dtype_size(tensor->dtype), bytes = stk_tensor_offset_bytes(tensor);
 
-    if (tensor->ndim != 4)
-        return false;
-    for (int i = 0; i < 4; i++) {
-        int axis = inner_to_outer[i];
-        if (tensor->shape[axis] == 1)
-            continue;
-        if (tensor->strides[axis] != expected)
-            return false;
-        expected *= tensor->shape[axis];
-    }
-    return true;
-}
-
-static int compare_strides(const void *a, const void *b)
-{
-    const int64_t *left = a, *right = b;
-
-    if (left[0] != right[0])
-        return left[0] < right[0] ? -1 : 1;
-    return left[1] < right[1] ? -1 : left[1] > right[1];
-}
-
-bool stki_tensor_is_dense(const stk_tensor *tensor)
-{
-    int64_t axes[STK_MAX_DIMS][2], expected = stk_dtype_size(tensor->dtype);
-    int count = 0;
-
-    if (stk_tensor_is_contiguous(tensor))
-        return true;
-    for (int i = 0; i < tensor->ndim; i++) {
-        if (tensor->shape[i] == 1)
-            continue;
-        axes[count][0] = tensor->strides[i];
-        axes[count++][1] = tensor->shape[i];
-    }
-    qsort(axes, (size_t)count, sizeof axes[0], compare_strides);
-    for (int i = 0; i < count; i++) {
-        if (axes[i][0] != expected)
-            return false;
-        expected *= axes[i][1];
-    }
-    return true;
+    if (size == 0)
+        return stki_dtype_check(tensor->dtype, err);
+    for (int i = 0; i < tensor->ndim; i++)
+        if (tensor->strides[i] % size)
+            return stki_fail(err, STK_E_BAD_STRIDE,
+                             "axis %d has a stride of %" PRId64 " bytes, no whole number of %s elements", i,
+                             tensor->strides[i], stk_dtype_name(tensor->dtype));
+    if (bytes % size && offset)
+        return stki_fail(err, STK_E_BAD_STRIDE, "an offset of %" PRId64 " bytes is no whole number of %s elements",
+                         bytes, stk_dtype_name(tensor->dtype));
+    for (int i = 0; i < tensor->ndim && strides; i++)
+        strides[i] = tensor->strides[i] / size;
+    if (offset)
+        *offset = bytes / size;
+    return STK_OK;
 }

@@ -22,6 +22,15 @@ float stki_f16_to_f32(uint16_t x);
 uint16_t stki_f32_to_bf16(float x);
 float stki_bf16_to_f32(uint16_t x);
 
+/* The shape that both broadcast to; STK_E_BAD_BROADCAST if there is none. `shape` has room for STK_MAX_DIMS; it may be
+ * one of the inputs. */
+stk_status stki_broadcast_shape(int a_ndim, const int64_t *a_shape, int b_ndim, const int64_t *b_shape, int *out_ndim,
+                                int64_t *shape, stk_error *err);
+/* Byte strides and bytes of a dense tensor in a layout other than KEEP. STK_E_BAD_DIM: channels-last needs four axes.
+ */
+stk_status stki_layout_strides(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout, int64_t *strides,
+                               int64_t *out_bytes, stk_error *err);
+
 /* The device of a tensor, never NULL. */
 stk_device *stki_tensor_device(const stk_tensor *tensor);
 
@@ -44,11 +53,15 @@ const char *stki_shape_text(char *buffer, int size, int ndim, const int64_t *sha
 /* Fresh memory with the given byte strides, which must be those of a dense tensor (`bytes` in all). */
 stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
                            stk_device *device, stk_tensor *out, stk_error *err);
+/* One element into all places of a tensor, nothing checked. */
+struct stki_element;
+stk_status stki_tensor_fill_element(const stk_tensor *tensor, const struct stki_element *element, stk_error *err);
 /* Elements of `src` into `dst` of the same shape, any two dtypes and devices, no overlap, nothing checked. */
 stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, stk_error *err);
 
-/* STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: in the other byte order. STK_E_BAD_OVERLAP: an axis longer than 1 with
- * stride 0, so that two indices mean one place. The check before anything is written into a tensor. */
+/* The checks before anything is written into a tensor. STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: in the other byte
+ * order. The second also STK_E_BAD_OVERLAP: an axis longer than 1 with stride 0, so that two indices mean one place. */
+stk_status stki_check_may_fill(const stk_tensor *out, stk_error *err);
 stk_status stki_check_writable(const stk_tensor *out, stk_error *err);
 /* STK_E_BAD_OVERLAP: both cover a block of memory exactly once, the blocks meet, and they are not the same block with
  * the same strides. What torch detects, and no more. */

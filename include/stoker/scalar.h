@@ -1,0 +1,75 @@
+/* scalar.h: one number with its category, for elements of tensors and for operands that are no tensor. */
+#ifndef STOKER_SCALAR_H
+#define STOKER_SCALAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum stk_scalar_kind {
+    STK_SCALAR_BOOL = 0,
+    STK_SCALAR_INT = 1,    /* whole, in `i` */
+    STK_SCALAR_UINT = 2,   /* whole, in `u`: for values of u64 above INT64_MAX */
+    STK_SCALAR_REAL = 3,   /* in `f` */
+    STK_SCALAR_COMPLEX = 4 /* in `c`: real, imaginary */
+} stk_scalar_kind;
+
+typedef struct stk_scalar {
+    stk_scalar_kind kind;
+    union {
+        bool b;
+        int64_t i;
+        uint64_t u;
+        double f;
+        double c[2];
+    } as;
+} stk_scalar;
+
+static inline stk_scalar stk_bool(bool value)
+{
+    stk_scalar scalar;
+    scalar.kind = STK_SCALAR_BOOL;
+    scalar.as.b = value;
+    return scalar;
+}
+
+static inline stk_scalar stk_int(int64_t value)
+{
+    stk_scalar scalar;
+    scalar.kind = STK_SCALAR_INT;
+    scalar.as.i = value;
+    return scalar;
+}
+
+static inline stk_scalar stk_uint(uint64_t value)
+{
+    stk_scalar scalar;
+    scalar.kind = STK_SCALAR_UINT;
+    scalar.as.u = value;
+    return scalar;
+}
+
+static inline stk_scalar stk_real(double value)
+{
+    stk_scalar scalar;
+    scalar.kind = STK_SCALAR_REAL;
+    scalar.as.f = value;
+    return scalar;
+}
+
+static inline stk_scalar stk_complex(double real, double imaginary)
+{
+    stk_scalar scalar;
+    scalar.kind = STK_SCALAR_COMPLEX;
+    scalar.as.c[0] = real;
+    scalar.as.c[1] = imaginary;
+    return scalar;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

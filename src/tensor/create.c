@@ -1,0 +1,191 @@
+/* create.c: constants and ranges. The numbers are made in double (or int64), a block at a time, and cast as any other
+ * row, so that every dtype follows the same rules. */
+#include "cast.h"
+#include "dtype.h"
+#include "element.h"
+#include "error.h"
+#include "stage.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stoker/create.h>
+
+enum { BLOCK = 512 };
+
+stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *shape, stk_scalar value, stk_device *device,
+                           stk_tensor *out, stk_error *err)
+{
+    stk_tensor made;
+    stki_element element;
+    stk_status status = stki_dtype_check(dtype, err);
+
+    status = status ? status : stki_element_from_scalar(dtype, value, &element, err);
+    status = status ? status : stk_tensor_empty(dtype, ndim, shape, device, &made, err);
+    if (status)
+        return status;
+    status = stki_tensor_fill_element(&made, &element, err);
+    if (status) {
+        stk_tensor_release(&made);
+        return status;
+    }
+    *out = made;
+    return STK_OK;
+}
+
+stk_status stk_tensor_ones(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
+                           stk_error *err)
+{
+    return stk_tensor_full(dtype, ndim, shape, stk_int(1), device, out, err);
+}
+
+/* ---- sequences --------------------------------------------------------------------------------------------------- */
+
+/* Element `first + i` of a sequence for i < count, in its own dtype (STK_I64 or STK_F64). */
+typedef void (*sequence_fn)(const void *context, int64_t first, int64_t count, void *out);
+
+/* A fresh one-axis tensor of `count` elements out of a sequence. */
+static stk_status from_sequence(stk_dtype dtype, int64_t count, stk_dtype own, sequence_fn next, const void *context,
+                                stk_device *device, stk_tensor *out, stk_error *err)
+{
+    int64_t block[BLOCK], size = stk_dtype_size(dtype);
+    stki_stage stage;
+    stki_cast cast;
+    stk_tensor made;
+    stk_status status = stk_tensor_empty(dtype, 1, &count, device, &made, err);
+
+    if (status)
+        return status;
+    status = stki_stage_begin(&stage, &made, err);
+    if (!status) {
+        stki_cast_init(&cast, dtype, own, false);
+        for (int64_t done = 0; done < count; done += BLOCK) {
+            int64_t n = count - done < BLOCK ? count - done : BLOCK;
+            next(context, done, n, block);
+            stki_cast_row(&cast, (char *)stage.host.data + done * size, size, block, 8, n);
+        }
+        status = stki_stage_commit(&stage, err);
+        stki_stage_end(&stage);
+    }
+    if (status) {
+        stk_tensor_release(&made);
+        return status;
+    }
+    *out = made;
+    return STK_OK;
+}
+
+struct whole_range {
+    int64_t start, step;
+};
+
+static void whole_range_next(const void *context, int64_t first, int64_t count, void *out)
+{
+    const struct whole_range *range = context;
+    int64_t *to = out;
+
+    for (int64_t i = 0; i < count; i++) /* a truncated start may lie so that the last ones wrap */
+        to[i] = (int64_t)((uint64_t)range->start + (uint64_t)(first + i) * (uint64_t)range->step);
+}
+
+struct real_range {
+    double start, step;
+};
+
+static void real_range_next(const void *context, int64_t first, int64_t count, void *out)
+{
+    const struct real_range *range = context;
+    double *to = out;
+
+    for (int64_t i = 0; i < count; i++)
+        to[i] = range->start + (double)(first + i) * range->step;
+}
+
+/* Whole arguments are counted exactly, others in double. -1: away from the end, or not finite. */
+static double range_count(stk_scalar start, stk_scalar end, stk_scalar step)
+{
+    double a = stki_scalar_to_double(start), b = stki_scalar_to_double(end), s = stki_scalar_to_double(step);
+
+    if (s == 0 || !isfinite(a) || !isfinite(b) || !isfinite(s) || (b - a) * s < 0)
+        return -1;
+    if (stki_scalar_is_whole(start) && stki_scalar_is_whole(end) && stki_scalar_is_whole(step)) {
+        long double steps = ((long double)b - (long double)a) / (long double)s;
+        return (double)ceill(steps);
+    }
+    return ceil((b - a) / s);
+}
+
+/* A number as int64, truncated; the ends of the range where it lies outside. */
+static int64_t whole_of(stk_scalar value)
+{
+    stki_element element = stki_element_cast(STK_I64, value);
+    return stki_element_to_scalar(STK_I64, element.bytes).as.i;
+}
+
+stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, stk_scalar step, stk_device *device,
+                             stk_tensor *out, stk_error *err)
+{
+    double count = range_count(start, end, step);
+    stk_status status = stki_dtype_check(dtype, err);
+
+    if (status)
+        return status;
+    if (count < 0)
+        return stki_fail(err, STK_E_BAD_ARG, "arange: from %g to %g in steps of %g", stki_scalar_to_double(start),
+                         stki_scalar_to_double(end), stki_scalar_to_double(step));
+    if (count > 0x1p62)
+        return stki_fail(err, STK_E_BAD_SHAPE, "arange: %g elements", count);
+    if (stki_dtype_category(dtype) == STKI_CATEGORY_WHOLE) {
+        struct whole_range range = {whole_of(start), whole_of(step)};
+        return from_sequence(dtype, (int64_t)count, STK_I64, whole_range_next, &range, device, out, err);
+    } else {
+        struct real_range range = {stki_scalar_to_double(start), stki_scalar_to_double(step)};
+        return from_sequence(dtype, (int64_t)count, STK_F64, real_range_next, &range, device, out, err);
+    }
+}
+
+struct line {
+    double start, end, step;
+    int64_t count;
+};
+
+static void line_next(const void *context, int64_t first, int64_t count, void *out)
+{
+    const struct line *line = context;
+    double *to = out;
+
+    for (int64_t i = 0; i < count; i++)
+        to[i] =
+            first + i == line->count - 1 && first + i > 0 ? line->end : line->start + (double)(first + i) * line->step;
+}
+
+stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_t count, stk_device *device,
+                               stk_tensor *out, stk_error *err)
+{
+    struct line line = {start, end, count > 1 ? (end - start) / (double)(count - 1) : 0, count};
+    stk_status status = stki_dtype_check(dtype, err);
+
+    if (status)
+        return status;
+    if (count < 0)
+        return stki_fail(err, STK_E_BAD_ARG, "linspace: %" PRId64 " elements", count);
+    return from_sequence(dtype, count, STK_F64, line_next, &line, device, out, err);
+}
+
+stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_device *device, stk_tensor *out,
+                          stk_error *err)
+{
+    stk_tensor made, diagonal;
+    stk_status status = stk_tensor_zeros(dtype, 2, (int64_t[]){rows, columns}, device, &made, err);
+
+    if (status)
+        return status;
+    status = stk_tensor_diagonal(&made, 0, 0, 1, &diagonal, err);
+    status = status ? status : stk_tensor_fill(&diagonal, stk_int(1), err);
+    stk_tensor_release(&diagonal);
+    if (status) {
+        stk_tensor_release(&made);
+        return status;
+    }
+    *out = made;
+    return STK_OK;
+}

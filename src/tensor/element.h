@@ -1,0 +1,21 @@
+/* element.h: a scalar as the bytes of one element, and back. */
+#ifndef STKI_ELEMENT_H
+#define STKI_ELEMENT_H
+
+#include <stoker/tensor.h>
+
+typedef struct stki_element {
+    char bytes[16];
+} stki_element;
+
+/* STK_E_BAD_VALUE: it does not fit (docs/tensor.md). */
+stk_status stki_element_from_scalar(stk_dtype dtype, stk_scalar value, stki_element *out, stk_error *err);
+/* Casts as a row of one element of the scalar's own dtype would be (bool, i64, u64, f64, c128); nothing is refused. */
+stki_element stki_element_cast(stk_dtype dtype, stk_scalar value);
+stk_scalar stki_element_to_scalar(stk_dtype dtype, const void *bytes);
+
+/* As a double; a complex one gives its real part. */
+double stki_scalar_to_double(stk_scalar value);
+bool stki_scalar_is_whole(stk_scalar value); /* by its kind: bool counts as whole */
+
+#endif
