@@ -3,6 +3,7 @@
 #include "checked.h"
 #include "clock.h"
 #include "error.h"
+#include "log.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +100,8 @@ static stk_status make_order(stki_core *core, stk_error *err)
                                                            : STKI_LAST_PARTIAL,
     };
     core->steps = stki_batching_steps(&core->batching);
+    stki_log(STKI_LOG_order, "%lld positions an epoch, %lld steps of %lld rows over %lld ranks", (long long)core->batching.length,
+             (long long)core->steps, (long long)global, (long long)config->world_size);
     core->max_rows = stki_batching_max_rows(&core->batching);
     if (core->steps == 0 && !config->allow_empty)
         return stki_fail(
@@ -164,6 +167,8 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     }
     config->prefetch = slots;
     core->slot_count = (int)slots;
+    stki_log(STKI_LOG_memory, "%lld slots of %lld bytes, budget %lld", (long long)slots, (long long)slot_bytes,
+             (long long)budget);
     return STK_OK;
 }
 
@@ -216,6 +221,10 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     }
     if (status == STK_OK)
         choose_tiles(core);
+    for (int i = 0; i < n && status == STK_OK; i++)
+        stki_log(STKI_LOG_plan, "%s: %s, rows of %lld bytes, %lld rows a tile, %lld parts a row", core->plans[i].name,
+                 core->plans[i].convert_count ? stki_convert_name(core->plans[i].converts[0]) : "copy",
+                 (long long)core->plans[i].row_bytes, (long long)core->rows_per_tile, (long long)core->parts_per_row);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "core.h"
 #include "error.h"
+#include "log.h"
 #include "tensor_internal.h"
 #include <assert.h>
 #include <string.h>
@@ -119,6 +120,8 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         batch->mask[r] = r < batch->valid;
         atomic_store_explicit(&batch->row_failed[r], 0, memory_order_relaxed);
     }
+    stki_log(STKI_LOG_ring, "worker %d opens epoch %lld step %lld: %lld rows", number, (long long)batch->epoch,
+             (long long)batch->step, (long long)batch->rows);
     advise(core, batch, worker);
     stki_count(&worker->order_ns, stki_now_ns() - before);
     doing(worker, STKI_STAGE_IDLE, NULL, -1, before);

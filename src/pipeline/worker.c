@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "core.h"
 #include "error.h"
+#include "log.h"
 #include <stdio.h>
 
 static void run(void *context)
@@ -27,6 +28,7 @@ stk_status stki_workers_start(stki_core *core, stk_error *err)
             return status;
         }
     }
+    stki_log(STKI_LOG_worker, "%d workers started", core->worker_count);
     return STK_OK;
 }
 
@@ -41,6 +43,7 @@ int stki_workers_stop(stki_core *core, int64_t timeout_ns)
 
         core->workers[i].thread = NULL;
         if (thread && !stki_thread_join(thread, deadline)) {
+            stki_log(STKI_LOG_worker, "worker %d is stuck and left behind", i);
             stki_thread_abandon(thread);
             stuck++;
         }
