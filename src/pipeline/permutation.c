@@ -16,6 +16,7 @@
  * suit; only those still outside go through the next pass.
  */
 #include "permutation.h"
+#include "convert.h"
 #include "order.h"
 #include "philox.h"
 #include <assert.h>
@@ -34,7 +35,9 @@ uint64_t stki_order_key(uint64_t seed, uint64_t epoch)
 static stki_permutation_round *best_round(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    enum stki_isa isa = stki_isa();
+
+    if (isa == STKI_ISA_AVX2 || isa == STKI_ISA_AVX512)
         return stki_permutation_round_avx2;
 #endif
     return stki_permutation_round_plain;
