@@ -14,6 +14,10 @@ digits=("$root/tests/data/digits_images.npy" "$root/tests/data/digits_labels.npy
 rm -rf "$work"
 mkdir -p "$work"
 cmake --install "$build" --prefix "$prefix" >"$work/install.log"
+"$prefix/bin/loadbench" --parse-only "$root/configs/digits.yaml"
+if command -v scdoc >/dev/null; then
+    grep -q '^\.TH "loadbench" "1"' "$prefix/share/man/man1/loadbench.1"
+fi
 
 cat >"$work/digits.yaml" <<END
 dataset: {fields: {image: {path: ${digits[0]}, transforms: [scale: 0.0625]}}}
