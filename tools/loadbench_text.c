@@ -35,11 +35,13 @@ static void print_method(const struct lb_result *result, FILE *to)
     const struct lb_bench *bench = &result->config->bench;
     const uint32_t workers = last->stats.workers;
 
-    fprintf(to, "run        %d of %" PRId64 " repeats, %s s each", result->run_count, bench->repeats,
-            LB_NUMBER((double)last->elapsed_ns / 1e9));
+    fprintf(to, "run        %d", result->run_count);
+    if (result->run_count < bench->repeats)
+        fprintf(to, " of %" PRId64, bench->repeats);
+    fprintf(to, " repeat%s of %s s", bench->repeats == 1 ? "" : "s", LB_NUMBER((double)last->elapsed_ns / 1e9));
     if (last->within_ramp)
         fputs(" (the data ended within the ramp: start and first batch are counted too)", to);
-    else if (last->ramp_ns > 0)
+    else if (bench->ramp > 0)
         fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
     fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
     if (workers > 0)
