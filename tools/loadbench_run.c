@@ -49,7 +49,6 @@ struct session {
     char part_names[2 * LB_FIELDS][80];
     stki_histogram *waits;
     int64_t timeout_ns;
-    bool inline_work; /* next works itself: it can't be called for a while and called again */
     int64_t total_samples;
     /* since the measurement began */
     bool measuring;
@@ -114,20 +113,36 @@ static void show_progress(struct session *session, int64_t now)
     lb_live_draw(session->live, &progress, session->loader);
 }
 
+/* The library names the time of one slice; the whole time is what somebody can do something about. */
+static stk_status name_whole_time(const struct session *session, stk_error *err)
+{
+    char what[sizeof err->message];
+    const char *rest = err ? strstr(err->message, ": ") : NULL;
+
+    if (!rest)
+        return STK_E_TIMEOUT;
+    snprintf(what, sizeof what, "%s", rest + 2);
+    return stki_fail(err, STK_E_TIMEOUT, "no batch within %.3f s (loader.timeout): %s",
+                     (double)session->timeout_ns / 1e9, what);
+}
+
 /* stk_loader_next in slices. STK_AGAIN: a signal came while nothing else did. */
 static stk_status next_batch(struct session *session, int64_t before, stk_batch **batch, stk_error *err)
 {
     const int64_t deadline = session->timeout_ns < 0 ? INT64_MAX : before + session->timeout_ns;
+    int64_t left = deadline - before;
 
-    if (session->inline_work)
-        return stk_loader_next(session->loader, batch, err);
     for (;;) {
-        const stk_status status = stk_loader_next_timeout(session->loader, SLICE_NS, batch, err);
-        const int64_t now = status == STK_E_TIMEOUT ? stki_now_ns() : 0;
-        if (status != STK_E_TIMEOUT || now >= deadline)
+        const stk_status status =
+            stk_loader_next_timeout(session->loader, left < SLICE_NS ? left : SLICE_NS, batch, err);
+        if (status != STK_E_TIMEOUT)
             return status;
+        const int64_t now = stki_now_ns();
+        left = deadline - now;
         if (lb_stop_asked)
             return STK_AGAIN;
+        if (left <= 0)
+            return name_whole_time(session, err);
         if (now >= session->live->due_ns)
             show_progress(session, now);
     }
@@ -270,7 +285,6 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     if (status != STK_OK)
         return status;
     session->timeout_ns = timeout_of(facts->options_json);
-    session->inline_work = read_stats(session->loader).workers == 0;
     name_tensors(session);
     begin_measuring(session); /* in case the data ends before the ramp does */
     session->begin_ns = session->open_ns;
@@ -306,6 +320,8 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     lb_live_clear(live);
     if (status == STK_OK)
         stki_histogram_merge(waits, session->waits);
+    if (status == STK_OK)
+        status = stk_loader_close(session->loader, err); /* a worker that does not stop is a failure */
     stk_loader_destroy(session->loader);
     stki_free(session->waits);
     stki_free(session);

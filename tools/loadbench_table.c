@@ -61,7 +61,10 @@ const char *lb_number(char *buffer, int size, double value)
                          : magnitude >= 9.995                 ? 2
                          : magnitude >= 0.0995                ? 3
                                                               : 4;
-    snprintf(buffer, (size_t)size, "%.*f", decimals, value);
+    if (magnitude > 0 && magnitude < 0.000995)
+        snprintf(buffer, (size_t)size, "%.2g", value);
+    else
+        snprintf(buffer, (size_t)size, "%.*f", decimals, value);
     return buffer;
 }
 

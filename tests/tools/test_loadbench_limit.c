@@ -1,4 +1,4 @@
-/* The measurement of the machine's limit: its copies copy, and it measures what it says. */
+/* stki-threads. The measurement of the machine's limit: its copies copy, and it measures what it says. */
 #include "allocate.h"
 #include "loadbench_copy.h"
 #include "loadbench_limit.h"

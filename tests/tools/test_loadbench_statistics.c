@@ -59,6 +59,7 @@ static void numbers_for_people(void **state)
         {9831, "9831", "9.83k"},
         {1.46e9, "1460000000", "1.46G"},
         {7, "7.000", "7"},
+        {2e-6, "2e-06", "0.00"},
     };
 
     (void)state;
