@@ -1,0 +1,378 @@
+/* bench_convert.c: the conversion kernels alone, without the loader, beside plain loops in the same run.
+ *
+ *     bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N]
+ *
+ * hot   one image again and again, source and destination in the second-level cache: what the arithmetic costs
+ * w2    random rows of 150,528 bytes out of a mapped file, into the rows of four batches in turn, each way of storing
+ * w1    the same with 3,072-byte images, w3 with 2,048-byte f32 rows
+ * Files are made in DIR (default: the working directory), mapped, and unlinked at once. Lines: group, way, threads,
+ * rows a second, bytes read and written a second.
+ */
+#include "bench_support.h"
+#include "convert.h"
+#include "limit_kernels.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+enum { SLOTS = 4, TILE_BYTES = 512 << 10, HOT_IMAGES = 100 };
+
+static const char *dir = ".";
+static int rounds = 7, only_threads;
+
+/* ---- conversions ------------------------------------------------------------------------------------------------- */
+
+enum shape { HWC_CHW, HWC_HWC, CHW_CHW, CROP_CHW, MIRROR_CHW, ROW };
+
+struct job {
+    stki_convert *convert;
+    void (*plain)(void *dst, const void *src, size_t elements); /* used instead where there is no convert */
+    const uint8_t *rows;
+    const uint32_t *order;
+    uint8_t *slots;
+    int64_t row_count, row_bytes, out_bytes, batch, slot_count, src_offset;
+    size_t elements;
+};
+
+/* An image of side x side of three channels, or a row. */
+static stki_convert *make(enum shape shape, stk_dtype src, stk_dtype dst, int64_t side, enum stki_isa isa,
+                          enum stki_stores stores, bool arithmetic)
+{
+    static const float scaled_a[3] = {0.9157623f, 0.9362034f, 0.9320425f};
+    static const float scaled_b[3] = {-113.2569f, -108.8617f, -96.49435f};
+    const int64_t s = stk_dtype_size(src), d = stk_dtype_size(dst);
+    bool quantized = arithmetic && (dst == STK_I8 || dst == STK_U8);
+    stki_convert_desc desc = {.source_count = 1, .src_dtype = src, .dst_dtype = dst, .ndim = 3};
+    stki_convert *convert = NULL;
+    stk_error err;
+
+    desc.shape[0] = desc.shape[1] = side;
+    desc.shape[2] = 3;
+    desc.src_strides[0] = 3 * side * s;
+    desc.src_strides[1] = 3 * s;
+    desc.src_strides[2] = s;
+    desc.dst_strides[0] = side * d;
+    desc.dst_strides[1] = d;
+    desc.dst_strides[2] = side * side * d;
+    if (shape == HWC_HWC)
+        for (int k = 0; k < 3; k++)
+            desc.dst_strides[k] = desc.src_strides[k] / s * d;
+    if (shape == CHW_CHW)
+        for (int k = 0; k < 3; k++)
+            desc.src_strides[k] = desc.dst_strides[k] / d * s;
+    if (shape == CROP_CHW)
+        desc.src_strides[0] = 3 * 256 * s;
+    if (shape == MIRROR_CHW)
+        desc.src_strides[1] = -3 * s;
+    if (shape == ROW) {
+        desc.ndim = 1;
+        desc.shape[0] = side;
+        desc.src_strides[0] = s;
+        desc.dst_strides[0] = d;
+    }
+    desc.arithmetic = arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE;
+    desc.channel_axis = shape == ROW ? -1 : 2;
+    desc.channels = shape == ROW ? 1 : 3;
+    desc.a = quantized ? scaled_a : limit_a;
+    desc.b = quantized ? scaled_b : limit_b;
+    desc.quantized = quantized;
+    desc.zero_point = dst == STK_U8 ? 114 : -14;
+    desc.qmin = dst == STK_U8 ? 0 : -128;
+    desc.qmax = dst == STK_U8 ? 255 : 127;
+    desc.stores = stores;
+    if (stki_convert_create_isa(&desc, isa, &convert, &err) != STK_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        exit(1);
+    }
+    return convert;
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+static void pass_hot(const bench_way *way, int thread, int threads)
+{
+    const struct job *job = way->context;
+    uint8_t *dst = job->slots + (int64_t)thread * (1 << 20);
+    const uint8_t *src = job->rows + (int64_t)thread * (1 << 18) + job->src_offset;
+
+    for (int i = thread; i < HOT_IMAGES; i += threads)
+        if (job->convert)
+            stki_convert_run(job->convert, dst, src);
+        else
+            job->plain(dst, src, job->elements);
+}
+
+/* Tiles of one batch after the other, claimed in turn; a batch's slot is used again four batches later. A plain way
+ * with slot_count 0 fills one batch of its own a thread, as programs that reuse a buffer do. */
+static void pass_cold(const bench_way *way, int thread, int threads)
+{
+    const struct job *job = way->context;
+    const int64_t rows_a_tile = TILE_BYTES / job->out_bytes > 0 ? TILE_BYTES / job->out_bytes : 1;
+    const void *list[512];
+    int64_t tile = 0;
+
+    for (int64_t batch = 0; (batch + 1) * job->batch <= job->row_count; batch++) {
+        int64_t slot = job->slot_count ? batch % job->slot_count : thread;
+        if (!job->slot_count && batch % threads != thread)
+            continue;
+        for (int64_t first = 0; first < job->batch; first += rows_a_tile, tile++) {
+            if (job->slot_count && tile % threads != thread)
+                continue;
+            int64_t n = job->batch - first < rows_a_tile ? job->batch - first : rows_a_tile;
+            uint8_t *dst = job->slots + (slot * job->batch + first) * job->out_bytes;
+            for (int64_t i = 0; i < n; i++)
+                list[i] = job->rows + job->order[batch * job->batch + first + i] * job->row_bytes + job->src_offset;
+            if (job->convert)
+                stki_convert_run_many(job->convert, dst, job->out_bytes, list, n);
+            else
+                for (int64_t i = 0; i < n; i++) {
+                    if (way->option && i + way->option < n)
+                        limit_fetch(list[i + way->option], (size_t)job->row_bytes);
+                    job->plain(dst + i * job->out_bytes, list[i], job->elements);
+                }
+            if (job->convert && stki_convert_streams(job->convert))
+                stki_store_fence();
+        }
+    }
+}
+
+/* ---- plain loops under one signature ----------------------------------------------------------------------------- */
+
+#define PLAIN(name, call, dst_type)                        \
+    static void name(void *dst, const void *src, size_t n) \
+    {                                                      \
+        call((dst_type *)dst, src, n);                     \
+    }
+PLAIN(plain_simple, limit_norm_simple, float)
+PLAIN(plain_blocked, limit_norm_blocked, float)
+PLAIN(plain_blocked_nt, limit_norm_blocked_streaming, float)
+PLAIN(plain_half, limit_half_blocked, uint16_t)
+PLAIN(plain_quant, limit_quant_blocked, int8_t)
+PLAIN(plain_memcpy, memcpy, void)
+PLAIN(plain_copy_nt, limit_copy_streaming, void)
+
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+static bench_way ways[BENCH_MAX_WAYS];
+static struct job jobs[BENCH_MAX_WAYS];
+static char names[BENCH_MAX_WAYS][80];
+static int way_count;
+
+static void add(const char *name, struct job job, void (*pass)(const bench_way *, int, int), int option, double units,
+                double bytes_each, const char *unit)
+{
+    jobs[way_count] = job;
+    snprintf(names[way_count], sizeof names[0], "%s", name);
+    ways[way_count] = (bench_way){.name = names[way_count],
+                                  .pass = pass,
+                                  .context = &jobs[way_count],
+                                  .option = option,
+                                  .units = units,
+                                  .bytes = units * bytes_each,
+                                  .unit = unit};
+    way_count++;
+}
+
+static void add_convert(const char *prefix, struct job job, stki_convert *convert,
+                        void (*pass)(const bench_way *, int, int), double units, const char *unit)
+{
+    char name[80];
+
+    job.convert = convert;
+    job.out_bytes = stki_convert_bytes_written(convert);
+    snprintf(name, sizeof name, "%s %s", prefix, stki_convert_name(convert));
+    add(name, job, pass, 0, units, (double)(stki_convert_bytes_read(convert) + stki_convert_bytes_written(convert)),
+        unit);
+}
+
+static void run_group(const char *label, int passes)
+{
+    for (int threads = 1; threads <= 2; threads++)
+        if (!only_threads || only_threads == threads)
+            bench_run(label, ways, way_count, threads, passes);
+    for (int i = 0; i < way_count; i++)
+        stki_convert_destroy(jobs[i].convert);
+    way_count = 0;
+}
+
+static void group_hot(void)
+{
+    static const enum stki_isa isas[] = {STKI_ISA_AVX512, STKI_ISA_AVX2, STKI_ISA_NEON, STKI_ISA_REF};
+    static const stk_dtype to[] = {STK_F32, STK_BF16, STK_F16, STK_I8, STK_U8};
+    struct job job = {.rows = bench_memory(4 << 20), .slots = bench_memory(4 << 20), .elements = 224 * 224};
+    const double each = 150528;
+
+    job.plain = plain_simple;
+    add("norm_hot_simple", job, pass_hot, 0, HOT_IMAGES, 5 * each, "images/s");
+    job.plain = plain_blocked;
+    add("norm_hot_blocked", job, pass_hot, 0, HOT_IMAGES, 5 * each, "images/s");
+    job.plain = plain_half;
+    add("half_hot_blocked", job, pass_hot, 0, HOT_IMAGES, 3 * each, "images/s");
+    job.plain = plain_quant;
+    add("quant_hot_blocked", job, pass_hot, 0, HOT_IMAGES, 2 * each, "images/s");
+    for (int i = 0; i < 3; i++) {
+        if (!stki_isa_usable(isas[i]))
+            continue;
+        for (int d = 0; d < 5; d++)
+            add_convert("hot", job, make(HWC_CHW, STK_U8, to[d], 224, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                        HOT_IMAGES, "images/s");
+        add_convert("hot", job, make(HWC_CHW, STK_U8, STK_U8, 224, isas[i], STKI_STORES_CACHED, false), pass_hot,
+                    HOT_IMAGES, "images/s");
+        add_convert("hot", job, make(HWC_HWC, STK_U8, STK_F32, 224, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                    HOT_IMAGES, "images/s");
+        add_convert("hot", job, make(CHW_CHW, STK_U8, STK_F32, 224, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                    HOT_IMAGES, "images/s");
+        add_convert("hot crop", job, make(CROP_CHW, STK_U8, STK_F32, 224, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                    HOT_IMAGES, "images/s");
+        struct job mirror = job;
+        mirror.src_offset = 223 * 3;
+        add_convert("hot", mirror, make(MIRROR_CHW, STK_U8, STK_F32, 224, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                    HOT_IMAGES, "images/s");
+    }
+    run_group("hot", rounds * 10);
+}
+
+/* A mapped, unlinked file of `bytes` bytes, all in the page cache. */
+static const uint8_t *make_rows(int64_t bytes)
+{
+    char path[512];
+    uint64_t state = 7, block[1 << 14];
+
+    snprintf(path, sizeof path, "%s/bench_convert.XXXXXX", dir);
+    int fd = mkstemp(path);
+    if (fd < 0) {
+        perror(path);
+        exit(1);
+    }
+    unlink(path);
+    for (int64_t at = 0; at < bytes; at += (int64_t)sizeof block) {
+        for (size_t i = 0; i < sizeof block / sizeof block[0]; i++)
+            block[i] = bench_random(&state) & UINT64_C(0xbfffffffbfffffff); /* as f32: no NaN */
+        if (write(fd, block, sizeof block) != (ssize_t)sizeof block) {
+            perror("write");
+            exit(1);
+        }
+    }
+    void *rows = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (rows == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    close(fd);
+    return rows;
+}
+
+static void add_plain(const char *name, struct job job, void (*plain)(void *, const void *, size_t), int64_t out_bytes,
+                      int ahead)
+{
+    char rotated[80];
+    double rows = (double)(job.row_count / job.batch * job.batch), bytes = (double)(job.row_bytes + out_bytes);
+
+    job.plain = plain;
+    job.out_bytes = out_bytes;
+    job.slot_count = 0;
+    add(name, job, pass_cold, ahead, rows, bytes, "rows/s");
+    job.slot_count = SLOTS;
+    snprintf(rotated, sizeof rotated, "%s rotated", name);
+    add(rotated, job, pass_cold, ahead, rows, bytes, "rows/s");
+}
+
+static void add_both(const char *prefix, struct job job, enum shape shape, stk_dtype src, stk_dtype dst, int64_t side,
+                     bool arithmetic)
+{
+    job.slot_count = SLOTS;
+    for (int stores = STKI_STORES_CACHED; stores <= STKI_STORES_STREAMING; stores++)
+        add_convert(prefix, job, make(shape, src, dst, side, stki_isa(), (enum stki_stores)stores, arithmetic),
+                    pass_cold, (double)(job.row_count / job.batch * job.batch), "rows/s");
+}
+
+static void group_w2(void)
+{
+    struct job job = {.row_count = 4096, .row_bytes = 150528, .batch = 256, .elements = 224 * 224};
+    const int64_t each = job.row_bytes;
+
+    job.rows = make_rows(job.row_count * each + (1 << 20));
+    job.order = bench_shuffled(job.row_count);
+    job.slots = bench_memory(SLOTS * job.batch * each * 4);
+    struct job bytes = job;
+    bytes.elements = (size_t)each;
+    add_plain("w2_gather_150KB_rows_memcpy", bytes, plain_memcpy, each, 0);
+    add_plain("w2_gather_150KB_rows_nontemporal", bytes, plain_copy_nt, each, 0);
+    add_plain("w2_norm_f32_nchw_simple", job, plain_simple, 4 * each, 0);
+    add_plain("w2_norm_f32_nchw_blocked", job, plain_blocked, 4 * each, 0);
+    add_plain("w2_norm_f32_nchw_blocked_nt", job, plain_blocked_nt, 4 * each, 0);
+    add_plain("w2_norm_bf16_nchw_blocked", job, plain_half, 2 * each, 0);
+    add_plain("w2_quant_i8_nchw_blocked", job, plain_quant, each, 0);
+    add_both("w2", job, HWC_CHW, STK_U8, STK_F32, 224, true);
+    add_both("w2", job, HWC_CHW, STK_U8, STK_BF16, 224, true);
+    add_both("w2", job, HWC_CHW, STK_U8, STK_F16, 224, true);
+    add_both("w2", job, HWC_CHW, STK_U8, STK_I8, 224, true);
+    add_both("w2", job, HWC_HWC, STK_U8, STK_U8, 224, false);
+    job.src_offset = 223 * 3;
+    add_both("w2", job, MIRROR_CHW, STK_U8, STK_F32, 224, true);
+    run_group("w2", rounds);
+}
+
+static void group_w1(void)
+{
+    struct job job = {.row_count = 50000, .row_bytes = 3072, .batch = 512, .elements = 32 * 32};
+    const int64_t each = job.row_bytes;
+
+    job.rows = make_rows(job.row_count * each);
+    job.order = bench_shuffled(job.row_count);
+    job.slots = bench_memory(SLOTS * job.batch * each * 4);
+    add_plain("w1_norm_f32_nchw_blocked", job, plain_blocked, 4 * each, 0);
+    add_plain("w1_norm_f32_nchw_blocked_nt", job, plain_blocked_nt, 4 * each, 0);
+    add_both("w1", job, HWC_CHW, STK_U8, STK_F32, 32, true);
+    add_both("w1", job, HWC_CHW, STK_U8, STK_I8, 32, true);
+    run_group("w1", rounds);
+}
+
+static void group_w3(void)
+{
+    struct job job = {.row_count = 400000, .row_bytes = 2048, .batch = 256, .elements = 2048};
+
+    job.rows = make_rows(job.row_count * job.row_bytes);
+    job.order = bench_shuffled(job.row_count);
+    job.slots = bench_memory(SLOTS * job.batch * job.row_bytes);
+    add_plain("w3_gather_2KiB_rows_memcpy", job, plain_memcpy, job.row_bytes, 0);
+    add_plain("w3_gather_2KiB_rows_nontemporal", job, plain_copy_nt, job.row_bytes, 0);
+    add_plain("w3_gather_2KiB_rows_prefetch", job, plain_memcpy, job.row_bytes, 3);
+    add_both("w3", job, ROW, STK_F32, STK_F32, 512, false);
+    add_both("w3", job, ROW, STK_F32, STK_F32, 512, true);
+    add_both("w3", job, ROW, STK_F32, STK_BF16, 512, true);
+    run_group("w3", rounds);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } groups[] = {{"hot", group_hot}, {"w1", group_w1}, {"w2", group_w2}, {"w3", group_w3}};
+    bool chosen[4] = {false}, any = false;
+
+    for (int i = 1; i < argc; i++) {
+        bool known = true;
+        if (strncmp(argv[i], "--dir=", 6) == 0)
+            dir = argv[i] + 6;
+        else if (strncmp(argv[i], "--rounds=", 9) == 0)
+            rounds = atoi(argv[i] + 9);
+        else if (strncmp(argv[i], "--threads=", 10) == 0)
+            only_threads = atoi(argv[i] + 10);
+        else
+            known = false;
+        for (int g = 0; g < 4; g++)
+            if (strcmp(argv[i], groups[g].name) == 0)
+                known = any = chosen[g] = true;
+        if (!known || rounds < 1 || rounds > BENCH_MAX_ROUNDS / 10) {
+            fprintf(stderr, "usage: bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N]\n");
+            return 2;
+        }
+    }
+    printf("# isa %s, last-level cache %lld bytes, median of %d rounds (hot: ten times as many), GB = 10^9 bytes read + written\n",
+           stki_isa_name(stki_isa()), (long long)stki_cache_bytes(), rounds);
+    for (int g = 0; g < 4; g++)
+        if (!any || chosen[g])
+            groups[g].run();
+    return 0;
+}

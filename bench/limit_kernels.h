@@ -1,0 +1,28 @@
+/* limit_kernels.h: plain loops, written without the library, that the measurements compare with: copies, and an image's
+ * bytes to planes with one multiply-add. Compiled for the very machine (-march=native), so they are what a careful user
+ * would get from a compiler and a few intrinsics. Where streaming, each ends with a store fence.
+ */
+#ifndef STKB_LIMIT_KERNELS_H
+#define STKB_LIMIT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+void limit_copy_streaming(void *dst, const void *src, size_t bytes);
+void limit_copy_plain(void *dst, const void *src, size_t bytes); /* vector loads and stores, both 64-byte aligned */
+void limit_fetch(const void *src, size_t bytes);                 /* one prefetch a line */
+uint64_t limit_read(const void *src, size_t bytes);
+void limit_write_plain(void *dst, size_t bytes, int value);
+void limit_write_streaming(void *dst, size_t bytes, int value);
+
+/* `pixels` pixels of three interleaved bytes to three planes behind one another. */
+void limit_norm_simple(float *dst, const uint8_t *src, size_t pixels);
+void limit_norm_blocked(float *dst, const uint8_t *src, size_t pixels);
+void limit_norm_blocked_streaming(float *dst, const uint8_t *src, size_t pixels);
+void limit_half_blocked(uint16_t *dst, const uint8_t *src, size_t pixels);
+void limit_quant_blocked(int8_t *dst, const uint8_t *src, size_t pixels);
+void limit_tokens(int64_t *dst, const uint16_t *src, size_t count);
+
+extern const float limit_a[3], limit_b[3];
+
+#endif
