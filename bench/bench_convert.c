@@ -29,7 +29,7 @@ struct job {
     const uint8_t *rows;
     const uint32_t *order;
     uint8_t *slots;
-    int64_t row_count, row_bytes, out_bytes, batch, slot_count, src_offset;
+    int64_t row_count, row_bytes, out_bytes, batch, batches, slot_count, src_offset; /* batches: of one pass */
     size_t elements;
 };
 
@@ -110,9 +110,10 @@ static void pass_cold(const bench_way *way, int thread, int threads)
     const void *list[512];
     int64_t tile = 0;
 
-    for (int64_t batch = 0; (batch + 1) * job->batch <= job->row_count; batch++) {
+    for (int64_t k = 0; k < job->batches; k++) {
+        int64_t batch = (way->round * job->batches + k) % (job->row_count / job->batch);
         int64_t slot = job->slot_count ? batch % job->slot_count : thread;
-        if (!job->slot_count && batch % threads != thread)
+        if (!job->slot_count && k % threads != thread)
             continue;
         for (int64_t first = 0; first < job->batch; first += rows_a_tile, tile++) {
             if (job->slot_count && tile % threads != thread)
@@ -265,7 +266,7 @@ static void add_plain(const char *name, struct job job, void (*plain)(void *, co
                       int ahead)
 {
     char rotated[80];
-    double rows = (double)(job.row_count / job.batch * job.batch), bytes = (double)(job.row_bytes + out_bytes);
+    double rows = (double)(job.batches * job.batch), bytes = (double)(job.row_bytes + out_bytes);
 
     job.plain = plain;
     job.out_bytes = out_bytes;
@@ -282,12 +283,12 @@ static void add_both(const char *prefix, struct job job, enum shape shape, stk_d
     job.slot_count = SLOTS;
     for (int stores = STKI_STORES_CACHED; stores <= STKI_STORES_STREAMING; stores++)
         add_convert(prefix, job, make(shape, src, dst, side, stki_isa(), (enum stki_stores)stores, arithmetic),
-                    pass_cold, (double)(job.row_count / job.batch * job.batch), "rows/s");
+                    pass_cold, (double)(job.batches * job.batch), "rows/s");
 }
 
 static void group_w2(void)
 {
-    struct job job = {.row_count = 4096, .row_bytes = 150528, .batch = 256, .elements = 224 * 224};
+    struct job job = {.row_count = 4096, .row_bytes = 150528, .batch = 256, .batches = 2, .elements = 224 * 224};
     const int64_t each = job.row_bytes;
 
     job.rows = make_rows(job.row_count * each + (1 << 20));
@@ -309,12 +310,12 @@ static void group_w2(void)
     add_both("w2", job, HWC_HWC, STK_U8, STK_U8, 224, false);
     job.src_offset = 223 * 3;
     add_both("w2", job, MIRROR_CHW, STK_U8, STK_F32, 224, true);
-    run_group("w2", rounds);
+    run_group("w2", rounds * 10);
 }
 
 static void group_w1(void)
 {
-    struct job job = {.row_count = 50000, .row_bytes = 3072, .batch = 512, .elements = 32 * 32};
+    struct job job = {.row_count = 50000, .row_bytes = 3072, .batch = 512, .batches = 24, .elements = 32 * 32};
     const int64_t each = job.row_bytes;
 
     job.rows = make_rows(job.row_count * each);
@@ -324,12 +325,12 @@ static void group_w1(void)
     add_plain("w1_norm_f32_nchw_blocked_nt", job, plain_blocked_nt, 4 * each, 0);
     add_both("w1", job, HWC_CHW, STK_U8, STK_F32, 32, true);
     add_both("w1", job, HWC_CHW, STK_U8, STK_I8, 32, true);
-    run_group("w1", rounds);
+    run_group("w1", rounds * 10);
 }
 
 static void group_w3(void)
 {
-    struct job job = {.row_count = 400000, .row_bytes = 2048, .batch = 256, .elements = 2048};
+    struct job job = {.row_count = 400000, .row_bytes = 2048, .batch = 256, .batches = 80, .elements = 2048};
 
     job.rows = make_rows(job.row_count * job.row_bytes);
     job.order = bench_shuffled(job.row_count);
@@ -340,7 +341,7 @@ static void group_w3(void)
     add_both("w3", job, ROW, STK_F32, STK_F32, 512, false);
     add_both("w3", job, ROW, STK_F32, STK_F32, 512, true);
     add_both("w3", job, ROW, STK_F32, STK_BF16, 512, true);
-    run_group("w3", rounds);
+    run_group("w3", rounds * 10);
 }
 
 int main(int argc, char **argv)
@@ -369,8 +370,8 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    printf("# isa %s, last-level cache %lld bytes, median of %d rounds (hot: ten times as many), GB = 10^9 bytes read + written\n",
-           stki_isa_name(stki_isa()), (long long)stki_cache_bytes(), rounds);
+    printf("# isa %s, last-level cache %lld bytes, median of %d passes, GB = 10^9 bytes read + written\n",
+           stki_isa_name(stki_isa()), (long long)stki_cache_bytes(), 10 * rounds);
     for (int g = 0; g < 4; g++)
         if (!any || chosen[g])
             groups[g].run();

@@ -22,6 +22,7 @@ typedef struct bench_way {
     int option;
     double units, bytes; /* of one pass, over all threads */
     const char *unit;
+    int round; /* counts the passes of this way; the same for all threads of one */
     double seconds[BENCH_MAX_ROUNDS];
 } bench_way;
 
@@ -103,8 +104,8 @@ static inline double bench_median(const bench_way *way, int rounds, double *best
     return sorted[rounds / 2];
 }
 
-/* One round to warm up, then `rounds` that count; prints one line a way under `label`: the median, and the best round as
- * a hint of what other programs cost. */
+/* One round to warm up, then `rounds` that count; prints one line a way under `label`: the median, and the best round
+ * as a hint of what other programs cost. */
 static inline void bench_run(const char *label, bench_way *ways, int count, int threads, int rounds)
 {
     bench_team team;
@@ -112,6 +113,7 @@ static inline void bench_run(const char *label, bench_way *ways, int count, int 
     bench_team_init(&team, threads);
     for (int round = -1; round < rounds; round++)
         for (int i = 0; i < count; i++) {
+            ways[i].round = round + 1;
             double seconds = bench_team_pass(&team, &ways[i]);
             if (round >= 0)
                 ways[i].seconds[round] = seconds;

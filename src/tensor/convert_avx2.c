@@ -14,7 +14,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { WIDTH = 8, UNIT = 32, LINE = 64, PIXEL_BLOCK = 1024 };
+enum { WIDTH = 8, UNIT = 32, LINE = 64 };
 
 enum source { FROM_U8, FROM_F32, FROM_PIXELS };
 
@@ -235,19 +235,14 @@ INLINE struct reader pixel_reader(const stki_lane *lane, const uint8_t *src, int
     };
 }
 
-INLINE void pixels(enum stki_convert_dst to, const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)
+INLINE void plane(enum stki_convert_dst to, const stki_lane *lane, uint8_t *dst, const uint8_t *src,
+                  const stki_rows *rows, int channel)
 {
-    const int size = element_size(to);
+    struct reader reader = pixel_reader(lane, src, channel);
 
-    for (int64_t first = 0; first < n;) {
-        /* Blocks of plane 0 end at a line boundary, and so do those of the other planes where they lie alike. */
-        int64_t over = (int64_t)((uintptr_t)(dst + first * size) % LINE) / size;
-        int64_t count = n - first < PIXEL_BLOCK - over ? n - first : PIXEL_BLOCK - over;
-        for (int c = 0; c < lane->channels; c++) {
-            struct reader reader = pixel_reader(lane, src + first * lane->pixel_step, c);
-            run(FROM_PIXELS, to, false, lane, dst + c * lane->plane_stride + first * size, &reader, count, c);
-        }
-        first += count;
+    for (int64_t r = 0; r < rows->rows; r++) {
+        reader.at = src + r * rows->src_row;
+        run(FROM_PIXELS, to, false, lane, dst + r * rows->dst_row, &reader, rows->n, channel);
     }
 }
 
@@ -335,9 +330,10 @@ static void load_i64(float *dst, const uint8_t *src, int64_t n) /* AVX2 has no s
         struct reader reader = {.at = src, .step = 4, .size = 4};                                               \
         run(FROM_F32, to, true, lane, dst, &reader, n, channel);                                                \
     }                                                                                                           \
-    static void pixels_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)               \
+    static void plane_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows,    \
+                             int channel)                                                                       \
     {                                                                                                           \
-        pixels(to, lane, dst, src, n);                                                                          \
+        plane(to, lane, dst, src, rows, channel);                                                               \
     }
 RUNS(u8, STKI_DST_U8)
 RUNS(i8, STKI_DST_I8)
@@ -362,7 +358,7 @@ const stki_convert_kernels *stki_convert_kernels_avx2(void)
                    {u8_f16, u8_f16_pattern},
                    {u8_bf16, u8_bf16_pattern},
                    {u8_f32, u8_f32_pattern}},
-        .pixels = {pixels_u8, pixels_i8, pixels_i32, pixels_f16, pixels_bf16, pixels_f32},
+        .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32},
         .copy_streaming = copy_streaming,
     };
     return &kernels;

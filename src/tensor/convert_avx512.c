@@ -6,28 +6,40 @@
  *
  * Interleaved pixels: 16 pixels of at most 4 bytes are at most 64 bytes, one register; one byte permute with zeroing
  * picks the bytes of a channel out of it and widens them to 32 bits in the same step. A mirrored row differs only in
- * the permutation. Planes are written one after the other over a block of pixels that stays in the first-level cache,
- * so that each plane is written in long pieces.
+ * the permutation. Where the destination has 8 bits too, the 256 possible results of a channel are four registers, and
+ * a permute looks up 64 of them at once.
  */
 #include "convert_internal.h"
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { WIDTH = 16, LINE = 64, PIXEL_BLOCK = 1024 };
+enum { WIDTH = 16, LINE = 64 };
 
 enum source { FROM_U8, FROM_F32, FROM_PIXELS };
 
-/* Where elements come from. For pixels `at` belongs to the lowest address of the 16 pixels that start at element 0. */
+/* Which coefficients a vector takes: one pair for all; three vectors in turn, for patterns whose length divides 48; or
+ * any pattern, loaded where it is. */
+enum pairing { PAIR_ONE, PAIR_TURNS, PAIR_WALK };
+
+/* Where elements come from. Sixteen pixels are the 64 bytes from byte 0 of the first one on; mirrored, the 64 bytes up
+ * to the last one of the first pixel. */
 struct reader {
     const uint8_t *at;
     int64_t step; /* bytes from element to element */
-    __m512i pick; /* pixels: which byte goes to which 32-bit lane */
-    int size;     /* pixels: bytes that each pixel surely has */
+    __m512i pick; /* pixels: which of the 64 bytes goes to which 32-bit lane */
+    int channels; /* pixels: bytes that each surely has */
+    int64_t room; /* elements for which all 64 bytes may be read must lie this far from the last one */
 };
 
 struct levels {
     __m512 zero_point, low, high;
+};
+
+struct pairs {
+    __m512 a[3], b[3];
+    const float *a_at, *b_at;
+    int64_t phase, advance, period;
 };
 
 INLINE int element_size(enum stki_convert_dst to)
@@ -40,32 +52,41 @@ INLINE __mmask64 low_bits(int64_t n)
     return n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
 }
 
-/* Bytes of a group of 16 pixels that may be read when the first `valid` of them are there. */
-INLINE __mmask64 pixel_bytes(const struct reader *reader, int64_t valid)
+/* ---- loading ------------------------------------------------------------------------------------------------------
+ */
+
+INLINE __m512 load_pixels(const struct reader *reader, int64_t first, int64_t valid, bool tight)
 {
-    if (reader->step > 0)
-        return low_bits((valid - 1) * reader->step + reader->size);
-    return low_bits(-15 * reader->step + reader->size) & ~low_bits((16 - valid) * -reader->step);
+    const int64_t step = reader->step, channels = reader->channels;
+    const uint8_t *at = reader->at + first * step;
+    __m512i bytes;
+
+    if (!tight)
+        bytes = _mm512_loadu_si512(at);
+    else if (step > 0)
+        bytes = _mm512_maskz_loadu_epi8(low_bits((valid - 1) * step + channels), at);
+    else
+        bytes = _mm512_maskz_loadu_epi8(~low_bits(64 - channels + (valid - 1) * step), at);
+    return _mm512_cvtepi32_ps(_mm512_maskz_permutexvar_epi8(0x1111111111111111, reader->pick, bytes));
 }
 
-/* Elements [first, first + valid) as f32; lanes beyond are any value. 1 <= valid <= 16. */
-INLINE __m512 load(enum source from, const struct reader *reader, int64_t first, int64_t valid)
+/* Elements [first, first + valid) as f32, 1 <= valid <= 16; lanes beyond are any value. `tight`: no byte beyond theirs
+ * may be read. */
+INLINE __m512 load(enum source from, const struct reader *reader, int64_t first, int64_t valid, bool tight)
 {
     const uint8_t *at = reader->at + first * reader->step;
     const __mmask16 lanes = (__mmask16)low_bits(valid);
 
-    switch (from) {
-    case FROM_U8:
-        return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(
-            valid == WIDTH ? _mm_loadu_si128((const __m128i *)(const void *)at) : _mm_maskz_loadu_epi8(lanes, at)));
-    case FROM_F32:
-        return valid == WIDTH ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(lanes, at);
-    case FROM_PIXELS:
-    default:
-        return _mm512_cvtepi32_ps(_mm512_maskz_permutexvar_epi8(
-            0x1111111111111111, reader->pick, _mm512_maskz_loadu_epi8(pixel_bytes(reader, valid), at)));
-    }
+    if (from == FROM_PIXELS)
+        return load_pixels(reader, first, valid, tight);
+    if (from == FROM_F32)
+        return tight ? _mm512_maskz_loadu_ps(lanes, at) : _mm512_loadu_ps(at);
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(tight ? _mm_maskz_loadu_epi8(lanes, at)
+                                                         : _mm_loadu_si128((const __m128i *)(const void *)at)));
 }
+
+/* ---- rounding and packing -----------------------------------------------------------------------------------------
+ */
 
 /* clamp(rint(y) + zero_point, low, high); NaN counts as 0 before the zero point is added. */
 INLINE __m512 level(__m512 y, const struct levels *levels)
@@ -84,7 +105,7 @@ INLINE __m512i to_i32(__m512 y, const struct levels *levels)
 }
 
 /* The upper halves, rounded to nearest even by integer addition, in the low 16 bits of each lane; NaN made quiet. */
-INLINE __m512i to_bf16(__m512 y)
+INLINE __m512i round_bf16(__m512 y)
 {
     __m512i bits = _mm512_castps_si512(y), upper = _mm512_srli_epi32(bits, 16);
     __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
@@ -93,12 +114,29 @@ INLINE __m512i to_bf16(__m512 y)
                                 _mm512_set1_epi32(0x40));
 }
 
-INLINE __m512i pack_16(__m512i q0, __m512i q1)
+/* The instruction takes subnormals as zero and is right otherwise, so vectors with subnormals go the long way. It is
+ * spelled as assembly because the rest of this file must not assume AVX512_BF16. */
+INLINE __m512i to_bf16(__m512 y0, __m512 y1, bool native)
 {
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi32(q0, q1));
+    enum { SUBNORMAL = 0x20 };
+
+    if (native && !(_mm512_fpclass_ps_mask(y0, SUBNORMAL) | _mm512_fpclass_ps_mask(y1, SUBNORMAL))) {
+        __m512i both;
+        __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(y1), "v"(y0));
+        return both;
+    }
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+                                    _mm512_packus_epi32(round_bf16(y0), round_bf16(y1)));
 }
 
-INLINE __m512i pack_8(enum stki_convert_dst to, const __m512 *y, const struct levels *levels)
+INLINE __m512i to_f16(__m512 y0, __m512 y1)
+{
+    return _mm512_inserti64x4(
+        _mm512_castsi256_si512(_mm512_cvtps_ph(y0, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)),
+        _mm512_cvtps_ph(y1, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), 1);
+}
+
+INLINE __m512i to_bytes(enum stki_convert_dst to, const __m512 *y, const struct levels *levels)
 {
     __m512i low = _mm512_packs_epi32(_mm512_cvtps_epi32(level(y[0], levels)), _mm512_cvtps_epi32(level(y[1], levels)));
     __m512i high = _mm512_packs_epi32(_mm512_cvtps_epi32(level(y[2], levels)), _mm512_cvtps_epi32(level(y[3], levels)));
@@ -106,18 +144,16 @@ INLINE __m512i pack_8(enum stki_convert_dst to, const __m512 *y, const struct le
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
 
-INLINE __m512i pack(enum stki_convert_dst to, const __m512 *y, const struct levels *levels)
+INLINE __m512i pack(enum stki_convert_dst to, const __m512 *y, const struct levels *levels, bool native)
 {
     switch (to) {
     case STKI_DST_U8:
     case STKI_DST_I8:
-        return pack_8(to, y, levels);
+        return to_bytes(to, y, levels);
     case STKI_DST_F16:
-        return _mm512_inserti64x4(
-            _mm512_castsi256_si512(_mm512_cvtps_ph(y[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)),
-            _mm512_cvtps_ph(y[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), 1);
+        return to_f16(y[0], y[1]);
     case STKI_DST_BF16:
-        return pack_16(to_bf16(y[0]), to_bf16(y[1]));
+        return to_bf16(y[0], y[1], native);
     case STKI_DST_I32:
         return to_i32(y[0], levels);
     default:
@@ -125,222 +161,282 @@ INLINE __m512i pack(enum stki_convert_dst to, const __m512 *y, const struct leve
     }
 }
 
-struct pairs {
-    __m512 a, b; /* one pair for all */
-    const float *a_at, *b_at;
-    int64_t phase, advance, period; /* pairs that repeat */
+/* ---- runs ---------------------------------------------------------------------------------------------------------
+ */
+
+/* What stays the same over all runs of a call. */
+struct kernel {
+    const stki_lane *lane;
+    struct reader reader;
+    struct pairs pairs;
+    struct levels levels;
+    bool native;
 };
 
-/* Elements [first, first + valid) as one line of the destination. */
-INLINE __m512i line(enum source from, enum stki_convert_dst to, bool pattern, const struct reader *reader,
-                    struct pairs *pairs, const struct levels *levels, int64_t first, int64_t valid)
+INLINE void set_pairs(struct pairs *pairs, enum pairing pairing, const stki_lane *lane, int64_t channel)
+{
+    *pairs = (struct pairs){.a_at = lane->a, .b_at = lane->b, .phase = channel, .period = lane->period};
+    if (pairing == PAIR_ONE) {
+        pairs->a[0] = _mm512_set1_ps(lane->a[channel]);
+        pairs->b[0] = _mm512_set1_ps(lane->b[channel]);
+    } else {
+        pairs->advance = WIDTH % lane->period;
+    }
+}
+
+INLINE void set_turns(struct pairs *pairs)
+{
+    for (int k = 0; k < 3; k++) {
+        int64_t phase = (pairs->phase + k * WIDTH) % pairs->period;
+        pairs->a[k] = _mm512_loadu_ps(pairs->a_at + phase);
+        pairs->b[k] = _mm512_loadu_ps(pairs->b_at + phase);
+    }
+}
+
+INLINE void set_levels(struct levels *levels, const stki_lane *lane)
+{
+    levels->zero_point = _mm512_set1_ps(lane->zero_point);
+    levels->low = _mm512_set1_ps(lane->low);
+    levels->high = _mm512_set1_ps(lane->high);
+}
+
+/* Elements [first, first + valid) as one line of the destination; `turn` counts vectors since set_turns. */
+INLINE __m512i line(enum source from, enum stki_convert_dst to, enum pairing pairing, struct kernel *kernel,
+                    int64_t first, int64_t valid, bool tight, int turn)
 {
     const int groups = LINE / element_size(to) / WIDTH;
+    struct pairs *pairs = &kernel->pairs;
     __m512 y[4];
 
     for (int k = 0; k < groups; k++) {
-        int64_t here = valid - k * WIDTH;
+        int64_t here = valid - k * WIDTH < WIDTH ? valid - k * WIDTH : WIDTH;
+        int set = pairing == PAIR_TURNS ? (turn + k) % 3 : 0;
         y[k] = _mm512_setzero_ps();
         if (here <= 0)
             continue;
-        __m512 x = load(from, reader, first + k * WIDTH, here < WIDTH ? here : WIDTH);
-        if (pattern) {
-            pairs->a = _mm512_loadu_ps(pairs->a_at + pairs->phase);
-            pairs->b = _mm512_loadu_ps(pairs->b_at + pairs->phase);
+        __m512 x = load(from, &kernel->reader, first + k * WIDTH, here, tight);
+        if (pairing == PAIR_WALK) {
+            pairs->a[0] = _mm512_loadu_ps(pairs->a_at + pairs->phase);
+            pairs->b[0] = _mm512_loadu_ps(pairs->b_at + pairs->phase);
             pairs->phase += here < WIDTH ? here % pairs->period : pairs->advance;
             if (pairs->phase >= pairs->period)
                 pairs->phase -= pairs->period;
         }
-        y[k] = _mm512_fmadd_ps(x, pairs->a, pairs->b);
+        y[k] = _mm512_fmadd_ps(x, pairs->a[set], pairs->b[set]);
     }
-    return pack(to, y, levels);
+    return pack(to, y, &kernel->levels, kernel->native);
 }
 
-INLINE void run(enum source from, enum stki_convert_dst to, bool pattern, const stki_lane *lane, uint8_t *dst,
-                const struct reader *reader, int64_t n, int64_t channel)
+INLINE void store(uint8_t *dst, __m512i bytes, bool streaming)
+{
+    if (streaming)
+        _mm512_stream_si512((__m512i *)(void *)dst, bytes);
+    else
+        _mm512_storeu_si512(dst, bytes);
+}
+
+/* Whole lines from element i on, as far as elements [i, free) reach; returns where it stopped. */
+INLINE int64_t lines(enum source from, enum stki_convert_dst to, enum pairing pairing, struct kernel *kernel,
+                     uint8_t *dst, int64_t i, int64_t end, bool tight, bool streaming)
+{
+    const int size = element_size(to), groups = LINE / size / WIDTH;
+    const int64_t whole = LINE / size;
+
+    if (pairing == PAIR_WALK && 3 * WIDTH % kernel->pairs.period == 0) {
+        set_turns(&kernel->pairs);
+        for (; i + 3 * whole <= end; i += 3 * whole)
+            for (int k = 0; k < 3; k++)
+                store(dst + (i + k * whole) * size,
+                      line(from, to, PAIR_TURNS, kernel, i + k * whole, whole, tight, k * groups), streaming);
+    }
+    for (; i + whole <= end; i += whole)
+        store(dst + i * size, line(from, to, pairing, kernel, i, whole, tight, 0), streaming);
+    return i;
+}
+
+/* `ahead` more elements follow the n in the source and may be read. */
+INLINE void run(enum source from, enum stki_convert_dst to, enum pairing pairing, struct kernel *kernel, uint8_t *dst,
+                int64_t n, int64_t ahead)
 {
     const int size = element_size(to);
-    const int64_t whole = LINE / size;
     const int64_t behind = (int64_t)((uintptr_t)dst % LINE);
-    const bool aligned = behind % size == 0, streaming = lane->streaming && aligned;
-    struct levels levels = {_mm512_set1_ps(lane->zero_point), _mm512_set1_ps(lane->low), _mm512_set1_ps(lane->high)};
-    struct pairs pairs = {.a_at = lane->a, .b_at = lane->b, .phase = channel, .period = lane->period};
+    const bool aligned = behind % size == 0;
     int64_t i = 0;
 
-    if (pattern) {
-        pairs.advance = WIDTH % lane->period;
-    } else {
-        pairs.a = _mm512_set1_ps(lane->a[channel]);
-        pairs.b = _mm512_set1_ps(lane->b[channel]);
-    }
     if (aligned && behind && n > 0) {
-        int64_t head = (LINE - behind) / size;
-        if (head > n)
-            head = n;
-        _mm512_mask_storeu_epi8(dst, low_bits(head * size), line(from, to, pattern, reader, &pairs, &levels, 0, head));
-        i = head;
+        i = (LINE - behind) / size < n ? (LINE - behind) / size : n;
+        _mm512_mask_storeu_epi8(dst, low_bits(i * size), line(from, to, pairing, kernel, 0, i, true, 0));
     }
-    if (streaming)
-        for (; i + whole <= n; i += whole)
-            _mm512_stream_si512((__m512i *)(void *)(dst + i * size),
-                                line(from, to, pattern, reader, &pairs, &levels, i, whole));
+    int64_t free = n, beyond = ahead - kernel->reader.room;
+    if (from == FROM_PIXELS && beyond < 0)
+        free = n + beyond;
+    if (kernel->lane->streaming && aligned)
+        i = lines(from, to, pairing, kernel, dst, i, free, false, true);
     else
-        for (; i + whole <= n; i += whole)
-            _mm512_storeu_si512(dst + i * size, line(from, to, pattern, reader, &pairs, &levels, i, whole));
+        i = lines(from, to, pairing, kernel, dst, i, free, false, false);
+    if (from == FROM_PIXELS)
+        i = lines(from, to, pairing, kernel, dst, i, n, true, kernel->lane->streaming && aligned);
     if (i < n)
         _mm512_mask_storeu_epi8(dst + i * size, low_bits((n - i) * size),
-                                line(from, to, pattern, reader, &pairs, &levels, i, n - i));
+                                line(from, to, pairing, kernel, i, n - i, true, 0));
+}
+
+INLINE void one_run(enum source from, enum stki_convert_dst to, enum pairing pairing, bool native,
+                    const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel)
+{
+    struct kernel kernel = {.lane = lane, .reader = {.at = src, .step = from == FROM_F32 ? 4 : 1}, .native = native};
+
+    set_pairs(&kernel.pairs, pairing, lane, channel);
+    set_levels(&kernel.levels, lane);
+    run(from, to, pairing, &kernel, dst, n, 0);
 }
 
 /* ---- pixels ----------------------------------------------------------------------------------------------------- */
 
-INLINE struct reader pixel_reader(const stki_lane *lane, const uint8_t *src, int channel)
+INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel)
 {
-    const int step = lane->pixel_step;
-    __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const int step = lane->pixel_step, channels = lane->channels, apart = step < 0 ? -step : step;
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
-    if (step < 0)
-        lanes = _mm512_sub_epi32(_mm512_set1_epi32(15), lanes);
-    return (struct reader){
-        .at = src + (step < 0 ? 15 * step : 0),
-        .step = step,
-        .pick = _mm512_add_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(step < 0 ? -step : step)),
-                                 _mm512_set1_epi32(channel)),
-        .size = lane->channels,
-    };
+    reader->step = step;
+    reader->channels = channels;
+    reader->room = (LINE - channels + 2 * apart - 1) / apart - WIDTH;
+    reader->pick = _mm512_add_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(step)),
+                                    _mm512_set1_epi32((step < 0 ? LINE - channels : 0) + channel));
 }
 
-INLINE void pixels(enum stki_convert_dst to, const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)
+INLINE void plane(enum stki_convert_dst to, bool native, const stki_lane *lane, uint8_t *dst, const uint8_t *src,
+                  const stki_rows *rows, int channel)
 {
-    const int size = element_size(to);
+    struct kernel kernel = {.lane = lane, .native = native};
 
-    for (int64_t first = 0; first < n;) {
-        /* Blocks of plane 0 end at a line boundary, and so do those of the other planes where they lie alike. */
-        int64_t over = (int64_t)((uintptr_t)(dst + first * size) % LINE) / size;
-        int64_t count = n - first < PIXEL_BLOCK - over ? n - first : PIXEL_BLOCK - over;
-        for (int c = 0; c < lane->channels; c++) {
-            struct reader reader = pixel_reader(lane, src + first * lane->pixel_step, c);
-            run(FROM_PIXELS, to, false, lane, dst + c * lane->plane_stride + first * size, &reader, count, c);
-        }
-        first += count;
+    set_pairs(&kernel.pairs, PAIR_ONE, lane, channel);
+    set_levels(&kernel.levels, lane);
+    set_reader(&kernel.reader, lane, channel);
+    if (lane->pixel_step < 0)
+        src += lane->channels - LINE;
+    for (int64_t r = 0; r < rows->rows; r++) {
+        kernel.reader.at = src + r * rows->src_row;
+        run(FROM_PIXELS, to, PAIR_ONE, &kernel, dst + r * rows->dst_row, rows->n, rows->ahead);
     }
 }
 
 /* ---- bytes to bytes --------------------------------------------------------------------------------------------- */
 
-enum bytes_source { BYTES_RUN, BYTES_PIXELS };
-
-struct table {
-    __m512i part[4];
+/* A run of bytes, or one channel of pixels: then 64 of them are the 64 * |step| bytes from byte 0 of the first one on,
+ * or, mirrored, those up to the last byte of the first one. */
+struct byte_kernel {
+    const stki_lane *lane;
+    __m512i table[4], pick;
+    const uint8_t *at;
+    bool pixels, looked_up;
 };
 
-INLINE struct table load_table(const uint8_t *from)
+INLINE struct byte_kernel byte_kernel(const stki_lane *lane, bool pixels, bool looked_up, int64_t channel)
 {
-    return (struct table){{_mm512_loadu_si512(from), _mm512_loadu_si512(from + 64), _mm512_loadu_si512(from + 128),
-                           _mm512_loadu_si512(from + 192)}};
+    struct byte_kernel kernel = {.lane = lane, .pixels = pixels, .looked_up = looked_up};
+
+    for (int k = 0; looked_up && k < 4; k++)
+        kernel.table[k] = _mm512_loadu_si512(lane->table + 256 * channel + 64 * k);
+    if (pixels)
+        kernel.pick = _mm512_add_epi8(_mm512_loadu_si512(lane->pick), _mm512_set1_epi8((char)channel));
+    return kernel;
 }
 
-INLINE __m512i look_up(const struct table *table, __m512i x)
-{
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), _mm512_permutex2var_epi8(table->part[0], x, table->part[1]),
-                                  _mm512_permutex2var_epi8(table->part[2], x, table->part[3]));
-}
-
-/* Which of the 256 bytes from the lowest address of 64 pixels on go to which place, for one channel. */
-INLINE __m512i wide_pick(const stki_lane *lane, int64_t channel)
-{
-    return _mm512_add_epi8(_mm512_loadu_si512(lane->pick), _mm512_set1_epi8((char)channel));
-}
-
-/* Bytes [64 k, 64 k + 64) of the window of 64 pixels, those outside [low, high) left out. */
-INLINE __m512i load_part(const uint8_t *window, int k, int64_t low, int64_t high)
+/* Bytes [64 k, 64 k + 64) of a window, those outside [low, high) left out. */
+INLINE __m512i load_part(const uint8_t *window, int k, int64_t low, int64_t high, bool tight)
 {
     int64_t from = low - 64 * k, to = high - 64 * k;
-    __mmask64 mask = (to <= 0 ? 0 : low_bits(to)) & ~(from <= 0 ? 0 : low_bits(from));
 
-    return _mm512_maskz_loadu_epi8(mask, window + 64 * k);
+    if (!tight)
+        return _mm512_loadu_si512(window + 64 * k);
+    return _mm512_maskz_loadu_epi8((to <= 0 ? 0 : low_bits(to)) & ~(from <= 0 ? 0 : low_bits(from)), window + 64 * k);
 }
 
 /* One channel of pixels [first, first + valid); 1 <= valid <= 64. */
-INLINE __m512i split(const stki_lane *lane, const uint8_t *src, __m512i pick, int64_t first, int64_t valid)
+INLINE __m512i split(const struct byte_kernel *kernel, int64_t first, int64_t valid, bool tight)
 {
-    const int64_t step = lane->pixel_step, size = lane->channels;
-    const int64_t low = step < 0 ? (64 - valid) * -step : 0;
-    const int64_t high = step < 0 ? 63 * -step + size : (valid - 1) * step + size;
-    const uint8_t *window = src + (step < 0 ? (first + 63) * step : first * step);
-    __m512i v2 = load_part(window, 2, low, high);
-    __m512i v3 = step == 4 || step == -4 ? load_part(window, 3, low, high) : v2;
+    const int64_t step = kernel->lane->pixel_step, channels = kernel->lane->channels;
+    const bool four = step == 4 || step == -4;
+    const int64_t window = four ? 256 : 192;
+    const int64_t low = step < 0 ? window - channels + (valid - 1) * step : 0;
+    const int64_t high = step < 0 ? window : (valid - 1) * step + channels;
+    const uint8_t *at = kernel->at + first * step;
+    __m512i part2 = load_part(at, 2, low, high, tight);
+    __m512i part3 = four ? load_part(at, 3, low, high, tight) : part2;
 
     return _mm512_mask_blend_epi8(
-        _mm512_movepi8_mask(pick),
-        _mm512_permutex2var_epi8(load_part(window, 0, low, high), pick, load_part(window, 1, low, high)),
-        _mm512_permutex2var_epi8(v2, pick, v3));
+        _mm512_movepi8_mask(kernel->pick),
+        _mm512_permutex2var_epi8(load_part(at, 0, low, high, tight), kernel->pick, load_part(at, 1, low, high, tight)),
+        _mm512_permutex2var_epi8(part2, kernel->pick, part3));
 }
 
-INLINE __m512i byte_line(enum bytes_source from, bool looked_up, const stki_lane *lane, const struct table *table,
-                         const uint8_t *src, __m512i pick, int64_t first, int64_t valid)
+INLINE __m512i byte_line(const struct byte_kernel *kernel, int64_t first, int64_t valid, bool tight)
 {
     __m512i x;
 
-    if (from == BYTES_PIXELS)
-        x = split(lane, src, pick, first, valid);
+    if (kernel->pixels)
+        x = split(kernel, first, valid, tight);
     else
-        x = _mm512_maskz_loadu_epi8(low_bits(valid), src + first);
-    return looked_up ? look_up(table, x) : x;
+        x = tight ? _mm512_maskz_loadu_epi8(low_bits(valid), kernel->at + first)
+                  : _mm512_loadu_si512(kernel->at + first);
+    if (!kernel->looked_up)
+        return x;
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x),
+                                  _mm512_permutex2var_epi8(kernel->table[0], x, kernel->table[1]),
+                                  _mm512_permutex2var_epi8(kernel->table[2], x, kernel->table[3]));
 }
 
-INLINE void bytes(enum bytes_source from, bool looked_up, const stki_lane *lane, uint8_t *dst, const uint8_t *src,
-                  int64_t n, int64_t channel)
+INLINE void bytes(const struct byte_kernel *kernel, uint8_t *dst, int64_t n, int64_t ahead)
 {
-    const struct table table = load_table(looked_up ? lane->table + 256 * channel : (const uint8_t[256]){0});
-    const __m512i pick = wide_pick(lane, channel);
-    int64_t i = 0, head = (int64_t)(-(uintptr_t)dst % LINE);
+    const int64_t step = kernel->lane->pixel_step;
+    const bool ragged = kernel->pixels && kernel->lane->channels != (step < 0 ? -step : step) && ahead == 0;
+    const int64_t free = ragged ? n - 1 : n; /* the last pixel's other bytes need not exist */
+    int64_t i = (int64_t)(-(uintptr_t)dst % LINE);
 
-    if (head > n)
-        head = n;
-    if (head > 0) {
-        _mm512_mask_storeu_epi8(dst, low_bits(head), byte_line(from, looked_up, lane, &table, src, pick, 0, head));
-        i = head;
-    }
-    if (lane->streaming)
-        for (; i + LINE <= n; i += LINE)
-            _mm512_stream_si512((__m512i *)(void *)(dst + i),
-                                byte_line(from, looked_up, lane, &table, src, pick, i, LINE));
+    if (i > n)
+        i = n;
+    if (i > 0)
+        _mm512_mask_storeu_epi8(dst, low_bits(i), byte_line(kernel, 0, i, true));
+    if (kernel->lane->streaming)
+        for (; i + LINE <= free; i += LINE)
+            store(dst + i, byte_line(kernel, i, LINE, false), true);
     else
-        for (; i + LINE <= n; i += LINE)
-            _mm512_storeu_si512(dst + i, byte_line(from, looked_up, lane, &table, src, pick, i, LINE));
+        for (; i + LINE <= free; i += LINE)
+            store(dst + i, byte_line(kernel, i, LINE, false), false);
     if (i < n)
-        _mm512_mask_storeu_epi8(dst + i, low_bits(n - i),
-                                byte_line(from, looked_up, lane, &table, src, pick, i, n - i));
+        _mm512_mask_storeu_epi8(dst + i, low_bits(n - i), byte_line(kernel, i, n - i, true));
 }
 
-INLINE void byte_pixels(bool looked_up, const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)
+INLINE void byte_plane(bool looked_up, const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows,
+                       int channel)
 {
-    enum { BLOCK = 4096 };
+    struct byte_kernel kernel = byte_kernel(lane, true, looked_up, channel);
 
-    for (int64_t first = 0; first < n;) {
-        int64_t over = (int64_t)((uintptr_t)(dst + first) % LINE);
-        int64_t count = n - first < BLOCK - over ? n - first : BLOCK - over;
-        for (int c = 0; c < lane->channels; c++)
-            bytes(BYTES_PIXELS, looked_up, lane, dst + c * lane->plane_stride + first, src + first * lane->pixel_step,
-                  count, c);
-        first += count;
+    if (lane->pixel_step < 0)
+        src += lane->channels + 64 * lane->pixel_step;
+    for (int64_t r = 0; r < rows->rows; r++) {
+        kernel.at = src + r * rows->src_row;
+        bytes(&kernel, dst + r * rows->dst_row, rows->n, rows->ahead);
     }
 }
 
 static void table_u8(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel)
 {
-    bytes(BYTES_RUN, true, lane, dst, src, n, channel);
+    struct byte_kernel kernel = byte_kernel(lane, false, true, channel);
+
+    kernel.at = src;
+    bytes(&kernel, dst, n, 0);
 }
 
-static void table_pixels(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)
+static void table_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel)
 {
-    byte_pixels(true, lane, dst, src, n);
+    byte_plane(true, lane, dst, src, rows, channel);
 }
 
-static void split_pixels(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)
+static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel)
 {
-    byte_pixels(false, lane, dst, src, n);
+    byte_plane(false, lane, dst, src, rows, channel);
 }
 
 static void copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
@@ -351,7 +447,7 @@ static void copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
         i = n;
     _mm512_mask_storeu_epi8(dst, low_bits(i), _mm512_maskz_loadu_epi8(low_bits(i), src));
     for (; i + LINE <= n; i += LINE)
-        _mm512_stream_si512((__m512i *)(void *)(dst + i), _mm512_loadu_si512(src + i));
+        store(dst + i, _mm512_loadu_si512(src + i), true);
     _mm512_mask_storeu_epi8(dst + i, low_bits(n - i), _mm512_maskz_loadu_epi8(low_bits(n - i), src + i));
 }
 
@@ -393,39 +489,33 @@ LOAD(f64, 8,
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
-#define RUNS(name, to)                                                                                          \
-    static void u8_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel)  \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 1};                                                          \
-        run(FROM_U8, to, false, lane, dst, &reader, n, channel);                                                \
-    }                                                                                                           \
-    static void u8_##name##_pattern(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n,         \
-                                    int64_t channel)                                                            \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 1};                                                          \
-        run(FROM_U8, to, true, lane, dst, &reader, n, channel);                                                 \
-    }                                                                                                           \
-    static void f32_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 4};                                                          \
-        run(FROM_F32, to, false, lane, dst, &reader, n, channel);                                               \
-    }                                                                                                           \
-    static void f32_##name##_pattern(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n,        \
-                                     int64_t channel)                                                           \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 4};                                                          \
-        run(FROM_F32, to, true, lane, dst, &reader, n, channel);                                                \
-    }                                                                                                           \
-    static void pixels_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n)               \
-    {                                                                                                           \
-        pixels(to, lane, dst, src, n);                                                                          \
+#define RUN(name, from, to, pairing)                                                                      \
+    static void name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \
+    {                                                                                                     \
+        if (to == STKI_DST_BF16 && lane->native_bf16)                                                     \
+            one_run(from, to, pairing, true, lane, dst, src, n, channel);                                 \
+        else                                                                                              \
+            one_run(from, to, pairing, false, lane, dst, src, n, channel);                                \
     }
-RUNS(u8, STKI_DST_U8)
-RUNS(i8, STKI_DST_I8)
-RUNS(i32, STKI_DST_I32)
-RUNS(f16, STKI_DST_F16)
-RUNS(bf16, STKI_DST_BF16)
-RUNS(f32, STKI_DST_F32)
+#define KERNELS(name, to)                                                                                    \
+    RUN(u8_##name, FROM_U8, to, PAIR_ONE)                                                                    \
+    RUN(u8_##name##_pattern, FROM_U8, to, PAIR_WALK)                                                         \
+    RUN(f32_##name, FROM_F32, to, PAIR_ONE)                                                                  \
+    RUN(f32_##name##_pattern, FROM_F32, to, PAIR_WALK)                                                       \
+    static void plane_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, \
+                             int channel)                                                                    \
+    {                                                                                                        \
+        if (to == STKI_DST_BF16 && lane->native_bf16)                                                        \
+            plane(to, true, lane, dst, src, rows, channel);                                                  \
+        else                                                                                                 \
+            plane(to, false, lane, dst, src, rows, channel);                                                 \
+    }
+KERNELS(u8, STKI_DST_U8)
+KERNELS(i8, STKI_DST_I8)
+KERNELS(i32, STKI_DST_I32)
+KERNELS(f16, STKI_DST_F16)
+KERNELS(bf16, STKI_DST_BF16)
+KERNELS(f32, STKI_DST_F32)
 
 const stki_convert_kernels *stki_convert_kernels_avx512(void)
 {
@@ -444,9 +534,9 @@ const stki_convert_kernels *stki_convert_kernels_avx512(void)
                    {u8_bf16, u8_bf16_pattern},
                    {u8_f32, u8_f32_pattern}},
         .table_u8 = table_u8,
-        .pixels = {pixels_u8, pixels_i8, pixels_i32, pixels_f16, pixels_bf16, pixels_f32},
-        .table_pixels = table_pixels,
-        .split_pixels = split_pixels,
+        .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32},
+        .table_plane = table_plane,
+        .split_plane = split_plane,
         .copy_streaming = copy_streaming,
     };
     return &kernels;

@@ -16,11 +16,33 @@ void stki_convert_runs(const stki_convert *convert, const stki_axis *axes, uint8
     convert->run(&convert->lane, dst, src, axes->n, channel);
 }
 
+/* As many whole rows as make a block, or a piece of one, plane after plane: the source bytes stay in the cache and each
+ * plane is written in long pieces. Pieces of a row end where plane 0 has a line boundary. */
 void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel)
 {
+    enum { LINE = 64, PIECE_BYTES = 8192 };
+    const stki_axis *row = &axes[0], *pixel = &axes[1];
+    const stki_lane *lane = &convert->lane;
+    const int64_t block = PIECE_BYTES / convert->dst_size, size = convert->dst_size;
+    const int64_t together = pixel->n < block ? block / pixel->n : 1;
+
     (void)channel;
-    convert->pixels(&convert->lane, dst, src, axes->n);
+    for (int64_t r = 0; r < row->n; r += together) {
+        uint8_t *to = dst + r * row->dst_stride;
+        const uint8_t *from = src + r * row->src_stride;
+        stki_rows rows = {.rows = row->n - r < together ? row->n - r : together,
+                          .src_row = row->src_stride,
+                          .dst_row = row->dst_stride};
+        for (int64_t first = 0; first < pixel->n; first += rows.n) {
+            int64_t over = (int64_t)((uintptr_t)(to + first * size) % LINE) / size, left = pixel->n - first;
+            rows.n = together > 1 || left < block - over ? left : block - over;
+            rows.ahead = left - rows.n;
+            for (int c = 0; c < lane->channels; c++)
+                convert->plane(lane, to + c * lane->plane_stride + first * size, from + first * lane->pixel_step, &rows,
+                               c);
+        }
+    }
 }
 
 void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,

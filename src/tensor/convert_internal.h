@@ -50,18 +50,24 @@ typedef struct stki_lane {
     float zero_point, low, high; /* integer destinations */
     const uint8_t *table;        /* 8-bit to 8-bit: 256 results a channel, else NULL */
     bool streaming;
-    bool no_subnormals; /* proved at create: no result is a subnormal f32, so bf16 hardware rounds as the definition */
+    bool native_bf16; /* the processor has an instruction for it */
     /* interleaved pixels to planes */
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
     int channels;   /* planes to write, at most 4, their source bytes side by side */
     int64_t plane_stride;
-    uint8_t pick[64]; /* of 64 pixels seen from their lowest address: where channel 0 of pixel i is */
+    uint8_t pick[64]; /* where channel 0 of pixel i is in the bytes of 64 pixels, counted from byte 0 of the first one
+                         or, mirrored, so that its last channel is the last byte */
 } stki_lane;
 
 /* `n` elements from contiguous `src` to contiguous `dst`, multiplied, added, rounded, stored. 0 <= channel < period. */
 typedef void (*stki_run_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel);
-/* `n` pixels to `channels` planes; plane p takes coefficient pair p. `src` is byte 0 of pixel 0. */
-typedef void (*stki_pixels_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n);
+/* `rows` rows of `n` pixels, bytes from row to row; behind the n pixels of a row `ahead` more may be read. */
+typedef struct stki_rows {
+    int64_t n, rows, ahead, src_row, dst_row;
+} stki_rows;
+/* One channel of interleaved pixels to its plane. `src` is byte 0 of pixel 0, `dst` the plane's first element. */
+typedef void (*stki_plane_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows,
+                              int channel);
 /* Contiguous elements, native byte order, to f32 with one rounding. */
 typedef void (*stki_load_fn)(float *dst, const uint8_t *src, int64_t n);
 typedef void (*stki_copy_fn)(uint8_t *dst, const uint8_t *src, int64_t bytes);
@@ -71,11 +77,11 @@ typedef struct stki_convert_kernels {
     /* [0] one pair, [1] pairs with a period. From f32 every one is there; from u8 they save the block between. */
     stki_run_fn run_f32[STKI_DST_KINDS][2];
     stki_run_fn run_u8[STKI_DST_KINDS][2];
-    stki_run_fn table_u8;                  /* through lane->table; one channel a run. NULL: not there */
-    stki_pixels_fn pixels[STKI_DST_KINDS]; /* u8 pixels. NULL: not there */
-    stki_pixels_fn table_pixels;           /* through lane->table. NULL: not there */
-    stki_pixels_fn split_pixels;           /* the bytes as they are, u8 to u8 planes. NULL: not there */
-    stki_copy_fn copy_streaming;           /* NULL: this variant has no non-temporal stores */
+    stki_run_fn table_u8;                /* through lane->table; one channel a run. NULL: not there */
+    stki_plane_fn plane[STKI_DST_KINDS]; /* u8 pixels. NULL: not there */
+    stki_plane_fn table_plane;           /* through lane->table. NULL: not there */
+    stki_plane_fn split_plane;           /* the bytes as they are, to planes of bytes. NULL: not there */
+    stki_copy_fn copy_streaming;         /* NULL: this variant has no non-temporal stores */
 } stki_convert_kernels;
 
 const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa); /* NULL for ref: it has no kernels */
@@ -101,7 +107,7 @@ struct stki_convert {
     stki_lane lane;
     /* what the inner functions use, chosen at create */
     stki_run_fn run;
-    stki_pixels_fn pixels;
+    stki_plane_fn plane;
     stki_load_fn load; /* NULL: `run` reads the source dtype itself */
     stki_copy_fn copy;
     enum stki_convert_src src_kind;
@@ -120,6 +126,8 @@ struct stki_convert {
     char name[96];
 };
 
+bool stki_native_bf16(void); /* isa.c */
+
 enum { STKI_TABLE_CHANNELS = 16 }; /* more channels than that have no tables: they would leave the cache */
 
 /* convert_plan.c: merges and orders the axes and picks inner function and kernels for `isa`. */
@@ -129,7 +137,8 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
 void stki_convert_walk(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                        int64_t channel);
 
-/* Inner functions. One inner axis, but for the blocks, which take two, and the core's copy, which takes all. */
+/* Inner functions. One inner axis, but for pixels (rows, pixels) and blocks (run, beside), which take two, and the
+ * core's copy, which takes all. */
 void stki_convert_ref(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                       int64_t channel);
 void stki_convert_runs(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,

@@ -137,23 +137,23 @@ static bool same_bytes(const stki_convert *convert)
     return convert->src_dtype == convert->dst_dtype && convert->src_dtype != STK_BOOL && !convert->src_swapped;
 }
 
-static stki_pixels_fn pixel_kernel(const stki_convert *convert)
+static stki_plane_fn plane_kernel(const stki_convert *convert)
 {
     const stki_convert_kernels *kernels = convert->kernels;
 
     if (!convert->arithmetic)
-        return convert->dst_size == 1 && same_bytes(convert) ? kernels->split_pixels : NULL;
-    if (convert->table && kernels->table_pixels)
-        return kernels->table_pixels;
-    return convert->src_kind == STKI_SRC_U8 ? kernels->pixels[convert->dst_kind] : NULL;
+        return same_bytes(convert) ? kernels->split_plane : NULL;
+    if (convert->table && kernels->table_plane)
+        return kernels->table_plane;
+    return convert->src_kind == STKI_SRC_U8 ? kernels->plane[convert->dst_kind] : NULL;
 }
 
 static bool plan_pixels(stki_convert *convert, int64_t padded)
 {
     int planes = find_planes(convert);
 
-    convert->pixels = pixel_kernel(convert);
-    if (planes == -2 || !convert->pixels)
+    convert->plane = plane_kernel(convert);
+    if (planes == -2 || !convert->plane)
         return false;
     convert->lane.channels = 1;
     if (planes >= 0) {
@@ -167,8 +167,10 @@ static bool plan_pixels(stki_convert *convert, int64_t padded)
     const int step = (int)convert->axes[convert->axis_count - 1].src_stride;
     convert->lane.pixel_step = step;
     for (int i = 0; i < 64; i++)
-        convert->lane.pick[i] = (uint8_t)(step < 0 ? (63 - i) * -step : i * step);
-    convert->outer_count = convert->axis_count - 1;
+        convert->lane.pick[i] = (uint8_t)((step < 0 ? -64 * step - convert->lane.channels : 0) + i * step);
+    if (convert->axis_count == 1)
+        insert_axis(convert, 0, (stki_axis){.n = 1});
+    convert->outer_count = convert->axis_count - 2;
     convert->inner = stki_convert_pixels;
     return true;
 }
@@ -352,6 +354,7 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
         merge_axes(convert);
         if (convert->axis_count == 0)
             insert_axis(convert, 0, (stki_axis){1, convert->src_size, convert->dst_size, 0});
+        convert->lane.native_bf16 = stki_native_bf16();
         if (!convert->kernels->copy_streaming)
             convert->lane.streaming = false;
         if (!plan_pixels(convert, padded)) {

@@ -1,5 +1,5 @@
 /* isa.c: which kernels this processor can run, decided once, and the size of its last-level cache. */
-#include "convert.h"
+#include "convert_internal.h"
 #include "platform.h"
 #include "thread.h"
 #include <stdio.h>
@@ -45,6 +45,15 @@ bool stki_isa_usable(enum stki_isa isa)
     default:
         return false;
     }
+}
+
+bool stki_native_bf16(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
 }
 
 static enum stki_isa best(void)
