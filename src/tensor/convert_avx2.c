@@ -24,11 +24,26 @@ struct reader {
     int64_t step;         /* bytes from element to element */
     __m256i pick;         /* pixels: which byte goes to which 32-bit lane */
     int64_t half0, half1; /* pixels: where the two loads start, seen from the pixel */
-    int size;             /* pixels: bytes that each pixel surely has */
+    int size;             /* bytes that each element surely has */
 };
 
 struct levels {
     __m256 zero_point, low, high;
+    __m256i zero_point_16, low_8, high_8;
+};
+
+struct pairs {
+    __m256 a, b; /* one pair for all */
+    const float *a_at, *b_at;
+    int64_t phase, advance, period; /* pairs that repeat */
+};
+
+/* What stays the same over all runs of a call. */
+struct kernel {
+    const stki_lane *lane;
+    struct reader reader;
+    struct pairs pairs;
+    struct levels levels;
 };
 
 INLINE int element_size(enum stki_convert_dst to)
@@ -46,18 +61,13 @@ INLINE __m256 load(enum source from, const struct reader *reader, int64_t first)
 {
     const uint8_t *at = reader->at + first * reader->step;
 
-    switch (from) {
-    case FROM_U8:
-        return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at)));
-    case FROM_F32:
+    if (from == FROM_F32)
         return _mm256_loadu_ps((const float *)(const void *)at);
-    case FROM_PIXELS:
-    default:
-        return _mm256_cvtepi32_ps(
-            _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(load_128(at + reader->half0)),
-                                                        load_128(at + reader->half1), 1),
-                                reader->pick));
-    }
+    if (from == FROM_U8)
+        return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at)));
+    __m256i both =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(load_128(at + reader->half0)), load_128(at + reader->half1), 1);
+    return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(both, reader->pick));
 }
 
 /* clamp(rint(y) + zero_point, low, high); NaN counts as 0 before the zero point is added. */
@@ -86,20 +96,35 @@ INLINE __m256i to_bf16(__m256 y)
     return _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), nan);
 }
 
-INLINE __m256i pack_8(enum stki_convert_dst to, const __m256 *y, const struct levels *levels)
+/* Results known to be numbers below 2^30: packing saturates, so the zero point is added between the two packings and
+ * the limits are applied to bytes. Out of range for 16 bits is out of range for 8 bits, whatever the zero point. */
+INLINE __m256i to_bytes_tame(enum stki_convert_dst to, const __m256 *y, const struct levels *levels)
+{
+    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(y[0]), _mm256_cvtps_epi32(y[1]));
+    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(y[2]), _mm256_cvtps_epi32(y[3]));
+
+    low = _mm256_adds_epi16(low, levels->zero_point_16);
+    high = _mm256_adds_epi16(high, levels->zero_point_16);
+    if (to == STKI_DST_U8)
+        return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(low, high), levels->low_8), levels->high_8);
+    return _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(low, high), levels->low_8), levels->high_8);
+}
+
+INLINE __m256i to_bytes(enum stki_convert_dst to, const __m256 *y, const struct levels *levels)
 {
     __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(level(y[0], levels)), _mm256_cvtps_epi32(level(y[1], levels)));
     __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(level(y[2], levels)), _mm256_cvtps_epi32(level(y[3], levels)));
-    __m256i bytes = to == STKI_DST_U8 ? _mm256_packus_epi16(low, high) : _mm256_packs_epi16(low, high);
-    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+
+    return to == STKI_DST_U8 ? _mm256_packus_epi16(low, high) : _mm256_packs_epi16(low, high);
 }
 
-INLINE __m256i pack(enum stki_convert_dst to, const __m256 *y, const struct levels *levels)
+INLINE __m256i pack(enum stki_convert_dst to, const __m256 *y, const struct levels *levels, bool tame)
 {
     switch (to) {
     case STKI_DST_U8:
     case STKI_DST_I8:
-        return pack_8(to, y, levels);
+        return _mm256_permutevar8x32_epi32(tame ? to_bytes_tame(to, y, levels) : to_bytes(to, y, levels),
+                                           _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     case STKI_DST_F16:
         return _mm256_setr_m128i(_mm256_cvtps_ph(y[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
                                  _mm256_cvtps_ph(y[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -112,17 +137,40 @@ INLINE __m256i pack(enum stki_convert_dst to, const __m256 *y, const struct leve
     }
 }
 
-struct pairs {
-    __m256 a, b; /* one pair for all */
-    const float *a_at, *b_at;
-    int64_t phase, advance, period; /* pairs that repeat */
-};
+/* ---- runs ---------------------------------------------------------------------------------------------------------
+ */
+
+INLINE void set_pairs(struct pairs *pairs, bool pattern, const stki_lane *lane, int64_t channel)
+{
+    *pairs = (struct pairs){.a_at = lane->a, .b_at = lane->b, .phase = channel, .period = lane->period};
+    if (pattern) {
+        pairs->advance = WIDTH % lane->period;
+    } else {
+        pairs->a = _mm256_set1_ps(lane->a[channel]);
+        pairs->b = _mm256_set1_ps(lane->b[channel]);
+    }
+}
+
+INLINE void set_levels(struct levels *levels, enum stki_convert_dst to, const stki_lane *lane)
+{
+    if (to != STKI_DST_U8 && to != STKI_DST_I8 && to != STKI_DST_I32)
+        return;
+    levels->zero_point = _mm256_set1_ps(lane->zero_point);
+    levels->low = _mm256_set1_ps(lane->low);
+    levels->high = _mm256_set1_ps(lane->high);
+    if (to == STKI_DST_I32)
+        return;
+    levels->zero_point_16 = _mm256_set1_epi16((int16_t)lane->zero_point);
+    levels->low_8 = _mm256_set1_epi8((char)(int)lane->low);
+    levels->high_8 = _mm256_set1_epi8((char)(int)lane->high);
+}
 
 /* Elements [first, first + UNIT / size) as half a line of the destination. */
-INLINE __m256i unit(enum source from, enum stki_convert_dst to, bool pattern, const struct reader *reader,
-                    struct pairs *pairs, const struct levels *levels, int64_t first)
+INLINE __m256i unit(enum source from, enum stki_convert_dst to, bool pattern, bool tame, struct kernel *kernel,
+                    const struct reader *reader, int64_t first)
 {
     const int groups = UNIT / element_size(to) / WIDTH;
+    struct pairs *pairs = &kernel->pairs;
     __m256 y[4];
 
     for (int k = 0; k < groups; k++) {
@@ -136,78 +184,81 @@ INLINE __m256i unit(enum source from, enum stki_convert_dst to, bool pattern, co
         }
         y[k] = _mm256_fmadd_ps(x, pairs->a, pairs->b);
     }
-    return pack(to, y, levels);
+    return pack(to, y, &kernel->levels, tame);
 }
 
-/* Elements [first, first + valid), fewer than a unit, by way of a buffer; nothing else is read or written. */
-INLINE void partial(enum source from, enum stki_convert_dst to, bool pattern, uint8_t *dst, const struct reader *reader,
-                    struct pairs *pairs, const struct levels *levels, int64_t first, int64_t valid)
+/* Elements [first, first + valid), at most a unit, by way of a buffer; nothing else is read or written. */
+INLINE void partial(enum source from, enum stki_convert_dst to, bool pattern, bool tame, struct kernel *kernel,
+                    uint8_t *dst, int64_t first, int64_t valid)
 {
     enum { ROOM = 4 * UNIT };
-    const int size = element_size(to);
     _Alignas(UNIT) uint8_t in[ROOM + UNIT] = {0}, out[UNIT];
-    const uint8_t *at = reader->at + first * reader->step;
-    struct reader own = *reader;
-    int64_t phase = pairs->phase;
+    const uint8_t *at = kernel->reader.at + first * kernel->reader.step;
+    struct reader own = kernel->reader;
+    int64_t phase = kernel->pairs.phase, reach = (valid - 1) * own.step;
 
-    if (from == FROM_PIXELS && reader->step < 0) {
+    if (from == FROM_PIXELS && own.step < 0) {
         own.at = in + ROOM;
-        int64_t back = (valid - 1) * reader->step;
-        memcpy(in + ROOM + back, at + back, (size_t)(reader->size - back));
+        memcpy(in + ROOM + reach, at + reach, (size_t)(own.size - reach));
     } else {
         own.at = in;
-        memcpy(in, at, (size_t)((valid - 1) * reader->step + reader->size));
+        memcpy(in, at, (size_t)(reach + own.size));
     }
-    _mm256_store_si256((__m256i *)(void *)out, unit(from, to, pattern, &own, pairs, levels, 0));
+    _mm256_store_si256((__m256i *)(void *)out, unit(from, to, pattern, tame, kernel, &own, 0));
     if (pattern)
-        pairs->phase = (phase + valid) % pairs->period;
-    memcpy(dst, out, (size_t)(valid * size));
+        kernel->pairs.phase = (phase + valid) % kernel->pairs.period;
+    memcpy(dst, out, (size_t)(valid * element_size(to)));
 }
 
-INLINE void run(enum source from, enum stki_convert_dst to, bool pattern, const stki_lane *lane, uint8_t *dst,
-                const struct reader *reader, int64_t n, int64_t channel)
+INLINE void partials(enum source from, enum stki_convert_dst to, bool pattern, bool tame, struct kernel *kernel,
+                     uint8_t *dst, int64_t first, int64_t last)
+{
+    const int64_t whole = UNIT / element_size(to);
+
+    for (; first < last; first += whole)
+        partial(from, to, pattern, tame, kernel, dst + first * element_size(to), first,
+                last - first < whole ? last - first : whole);
+}
+
+/* `ahead` more elements follow the n in the source and may be read, `before` ones come before them. */
+INLINE void run(enum source from, enum stki_convert_dst to, bool pattern, bool tame, struct kernel *kernel,
+                uint8_t *dst, int64_t n, int64_t ahead)
 {
     const int size = element_size(to);
-    const int64_t whole = UNIT / size;
-    const int64_t behind = (int64_t)((uintptr_t)dst % LINE);
-    const bool aligned = behind % size == 0, streaming = lane->streaming && aligned;
-    /* Pixels with bytes that nobody asked for: the last ones' need not exist. */
+    const int64_t whole = UNIT / size, behind = (int64_t)((uintptr_t)dst % LINE);
+    const struct reader *reader = &kernel->reader;
+    const bool aligned = behind % size == 0;
+    /* Pixels with bytes that nobody asked for: the last ones', at the higher address, need not exist. */
     const bool ragged = from == FROM_PIXELS && (reader->step < 0 ? -reader->step : reader->step) != reader->size;
-    const struct levels levels = {_mm256_set1_ps(lane->zero_point), _mm256_set1_ps(lane->low),
-                                  _mm256_set1_ps(lane->high)};
-    struct pairs pairs = {.a_at = lane->a, .b_at = lane->b, .phase = channel, .period = lane->period};
-    int64_t i = 0, head = aligned && behind ? (LINE - behind) / size : 0, end = n;
+    int64_t i = aligned && behind ? (LINE - behind) / size : 0, end = n;
 
-    if (pattern) {
-        pairs.advance = WIDTH % lane->period;
-    } else {
-        pairs.a = _mm256_set1_ps(lane->a[channel]);
-        pairs.b = _mm256_set1_ps(lane->b[channel]);
-    }
-    if (ragged && reader->step < 0 && head == 0)
-        head = LINE / size;
-    if (ragged && reader->step > 0)
+    if (ragged && reader->step < 0 && i == 0)
+        i = LINE / size;
+    if (ragged && reader->step > 0 && ahead == 0)
         end = n - 1;
-    if (head > n)
-        head = n;
-    while (i < head) {
-        int64_t count = head - i < whole ? head - i : whole;
-        partial(from, to, pattern, dst + i * size, reader, &pairs, &levels, i, count);
-        i += count;
-    }
-    if (streaming)
+    if (i > n)
+        i = n;
+    partials(from, to, pattern, tame, kernel, dst, 0, i);
+    if (kernel->lane->streaming && aligned)
         for (; i + 2 * whole <= end; i += 2 * whole) {
             __m256i *at = (__m256i *)(void *)(dst + i * size);
-            _mm256_stream_si256(at, unit(from, to, pattern, reader, &pairs, &levels, i));
-            _mm256_stream_si256(at + 1, unit(from, to, pattern, reader, &pairs, &levels, i + whole));
+            _mm256_stream_si256(at, unit(from, to, pattern, tame, kernel, reader, i));
+            _mm256_stream_si256(at + 1, unit(from, to, pattern, tame, kernel, reader, i + whole));
         }
     for (; i + whole <= end; i += whole)
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i * size), unit(from, to, pattern, reader, &pairs, &levels, i));
-    while (i < n) {
-        int64_t count = n - i < whole ? n - i : whole;
-        partial(from, to, pattern, dst + i * size, reader, &pairs, &levels, i, count);
-        i += count;
-    }
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i * size), unit(from, to, pattern, tame, kernel, reader, i));
+    partials(from, to, pattern, tame, kernel, dst, i, n);
+}
+
+INLINE void one_run(enum source from, enum stki_convert_dst to, bool pattern, bool tame, const stki_lane *lane,
+                    uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel)
+{
+    const int size = from == FROM_F32 ? 4 : 1;
+    struct kernel kernel = {.lane = lane, .reader = {.at = src, .step = size, .size = size}};
+
+    set_pairs(&kernel.pairs, pattern, lane, channel);
+    set_levels(&kernel.levels, to, lane);
+    run(from, to, pattern, tame, &kernel, dst, n, 0);
 }
 
 /* ---- pixels ----------------------------------------------------------------------------------------------------- */
@@ -219,31 +270,115 @@ static const uint8_t picks[2][2][32] = {
     {{LANES(0, 3, 6, 9), LANES(4, 7, 10, 13)}, {LANES(0, 4, 8, 12), LANES(0, 4, 8, 12)}},
     {{LANES(13, 10, 7, 4), LANES(9, 6, 3, 0)}, {LANES(12, 8, 4, 0), LANES(12, 8, 4, 0)}}};
 
-INLINE struct reader pixel_reader(const stki_lane *lane, const uint8_t *src, int channel)
+INLINE void set_reader(struct reader *reader, const stki_lane *lane, int channel)
 {
     const bool mirrored = lane->pixel_step < 0, four = lane->pixel_step == 4 || lane->pixel_step == -4;
     const int64_t low = mirrored ? 7 * lane->pixel_step : 0, high = low + (four ? 16 : 8);
 
-    return (struct reader){
-        .at = src,
-        .step = lane->pixel_step,
-        .pick = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(const void *)picks[mirrored][four]),
-                                 _mm256_set1_epi32(channel)),
-        .half0 = mirrored ? high : low,
-        .half1 = mirrored ? low : high,
-        .size = lane->channels,
-    };
+    reader->step = lane->pixel_step;
+    reader->pick = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(const void *)picks[mirrored][four]),
+                                    _mm256_set1_epi32(channel));
+    reader->half0 = mirrored ? high : low;
+    reader->half1 = mirrored ? low : high;
+    reader->size = lane->channels;
 }
 
-INLINE void plane(enum stki_convert_dst to, const stki_lane *lane, uint8_t *dst, const uint8_t *src,
+INLINE void plane(enum stki_convert_dst to, bool tame, const stki_lane *lane, uint8_t *dst, const uint8_t *src,
                   const stki_rows *rows, int channel)
 {
-    struct reader reader = pixel_reader(lane, src, channel);
+    struct kernel kernel = {.lane = lane};
 
+    set_pairs(&kernel.pairs, false, lane, channel);
+    set_levels(&kernel.levels, to, lane);
+    set_reader(&kernel.reader, lane, channel);
     for (int64_t r = 0; r < rows->rows; r++) {
-        reader.at = src + r * rows->src_row;
-        run(FROM_PIXELS, to, false, lane, dst + r * rows->dst_row, &reader, rows->n, channel);
+        kernel.reader.at = src + r * rows->src_row;
+        run(FROM_PIXELS, to, false, tame, &kernel, dst + r * rows->dst_row, rows->n, rows->ahead);
     }
+}
+
+/* ---- bytes as they are --------------------------------------------------------------------------------------------
+ */
+
+/* 16 pixels are three or four registers of 16 bytes; each gives the bytes that it has of a channel, and they are
+ * joined. Two such groups go side by side. */
+struct splitter {
+    __m256i pick[4];
+    int64_t step, low; /* low: from byte 0 of the first pixel to the lowest byte of 16 */
+    int parts;
+};
+
+INLINE struct splitter splitter(const stki_lane *lane, int channel)
+{
+    const int step = lane->pixel_step, parts = step < 0 ? -step : step;
+    struct splitter splitter = {.step = step, .low = step < 0 ? 15 * step : 0, .parts = parts};
+
+    for (int k = 0; k < parts; k++) {
+        uint8_t pick[16];
+        for (int i = 0; i < 16; i++) {
+            int at = (step < 0 ? (15 - i) * -step : i * step) + channel - 16 * k;
+            pick[i] = (uint8_t)(at >= 0 && at < 16 ? at : 128);
+        }
+        splitter.pick[k] = _mm256_broadcastsi128_si256(load_128(pick));
+    }
+    return splitter;
+}
+
+INLINE __m256i split(const struct splitter *splitter, const uint8_t *src, int64_t first, int parts)
+{
+    const uint8_t *at = src + first * splitter->step + splitter->low;
+    const uint8_t *other = at + 16 * splitter->step;
+    __m256i bytes = _mm256_setzero_si256();
+
+    for (int k = 0; k < parts; k++) {
+        __m256i part =
+            _mm256_inserti128_si256(_mm256_castsi128_si256(load_128(at + 16 * k)), load_128(other + 16 * k), 1);
+        bytes = _mm256_or_si256(bytes, _mm256_shuffle_epi8(part, splitter->pick[k]));
+    }
+    return bytes;
+}
+
+INLINE void split_singly(const struct splitter *splitter, uint8_t *dst, const uint8_t *src, int channel, int64_t first,
+                         int64_t last)
+{
+    for (int64_t i = first; i < last; i++)
+        dst[i] = src[i * splitter->step + channel];
+}
+
+INLINE void split_row(int parts, const struct splitter *splitter, const stki_lane *lane, uint8_t *dst,
+                      const uint8_t *src, int64_t n, int channel)
+{
+    const bool ragged = parts != lane->channels;
+    int64_t i = (int64_t)(-(uintptr_t)dst % LINE), end = ragged && splitter->step > 0 ? n - 1 : n;
+
+    if (ragged && splitter->step < 0 && i == 0)
+        i = LINE;
+    if (i > n)
+        i = n;
+    split_singly(splitter, dst, src, channel, 0, i);
+    for (; i + LINE <= end; i += LINE) {
+        __m256i *at = (__m256i *)(void *)(dst + i);
+        __m256i low = split(splitter, src, i, parts), high = split(splitter, src, i + UNIT, parts);
+        if (lane->streaming) {
+            _mm256_stream_si256(at, low);
+            _mm256_stream_si256(at + 1, high);
+        } else {
+            _mm256_store_si256(at, low);
+            _mm256_store_si256(at + 1, high);
+        }
+    }
+    split_singly(splitter, dst, src, channel, i, n);
+}
+
+static void split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel)
+{
+    struct splitter by = splitter(lane, channel);
+
+    for (int64_t r = 0; r < rows->rows; r++)
+        if (by.parts == 3)
+            split_row(3, &by, lane, dst + r * rows->dst_row, src + r * rows->src_row, rows->n, channel);
+        else
+            split_row(4, &by, lane, dst + r * rows->dst_row, src + r * rows->src_row, rows->n, channel);
 }
 
 static void copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
@@ -307,40 +442,33 @@ static void load_i64(float *dst, const uint8_t *src, int64_t n) /* AVX2 has no s
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
-#define RUNS(name, to)                                                                                          \
-    static void u8_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel)  \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 1, .size = 1};                                               \
-        run(FROM_U8, to, false, lane, dst, &reader, n, channel);                                                \
-    }                                                                                                           \
-    static void u8_##name##_pattern(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n,         \
-                                    int64_t channel)                                                            \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 1, .size = 1};                                               \
-        run(FROM_U8, to, true, lane, dst, &reader, n, channel);                                                 \
-    }                                                                                                           \
-    static void f32_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 4, .size = 4};                                               \
-        run(FROM_F32, to, false, lane, dst, &reader, n, channel);                                               \
-    }                                                                                                           \
-    static void f32_##name##_pattern(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n,        \
-                                     int64_t channel)                                                           \
-    {                                                                                                           \
-        struct reader reader = {.at = src, .step = 4, .size = 4};                                               \
-        run(FROM_F32, to, true, lane, dst, &reader, n, channel);                                                \
-    }                                                                                                           \
-    static void plane_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows,    \
-                             int channel)                                                                       \
-    {                                                                                                           \
-        plane(to, lane, dst, src, rows, channel);                                                               \
+#define RUN(name, from, to, pattern)                                                                      \
+    static void name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \
+    {                                                                                                     \
+        if (from == FROM_U8 && element_size(to) == 1 && lane->tame)                                       \
+            one_run(from, to, pattern, true, lane, dst, src, n, channel);                                 \
+        else                                                                                              \
+            one_run(from, to, pattern, false, lane, dst, src, n, channel);                                \
     }
-RUNS(u8, STKI_DST_U8)
-RUNS(i8, STKI_DST_I8)
-RUNS(i32, STKI_DST_I32)
-RUNS(f16, STKI_DST_F16)
-RUNS(bf16, STKI_DST_BF16)
-RUNS(f32, STKI_DST_F32)
+#define KERNELS(name, to)                                                                                    \
+    RUN(u8_##name, FROM_U8, to, false)                                                                       \
+    RUN(u8_##name##_pattern, FROM_U8, to, true)                                                              \
+    RUN(f32_##name, FROM_F32, to, false)                                                                     \
+    RUN(f32_##name##_pattern, FROM_F32, to, true)                                                            \
+    static void plane_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, \
+                             int channel)                                                                    \
+    {                                                                                                        \
+        if (element_size(to) == 1 && lane->tame)                                                             \
+            plane(to, true, lane, dst, src, rows, channel);                                                  \
+        else                                                                                                 \
+            plane(to, false, lane, dst, src, rows, channel);                                                 \
+    }
+KERNELS(u8, STKI_DST_U8)
+KERNELS(i8, STKI_DST_I8)
+KERNELS(i32, STKI_DST_I32)
+KERNELS(f16, STKI_DST_F16)
+KERNELS(bf16, STKI_DST_BF16)
+KERNELS(f32, STKI_DST_F32)
 
 const stki_convert_kernels *stki_convert_kernels_avx2(void)
 {
@@ -359,6 +487,7 @@ const stki_convert_kernels *stki_convert_kernels_avx2(void)
                    {u8_bf16, u8_bf16_pattern},
                    {u8_f32, u8_f32_pattern}},
         .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32},
+        .split_plane = split_plane,
         .copy_streaming = copy_streaming,
     };
     return &kernels;

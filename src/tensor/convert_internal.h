@@ -51,6 +51,7 @@ typedef struct stki_lane {
     const uint8_t *table;        /* 8-bit to 8-bit: 256 results a channel, else NULL */
     bool streaming;
     bool native_bf16; /* the processor has an instruction for it */
+    bool tame;        /* proved at create, for 8-bit sources and destinations: every result is a number below 2^30 */
     /* interleaved pixels to planes */
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
     int channels;   /* planes to write, at most 4, their source bytes side by side */

@@ -273,6 +273,21 @@ static void make_table(stki_convert *convert)
     convert->lane.table = convert->table;
 }
 
+/* Tries all values of an 8-bit source, so that kernels need not look out for what cannot come. */
+static bool is_tame(const stki_convert *convert, int64_t channels)
+{
+    if (convert->src_size != 1 || channels > STKI_TABLE_CHANNELS)
+        return false;
+    for (int64_t c = 0; c < channels; c++)
+        for (int i = 0; i < 256; i++) {
+            uint8_t byte = (uint8_t)i;
+            float x = stki_convert_load(convert->src_kind, &byte, false);
+            if (!(fabsf(fmaf(x, convert->lane.a[c], convert->lane.b[c])) < 0x1p30f))
+                return false;
+        }
+    return true;
+}
+
 /* Repeats the coefficients behind the last, so that a kernel may load a vector of them anywhere. */
 static void pad_coefficients(stki_convert *convert, int64_t channels, int64_t padded)
 {
@@ -366,6 +381,7 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
     }
     pad_coefficients(convert, desc->channels, padded);
     make_table(convert);
+    convert->lane.tame = convert->arithmetic && convert->dst_size == 1 && is_tame(convert, desc->channels);
     plan_cut(convert);
     snprintf(convert->name, sizeof convert->name, "%s %s>%s %s%s", stki_isa_name(isa),
              stk_dtype_name(convert->src_dtype), stk_dtype_name(convert->dst_dtype), kind_name(convert),
