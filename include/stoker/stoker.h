@@ -6,6 +6,7 @@
 #include <stoker/dataset.h>
 #include <stoker/device.h>
 #include <stoker/loader.h>
+#include <stoker/quant.h>
 #include <stoker/scalar.h>
 #include <stoker/status.h>
 #include <stoker/tensor.h>

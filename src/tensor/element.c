@@ -153,7 +153,7 @@ static stk_status element_view(const stk_tensor *tensor, int ndim, const int64_t
 stk_status stk_tensor_offset_of(const stk_tensor *tensor, int ndim, const int64_t *index, int64_t *out_bytes,
                                 stk_error *err)
 {
-    stk_tensor element;
+    stk_tensor element = {0};
     stk_status status = element_view(tensor, ndim, index, &element, err);
 
     if (status)

@@ -13,7 +13,10 @@ foreach(cases
     create
     fuzz-cast
     fuzz-layout
+    fuzz-quant
     layout
+    quant
+    tables
     )
   add_test(NAME oracle-tensor-${cases} COMMAND test_cases ${oracle_tensor}/${cases}.txt)
   set_tests_properties(oracle-tensor-${cases} PROPERTIES LABELS "tensor;oracle" TIMEOUT 300)
