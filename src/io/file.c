@@ -1,6 +1,9 @@
 /* file.c: see file.h. A file is mapped whole from offset 0 (a format's data offset is no page multiple), or read with
  * pread, which keeps no position and so needs no lock. The size proof of every reader rests on the fstat here.
  *
+ * A mapped file read in sequential order gets no advice: the system's own reading ahead is then faster. In random
+ * order, and for positional reads in either, advice is what makes the disk fast (bench_cold.c measures it).
+ *
  * Whether a range is in the page cache is asked before advice is given, since advice about resident pages costs a walk
  * over them. mincore answers for mapped files, but only to those who own the file or may write it: to everybody else it
  * says "resident" whatever is true. Such files keep their descriptor and are asked with a read that may not wait. */
@@ -19,7 +22,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PROBE_PAGES = 64, MERGE_GAP = 16 << 10 /* bytes between two ranges that are cheaper read than left out */ };
+enum {
+    PROBE_PAGES = 4,
+    MERGE_GAP = 16 << 10 /* bytes between two ranges that are cheaper read than left out */
+};
 
 static stki_counter fail_maps, short_bytes, fail_read_at, fail_read_errno;
 
@@ -114,7 +120,7 @@ static bool mincore_tells(const stki_file *file)
            !faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS);
 }
 
-static void map_whole(stki_file *file, enum stki_pattern pattern)
+static void map_whole(stki_file *file)
 {
     void *map = counts_down(&fail_maps) ? (errno = ENOMEM, MAP_FAILED)
                                         : mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
@@ -123,7 +129,7 @@ static void map_whole(stki_file *file, enum stki_pattern pattern)
         file->note = map_note(errno);
         return;
     }
-    (void)madvise(map, (size_t)file->size, pattern == STKI_PATTERN_SEQUENTIAL ? MADV_SEQUENTIAL : MADV_RANDOM);
+    (void)madvise(map, (size_t)file->size, file->pattern == STKI_PATTERN_SEQUENTIAL ? MADV_SEQUENTIAL : MADV_RANDOM);
     file->map = map;
     file->access = "mmap";
     if (mincore_tells(file)) {
@@ -141,6 +147,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
     if (!file)
         return stki_fail_memory(err, sizeof *file, path);
     file->fd = -1;
+    file->pattern = pattern;
     file->access = "pread";
     file->path = stki_strdup(path);
     if (!file->path) {
@@ -153,7 +160,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
         return status;
     }
     if (access != STKI_ACCESS_PREAD && file->size > 0)
-        map_whole(file, pattern);
+        map_whole(file);
     if (!file->map)
         (void)posix_fadvise(file->fd, 0, 0,
                             pattern == STKI_PATTERN_SEQUENTIAL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
@@ -266,17 +273,33 @@ void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes)
         stki_file_advise(file, offset, bytes);
 }
 
+static uint64_t scatter(int64_t x)
+{
+    return ((uint64_t)x * UINT64_C(0x9E3779B97F4A7C15)) >> 33;
+}
+
+/* A few pages somewhere in one of the samples: any will do, so both are picked by a hash of the first index. */
+static bool one_is_resident(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count)
+{
+    uint64_t any = scatter(indices[0]);
+    int64_t probed = PROBE_PAGES * sysconf(_SC_PAGESIZE), skipped = 0;
+
+    if (rows->bytes > probed)
+        skipped = (int64_t)(scatter((int64_t)any) % (uint64_t)(rows->bytes - probed));
+    return stki_file_resident(file, rows->offset + indices[any % (uint64_t)count] * rows->stride + skipped,
+                              rows->bytes - skipped);
+}
+
 void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count)
 {
-    int64_t start = 0, end = 0, at;
+    int64_t start = 0, end = 0;
 
-    if (count <= 0 || rows->bytes <= 0)
-        return;
-    at = (int64_t)(((uint64_t)indices[0] * UINT64_C(0x9E3779B97F4A7C15)) >> 33) % count; /* any one will do */
-    if (stki_file_resident(file, rows->offset + indices[at] * rows->stride, rows->bytes))
+    if ((file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) || count <= 0 || rows->bytes <= 0 ||
+        one_is_resident(file, rows, indices, count))
         return;
     for (int64_t i = 0; i < count; i++) {
-        at = rows->offset + indices[i] * rows->stride;
+        int64_t at = rows->offset + indices[i] * rows->stride;
+
         if (i > 0 && at >= start && at <= end + MERGE_GAP) {
             end = at + rows->bytes > end ? at + rows->bytes : end;
             continue;

@@ -9,6 +9,7 @@
 typedef struct stki_file {
     char *path;
     int fd; /* -1: a mapped file needs none, so that the number of mapped files is not bound by descriptors */
+    enum stki_pattern pattern;
     int64_t size, mtime_ns;
     uint64_t device, inode;
     const void
@@ -24,7 +25,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
 void stki_file_close(stki_file *file); /* NULL is fine */
 /* Exactly `bytes` from `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file ends before. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
-/* Is the range in the page cache, as far as its first 64 pages (mapped) or its ends (read) tell? One cheap call; true
+/* Is the range in the page cache, as far as its first pages (mapped) or its ends (read) tell? One cheap call; true
  * also where the system can't say. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
 /* Asks the system to read the range soon, resident or not. Does not wait for it. */
@@ -37,8 +38,9 @@ typedef struct stki_rows {
     int64_t offset, stride, bytes;
 } stki_rows;
 
-/* The same for samples in their order of use: one of them is asked for; if it is resident, so are most of them and
- * nothing is done, otherwise all are advised, neighbours merged into one range. Indices must be valid. */
+/* The same for samples in their order of use: a part of one of them is asked for; if it is resident, so are most and
+ * nothing is done, otherwise all are advised, neighbours merged into one range. Nothing is done for a mapped file that
+ * was opened with STKI_PATTERN_SEQUENTIAL. Indices must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count);
 
 /* Test hooks: let the next n mappings fail; make reads short (at most n bytes a call; 0 off); make the n-th read from

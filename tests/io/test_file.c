@@ -245,6 +245,58 @@ static void test_residency_and_advice(void **state)
     }
 }
 
+static bool drop_pages(const char *path)
+{
+    int fd = open(path, O_RDONLY);
+    bool dropped = fd >= 0 && !fsync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+
+    close(fd);
+    return dropped;
+}
+
+static bool becomes_resident(const stki_file *file, int64_t offset, int64_t bytes)
+{
+    for (int i = 0; i < 500 && !stki_file_resident(file, offset, bytes); i++)
+        usleep(10000);
+    return stki_file_resident(file, offset, bytes);
+}
+
+/* What is advised comes from the disk by itself; a mapped file in sequential order is left to the system. */
+static void test_advice_fetches_dropped_pages(void **state)
+{
+    enum { ROW = 65536, ROWS = 64 };
+    static char zeros[ROW];
+    static const int64_t indices[] = {50, 9, 10, 11, 30};
+    const char *path = stkt_path("dropped");
+    stki_rows rows = {0, ROW, ROW};
+
+    (void)state;
+    stkt_write_file(path, zeros, 0);
+    for (int i = 0; i < ROWS; i++)
+        stkt_append_file(path, zeros, ROW);
+    for (int mode = STKI_ACCESS_MMAP; mode <= STKI_ACCESS_PREAD; mode++)
+        for (int pattern = STKI_PATTERN_SEQUENTIAL; pattern <= STKI_PATTERN_RANDOM; pattern++) {
+            bool advises = mode == STKI_ACCESS_PREAD || pattern == STKI_PATTERN_RANDOM;
+            stki_file *file;
+            stk_error err;
+            if (!drop_pages(path))
+                skip();
+            assert_int_equal(stki_file_open(path, (enum stki_access)mode, (enum stki_pattern)pattern, &file, &err),
+                             STK_OK);
+            if (stki_file_resident(file, 50 * ROW, ROW)) { /* a file system in memory */
+                stki_file_close(file);
+                skip();
+            }
+            stki_file_will_need_rows(file, &rows, indices, 5);
+            for (int i = 0; i < 5; i++)
+                assert_int_equal(advises ? becomes_resident(file, indices[i] * ROW, ROW)
+                                         : stki_file_resident(file, indices[i] * ROW, ROW),
+                                 advises);
+            assert_false(stki_file_resident(file, 60 * ROW, ROW)); /* and nothing else */
+            stki_file_close(file);
+        }
+}
+
 static void test_every_allocation_failing(void **state)
 {
     const char *path = make_file("memory", 100);
@@ -283,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_a_read_only_file_stays_as_it_is),
         cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_residency_and_advice),
+        cmocka_unit_test(test_advice_fetches_dropped_pages),
         cmocka_unit_test(test_every_allocation_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

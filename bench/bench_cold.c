@@ -1,0 +1,313 @@
+/* bench_cold.c: does advice ahead of use help when a file is not in the page cache, and what does it cost when it is?
+ *
+ *     bench_cold [--dir DIR] [--bytes 150528] [--samples 4000] [--read 0] [--batch 64] [--ahead 4] [--threads 2]
+ * [--repeats 3]
+ *
+ * Makes a file of samples, and for each combination of access (mmap, pread), order (sequential, random), the pattern
+ * the system is told (as the reader does by order; "normal": none) and look-ahead (off; on: will_need of the batch
+ * `ahead` batches before it is read) drops the file's pages and reads every sample once with `threads` threads that
+ * claim samples from a counter, as the loader's workers do, copying each to memory of their own. Prints medians: MB/s,
+ * MB that came from the disk, CPU seconds; the same with all pages resident; and the cost of one will_need call then.
+ *
+ * The disk's own cache, or that of a machine around a virtual one, is not dropped: the first run may be the only one
+ * that is cold there. The order of runs is shuffled by repeat for that reason. */
+#include "clock.h"
+#include "philox.h"
+#include "reader.h"
+#include "thread.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum pattern { BY_ORDER, NORMAL };
+
+struct setting {
+    enum stki_access access;
+    bool random;
+    enum pattern pattern;
+    bool look_ahead;
+};
+
+struct result {
+    double mb_s, disk_mb, cpu_s;
+};
+
+struct job {
+    const stki_reader *reader;
+    const int64_t *order;
+    int64_t samples, batch, ahead;
+    bool look_ahead;
+    _Atomic int64_t next;
+    _Atomic int64_t advised;
+    _Atomic int64_t failed;
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "bench_cold: %s\n", what);
+    exit(1);
+}
+
+static void advise_batch(struct job *job, int64_t batch)
+{
+    int64_t first = batch * job->batch, n = job->samples - first < job->batch ? job->samples - first : job->batch;
+
+    if (n > 0)
+        job->reader->ops->will_need(job->reader, job->order + first, n);
+}
+
+/* Whoever claims the first sample of a batch advises the one `ahead` batches on. */
+static void work(void *context)
+{
+    struct job *job = context;
+    char *mine = malloc((size_t)job->reader->max_bytes);
+    stki_scratch scratch;
+    int64_t i;
+
+    stki_scratch_init(&scratch);
+    while ((i = atomic_fetch_add(&job->next, 1)) < job->samples) {
+        stk_tensor t;
+        if (job->look_ahead && i % job->batch == 0)
+            advise_batch(job, i / job->batch + job->ahead);
+        if (job->reader->ops->read(job->reader, job->order[i], NULL, &scratch, &t, NULL)) {
+            atomic_fetch_add(&job->failed, 1);
+            continue;
+        }
+        memcpy(mine, t.data, (size_t)job->reader->max_bytes);
+        stki_reader_done(job->reader, &t);
+    }
+    stki_scratch_fini(&scratch);
+    free(mine);
+}
+
+static int64_t disk_bytes(void)
+{
+    FILE *file = fopen("/proc/self/io", "r");
+    char line[128];
+    int64_t bytes = 0;
+
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, "read_bytes: ", 12))
+            bytes = strtoll(line + 12, NULL, 10);
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+static void drop(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+        die("can't drop the file's pages");
+    close(fd);
+}
+
+static void warm(const char *path)
+{
+    static char buffer[1 << 20];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    while (read(fd, buffer, sizeof buffer) > 0)
+        ;
+    close(fd);
+}
+
+/* Mapped readers look ahead in random order only. To see what it would do in sequential order, the file is opened for
+ * random order and told the pattern here. */
+static stki_reader *open_reader(const char *path, const struct setting *s)
+{
+    stki_reader_opts opts = {.access = s->access,
+                             .pattern = s->random || (s->look_ahead && s->access == STKI_ACCESS_MMAP)
+                                            ? STKI_PATTERN_RANDOM
+                                            : STKI_PATTERN_SEQUENTIAL};
+    stki_reader *reader;
+    stk_error err;
+
+    if (stki_npy_open(path, &opts, &reader, &err))
+        die(err.message);
+    if (reader->base && (s->pattern == NORMAL || (!s->random && s->look_ahead)))
+        (void)madvise((char *)(uintptr_t)reader->base - reader->data_offset, (size_t)reader->file_bytes,
+                      s->pattern == NORMAL ? MADV_NORMAL : MADV_SEQUENTIAL);
+    return reader;
+}
+
+static struct result run(const char *path, const struct setting *s, struct job *plan, int threads, bool cold)
+{
+    stki_reader *reader;
+    stki_thread *handles[64];
+    int64_t start, bytes;
+    double cpu, seconds;
+
+    if (cold)
+        drop(path);
+    else
+        warm(path);
+    reader = open_reader(path, s);
+    plan->reader = reader;
+    plan->look_ahead = s->look_ahead;
+    atomic_store(&plan->next, 0);
+    bytes = disk_bytes();
+    cpu = cpu_seconds();
+    start = stki_now_ns();
+    for (int64_t b = 0; s->look_ahead && b < plan->ahead; b++)
+        advise_batch(plan, b);
+    for (int i = 0; i < threads; i++)
+        if (stki_thread_start(&handles[i], "cold", work, plan, NULL))
+            die("can't start a thread");
+    for (int i = 0; i < threads; i++)
+        (void)stki_thread_join(handles[i], INT64_MAX);
+    seconds = (double)(stki_now_ns() - start) * 1e-9;
+    if (atomic_load(&plan->failed))
+        die("a read failed");
+    struct result result = {(double)(plan->samples * reader->max_bytes) * 1e-6 / seconds,
+                            (double)(disk_bytes() - bytes) * 1e-6, cpu_seconds() - cpu};
+    stki_reader_destroy(reader);
+    return result;
+}
+
+static void make_file(const char *path, int64_t samples, int64_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    char text[118], *sample = malloc((size_t)bytes);
+    int length =
+        snprintf(text, sizeof text, "{'descr': '|u1', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }",
+                 samples, bytes);
+
+    memset(text + length, ' ', sizeof text - (size_t)length);
+    text[sizeof text - 1] = '\n';
+    if (!file || !sample || fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file) != 10 ||
+        fwrite(text, 1, sizeof text, file) != sizeof text)
+        die("can't make the file");
+    for (int64_t i = 0; i < samples; i++) {
+        for (int64_t at = 0; at + 16 <= bytes; at += 16) {
+            stki_philox word = stki_philox_draw(1, (uint64_t)i, (uint64_t)at);
+            memcpy(sample + at, &word, 16);
+        }
+        if (fwrite(sample, 1, (size_t)bytes, file) != (size_t)bytes)
+            die("can't write the file");
+    }
+    if (fflush(file) || fsync(fileno(file)) || fclose(file))
+        die("can't write the file");
+    free(sample);
+}
+
+static int by_rate(const void *a, const void *b)
+{
+    const struct result *x = a, *y = b;
+
+    return (x->mb_s > y->mb_s) - (x->mb_s < y->mb_s);
+}
+
+/* CPU ns of one will_need of a whole batch when nothing is to be done. */
+static double advice_ns(const char *path, const struct setting *s, struct job *plan)
+{
+    stki_reader *reader;
+    int64_t calls = 0;
+    double start;
+
+    warm(path);
+    reader = open_reader(path, s);
+    plan->reader = reader;
+    start = cpu_seconds();
+    while (cpu_seconds() - start < 0.2)
+        for (int i = 0; i < 1000; i++)
+            advise_batch(plan, calls++ % ((plan->samples + plan->batch - 1) / plan->batch));
+    start = (cpu_seconds() - start) * 1e9 / (double)calls;
+    stki_reader_destroy(reader);
+    return start;
+}
+
+int main(int argc, char **argv)
+{
+    const char *dir = ".",
+               *names[] = {"--bytes", "--samples", "--batch", "--ahead", "--threads", "--repeats", "--read"};
+    int64_t values[] = {150528, 4000, 64, 4, 2, 3, 0};
+    struct setting settings[24];
+    struct result results[24][16];
+    int count = 0, repeats;
+    int64_t *orders[2];
+    struct job job = {0};
+    char path[4096];
+
+    for (int i = 1; i < argc; i++) {
+        int known = 0;
+        for (int k = 0; k < 7 && i + 1 < argc; k++)
+            if (!strcmp(argv[i], names[k]))
+                values[k] = strtoll(argv[++i], NULL, 10), known = 1;
+        if (!known && !strcmp(argv[i], "--dir") && i + 1 < argc)
+            dir = argv[++i], known = 1;
+        if (!known || values[0] < 1 || values[1] < 1 || values[2] < 1 || values[4] < 1 || values[4] > 64)
+            die("wrong arguments; the source's first lines say which there are");
+    }
+    repeats = values[5] < 1 ? 1 : values[5] > 16 ? 16 : (int)values[5];
+    job.samples = values[1], job.batch = values[2], job.ahead = values[3];
+    snprintf(path, sizeof path, "%s/bench_cold.npy", dir);
+    make_file(path, job.samples, values[0]);
+    for (int r = 0; r < 2; r++) {
+        orders[r] = malloc(sizeof **orders * (size_t)job.samples);
+        for (int64_t i = 0; i < job.samples; i++)
+            orders[r][i] = i;
+        for (int64_t i = job.samples - 1; r && i > 0; i--) {
+            int64_t j = (int64_t)stki_philox_below(7, 0, (uint64_t)i, (uint64_t)i + 1), other = orders[r][i];
+            orders[r][i] = orders[r][j];
+            orders[r][j] = other;
+        }
+    }
+    if (values[6] > 0 && values[6] < job.samples)
+        job.samples = values[6];
+    for (int random = 0; random < 2; random++)
+        for (int access = STKI_ACCESS_MMAP; access <= STKI_ACCESS_PREAD; access++)
+            for (int pattern = BY_ORDER; pattern <= (access == STKI_ACCESS_MMAP ? NORMAL : BY_ORDER); pattern++)
+                for (int ahead = 0; ahead < 2; ahead++)
+                    settings[count++] =
+                        (struct setting){(enum stki_access)access, random, (enum pattern)pattern, ahead};
+    printf("reading %" PRId64 " samples of %" PRId64 " bytes, batches of %" PRId64 ", %" PRId64 " ahead, %" PRId64
+           " threads, medians of %d\n%-11s %-6s %-7s %-10s %9s %9s %7s | warm %9s %7s\n",
+           job.samples, values[0], job.batch, job.ahead, values[4], repeats, "order", "access", "pattern", "look-ahead",
+           "MB/s", "disk MB", "CPU s", "MB/s", "CPU s");
+    for (int n = 0; n < repeats; n++)
+        for (int k = 0; k < count; k++) {
+            int i = (k * 7 + n * 5) % count; /* 7 and the count (12) have no common factor */
+            job.order = orders[settings[i].random];
+            results[i][n] = run(path, &settings[i], &job, (int)values[4], true);
+        }
+    for (int i = 0; i < count; i++) {
+        struct result w;
+        job.order = orders[settings[i].random];
+        (void)run(path, &settings[i], &job, (int)values[4], false);
+        w = run(path, &settings[i], &job, (int)values[4], false);
+        qsort(results[i], (size_t)repeats, sizeof results[i][0], by_rate);
+        printf("%-11s %-6s %-7s %-10s %9.0f %9.0f %7.2f |      %9.0f %7.2f\n",
+               settings[i].random ? "random" : "sequential", settings[i].access == STKI_ACCESS_MMAP ? "mmap" : "pread",
+               settings[i].pattern == NORMAL ? "normal" : "order", settings[i].look_ahead ? "on" : "off",
+               results[i][repeats / 2].mb_s, results[i][repeats / 2].disk_mb, results[i][repeats / 2].cpu_s, w.mb_s,
+               w.cpu_s);
+        fflush(stdout);
+    }
+    for (int access = STKI_ACCESS_MMAP; access <= STKI_ACCESS_PREAD; access++) {
+        struct setting s = {.access = (enum stki_access)access, .random = true};
+        job.order = orders[1];
+        printf("will_need of a batch, all resident, %s: %.0f ns of CPU\n",
+               access == STKI_ACCESS_MMAP ? "mmap" : "pread", advice_ns(path, &s, &job));
+    }
+    unlink(path);
+    free(orders[0]);
+    free(orders[1]);
+    return 0;
+}
