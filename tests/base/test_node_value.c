@@ -1,0 +1,354 @@
+/* test_node_value.c: what scalars mean: whole numbers, reals, bools, texts, sizes, times, words. */
+#include "config_check.h"
+#include "node_scalar.h"
+#include "test_random.h"
+#include <math.h>
+
+static stki_node scalar(const char *text, bool quoted)
+{
+    return (stki_node){.kind = STKI_NODE_SCALAR, .file = "t", .line = 1, .column = 1, .text = text, .quoted = quoted};
+}
+
+static void whole_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t value;
+    } good[] = {{"0", 0},
+                {"-0", 0},
+                {"7", 7},
+                {"+7", 7},
+                {"-12", -12},
+                {"9223372036854775807", INT64_MAX},
+                {"-9223372036854775808", INT64_MIN}};
+    static const char *const bad[] = {"",
+                                      "x",
+                                      "-",
+                                      "+",
+                                      "007",
+                                      "-07",
+                                      "1_000",
+                                      "0x10",
+                                      "0o7",
+                                      "1.0",
+                                      "1e3",
+                                      " 1",
+                                      "1 ",
+                                      "--1",
+                                      "9223372036854775808",
+                                      "-9223372036854775809",
+                                      "true",
+                                      "1,5",
+                                      "18446744073709551616",
+                                      "99999999999999999999999999"};
+    size_t i;
+    int64_t value;
+
+    (void)state;
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        stki_node node = scalar(good[i].text, false);
+
+        assert_int_equal(stki_node_int(&node, &value, NULL), STK_OK);
+        assert_int_equal(value, good[i].value);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        stki_node node = scalar(bad[i], false);
+
+        assert_int_equal(stki_node_int(&node, &value, NULL), STK_E_CONFIG);
+    }
+}
+
+static void reals(void **state)
+{
+    static const char *const good[] = {"0",
+                                       "1",
+                                       "-1",
+                                       "+1",
+                                       "0.5",
+                                       ".5",
+                                       "5.",
+                                       "1e3",
+                                       "1E-3",
+                                       "1.5e+3",
+                                       "-2.5e-10",
+                                       "007",
+                                       "5e-324",
+                                       "1.7976931348623157e308",
+                                       "123456789012345678901234567890"};
+    static const char *const bad[] = {"",      ".",     "-",   "e3",   "1e",    "1e+",      ".e3",
+                                      "inf",   ".inf",  "nan", ".nan", "1e400", "0x1p3",    "1,5",
+                                      "1_0.5", "1.2.3", "1f",  " 1",   "--1",   "infinity", "-1e999"};
+    size_t i;
+    double value;
+
+    (void)state;
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        stki_node node = scalar(good[i], false);
+
+        assert_int_equal(stki_node_double(&node, &value, NULL), STK_OK);
+        assert_true(value == strtod(good[i], NULL));
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        stki_node node = scalar(bad[i], false);
+
+        assert_int_equal(stki_node_double(&node, &value, NULL), STK_E_CONFIG);
+    }
+}
+
+static void bools_and_texts(void **state)
+{
+    static const char *const bad[] = {"yes", "no", "on", "off", "True", "TRUE", "1", "0", "", "y"};
+    stki_node yes = scalar("true", false), no = scalar("false", false), quoted = scalar("true", true);
+    stki_node number = scalar("12", false), none = scalar("", false), empty = scalar("", true);
+    stki_node list = {.kind = STKI_NODE_LIST, .file = "t", .line = 1};
+    const char *text;
+    bool value;
+    size_t i;
+
+    (void)state;
+    assert_true(stki_node_bool(&yes, &value, NULL) == STK_OK && value);
+    assert_true(stki_node_bool(&no, &value, NULL) == STK_OK && !value);
+    assert_int_equal(stki_node_bool(&quoted, &value, NULL), STK_E_CONFIG);
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        stki_node node = scalar(bad[i], false);
+
+        assert_int_equal(stki_node_bool(&node, &value, NULL), STK_E_CONFIG);
+    }
+    assert_true(stki_node_text(&number, &text, NULL) == STK_OK && strcmp(text, "12") == 0);
+    assert_true(stki_node_text(&empty, &text, NULL) == STK_OK && strcmp(text, "") == 0);
+    assert_int_equal(stki_node_text(&none, &text, NULL), STK_E_CONFIG);
+    assert_int_equal(stki_node_text(&list, &text, NULL), STK_E_CONFIG);
+}
+
+static void sizes(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t value;
+    } good[] = {{"0", 0},
+                {"4096", 4096},
+                {"5B", 5},
+                {"1k", 1000},
+                {"1kB", 1000},
+                {"1M", 1000000},
+                {"2MB", 2000000},
+                {"1.5G", 1500000000},
+                {"1GB", 1000000000},
+                {"1T", 1000000000000},
+                {"3TB", 3000000000000},
+                {"1Ki", 1024},
+                {"64KiB", 65536},
+                {"1Mi", 1 << 20},
+                {"64MiB", 64 << 20},
+                {"0.5GiB", 512 << 20},
+                {"1Gi", 1 << 30},
+                {"1Ti", INT64_C(1) << 40},
+                {"2TiB", INT64_C(2) << 40},
+                {"0.1GiB", 107374182},
+                {"0.0005k", 1},
+                {"9223372036854775807", INT64_MAX}};
+    static const char *const bad[] = {"",
+                                      "MiB",
+                                      "64mib",
+                                      "64MIB",
+                                      "64mb",
+                                      "1K",
+                                      "1KB",
+                                      "1kiB",
+                                      "1 MiB",
+                                      "1.5",
+                                      "1.5B",
+                                      "-1",
+                                      "-1MiB",
+                                      "+1",
+                                      "1.MiB",
+                                      ".5MiB",
+                                      "1e3",
+                                      "1MiBx",
+                                      "0x10",
+                                      "1bit",
+                                      "1Mb",
+                                      "9223372036854775808",
+                                      "8388608TiB",
+                                      "1.0000000001GiB",
+                                      "99999999999999999999"};
+    size_t i;
+    int64_t value;
+
+    (void)state;
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        stki_node node = scalar(good[i].text, false);
+        stk_error err;
+
+        if (stki_node_size(&node, &value, &err) != STK_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(value, good[i].value);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        stki_node node = scalar(bad[i], false);
+
+        if (stki_node_size(&node, &value, NULL) != STK_E_CONFIG)
+            fail_msg("%s was taken", bad[i]);
+    }
+}
+
+static void times(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t value;
+    } good[] = {{"0", 0},
+                {"60", 60000000000},
+                {"0.25", 250000000},
+                {"1.5s", 1500000000},
+                {"0.1s", 100000000},
+                {"20ms", 20000000},
+                {"0.001ms", 1000},
+                {"3us", 3000},
+                {"10ns", 10},
+                {"2m", 120000000000},
+                {"1.5h", 5400000000000}};
+    static const char *const bad[] = {"",   "s",    "1.5ns", "-1s", "1 s",      "1sec",
+                                      "1S", "1min", "1d",    "1e3", "2562048h", "inf"};
+    size_t i;
+    int64_t value;
+
+    (void)state;
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+        stki_node node = scalar(good[i].text, false);
+
+        assert_int_equal(stki_node_time(&node, &value, NULL), STK_OK);
+        assert_int_equal(value, good[i].value);
+    }
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        stki_node node = scalar(bad[i], false);
+
+        if (stki_node_time(&node, &value, NULL) != STK_E_CONFIG)
+            fail_msg("%s was taken", bad[i]);
+    }
+}
+
+/* What is formatted reads back as the same value, for any value. */
+static void formats_read_back(void **state)
+{
+    uint64_t random = 3;
+    char buffer[40];
+    int i;
+
+    (void)state;
+    for (i = 0; i < 20000; i++) {
+        int64_t whole = (int64_t)(stkt_random(&random) >> (1 + i % 63)), back = -1;
+        uint64_t bits = stkt_random(&random);
+        double real, real_back = 0;
+
+        if (i % 3 == 0)
+            whole = (whole >> 40) << (i % 40);
+        assert_true(stki_scalar_size(stki_format_size(whole, buffer), &back));
+        assert_int_equal(back, whole);
+        if (i % 3 == 1)
+            whole = whole % 1000000 * 1000000;
+        assert_true(stki_scalar_time(stki_format_time(whole, buffer), &back));
+        assert_int_equal(back, whole);
+        memcpy(&real, &bits, sizeof real);
+        if (!isfinite(real))
+            continue;
+        assert_true(stki_scalar_double(stki_format_double(real, buffer), &real_back));
+        assert_memory_equal(&real_back, &real, sizeof real);
+    }
+    assert_string_equal(stki_format_size(0, buffer), "0");
+    assert_string_equal(stki_format_size(1536, buffer), "1536");
+    assert_string_equal(stki_format_size(64 << 20, buffer), "64MiB");
+    assert_string_equal(stki_format_size(INT64_C(1) << 50, buffer), "1024TiB");
+    assert_string_equal(stki_format_time(0, buffer), "0s");
+    assert_string_equal(stki_format_time(1500000000, buffer), "1500ms");
+    assert_string_equal(stki_format_time(60000000000, buffer), "60s");
+    assert_string_equal(stki_format_double(0.1, buffer), "0.1");
+    assert_string_equal(stki_format_double(1.0 / 3, buffer), "0.3333333333333333");
+}
+
+static void words(void **state)
+{
+    static const char *const known[] = {"cached", "streaming", "auto", NULL};
+    stki_node good = scalar("streaming", false), quoted = scalar("auto", true), near_one = scalar("steaming", false);
+    stki_node far = scalar("xyz", false), none = scalar("", false);
+    stki_node map = {.kind = STKI_NODE_MAP, .file = "t", .line = 1};
+    stk_error err;
+    int index;
+
+    (void)state;
+    assert_true(stki_node_word(&good, known, &index, NULL) == STK_OK && index == 1);
+    assert_true(stki_node_word(&quoted, known, &index, NULL) == STK_OK && index == 2);
+    assert_int_equal(stki_node_word(&near_one, known, &index, &err), STK_E_CONFIG);
+    assert_string_equal(err.message,
+                        "t:1: found steaming, expected cached, streaming or auto; did you mean streaming?");
+    assert_int_equal(stki_node_word(&far, known, &index, &err), STK_E_CONFIG);
+    assert_string_equal(err.message, "t:1: found xyz, expected cached, streaming or auto");
+    assert_int_equal(stki_node_word(&none, known, &index, &err), STK_E_CONFIG);
+    assert_string_equal(err.message, "t:1: found nothing, expected cached, streaming or auto");
+    assert_int_equal(stki_node_word(&map, known, &index, &err), STK_E_CONFIG);
+    assert_string_equal(err.message, "t:1: found a map, expected cached, streaming or auto");
+}
+
+static void long_texts_are_shown_in_part(void **state)
+{
+    stki_node node = scalar("0123456789012345678901234567890123456789-never shown", true);
+    stk_error err;
+    int64_t value;
+
+    (void)state;
+    assert_int_equal(stki_node_int(&node, &value, &err), STK_E_CONFIG);
+    assert_string_equal(err.message,
+                        "t:1: found \"0123456789012345678901234567890123456789...\", expected a whole number in "
+                        "decimal");
+}
+
+static void nearest_words(void **state)
+{
+    static const char *const known[] = {"batch_size", "order", "seed", "num_workers", "prefetch", "rank", "x"};
+    static const struct {
+        const char *word, *nearest;
+    } cases[] = {{"batchsize", "batch_size"},
+                 {"batch-size", "batch_size"},
+                 {"BATCH_SIZE", "batch_size"},
+                 {"btach_size", "batch_size"},
+                 {"bach_sise", "batch_size"},
+                 {"batchs", NULL},
+                 {"batch", "batch_size"},
+                 {"oder", "order"},
+                 {"roder", "order"},
+                 {"sed", "seed"},
+                 {"sede", "seed"},
+                 {"workers", "num_workers"},
+                 {"number_of_num_workers", "num_workers"},
+                 {"prefetch_factor", "prefetch"},
+                 {"rnk", "rank"},
+                 {"ab", NULL},
+                 {"y", NULL},
+                 {"", NULL},
+                 {"dropout_rate_of_the_model", NULL},
+                 {"0123456789012345678901234567890123456789012345678901234567890123456789", NULL}};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *nearest = stki_nearest_word(cases[i].word, known, 7);
+
+        if (nearest != cases[i].nearest && (!nearest || !cases[i].nearest || strcmp(nearest, cases[i].nearest) != 0))
+            fail_msg("%s: found %s, expected %s", cases[i].word, nearest ? nearest : "none",
+                     cases[i].nearest ? cases[i].nearest : "none");
+    }
+    assert_null(stki_nearest_word("seed", known, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers),   cmocka_unit_test(reals),
+        cmocka_unit_test(bools_and_texts), cmocka_unit_test(sizes),
+        cmocka_unit_test(times),           cmocka_unit_test(formats_read_back),
+        cmocka_unit_test(words),           cmocka_unit_test(long_texts_are_shown_in_part),
+        cmocka_unit_test(nearest_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
