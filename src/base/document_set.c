@@ -130,7 +130,7 @@ static stk_status set(stki_document *document, const char *path_text, int64_t pa
         status = split(document, path_text, path_length, &seat, &path, err);
     if (status != STK_OK)
         return status;
-    if (path.count == 1 && strcmp(path.parts[0], "include") == 0)
+    if (strcmp(path.parts[0], "include") == 0)
         return stki_fail_seat(err, STK_E_CONFIG, &seat, "include works in files only");
     below = seat;
     below.depth = path.count + 1;

@@ -54,7 +54,7 @@ static void make_printable(char *text)
     while (left > 0) {
         uint32_t code = 0;
         int bytes = stki_utf8_next(text, left, &code), i;
-        bool fine = bytes > 0 && code >= 0x20 && !(code >= 0x7f && code < 0xa0) && code != 0x2028 && code != 0x2029;
+        bool fine = bytes > 0 && stki_text_allows(code, STKI_TEXT_KEY);
 
         if (bytes == 0)
             bytes = 1;

@@ -82,11 +82,17 @@ void stki_write_text(const char *text, FILE *to)
     write_quoted(text, true, to);
 }
 
+/* A number keeps its spelling whatever it looks like (-.5): in quotes it would be a text. */
 static void write_scalar(const stki_node *node, FILE *to)
 {
+    int64_t whole;
+    double real;
+    bool truth;
+
     if (stki_node_is_null(node))
         fputs("null", to);
-    else if (!node->quoted && is_bare(node->text))
+    else if (!node->quoted &&
+             (is_bare(node->text) || stki_scalar_kind(node, &whole, &real, &truth) != STKI_SCALAR_TEXT))
         fputs(node->text, to);
     else
         write_quoted(node->text, true, to);

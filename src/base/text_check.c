@@ -2,7 +2,6 @@
  * line separators and byte order marks because YAML readers disagree about them; noncharacters
  * because they mean nothing. */
 #include "text_check.h"
-#include <stdbool.h>
 #include <stdio.h>
 
 int stki_utf8_next(const char *text, int64_t left, uint32_t *code)
@@ -36,7 +35,7 @@ int stki_utf8_next(const char *text, int64_t left, uint32_t *code)
     return bytes;
 }
 
-static bool allowed(uint32_t code, enum stki_text_rule rule)
+bool stki_text_allows(uint32_t code, enum stki_text_rule rule)
 {
     if (code < 0x20)
         return rule != STKI_TEXT_KEY && (code == '\n' || code == '\t' || (code == '\r' && rule == STKI_TEXT_FILE));
@@ -56,7 +55,7 @@ int64_t stki_text_check(const char *text, int64_t length, enum stki_text_rule ru
             snprintf(what, 48, "byte 0x%02x is not valid UTF-8", (unsigned char)text[at]);
             return at;
         }
-        if (!allowed(code, rule)) {
+        if (!stki_text_allows(code, rule)) {
             if (code)
                 snprintf(what, 48, "%scharacter U+%04X", code < 0xa0 ? "control " : "", code);
             else

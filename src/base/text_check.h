@@ -2,6 +2,7 @@
 #ifndef STKI_TEXT_CHECK_H
 #define STKI_TEXT_CHECK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Decodes one UTF-8 character of at most `left` bytes. Returns its bytes, or 0 if they are no valid character
@@ -13,6 +14,8 @@ enum stki_text_rule {
     STKI_TEXT_VALUE, /* \n and \t are fine */
     STKI_TEXT_KEY    /* no control characters at all */
 };
+
+bool stki_text_allows(uint32_t code, enum stki_text_rule rule);
 
 /* Returns the offset of the first byte that `rule` forbids (control characters, line separators, byte order marks,
  * noncharacters, invalid UTF-8), -1 if there is none. `what` (at least 48 bytes) gets its name. */
