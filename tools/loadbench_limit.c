@@ -216,7 +216,7 @@ stk_status lb_limit_measure(const struct lb_limit_ask *asked, struct lb_limit *o
 
     memset(out, 0, sizeof *out);
     ask.threads = ask.threads < 1 ? 1 : ask.threads > MAX_THREADS ? MAX_THREADS : ask.threads;
-    const int64_t block = smaller(BLOCK_BYTES, room / 2);
+    const int64_t block = smaller(ask.block_bytes > 0 ? ask.block_bytes : BLOCK_BYTES, room / 2);
     out->threads = ask.threads;
     out->random = ask.random;
     out->row_bytes = smaller(ask.row_bytes > 0 ? ask.row_bytes : 1, block / ask.threads);

@@ -49,6 +49,7 @@ static struct lb_limit measure(struct lb_limit_ask ask)
     stk_error err;
 
     ask.time_ns = 2000000;
+    ask.block_bytes = 16 << 20;
     assert_int_equal(lb_limit_measure(&ask, &limit, &err), STK_OK);
     assert_true(limit.memcpy.bytes_per_s > 1e6);
     assert_true(limit.gather.bytes_per_s > 1e6);
@@ -105,7 +106,7 @@ static void awkward_questions(void **state)
 static void no_memory(void **state)
 {
     const struct lb_limit_ask ask = {
-        .threads = 1, .row_bytes = 64, .row_count = 10, .slot_bytes = 640, .time_ns = 1000};
+        .threads = 1, .row_bytes = 64, .row_count = 10, .slot_bytes = 640, .time_ns = 1000, .block_bytes = 1 << 20};
     int64_t n = 1;
 
     (void)state;
