@@ -2,12 +2,14 @@
 #include "allocate.h"
 #include "loadbench_copy.h"
 #include "loadbench_limit.h"
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -92,6 +94,36 @@ static void from_the_file(void **state)
     unlink(path);
 }
 
+/* A file that lies on the disk alone would measure the disk. */
+static void not_from_a_cold_file(void **state)
+{
+    char path[] = "stoker_limit_XXXXXX"; /* here: /tmp may be memory, which can't be cold */
+    const int fd = mkstemp(path);
+    const int64_t bytes = 1 << 20;
+    unsigned char pages[256] = {0};
+    int resident = 0;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, bytes), 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mincore(map, (size_t)bytes, pages), 0);
+    munmap(map, (size_t)bytes);
+    close(fd);
+    for (int i = 0; i < 256; i++)
+        resident += pages[i] & 1;
+    const struct lb_limit limit =
+        measure((struct lb_limit_ask){.threads = 1, .row_bytes = 4096, .row_count = 9, .slot_bytes = 9, .path = path});
+    unlink(path);
+    if (resident == 256)
+        skip(); /* this file system keeps it in memory whatever we say */
+    assert_false(limit.from_file);
+}
+
 static void awkward_questions(void **state)
 {
     (void)state;
@@ -127,8 +159,8 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_copy),       cmocka_unit_test(from_memory), cmocka_unit_test(from_the_file),
-        cmocka_unit_test(awkward_questions), cmocka_unit_test(no_memory),
+        cmocka_unit_test(copies_copy),          cmocka_unit_test(from_memory),       cmocka_unit_test(from_the_file),
+        cmocka_unit_test(not_from_a_cold_file), cmocka_unit_test(awkward_questions), cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
