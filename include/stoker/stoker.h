@@ -8,6 +8,7 @@
 #include <stoker/loader.h>
 #include <stoker/quant.h>
 #include <stoker/scalar.h>
+#include <stoker/sparse.h>
 #include <stoker/status.h>
 #include <stoker/tensor.h>
 #include <stoker/version.h>
