@@ -6,9 +6,9 @@
 #include <stoker/dataset.h>
 #include <stoker/device.h>
 #include <stoker/loader.h>
+#include <stoker/ops.h>
 #include <stoker/quant.h>
 #include <stoker/scalar.h>
-#include <stoker/sparse.h>
 #include <stoker/status.h>
 #include <stoker/tensor.h>
 #include <stoker/version.h>

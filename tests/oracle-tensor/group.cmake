@@ -9,14 +9,32 @@ target_compile_options(test_cases PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/s
     "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/base")
 
 foreach(cases
+    broadcast
     cast
     create
+    device
+    elementwise
     fuzz-cast
+    fuzz-elementwise
+    fuzz-inplace
     fuzz-layout
+    fuzz-matmul
     fuzz-quant
+    fuzz-reduce
+    fuzz-scalar
+    fuzz-unsigned
+    fuzz-views
+    fuzz-xent
+    inplace
     layout
+    lifetime
+    matmul
+    policy
     quant
+    reduce
     tables
+    views
+    xent
     )
   add_test(NAME oracle-tensor-${cases} COMMAND test_cases ${oracle_tensor}/${cases}.txt)
   set_tests_properties(oracle-tensor-${cases} PROPERTIES LABELS "tensor;oracle" TIMEOUT 300)

@@ -1,0 +1,180 @@
+/* ops_cblas.c: see ops_cblas.h.
+ *
+ * The library is loaded by the first product that is worth it, not linked: OpenBLAS starts a thread for every further
+ * processor when it is loaded, and a program that never multiplies matrices should have none of them. Its name is what
+ * the build found (STKI_CBLAS_LIBRARY, a soname); STOKER_CBLAS=NAME takes another one, STOKER_CBLAS=off none.
+ *
+ * Products are to run in the calling thread, as everything here does. So if it was this file that brought OpenBLAS into
+ * the process, it is set to one thread; if the program already had it, its setting is the program's own business.
+ */
+#include "ops_cblas.h"
+#include "allocate.h"
+#include "thread.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As in every cblas.h. */
+enum { ROW_MAJOR = 101, NOT_TRANSPOSED = 111, TRANSPOSED = 112 };
+typedef void (*sgemm_fn)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
+                         const float *b, int ldb, float beta, float *c, int ldc);
+typedef void (*dgemm_fn)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha, const double *a,
+                         int lda, const double *b, int ldb, double beta, double *c, int ldc);
+typedef void (*set_threads_fn)(int threads);
+
+static pthread_once_t looked = PTHREAD_ONCE_INIT;
+static const char *library; /* NULL: none */
+static sgemm_fn sgemm;
+static dgemm_fn dgemm;
+
+/* ---- the library ------------------------------------------------------------------------------------------------- */
+
+/* POSIX makes the object pointer of dlsym a function pointer; ISO C has no cast for it. */
+#define FIND(handle, name, function)                    \
+    do {                                                \
+        void *found_ = dlsym(handle, name);             \
+        memcpy(&(function), &found_, sizeof(function)); \
+    } while (0)
+
+static void look(void)
+{
+    const char *name = secure_getenv("STOKER_CBLAS");
+    set_threads_fn set_threads;
+    void *handle;
+    bool here_before;
+
+#if defined(STKI_CBLAS_LIBRARY)
+    name = name && *name ? name : STKI_CBLAS_LIBRARY;
+#endif
+    if (!name || !*name || !strcmp(name, "off"))
+        return;
+    handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    here_before = handle != NULL;
+    handle = handle ? handle : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return;
+    FIND(handle, "cblas_sgemm", sgemm);
+    FIND(handle, "cblas_dgemm", dgemm);
+    FIND(handle, "openblas_set_num_threads", set_threads);
+    if (!sgemm || !dgemm) {
+        dlclose(handle);
+        return;
+    }
+    if (set_threads && !here_before)
+        set_threads(1);
+    library = name; /* the handle stays for good */
+}
+
+const char *stki_cblas_name(void)
+{
+    pthread_once(&looked, look);
+    return library;
+}
+
+/* ---- matrices as it takes them ----------------------------------------------------------------------------------- */
+
+struct operand {
+    char *data;
+    int64_t leading; /* elements from row to row, or from column to column if transposed */
+    bool transposed;
+    void *copy; /* packed row by row; NULL: none was needed */
+    int64_t bytes;
+};
+
+static bool takes(int64_t near, int64_t far, int64_t length, int64_t size)
+{
+    return near == size && far % size == 0 && far / size >= (length > 1 ? length : 1) && far / size <= INT_MAX;
+}
+
+/* One of its forms; false: the strides or the alignment are not for it. */
+static bool fits(struct operand *out, stki_matrix matrix, int64_t rows, int64_t columns, int64_t size)
+{
+    *out = (struct operand){.data = matrix.data};
+    if ((uintptr_t)matrix.data % (uintptr_t)size != 0)
+        return false;
+    out->transposed = !takes(matrix.column_stride, matrix.row_stride, columns, size);
+    out->leading = (out->transposed ? matrix.column_stride : matrix.row_stride) / size;
+    return !out->transposed || takes(matrix.row_stride, matrix.column_stride, rows, size);
+}
+
+/* Room for a row-major copy. */
+static bool make_room(struct operand *out, int64_t rows, int64_t columns, int64_t size)
+{
+    *out = (struct operand){.leading = columns, .bytes = rows * columns * size};
+    out->copy = out->data = stki_block_alloc(NULL, out->bytes, 64);
+    return out->copy != NULL;
+}
+
+static bool prepare(struct operand *out, const stki_gemm *gemm, stki_matrix matrix, int64_t rows, int64_t columns)
+{
+    if (fits(out, matrix, rows, columns, gemm->size))
+        return true;
+    if (!make_room(out, rows, columns, gemm->size))
+        return false;
+    for (int64_t i = 0; i < rows; i++)
+        stki_cast_row(&gemm->load, out->data + i * columns * gemm->size, gemm->size,
+                      matrix.data + i * matrix.row_stride, matrix.column_stride, columns);
+    return true;
+}
+
+static void finish(struct operand *operand)
+{
+    stki_block_free(NULL, operand->copy, operand->bytes, 64);
+}
+
+/* ---- the product ------------------------------------------------------------------------------------------------- */
+
+/* c row by row; a and b may be either way. */
+static void multiply(stk_dtype dtype, int64_t rows, int64_t columns, int64_t depth, const struct operand *c,
+                     const struct operand *a, const struct operand *b)
+{
+    int flip_a = a->transposed ? TRANSPOSED : NOT_TRANSPOSED, flip_b = b->transposed ? TRANSPOSED : NOT_TRANSPOSED;
+    int m = (int)rows, n = (int)columns, k = (int)depth;
+
+    if (dtype == STK_F32)
+        sgemm(ROW_MAJOR, flip_a, flip_b, m, n, k, 1.0f, (const void *)a->data, (int)a->leading, (const void *)b->data,
+              (int)b->leading, 0.0f, (void *)c->data, (int)c->leading);
+    else
+        dgemm(ROW_MAJOR, flip_a, flip_b, m, n, k, 1.0, (const void *)a->data, (int)a->leading, (const void *)b->data,
+              (int)b->leading, 0.0, (void *)c->data, (int)c->leading);
+}
+
+/* The product into `c`, which is one of its forms. A c that runs down its columns is the transpose of b' a'. */
+static void run(const stki_gemm *gemm, const struct operand *c, struct operand *a, struct operand *b)
+{
+    if (!c->transposed) {
+        multiply(gemm->dtype, gemm->rows, gemm->columns, gemm->depth, c, a, b);
+        return;
+    }
+    a->transposed = !a->transposed;
+    b->transposed = !b->transposed;
+    multiply(gemm->dtype, gemm->columns, gemm->rows, gemm->depth, c, b, a);
+}
+
+static bool in_range(const stki_gemm *gemm)
+{
+    return (gemm->dtype == STK_F32 || gemm->dtype == STK_F64) && gemm->rows <= INT_MAX && gemm->columns <= INT_MAX &&
+           gemm->depth <= INT_MAX;
+}
+
+bool stki_cblas_gemm(const stki_gemm *gemm, stki_matrix c, stki_matrix a, stki_matrix b)
+{
+    struct operand left = {0}, right = {0}, result = {0};
+    bool ready;
+
+    if (!in_range(gemm) || !stki_cblas_name())
+        return false;
+    ready = prepare(&left, gemm, a, gemm->rows, gemm->depth) && prepare(&right, gemm, b, gemm->depth, gemm->columns) &&
+            (fits(&result, c, gemm->rows, gemm->columns, gemm->size) ||
+             make_room(&result, gemm->rows, gemm->columns, gemm->size));
+    if (ready)
+        run(gemm, &result, &left, &right);
+    for (int64_t i = 0; ready && result.copy && i < gemm->rows; i++)
+        stki_cast_row(&gemm->store, c.data + i * c.row_stride, c.column_stride,
+                      result.data + i * gemm->columns * gemm->size, gemm->size, gemm->columns);
+    finish(&left);
+    finish(&right);
+    finish(&result);
+    return ready;
+}

@@ -1,0 +1,371 @@
+/* ops_sum.c: sum and mean.
+ *
+ * Reals are added in f64, rows and columns in short runs (ops_sum_loops.h), and runs to a result by an addition that
+ * keeps what it rounds off, so the result is as good as if it had been rounded once, whatever the length. Whole numbers
+ * are added as u64, which wraps. What is not adjacent f32, f64 or i64 passes through a block in one of the wide forms.
+ */
+#include "cast.h"
+#include "dtype.h"
+#include "error.h"
+#include "ops_frame.h"
+#include "ops_promote.h"
+#include "ops_reduce.h"
+#include "ops_sum_loops.h"
+#include "ops_unaligned.h"
+#include "tensor_internal.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RUN_ROW = 4096,    /* elements of a row that are added plainly */
+    RUN_COLUMNS = 512, /* rows that are added plainly */
+    BLOCK = 512,
+    FEW_COLUMNS = 32
+};
+
+struct sum {
+    const stki_sum_loops *loops;
+    stk_dtype from, via, wide; /* elements of the input; what they are converted to first; f64 or i64 */
+    stki_cast casts[2];
+    int cast_count;
+    bool plain; /* adjacent elements go to the loops as they are */
+    int64_t size;
+    stki_cast store;      /* from wide to the output */
+    double divisor;       /* 0: a sum */
+    int64_t block[BLOCK]; /* elements in the wide form */
+    int64_t middle[BLOCK];
+    double run[STKI_REDUCE_CELLS];
+    double sum[STKI_REDUCE_CELLS], rest[STKI_REDUCE_CELLS]; /* what additions to sum[i] rounded off */
+    uint64_t whole[STKI_REDUCE_CELLS];
+};
+
+/* ---- adding ------------------------------------------------------------------------------------------------------ */
+
+/* Knuth's two-sum: sum + x is exactly the new sum plus what goes to rest. */
+static void add_run(struct sum *s, int64_t cell, double x)
+{
+    double sum = s->sum[cell] + x, part = sum - s->sum[cell];
+
+    s->rest[cell] += (s->sum[cell] - (sum - part)) + (x - part);
+    s->sum[cell] = sum;
+}
+
+/* `n` elements in the wide form, at most BLOCK. */
+static const void *load_block(struct sum *s, const char *x, int64_t step, int64_t n)
+{
+    if (s->cast_count == 2) {
+        stki_cast_row(&s->casts[0], s->middle, stk_dtype_size(s->via), x, step, n);
+        stki_cast_row(&s->casts[1], s->block, 8, s->middle, stk_dtype_size(s->via), n);
+    } else {
+        stki_cast_row(&s->casts[0], s->block, 8, x, step, n);
+    }
+    return s->block;
+}
+
+static uint64_t add_whole(const void *x, int64_t n)
+{
+    const stki_u64 *at = x;
+    uint64_t sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += at[i];
+    return sum;
+}
+
+static bool is_direct(const struct sum *s, int64_t step)
+{
+    return s->plain && step == s->size;
+}
+
+static void add_row(struct sum *s, int64_t cell, const char *x, int64_t n, int64_t step)
+{
+    bool direct = is_direct(s, step);
+    int64_t longest = direct ? RUN_ROW : BLOCK;
+
+    for (int64_t first = 0; first < n; first += longest) {
+        int64_t count = n - first < longest ? n - first : longest;
+        const void *at = direct ? x + first * step : load_block(s, x + first * step, step, count);
+        if (s->wide == STK_I64)
+            s->whole[cell] += add_whole(at, count);
+        else if (direct && s->from == STK_F32)
+            add_run(s, cell, s->loops->row_f32(at, count));
+        else
+            add_run(s, cell, s->loops->row_f64(at, count));
+    }
+}
+
+/* ---- columns ----------------------------------------------------------------------------------------------------- */
+
+static void add_whole_columns(uint64_t *acc, const void *x, int64_t columns)
+{
+    const stki_u64 *at = x;
+
+    STKI_NO_OVERLAP
+    for (int64_t j = 0; j < columns; j++)
+        acc[j] += at[j];
+}
+
+/* One row of columns that are not adjacent or need a cast. */
+static void add_loaded_columns(struct sum *s, const char *x, int64_t cells, int64_t cell_step)
+{
+    for (int64_t first = 0; first < cells; first += BLOCK) {
+        int64_t count = cells - first < BLOCK ? cells - first : BLOCK;
+        const void *at = load_block(s, x + first * cell_step, cell_step, count);
+        if (s->wide == STK_I64)
+            add_whole_columns(s->whole + first, at, count);
+        else
+            s->loops->columns_f64(s->run + first, at, 0, 1, count);
+    }
+}
+
+static void add_column_run(struct sum *s, const char *x, int64_t cells, int64_t cell_step, int64_t n, int64_t step)
+{
+    bool direct = is_direct(s, cell_step);
+
+    if (direct && s->wide == STK_F64) {
+        (s->from == STK_F32 ? s->loops->columns_f32 : s->loops->columns_f64)(s->run, x, step, n, cells);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (direct)
+            add_whole_columns(s->whole, x + i * step, cells);
+        else
+            add_loaded_columns(s, x + i * step, cells, cell_step);
+    }
+}
+
+static void clear_run(struct sum *s, int64_t cells)
+{
+    for (int64_t j = 0; j < cells; j++)
+        s->run[j] = 0;
+}
+
+static void add_columns(struct sum *s, const char *x, int64_t cells, int64_t cell_step, int64_t n, int64_t step)
+{
+    for (int64_t first = 0; first < n; first += RUN_COLUMNS) {
+        int64_t count = n - first < RUN_COLUMNS ? n - first : RUN_COLUMNS;
+        clear_run(s, cells);
+        add_column_run(s, x + first * step, cells, cell_step, count, step);
+        for (int64_t j = 0; j < cells; j++)
+            add_run(s, j, s->run[j]);
+    }
+}
+
+/* A few adjacent columns without gaps between the rows, as channels that come last: several rows are taken for one long
+ * row, whose columns are then added up. */
+static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int64_t n, int64_t step)
+{
+    int64_t rows = 2 * FEW_COLUMNS / cells; /* of the tensor in one long row */
+    int64_t long_rows = n / rows, done = long_rows * rows;
+
+    for (int64_t first = 0; first < long_rows; first += RUN_COLUMNS) {
+        int64_t count = long_rows - first < RUN_COLUMNS ? long_rows - first : RUN_COLUMNS;
+        clear_run(s, rows * cells);
+        add_column_run(s, x + first * rows * step, rows * cells, s->size, count, rows * step);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cells; j++)
+                add_run(s, j, s->run[i * cells + j]);
+    }
+    add_columns(s, x + done * step, cells, s->size, n - done, step);
+}
+
+/* ---- the reducer ------------------------------------------------------------------------------------------------- */
+
+static void begin(void *state, int64_t cells)
+{
+    struct sum *s = state;
+
+    for (int64_t j = 0; j < cells; j++) {
+        s->sum[j] = s->rest[j] = 0;
+        s->whole[j] = 0;
+    }
+}
+
+static void add(void *state, const char *x, int64_t cells, int64_t cell_step, int64_t n, int64_t step)
+{
+    struct sum *s = state;
+
+    if (cells > 1 && (llabs(cell_step) < llabs(step) || n < 8)) {
+        if (cells < FEW_COLUMNS && is_direct(s, cell_step) && step == cells * cell_step && s->wide == STK_F64)
+            add_narrow_columns(s, x, cells, n, step);
+        else
+            add_columns(s, x, cells, cell_step, n, step);
+        return;
+    }
+    for (int64_t j = 0; j < cells; j++)
+        add_row(s, j, x + j * cell_step, n, step);
+}
+
+/* What was rounded off says nothing once the sum is infinite or NaN. */
+static double total(const struct sum *s, int64_t cell)
+{
+    return isfinite(s->rest[cell]) ? s->sum[cell] + s->rest[cell] : s->sum[cell];
+}
+
+static void end(void *state, char *out, int64_t out_step, int64_t cells)
+{
+    struct sum *s = state;
+
+    if (s->wide == STK_I64) {
+        stki_cast_row(&s->store, out, out_step, s->whole, 8, cells);
+        return;
+    }
+    for (int64_t j = 0; j < cells; j++)
+        s->run[j] = s->divisor != 0 ? total(s, j) / s->divisor : total(s, j);
+    stki_cast_row(&s->store, out, out_step, s->run, 8, cells);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* A sum on its way. */
+struct call {
+    const char *name;
+    bool mean, keep;
+    bool reduced[STK_MAX_DIMS];
+    stk_dtype dtype; /* of the result; elements are converted to it first */
+    int ndim;
+    int64_t shape[STK_MAX_DIMS]; /* of the result */
+};
+
+static void init_casts(struct sum *s, stk_dtype from, stk_dtype via)
+{
+    s->from = from;
+    s->via = via;
+    s->wide = stki_dtype_category(via) == STKI_CATEGORY_REAL ? STK_F64 : STK_I64;
+    s->size = stk_dtype_size(from);
+    s->plain = (from == via && (from == STK_F32 || from == s->wide)) || (from == STK_U64 && via == STK_I64);
+    s->cast_count = from != via && via != s->wide ? 2 : 1;
+    stki_cast_init(&s->casts[0], s->cast_count == 2 ? via : s->wide, from, false);
+    stki_cast_init(&s->casts[1], s->wide, via, false);
+    stki_cast_init(&s->store, via, s->wide, false);
+}
+
+static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_error *err)
+{
+    const struct call *call = context;
+    const stk_tensor *out = tensors[0], *in = tensors[1];
+    struct sum s;
+    stki_reducer reducer = {&s, begin, add, end};
+
+    (void)err;
+    init_casts(&s, in->dtype, call->dtype);
+    s.loops = stki_sum_loops_of(stki_isa());
+    s.divisor = call->mean ? (double)stki_reduce_count(in, call->reduced) : 0;
+    stki_reduce_run(&reducer, out, in, call->reduced, call->keep);
+    return STK_OK;
+}
+
+/* Without elements the sum is 0 and the mean NaN. */
+static stk_status fill_empty(const struct call *call, stk_tensor *out, stk_error *err)
+{
+    return stk_tensor_fill(out, stk_real(call->mean ? (double)NAN : 0), err);
+}
+
+static stk_status run_into(struct call *call, const stk_tensor *in, stk_tensor *out, stk_error *err)
+{
+    if (stk_tensor_numel(in) == 0)
+        return fill_empty(call, out, err);
+    return stki_run_on_host((const stk_tensor *const[]){out, in}, 2, 1, run_call, call, err);
+}
+
+static stk_status run_fresh(struct call *call, const stk_tensor *in, stk_tensor *out, stk_error *err)
+{
+    stk_tensor made;
+    stk_status status = stk_tensor_empty(call->dtype, call->ndim, call->shape, stki_tensor_device(in), &made, err);
+
+    if (status)
+        return status;
+    status = run_into(call, in, &made, err);
+    if (status) {
+        stk_tensor_release(&made);
+        return status;
+    }
+    *out = made;
+    return STK_OK;
+}
+
+/* `dtype` NONE: real dtypes stay, the others become i64. */
+static stk_status begin_call(struct call *call, const char *name, const stk_tensor *in, int dim_count, const int *dims,
+                             bool keep, stk_dtype dtype, stk_error *err)
+{
+    stk_status status = stki_check_computable(in, name, err);
+
+    *call = (struct call){.name = name, .keep = keep, .dtype = dtype};
+    status = status ? status : stki_reduce_axes(in, dim_count, dims, call->reduced, name, err);
+    if (status)
+        return status;
+    if (dtype == STK_DTYPE_NONE)
+        call->dtype = stki_dtype_category(in->dtype) == STKI_CATEGORY_REAL ? in->dtype : STK_I64;
+    else
+        status = stki_check_computable(&(stk_tensor){.dtype = dtype}, name, err);
+    call->ndim = stki_reduce_shape(in, call->reduced, keep, call->shape);
+    return status;
+}
+
+stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
+                          stk_tensor *out, stk_error *err)
+{
+    struct call call;
+    stk_status status = begin_call(&call, "sum", tensor, dim_count, dims, keep, dtype, err);
+
+    return status ? status : run_fresh(&call, tensor, out, err);
+}
+
+stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
+                           stk_tensor *out, stk_error *err)
+{
+    struct call call;
+    stk_status status = begin_call(&call, "mean", tensor, dim_count, dims, keep, dtype, err);
+
+    if (status)
+        return status;
+    call.mean = true;
+    if (stki_dtype_category(call.dtype) != STKI_CATEGORY_REAL)
+        return stki_fail(err, STK_E_BAD_DTYPE, "mean: of %s there is none; ask for a real dtype",
+                         stk_dtype_name(dtype == STK_DTYPE_NONE ? tensor->dtype : dtype));
+    return run_fresh(&call, tensor, out, err);
+}
+
+/* ---- into a tensor that is there --------------------------------------------------------------------------------- */
+
+static bool same_shape(const struct call *call, const stk_tensor *out)
+{
+    if (out->ndim != call->ndim)
+        return false;
+    for (int i = 0; i < call->ndim; i++)
+        if (out->shape[i] != call->shape[i])
+            return false;
+    return true;
+}
+
+static stk_status check_output(const struct call *call, const stk_tensor *in, const stk_tensor *out, stk_error *err)
+{
+    if (!same_shape(call, out))
+        return stki_fail(err, STK_E_BAD_BROADCAST, "sum: a result of shape %s into a tensor of shape %s",
+                         STKI_SHAPE(call->ndim, call->shape), STKI_SHAPE(out->ndim, out->shape));
+    stk_status status = stki_check_one_device((const stk_tensor *const[]){in, out}, 2, err);
+    status = status ? status : stki_check_writable(out, err);
+    return status ? status : stki_check_overlap(out, in, err);
+}
+
+stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
+                               stk_error *err)
+{
+    struct call call;
+    stk_tensor sum;
+    stk_status status = begin_call(&call, "sum", tensor, dim_count, dims, keep, out->dtype, err);
+
+    status = status ? status : check_output(&call, tensor, out, err);
+    if (status)
+        return status;
+    if (!stki_may_share(tensor, out))
+        return run_into(&call, tensor, out, err);
+    /* Views of one block, with gaps: no element may be written before all are read. */
+    status = run_fresh(&call, tensor, &sum, err);
+    if (status)
+        return status;
+    status = stk_tensor_copy(out, &sum, err);
+    stk_tensor_release(&sum);
+    return status;
+}
