@@ -9,6 +9,7 @@
 #include <stoker/ops.h>
 #include <stoker/quant.h>
 #include <stoker/scalar.h>
+#include <stoker/sparse.h>
 #include <stoker/status.h>
 #include <stoker/tensor.h>
 #include <stoker/version.h>

@@ -10,6 +10,7 @@
 #include "file.h"
 #include "allocate.h"
 #include "checked.h"
+#include "clock.h"
 #include "counter.h"
 #include "error.h"
 #include <errno.h>
@@ -278,6 +279,9 @@ static uint64_t scatter(int64_t x)
     return ((uint64_t)x * UINT64_C(0x9E3779B97F4A7C15)) >> 33;
 }
 
+/* Asking costs microseconds, as much as gathering a few dozen small rows, so a warm answer stands for a while. */
+#define WARM_FOR_NS INT64_C(2000000)
+
 /* A few pages somewhere in one of the samples: any will do, so both are picked by a hash of the first index. */
 static bool one_is_resident(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count)
 {
@@ -292,11 +296,16 @@ static bool one_is_resident(const stki_file *file, const stki_rows *rows, const 
 
 void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count)
 {
-    int64_t start = 0, end = 0;
+    stki_counter *warm_until = (stki_counter *)(uintptr_t)&file->warm_until_ns;
+    int64_t start = 0, end = 0, now = stki_now_ns();
 
     if ((file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) || count <= 0 || rows->bytes <= 0 ||
-        one_is_resident(file, rows, indices, count))
+        now < stki_counted(warm_until))
         return;
+    if (one_is_resident(file, rows, indices, count)) {
+        stki_count_set(warm_until, now + WARM_FOR_NS);
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
         int64_t at = rows->offset + indices[i] * rows->stride;
 

@@ -4,6 +4,7 @@
 #ifndef STKI_FILE_H
 #define STKI_FILE_H
 
+#include "counter.h"
 #include "reader.h"
 
 typedef struct stki_file {
@@ -16,6 +17,7 @@ typedef struct stki_file {
         *map; /* the whole file from offset 0, or NULL: use stki_file_read. No mapping is made of an empty file. */
     const char *access; /* "mmap" or "pread" */
     const char *note;   /* static text: why mmap was asked for and is not used; or NULL */
+    stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this */
 } stki_file;
 
 /* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_LIMIT: no descriptor is left; the message

@@ -58,13 +58,16 @@ static void advise(stki_core *core, stk_batch *batch, stki_worker *worker)
         int64_t within[128];
         int64_t row = 0;
 
+        if (field->shard_count == 1) { /* a sample's index is its place in the one file */
+            if (field->shards[0]->ops->will_need && batch->rows > 0)
+                field->shards[0]->ops->will_need(field->shards[0], batch->indices, batch->rows);
+            continue;
+        }
         while (row < batch->rows) { /* runs of rows in one shard, at most 128 at once */
             const stki_reader *shard = stki_field_locate(field, batch->indices[row], &within[0]);
             int n = 1;
 
             if (!shard->ops->will_need) {
-                if (field->shard_count == 1)
-                    break;
                 row++;
                 continue;
             }

@@ -293,6 +293,7 @@ static void test_advice_fetches_dropped_pages(void **state)
                                          : stki_file_resident(file, indices[i] * ROW, ROW),
                                  advises);
             assert_false(stki_file_resident(file, 60 * ROW, ROW)); /* and nothing else */
+            assert_false(stki_file_resident(file, 20 * ROW, ROW));
             stki_file_close(file);
         }
 }

@@ -192,6 +192,26 @@ static void test_two_writers_of_one_name(void **state)
     file_is(path, "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", "bb", 2);
 }
 
+/* A temporary name that is taken, perhaps by somebody's link to another file, is never written through. */
+static void test_taken_temporary_names(void **state)
+{
+    const char *path = stkt_path("taken.npy"), *victim = stkt_path("victim");
+    char name[300];
+    stki_npy_writer *w;
+
+    (void)state;
+    stkt_write_file(victim, "mine", 4);
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "%s.tmp.%ld.%d", path, (long)getpid(), i);
+        assert_int_equal(symlink(victim, name), 0);
+    }
+    assert_int_equal(stki_npy_create(path, STK_U8, 0, NULL, false, &w, &err), STK_OK);
+    assert_int_equal(stki_npy_append(w, "abc", 3, &err), STK_OK);
+    assert_int_equal(stki_npy_commit(w, &err), STK_OK);
+    file_is(path, "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc", 3);
+    assert_int_equal(stkt_file_bytes(victim), 4);
+}
+
 /* P14 (markean/aimz#243): the last flush fails, or the sync, or anything on the way: an error, and nothing is there. */
 static void test_p14_failing_calls(void **state)
 {
@@ -398,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_many_bytes),
         cmocka_unit_test(test_an_older_file_stays_until_the_end),
         cmocka_unit_test(test_two_writers_of_one_name),
+        cmocka_unit_test(test_taken_temporary_names),
         cmocka_unit_test(test_p14_failing_calls),
         cmocka_unit_test(test_p12_full_in_the_middle),
         cmocka_unit_test(test_p13_dev_full),

@@ -1,0 +1,230 @@
+/* sparse_csr.c: matrices whose entries are grouped by row. */
+#include "allocate.h"
+#include "cast.h"
+#include "checked.h"
+#include "error.h"
+#include "sparse_internal.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+struct arrays {
+    int64_t *starts, *columns;
+};
+
+static void close_arrays(struct arrays *arrays)
+{
+    stki_free(arrays->starts);
+    stki_free(arrays->columns);
+}
+
+static stk_status check_lengths(const stk_csr *csr, stk_error *err)
+{
+    const stk_tensor *starts = &csr->row_starts, *columns = &csr->columns, *values = &csr->values;
+
+    if (csr->shape[0] < 0 || csr->shape[1] < 0)
+        return stki_fail(err, STK_E_BAD_SHAPE, "shape %s has a negative size", STKI_SHAPE(2, csr->shape));
+    if (starts->ndim != 1 || columns->ndim != 1 || values->ndim != 1)
+        return stki_fail(err, STK_E_BAD_SHAPE, "row starts, columns and values of a CSR matrix have one axis each");
+    if (starts->dtype != columns->dtype)
+        return stki_fail(err, STK_E_BAD_DTYPE, "row starts are %s and columns %s: must be the same",
+                         stk_dtype_name(starts->dtype), stk_dtype_name(columns->dtype));
+    if (starts->shape[0] - 1 != csr->shape[0])
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " row starts for %" PRId64 " rows: must be one more",
+                         starts->shape[0], csr->shape[0]);
+    if (columns->shape[0] != values->shape[0])
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " columns for %" PRId64 " values", columns->shape[0],
+                         values->shape[0]);
+    return STK_OK;
+}
+
+static stk_status check_rows(const struct arrays *arrays, int64_t rows, int64_t entries, stk_error *err)
+{
+    const int64_t *starts = arrays->starts, *columns = arrays->columns;
+
+    if (starts[0] != 0 || starts[rows] != entries)
+        return stki_fail(err, STK_E_BAD_ARG, "row starts go from %" PRId64 " to %" PRId64 ": must be 0 to %" PRId64,
+                         starts[0], starts[rows], entries);
+    for (int64_t row = 0; row < rows; row++)
+        if (starts[row] > starts[row + 1])
+            return stki_fail(err, STK_E_BAD_ARG, "row %" PRId64 " starts at entry %" PRId64 " and ends at %" PRId64,
+                             row, starts[row], starts[row + 1]);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t k = starts[row] + 1; k < starts[row + 1]; k++)
+            if (columns[k - 1] >= columns[k])
+                return stki_fail(err, STK_E_BAD_ARG,
+                                 "row %" PRId64 ": column %" PRId64 " follows column %" PRId64 ": must rise", row,
+                                 columns[k], columns[k - 1]);
+    return STK_OK;
+}
+
+/* Checks, and loads rows and columns; close_arrays. */
+static stk_status open_arrays(const stk_csr *csr, struct arrays *out, stk_error *err)
+{
+    int64_t entries;
+    stk_status status = stki_sparse_check_values(&csr->values, err);
+
+    *out = (struct arrays){0};
+    status = status ? status : check_lengths(csr, err);
+    if (status)
+        return status;
+    entries = csr->values.shape[0];
+    status = stki_indices_load(&csr->row_starts, &out->starts, err);
+    status = status ? status : stki_indices_load(&csr->columns, &out->columns, err);
+    status = status ? status : stki_indices_check(out->columns, entries, csr->shape[1], "column", err);
+    status = status ? status : check_rows(out, csr->shape[0], entries, err);
+    if (status)
+        close_arrays(out);
+    return status;
+}
+
+stk_status stk_csr_create(const stk_tensor *row_starts, const stk_tensor *columns, const stk_tensor *values,
+                          int64_t rows, int64_t column_count, stk_csr *out, stk_error *err)
+{
+    stk_csr made = {.row_starts = *row_starts, .columns = *columns, .values = *values, .shape = {rows, column_count}};
+    struct arrays arrays;
+    stk_status status = open_arrays(&made, &arrays, err);
+
+    if (status)
+        return status;
+    close_arrays(&arrays);
+    stk_tensor_retain(row_starts);
+    stk_tensor_retain(columns);
+    stk_tensor_retain(values);
+    *out = made;
+    return STK_OK;
+}
+
+void stk_csr_release(stk_csr *csr)
+{
+    if (!csr)
+        return;
+    stk_tensor_release(&csr->row_starts);
+    stk_tensor_release(&csr->columns);
+    stk_tensor_release(&csr->values);
+}
+
+int64_t stk_csr_entries(const stk_csr *csr)
+{
+    return stk_tensor_numel(&csr->values);
+}
+
+/* ---- to and from COO --------------------------------------------------------------------------------------------- */
+
+/* `coo` is coalesced and has two axes. */
+static stk_status group_rows(const stk_coo *coo, stk_csr *out, stk_error *err)
+{
+    int64_t rows = coo->shape[0], entries = stk_coo_entries(coo), length, *indices = NULL, *starts = NULL;
+    stk_csr made = {.shape = {rows, coo->shape[1]}};
+    stk_status status = STK_OK;
+
+    if (!stki_add(rows, 1, &length))
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows", rows);
+    status = stki_coo_open(coo, &indices, err);
+    if (status)
+        return status;
+    starts = stki_zalloc_array(length, sizeof *starts);
+    if (!starts)
+        status = stki_fail_memory(err, length, "row starts");
+    for (int64_t k = 0; !status && k < entries; k++)
+        starts[indices[k] + 1]++;
+    for (int64_t row = 0; !status && row < rows; row++)
+        starts[row + 1] += starts[row];
+    status = status ? status : stki_indices_store(starts, 1, &length, coo->indices.dtype, &made.row_starts, err);
+    status =
+        status ? status : stki_indices_store(indices + entries, 1, &entries, coo->indices.dtype, &made.columns, err);
+    stki_free(indices);
+    stki_free(starts);
+    if (status) {
+        stk_csr_release(&made);
+        return status;
+    }
+    made.values = coo->values;
+    stk_tensor_retain(&made.values);
+    *out = made;
+    return STK_OK;
+}
+
+stk_status stk_csr_from_coo(const stk_coo *coo, stk_csr *out, stk_error *err)
+{
+    stk_coo sorted;
+    stk_status status;
+
+    if (coo->ndim != 2)
+        return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix from a tensor with %d axes: must be 2", coo->ndim);
+    status = stk_coo_coalesce(coo, &sorted, err);
+    if (status)
+        return status;
+    status = group_rows(&sorted, out, err);
+    stk_coo_release(&sorted);
+    return status;
+}
+
+stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_dtype, stk_csr *out, stk_error *err)
+{
+    stk_coo coo;
+    stk_status status;
+
+    if (dense->ndim != 2)
+        return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix from a tensor with %d axes: must be 2", dense->ndim);
+    status = stk_coo_from_dense(dense, index_dtype, &coo, err);
+    if (status)
+        return status;
+    status = stk_csr_from_coo(&coo, out, err);
+    stk_coo_release(&coo);
+    return status;
+}
+
+stk_status stk_coo_from_csr(const stk_csr *csr, stk_coo *out, stk_error *err)
+{
+    stk_coo made = {.ndim = 2, .coalesced = true, .shape = {csr->shape[0], csr->shape[1]}};
+    struct arrays arrays;
+    int64_t entries, *indices;
+    stk_status status = open_arrays(csr, &arrays, err);
+
+    if (status)
+        return status;
+    entries = csr->values.shape[0];
+    indices = stki_zalloc_array(entries, 2 * sizeof *indices);
+    if (!indices)
+        status = stki_fail_memory(err, entries, "indices");
+    for (int64_t row = 0; !status && row < csr->shape[0]; row++)
+        for (int64_t k = arrays.starts[row]; k < arrays.starts[row + 1]; k++) {
+            indices[k] = row;
+            indices[entries + k] = arrays.columns[k];
+        }
+    status =
+        status ? status
+               : stki_indices_store(indices, 2, (const int64_t[]){2, entries}, csr->columns.dtype, &made.indices, err);
+    stki_free(indices);
+    close_arrays(&arrays);
+    if (status)
+        return status;
+    made.values = csr->values;
+    stk_tensor_retain(&made.values);
+    *out = made;
+    return STK_OK;
+}
+
+/* ---- to dense ---------------------------------------------------------------------------------------------------- */
+
+stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err)
+{
+    struct arrays arrays;
+    int64_t elements;
+    stk_status status = open_arrays(csr, &arrays, err);
+
+    if (status)
+        return status;
+    if (!stki_mul(csr->shape[0], csr->shape[1], &elements))
+        status =
+            stki_fail(err, STK_E_BAD_SHAPE, "shape %s has more elements than 63 bits count", STKI_SHAPE(2, csr->shape));
+    for (int64_t row = 0; !status && row < csr->shape[0]; row++)
+        for (int64_t k = arrays.starts[row]; k < arrays.starts[row + 1]; k++)
+            arrays.columns[k] += row * csr->shape[1];
+    status = status ? status : stki_sparse_scatter(&csr->values, 2, csr->shape, arrays.columns, out, err);
+    close_arrays(&arrays);
+    return status;
+}
