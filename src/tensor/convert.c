@@ -3,6 +3,7 @@
 #include "checked.h"
 #include "convert_internal.h"
 #include "error.h"
+#include "float_control.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -301,8 +302,10 @@ stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa 
     stki_convert *convert = stki_zalloc(sizeof *convert);
     if (!convert)
         return stki_fail_memory(err, sizeof *convert, "a conversion");
+    stki_float_control control = stki_float_enter();
     fill(convert, &own, numel);
     status = compile(convert, &own, isa, err);
+    stki_float_leave(control);
     if (status != STK_OK) {
         stki_convert_destroy(convert);
         return status;

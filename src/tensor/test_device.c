@@ -4,6 +4,7 @@
  */
 #include "allocate.h"
 #include "checked.h"
+#include "convert.h"
 #include "device_table.h"
 #include "error.h"
 #include "sync_device.h"
@@ -145,8 +146,19 @@ static void test_free_pinned(stk_device *device, void *block, int64_t bytes)
 static stk_status test_convert(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
                                const void *src, int64_t src_stride, int64_t count, stki_stream *stream, stk_error *err)
 {
-    (void)device, (void)convert, (void)dst, (void)dst_stride, (void)src, (void)src_stride, (void)count, (void)stream;
-    return stki_fail(err, STK_E_UNSUPPORTED, "test device: conversion");
+    (void)device, (void)stream;
+    for (int64_t i = 0; i < count; i++) {
+        const char *from = (const char *)src + i * src_stride;
+        char *to = (char *)dst + i * dst_stride;
+        const char *from_shadow = shadow_of(from, 1);
+        char *to_shadow = shadow_of(to, 1);
+        if (!from_shadow || !to_shadow)
+            return no_such_memory(from_shadow ? to : from, 1, err);
+        stki_convert_run(convert, to_shadow, from_shadow);
+    }
+    if (stki_convert_streams(convert))
+        stki_store_fence();
+    return STK_OK;
 }
 
 static const stki_device_ops test_ops = {

@@ -3,6 +3,7 @@
  */
 #include "allocate.h"
 #include "convert_oracle.h"
+#include "device_table.h"
 #include "tensor_internal.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -551,6 +552,43 @@ static void test_many_rows_equal_single_ones(void **unused)
             }
 }
 
+/* The same through the device table: ordinary memory, and memory that only the table reaches. */
+static void test_on_devices(void **unused)
+{
+    enum { ROWS = 4 };
+    stki_convert_desc desc = describe(STK_U8, STK_F32, 1, (const int64_t[1]){100});
+    stk_device *test = stki_device_test(), *cpu = stk_device_cpu();
+    stki_convert *convert;
+    uint8_t rows[ROWS * 128];
+    float want[ROWS * 100], got[ROWS * 100];
+    void *from, *to;
+    stk_error err;
+
+    (void)unused;
+    desc.src_strides[0] = 1;
+    desc.dst_strides[0] = 4;
+    fill_pairs(&(uint64_t){10}, 1);
+    fill_source(&(uint64_t){11}, STK_U8, rows, sizeof rows);
+    assert_int_equal(stki_convert_create(&desc, &convert, NULL), STK_OK);
+    for (int r = 0; r < ROWS; r++)
+        stki_convert_run(convert, want + r * 100, rows + r * 128);
+    assert_int_equal(cpu->ops->convert(cpu, convert, got, 400, rows, 128, ROWS, NULL, NULL), STK_OK);
+    assert_memory_equal(got, want, sizeof want);
+
+    memset(got, 0, sizeof got);
+    assert_int_equal(test->ops->alloc(test, sizeof rows, &from, NULL), STK_OK);
+    assert_int_equal(test->ops->alloc(test, sizeof want, &to, NULL), STK_OK);
+    assert_int_equal(test->ops->copy(test, from, true, rows, false, sizeof rows, NULL, NULL), STK_OK);
+    assert_int_equal(test->ops->convert(test, convert, to, 400, from, 128, ROWS, NULL, NULL), STK_OK);
+    assert_int_equal(test->ops->copy(test, got, false, to, true, sizeof got, NULL, NULL), STK_OK);
+    assert_memory_equal(got, want, sizeof want);
+    assert_int_equal(test->ops->convert(test, convert, got, 400, from, 128, 1, NULL, &err), STK_E_DEVICE);
+    assert_int_equal(test->ops->convert(test, convert, to, 400, rows, 128, 1, NULL, &err), STK_E_DEVICE);
+    test->ops->free(test, from, sizeof rows);
+    test->ops->free(test, to, sizeof want);
+    stki_convert_destroy(convert);
+}
+
 static void test_empty_samples(void **unused)
 {
     (void)unused;
@@ -694,6 +732,7 @@ int main(void)
         cmocka_unit_test(test_large_samples_and_their_parts),
         cmocka_unit_test(test_parts_without_arithmetic),
         cmocka_unit_test(test_many_rows_equal_single_ones),
+        cmocka_unit_test(test_on_devices),
         cmocka_unit_test(test_empty_samples),
         cmocka_unit_test(test_what_it_says_of_itself),
         cmocka_unit_test(test_refusals),

@@ -1,0 +1,53 @@
+/* float_control.h: round to nearest even with subnormals kept, for a stretch of code, whatever the program has switched
+ * its thread to (a library built with -ffast-math switches subnormals off, and threads inherit that).
+ *
+ *     stki_float_control control = stki_float_enter();
+ *     …
+ *     stki_float_leave(control);
+ */
+#ifndef STKI_FLOAT_CONTROL_H
+#define STKI_FLOAT_CONTROL_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+typedef unsigned stki_float_control;
+enum { STKI_FLOAT_DEFAULT = 0x1f80, STKI_FLOAT_MODES = 0xffc0 }; /* the other bits say what has happened */
+
+static inline stki_float_control stki_float_enter(void)
+{
+    stki_float_control control = _mm_getcsr();
+
+    if ((control & STKI_FLOAT_MODES) != STKI_FLOAT_DEFAULT)
+        _mm_setcsr(STKI_FLOAT_DEFAULT);
+    return control;
+}
+
+static inline void stki_float_leave(stki_float_control control)
+{
+    if ((control & STKI_FLOAT_MODES) != STKI_FLOAT_DEFAULT)
+        _mm_setcsr(control);
+}
+#else
+typedef uint64_t stki_float_control;
+
+static inline stki_float_control stki_float_enter(void)
+{
+    stki_float_control control;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control) : : "memory");
+    if (control != 0)
+        __asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)) : "memory");
+    return control;
+}
+
+static inline void stki_float_leave(stki_float_control control)
+{
+    if (control != 0)
+        __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory");
+}
+#endif
+
+#endif
