@@ -200,7 +200,8 @@ static bool plan_runs(stki_convert *convert, int64_t channels)
 }
 
 /* The two inner axes: the run, along which blocks are cut, and the one that walks along the other memory's nearest
- * elements while the block's cache lines are still there. */
+ * elements while the block's cache lines are still there. A short pattern of channels may become the latter, since the
+ * padding of the coefficients goes on with it. */
 static void plan_blocks(stki_convert *convert, int64_t channels)
 {
     int last = convert->axis_count - 1, near = last;
@@ -209,8 +210,7 @@ static void plan_blocks(stki_convert *convert, int64_t channels)
         if (llabs(convert->axes[k].src_stride) < llabs(convert->axes[near].src_stride))
             near = k;
     int run = last, beside = near;
-    bool repeats = convert->axes[last].channel_step && convert->axes[last].n > channels; /* only a run can wrap */
-    if (convert->axes[last].n < SHORT_AXIS && convert->axes[last].n < convert->axes[near].n && !repeats) {
+    if (convert->axes[last].n < SHORT_AXIS && convert->axes[last].n < convert->axes[near].n) {
         run = near;
         beside = last;
     }

@@ -274,7 +274,7 @@ static void test_channels_of_runs(void **unused)
 
 /* Image rows, widths and channels in one order in the source and another in the destination; crops leave gaps, flips
  * make strides negative; `stored` channels a pixel, of which the first ones are used. */
-static void image_case(uint64_t *state, stk_dtype src, stk_dtype dst, int64_t width)
+static stki_convert_desc image(uint64_t *state, stk_dtype src, stk_dtype dst, int64_t width)
 {
     static const int hwc[3] = {0, 1, 2}, chw[3] = {2, 0, 1};
     int64_t stored = 1 + oracle_below(state, 4), used = 1 + oracle_below(state, stored);
@@ -304,6 +304,13 @@ static void image_case(uint64_t *state, stk_dtype src, stk_dtype dst, int64_t wi
     }
     if (oracle_below(state, 8) == 0)
         desc.src_swapped = true;
+    return desc;
+}
+
+static void image_case(uint64_t *state, stk_dtype src, stk_dtype dst, int64_t width)
+{
+    stki_convert_desc desc = image(state, src, dst, width);
+
     quantize_some(state, &desc);
     check(state, desc);
 }
@@ -321,6 +328,38 @@ static void test_images(void **unused)
         for (int d = 0; d < COUNT(destinations); d++)
             for (int again = 0; again < 12; again++)
                 image_case(&state, sources[s], destinations[d], sizes[oracle_below(&state, COUNT(sizes))]);
+}
+
+/* The same geometry without arithmetic, bytes to bytes: kernels of their own. */
+static void test_images_of_bytes_as_they_are(void **unused)
+{
+    uint64_t state = 12;
+
+    (void)unused;
+    for (int n = 0; n < COUNT(sizes); n++)
+        for (int again = 0; again < 48; again++) {
+            stki_convert_desc desc = image(&state, STK_U8, STK_U8, sizes[n]);
+            desc.arithmetic = STKI_ARITH_NONE;
+            check(&state, desc);
+        }
+}
+
+/* A short pattern of channels beside a longer axis of the same source elements. */
+static void test_a_short_pattern(void **unused)
+{
+    uint64_t state = 13;
+
+    (void)unused;
+    for (int s = 0; s < COUNT(sources); s++)
+        for (int d = 0; d < COUNT(destinations); d++) {
+            stki_convert_desc desc = describe(sources[s], destinations[d], 3, (const int64_t[3]){20, 4, 2});
+            lay_out(desc.src_strides, &desc, in_order, stk_dtype_size(sources[s]), 0);
+            lay_out(desc.dst_strides, &desc, in_order, stk_dtype_size(destinations[d]), 0);
+            desc.src_strides[0] = 0;
+            desc.channel_axis = 2;
+            desc.channels = 2;
+            check(&state, desc);
+        }
 }
 
 static void shuffle_axes(uint64_t *state, int *order, int ndim)
@@ -726,6 +765,8 @@ int main(void)
         cmocka_unit_test(test_runs_of_every_pair),
         cmocka_unit_test(test_channels_of_runs),
         cmocka_unit_test(test_images),
+        cmocka_unit_test(test_images_of_bytes_as_they_are),
+        cmocka_unit_test(test_a_short_pattern),
         cmocka_unit_test(test_any_strides),
         cmocka_unit_test(test_copies_and_casts),
         cmocka_unit_test(test_pixels_that_change_their_dtype),

@@ -139,10 +139,11 @@ static void test_i32_limits(void **unused)
     assert_int_equal(to_level(-2147483904.0f, STK_I32, NULL), INT32_MIN);
     assert_int_equal(to_level(-INFINITY, STK_I32, NULL), INT32_MIN);
     assert_int_equal(to_level(NAN, STK_I32, NULL), 0);
-    /* A limit that f32 does not hold is never passed: 2147483521 rounds down to 2147483520, 16777217 to 16777216. */
-    assert_int_equal(to_level(1e20f, STK_I32, &(struct levels){0, -5, 2147483521}), 2147483520);
+    /* A limit that f32 does not hold is never passed, also where the nearest f32 lies beyond it. */
+    assert_int_equal(to_level(1e20f, STK_I32, &(struct levels){0, -5, 2147483600}), 2147483520);
     assert_int_equal(to_level(1e20f, STK_I32, &(struct levels){0, -5, 16777217}), 16777216);
-    assert_int_equal(to_level(-1e20f, STK_I32, &(struct levels){0, -16777217, 5}), -16777216);
+    assert_int_equal(to_level(1e20f, STK_I32, &(struct levels){0, -5, 16777219}), 16777218);
+    assert_int_equal(to_level(-1e20f, STK_I32, &(struct levels){0, -16777219, 5}), -16777218);
 }
 
 /* The f32 reciprocal of the scale is multiplied, not the scale divided by: 0.273939937 at scale 0.00214854861 is 128.
