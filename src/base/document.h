@@ -102,7 +102,8 @@ stki_node_size(const stki_node *node, int64_t *out_bytes,
                stk_error *err); /* 64MiB, 1.5GB, 4096; k M G T = 1000^n, Ki Mi Gi Ti = 1024^n, an optional B */
 stk_status stki_node_time(const stki_node *node, int64_t *out_ns,
                           stk_error *err); /* 1.5s, 20ms, 3us, 10ns, 2m, 1h; a bare number is seconds */
-/* The index of the node's text in `words`, which NULL ends; else names the nearest or lists them. */
+/* The index of the node's text in `words`, which NULL ends; else names the nearest or lists them. A word "null" is
+ * found by null, with or without quotes. */
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err);
 
 /* The nearest of `count` words to `word` if it is near enough to be meant, else NULL: upper and lower case do not

@@ -230,12 +230,13 @@ const char *stki_word_list(const char *const *words, int count, char *buffer, in
 
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err)
 {
+    const char *nearest = NULL,
+               *text = stki_node_is_null(node) ? "null" : node->text; /* null may be one of the words */
     char list[256];
-    const char *nearest = NULL;
     int i;
 
     for (i = 0; words[i]; i++)
-        if (node->kind == STKI_NODE_SCALAR && strcmp(node->text, words[i]) == 0) {
+        if (node->kind == STKI_NODE_SCALAR && strcmp(text, words[i]) == 0) {
             *out = i;
             return STK_OK;
         }

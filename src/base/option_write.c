@@ -14,8 +14,11 @@ static json_t *value_json(const stki_option *row, const void *values)
 
     if (row->type == STKI_OPT_BOOL)
         return json_boolean(stki_option_int(row, values));
-    if (row->type == STKI_OPT_DOUBLE)
-        return json_real(stki_option_double(row, values));
+    if (row->type == STKI_OPT_DOUBLE) {
+        json_t *real = json_real(stki_option_double(row, values));
+
+        return real ? real : json_null(); /* JSON has no infinity */
+    }
     if (row->type == STKI_OPT_TEXT) {
         const char *text = stki_option_text(row, values);
 

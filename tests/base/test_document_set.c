@@ -86,6 +86,8 @@ static void items_of_lists(void **state)
         document, "t.2.99999999999999999999.a=x", STK_E_CONFIG,
         "--set t.2.99999999999999999999.a=x: found 99999999999999999999, expected 0 to 2: t.2 is a list of 2");
     assert_set_fails(document, "t.-1=x", STK_E_CONFIG, "--set t.-1=x: found -1, expected 0 to 5: t is a list of 5");
+    assert_set_fails(document, "t.a1=x", STK_E_CONFIG, "--set t.a1=x: found a1, expected 0 to 5: t is a list of 5");
+    assert_set_fails(document, "t.:=x", STK_E_CONFIG, "--set t.:=x: found :, expected 0 to 5: t is a list of 5");
     assert_set_fails(document, "t.1x=x", STK_E_CONFIG, "--set t.1x=x: found 1x, expected 0 to 5: t is a list of 5");
     assert_set_fails(document, "t.x=x", STK_E_CONFIG, "--set t.x=x: found x, expected 0 to 5: t is a list of 5");
     assert_set_fails(document, "t.0.x=x", STK_E_CONFIG, "--set t.0.x=x: t.0 is b, so it has no x");
@@ -167,6 +169,7 @@ static void wrong_assignments(void **state)
     for (i = 1; i < 64; i++)
         strcat(deep, ".d");
     strcat(deep, "=1");
+    assert_set(document, deep + strlen("a0.")); /* 63 keys below the root are fine */
     snprintf(message, sizeof message, "--set %.80s...: nested more than 64 deep", deep);
     assert_set_fails(document, deep, STK_E_LIMIT, message);
     stki_document_destroy(document);

@@ -271,7 +271,8 @@ static void words(void **state)
     static const char *const known[] = {"cached", "streaming", "auto", NULL};
     stki_node good = scalar("streaming", false), quoted = scalar("auto", true), near_one = scalar("steaming", false);
     stki_node far = scalar("xyz", false), none = scalar("", false);
-    stki_node map = {.kind = STKI_NODE_MAP, .file = "t", .line = 1};
+    static const char *const with_null[] = {"touch", "null", NULL};
+    stki_node map = {.kind = STKI_NODE_MAP, .file = "t", .line = 1}, null_text = scalar("null", true);
     stk_error err;
     int index;
 
@@ -285,6 +286,8 @@ static void words(void **state)
     assert_string_equal(err.message, "t:1: found xyz, expected cached, streaming or auto");
     assert_int_equal(stki_node_word(&none, known, &index, &err), STK_E_CONFIG);
     assert_string_equal(err.message, "t:1: found nothing, expected cached, streaming or auto");
+    assert_true(stki_node_word(&none, with_null, &index, NULL) == STK_OK && index == 1);
+    assert_true(stki_node_word(&null_text, with_null, &index, NULL) == STK_OK && index == 1);
     assert_int_equal(stki_node_word(&map, known, &index, &err), STK_E_CONFIG);
     assert_string_equal(err.message, "t:1: found a map, expected cached, streaming or auto");
 }

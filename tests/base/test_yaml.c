@@ -130,6 +130,8 @@ static void variables(void **state)
         "t.yaml:1: a: found \"${HOME:-x}\", expected ${NAME} with letters, digits and _ ($$ stands for a $)");
     assert_parse_fails("a: \"${}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${}\" is no name of a variable");
     assert_parse_fails("a: \"${1A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${1A}\" is no name of a variable");
+    assert_parse_fails("a: \"${9A}\"\n", STK_E_CONFIG, "t.yaml:1: a: \"${9A}\" is no name of a variable");
+    assert_parse_fails("${A}: 1\nb: 2\n${A}: 3\n", STK_E_CONFIG, "t.yaml:3: ${A}: duplicate key, first in line 1");
     setenv("STKT_BAD", "a\x1b[31m", 1);
     assert_parse_fails(
         "a: ${STKT_BAD}\n", STK_E_CONFIG,
@@ -200,6 +202,21 @@ static void assert_bytes_fail(const char *text, int64_t length, stk_status expec
     assert_message(&err, status, expected, message);
 }
 
+static void where_a_wrong_byte_is(void **state)
+{
+    stki_document *document = NULL;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(stki_document_parse("a: 1\nbc: \x01\n", 11, "t.yaml", NULL, &document, &err), STK_E_CONFIG);
+    assert_int_equal(err.record, 2);
+    assert_int_equal(err.offset, 5);
+    assert_int_equal(stki_document_parse("a\x01", 2, "t.yaml", NULL, &document, &err), STK_E_CONFIG);
+    assert_int_equal(err.record, 1);
+    assert_int_equal(err.offset, 2);
+    assert_string_equal(err.file, "t.yaml");
+}
+
 static void what_is_no_text(void **state)
 {
     (void)state;
@@ -215,6 +232,26 @@ static void what_is_no_text(void **state)
                        "t.yaml:1: a: the text holds what no config may: control character U+001B");
     assert_parse_fails("\"a\\tb\": 1\n", STK_E_CONFIG,
                        "t.yaml:1: a key holds what no key may: control character U+0009");
+}
+
+/* A name of 127 letters is looked for, a longer one is none. */
+static void long_names_of_variables(void **state)
+{
+    char name[130], text[160], message[256];
+    stki_document *document;
+
+    (void)state;
+    memset(name, 'N', 127);
+    name[127] = '\0';
+    setenv(name, "here", 1);
+    snprintf(text, sizeof text, "a: ${%s}\n", name);
+    document = parse_fine(text);
+    assert_string_equal(node_at(document, "a")->text, "here");
+    stki_document_destroy(document);
+    strcat(name, "N");
+    snprintf(text, sizeof text, "a: ${%s}\n", name);
+    snprintf(message, sizeof message, "t.yaml:1: a: \"${%.40s}\" is no name of a variable", name);
+    assert_parse_fails(text, STK_E_CONFIG, message);
 }
 
 /* `count` times `unit` between `before` and `behind`; free it. */
@@ -342,7 +379,9 @@ int main(void)
         cmocka_unit_test(variables),
         cmocka_unit_test(wrong_texts),
         cmocka_unit_test(what_is_no_yaml),
+        cmocka_unit_test(where_a_wrong_byte_is),
         cmocka_unit_test(what_is_no_text),
+        cmocka_unit_test(long_names_of_variables),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(alias_bombs_are_limited),
         cmocka_unit_test(sizes_are_limited),
