@@ -1,38 +1,67 @@
 #!/usr/bin/env python3
-"""Print the results of bench/run as one table.
+"""Print the results of bench/run as tables.
 
 usage: table.py OUT
 
-Each figure is a median of loadbench's repeats; each limit the mean of the two
-measurements before and after them. A ratio is only worth what the machine's
-quiet was worth: the spread of the repeats stands beside it.
+Each figure is a median of loadbench's repeats. `limit` is the best of the
+loops of that kind in bench/peers/limits.c with two threads, the mean of the
+runs before and after the group of workloads; `rotated` the same loop in
+bench_convert, into the rows of four batches in turn. A ratio is only worth
+what the quiet of the machine was worth: the spread of the repeats and the
+drift of the limit stand beside it.
 """
 import json
 import os
 import re
 import sys
 
-
-def limits(folder):
-    """Limits in units a second with two threads; the mean of the files there are."""
-    found = {}
-    for name in ("limits-before.txt", "limits-after.txt"):
-        path = os.path.join(folder, name)
-        if not os.path.exists(path):
-            continue
-        for line in open(path):
-            m = re.match(r"limit +(\S+) +2 +([\d.]+) +(\S+)(?: +([\d.]+) +GB/s)?", line)
-            if m:
-                found.setdefault((m.group(1), m.group(3)), []).append(float(m.group(2)))
-    return {key: sum(v) / len(v) for key, v in found.items()}
+# workload, group, the limit's name, bytes of a row where the limit is given in GB/s, wanted ratio
+PLAN = [
+    ("w2-f32", "w2", "w2_norm_f32_nchw", 0, 0.95),
+    ("w2-bf16", "w2", None, 0, 0.95),
+    ("w2-f16", "w2", None, 0, 0.95),
+    ("w2-i8", "w2", "w2_gather_150KB_rows", 150528, 0.85),
+    ("w2-u8", "w2", "w2_gather_150KB_rows", 150528, 0.95),
+    ("w1", "w1", "w1_norm_f32_nchw_blocked", 0, 0.80),
+    ("w3", "w3", "w3_gather_2KiB_rows", 2048, 0.85),
+]
 
 
-def best(found, prefix, row_bytes=0):
-    """The best of the limits whose name begins so, in rows or images a second."""
-    rates = [(v, n) for (n, unit), v in found.items() if n.startswith(prefix) and unit in ("rows/s", "images/s")]
-    if row_bytes:
-        rates += [(v * 1e9 / row_bytes, n) for (n, unit), v in found.items() if n.startswith(prefix) and unit == "GB/s"]
-    return max(rates, default=(0, "-"))
+def read_lines(folder, name):
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return []
+    with open(path) as f:
+        return f.read().splitlines()
+
+
+def limit(folder, group, prefix, row_bytes):
+    """(mean of before and after in rows a second, their difference in percent) of the best loop whose name begins so."""
+    rates = []
+    for when in ("before", "after"):
+        found = []
+        for line in read_lines(folder, "limits-%s.%s.txt" % (group, when)):
+            m = re.match(r"limit +(\S+) +2 +([\d.]+) +(\S+)", line)
+            if m and m.group(1).startswith(prefix):
+                if m.group(3) in ("rows/s", "images/s"):
+                    found.append(float(m.group(2)))
+                elif m.group(3) == "GB/s" and row_bytes:
+                    found.append(float(m.group(2)) * 1e9 / row_bytes)
+        if found:
+            rates.append(max(found))
+    if not rates:
+        return 0, 0
+    mean = sum(rates) / len(rates)
+    return mean, 100 * (max(rates) - min(rates)) / mean
+
+
+def rotated(folder, group, prefix):
+    found = []
+    for line in read_lines(folder, "rotated-%s.txt" % group):
+        m = re.match(r"%s (\S+) rotated +2 +([\d.]+) rows/s" % group, line)
+        if m and m.group(1).startswith(prefix):
+            found.append(float(m.group(2)))
+    return max(found, default=0)
 
 
 class Result:
@@ -41,89 +70,89 @@ class Result:
         self.there = os.path.exists(path) and os.path.getsize(path) > 0
         if not self.there:
             return
-        j = json.load(open(path))
+        with open(path) as f:
+            j = json.load(f)
         self.rate = j["result"]["samples_per_s"]["median"]
         self.spread = j["result"]["samples_per_s"]["spread_percent"]
         self.moved = j["result"]["moved_bytes_per_s"]["median"]
         self.batches = j["result"]["batches_per_s"]["median"]
         self.gather = j["limit"]["gather_bytes_per_s"]["median"]
         self.share = j["limit"]["share_of_gather_percent"]["median"]
-        self.cpu = j["machine"]["cpu"], j["machine"]["cores_allowed"]
-        self.kernel = [f["kernel"] for f in j["data"]["fields"]][0]
+        self.machine = "%s, %d cores, %s" % (j["machine"]["cpu"], j["machine"]["cores_allowed"], j["machine"]["kernel"])
+        self.kernel = j["data"]["fields"][0]["kernel"]
 
 
 def torch_rates(folder):
-    path = os.path.join(folder, "torch.txt")
     rates = {}
-    for line in open(path) if os.path.exists(path) else ():
+    for line in read_lines(folder, "torch.txt"):
         word = line.split()
         if len(word) == 5 and word[0] == "torch":
             rates[word[1].lower()] = max(float(word[3]), rates.get(word[1].lower(), 0))
     return rates
 
 
-def ratio(part, whole):
-    return "%.2f" % (part / whole) if whole else "-"
+def whole(value):
+    return "%.0f" % value if value else "-"
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__.split("\n\n")[1])
-    folder = sys.argv[1]
-    found, torch = limits(folder), torch_rates(folder)
-    base = Result(folder, "w2-f32")
-    rows = [("work", "samples/s", "spread", "GB/s moved", "of gather", "cached", "streaming", "against", "there", "ratio",
-             "wanted", "torch", "ratio")]
-    plan = [
-        ("w2-f32", "w2_norm_f32_nchw", 0, 0.95),
-        ("w2-bf16", None, 0, 0.95),
-        ("w2-f16", None, 0, 0.95),
-        ("w2-i8", "w2_gather_150KB_rows", 150528, 0.85),
-        ("w2-u8", "w2_gather_150KB_rows", 150528, 0.95),
-        ("w1", "w1_norm_f32_nchw_blocked", 0, 0.80),
-        ("w3", "w3_gather_2KiB_rows", 2048, 0.85),
-    ]
-    for name, prefix, row_bytes, wanted in plan:
-        r = Result(folder, name)
-        if not r.there:
-            continue
-        others = [Result(folder, name + "." + s) for s in ("cached", "streaming")]
-        if prefix:
-            there, against = best(found, prefix, row_bytes)
-            reached, there_text = ratio(r.rate, there), "%.0f" % there
-        else: # in bytes read and written, against our own f32
-            against, there = "w2-f32, bytes", base.moved if base.there else 0
-            reached, there_text = ratio(r.moved, there), "%.2f GB/s" % (there / 1e9)
-        peer = torch.get(name, 0)
-        rows.append((name, "%.0f" % r.rate, "%.1f %%" % r.spread, "%.2f" % (r.moved / 1e9), "%.0f %%" % r.share,
-                     *("%.0f" % o.rate if o.there else "-" for o in others), against, there_text, reached,
-                     "%.2f" % wanted, "%.0f" % peer if peer else "-", ratio(r.rate, peer)))
-    show(rows)
-
-    rows = [("work", "0 workers", "1 worker", "2 workers", "1 : 0", "2 : 1")]
-    for name in ("w1", "w2-f32", "w3"):
-        r = [Result(folder, name + end) for end in (".workers0", ".workers1", "")]
-        if all(x.there for x in r):
-            rows.append((name, *("%.0f" % x.rate for x in r), ratio(r[1].rate, r[0].rate), ratio(r[2].rate, r[1].rate)))
-    if len(rows) > 1:
-        print()
-        show(rows)
-    r = Result(folder, "synthetic")
-    if r.there:
-        batch, fill = 1e6 / r.batches, 1e6 * 2 * 32768 / r.gather
-        print("\nhand-over: %.2f us a batch of 32 x 1 KiB with one worker, less %.2f us for the same copies in a plain loop: "
-              "%.2f us (below 10 wanted)" % (batch, fill, batch - fill))
-    for name in ("w2-f32", "w1", "w3", "synthetic"):
-        r = Result(folder, name)
-        if r.there:
-            print("\n%s, %d cores; %s" % (*r.cpu, r.kernel))
-            break
+def ratio(part, other):
+    return "%.2f" % (part / other) if other else "-"
 
 
 def show(rows):
     width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, width))).rstrip())
+
+
+def show_workloads(folder):
+    torch, f32 = torch_rates(folder), Result(folder, "w2-f32")
+    rows = [("work", "samples/s", "spread", "GB/s moved", "of gather", "cached", "streaming", "limit", "drift", "ratio",
+             "wanted", "rotated", "ratio", "torch", "ratio")]
+    for name, group, prefix, row_bytes, wanted in PLAN:
+        r = Result(folder, name)
+        if not r.there:
+            continue
+        others = [Result(folder, name + "." + s) for s in ("cached", "streaming")]
+        if prefix:
+            there, drift = limit(folder, group, prefix, row_bytes)
+            turn = rotated(folder, group, prefix)
+            against = whole(there), "%.0f %%" % drift, ratio(r.rate, there)
+        else: # in bytes read and written, against our own f32
+            turn = 0
+            against = "w2-f32's bytes", "-", ratio(r.moved, f32.moved if f32.there else 0)
+        peer = torch.get(name, 0)
+        rows.append((name, whole(r.rate), "%.1f %%" % r.spread, "%.2f" % (r.moved / 1e9), "%.0f %%" % r.share,
+                     *(whole(o.rate) if o.there else "-" for o in others), *against, "%.2f" % wanted, whole(turn),
+                     ratio(r.rate, turn), whole(peer), ratio(r.rate, peer)))
+    show(rows)
+
+
+def show_workers(folder):
+    rows = [("work", "0 workers", "1 worker", "2 workers", "1 : 0", "2 : 1")]
+    for name in ("w1", "w2-f32", "w3"):
+        r = [Result(folder, name + end) for end in (".workers0", ".workers1", "")]
+        if all(x.there for x in r):
+            rows.append((name, *(whole(x.rate) for x in r), ratio(r[1].rate, r[0].rate), ratio(r[2].rate, r[1].rate)))
+    if len(rows) > 1:
+        print()
+        show(rows)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.split("\n\n")[1])
+    folder = sys.argv[1]
+    show_workloads(folder)
+    show_workers(folder)
+    r = Result(folder, "synthetic")
+    if r.there:
+        batch, fill = 1e6 / r.batches, 1e6 * 2 * 32768 / r.gather
+        print("\nhand-over: %.2f us a batch of 32 x 1 KiB with one worker, less %.2f us for the same copies in a plain loop:"
+              " %.2f us (below 10 wanted)" % (batch, fill, batch - fill))
+    there = [r for r in (Result(folder, p[0]) for p in PLAN) if r.there]
+    if there:
+        print("\n%s; %s" % (there[0].machine, there[0].kernel))
 
 
 if __name__ == "__main__":
