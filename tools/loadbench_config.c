@@ -58,17 +58,6 @@ static char *name_of(const char *path)
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* `consumer: null` is nothing to YAML, and the word to us. */
-static stk_status name_null_consumer(stki_document *document, stk_error *err)
-{
-    const stki_node *section = stki_node_get(stki_document_root(document), "bench");
-    const stki_node *consumer = stki_node_get(section, "consumer");
-
-    if (!consumer || !stki_node_is_null(consumer))
-        return STK_OK;
-    return stki_document_set_value(document, "bench.consumer", "\"null\"", consumer->file, err);
-}
-
 static stk_status read_bench(struct lb_config *out, stk_error *err)
 {
     const stki_node *root = stki_document_root(out->document), *section = stki_node_get(root, "bench");
@@ -101,8 +90,6 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
         status = stki_document_set(out->document, sets[i], err);
     if (status == STK_OK)
         status = stk_loader_check_file(path, sets, set_count, err);
-    if (status == STK_OK)
-        status = name_null_consumer(out->document, err);
     if (status == STK_OK)
         status = read_bench(out, err);
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
