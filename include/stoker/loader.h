@@ -170,7 +170,6 @@ STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* The table of all config keys, for people. Free with stk_text_free. NULL: no memory. */
 STK_API char *stk_loader_options_help(void);
-STK_API void stk_text_free(char *text);
 
 /* Counters since open. Times are summed over the workers. Each arrow has two clocks: working, and waiting for the
  * neighbour. */

@@ -107,6 +107,8 @@ STK_API const char *stk_status_name(stk_status status);
 STK_API const char *stk_status_text(stk_status status);
 /* The version of the library that is running, as "1.2.3". Static. Any thread. */
 STK_API const char *stk_version(void);
+/* Ends a text that a function of the library gave away. NULL is fine. Any thread. */
+STK_API void stk_text_free(char *text);
 
 #ifdef __cplusplus
 }

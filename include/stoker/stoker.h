@@ -7,6 +7,7 @@
 #include <stoker/device.h>
 #include <stoker/loader.h>
 #include <stoker/ops.h>
+#include <stoker/print.h>
 #include <stoker/quant.h>
 #include <stoker/scalar.h>
 #include <stoker/sparse.h>

@@ -200,3 +200,8 @@ void stki_free(void *block)
     stki_memory_note(STKI_MEM_HOST, -(int64_t)malloc_usable_size(block), -1);
     free(block);
 }
+
+void stk_text_free(char *text)
+{
+    stki_free(text);
+}

@@ -1,4 +1,5 @@
 /* loader.c: the public face of a loader: open, next, close, questions. The work is in core.c, fill.c and ring.c. */
+#include "allocate.h"
 #include "clock.h"
 #include "core.h"
 #include "error.h"
@@ -359,7 +360,7 @@ const char *stk_loader_note(const stk_loader *loader, int index)
 
 char *stk_loader_options_help(void)
 {
-    char *text = NULL;
+    char *text = NULL, *counted;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
 
@@ -367,12 +368,9 @@ char *stk_loader_options_help(void)
         return NULL;
     stki_config_help(to);
     fclose(to);
-    return text;
-}
-
-void stk_text_free(char *text)
-{
+    counted = stki_strdup(text);
     free(text);
+    return counted;
 }
 
 stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err)

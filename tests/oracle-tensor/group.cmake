@@ -22,6 +22,7 @@ foreach(cases
     fuzz-quant
     fuzz-reduce
     fuzz-scalar
+    fuzz-sparse
     fuzz-unsigned
     fuzz-views
     fuzz-xent
@@ -32,6 +33,8 @@ foreach(cases
     policy
     quant
     reduce
+    seeds
+    sparse
     tables
     views
     xent
