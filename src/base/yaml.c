@@ -45,9 +45,9 @@ static stk_status fail_parser(struct reader *reader)
         return stki_fail(reader->err, STK_E_MEMORY, "%s: out of memory while reading YAML", seat.file);
     seat_at(reader, &parser->problem_mark, &seat);
     if (parser->context && reader->top->line > 0 && parser->context_mark.line != parser->problem_mark.line)
-        return stki_fail_seat(reader->err, STK_E_CONFIG, &seat, "no YAML: %s, %s that begins in line %d", problem,
+        return stki_fail_seat(reader->err, STK_E_CONFIG, &seat, "not YAML: %s, %s that begins in line %d", problem,
                               parser->context, (int)parser->context_mark.line + 1);
-    return stki_fail_seat(reader->err, STK_E_CONFIG, &seat, "no YAML: %s%s%s", problem, parser->context ? ", " : "",
+    return stki_fail_seat(reader->err, STK_E_CONFIG, &seat, "not YAML: %s%s%s", problem, parser->context ? ", " : "",
                           parser->context ? parser->context : "");
 }
 
@@ -258,7 +258,7 @@ static stk_status read_node(struct reader *reader, yaml_event_t *event, stki_nod
             status = read_collection(reader, event, &seat, out);
         break;
     default:
-        status = stki_fail_seat(reader->err, STK_E_CONFIG, &seat, "no YAML: a value is missing");
+        status = stki_fail_seat(reader->err, STK_E_CONFIG, &seat, "not YAML: a value is missing");
     }
     yaml_event_delete(event);
     if (status == STK_OK && anchor)
@@ -317,7 +317,7 @@ static stk_status check_text(stki_document *document, const char *text, int64_t 
             line_start = i + 1;
         }
     bad.column = bad.line > 0 ? (int)(at - line_start) + 1 : 0;
-    return stki_fail_seat(err, STK_E_CONFIG, &bad, "no text: %s", what);
+    return stki_fail_seat(err, STK_E_CONFIG, &bad, "not text: %s", what);
 }
 
 stk_status stki_yaml_read(stki_document *document, const char *text, int64_t length, const stki_node_seat *seat,

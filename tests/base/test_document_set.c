@@ -137,10 +137,10 @@ static void the_value_is_the_language_of_the_files(void **state)
                      "--set a=${STKT_X}: the environment variable STKT_X is not set");
     assert_set_fails(document, "a={x: 1, x: 2}", STK_E_CONFIG, "--set a={x: 1, x: 2}: x: duplicate key");
     assert_set_fails(document, "a=[1", STK_E_CONFIG,
-                     "--set a=[1: no YAML: did not find expected ',' or ']', while parsing a flow sequence");
+                     "--set a=[1: not YAML: did not find expected ',' or ']', while parsing a flow sequence");
     assert_set_fails(document, "a=!!int 3", STK_E_CONFIG,
                      "--set a=!!int 3: found the tag tag:yaml.org,2002:int, tags are refused");
-    assert_set_fails(document, "a=\xff", STK_E_CONFIG, "--set a=?: no text: byte 0xff is not valid UTF-8");
+    assert_set_fails(document, "a=\xff", STK_E_CONFIG, "--set a=?: not text: byte 0xff is not valid UTF-8");
     stki_document_destroy(document);
 }
 

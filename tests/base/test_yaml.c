@@ -176,20 +176,20 @@ static void what_is_no_yaml(void **state)
     (void)state;
     assert_parse_fails(
         "a: [1, 2\nb: 3\n", STK_E_CONFIG,
-        "t.yaml:2: no YAML: did not find expected ',' or ']', while parsing a flow sequence that begins in line 1");
+        "t.yaml:2: not YAML: did not find expected ',' or ']', while parsing a flow sequence that begins in line 1");
     assert_parse_fails(
         "a: 'x\n", STK_E_CONFIG,
-        "t.yaml:2: no YAML: found unexpected end of stream, while scanning a quoted scalar that begins in line 1");
+        "t.yaml:2: not YAML: found unexpected end of stream, while scanning a quoted scalar that begins in line 1");
     assert_parse_fails(
         "a:\n\t- b\n", STK_E_CONFIG,
-        "t.yaml:2: no YAML: found character that cannot start any token, while scanning for the next token");
+        "t.yaml:2: not YAML: found character that cannot start any token, while scanning for the next token");
     assert_parse_fails(
         "a: %x\n", STK_E_CONFIG,
-        "t.yaml:1: no YAML: found character that cannot start any token, while scanning for the next token");
+        "t.yaml:1: not YAML: found character that cannot start any token, while scanning for the next token");
     assert_parse_fails("a: \"\\q\"\n", STK_E_CONFIG,
-                       "t.yaml:1: no YAML: found unknown escape character, while parsing a quoted scalar");
+                       "t.yaml:1: not YAML: found unknown escape character, while parsing a quoted scalar");
     assert_parse_fails("a: 1\n  b: 2\n", STK_E_CONFIG,
-                       "t.yaml:2: no YAML: mapping values are not allowed in this context");
+                       "t.yaml:2: not YAML: mapping values are not allowed in this context");
 }
 
 static void assert_bytes_fail(const char *text, int64_t length, stk_status expected, const char *message)
@@ -220,13 +220,13 @@ static void where_a_wrong_byte_is(void **state)
 static void what_is_no_text(void **state)
 {
     (void)state;
-    assert_bytes_fail("a: 1\nb: x\0y\n", 12, STK_E_CONFIG, "t.yaml:2: no text: a NUL byte");
-    assert_bytes_fail("a: \xc3(\n", 6, STK_E_CONFIG, "t.yaml:1: no text: byte 0xc3 is not valid UTF-8");
-    assert_bytes_fail("\n\na: \x1b[0m", 9, STK_E_CONFIG, "t.yaml:3: no text: control character U+001B");
+    assert_bytes_fail("a: 1\nb: x\0y\n", 12, STK_E_CONFIG, "t.yaml:2: not text: a NUL byte");
+    assert_bytes_fail("a: \xc3(\n", 6, STK_E_CONFIG, "t.yaml:1: not text: byte 0xc3 is not valid UTF-8");
+    assert_bytes_fail("\n\na: \x1b[0m", 9, STK_E_CONFIG, "t.yaml:3: not text: control character U+001B");
     assert_bytes_fail("\xff\xfe"
                       "a\0:\0",
-                      6, STK_E_CONFIG, "t.yaml:1: no text: byte 0xff is not valid UTF-8");
-    assert_bytes_fail("a: \xe2\x80\xa8", 6, STK_E_CONFIG, "t.yaml:1: no text: character U+2028");
+                      6, STK_E_CONFIG, "t.yaml:1: not text: byte 0xff is not valid UTF-8");
+    assert_bytes_fail("a: \xe2\x80\xa8", 6, STK_E_CONFIG, "t.yaml:1: not text: character U+2028");
     assert_parse_fails("a: \"x\\0y\"\n", STK_E_CONFIG, "t.yaml:1: a: the text holds what no config may: a NUL byte");
     assert_parse_fails("a: \"x\\ey\"\n", STK_E_CONFIG,
                        "t.yaml:1: a: the text holds what no config may: control character U+001B");
