@@ -5,6 +5,7 @@
 #include <stoker/create.h>
 #include <stoker/dataset.h>
 #include <stoker/device.h>
+#include <stoker/dlpack.h>
 #include <stoker/loader.h>
 #include <stoker/ops.h>
 #include <stoker/print.h>

@@ -11,6 +11,7 @@
 #include "error.h"
 #include "file.h"
 #include "npy_header.h"
+#include "storage.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -250,6 +251,8 @@ static stk_status make_storage(stki_file *file, const stki_npy_header *header, s
         status = stk_storage_wrap(NULL, data, header->data_bytes, close_file, file, out, err);
         if (status)
             stki_file_close(file);
+        else
+            (*out)->mapping = true;
         return status;
     }
     status = stk_storage_create(NULL, header->data_bytes, out, err);

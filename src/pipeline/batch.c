@@ -1,6 +1,7 @@
 /* batch.c: what a lease can be asked, its end, and its export as DLPack. A batch is free when its lease and all its
  * exports have ended, in any order and on any thread, also after the loader is gone. */
 #include "core.h"
+#include "dlpack_type.h"
 #include "error.h"
 #include <dlpack/dlpack.h>
 #include <stdio.h>
@@ -149,43 +150,6 @@ typedef struct export
 }
 export;
 
-static bool dlpack_type(stk_dtype dtype, DLDataType *out)
-{
-    uint8_t code;
-
-    switch (dtype) {
-    case STK_BOOL: /* version 0.6 has no bool of its own; its users write it as u8 */
-    case STK_U8:
-    case STK_U16:
-    case STK_U32:
-    case STK_U64:
-        code = kDLUInt;
-        break;
-    case STK_I8:
-    case STK_I16:
-    case STK_I32:
-    case STK_I64:
-        code = kDLInt;
-        break;
-    case STK_F16:
-    case STK_F32:
-    case STK_F64:
-        code = kDLFloat;
-        break;
-    case STK_BF16:
-        code = kDLBfloat;
-        break;
-    case STK_C64:
-    case STK_C128:
-        code = kDLComplex;
-        break;
-    default:
-        return false;
-    }
-    *out = (DLDataType){.code = code, .bits = (uint8_t)(8 * stk_dtype_size(dtype)), .lanes = 1};
-    return true;
-}
-
 static void delete_export(DLManagedTensor *managed)
 {
     export *e = managed->manager_ctx;
@@ -198,12 +162,12 @@ stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManaged
 {
     stk_tensor tensor;
     stk_status status = stk_batch_tensor(batch, name, &tensor, err);
-    DLDataType type;
+    stki_dlpack_type type;
     export *e;
 
     if (status != STK_OK)
         return status;
-    if (!dlpack_type(tensor.dtype, &type))
+    if (!stki_dlpack_type_of(tensor.dtype, 0, &type))
         return stki_fail(err, STK_E_UNSUPPORTED, "%s: DLPack 0.6 has no dtype %s", name, stk_dtype_name(tensor.dtype));
     e = stki_zalloc(sizeof *e);
     if (!e)
@@ -213,8 +177,11 @@ stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManaged
         e->strides[i] = tensor.strides[i] / stk_dtype_size(tensor.dtype);
     }
     e->managed = (DLManagedTensor){
-        .dl_tensor =
-            {.data = tensor.data, .ndim = tensor.ndim, .dtype = type, .shape = e->shape, .strides = e->strides},
+        .dl_tensor = {.data = tensor.data,
+                      .ndim = tensor.ndim,
+                      .dtype = {type.code, type.bits, 1},
+                      .shape = e->shape,
+                      .strides = e->strides},
         .manager_ctx = e,
         .deleter = delete_export,
     };
