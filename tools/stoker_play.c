@@ -12,9 +12,8 @@
 
 static stk_status print_step(void *context, const struct pl_session *session, stk_error *err)
 {
-    (void)context, (void)err;
-    pl_text_step(session, session->count - 1, 100, stdout);
-    return STK_OK;
+    (void)context;
+    return pl_text_step(session, session->count - 1, 100, stdout, err);
 }
 
 static int run_chain(const char *chain)

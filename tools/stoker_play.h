@@ -1,11 +1,18 @@
-/* stoker_play.h: what the files of `stoker play` share: options and the printed form of a step. */
+/* stoker_play.h: what the files of `stoker play` share: the figures of a step in words, and its printed form. */
 #ifndef STOKER_PLAY_H
 #define STOKER_PLAY_H
 
 #include "stoker_play_session.h"
 #include <stdio.h>
 
-/* The step `index` of the session in words and a drawing of its storage, `columns` characters wide. */
-void pl_text_step(const struct pl_session *session, int index, int columns, FILE *to);
+/* Each writes into the buffer and returns it. */
+const char *pl_bytes_text(char *buffer, int size, int64_t bytes); /* "1.50 MiB" */
+const char *pl_how_text(char *buffer, int size, const struct pl_step *step);
+/* The earlier steps with the same storage. */
+const char *pl_shared_text(char *buffer, int size, const struct pl_session *session, int index);
+const char *pl_contiguity_text(const stk_tensor *tensor);
+
+/* The step `index` in words and a drawing of its storage, `columns` characters wide. */
+stk_status pl_text_step(const struct pl_session *session, int index, int columns, FILE *to, stk_error *err);
 
 #endif

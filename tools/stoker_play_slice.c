@@ -2,6 +2,7 @@
  */
 #include "error.h"
 #include "stoker_play_ops.h"
+#include "stoker_play_why.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -130,7 +131,13 @@ stk_status pl_op_slice(struct pl_call *call, stk_error *err)
             axis += call->in->ndim - axes;
             continue;
         }
+        int64_t size = axis < view.ndim ? view.shape[axis] : 0;
+        int at = axis;
         status = apply(&view, &parts[i], &axis, &next, err);
+        if (status == STK_E_BAD_STEP)
+            pl_why_step(parts[i].step, size, at, call->remark, sizeof call->remark);
+        else if (status == STK_E_BAD_INDEX)
+            pl_why_index(size, call->remark, sizeof call->remark);
         if (!status) {
             stk_tensor_release(&view);
             view = next;

@@ -14,7 +14,12 @@ static stk_status op_view(struct pl_call *call, stk_error *err)
     stk_status status = pl_take_ints(call->command, "the shape", STK_MAX_DIMS, shape, &ndim, err);
 
     status = status ? status : pl_take_end(call->command, err);
-    return status ? status : stk_tensor_view(call->in, ndim, shape, &call->out, err);
+    if (status)
+        return status;
+    status = stk_tensor_view(call->in, ndim, shape, &call->out, err);
+    if (status)
+        pl_why_view(call->in, ndim, shape, status, call->remark, sizeof call->remark);
+    return status;
 }
 
 /* If `out` is not the memory of `in`, says what that took. */
@@ -33,8 +38,12 @@ static stk_status op_reshape(struct pl_call *call, stk_error *err)
 
     status = status ? status : pl_take_end(call->command, err);
     status = status ? status : pl_afford("reshape", call->in->dtype, call->in->ndim, call->in->shape, err);
-    status = status ? status : stk_tensor_reshape(call->in, ndim, shape, &call->out, err);
-    if (!status)
+    if (status)
+        return status;
+    status = stk_tensor_reshape(call->in, ndim, shape, &call->out, err);
+    if (status == STK_E_BAD_SHAPE)
+        pl_why_count(call->in, ndim, shape, call->remark, sizeof call->remark);
+    else if (!status)
         remark_copy(call);
     return status;
 }
@@ -83,6 +92,20 @@ static stk_status op_permute(struct pl_call *call, stk_error *err)
     return status ? status : stk_tensor_permute(call->in, dims, &call->out, err);
 }
 
+/* A dimension that the calls, which take an int, would have to refuse. */
+static stk_status check_dim(const struct pl_call *call, int64_t dim, stk_error *err)
+{
+    if (dim >= -STK_MAX_DIMS && dim <= STK_MAX_DIMS)
+        return STK_OK;
+    return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %" PRId64 " of a tensor with %d", call->command->op, dim,
+                     call->in->ndim);
+}
+
+static int64_t size_of_axis(const stk_tensor *tensor, int64_t dim)
+{
+    return tensor->shape[dim < 0 ? dim + tensor->ndim : dim];
+}
+
 static stk_status op_select(struct pl_call *call, stk_error *err)
 {
     int64_t numbers[2];
@@ -92,7 +115,13 @@ static stk_status op_select(struct pl_call *call, stk_error *err)
     status = status ? status : pl_take_end(call->command, err);
     if (!status && count != 2)
         return stki_fail(err, STK_E_CONFIG, "select: expected select DIM INDEX");
-    return status ? status : stk_tensor_select(call->in, (int)numbers[0], numbers[1], &call->out, err);
+    if (status)
+        return status;
+    status = check_dim(call, numbers[0], err);
+    status = status ? status : stk_tensor_select(call->in, (int)numbers[0], numbers[1], &call->out, err);
+    if (status == STK_E_BAD_INDEX)
+        pl_why_index(size_of_axis(call->in, numbers[0]), call->remark, sizeof call->remark);
+    return status;
 }
 
 static stk_status op_narrow(struct pl_call *call, stk_error *err)
@@ -104,7 +133,13 @@ static stk_status op_narrow(struct pl_call *call, stk_error *err)
     status = status ? status : pl_take_end(call->command, err);
     if (!status && count != 3)
         return stki_fail(err, STK_E_CONFIG, "narrow: expected narrow DIM START LENGTH");
-    return status ? status : stk_tensor_narrow(call->in, (int)numbers[0], numbers[1], numbers[2], &call->out, err);
+    if (status)
+        return status;
+    status = check_dim(call, numbers[0], err);
+    status = status ? status : stk_tensor_narrow(call->in, (int)numbers[0], numbers[1], numbers[2], &call->out, err);
+    if (status == STK_E_BAD_INDEX)
+        pl_why_index(size_of_axis(call->in, numbers[0]), call->remark, sizeof call->remark);
+    return status;
 }
 
 static stk_status op_squeeze(struct pl_call *call, stk_error *err)
@@ -147,8 +182,12 @@ static stk_status op_expand(struct pl_call *call, stk_error *err)
     stk_status status = pl_take_ints(call->command, "the shape", STK_MAX_DIMS, shape, &ndim, err);
 
     status = status ? status : pl_take_end(call->command, err);
-    status = status ? status : stk_tensor_expand(call->in, ndim, shape, &call->out, err);
-    if (!status && stk_tensor_numel(&call->out) > stk_tensor_numel(call->in))
+    if (status)
+        return status;
+    status = stk_tensor_expand(call->in, ndim, shape, &call->out, err);
+    if (status)
+        pl_why_expand(call->in, ndim, shape, call->remark, sizeof call->remark);
+    else if (stk_tensor_numel(&call->out) > stk_tensor_numel(call->in))
         snprintf(call->remark, sizeof call->remark,
                  "a stride of 0 reads the same cells again: %" PRId64 " elements out of %" PRId64 " in memory",
                  stk_tensor_numel(&call->out), stk_tensor_numel(call->in));
@@ -175,7 +214,10 @@ static stk_status op_as_strided(struct pl_call *call, stk_error *err)
             return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: stride %d does not fit", i);
     if (offset != STK_SAME_OFFSET && __builtin_mul_overflow(offset, size, &offset))
         return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: the offset does not fit");
-    return stk_tensor_as_strided(call->in, ndim, shape, strides, offset, &call->out, err);
+    status = stk_tensor_as_strided(call->in, ndim, shape, strides, offset, &call->out, err);
+    if (status)
+        pl_why_as_strided(call->in, ndim, shape, strides, offset, call->remark, sizeof call->remark);
+    return status;
 }
 
 static stk_status op_diagonal(struct pl_call *call, stk_error *err)
@@ -185,6 +227,8 @@ static stk_status op_diagonal(struct pl_call *call, stk_error *err)
     stk_status status = pl_take_ints(call->command, "offset and dimensions", 3, numbers, &count, err);
 
     status = status ? status : pl_take_end(call->command, err);
+    status = status ? status : check_dim(call, numbers[1], err);
+    status = status ? status : check_dim(call, numbers[2], err);
     return status ? status
                   : stk_tensor_diagonal(call->in, numbers[0], (int)numbers[1], (int)numbers[2], &call->out, err);
 }
