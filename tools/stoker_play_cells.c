@@ -76,8 +76,10 @@ static void real_text(double value, char *buffer, size_t size)
 {
     if (isnan(value))
         snprintf(buffer, size, "nan");
+    else if (value == rint(value) && fabs(value) < 1e6)
+        snprintf(buffer, size, "%.0f", value);
     else
-        snprintf(buffer, size, "%.4g", value);
+        snprintf(buffer, size, "%.3g", value);
 }
 
 static void scalar_text(stk_scalar value, char *buffer)

@@ -26,7 +26,7 @@ struct pl_cells {
 stk_status pl_cells_of(const stk_tensor *tensor, int64_t most, int64_t groups, struct pl_cells *out, stk_error *err);
 void pl_cells_fini(struct pl_cells *cells);
 
-/* The number in a cell, and at an index, as people read it: short (about 6 characters) or as it is. */
+/* The number in a cell, and at an index, short: whole numbers as they are, others to three digits. */
 const char *pl_cell_value(const stk_tensor *tensor, int64_t cell, char *buffer);
 const char *pl_element_value(const stk_tensor *tensor, const int64_t *index, char *buffer);
 

@@ -13,7 +13,8 @@ struct pl_call {
     bool has_out;
     bool in_place;
     char remark[2048]; /* what the figures do not tell; "" if nothing */
-    char *text;        /* from stki_zalloc: the output of an operation without tensor */
+    char *text;        /* the output of an operation without tensor; these two are freed with stki_free */
+    char *figure;      /* SVG in its place on a page, also of a failure */
 };
 
 struct pl_op {

@@ -5,6 +5,7 @@
 #include "stoker_play_ops.h"
 #include "stoker_play_why.h"
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ static void step_fini(struct pl_step *step)
 {
     stki_free(step->text);
     stki_free(step->said);
+    stki_free(step->figure);
     stk_tensor_release(&step->tensor);
 }
 
@@ -48,6 +50,31 @@ int pl_session_find(const struct pl_session *session, const char *name)
         if (*session->steps[i].name && strcmp(session->steps[i].name, name) == 0)
             return i;
     return -1;
+}
+
+int pl_session_storage(const struct pl_session *session, int index)
+{
+    int before = 0;
+
+    for (int i = 0; i <= index; i++) {
+        const stk_storage *storage = session->steps[i].tensor.storage;
+        bool seen = !storage;
+        for (int j = 0; j < i && !seen; j++)
+            seen = session->steps[j].tensor.storage == storage;
+        if (storage && storage == session->steps[index].tensor.storage)
+            return before;
+        before += !seen;
+    }
+    return 0;
+}
+
+const char *pl_storage_name(char *buffer, int size, int storage)
+{
+    if (storage < 26)
+        snprintf(buffer, (size_t)size, "%c", 'A' + storage);
+    else
+        snprintf(buffer, (size_t)size, "%c%d", 'A' + storage % 26, storage / 26);
+    return buffer;
 }
 
 int64_t pl_session_bytes(const struct pl_session *session)
@@ -124,6 +151,8 @@ static stk_status keep_step(struct pl_session *session, struct pl_call *call, in
         stki_free(step.said);
         return stki_fail_memory(err, length, "a step");
     }
+    step.figure = call->figure;
+    call->figure = NULL;
     session->steps[session->count++] = step;
     return STK_OK;
 }
@@ -197,6 +226,10 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
     if (status)
         stk_tensor_release(&call.out);
     stki_free(call.text);
+    if (status) {
+        trouble->figure = call.figure;
+        call.figure = NULL;
+    }
     return status;
 }
 
@@ -218,6 +251,7 @@ stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink
     stk_status status = STK_OK;
 
     trouble->why[0] = 0;
+    trouble->figure = NULL;
     if (!command)
         return stki_fail_memory(&trouble->err, sizeof *command, "a command");
     while (!status && *at) {

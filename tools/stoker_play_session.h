@@ -25,7 +25,8 @@ struct pl_step {
     stk_tensor tensor;        /* owned */
     int from;                 /* index of the step that it worked on, -1: none */
     enum pl_how how;
-    char *said; /* a remark, or the text of a command that has no tensor; NULL: none */
+    char *said;   /* a remark, or the text of a command that has no tensor; NULL: none */
+    char *figure; /* what a page shows in its place; NULL: the same */
 };
 
 struct pl_session {
@@ -38,6 +39,7 @@ struct pl_session {
 struct pl_trouble {
     stk_error err;
     char why[1600];
+    char *figure; /* SVG, or NULL; free it with stki_free */
 };
 
 void pl_session_init(struct pl_session *session);
@@ -55,6 +57,10 @@ stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink
 int pl_session_latest(const struct pl_session *session);
 /* The latest step of that name, or the step of that number for "_3"; -1: none. */
 int pl_session_find(const struct pl_session *session, const char *name);
+/* The number of the step's storage among all, from 0; 0 for a step without tensor. */
+int pl_session_storage(const struct pl_session *session, int index);
+/* "A", "B", …, "Z", "A1", … */
+const char *pl_storage_name(char *buffer, int size, int storage);
 /* Bytes of all distinct storages. */
 int64_t pl_session_bytes(const struct pl_session *session);
 

@@ -54,15 +54,21 @@ const char *pl_contiguity_text(const stk_tensor *tensor)
 
 const char *pl_shared_text(char *buffer, int size, const struct pl_session *session, int index)
 {
-    int used = 0;
+    int used = 0, count = 0;
 
     snprintf(buffer, (size_t)size, "no earlier step");
+    for (int i = 0; i < index; i++)
+        count += session->steps[i].how != PL_TEXT &&
+                 session->steps[i].tensor.storage == session->steps[index].tensor.storage;
     for (int i = 0; i < index && used < size - 40; i++) {
         const struct pl_step *step = &session->steps[i];
         if (step->how == PL_TEXT || step->tensor.storage != session->steps[index].tensor.storage)
             continue;
-        used += snprintf(buffer + used, (size_t)(size - used), "%s%d%s%s%s", used ? ", " : "step ", i + 1,
-                         *step->name ? " (" : "", step->name, *step->name ? ")" : "");
+        used += snprintf(buffer + used, (size_t)(size - used), "%s%d%s%s%s",
+                         used        ? ", "
+                         : count > 1 ? "steps "
+                                     : "step ",
+                         i + 1, *step->name ? " (" : "", step->name, *step->name ? ")" : "");
     }
     return buffer;
 }
@@ -125,7 +131,9 @@ static void print_bar(const struct pl_cells *cells, FILE *to)
 
     fprintf(to, "     %-*s", LABEL - 5, "read");
     for (int64_t i = 0; i < cells->entry_count; i++) {
-        double share = (double)cells->entries[i].times / (double)cells->cells_per_entry;
+        int64_t left = cells->cell_count - i * cells->cells_per_entry;
+        double share =
+            (double)cells->entries[i].times / (double)(left < cells->cells_per_entry ? left : cells->cells_per_entry);
         fputc(share <= 0 ? '.' : share >= 1 ? '@' : shades[1 + (int)(share * 6)], to);
     }
     fprintf(to, "\n     %-*sa sign is %" PRId64 " cells, from . (none read) to @ (all)\n", LABEL - 5, "",
@@ -161,7 +169,7 @@ stk_status pl_text_step(const struct pl_session *session, int index, int columns
     const struct pl_step *step = &session->steps[index];
     const stk_tensor *tensor = &step->tensor;
     int64_t strides[STK_MAX_DIMS], offset;
-    char text[400], own[32], whole[32], all[32];
+    char text[400], letter[16], own[32], whole[32], all[32];
     stk_status status;
 
     fprintf(to, "%d  %s\n", index + 1, step->text);
@@ -180,8 +188,9 @@ stk_status pl_text_step(const struct pl_session *session, int index, int columns
             stk_tensor_offset_bytes(tensor));
     fprintf(to, "   %-12s %s\n", "contiguous", pl_contiguity_text(tensor));
     fprintf(to, "   %-12s %s\n", "shares with", pl_shared_text(text, sizeof text, session, index));
-    fprintf(to, "   %-12s %s of a storage of %s; %s in this session\n", "memory",
+    fprintf(to, "   %-12s %s of storage %s, which has %s; %s in this session\n", "memory",
             pl_bytes_text(own, sizeof own, stk_tensor_nbytes(tensor)),
+            pl_storage_name(letter, sizeof letter, pl_session_storage(session, index)),
             pl_bytes_text(whole, sizeof whole, stk_storage_bytes(tensor->storage)),
             pl_bytes_text(all, sizeof all, pl_session_bytes(session)));
     if (step->said)
