@@ -79,6 +79,11 @@ static int64_t huge_bytes(int64_t bytes)
     return stki_round_up(bytes ? bytes : 1, HUGE_PAGE);
 }
 
+void stki_block_prefer_huge(void *block, int64_t bytes)
+{
+    (void)madvise(block, (size_t)bytes, MADV_HUGEPAGE);
+}
+
 static void *huge_alloc(const stki_allocator *self, int64_t bytes, int64_t alignment)
 {
     int64_t wanted = huge_bytes(bytes), align = alignment < HUGE_PAGE ? HUGE_PAGE : alignment, before, behind;
@@ -93,8 +98,8 @@ static void *huge_alloc(const stki_allocator *self, int64_t bytes, int64_t align
     block = mapping + before;
     if (before)
         (void)munmap(mapping, (size_t)before);
-    (void)munmap(block + wanted, (size_t)behind);        /* at least a page: before < align */
-    (void)madvise(block, (size_t)wanted, MADV_HUGEPAGE); /* without huge pages it is ordinary memory */
+    (void)munmap(block + wanted, (size_t)behind); /* at least a page: before < align */
+    stki_block_prefer_huge(block, wanted);
     return block;
 }
 

@@ -33,6 +33,8 @@ extern const stki_allocator stki_huge_pages; /* 2 MiB aligned, MADV_HUGEPAGE, ze
  * `alloc` was given. */
 void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t alignment);
 void stki_block_free(const stki_allocator *allocator, void *block, int64_t bytes, int64_t alignment);
+/* Asks for huge pages where `block` holds whole ones; without them it stays ordinary memory. */
+void stki_block_prefer_huge(void *block, int64_t bytes);
 
 /* Small things from the heap; zeroed. They are counted too, at their malloc_usable_size. stki_free(NULL) is fine. */
 void *stki_zalloc(int64_t bytes);
