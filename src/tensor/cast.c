@@ -85,7 +85,7 @@ LOAD(f32, float, float, x)
 LOAD(f64, double, double, x)
 
 static const struct load_row {
-    stki_load_fn load;
+    stki_cast_load_fn load;
     enum wide_form form;
 } loads[STK_DTYPE_END] = {
     [STK_BOOL] = {load_bool, WIDE_I64}, [STK_U8] = {load_u8, WIDE_I64},
@@ -166,7 +166,7 @@ STORE_REALS(wf64, double)
     [STK_U16] = store_u16_##form, [STK_I16] = store_i16_##form, [STK_U32] = store_u32_##form, \
     [STK_I32] = store_i32_##form, [STK_U64] = store_u64_##form, [STK_I64] = store_i64_##form
 
-static const stki_store_fn stores[WIDE_FORMS][STK_DTYPE_END] = {
+static const stki_cast_store_fn stores[WIDE_FORMS][STK_DTYPE_END] = {
     [WIDE_I64] = {ROW_WHOLE_FROM_WHOLE, ROW_REALS(wi64)},
     [WIDE_U64] = {ROW_WHOLE_FROM_WHOLE, ROW_REALS(wu64)},
     [WIDE_F32] = {ROW_WHOLE_FROM_REAL(wf32), ROW_REALS(wf32)},
@@ -306,6 +306,14 @@ static void init_copy(stki_cast *cast, int64_t size)
                             : copy_row_16;
 }
 
+/* Are the bits the same? In all copies but that of bool, and between whole numbers of one size. */
+static bool same_bits(stk_dtype dst, stk_dtype src)
+{
+    bool whole = stki_dtype_category(dst) == STKI_CATEGORY_WHOLE && stki_dtype_category(src) == STKI_CATEGORY_WHOLE;
+
+    return (dst == src && dst != STK_BOOL) || (whole && stk_dtype_size(dst) == stk_dtype_size(src));
+}
+
 void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swapped)
 {
     stk_dtype dst_part = stki_dtype_part(dst), src_part = stki_dtype_part(src);
@@ -318,12 +326,13 @@ void stki_cast_init(stki_cast *cast, stk_dtype dst, stk_dtype src, bool src_swap
         .src_imag = src == src_part ? 0 : stk_dtype_size(src_part),
     };
     cast->swapped = src_swapped && cast->src_unit > 1;
-    if (dst == STK_BOOL && src == STK_BOOL)
-        cast->row = bool_row;
-    else if (dst == src && !cast->swapped)
+    cast->raw = same_bits(dst, src) && !cast->swapped;
+    if (cast->raw)
         init_copy(cast, stk_dtype_size(src));
-    else if (dst == src)
+    else if (same_bits(dst, src))
         cast->row = swap_only_row;
+    else if (dst == STK_BOOL && src == STK_BOOL)
+        cast->row = bool_row;
     else if (dst == STK_BOOL && cast->src_imag)
         cast->row = complex_bool_row;
     else if (cast->dst_imag)

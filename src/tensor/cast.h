@@ -13,15 +13,16 @@
 typedef struct stki_cast stki_cast;
 
 /* Fills `count` elements of `wide` / stores them. */
-typedef void (*stki_load_fn)(void *wide, const char *src, int64_t src_step, int64_t count);
-typedef void (*stki_store_fn)(char *dst, int64_t dst_step, const void *wide, int64_t count);
+typedef void (*stki_cast_load_fn)(void *wide, const char *src, int64_t src_step, int64_t count);
+typedef void (*stki_cast_store_fn)(char *dst, int64_t dst_step, const void *wide, int64_t count);
 
 struct stki_cast {
     void (*row)(const stki_cast *cast, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t count);
-    stki_load_fn load;
-    stki_store_fn store;
+    stki_cast_load_fn load;
+    stki_cast_store_fn store;
     int64_t src_unit;           /* bytes of a source element, or of one part of a complex one */
     int64_t dst_imag, src_imag; /* offset of the imaginary part; 0: there is none */
+    bool raw;                   /* the bits stay as they are */
     bool swapped;               /* the source is in the other byte order */
 };
 

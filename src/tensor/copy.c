@@ -1,22 +1,74 @@
-/* copy.c: strided copies and casts in memory that the processor reaches. */
-#include "cast.h"
-#include "strided.h"
+/* copy.c: strided copies and casts in memory that the processor reaches: plan the axes, decide the pattern of the inner
+ * ones, walk over the rest.
+ */
+#include "copy_internal.h"
+#include "float_control.h"
 #include "tensor_internal.h"
+#include <string.h>
+
+enum { LINE = 64, CAST_BLOCK = 4096 };
+
+/* The cast goes into a block that stays in the first-level cache, and from there past the caches in whole lines. */
+static void stream_cast(const stki_copy *copy, char *dst, const char *src, int64_t count)
+{
+    _Alignas(LINE) char block[CAST_BLOCK];
+    int64_t size = copy->dst_size, first = (int64_t)(-(uintptr_t)dst % LINE) / size, whole = CAST_BLOCK / size;
+
+    for (int64_t done = 0, n = first ? first : whole; done < count; done += n, n = whole) {
+        n = n < count - done ? n : count - done;
+        if (copy->adjacent)
+            copy->adjacent(block, src + done * copy->src_size, n);
+        else
+            stki_cast_row(&copy->cast, block, size, src + done * copy->src_size, copy->src_size, n);
+        copy->fast->stream(dst + done * size, block, n * size);
+    }
+}
+
+void stki_copy_run(const stki_copy *copy, char *dst, const char *src, int64_t count)
+{
+    if (copy->lines)
+        copy->lines(dst, src, count, copy->streaming, copy->adjacent);
+    else if (copy->streaming && copy->cast.raw)
+        copy->fast->stream(dst, src, count * copy->dst_size);
+    else if (copy->streaming)
+        stream_cast(copy, dst, src, count);
+    else if (copy->adjacent)
+        copy->adjacent(dst, src, count);
+    else
+        stki_cast_row(&copy->cast, dst, copy->dst_size, src, copy->src_size, count);
+}
+
+void stki_copy_strided_as(enum stki_isa isa, enum stki_stores stores, void *dst, stk_dtype dst_dtype,
+                          const int64_t *dst_strides, const void *src, stk_dtype src_dtype, const int64_t *src_strides,
+                          bool src_swapped, int ndim, const int64_t *shape)
+{
+    stki_copy copy = {
+        .fast = stki_fast_of(isa), .dst_size = stk_dtype_size(dst_dtype), .src_size = stk_dtype_size(src_dtype)};
+    stki_float_control control;
+    stki_walk walk;
+
+    stki_strided_plan(&copy.plan, 2, (const int64_t *const[]){dst_strides, src_strides}, ndim, shape, STKI_ANY_ORDER);
+    if (copy.plan.count == 0)
+        return;
+    stki_cast_init(&copy.cast, dst_dtype, src_dtype, src_swapped);
+    if (copy.fast && !copy.cast.raw && !copy.cast.swapped)
+        copy.adjacent = copy.fast->cast[dst_dtype][src_dtype];
+    if (copy.adjacent && copy.fast->lines)
+        copy.lines = copy.fast->lines->cast[dst_dtype][src_dtype];
+    stki_copy_decide(&copy, stores);
+    control = stki_float_enter();
+    stki_walk_begin(&walk, &copy.plan, stki_copy_inner(&copy), (const void *const[]){dst, src});
+    do
+        stki_copy_block(&copy, walk.at[0], walk.at[1]);
+    while (stki_walk_next(&walk));
+    stki_float_leave(control);
+    if (copy.streaming)
+        stki_store_fence();
+}
 
 void stki_copy_strided(void *dst, stk_dtype dst_dtype, const int64_t *dst_strides, const void *src, stk_dtype src_dtype,
                        const int64_t *src_strides, bool src_swapped, int ndim, const int64_t *shape)
 {
-    stki_cast cast;
-    stki_strided plan;
-    stki_walk walk;
-    int row;
-
-    stki_cast_init(&cast, dst_dtype, src_dtype, src_swapped);
-    stki_strided_plan(&plan, 2, (const int64_t *const[]){dst_strides, src_strides}, ndim, shape, STKI_ANY_ORDER);
-    if (!stki_walk_begin(&walk, &plan, 1, (const void *const[]){dst, src}))
-        return;
-    row = plan.ndim - 1;
-    do
-        stki_cast_row(&cast, walk.at[0], plan.strides[0][row], walk.at[1], plan.strides[1][row], plan.shape[row]);
-    while (stki_walk_next(&walk));
+    stki_copy_strided_as(stki_isa(), STKI_STORES_AUTO, dst, dst_dtype, dst_strides, src, src_dtype, src_strides,
+                         src_swapped, ndim, shape);
 }

@@ -164,7 +164,7 @@ stk_status stk_tensor_offset_of(const stk_tensor *tensor, int ndim, const int64_
 
 stk_status stk_tensor_get(const stk_tensor *tensor, int ndim, const int64_t *index, stk_scalar *out, stk_error *err)
 {
-    stk_tensor element, here = {.device = stk_device_cpu(), .dtype = tensor->dtype};
+    stk_tensor element = {0}, here = {.device = stk_device_cpu(), .dtype = tensor->dtype};
     char bytes[16] = {0};
     stk_status status = element_view(tensor, ndim, index, &element, err);
 
@@ -180,7 +180,7 @@ stk_status stk_tensor_get(const stk_tensor *tensor, int ndim, const int64_t *ind
 
 stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *index, stk_scalar value, stk_error *err)
 {
-    stk_tensor element;
+    stk_tensor element = {0};
     stk_status status = stki_check_may_fill(tensor, err);
 
     status = status ? status : element_view(tensor, ndim, index, &element, err);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "allocate.h"
+#include "convert.h"
 #include "device_table.h"
 #include "tensor_internal.h"
 #include "tensor_model.h"
@@ -23,8 +24,8 @@ static void make(stk_dtype dtype, int ndim, const int64_t *shape, stk_tensor *ou
 static void strided_view(uint64_t *random, stk_dtype dtype, int ndim, const int64_t *shape, stk_tensor *base,
                          stk_tensor *out)
 {
-    int64_t larger[STK_MAX_DIMS], steps[STK_MAX_DIMS];
-    int to_base[STK_MAX_DIMS], dims[STK_MAX_DIMS];
+    int64_t larger[STK_MAX_DIMS] = {0}, steps[STK_MAX_DIMS];
+    int to_base[STK_MAX_DIMS] = {0}, dims[STK_MAX_DIMS];
     stk_tensor view, next;
 
     for (int i = 0; i < ndim; i++) {
@@ -239,6 +240,45 @@ static void across_devices(void **state)
     stk_tensor_release(&other);
 }
 
+/* The device table runs compiled conversions: the same bytes on both devices. */
+static void conversions(void **state)
+{
+    static const float a[3] = {0.5f, 0.25f, 2}, b[3] = {0, 1, -1};
+    stki_convert_desc desc = {.source_count = 1,
+                              .src_dtype = STK_U8,
+                              .dst_dtype = STK_F32,
+                              .ndim = 3,
+                              .shape = {3, 4, 5},
+                              .src_strides = {1, 15, 3},
+                              .dst_strides = {80, 20, 4},
+                              .arithmetic = STKI_ARITH_AFFINE,
+                              .channels = 3,
+                              .a = a,
+                              .b = b};
+    stk_device *device = stki_device_test(), *cpu = stk_device_cpu();
+    stki_convert *convert;
+    stk_tensor in, out, in_there, out_there, back;
+
+    (void)state;
+    assert_int_equal(stki_convert_create(&desc, &convert, NULL), STK_OK);
+    assert_int_equal(stk_tensor_arange(STK_U8, stk_int(0), stk_int(120), stk_int(1), NULL, &in, NULL), STK_OK);
+    assert_int_equal(stk_tensor_zeros(STK_F32, STK_SHAPE(2, 60), NULL, &out, NULL), STK_OK);
+    assert_int_equal(stk_tensor_to_device(&in, device, &in_there, NULL), STK_OK);
+    assert_int_equal(stk_tensor_zeros(STK_F32, STK_SHAPE(2, 60), device, &out_there, NULL), STK_OK);
+    assert_int_equal(cpu->ops->convert(cpu, convert, out.data, 240, in.data, 60, 2, NULL, NULL), STK_OK);
+    assert_int_equal(device->ops->convert(device, convert, out_there.data, 240, in_there.data, 60, 2, NULL, NULL),
+                     STK_OK);
+    assert_true(((float *)out.data)[0] == 0 && ((float *)out.data)[20] == 1.25f && ((float *)out.data)[119] == 237);
+    assert_int_equal(stk_tensor_to_device(&out_there, NULL, &back, NULL), STK_OK);
+    assert_memory_equal(back.data, out.data, 480);
+    stk_tensor_release(&back);
+    stk_tensor_release(&out_there);
+    stk_tensor_release(&in_there);
+    stk_tensor_release(&out);
+    stk_tensor_release(&in);
+    stki_convert_destroy(convert);
+}
+
 /* ---- memory that runs out ---- */
 
 /* Everything here that allocates; all or nothing. */
@@ -295,6 +335,7 @@ int main(void)
         cmocka_unit_test(read_only),
         cmocka_unit_test(overlap),
         cmocka_unit_test(across_devices),
+        cmocka_unit_test(conversions),
         cmocka_unit_test(nth_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

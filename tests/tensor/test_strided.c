@@ -17,7 +17,7 @@ enum { MAX = 4000 };
  * repeated. Returns the offset of the element at index 0. */
 static int64_t random_strides(uint64_t *random, int ndim, const int64_t *shape, bool repeat, int64_t *strides)
 {
-    int order[STK_MAX_DIMS];
+    int order[STK_MAX_DIMS] = {0};
     int64_t step = 1, offset = 0;
 
     for (int i = 0; i < ndim; i++) {
