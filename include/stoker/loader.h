@@ -136,7 +136,9 @@ STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, st
  * order, on any thread, also after close and destroy. Strides in elements, as DLPack has them. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
 
-STK_API int64_t stk_batch_rows(const stk_batch *batch);           /* padding included */
+/* Padding included. 0 can happen: with `partial` and several ranks the last step may leave a rank without rows, so that
+ * all ranks have the same number of steps. */
+STK_API int64_t stk_batch_rows(const stk_batch *batch);
 STK_API int64_t stk_batch_valid_rows(const stk_batch *batch);     /* rows whose mask is 1 */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch); /* sample of each row */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */

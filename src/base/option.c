@@ -192,8 +192,11 @@ static stk_status read_row(const stki_option *row, const stki_node *node, void *
     if (row->alias_of || read_word(row, node, values))
         return STK_OK;
     status = read_value(row, node, values, err);
-    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* the range names the words too */
-        return stki_fail_value(err, node, "%s", stki_option_range(row, range, sizeof range));
+    if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* neither a word nor a number */
+        return stki_fail_value(err, node, "%s%s", stki_option_range(row, range, sizeof range),
+                               row->type == STKI_OPT_SIZE   ? " (a size such as 64MiB or 1.5GB)"
+                               : row->type == STKI_OPT_TIME ? " (a time such as 1.5s or 20ms)"
+                                                            : "");
     if (status != STK_OK || in_range(row, values))
         return status;
     return stki_fail_value(err, node, "%s", stki_option_range(row, range, sizeof range));

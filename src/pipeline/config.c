@@ -25,7 +25,7 @@ static const stki_option loader_rows[] = {
              "Rows of a step over all ranks, instead of batch_size; 0: batch_size times world_size"),
     STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch"),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random"),
-    STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX / 1024, "", "Picks the random order; each epoch has its own"),
+    STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "", "Picks the random order; each epoch has its own"),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
                    "Worker threads; auto: as many as there are processors to use; 0: the caller's thread"),
     STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted"),
@@ -34,11 +34,11 @@ static const stki_option loader_rows[] = {
     STKI_ALIAS(drop_last, last_batch, STKI_OPT_BOOL, "true means last_batch: drop"),
     STKI_INT(stki_loader_config, num_epochs, 1, 0, MOST, "epochs", "Epochs to deliver; 0: endless"),
     STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words, "Page-locked slots, for copies to a GPU"),
-    STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX / 1024, auto_words, 0,
+    STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
                     "All slots together; auto: half of the free memory"),
-    STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX / 1024, infinite_words, -1,
+    STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,
                     "How long next waits for a batch"),
-    STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX / 1024, infinite_words, -1,
+    STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX, infinite_words, -1,
                     "How long close waits for a stuck worker"),
     STKI_INT(stki_loader_config, rank, 0, 0, MOST, "", "This process among world_size"),
     STKI_INT(stki_loader_config, world_size, 1, 1, MOST, "ranks", "Processes that share the data set"),
@@ -98,7 +98,7 @@ static const stki_option synthetic_rows[] = {
     STKI_INT(synthetic_options, min_length, -1, -1, MOST, "",
              "The first axis varies from this to its length in shape; -1: fixed"),
     STKI_INT(synthetic_options, distinct, 0, 0, MOST, "samples", "Samples held in memory; 0: at most 64 MiB"),
-    STKI_TIME(synthetic_options, read_time, 0s, 0, INT64_MAX / 1024, "Every read takes this long"),
+    STKI_TIME(synthetic_options, read_time, 0s, 0, INT64_MAX, "Every read takes this long"),
 };
 static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fields.NAME.synthetic", synthetic_rows);
 
@@ -244,6 +244,8 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
         return stki_fail_node(err, node,
                               options.path ? "found both path and synthetic, expected one of them"
                                            : "path is missing: which file holds the field?");
+    if ((status = stki_plan_check(field, err)) != STK_OK)
+        return status;
     if (options.path)
         return read_paths(config, field, options.path, err);
     return stki_config_synthetic(options.synthetic, &(stki_synthetic_opts){0}, err);
@@ -264,8 +266,11 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
         }
     if (!fields)
         return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: which data is to be loaded?");
-    if (fields->kind != STKI_NODE_MAP || fields->count == 0)
+    if (fields->kind != STKI_NODE_MAP)
         return stki_fail_value(err, fields, "a map of fields, such as image: {path: images.npy}");
+    if (fields->count == 0)
+        return stki_fail_node(err, fields,
+                              "there is no field, expected one or more, such as image: {path: images.npy}");
     config->fields = stki_zalloc_array(fields->count, sizeof *config->fields);
     if (!config->fields)
         return stki_fail_memory(err, fields->count * (int64_t)sizeof *config->fields, "fields");

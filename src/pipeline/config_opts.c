@@ -75,9 +75,9 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     put_int(w, "batch_size", o->batch_size);
     put_int(w, "global_batch_size", o->global_batch_size);
     put_word(w, "order", (int)o->order, orders, 2);
-    if (o->seed > INT64_MAX / 1024 && w->status == STK_OK)
+    if (o->seed > INT64_MAX && w->status == STK_OK)
         w->status = stki_fail(w->err, STK_E_CONFIG, "options: loader.seed: found %llu, expected 0 to %lld",
-                              (unsigned long long)o->seed, (long long)(INT64_MAX / 1024));
+                              (unsigned long long)o->seed, (long long)(INT64_MAX));
     put_int(w, "seed", (int64_t)o->seed);
     if (o->num_workers == STK_WORKERS_INLINE)
         put(w, "loader.num_workers", "0");

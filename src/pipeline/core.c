@@ -100,9 +100,15 @@ static stk_status make_order(stki_core *core, stk_error *err)
                                                            : STKI_LAST_PARTIAL,
     };
     core->steps = stki_batching_steps(&core->batching);
-    stki_log(STKI_LOG_order, "%lld positions an epoch, %lld steps of %lld rows over %lld ranks", (long long)core->batching.length,
-             (long long)core->steps, (long long)global, (long long)config->world_size);
+    stki_log(STKI_LOG_order, "%lld positions an epoch, %lld steps of %lld rows over %lld ranks",
+             (long long)core->batching.length, (long long)core->steps, (long long)global,
+             (long long)config->world_size);
     core->max_rows = stki_batching_max_rows(&core->batching);
+    if (core->dataset->count == 0 && !config->allow_empty)
+        return stki_fail_at(err, STK_E_EMPTY,
+                            (stki_place){.file = core->dataset->fields[0].shards[0]->path, .record = -1, .offset = -1},
+                            "there are no samples in field %s; allow_empty: true accepts that",
+                            core->dataset->fields[0].name);
     if (core->steps == 0 && !config->allow_empty)
         return stki_fail(
             err, STK_E_EMPTY,

@@ -125,6 +125,20 @@ stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_er
     return status != STK_OK ? status : stki_loader_open_config(config, out, err);
 }
 
+static stk_status check_arguments(const char *text, const char *name, const char *const *sets, int set_count,
+                                  stk_error *err)
+{
+    if (!text)
+        return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL, expected a text", name);
+    if (set_count < 0 || (set_count > 0 && !sets))
+        return stki_fail(err, STK_E_BAD_ARG, "sets: found %s and a count of %d", sets ? "an array" : "NULL", set_count);
+    for (int i = 0; i < set_count; i++)
+        if (!sets[i])
+            return stki_fail(err, STK_E_BAD_ARG,
+                             "sets[%d]: found NULL, expected an assignment such as loader.batch_size=256", i);
+    return STK_OK;
+}
+
 /* Applies the assignments and reads the document, which it takes over. */
 static stk_status read_document(stki_document *document, const char *base_dir, const char *const *sets, int set_count,
                                 stki_loader_config **out, stk_error *err)
@@ -144,8 +158,10 @@ static stk_status read_file(const char *path, const char *const *sets, int set_c
                             stk_error *err)
 {
     stki_document *document;
-    stk_status status = stki_document_open(path, &document, err);
+    stk_status status = check_arguments(path, "path", sets, set_count, err);
 
+    if (status == STK_OK)
+        status = stki_document_open(path, &document, err);
     return status != STK_OK ? status : read_document(document, NULL, sets, set_count, out, err);
 }
 
@@ -173,8 +189,10 @@ stk_status stk_loader_open_text(const char *text, const char *base_dir, const ch
 {
     stki_document *document;
     stki_loader_config *config;
-    stk_status status = stki_document_parse(text, (int64_t)strlen(text), "text", base_dir, &document, err);
+    stk_status status = check_arguments(text, "text", sets, set_count, err);
 
+    if (status == STK_OK)
+        status = stki_document_parse(text, (int64_t)strlen(text), "text", base_dir, &document, err);
     if (status != STK_OK)
         return status;
     status = read_document(document, base_dir, sets, set_count, &config, err);
@@ -226,11 +244,10 @@ static stk_status timed_out(const stk_loader *loader, int64_t timeout_ns, stk_er
     if (view.leased == view.slots)
         return stki_fail(
             err, STK_E_TIMEOUT,
-            "no batch within %.3f s: all %d slots are held by batches that have not been released (loader.prefetch)",
+            "no batch within %g s: all %d slots are held by batches that have not been released (loader.prefetch)",
             (double)timeout_ns * 1e-9, view.slots);
     stki_workers_report(loader->core, report, sizeof report);
-    return stki_fail(err, STK_E_TIMEOUT,
-                     "no batch within %.3f s: waiting for step %lld (%d slots filling, %d held): %s",
+    return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: waiting for step %lld (%d slots filling, %d held): %s",
                      (double)timeout_ns * 1e-9, (long long)view.next_step, view.filling, view.leased, report);
 }
 
@@ -274,6 +291,9 @@ stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_b
 
     if (is_forked(loader))
         return forked(err);
+    if (timeout_ns < STK_TIMEOUT_INFINITE)
+        return stki_fail(err, STK_E_BAD_ARG, "timeout_ns: found %lld, expected 0 or more, or STK_TIMEOUT_INFINITE (-1)",
+                         (long long)timeout_ns);
     if (loader->failed) {
         if (err)
             *err = loader->error;

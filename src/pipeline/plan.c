@@ -4,6 +4,7 @@
 #include "checked.h"
 #include "error.h"
 #include "tensor_internal.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,21 @@ static stk_status resolve_dtype(const stki_field_config *config, stki_field_plan
         return fail(err, config, STK_E_CONFIG, "dtype: found %s, but the transforms end in %s: say it in one place",
                     stk_dtype_name(config->dtype), stk_dtype_name(fold->dtype));
     return STK_OK;
+}
+
+stk_status stki_plan_check(const stki_field_config *config, stk_error *err)
+{
+    enum stki_layout layout;
+    stki_field_plan plan = {0};
+    stk_status status;
+
+    if ((status = read_layout(config, config->source_layout, true, &layout, err)) != STK_OK ||
+        (status = read_layout(config, config->layout, false, &layout, err)) != STK_OK ||
+        (status = stki_fold_create(config->transforms, config->name, STK_DTYPE_NONE, -1, &plan.fold, err)) != STK_OK)
+        return status;
+    status = plan.fold->dtype ? resolve_dtype(config, &plan, err) : STK_OK;
+    stki_fold_destroy(plan.fold);
+    return status;
 }
 
 /* Row-major strides in the order of the memory: for channels_last that is H, W, C behind a C, H, W shape. */
@@ -229,11 +245,18 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
         stki_free(a);
         return stki_fail_memory(err, 2 * fold->channels * (int64_t)sizeof *a, "a plan");
     }
-    for (int64_t c = 0; c < fold->channels; c++) { /* rounded to f32 once, here */
+    status = STK_OK;
+    for (int64_t c = 0; c < fold->channels && status == STK_OK; c++) { /* rounded to f32 once, here */
         a[c] = (float)fold->a[c];
         a[fold->channels + c] = (float)fold->b[c];
+        if (!isfinite(a[c]) || !isfinite(a[fold->channels + c]))
+            status =
+                fail(err, plan->config, STK_E_CONFIG,
+                     "the transforms come to x * %g + %g in channel %lld, found numbers beyond what float32 can hold",
+                     fold->a[c], fold->b[c], (long long)c);
     }
-    status = compile_shards(plan, a, a + fold->channels, stores, bytes_in_flight, err);
+    if (status == STK_OK)
+        status = compile_shards(plan, a, a + fold->channels, stores, bytes_in_flight, err);
     stki_free(a);
     if (status != STK_OK)
         return status;

@@ -44,6 +44,8 @@ typedef struct stki_field_plan {
     struct stki_fold *fold;
 } stki_field_plan;
 
+/* What can be said of a field's layouts and transforms without knowing its data. */
+stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
 /* Works out what a row is. The config and the field must outlive the plan. */
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err);

@@ -60,6 +60,8 @@ static stk_status widen(state *s, int64_t channels, const stki_node *node, stk_e
 
     if (channels == 1 || fold->channels == channels)
         return STK_OK;
+    if (s->sample_channels < 0)
+        s->sample_channels = channels;
     if (s->sample_channels == 0)
         return stki_fail_node(err, node,
                               "%lld values need a channel axis: say which layout the samples have, source: {layout: "
@@ -282,8 +284,10 @@ static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
     if ((status = numbers(scale_node, "scale", &scale, &count, err)) != STK_OK)
         return status;
     for (int64_t c = 0; c < count && status == STK_OK; c++) {
-        if (!((float)scale[c] > 0))
-            status = stki_fail_node(err, scale_node, "found %g, expected a number above 0", scale[c]);
+        if (!((float)scale[c] > 0) || !isfinite(1.0f / (float)scale[c]) || !isfinite((float)scale[c]))
+            status = stki_fail_node(err, scale_node,
+                                    "found %g, expected a number above 0 that float32 can hold, and its reciprocal",
+                                    scale[c]);
         scale[c] = (double)(1.0f / (float)scale[c]); /* the f32 reciprocal is multiplied, as in torch */
     }
     if (status == STK_OK)
@@ -336,7 +340,10 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
 stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_dtype source, int64_t channels,
                             stki_fold **out, stk_error *err)
 {
-    state s = {.field = field, .source = source, .sample_channels = channels, .real = is_real(source)};
+    state s = {.field = field,
+               .source = source,
+               .sample_channels = channels,
+               .real = is_real(source) || source == STK_DTYPE_NONE};
     stk_status status = STK_OK;
 
     s.fold = stki_zalloc(sizeof *s.fold);

@@ -331,6 +331,21 @@ static void wrong_configs_say_what_and_where(void **state)
          STK_E_CONFIG},
         {"{dataset: {fields: {x: {synthetic: {}, dtype: f64, transforms: [{scale: 2}]}}}}", {"f64"}, STK_E_BAD_DTYPE},
         {"{dataset: {fields: {x: {synthetic: {count: 3}}, y: {synthetic: {count: 4}}}}}", {"3", "4"}, STK_E_MISMATCH},
+        {"{dataset: {fields: {}}}", {"there is no field"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [4]}, transforms: [{scale: 1e300}]}}}}",
+         {"beyond what float32 can hold"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {shape: [4]}, transforms: [{normalize: {mean: 0, std: 1e-46, scale: "
+         "unit}}]}}}}",
+         {"beyond what float32 can hold"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}, transforms: [{quantize: {scale: 1e-300}}]}}}}",
+         {"float32 can hold"},
+         STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {memory_budget: 1 GiB}}", {"64MiB"}, STK_E_CONFIG},
+        {"{dataset: {fields: {x: {synthetic: {}}}}, loader: {batch_size: 99999999999999999999}}",
+         {"64 bits"},
+         STK_E_CONFIG},
     };
 
     (void)state;
@@ -342,6 +357,54 @@ static void wrong_configs_say_what_and_where(void **state)
         for (int k = 0; k < 3 && cases[i].says[k]; k++)
             assert_says(cases[i].says[k]);
     }
+}
+
+/* What needs no data is found without opening any. */
+static void a_check_finds_what_needs_no_data(void **state)
+{
+    static const char *const wrong[] = {
+        "dataset.fields.image.transforms=[{bogus: 1}]",
+        "dataset.fields.image.transforms={normalize: imagenet}",
+        "dataset.fields.image.layout=zzz",
+        "dataset.fields.image.source.layout=channels_last",
+        "dataset.fields.image.transforms=[{normalize: {mean: [1, 2], std: [1, 2, 3]}}]",
+        "dataset.fields.image.transforms=[{quantize: {scale: 1}}, {cast: f32}]",
+        "dataset.fields.image.path=[]",
+    };
+    const char *good[] = {"dataset.fields.image.path=/nonexistent.npy",
+                          "dataset.fields.image.transforms=[{normalize: {mean: [1, 2], std: [1, 2]}}]"};
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_loader_check_file(STKT_TESTS_DIR "/../configs/digits.yaml", good, 2, &err));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_status(stk_loader_check_file(STKT_TESTS_DIR "/../configs/digits.yaml", &wrong[i], 1, &err),
+                      STK_E_CONFIG);
+        assert_says("dataset.fields.image");
+    }
+}
+
+static void wrong_arguments_are_named(void **state)
+{
+    const char *sets[] = {NULL};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    assert_status(stk_loader_open_file(NULL, NULL, 0, &loader, &err), STK_E_BAD_ARG);
+    assert_status(stk_loader_open_text(NULL, NULL, NULL, 0, &loader, &err), STK_E_BAD_ARG);
+    assert_status(stk_loader_open_text("{}", NULL, sets, 1, &loader, &err), STK_E_BAD_ARG);
+    assert_says("sets[0]");
+    assert_status(stk_loader_open_text("{}", NULL, NULL, 1, &loader, &err), STK_E_BAD_ARG);
+    assert_ok(stkt_open_faulty(&loader, NULL, false, &err, CONFIG, 1, 1, 1, "10s"));
+    assert_status(stk_loader_next_timeout(loader, -7, &batch, &err), STK_E_BAD_ARG);
+    assert_says("-7");
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_status(stk_loader_next_timeout(loader, 400000, &batch, &err), STK_E_TIMEOUT);
+    assert_says("0.0004 s");
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
 }
 
 int main(void)
@@ -358,6 +421,8 @@ int main(void)
         cmocka_unit_test(open_survives_every_allocation_failure),
         cmocka_unit_test(running_survives_allocation_failures),
         cmocka_unit_test(wrong_configs_say_what_and_where),
+        cmocka_unit_test(a_check_finds_what_needs_no_data),
+        cmocka_unit_test(wrong_arguments_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
