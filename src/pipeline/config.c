@@ -102,15 +102,24 @@ static const stki_option synthetic_rows[] = {
 };
 static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fields.NAME.synthetic", synthetic_rows);
 
+static const stki_option_table *const tables[] = {&loader_table, &field_table, &source_table, &synthetic_table};
+
 void stki_config_help(FILE *to)
 {
-    stki_options_help(&loader_table, to);
-    fputc('\n', to);
-    stki_options_help(&field_table, to);
-    fputc('\n', to);
-    stki_options_help(&source_table, to);
-    fputc('\n', to);
-    stki_options_help(&synthetic_table, to);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (i > 0)
+            fputc('\n', to);
+        stki_options_help(tables[i], to);
+    }
+}
+
+void stki_config_markdown(FILE *to)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        fprintf(to, "### `%s`\n\n", tables[i]->section);
+        stki_options_markdown(tables[i], to);
+        fputc('\n', to);
+    }
 }
 
 void stki_config_note(stki_loader_config *config, const char *format, ...)

@@ -55,6 +55,8 @@ void stki_config_note(stki_loader_config *config, const char *format, ...) STK_P
 /* The loader section with the values in effect. */
 json_t *stki_config_json(const stki_loader_config *config);
 void stki_config_help(FILE *to);
+/* The same as Markdown, for docs/config.md. */
+void stki_config_markdown(FILE *to);
 
 /* synthetic.{count, shape, dtype, …} of a field. */
 stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err);
