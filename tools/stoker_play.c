@@ -1,88 +1,80 @@
 /* stoker_play.c: `stoker play`, a playground that shows what operations on tensors do to memory.
  *
- *     args     the command line                 run      a chain, as text and as a page
- *     parse    the language                     prompt   the interactive form
+ *     args     the command line                 run      a session from its commands to its outputs
+ *     parse    the language                     prompt   lines from a terminal
  *     session  steps and their tensors          why      the rule behind a refusal
  *     create, views, slice, compute, say: the operations, one table row each (ops)
  *     cells    which cell is read when          text, html, svg, page: the two printed forms of a step
+ *     memory, sparse, precision: the tables     table    their printed forms
  */
-#include "stoker_play.h"
-#include "allocate.h"
 #include "error.h"
 #include "stoker.h"
+#include "stoker_play_args.h"
 #include "stoker_play_html.h"
+#include "stoker_play_memory.h"
 #include "stoker_play_page.h"
-#include <string.h>
-
-enum { COLUMNS = 100 };
-
-struct output {
-    FILE *page; /* NULL: none asked for */
-};
-
-static stk_status show_step(void *context, const struct pl_session *session, stk_error *err)
-{
-    const struct output *output = context;
-    stk_status status = pl_text_step(session, session->count - 1, COLUMNS, stdout, err);
-
-    if (!status && output->page)
-        status = pl_html_step(session, session->count - 1, output->page, err);
-    return status;
-}
+#include "stoker_play_precision.h"
+#include "stoker_play_run.h"
 
 static int exit_code(stk_status status)
 {
     return status == STK_OK ? STOKER_FINE : status == STK_E_CONFIG ? STOKER_USE : STOKER_FAILED;
 }
 
-static int run_chain(const char *chain, const char *path)
+static int help(void)
 {
-    struct pl_session session;
-    struct pl_trouble trouble;
-    struct pl_page page = {0};
-    struct output output = {NULL};
-    char *at = NULL;
-    stk_status status = STK_OK, saved = STK_OK;
-    stk_error err;
+    pl_args_help(stdout);
+    return stoker_finish_output("play", STOKER_FINE);
+}
 
-    if (path) {
-        status = pl_page_open(&page, &err);
-        if (status)
-            return stoker_complain("play", &err, STOKER_FAILED);
-        output.page = page.to;
-        pl_html_begin(page.to, chain);
+static int act(const struct pl_args *args, FILE *page)
+{
+    stk_error err;
+    stk_status status;
+
+    switch (args->action) {
+    case PL_CHAIN:
+    case PL_READ:
+    case PL_HELP:
+        if (page)
+            pl_html_begin(page, args->chain ? args->chain : "");
+        return exit_code(pl_run(args->chain, page));
+    case PL_MEMORY:
+        if (page)
+            pl_page_begin(page, "What tensors take", "Bytes of the elements alone; 1 GiB = 1024³ bytes.");
+        status = pl_memory(args, page, &err);
+        return status ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
+    case PL_PRECISION:
+        if (page)
+            pl_page_begin(page, "What dtypes keep", "One signal in every form that is smaller than float32.");
+        status = pl_precision(args, page, &err);
+        return status ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
     }
-    pl_session_init(&session);
-    status = pl_session_run(&session, chain, show_step, &output, &at, &trouble);
-    if (status) {
-        fflush(stdout);
-        fprintf(stderr, "stoker play: %s%s%s\n", at ? at : "", at ? ": " : "", trouble.err.message);
-        if (*trouble.why)
-            fprintf(stderr, "  %s\n", trouble.why);
-        if (output.page)
-            pl_html_trouble(&trouble, at ? at : "", trouble.figure, output.page);
-    }
-    if (output.page) {
-        pl_page_end(output.page);
-        saved = pl_page_save(&page, path, &err);
-        if (saved)
-            stoker_complain("play", &err, STOKER_FAILED);
-    }
-    stki_free(at);
-    stki_free(trouble.figure);
-    pl_session_fini(&session);
-    return stoker_finish_output("play", status ? exit_code(status) : saved ? STOKER_FAILED : STOKER_FINE);
+    return STOKER_USE;
 }
 
 int stoker_play(int argc, char **argv)
 {
+    struct pl_args args;
+    struct pl_page page = {0};
     stk_error err;
+    int code;
 
-    if (argc == 4 && strcmp(argv[1], "--html") == 0)
-        return run_chain(argv[3], argv[2]);
-    if (argc != 2) {
-        stki_fail(&err, STK_E_CONFIG, "expected a chain of operations: stoker play \"arange 12; reshape 3 4; t\"");
-        return stoker_complain("play", &err, STOKER_USE);
+    if (pl_args_read(argc, argv, &args, &err) != STK_OK)
+        return stoker_complain("play", &err, err.status == STK_E_MEMORY ? STOKER_FAILED : STOKER_USE);
+    if (args.action == PL_HELP)
+        return help();
+    if (args.html && pl_page_open(&page, &err) != STK_OK) {
+        pl_args_fini(&args);
+        return stoker_complain("play", &err, STOKER_FAILED);
     }
-    return run_chain(argv[1], NULL);
+    code = act(&args, page.to);
+    if (page.to)
+        pl_page_end(page.to);
+    /* a chain that failed is still worth a page; a command that was not understood is not */
+    if (page.to && code != STOKER_USE && pl_page_save(&page, args.html, &err) != STK_OK)
+        code = stoker_complain("play", &err, STOKER_FAILED);
+    pl_page_close(&page);
+    pl_args_fini(&args);
+    return stoker_finish_output("play", code);
 }

@@ -12,6 +12,9 @@ const char *pl_how_text(char *buffer, int size, const struct pl_step *step);
 const char *pl_shared_text(char *buffer, int size, const struct pl_session *session, int index);
 const char *pl_contiguity_text(const stk_tensor *tensor);
 
+/* Sentences, in lines of at most `columns` characters. */
+void pl_print_folded(const char *text, int columns, int indent, FILE *to);
+
 /* The step `index` in words and a drawing of its storage, `columns` characters wide. */
 stk_status pl_text_step(const struct pl_session *session, int index, int columns, FILE *to, stk_error *err);
 

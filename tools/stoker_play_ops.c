@@ -38,6 +38,25 @@ const char *pl_op_nearest(const char *name)
     return stki_nearest_word(name, names, count);
 }
 
+const char *pl_op_with_prefix(const char *prefix, int number)
+{
+    for (int g = 0; g < GROUPS; g++)
+        for (const struct pl_op *op = groups[g].ops; op->name; op++)
+            if (strncmp(op->name, prefix, strlen(prefix)) == 0 && number-- == 0)
+                return op->name;
+    return NULL;
+}
+
+/* Characters on a screen, not bytes. */
+static int width_of(const char *text)
+{
+    int width = 0;
+
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
 void pl_ops_help(FILE *to)
 {
     for (int g = 0; g < GROUPS; g++) {
@@ -45,7 +64,7 @@ void pl_ops_help(FILE *to)
         for (const struct pl_op *op = groups[g].ops; op->name; op++) {
             char left[80];
             snprintf(left, sizeof left, "%s%s%s", op->name, *op->arguments ? " " : "", op->arguments);
-            fprintf(to, "  %-40s %s\n", left, op->help);
+            fprintf(to, "  %s%*s%s\n", left, *op->help ? 36 - width_of(left) : 0, "", op->help);
         }
     }
 }

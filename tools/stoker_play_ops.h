@@ -30,6 +30,8 @@ extern const struct pl_op pl_create_ops[], pl_view_ops[], pl_compute_ops[],
 const struct pl_op *pl_op_find(const char *name);
 /* The nearest name if one is near, else NULL. */
 const char *pl_op_nearest(const char *name);
+/* The number-th name that begins so, over all operations; NULL: no more. */
+const char *pl_op_with_prefix(const char *prefix, int number);
 void pl_ops_help(FILE *to);
 
 /* STK_E_LIMIT if a tensor of that shape is more than the playground draws. */

@@ -225,11 +225,12 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
         status = keep_step(session, &call, call.in ? from : -1, text, length, &trouble->err);
     if (status)
         stk_tensor_release(&call.out);
-    stki_free(call.text);
     if (status) {
         trouble->figure = call.figure;
-        call.figure = NULL;
+        trouble->drawing = call.text;
+        return status;
     }
+    stki_free(call.text);
     return status;
 }
 
@@ -251,7 +252,7 @@ stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink
     stk_status status = STK_OK;
 
     trouble->why[0] = 0;
-    trouble->figure = NULL;
+    trouble->figure = trouble->drawing = NULL;
     if (!command)
         return stki_fail_memory(&trouble->err, sizeof *command, "a command");
     while (!status && *at) {

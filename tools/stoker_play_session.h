@@ -39,7 +39,7 @@ struct pl_session {
 struct pl_trouble {
     stk_error err;
     char why[1600];
-    char *figure; /* SVG, or NULL; free it with stki_free */
+    char *figure, *drawing; /* SVG, and the same as text, or NULL; free them with stki_free */
 };
 
 void pl_session_init(struct pl_session *session);

@@ -73,6 +73,22 @@ const char *pl_shared_text(char *buffer, int size, const struct pl_session *sess
     return buffer;
 }
 
+void pl_print_folded(const char *text, int columns, int indent, FILE *to)
+{
+    while (*text) {
+        size_t length = strlen(text), room = (size_t)(columns - 2 * indent);
+        if (length > room) {
+            length = room;
+            while (length > 0 && text[length] != ' ')
+                length--;
+            length = length ? length : room;
+        }
+        fprintf(to, "%*s%.*s\n", indent, "", (int)length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
 /* ---- the drawing ------------------------------------------------------------------------------------------------- */
 
 static void order_text(const struct pl_entry *entry, char *buffer, size_t size)

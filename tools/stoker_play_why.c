@@ -123,7 +123,7 @@ void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b
             continue;
         snprintf(
             out, (size_t)size,
-            "Shapes are aligned from the right; in each place the sizes must be equal or one of them 1. In place -%d "
+            "Shapes are aligned from the right; in each place the sizes must be equal or one of them 1. In place -%d, "
             "%" PRId64 " meets %" PRId64 ".",
             i, left, right);
         return;

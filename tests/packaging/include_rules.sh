@@ -17,6 +17,7 @@ declare -A may=(
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/*" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
+    [editline/readline.h]="tools/stoker_play_prompt.c"
     [jansson.h]="src/base/* src/pipeline/* tools/*" [Random123/philox.h]="src/base/philox.c"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
     [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"
