@@ -7,6 +7,7 @@
 #include "loadbench_consumer.h"
 #include <stoker/loader.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DAY (24 * 3600 * 1e9)
 
@@ -110,4 +111,29 @@ char *lb_path_beside(const char *path, const char *beside)
     if (path[0] == '/' || !slash)
         return stki_strdup(path);
     return stki_format("%.*s/%s", (int)(slash - beside), beside, path);
+}
+
+char *lb_path_place(const char *path)
+{
+    char folder[4096];
+    const char *from = path[0] == '/' || !getcwd(folder, sizeof folder) ? "" : folder;
+    char *out = stki_format("%s/%s", from, path);
+    size_t used = 0;
+
+    for (const char *part = out; part && *part;) { /* rewritten in place: the result is never longer */
+        const size_t length = strcspn(part, "/");
+        const char *next = part + length + (part[length] == '/');
+        if (length == 2 && part[0] == '.' && part[1] == '.') {
+            while (used > 0 && out[--used] != '/')
+                continue;
+        } else if (length > 0 && !(length == 1 && part[0] == '.')) {
+            out[used++] = '/';
+            memmove(out + used, part, length);
+            used += length;
+        }
+        part = next;
+    }
+    if (out)
+        out[used] = '\0';
+    return out;
 }

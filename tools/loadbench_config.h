@@ -36,5 +36,7 @@ stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *e
 
 /* A copy of `path`, relative to the folder of `beside` unless it is absolute. NULL: no memory. */
 char *lb_path_beside(const char *path, const char *beside);
+/* Absolute and without ".", ".." and doubled slashes, as written: no link is followed. NULL: no memory. */
+char *lb_path_place(const char *path);
 
 #endif

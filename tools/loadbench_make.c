@@ -1,5 +1,6 @@
-/* loadbench_make.c: reads the whole specification first, then makes one file after another in chunks of a few
- * megabytes. Whether a file is there already is asked of the loader, which knows what is in it. */
+/* loadbench_make.c: reads the whole specification first, then looks at the files that are there, then makes one missing
+ * file after another in chunks of a few megabytes. What a file holds is asked of the loader. A file that holds
+ * something else may be somebody's data: it is replaced only if that was asked for. */
 #include "loadbench_make.h"
 #include "allocate.h"
 #include "checked.h"
@@ -31,7 +32,8 @@ struct file {
     int values;
     double low, high, mean, std, value;
     /* worked out */
-    char *full_path;
+    char *full_path, *place; /* where it will be, and the same absolute, for comparing */
+    bool is_there;
     int ndim;
     int64_t lengths[STK_MAX_DIMS], row_elements, row_bytes;
     struct lb_values_ask ask;
@@ -48,23 +50,23 @@ static const stki_option make_rows[] = {
 };
 const stki_option_table lb_make_table = STKI_OPTION_TABLE("make", make_rows);
 
-enum { SEED = 4, FILE_ROWS = 12 };
+enum { PATH, COUNT, SHAPE, DTYPE, SEED, VALUES, LOW, HIGH, MEAN, STD, VALUE, CLASSES, FILE_ROWS };
 
 static const stki_option file_rows[FILE_ROWS] = {
-    STKI_STRING(struct file, path, NULL, "The file, NAME.npy, beside the specification unless absolute"),
-    STKI_INT(struct file, count, 1000, 0, 1e15, "rows", "Samples"),
-    STKI_NODE(struct file, shape, "Of one sample, [224, 224, 3]; none: one number"),
-    STKI_STRING(struct file, dtype, "u8", "Of the elements"),
+    [PATH] = STKI_STRING(struct file, path, NULL, "The file, NAME.npy, beside the specification unless absolute"),
+    [COUNT] = STKI_INT(struct file, count, 1000, 0, 1e15, "rows", "Samples"),
+    [SHAPE] = STKI_NODE(struct file, shape, "Of one sample, [224, 224, 3]; none: one number"),
+    [DTYPE] = STKI_STRING(struct file, dtype, "u8", "Of the elements"),
     [SEED] = STKI_INT(struct file, seed, 0, 0, INT64_C(1) << 62, "",
                       "Of this file alone; by default make.seed and the file's place"),
-    STKI_ENUM(struct file, values, bytes, value_words,
-              "Random bytes, uniform or normal numbers, labels (the row modulo classes), or a constant"),
-    STKI_DOUBLE(struct file, low, 0, -1e300, 1e300, "", "Least value of uniform"),
-    STKI_DOUBLE(struct file, high, 1, -1e300, 1e300, "", "First value above those of uniform"),
-    STKI_DOUBLE(struct file, mean, 0, -1e300, 1e300, "", "Of normal"),
-    STKI_DOUBLE(struct file, std, 1, 0, 1e300, "", "Of normal"),
-    STKI_DOUBLE(struct file, value, 0, -1e300, 1e300, "", "Of constant"),
-    STKI_INT(struct file, classes, 10, 1, 1e15, "", "Of labels"),
+    [VALUES] = STKI_ENUM(struct file, values, bytes, value_words,
+                         "Random bytes, uniform or normal numbers, labels (the row modulo classes), or a constant"),
+    [LOW] = STKI_DOUBLE(struct file, low, 0, -1e300, 1e300, "", "Least value of uniform"),
+    [HIGH] = STKI_DOUBLE(struct file, high, 1, -1e300, 1e300, "", "First value above those of uniform"),
+    [MEAN] = STKI_DOUBLE(struct file, mean, 0, -1e300, 1e300, "", "Of normal"),
+    [STD] = STKI_DOUBLE(struct file, std, 1, 0, 1e300, "", "Of normal"),
+    [VALUE] = STKI_DOUBLE(struct file, value, 0, -1e300, 1e300, "", "Of constant"),
+    [CLASSES] = STKI_INT(struct file, classes, 10, 1, 1e15, "", "Of labels"),
 };
 const stki_option_table lb_make_file_table = STKI_OPTION_TABLE("make.files", file_rows);
 
@@ -91,6 +93,29 @@ static stk_status read_shape(struct file *file, stk_error *err)
     return STK_OK;
 }
 
+/* A key that the chosen values make nothing of would mislead whoever reads the specification. */
+static stk_status check_uses(const stki_node *node, const struct file *file, const bool *seen, stk_error *err)
+{
+    static const struct {
+        int row;
+        unsigned kinds; /* a bit each */
+    } uses[] = {
+        {SEED, 1U << LB_VALUES_BYTES | 1U << LB_VALUES_UNIFORM | 1U << LB_VALUES_NORMAL},
+        {LOW, 1U << LB_VALUES_UNIFORM},
+        {HIGH, 1U << LB_VALUES_UNIFORM},
+        {MEAN, 1U << LB_VALUES_NORMAL},
+        {STD, 1U << LB_VALUES_NORMAL},
+        {VALUE, 1U << LB_VALUES_CONSTANT},
+        {CLASSES, 1U << LB_VALUES_LABELS},
+    };
+
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
+        if (seen[uses[i].row] && !(uses[i].kinds >> file->values & 1))
+            return stki_fail_key(err, stki_node_get(node, file_rows[uses[i].row].name), "has no use with values: %s",
+                                 value_words[file->values]);
+    return STK_OK;
+}
+
 static stk_status read_file(const stki_node *node, const char *spec_path, int64_t seed, struct file *file,
                             stk_error *err)
 {
@@ -102,6 +127,8 @@ static stk_status read_file(const stki_node *node, const char *spec_path, int64_
     status = stki_options_read(&lb_make_file_table, node, file, seen, err);
     if (status == STK_OK)
         status = read_shape(file, err);
+    if (status == STK_OK)
+        status = check_uses(node, file, seen, err);
     if (status != STK_OK)
         return status;
     if (!file->path || !file->path[0])
@@ -127,7 +154,17 @@ static stk_status read_file(const stki_node *node, const char *spec_path, int64_
         return stki_fail_node(err, node, "%" PRId64 " rows of this shape are more bytes than a file can hold",
                               file->count);
     file->full_path = lb_path_beside(file->path, spec_path);
-    return file->full_path ? STK_OK : stki_fail_memory(err, 256, "a path");
+    file->place = file->full_path ? lb_path_place(file->full_path) : NULL;
+    return file->place ? STK_OK : stki_fail_memory(err, 256, "a path");
+}
+
+static stk_status check_alone(const struct file *files, int count, const stki_node *node, stk_error *err)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(files[i].place, files[count].place) == 0)
+            return stki_fail_node(err, stki_node_get(node, "path"), "file %d of the list is the same: %s", i,
+                                  files[i].place);
+    return STK_OK;
 }
 
 static stk_status read_spec(const stki_document *document, const char *spec_path, struct file *files, int *count,
@@ -149,6 +186,8 @@ static stk_status read_spec(const stki_document *document, const char *spec_path
         return stki_fail_node(err, section, "files: expected a list of 1 to %d files", MAX_FILES);
     while (*count < make.files->count && status == STK_OK) {
         status = read_file(make.files->items[*count], spec_path, make.seed + *count, &files[*count], err);
+        if (status == STK_OK)
+            status = check_alone(files, *count, make.files->items[*count], err);
         ++*count;
     }
     return status;
@@ -172,18 +211,22 @@ static stk_status make_folders(const char *path, stk_error *err)
     return status;
 }
 
-/* Does the file hold what was asked for, as far as dtype, shape and count go? */
-static bool is_there(const struct file *file)
+static void describe(int64_t count, stk_dtype dtype, int ndim, const int64_t *lengths, char *out, int size)
+{
+    int used = snprintf(out, (size_t)size, "%" PRId64 " rows of %s [", count, stk_dtype_name(dtype));
+
+    for (int i = 0; i < ndim && used < size; i++)
+        used += snprintf(out + used, (size_t)(size - used), "%s%" PRId64, i > 0 ? ", " : "", lengths[i]);
+    if (used < size)
+        snprintf(out + used, (size_t)(size - used), "]");
+}
+
+static stk_status open_made(const struct file *file, stk_loader **out, stk_error *err)
 {
     const char *path = file->full_path;
     stk_field_opts field = STK_FIELD_OPTS_INIT;
     stk_loader_opts opts = STK_LOADER_OPTS_INIT;
-    stk_loader *loader = NULL;
-    stk_field_info info;
-    bool same = false;
 
-    if (access(path, F_OK) != 0)
-        return false;
     field.name = "x";
     field.paths = &path;
     field.path_count = 1;
@@ -193,12 +236,38 @@ static bool is_there(const struct file *file)
     opts.num_workers = STK_WORKERS_INLINE;
     opts.prefetch = 1;
     opts.allow_empty = true;
-    if (stk_loader_open(&opts, &loader, NULL) == STK_OK && stk_loader_field(loader, 0, &info, NULL) == STK_OK)
-        same = stk_loader_samples(loader) == file->count && info.source_dtype == file->ask.dtype &&
-               info.ndim == file->ndim + 1 &&
-               memcmp(info.shape + 1, file->lengths, (size_t)file->ndim * sizeof *file->lengths) == 0;
+    return stk_loader_open(&opts, out, err);
+}
+
+/* STK_E_MISMATCH: there is a file that holds something else, and it may not be replaced. */
+static stk_status look(struct file *file, stk_error *err)
+{
+    stk_loader *loader = NULL;
+    stk_field_info info;
+    stk_error why;
+    char found[320], expected[320];
+
+    if (access(file->full_path, F_OK) != 0)
+        return STK_OK;
+    describe(file->count, file->ask.dtype, file->ndim, file->lengths, expected, sizeof expected);
+    stk_status status = open_made(file, &loader, &why);
+    if (status == STK_OK)
+        status = stk_loader_field(loader, 0, &info, &why);
+    if (status == STK_OK) {
+        const int64_t samples = stk_loader_samples(loader);
+        file->is_there = samples == file->count && info.source_dtype == file->ask.dtype &&
+                         info.ndim == file->ndim + 1 &&
+                         memcmp(info.shape + 1, file->lengths, (size_t)file->ndim * sizeof *file->lengths) == 0;
+        describe(samples, info.source_dtype, info.ndim - 1, info.shape + 1, found, sizeof found);
+    }
     stk_loader_destroy(loader);
-    return same;
+    if (file->is_there)
+        return STK_OK;
+    if (status != STK_OK)
+        return stki_fail(err, STK_E_MISMATCH, "is there and cannot be read as %s, --force replaces it: %s", expected,
+                         why.message);
+    return stki_fail(err, STK_E_MISMATCH, "%s: is there with other content: found %s, expected %s; --force replaces it",
+                     file->full_path, found, expected);
 }
 
 static stk_status write_rows(const struct file *file, stk_npy_writer *writer, stk_error *err)
@@ -225,21 +294,21 @@ static stk_status write_rows(const struct file *file, stk_npy_writer *writer, st
 
 static void print_file(const struct file *file, const char *what, FILE *to)
 {
-    fprintf(to, "%s: %s%" PRId64 " rows of %s [", file->full_path, what, file->count, stk_dtype_name(file->ask.dtype));
-    for (int i = 0; i < file->ndim; i++)
-        fprintf(to, "%s%" PRId64, i > 0 ? ", " : "", file->lengths[i]);
-    fprintf(to, "], %sB", LB_SHORT((double)(file->row_bytes * file->count)));
+    char text[320];
+
+    describe(file->count, file->ask.dtype, file->ndim, file->lengths, text, sizeof text);
+    fprintf(to, "%s: %s%s, %sB", file->full_path, what, text, LB_SHORT((double)(file->row_bytes * file->count)));
 }
 
-static stk_status make_file(const struct file *file, bool force, FILE *to, stk_error *err)
+static stk_status make_file(const struct file *file, FILE *to, stk_error *err)
 {
     const int64_t begin = stki_now_ns();
     stk_npy_writer *writer = NULL;
     stk_status status;
 
-    if (!force && is_there(file)) {
+    if (file->is_there) {
         print_file(file, "is there, ", to);
-        fputs("; nothing to do\n", to);
+        fputs("; nothing to do (type, shape and count were compared; seed and values are not recorded in it)\n", to);
         return STK_OK;
     }
     status = make_folders(file->full_path, err);
@@ -274,10 +343,14 @@ stk_status lb_make(const char *spec_path, const char *const *sets, int set_count
         status = read_spec(document, spec_path, files, &count, err);
     if (status != STK_OK && err && status != STK_E_MEMORY)
         status = err->status = STK_E_CONFIG; /* whatever is wrong with it: a file that is not there, too */
+    for (int i = 0; i < count && status == STK_OK && !force; i++)
+        status = look(&files[i], err);
     for (int i = 0; i < count && status == STK_OK; i++)
-        status = make_file(&files[i], force, to, err);
-    for (int i = 0; i < count; i++)
+        status = make_file(&files[i], to, err);
+    for (int i = 0; i < count; i++) {
         stki_free(files[i].full_path);
+        stki_free(files[i].place);
+    }
     stki_free(files);
     stki_document_destroy(document);
     return status;

@@ -10,7 +10,8 @@
 extern const stki_option_table lb_make_table, lb_make_file_table;
 
 /* Makes the files of the specification that are not there with the right dtype, shape and count; all of them if
- * `force`. One line a file on `to`. STK_E_CONFIG: the specification is wrong, and nothing was written. */
+ * `force`. One line a file on `to`. Nothing was written: STK_E_CONFIG, the specification is wrong; STK_E_MISMATCH, a
+ * file holds something else and there is no `force`. */
 stk_status lb_make(const char *spec_path, const char *const *sets, int set_count, bool force, FILE *to, stk_error *err);
 
 #endif

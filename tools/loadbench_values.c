@@ -3,6 +3,7 @@
 #include "loadbench_values.h"
 #include "error.h"
 #include "philox.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,6 +20,86 @@ static bool is_whole(stk_dtype dtype)
     return dtype >= STK_U8 && dtype <= STK_I64;
 }
 
+/* From here on a double, which a specification's numbers are read as, leaves whole numbers out. */
+#define EXACT 0x1p53
+
+/* What can be asked for: the range of the dtype, as far as a double is exact. */
+static void range_of(stk_dtype dtype, double *low, double *high)
+{
+    const bool has_sign = dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
+    const int bits = dtype == STK_BOOL ? 1 : (int)(8 * stk_dtype_size(dtype));
+
+    if (is_real(dtype)) {
+        *high = dtype == STK_F16 ? 65504 : dtype == STK_BF16 ? 0x1.fep127 : dtype == STK_F32 ? FLT_MAX : DBL_MAX;
+        *low = -*high;
+        return;
+    }
+    *high = bits == 64 ? EXACT : ldexp(1, has_sign ? bits - 1 : bits) - 1;
+    *low = !has_sign ? 0 : bits == 64 ? -EXACT : -ldexp(1, bits - 1);
+}
+
+static stk_status fail_range(const struct lb_values_ask *ask, const char *key, double found, double low, double high,
+                             stk_error *err)
+{
+    return stki_fail(err, STK_E_RANGE, "%s: found %.16g, expected %.16g to %.16g%s for %s", key, found, low, high,
+                     fabs(high) == EXACT ? ", where a number in a config is exact," : "", stk_dtype_name(ask->dtype));
+}
+
+/* `low` to `high`; whole unless the dtype is real. */
+static stk_status check_number(const struct lb_values_ask *ask, const char *key, double found, double low, double high,
+                               stk_error *err)
+{
+    if (found < low || found > high)
+        return fail_range(ask, key, found, low, high, err);
+    if (!is_real(ask->dtype) && found != floor(found))
+        return stki_fail(err, STK_E_RANGE, "%s: found %.16g, expected a whole number for %s", key, found,
+                         stk_dtype_name(ask->dtype));
+    return STK_OK;
+}
+
+static stk_status check_uniform(const struct lb_values_ask *ask, double least, double most, stk_error *err)
+{
+    const double above = is_real(ask->dtype) || most == EXACT ? most : most + 1; /* high itself does not come */
+    stk_status status = check_number(ask, "low", ask->low, least, most, err);
+
+    if (status == STK_OK)
+        status = check_number(ask, "high", ask->high, least, above, err);
+    if (status == STK_OK && !(ask->low < ask->high))
+        return stki_fail(err, STK_E_RANGE, "values: uniform: low %g is not below high %g", ask->low, ask->high);
+    return status;
+}
+
+/* Whole numbers are cut off at the ends of their range, as a sensor does it; real ones must not become infinite. */
+static stk_status check_normal(const struct lb_values_ask *ask, double least, double most, stk_error *err)
+{
+    if (ask->mean < least || ask->mean > most)
+        return fail_range(ask, "mean", ask->mean, least, most, err);
+    if (is_real(ask->dtype) && ask->std > (most - fabs(ask->mean)) / LB_NORMAL_REACH)
+        return fail_range(ask, "std", ask->std, 0, (most - fabs(ask->mean)) / LB_NORMAL_REACH, err);
+    return STK_OK;
+}
+
+static stk_status check_range(const struct lb_values_ask *ask, stk_error *err)
+{
+    double least, most;
+
+    range_of(ask->dtype, &least, &most);
+    switch (ask->kind) {
+    case LB_VALUES_UNIFORM:
+        return check_uniform(ask, least, most, err);
+    case LB_VALUES_NORMAL:
+        return check_normal(ask, least, most, err);
+    case LB_VALUES_CONSTANT:
+        return check_number(ask, "value", ask->value, least, most, err);
+    case LB_VALUES_LABELS:
+        return (double)ask->classes - 1 > most ? fail_range(ask, "classes", (double)ask->classes, 1, most + 1, err)
+                                               : STK_OK;
+    case LB_VALUES_BYTES:
+        break;
+    }
+    return STK_OK;
+}
+
 stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
 {
     const char *name = stk_dtype_name(ask->dtype);
@@ -31,9 +112,7 @@ stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
         return stki_fail(err, STK_E_BAD_DTYPE, "values: labels are whole numbers, not %s", name);
     if (!real && !whole && ask->dtype != STK_BOOL)
         return stki_fail(err, STK_E_BAD_DTYPE, "no values are made for %s", name);
-    if (ask->kind == LB_VALUES_UNIFORM && !(ask->low < ask->high))
-        return stki_fail(err, STK_E_RANGE, "values: uniform: low %g is not below high %g", ask->low, ask->high);
-    return STK_OK;
+    return check_range(ask, err);
 }
 
 static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)

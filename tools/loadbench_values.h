@@ -21,7 +21,11 @@ struct lb_values_ask {
     int64_t classes;
 };
 
-/* STK_E_BAD_DTYPE: this kind has no meaning for this dtype; the text says what does. */
+/* No number of a normal kind is further off its mean, in std. */
+#define LB_NORMAL_REACH 4.9
+
+/* STK_E_BAD_DTYPE: this kind has no meaning for this dtype; the text says what does. STK_E_RANGE: the dtype can't hold
+ * the numbers asked for; the text names the key, its value and the range. */
 stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err);
 /* `count` rows of `row_elements` elements from row `first` on, row-major, into `out`. `scratch` has room for
  * count * row_elements numbers of 8 bytes. */

@@ -165,13 +165,58 @@ static void senseless_asks_are_refused(void **state)
     }
 }
 
+/* The last number that fits is made; the next one is refused by its key, its value and the range. */
+static void numbers_beyond_the_dtype_are_refused(void **state)
+{
+    static const struct {
+        struct lb_values_ask fits, does_not;
+        const char *key;
+    } rows[] = {
+#define ROW(key_, dtype_, kind_, member, good, bad, ...)                         \
+    {.fits = {.kind = kind_, .dtype = dtype_, .member = (good), __VA_ARGS__},    \
+     .does_not = {.kind = kind_, .dtype = dtype_, .member = (bad), __VA_ARGS__}, \
+     .key = key_}
+        ROW("classes", STK_U8, LB_VALUES_LABELS, classes, 256, 257, .low = 0),
+        ROW("classes", STK_I16, LB_VALUES_LABELS, classes, 32768, 32769, .low = 0),
+        ROW("value", STK_BOOL, LB_VALUES_CONSTANT, value, 1, 2, .low = 0),
+        ROW("value", STK_I8, LB_VALUES_CONSTANT, value, -128, -129, .low = 0),
+        ROW("value", STK_U32, LB_VALUES_CONSTANT, value, 4294967295.0, 4294967296.0, .low = 0),
+        ROW("value", STK_I64, LB_VALUES_CONSTANT, value, 0x1p53, 0x1.0000000000001p53, .low = 0),
+        ROW("value", STK_U64, LB_VALUES_CONSTANT, value, 0, -1, .low = 0),
+        ROW("value", STK_U8, LB_VALUES_CONSTANT, value, 1, 0.5, .low = 0),
+        ROW("value", STK_F16, LB_VALUES_CONSTANT, value, 65504, 65505, .low = 0),
+        ROW("value", STK_F32, LB_VALUES_CONSTANT, value, 3.4e38, 3.5e38, .low = 0),
+        ROW("value", STK_BF16, LB_VALUES_CONSTANT, value, -3.3e38, -3.4e38, .low = 0),
+        ROW("low", STK_U8, LB_VALUES_UNIFORM, low, 0, -1, .high = 3),
+        ROW("high", STK_U8, LB_VALUES_UNIFORM, high, 256, 257, .low = 3),
+        ROW("high", STK_BOOL, LB_VALUES_UNIFORM, high, 2, 3, .low = 0),
+        ROW("high", STK_F16, LB_VALUES_UNIFORM, high, 65504, 65520, .low = 0),
+        ROW("mean", STK_U8, LB_VALUES_NORMAL, mean, 0.5, -0.5, .std = 1000),
+        ROW("std", STK_F16, LB_VALUES_NORMAL, std, 13368, 13369, .mean = 0),
+    };
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(lb_values_check(&rows[i].fits, &err), STK_OK);
+        assert_int_equal(lb_values_check(&rows[i].does_not, &err), STK_E_RANGE);
+        assert_memory_equal(err.message, rows[i].key, strlen(rows[i].key));
+        assert_non_null(strstr(err.message, stk_dtype_name(rows[i].does_not.dtype)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_agree),         cmocka_unit_test(seeds_differ),
-        cmocka_unit_test(uniform_numbers),      cmocka_unit_test(uniform_whole_numbers),
-        cmocka_unit_test(normal_numbers),       cmocka_unit_test(out_of_range_saturates),
-        cmocka_unit_test(labels_and_constants), cmocka_unit_test(senseless_asks_are_refused),
+        cmocka_unit_test(pieces_agree),
+        cmocka_unit_test(seeds_differ),
+        cmocka_unit_test(uniform_numbers),
+        cmocka_unit_test(uniform_whole_numbers),
+        cmocka_unit_test(normal_numbers),
+        cmocka_unit_test(out_of_range_saturates),
+        cmocka_unit_test(labels_and_constants),
+        cmocka_unit_test(senseless_asks_are_refused),
+        cmocka_unit_test(numbers_beyond_the_dtype_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
