@@ -28,9 +28,11 @@ file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_I
 configure_file(cmake/stoker.pc.in ${PROJECT_BINARY_DIR}/stoker.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/stoker.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-if(TARGET loadbench)
-  install(TARGETS loadbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+foreach(program loadbench stoker)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
 
 # Man pages are written in scdoc, docs/man/NAME.SECTION.scd; without scdoc there are none.
 find_program(SCDOC scdoc)

@@ -192,6 +192,8 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
         at = skip_blank(*at == '.' ? at + 1 : at);
         behind = read_name(at, word);
     }
+    if (strstr(at, ").") || strstr(at, "]."))
+        return stki_fail(err, STK_E_CONFIG, "one operation a step: %s: write ; between them", at);
     if (*at == '[') {
         memcpy(out->op, "slice", sizeof "slice");
         copy_rest(out, at);

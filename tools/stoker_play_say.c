@@ -154,14 +154,21 @@ static void print_aligned(const struct operand pair[2], FILE *to)
                 fprintf(to, " %7" PRId64, size);
         }
     }
+}
+
+/* Each axis that is repeated, one in a line between `before` and `after`. */
+static void print_repeats(const struct operand pair[2], const char *before, const char *after, FILE *to)
+{
+    int most = pair[0].ndim > pair[1].ndim ? pair[0].ndim : pair[1].ndim;
+
     for (int s = 0; s < 2; s++)
         for (int place = most; place >= 1; place--) {
             int64_t other = size_at(&pair[1 - s], place), own = size_at(&pair[s], place);
             if (own < 0)
-                fprintf(to, "\n   %s is repeated in place -%d: it has no such axis", pair[s].name, place);
+                fprintf(to, "%s%s is repeated in place -%d: it has no such axis%s", before, pair[s].name, place, after);
             else if (own == 1 && other != 1 && other >= 0)
-                fprintf(to, "\n   %s is repeated in place -%d: size 1 becomes %" PRId64 " with a stride of 0",
-                        pair[s].name, place, other);
+                fprintf(to, "%s%s is repeated in place -%d: size 1 becomes %" PRId64 " with a stride of 0%s", before,
+                        pair[s].name, place, other, after);
         }
 }
 
@@ -190,6 +197,7 @@ static stk_status op_broadcast(struct pl_call *call, stk_error *err)
     if (to) {
         pl_svg_broadcast((const char *const[]){pair[0].name, pair[1].name}, (const int[]){pair[0].ndim, pair[1].ndim},
                          (const int64_t *const[]){pair[0].shape, pair[1].shape}, to);
+        print_repeats(pair, "<p class=\"how\">", "</p>\n", to);
         fclose(to);
         call->figure = figure ? stki_strdup(figure) : NULL;
         free(figure);
@@ -197,6 +205,7 @@ static stk_status op_broadcast(struct pl_call *call, stk_error *err)
     to = open_memstream(&text, &size);
     if (to) {
         print_aligned(pair, to);
+        print_repeats(pair, "\n   ", "", to);
         fclose(to);
         call->text = text ? stki_strdup(text) : NULL;
         free(text);

@@ -227,7 +227,9 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
         stk_tensor_release(&call.out);
     if (status) {
         trouble->figure = call.figure;
-        trouble->drawing = call.text;
+        trouble->drawing = call.figure ? call.text : NULL;
+        if (!call.figure)
+            stki_free(call.text);
         return status;
     }
     stki_free(call.text);

@@ -44,10 +44,10 @@ no_err() {
     [ ! -s err ] || fail "there should be no message"
 }
 
-# one_message: exactly one line of messages, which names the program.
+# one_message [PROGRAM]: exactly one line of messages, which names the program.
 one_message() {
     checks=$((checks + 1))
-    { [ "$(wc -l <err)" -eq 1 ] && grep -q '^loadbench: ' err; } || fail "expected one message of loadbench"
+    { [ "$(wc -l <err)" -eq 1 ] && grep -q "^${1:-loadbench}: " err; } || fail "expected one message of ${1:-loadbench}"
 }
 
 # json EXPRESSION: true for the output, which is `j` in Python.

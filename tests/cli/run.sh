@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs one .test script in an empty folder that goes afterwards. LOADBENCH and SOURCE come from the environment.
+# Runs one .test script in an empty folder that goes afterwards. LOADBENCH, STOKER and SOURCE come from the environment.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 script=$(realpath "$1")
