@@ -93,7 +93,7 @@ const char *stki_option_range(const stki_option *row, char *buffer, int size)
     }
     stki_word_list(row->words, word_count, words, sizeof words);
     number_text(row, row->low, low);
-    if (row->high >= 0x1p62)
+    if (row->high >= 0x1p50) /* no limit that anybody meets */
         snprintf(buffer, (size_t)size, "%s%s%s or more%s%s", words, word_count ? ", " : "", low, has_unit ? " " : "",
                  has_unit ? row->unit : "");
     else
