@@ -343,14 +343,99 @@ static void nearest_words(void **state)
     assert_null(stki_nearest_word("seed", known, 0));
 }
 
+static char lower(char c)
+{
+    return c == 'Z' ? 'z' : c == 'A' ? 'a' : c;
+}
+
+/* Changes, insertions, deletions and swaps of neighbours, by trying all of them. */
+static int slow_distance(const char *a, const char *b)
+{
+    int best, other;
+
+    if (!*a || !*b)
+        return (int)(strlen(a) + strlen(b));
+    best = slow_distance(a + 1, b + 1) + (lower(*a) != lower(*b));
+    other = 1 + slow_distance(a + 1, b);
+    best = other < best ? other : best;
+    other = 1 + slow_distance(a, b + 1);
+    best = other < best ? other : best;
+    if (a[1] && b[1] && lower(a[0]) == lower(b[1]) && lower(a[1]) == lower(b[0])) {
+        other = 1 + slow_distance(a + 2, b + 2);
+        best = other < best ? other : best;
+    }
+    return best;
+}
+
+static void random_word(uint64_t *random, char *word, int64_t longest)
+{
+    int64_t i, length = stkt_random_in(random, 1, longest);
+
+    for (i = 0; i < length; i++)
+        word[i] = "abzAZ"[stkt_random(random) % 5];
+    word[length] = '\0';
+}
+
+static void nearest_words_against_all_edits(void **state)
+{
+    uint64_t random = 9;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 4000; i++) {
+        char word[8], known[8];
+        const char *words[1] = {known};
+        int length, allowed;
+        bool near, part;
+
+        random_word(&random, word, 7);
+        random_word(&random, known, 6);
+        length = (int)strlen(word);
+        allowed = length / 3 < 2 ? 2 : length / 3;
+        near = slow_distance(word, known) <= (allowed < length - 1 ? allowed : length - 1);
+        part = (length >= 4 && strstr(known, word)) || (strlen(known) >= 4 && strstr(word, known));
+        if ((stki_nearest_word(word, words, 1) != NULL) != (near || part))
+            fail_msg("%s for %s: distance %d", known, word, slow_distance(word, known));
+    }
+}
+
+static void lengths_of_near_words(void **state)
+{
+    char word[80], known[80];
+    const char *words[1] = {known};
+
+    (void)state;
+    memset(word, 'w', 79);
+    memset(known, 'w', 79);
+    known[30] = 'x'; /* so that neither is part of the other */
+    word[64] = known[64] = '\0';
+    assert_non_null(stki_nearest_word(word, words, 1));
+    word[64] = 'w';
+    word[65] = '\0';
+    assert_null(stki_nearest_word(word, words, 1));
+    word[64] = '\0';
+    known[64] = 'w';
+    known[65] = '\0';
+    assert_null(stki_nearest_word(word, words, 1));
+    assert_null(stki_nearest_word("123456789", (const char *const[]){"123456xyz"}, 0));
+    assert_non_null(stki_nearest_word("123456789", (const char *const[]){"123456xyz"}, 1)); /* 3 of 9 */
+    assert_null(stki_nearest_word("12345678", (const char *const[]){"12345xyz"}, 1));       /* 3 of 8 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_numbers),   cmocka_unit_test(reals),
-        cmocka_unit_test(bools_and_texts), cmocka_unit_test(sizes),
-        cmocka_unit_test(times),           cmocka_unit_test(formats_read_back),
-        cmocka_unit_test(words),           cmocka_unit_test(long_texts_are_shown_in_part),
+        cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(reals),
+        cmocka_unit_test(bools_and_texts),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(times),
+        cmocka_unit_test(formats_read_back),
+        cmocka_unit_test(words),
+        cmocka_unit_test(long_texts_are_shown_in_part),
         cmocka_unit_test(nearest_words),
+        cmocka_unit_test(nearest_words_against_all_edits),
+        cmocka_unit_test(lengths_of_near_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

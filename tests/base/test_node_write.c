@@ -36,16 +36,16 @@ static void assert_reads_back(const stki_document *document)
 
 static void yaml_of_a_config(void **state)
 {
-    stki_document *document =
-        parse_fine("{a: 1, b: [x, [], {}, [1, [2]], {c: d, e: [f]}], 'odd key:': ~, t: \"a\\tb\\n$$c\","
-                   " q: 'true', url: http://x/y, neg: -1.5e-3, half: -.5, dash: '-', p: /data/x, tilde: '~'}");
+    stki_document *document = parse_fine(
+        "{a: 1, b: [x, [], {}, [1, [2]], {c: d, e: [f]}], 'odd key:': ~, t: \"a\\tb\\n$$c\","
+        " q: 'true', url: http://x/y, neg: -1.5e-3, half: -.5, sum: a+b, plus: +x, dash: '-', p: /data/x, tilde: '~'}");
     char *text = written(document);
 
     (void)state;
-    assert_string_equal(
-        text, "a: 1\nb:\n  - x\n  - []\n  - {}\n  - - 1\n    - - 2\n  - c: d\n    e:\n      - f\n"
-              "\"odd key:\": null\nt: \"a\\tb\\n$$c\"\nq: \"true\"\nurl: \"http://x/y\"\nneg: -1.5e-3\nhalf: -.5\n"
-              "dash: \"-\"\np: /data/x\ntilde: \"~\"\n");
+    assert_string_equal(text, "a: 1\nb:\n  - x\n  - []\n  - {}\n  - - 1\n    - - 2\n  - c: d\n    e:\n      - f\n"
+                              "\"odd key:\": null\nt: \"a\\tb\\n$$c\"\nq: \"true\"\nurl: \"http://x/y\"\nneg: "
+                              "-1.5e-3\nhalf: -.5\nsum: a+b\nplus: +x\n"
+                              "dash: \"-\"\np: /data/x\ntilde: \"~\"\n");
     free(text);
     assert_reads_back(document);
     stki_document_destroy(document);

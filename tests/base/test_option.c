@@ -240,6 +240,28 @@ static void values_as_json(void **state)
     json_decref(expected);
 }
 
+struct limits {
+    int64_t tile_bytes, wait_ns, ns;
+};
+
+/* A unit that the name says already is not said twice. */
+static void units_in_json_keys(void **state)
+{
+    static const stki_option limit_rows[] = {STKI_SIZE(struct limits, tile_bytes, 4096, 0, 1 << 20, "Size"),
+                                             STKI_TIME(struct limits, wait_ns, 1s, 0, 1e12, "Time"),
+                                             STKI_TIME(struct limits, ns, 1us, 0, 1e12, "Time")};
+    static const stki_option_table limits = STKI_OPTION_TABLE("limits", limit_rows);
+    struct limits values;
+    json_t *json, *expected = json_pack("{s:i, s:i, s:i}", "tile_bytes", 4096, "wait_ns", 1000000000, "ns_ns", 1000);
+
+    (void)state;
+    stki_options_defaults(&limits, &values);
+    json = stki_options_json(&limits, &values);
+    assert_true(json_equal(json, expected));
+    json_decref(json);
+    json_decref(expected);
+}
+
 typedef void (*write_fn)(FILE *to);
 
 static char *printed(write_fn fn)
@@ -341,6 +363,7 @@ static void help_names_every_row(void **state)
     assert_non_null(strstr(text, "4KiB or more; default 64MiB\n"));
     assert_non_null(strstr(text, "true or false; another way to write order\n"));
     assert_non_null(strstr(text, "a text; default none\n"));
+    assert_non_null(strstr(text, "  fields       Fields by name\n               see its own keys; default none\n"));
     free(text);
 }
 
@@ -384,6 +407,7 @@ int main(void)
         cmocka_unit_test(facts_of_a_wrong_value),
         cmocka_unit_test(ranges_of_a_struct),
         cmocka_unit_test(values_as_json),
+        cmocka_unit_test(units_in_json_keys),
         cmocka_unit_test(the_echo_reads_back),
         cmocka_unit_test(echo_text),
         cmocka_unit_test(help_names_every_row),
