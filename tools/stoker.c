@@ -1,9 +1,9 @@
 /* stoker.c: the program. Finds the subcommand and hands over to it.
  *
  * Exit status: 0 fine, 1 the data or an operation failed, 2 the command is wrong. */
-#include "stoker.h"
 #include "document.h"
 #include "error.h"
+#include "stoker_tool.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

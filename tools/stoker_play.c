@@ -8,13 +8,13 @@
  *     memory, sparse, precision: the tables     table    their printed forms
  */
 #include "error.h"
-#include "stoker.h"
 #include "stoker_play_args.h"
 #include "stoker_play_html.h"
 #include "stoker_play_memory.h"
 #include "stoker_play_page.h"
 #include "stoker_play_precision.h"
 #include "stoker_play_run.h"
+#include "stoker_tool.h"
 
 static int exit_code(stk_status status)
 {

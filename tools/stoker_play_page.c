@@ -28,7 +28,7 @@ static const char style[] =
     "@media screen{.two{display:flex;flex-wrap:wrap;gap:0 40px}.two>*{min-width:0}}\n"
     "@media print{body{padding:0;max-width:none;font-size:10.5pt}.step{margin:8pt 0;padding:8pt "
     "10pt;break-inside:avoid}"
-    ".two{display:flex;flex-wrap:wrap;gap:0 30pt}}\n"
+    ".two{display:flex;flex-wrap:wrap;gap:0 24pt}.planes svg,.cells svg{zoom:.7}}\n"
     ".n{color:var(--soft);font-weight:400;min-width:1.2rem}.how{color:var(--soft);font-weight:400;font-size:.9rem}\n"
     ".badge{font-size:.8rem;font-weight:600;border:2px solid var(--h);border-radius:99px;padding:0 .55rem;"
     "white-space:nowrap}\n"

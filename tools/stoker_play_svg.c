@@ -3,6 +3,7 @@
 #include "stoker_play_cells.h"
 #include "stoker_play_page.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { CHUNK = 8, CELL = 40, CELL_HIGH = 52, MOST_CELLS = 256, GROUPS = 240 };
@@ -76,6 +77,18 @@ static void draw_cells(const stk_tensor *tensor, const struct pl_cells *cells, i
     fputs("</div>\n", to);
 }
 
+/* How much of a group of cells is read, in steps of 5: a view of every other cell is then one even grey. */
+static int percent_read(const struct pl_cells *cells, int64_t group)
+{
+    int64_t left = cells->cell_count - group * cells->cells_per_entry;
+    int64_t size = left < cells->cells_per_entry ? left : cells->cells_per_entry;
+    double percent = 100 * (double)cells->entries[group].times / (double)size;
+
+    if (percent > 100)
+        return 100;
+    return percent > 0 && percent < 5 ? 5 : 5 * (int)rint(percent / 5);
+}
+
 /* A storage too long for cells: one stripe for as many cells, as dark as the share of them that is read. */
 static void draw_bar(const struct pl_cells *cells, int hue, FILE *to)
 {
@@ -86,14 +99,14 @@ static void draw_bar(const struct pl_cells *cells, int hue, FILE *to)
             "role=\"img\" aria-label=\"share of the storage that is read\" style=\"width:100%%;height:34px\">\n"
             "<rect class=\"box\" x=\".5\" y=\".5\" width=\"959\" height=\"33\"/>\n",
             hue);
-    for (int64_t i = 0; i < cells->entry_count; i++) {
-        int64_t first = i * cells->cells_per_entry, size = cells->cells_per_entry;
-        size = first + size > cells->cell_count ? cells->cell_count - first : size;
-        double share = (double)cells->entries[i].times / (double)size;
+    for (int64_t i = 0, end; i < cells->entry_count; i = end) {
+        int share = percent_read(cells, i);
+        for (end = i + 1; end < cells->entry_count && percent_read(cells, end) == share;)
+            end++;
         if (share > 0)
             fprintf(to,
                     "<rect fill=\"var(--h)\" x=\"%.2f\" y=\"1\" width=\"%.2f\" height=\"32\" fill-opacity=\"%.2f\"/>\n",
-                    (double)i * width, width + 0.3, share > 1 ? 1 : share);
+                    (double)i * width, (double)(end - i) * width, 0.08 + 0.0067 * share);
     }
     fprintf(to,
             "</svg>\n<figcaption>cells 0 to %" PRId64 "; a stripe is %" PRId64 " of them, the darker the more are "

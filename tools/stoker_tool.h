@@ -1,5 +1,5 @@
-/* stoker.h: what the subcommands of the program `stoker` share. A subcommand is one function in a file of its own; its
- * argv[0] is its name, and what it returns is the exit status. Results go to stdout, messages to stderr.
+/* stoker_tool.h: what the subcommands of the program `stoker` share. A subcommand is one function in a file of its own;
+ * its argv[0] is its name, and what it returns is the exit status. Results go to stdout, messages to stderr.
  */
 #ifndef STOKER_TOOL_H
 #define STOKER_TOOL_H
