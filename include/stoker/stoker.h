@@ -9,6 +9,7 @@
 #include <stoker/loader.h>
 #include <stoker/ops.h>
 #include <stoker/print.h>
+#include <stoker/profile.h>
 #include <stoker/quant.h>
 #include <stoker/scalar.h>
 #include <stoker/sparse.h>

@@ -74,7 +74,7 @@ typedef struct stk_tensor {
     stk_dtype dtype;
     int32_t ndim;
     uint32_t flags;
-    uint32_t reserved;
+    uint32_t reserved; /* the library's: names it while holders are recorded (profile.h), else 0 */
     int64_t shape[STK_MAX_DIMS];   /* elements, each >= 0 */
     int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign */
 } stk_tensor;

@@ -11,9 +11,7 @@
 
 #define HUGE_PAGE (INT64_C(2) << 20)
 
-static struct {
-    stki_counter bytes, peak, blocks, largest, total;
-} counters[STKI_MEM_KINDS];
+static stki_memory_counters kinds[STKI_MEM_KINDS];
 
 static stki_counter fail_at;
 
@@ -29,32 +27,42 @@ static bool must_fail(void)
     return atomic_fetch_sub_explicit(&fail_at, 1, memory_order_relaxed) == 1;
 }
 
+void stki_counters_note(stki_memory_counters *counters, int64_t bytes, int64_t blocks)
+{
+    int64_t now = atomic_fetch_add_explicit(&counters->bytes, bytes, memory_order_relaxed) + bytes;
+
+    stki_count(&counters->blocks, blocks);
+    if (blocks > 0) {
+        stki_count(&counters->total, blocks);
+        stki_count_max(&counters->peak, now);
+        stki_count_max(&counters->largest, bytes);
+    }
+}
+
+void stki_counters_read(const stki_memory_counters *counters, stki_memory_stats *out)
+{
+    *out = (stki_memory_stats){
+        .bytes = stki_counted(&counters->bytes),
+        .peak_bytes = stki_counted(&counters->peak),
+        .blocks = stki_counted(&counters->blocks),
+        .largest_bytes = stki_counted(&counters->largest),
+        .total_allocations = stki_counted(&counters->total),
+    };
+}
+
 void stki_memory_note(enum stki_memory_kind kind, int64_t bytes, int64_t blocks)
 {
-    int64_t now = atomic_fetch_add_explicit(&counters[kind].bytes, bytes, memory_order_relaxed) + bytes;
-
-    stki_count(&counters[kind].blocks, blocks);
-    if (blocks > 0) {
-        stki_count(&counters[kind].total, blocks);
-        stki_count_max(&counters[kind].peak, now);
-        stki_count_max(&counters[kind].largest, bytes);
-    }
+    stki_counters_note(&kinds[kind], bytes, blocks);
 }
 
 void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out)
 {
-    *out = (stki_memory_stats){
-        .bytes = stki_counted(&counters[kind].bytes),
-        .peak_bytes = stki_counted(&counters[kind].peak),
-        .blocks = stki_counted(&counters[kind].blocks),
-        .largest_bytes = stki_counted(&counters[kind].largest),
-        .total_allocations = stki_counted(&counters[kind].total),
-    };
+    stki_counters_read(&kinds[kind], out);
 }
 
 void stki_memory_reset_peak(enum stki_memory_kind kind)
 {
-    stki_count_set(&counters[kind].peak, stki_counted(&counters[kind].bytes));
+    stki_count_set(&kinds[kind].peak, stki_counted(&kinds[kind].bytes));
 }
 
 static void *heap_alloc(const stki_allocator *self, int64_t bytes, int64_t alignment)

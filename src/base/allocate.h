@@ -3,6 +3,7 @@
 #ifndef STKI_ALLOCATE_H
 #define STKI_ALLOCATE_H
 
+#include "counter.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/status.h>
@@ -47,6 +48,15 @@ void stki_free(void *block);
 typedef struct stki_memory_stats {
     int64_t bytes, peak_bytes, blocks, largest_bytes, total_allocations;
 } stki_memory_stats;
+
+/* The counts behind it; a device has some of its own. */
+typedef struct stki_memory_counters {
+    stki_counter bytes, peak, blocks, largest, total, reserved;
+} stki_memory_counters;
+
+/* `bytes` and `blocks` came, or went where negative. */
+void stki_counters_note(stki_memory_counters *counters, int64_t bytes, int64_t blocks);
+void stki_counters_read(const stki_memory_counters *counters, stki_memory_stats *out);
 
 void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out);
 void stki_memory_reset_peak(enum stki_memory_kind kind);

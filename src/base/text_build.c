@@ -67,6 +67,60 @@ void stki_putf(stki_text_build *build, const char *format, ...)
     build->length += length;
 }
 
+/* Bytes of the well-formed UTF-8 character that `at` begins with; 0: it is none. */
+static int character_length(const unsigned char *at)
+{
+    int length = *at < 0x80                  ? 1
+                 : *at >= 0xc2 && *at < 0xe0 ? 2
+                 : *at >= 0xe0 && *at < 0xf0 ? 3
+                 : *at >= 0xf0 && *at < 0xf5 ? 4
+                                             : 0;
+
+    for (int i = 1; i < length; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) || (*at == 0xf0 && at[1] < 0x90) ||
+        (*at == 0xf4 && at[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+void stki_put_json(stki_text_build *build, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    stki_put(build, "\"");
+    while (*at) {
+        int length = character_length(at);
+        if (length == 0)
+            stki_put(build, "\xef\xbf\xbd");
+        else if (*at == '"' || *at == '\\')
+            stki_putf(build, "\\%c", *at);
+        else if (*at < 0x20)
+            stki_putf(build, "\\u%04x", *at);
+        else
+            stki_put_bytes(build, (const char *)at, length);
+        at += length ? length : 1;
+    }
+    stki_put(build, "\"");
+}
+
+void stki_put_size(stki_text_build *build, int64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double size = (double)bytes;
+    int unit = -1;
+
+    while ((size >= 1024 || size <= -1024) && unit < 5) {
+        size /= 1024;
+        unit++;
+    }
+    if (unit < 0)
+        stki_putf(build, "%lld", (long long)bytes);
+    else
+        stki_putf(build, "%.2f %s", size, units[unit]);
+}
+
 char *stki_text_take(stki_text_build *build)
 {
     char *text;

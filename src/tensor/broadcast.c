@@ -1,5 +1,6 @@
 /* broadcast.c: the shape that two shapes have in common. */
 #include "error.h"
+#include "profile_scope.h"
 #include "tensor_internal.h"
 #include <string.h>
 
@@ -25,6 +26,7 @@ stk_status stki_broadcast_shape(int a_ndim, const int64_t *a_shape, int b_ndim, 
 stk_status stk_tensor_broadcast(const stk_tensor *a, const stk_tensor *b, stk_tensor *out_a, stk_tensor *out_b,
                                 stk_error *err)
 {
+    STKI_PROFILE("broadcast");
     int64_t shape[STK_MAX_DIMS];
     stk_tensor wide_a;
     int ndim;

@@ -4,6 +4,7 @@
 #include "device_table.h"
 #include "dtype.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "stage.h"
 #include "tensor_internal.h"
 #include "wrap.h"
@@ -108,6 +109,7 @@ stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, st
 
 stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err)
 {
+    STKI_PROFILE("copy");
     stk_tensor wide = {0};
     stk_status status = stki_check_writable(dst, err);
 
@@ -162,16 +164,19 @@ static stk_status copy_as(const stk_tensor *tensor, stk_dtype dtype, stk_layout 
 
 stk_status stk_tensor_clone_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("clone_as");
     return copy_as(tensor, tensor->dtype, layout, stki_tensor_device(tensor), out, err);
 }
 
 stk_status stk_tensor_clone(const stk_tensor *tensor, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("clone");
     return stk_tensor_clone_as(tensor, STK_LAYOUT_ROW_MAJOR, out, err);
 }
 
 stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("contiguous_as");
     if (layout == STK_LAYOUT_KEEP)
         return stki_fail(err, STK_E_BAD_ARG, "contiguous: which layout?");
     if (stk_tensor_has_layout(tensor, layout) && !swapped(tensor))
@@ -181,11 +186,13 @@ stk_status stk_tensor_contiguous_as(const stk_tensor *tensor, stk_layout layout,
 
 stk_status stk_tensor_contiguous(const stk_tensor *tensor, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("contiguous");
     return stk_tensor_contiguous_as(tensor, STK_LAYOUT_ROW_MAJOR, out, err);
 }
 
 stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("to");
     if (tensor->dtype == dtype && !swapped(tensor))
         return retain_as(tensor, out);
     return copy_as(tensor, dtype, STK_LAYOUT_ROW_MAJOR, stki_tensor_device(tensor), out, err);
@@ -193,6 +200,7 @@ stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *
 
 stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("to_device");
     device = device ? device : stk_device_cpu();
     if (stki_tensor_device(tensor) == device)
         return retain_as(tensor, out);

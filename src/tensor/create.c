@@ -4,6 +4,7 @@
 #include "dtype.h"
 #include "element.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "stage.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -15,6 +16,7 @@ enum { BLOCK = 512 };
 stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *shape, stk_scalar value, stk_device *device,
                            stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("full");
     stk_tensor made;
     stki_element element;
     stk_status status = stki_dtype_check(dtype, err);
@@ -35,6 +37,7 @@ stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *shape, stk_
 stk_status stk_tensor_ones(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
                            stk_error *err)
 {
+    STKI_PROFILE("ones");
     return stk_tensor_full(dtype, ndim, shape, stk_int(1), device, out, err);
 }
 
@@ -124,6 +127,7 @@ static int64_t whole_of(stk_scalar value)
 stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, stk_scalar step, stk_device *device,
                              stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("arange");
     double count = range_count(start, end, step);
     stk_status status = stki_dtype_check(dtype, err);
 
@@ -161,6 +165,7 @@ static void line_next(const void *context, int64_t first, int64_t count, void *o
 stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_t count, stk_device *device,
                                stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("linspace");
     struct line line = {start, end, count > 1 ? (end - start) / (double)(count - 1) : 0, count};
     stk_status status = stki_dtype_check(dtype, err);
 
@@ -174,6 +179,7 @@ stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_
 stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_device *device, stk_tensor *out,
                           stk_error *err)
 {
+    STKI_PROFILE("eye");
     stk_tensor made, diagonal;
     stk_status status = stk_tensor_zeros(dtype, 2, (int64_t[]){rows, columns}, device, &made, err);
 

@@ -1,6 +1,8 @@
 /* create_memory.c: tensors over memory that is already there, copies of it, and raw bytes out. */
 #include "device_table.h"
 #include "error.h"
+#include "profile_scope.h"
+#include "record.h"
 #include "storage.h"
 #include "tensor_internal.h"
 #include "wrap.h"
@@ -15,6 +17,7 @@ static void nothing(void *context)
 stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                            void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("wrap");
     stk_tensor made;
     int64_t low, high;
     stk_storage *storage;
@@ -29,6 +32,8 @@ stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t 
     if (status)
         return status;
     made.storage = storage;
+    if (stki_watched())
+        stki_record_holder(&made);
     *out = made;
     return STK_OK;
 }
@@ -36,6 +41,7 @@ stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t 
 stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype dtype, int64_t count, int64_t offset,
                                   void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("from_buffer");
     int64_t size = stk_dtype_size(dtype), rest = buffer_bytes - offset;
 
     if (size == 0)
@@ -58,6 +64,7 @@ stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype 
 stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data_bytes, int ndim, const int64_t *shape,
                                  stk_device *device, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("from_array");
     stk_tensor made;
     int64_t bytes;
     stk_status status = stki_row_major(dtype, ndim, shape, NULL, &bytes, err);
@@ -81,6 +88,7 @@ stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data
 
 stk_status stk_tensor_to_bytes(const stk_tensor *tensor, void *out, int64_t bytes, stk_error *err)
 {
+    STKI_PROFILE("to_bytes");
     stk_tensor flat;
     stk_status status;
 

@@ -68,3 +68,18 @@ int stk_device_index(const stk_device *device)
 {
     return device ? device->index : 0;
 }
+
+void stki_device_note(stk_device *device, int64_t bytes, int64_t blocks)
+{
+    stki_counters_note(&device->memory, bytes, blocks);
+    stki_memory_note(STKI_MEM_DEVICE, bytes, blocks);
+}
+
+void stki_device_each(void (*visit)(void *context, stk_device *device), void *context)
+{
+    int count = atomic_load_explicit(&device_count, memory_order_acquire);
+
+    visit(context, stk_device_cpu());
+    for (int i = 0; i < count; i++)
+        visit(context, devices[i]);
+}

@@ -5,6 +5,7 @@
 #ifndef STKI_DEVICE_TABLE_H
 #define STKI_DEVICE_TABLE_H
 
+#include "allocate.h"
 #include <stdbool.h>
 #include <stoker/device.h>
 
@@ -49,7 +50,13 @@ struct stk_device {
     const char *name; /* "cpu", "cuda:0" */
     bool host_memory; /* ordinary loads and stores reach its memory */
     void *context;
+    stki_memory_counters memory; /* of an accelerator, kept by its alloc and free through stki_device_note */
 };
+
+/* Memory of an accelerator came or went: counted for the device and for all of them. */
+void stki_device_note(stk_device *device, int64_t bytes, int64_t blocks);
+/* Calls `visit` for every device, the CPU first. */
+void stki_device_each(void (*visit)(void *context, stk_device *device), void *context);
 
 /* Adds a device for good; at most 64. Called before the device is first looked for. */
 stk_status stki_device_register(stk_device *device, stk_error *err);

@@ -5,6 +5,8 @@
 #include "device_table.h"
 #include "dlpack_type.h"
 #include "error.h"
+#include "profile_scope.h"
+#include "record.h"
 #include "storage.h"
 #include "tensor_internal.h"
 #include "wrap.h"
@@ -111,6 +113,7 @@ static void delete_versioned(stk_dlpack_versioned *self)
 
 stk_status stk_tensor_to_dlpack(const stk_tensor *tensor, struct DLManagedTensor **out, stk_error *err)
 {
+    STKI_PROFILE("to_dlpack");
     struct exported *made;
     stk_dlpack_tensor described;
     stk_status status = make_export(tensor, 0, &made, &described, err);
@@ -127,6 +130,7 @@ stk_status stk_tensor_to_dlpack(const stk_tensor *tensor, struct DLManagedTensor
 stk_status stk_tensor_to_dlpack_versioned(const stk_tensor *tensor, struct DLManagedTensorVersioned **out,
                                           stk_error *err)
 {
+    STKI_PROFILE("to_dlpack_versioned");
     struct exported *made;
     stk_dlpack_tensor described;
     stk_status status = make_export(tensor, STK_DLPACK_MAJOR, &made, &described, err);
@@ -226,6 +230,8 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
         out->shape[i] = given->shape[i];
         out->strides[i] = strides[i];
     }
+    if (stki_watched())
+        stki_record_holder(out);
     return STK_OK;
 }
 
@@ -247,6 +253,7 @@ static void end_versioned(void *context)
 
 stk_status stk_tensor_from_dlpack(struct DLManagedTensor *managed, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("from_dlpack");
     stk_dlpack_tensor given;
 
     memcpy(&given, &managed->dl_tensor, sizeof given);
@@ -255,6 +262,7 @@ stk_status stk_tensor_from_dlpack(struct DLManagedTensor *managed, stk_tensor *o
 
 stk_status stk_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("from_dlpack_versioned");
     stk_dlpack_versioned *given = (stk_dlpack_versioned *)(void *)managed;
 
     if (given->major != STK_DLPACK_MAJOR)

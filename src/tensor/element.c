@@ -4,6 +4,7 @@
 #include "device_table.h"
 #include "dtype.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "stage.h"
 #include "tensor_internal.h"
 #include "wrap.h"
@@ -213,6 +214,7 @@ stk_status stki_tensor_fill_element(const stk_tensor *tensor, const stki_element
 
 stk_status stk_tensor_fill(stk_tensor *tensor, stk_scalar value, stk_error *err)
 {
+    STKI_PROFILE("fill");
     stki_element element;
     stk_status status = stki_check_may_fill(tensor, err);
 
@@ -222,5 +224,6 @@ stk_status stk_tensor_fill(stk_tensor *tensor, stk_scalar value, stk_error *err)
 
 stk_status stk_tensor_zero(stk_tensor *tensor, stk_error *err)
 {
+    STKI_PROFILE("zero");
     return stk_tensor_fill(tensor, stk_int(0), err);
 }

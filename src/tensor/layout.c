@@ -1,6 +1,7 @@
 /* layout.c: in what order a tensor's elements lie in memory: asking, and the strides of a fresh tensor. */
 #include "checked.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "tensor_internal.h"
 #include <stdlib.h>
 
@@ -123,6 +124,7 @@ stk_status stki_layout_strides(stk_dtype dtype, int ndim, const int64_t *shape, 
 stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t *shape, stk_layout layout, stk_device *device,
                                stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("empty_as");
     int64_t strides[STK_MAX_DIMS], bytes;
     stk_status status = stki_layout_strides(dtype, ndim, shape, layout, strides, &bytes, err);
 

@@ -6,6 +6,7 @@
 #include "ops_frame.h"
 #include "ops_promote.h"
 #include "ops_reduce.h"
+#include "profile_scope.h"
 #include "strided.h"
 #include "tensor_internal.h"
 #include <stdlib.h>
@@ -233,17 +234,20 @@ static stk_status find_along(const char *name, bool largest, const stk_tensor *t
 stk_status stk_tensor_min(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                           stk_error *err)
 {
+    STKI_PROFILE("min");
     return find_along("min", false, tensor, dim, keep, values, indices, err);
 }
 
 stk_status stk_tensor_max(const stk_tensor *tensor, int dim, bool keep, stk_tensor *values, stk_tensor *indices,
                           stk_error *err)
 {
+    STKI_PROFILE("max");
     return find_along("max", true, tensor, dim, keep, values, indices, err);
 }
 
 stk_status stk_tensor_argmin(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("argmin");
     struct call call = {.name = "argmin", .keep = keep};
 
     return find(&call, tensor, dim, NULL, out, err);
@@ -251,6 +255,7 @@ stk_status stk_tensor_argmin(const stk_tensor *tensor, int dim, bool keep, stk_t
 
 stk_status stk_tensor_argmax(const stk_tensor *tensor, int dim, bool keep, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("argmax");
     struct call call = {.name = "argmax", .largest = true, .keep = keep};
 
     return find(&call, tensor, dim, NULL, out, err);

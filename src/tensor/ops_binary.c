@@ -8,6 +8,7 @@
 #include "ops_elementwise.h"
 #include "ops_frame.h"
 #include "ops_promote.h"
+#include "profile_scope.h"
 #include "strided.h"
 #include "tensor_internal.h"
 #include <math.h>
@@ -213,6 +214,7 @@ static stk_status check_values(struct call *call, stk_binary_op op, stk_error *e
 
 stk_status stk_tensor_binary(stk_binary_op op, stk_operand a, stk_operand b, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("binary");
     struct call call;
     stk_status status = begin_binary(&call, op, a, b, err);
 
@@ -222,6 +224,7 @@ stk_status stk_tensor_binary(stk_binary_op op, stk_operand a, stk_operand b, stk
 
 stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_operand b, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("binary_into");
     struct call call;
     stk_status status = begin_binary(&call, op, a, b, err);
 
@@ -279,6 +282,7 @@ static stk_status begin_clamp(struct call *call, const stk_tensor *tensor, const
 stk_status stk_tensor_clamp(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high, stk_tensor *out,
                             stk_error *err)
 {
+    STKI_PROFILE("clamp");
     struct call call;
     stk_status status = begin_clamp(&call, tensor, low, high, err);
 
@@ -288,6 +292,7 @@ stk_status stk_tensor_clamp(const stk_tensor *tensor, const stk_scalar *low, con
 stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high,
                                  stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("clamp_into");
     struct call call;
     stk_status status = begin_clamp(&call, tensor, low, high, err);
 

@@ -5,6 +5,7 @@
 #include "ops_frame.h"
 #include "ops_promote.h"
 #include "ops_reduce.h"
+#include "profile_scope.h"
 #include "tensor_internal.h"
 #include <stdlib.h>
 
@@ -137,11 +138,13 @@ static stk_status extreme(const char *name, bool largest, const stk_tensor *tens
 stk_status stk_tensor_amin(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
                            stk_error *err)
 {
+    STKI_PROFILE("amin");
     return extreme("amin", false, tensor, dim_count, dims, keep, out, err);
 }
 
 stk_status stk_tensor_amax(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
                            stk_error *err)
 {
+    STKI_PROFILE("amax");
     return extreme("amax", true, tensor, dim_count, dims, keep, out, err);
 }

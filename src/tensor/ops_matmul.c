@@ -5,6 +5,7 @@
 #include "ops_frame.h"
 #include "ops_gemm.h"
 #include "ops_promote.h"
+#include "profile_scope.h"
 #include "strided.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -160,6 +161,7 @@ static stk_status run_into(struct call *call, const stk_tensor *a, const stk_ten
 
 stk_status stk_tensor_matmul(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("matmul");
     struct call call;
     stk_tensor made;
     stk_status status = begin_call(&call, a, b, err);
@@ -197,6 +199,7 @@ static stk_status check_output(const struct call *call, const stk_tensor *a, con
 
 stk_status stk_tensor_matmul_into(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("matmul_into");
     struct call call;
     stk_status status = begin_call(&call, a, b, err);
 

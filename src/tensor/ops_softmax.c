@@ -4,6 +4,7 @@
 #include "error.h"
 #include "ops_frame.h"
 #include "ops_promote.h"
+#include "profile_scope.h"
 #include "strided.h"
 #include "tensor_internal.h"
 #include <math.h>
@@ -94,6 +95,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
 
 stk_status stk_tensor_log_softmax(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("log_softmax");
     stk_tensor made;
     stk_status status = stki_check_computable(tensor, "log_softmax", err);
 

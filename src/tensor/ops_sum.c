@@ -12,6 +12,7 @@
 #include "ops_reduce.h"
 #include "ops_sum_loops.h"
 #include "ops_unaligned.h"
+#include "profile_scope.h"
 #include "tensor_internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -306,6 +307,7 @@ static stk_status begin_call(struct call *call, const char *name, const stk_tens
 stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                           stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("sum");
     struct call call;
     stk_status status = begin_call(&call, "sum", tensor, dim_count, dims, keep, dtype, err);
 
@@ -315,6 +317,7 @@ stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const int *di
 stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                            stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("mean");
     struct call call;
     stk_status status = begin_call(&call, "mean", tensor, dim_count, dims, keep, dtype, err);
 
@@ -352,6 +355,7 @@ static stk_status check_output(const struct call *call, const stk_tensor *in, co
 stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
                                stk_error *err)
 {
+    STKI_PROFILE("sum_into");
     struct call call;
     stk_tensor sum;
     stk_status status = begin_call(&call, "sum", tensor, dim_count, dims, keep, out->dtype, err);

@@ -8,6 +8,7 @@
 #include "ops_frame.h"
 #include "ops_promote.h"
 #include "ops_softmax.h"
+#include "profile_scope.h"
 #include "strided.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -249,6 +250,7 @@ static stk_status begin_call(struct call *call, const stk_tensor *logits, const 
 stk_status stk_tensor_cross_entropy(const stk_tensor *logits, const stk_tensor *target,
                                     const stk_cross_entropy_opts *opts, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("cross_entropy");
     struct call call;
     stk_tensor made;
     stk_status status = begin_call(&call, logits, target, opts, err);

@@ -6,6 +6,7 @@
 #include "dtype.h"
 #include "error.h"
 #include "print_column.h"
+#include "profile_scope.h"
 #include "stage.h"
 #include "tensor_internal.h"
 #include "text_build.h"
@@ -222,6 +223,7 @@ static void put_all(struct layout *layout)
 
 stk_status stk_tensor_format(const stk_tensor *tensor, const stk_print_opts *opts, char **out, stk_error *err)
 {
+    STKI_PROFILE("format");
     stk_print_opts effective;
     struct shown shown;
     stki_column column;

@@ -2,6 +2,7 @@
  * channel, or from the mean squared error. */
 #include "allocate.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "quant_internal.h"
 #include "quant_samples.h"
 #include <inttypes.h>
@@ -77,12 +78,14 @@ static stk_status minmax(const stk_tensor *tensor, int axis, stk_qdtype qdtype, 
 stk_status stk_quant_minmax(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, stk_quant **out,
                             stk_error *err)
 {
+    STKI_PROFILE("quant_minmax");
     return minmax(samples, STK_QUANT_PER_TENSOR, qdtype, scheme, out, err);
 }
 
 stk_status stk_quant_minmax_channels(const stk_tensor *samples, int axis, stk_qdtype qdtype, stk_qscheme scheme,
                                      stk_quant **out, stk_error *err)
 {
+    STKI_PROFILE("quant_minmax_channels");
     if (axis < 0)
         return stki_fail(err, STK_E_BAD_DIM, "calibration along axis %d: must not be negative", axis);
     return minmax(samples, axis, qdtype, scheme, out, err);
@@ -156,6 +159,7 @@ static stk_status search(const stki_samples *samples, stk_qdtype qdtype, stk_qsc
 stk_status stk_quant_mse(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t steps,
                          stk_quant **out, double *mean_squared_error, stk_error *err)
 {
+    STKI_PROFILE("quant_mse");
     stki_samples begun;
     stki_qrange whole;
     stk_status status = stki_quant_check(qdtype, scheme, err);

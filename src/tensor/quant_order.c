@@ -6,6 +6,7 @@
  */
 #include "allocate.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "quant_internal.h"
 #include "quant_samples.h"
 #include <inttypes.h>
@@ -191,12 +192,14 @@ static stk_status from_percents(const stk_tensor *tensor, stk_qdtype qdtype, stk
 stk_status stk_quant_percentile(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, double low,
                                 double high, stk_quant **out, stk_error *err)
 {
+    STKI_PROFILE("quant_percentile");
     return from_percents(samples, qdtype, scheme, 0, (const double[]){low, high}, out, err);
 }
 
 stk_status stk_quant_histogram(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t bins,
                                double low, double high, stk_quant **out, stk_error *err)
 {
+    STKI_PROFILE("quant_histogram");
     if (bins < 1)
         return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " bins: must be at least 1", bins);
     return from_percents(samples, qdtype, scheme, bins, (const double[]){low, high}, out, err);

@@ -1,6 +1,7 @@
 /* quant_tensor.c: quantised tensors and the public calls that make them: checks, memory, then one run. */
 #include "device_table.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "quant_internal.h"
 #include "stage.h"
 #include "tensor_internal.h"
@@ -125,6 +126,7 @@ void stk_qtensor_release(stk_qtensor *qtensor)
 
 stk_status stk_quantize(const stk_tensor *tensor, stk_quant *quant, stk_qtensor *out, stk_error *err)
 {
+    STKI_PROFILE("quantize");
     stk_tensor integers;
     stk_status status = check_dtype(tensor, STK_F32, "quantize", err);
 
@@ -140,6 +142,7 @@ stk_status stk_quantize(const stk_tensor *tensor, stk_quant *quant, stk_qtensor 
 
 stk_status stk_quantize_into(const stk_tensor *tensor, const stk_quant *quant, stk_tensor *integers, stk_error *err)
 {
+    STKI_PROFILE("quantize_into");
     stk_status status = check_dtype(tensor, STK_F32, "quantize", err);
 
     status = status ? status : check_dtype(integers, stk_qdtype_integers(quant->qdtype), "quantize: the output", err);
@@ -150,6 +153,7 @@ stk_status stk_quantize_into(const stk_tensor *tensor, const stk_quant *quant, s
 
 stk_status stk_dequantize(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("dequantize");
     const stk_tensor *integers = &qtensor->integers;
     const stk_quant *quant = qtensor->quant;
     stk_status status = check_dtype(integers, stk_qdtype_integers(quant->qdtype), "dequantize", err);
@@ -160,6 +164,7 @@ stk_status stk_dequantize(const stk_qtensor *qtensor, stk_tensor *out, stk_error
 
 stk_status stk_dequantize_into(const stk_tensor *integers, const stk_quant *quant, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("dequantize_into");
     stk_status status = check_dtype(integers, stk_qdtype_integers(quant->qdtype), "dequantize", err);
 
     status = status ? status : check_dtype(out, STK_F32, "dequantize: the output", err);
@@ -170,5 +175,6 @@ stk_status stk_dequantize_into(const stk_tensor *integers, const stk_quant *quan
 
 stk_status stk_int_repr(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("int_repr");
     return stk_tensor_clone(&qtensor->integers, out, err);
 }

@@ -12,6 +12,7 @@
 #include "dtype.h"
 #include "error.h"
 #include "philox.h"
+#include "profile_scope.h"
 #include "stage.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -189,11 +190,13 @@ static stk_status random_tensor(stk_dtype dtype, int ndim, const int64_t *shape,
 stk_status stk_tensor_rand(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,
                            stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("rand");
     return random_tensor(dtype, ndim, shape, seed, false, device, out, err);
 }
 
 stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,
                             stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("randn");
     return random_tensor(dtype, ndim, shape, seed, true, device, out, err);
 }

@@ -3,6 +3,7 @@
 #include "cast.h"
 #include "checked.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "sparse_internal.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -50,6 +51,7 @@ stk_status stki_coo_open(const stk_coo *coo, int64_t **out_indices, stk_error *e
 stk_status stk_coo_create(const stk_tensor *indices, const stk_tensor *values, int ndim, const int64_t *shape,
                           stk_coo *out, stk_error *err)
 {
+    STKI_PROFILE("coo_create");
     stk_coo made = {.indices = *indices, .values = *values, .ndim = ndim};
     int64_t *checked;
     stk_status status;
@@ -159,6 +161,7 @@ static int64_t scan_all(const stk_tensor *dense, int64_t count, int64_t *indices
 
 stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, stk_coo *out, stk_error *err)
 {
+    STKI_PROFILE("coo_from_dense");
     stk_coo made = {.ndim = dense->ndim, .coalesced = true};
     int64_t count, *indices = NULL;
     stk_tensor native = {0};
@@ -298,6 +301,7 @@ static stk_status retain_as(const stk_coo *coo, stk_coo *out)
 
 stk_status stk_coo_coalesce(const stk_coo *coo, stk_coo *out, stk_error *err)
 {
+    STKI_PROFILE("coo_coalesce");
     stk_coo made = {.ndim = coo->ndim, .coalesced = true};
     struct groups groups;
     stk_status status;
@@ -355,6 +359,7 @@ static stk_status flatten_indices(const stk_coo *coo, int64_t *indices, stk_erro
 
 stk_status stk_coo_to_dense(const stk_coo *coo, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("coo_to_dense");
     static const int64_t origin = 0; /* without axes there is at most one entry */
     stk_coo sorted;
     int64_t *indices = NULL;

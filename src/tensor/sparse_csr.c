@@ -3,6 +3,7 @@
 #include "cast.h"
 #include "checked.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "sparse_internal.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -83,6 +84,7 @@ static stk_status open_arrays(const stk_csr *csr, struct arrays *out, stk_error 
 stk_status stk_csr_create(const stk_tensor *row_starts, const stk_tensor *columns, const stk_tensor *values,
                           int64_t rows, int64_t column_count, stk_csr *out, stk_error *err)
 {
+    STKI_PROFILE("csr_create");
     stk_csr made = {.row_starts = *row_starts, .columns = *columns, .values = *values, .shape = {rows, column_count}};
     struct arrays arrays;
     stk_status status = open_arrays(&made, &arrays, err);
@@ -149,6 +151,7 @@ static stk_status group_rows(const stk_coo *coo, stk_csr *out, stk_error *err)
 
 stk_status stk_csr_from_coo(const stk_coo *coo, stk_csr *out, stk_error *err)
 {
+    STKI_PROFILE("csr_from_coo");
     stk_coo sorted;
     stk_status status;
 
@@ -164,6 +167,7 @@ stk_status stk_csr_from_coo(const stk_coo *coo, stk_csr *out, stk_error *err)
 
 stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_dtype, stk_csr *out, stk_error *err)
 {
+    STKI_PROFILE("csr_from_dense");
     stk_coo coo;
     stk_status status;
 
@@ -179,6 +183,7 @@ stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
 
 stk_status stk_coo_from_csr(const stk_csr *csr, stk_coo *out, stk_error *err)
 {
+    STKI_PROFILE("coo_from_csr");
     stk_coo made = {.ndim = 2, .coalesced = true, .shape = {csr->shape[0], csr->shape[1]}};
     struct arrays arrays;
     int64_t entries, *indices;
@@ -212,6 +217,7 @@ stk_status stk_coo_from_csr(const stk_csr *csr, stk_coo *out, stk_error *err)
 
 stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("csr_to_dense");
     struct arrays arrays;
     int64_t elements;
     stk_status status = open_arrays(csr, &arrays, err);

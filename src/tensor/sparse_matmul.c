@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "cast.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "sparse_internal.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -101,6 +102,7 @@ static stk_status check(const stk_csr *csr, const stk_tensor *dense, stk_error *
 
 stk_status stk_csr_matmul(const stk_csr *csr, const stk_tensor *dense, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("csr_matmul");
     struct product product;
     stk_tensor made;
     stki_cast cast;

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "device_table.h"
 #include "error.h"
+#include "record.h"
 #include <inttypes.h>
 
 static stk_status storage_new(stk_device *device, void *data, int64_t bytes, stk_storage **out, stk_error *err)
@@ -35,6 +36,10 @@ stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **o
         stki_free(storage);
         return status;
     }
+    if (stki_watched()) {
+        stki_profile_allocated(bytes);
+        stki_record_storage(storage, false);
+    }
     *out = storage;
     return STK_OK;
 }
@@ -52,6 +57,7 @@ stk_status stk_storage_wrap(stk_device *device, void *data, int64_t bytes, void 
         return status;
     storage->free_fn = free_fn;
     storage->context = context;
+    stki_record_storage(storage, true);
     *out = storage;
     return STK_OK;
 }
@@ -66,6 +72,7 @@ void stk_storage_release(stk_storage *storage)
 {
     if (!storage || !stki_unref(&storage->refs))
         return;
+    stki_record_storage_end(storage);
     if (storage->free_fn)
         storage->free_fn(storage->context);
     else

@@ -12,6 +12,7 @@ struct stk_storage {
     int64_t bytes;
     void (*free_fn)(void *context); /* outside owner; NULL: the memory is the device's own */
     void *context;
+    struct stki_record *_Atomic record; /* NULL: it was not made while recording */
     bool mapping; /* of a file, which may be cut while somebody looks: never handed to other libraries */
 };
 

@@ -3,6 +3,8 @@
 #include "device_table.h"
 #include "dtype.h"
 #include "error.h"
+#include "profile_scope.h"
+#include "record.h"
 #include "storage.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -97,7 +99,9 @@ void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *s
         .data = data, .storage = base->storage, .device = base->device, .dtype = base->dtype, .flags = base->flags};
 
     set_geometry(&view, ndim, shape, strides);
-    stk_tensor_retain(&view);
+    stk_storage_retain(view.storage);
+    if (stki_watched())
+        stki_record_holder(&view);
     *out = view;
 }
 
@@ -113,6 +117,8 @@ stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, cons
         return status;
     made.data = made.storage->data;
     set_geometry(&made, ndim, shape, strides);
+    if (stki_watched())
+        stki_record_holder(&made);
     *out = made;
     return STK_OK;
 }
@@ -120,6 +126,7 @@ stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, cons
 stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
                             stk_error *err)
 {
+    STKI_PROFILE("empty");
     int64_t strides[STK_MAX_DIMS], bytes;
     stk_status status = stki_row_major(dtype, ndim, shape, strides, &bytes, err);
 
@@ -129,6 +136,7 @@ stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *shape, stk
 stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
                             stk_error *err)
 {
+    STKI_PROFILE("zeros");
     stk_tensor made;
     stk_status status = stk_tensor_empty(dtype, ndim, shape, device, &made, err);
 
@@ -165,6 +173,7 @@ stk_status stk_tensor_borrow(void *data, stk_dtype dtype, int ndim, const int64_
 stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, stk_dtype dtype, int ndim,
                                    const int64_t *shape, const int64_t *strides, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("from_storage");
     stk_tensor made;
     int64_t low, high, first;
     stk_status status = stk_tensor_borrow(storage->data, dtype, ndim, shape, strides, &made, err);
@@ -184,12 +193,16 @@ stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, s
     made.storage = storage;
     made.device = storage->device;
     stk_storage_retain(storage);
+    if (stki_watched())
+        stki_record_holder(&made);
     *out = made;
     return STK_OK;
 }
 
 void stk_tensor_retain(const stk_tensor *tensor)
 {
+    if (tensor->reserved)
+        stki_record_retain(tensor);
     stk_storage_retain(tensor->storage);
 }
 
@@ -197,6 +210,8 @@ void stk_tensor_release(stk_tensor *tensor)
 {
     if (!tensor)
         return;
+    if (tensor->reserved)
+        stki_record_release(tensor);
     stk_storage_release(tensor->storage);
     memset(tensor, 0, sizeof *tensor);
 }

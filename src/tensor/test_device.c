@@ -28,7 +28,6 @@ static stk_status test_alloc(stk_device *device, int64_t bytes, void **out, stk_
     struct block *block = stki_zalloc(sizeof *block);
     void *address;
 
-    (void)device;
     if (!block || bytes < 0 || bytes > INT64_MAX / 4)
         goto no_memory;
     block->bytes = bytes;
@@ -40,7 +39,7 @@ static stk_status test_alloc(stk_device *device, int64_t bytes, void **out, stk_
     if (address == MAP_FAILED)
         goto no_memory;
     block->address = address;
-    stki_memory_note(STKI_MEM_DEVICE, bytes, 1);
+    stki_device_note(device, bytes, 1);
     stki_lock(&lock);
     block->next = blocks;
     blocks = block;
@@ -59,7 +58,6 @@ static void test_free(stk_device *device, void *address, int64_t bytes)
 {
     struct block *found = NULL;
 
-    (void)device;
     if (!address)
         return;
     stki_lock(&lock);
@@ -73,7 +71,7 @@ static void test_free(stk_device *device, void *address, int64_t bytes)
     stki_unlock(&lock);
     if (!found)
         return;
-    stki_memory_note(STKI_MEM_DEVICE, -bytes, -1);
+    stki_device_note(device, -bytes, -1);
     munmap(found->address, (size_t)found->reserved);
     stki_free(found->shadow);
     stki_free(found);

@@ -3,6 +3,8 @@
  * also where they cannot matter.
  */
 #include "error.h"
+#include "profile_scope.h"
+#include "record.h"
 #include "tensor_internal.h"
 #include "wrap.h"
 #include <inttypes.h>
@@ -34,6 +36,7 @@ static void *address_at(const stk_tensor *tensor, int dim, int64_t index)
 stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, int64_t end, int64_t step,
                             stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("slice");
     stk_tensor view;
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "slice", &dim, err);
@@ -51,6 +54,7 @@ stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, in
     stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, &view);
     view.shape[dim] = (end - start) / step + ((end - start) % step != 0);
     view.strides[dim] = stki_wrap_mul(tensor->strides[dim], step);
+    stki_record_geometry(&view);
     *out = view;
     return STK_OK;
 }
@@ -58,6 +62,7 @@ stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, in
 stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, int64_t length, stk_tensor *out,
                              stk_error *err)
 {
+    STKI_PROFILE("narrow");
     stk_tensor view;
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "narrow", &dim, err);
@@ -73,6 +78,7 @@ stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, i
     start = start < 0 ? start + size : start;
     stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, &view);
     view.shape[dim] = length;
+    stki_record_geometry(&view);
     *out = view;
     return STK_OK;
 }
@@ -90,6 +96,7 @@ static void drop_axis(stk_tensor *view, int dim)
 
 stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("select");
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "select", &dim, err);
 
@@ -101,11 +108,13 @@ stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, s
     stki_view_of(tensor, address_at(tensor, dim, index < 0 ? index + size : index), tensor->ndim, tensor->shape,
                  tensor->strides, out);
     drop_axis(out, dim);
+    stki_record_geometry(out);
     return STK_OK;
 }
 
 stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("flip");
     stk_tensor view;
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "flip", &dim, err);
@@ -116,12 +125,14 @@ stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, s
     stki_view_of(tensor, address_at(tensor, dim, size > 0 ? size - 1 : 0), tensor->ndim, tensor->shape, tensor->strides,
                  &view);
     view.strides[dim] = stki_wrap_mul(view.strides[dim], -1);
+    stki_record_geometry(&view);
     *out = view;
     return STK_OK;
 }
 
 stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("permute");
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
     bool seen[STK_MAX_DIMS] = {false};
 
@@ -142,6 +153,7 @@ stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_ten
 
 stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("transpose");
     stk_tensor view;
     stk_status status = stki_wrap_dim(dim0, tensor->ndim, "transpose", &dim0, err);
 
@@ -155,12 +167,14 @@ stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, st
         view.strides[dim0] = tensor->strides[dim1];
         view.strides[dim1] = tensor->strides[dim0];
     }
+    stki_record_geometry(&view);
     *out = view;
     return STK_OK;
 }
 
 stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("squeeze");
     bool drop;
     stk_status status = stki_wrap_dim(dim, tensor->ndim, "squeeze", &dim, err);
 
@@ -170,11 +184,13 @@ stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out
     stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
     if (drop)
         drop_axis(out, dim);
+    stki_record_geometry(out);
     return STK_OK;
 }
 
 stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("squeeze_all");
     stk_tensor view;
 
     (void)err;
@@ -182,12 +198,14 @@ stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk
     for (int i = view.ndim - 1; i >= 0; i--)
         if (view.shape[i] == 1)
             drop_axis(&view, i);
+    stki_record_geometry(&view);
     *out = view;
     return STK_OK;
 }
 
 stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("unsqueeze");
     stk_tensor view;
     int64_t stride = stk_dtype_size(tensor->dtype);
     stk_status status;
@@ -207,6 +225,7 @@ stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *o
     view.ndim++;
     view.shape[dim] = 1;
     view.strides[dim] = stride;
+    stki_record_geometry(&view);
     *out = view;
     return STK_OK;
 }

@@ -1,6 +1,7 @@
 /* view_shape.c: views that change the shape as a whole: view, reshape, flatten, expand, broadcast. */
 #include "checked.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "tensor_internal.h"
 #include "wrap.h"
 #include <inttypes.h>
@@ -85,6 +86,7 @@ static bool find_strides(const stk_tensor *tensor, int ndim, const int64_t *shap
 
 stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *wanted, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("view");
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
     stk_status status = complete_shape(ndim, wanted, stk_tensor_numel(tensor), shape, err);
 
@@ -101,6 +103,7 @@ stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *wa
 stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t *wanted, stk_tensor *out,
                               stk_error *err)
 {
+    STKI_PROFILE("reshape");
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
     stk_tensor copy;
     stk_status status = complete_shape(ndim, wanted, stk_tensor_numel(tensor), shape, err);
@@ -123,6 +126,7 @@ stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t 
 
 stk_status stk_tensor_flatten(const stk_tensor *tensor, int first, int last, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("flatten");
     int64_t shape[STK_MAX_DIMS] = {1}, count = 1;
     int ndim = 0;
     stk_status status = stki_wrap_dim(first, tensor->ndim, "flatten", &first, err);
@@ -184,6 +188,7 @@ static stk_status expand_scalar(int ndim, const int64_t *wanted, int64_t *stride
 
 stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *wanted, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("expand");
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
     stk_status status = STK_OK;
 

@@ -1,6 +1,7 @@
 /* view_strided.c: views made from strides rather than from axes: as_strided, diagonal. */
 #include "checked.h"
 #include "error.h"
+#include "profile_scope.h"
 #include "storage.h"
 #include "tensor_internal.h"
 #include "wrap.h"
@@ -9,6 +10,7 @@
 stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape, const int64_t *strides,
                                  int64_t offset_bytes, stk_tensor *out, stk_error *err)
 {
+    STKI_PROFILE("as_strided");
     int64_t low, high;
     stk_status status = stki_row_major(STK_U8, ndim, shape, NULL, NULL, err);
 
@@ -49,6 +51,7 @@ static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset)
 stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim0, int dim1, stk_tensor *out,
                                stk_error *err)
 {
+    STKI_PROFILE("diagonal");
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], length, skip = 0;
     int ndim = 0;
     stk_status status = stki_wrap_dim(dim0, tensor->ndim, "diagonal", &dim0, err);

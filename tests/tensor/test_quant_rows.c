@@ -1,5 +1,6 @@
 /* test_quant_rows.c: the vector rows of quantising against the plain ones: every length and phase around the vector
  * widths, no alignment, special numbers, guard bytes behind every output. */
+#include "leak_check.h"
 #include "quant_internal.h"
 #include "stk_test.h"
 #include "test_random.h"
@@ -159,5 +160,5 @@ int main(void)
         cmocka_unit_test(test_fast_rows_are_the_plain_ones),
         cmocka_unit_test(test_plain_rows_follow_the_rule),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, stkt_leak_setup, stkt_leak_teardown);
 }
