@@ -22,8 +22,7 @@ enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };
 
 static void ask_to_stop(int signal_number)
 {
-    (void)signal_number;
-    lb_stop_asked = 1;
+    lb_stop_asked = signal_number;
 }
 
 /* The first signal asks for an orderly end; a second one, of the same kind, ends the program at once. */
@@ -42,12 +41,27 @@ static int complain(const stk_error *err, int code)
     return code;
 }
 
-/* What was printed must also have arrived: a full disk is no fine result. */
+/* What was printed must also have arrived: a full disk is no fine result. With `output` most of it is written only
+ * here, where its errno is still at hand. */
+static char output[256 << 10];
+
 static int finish_output(int code)
 {
+    errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    fprintf(stderr, "loadbench: writing the result: %s\n", strerror(errno));
+    fprintf(stderr, "loadbench: writing the result: %s\n", errno ? strerror(errno) : "not all of it could be written");
+    return EXIT_RUN;
+}
+
+/* A job that was ended from outside must not look like one that did what it was asked. Ctrl-C is the user's own way to
+ * say that it is enough. */
+static int finish_run(int code)
+{
+    code = finish_output(code);
+    if (code != EXIT_FINE || lb_stop_asked != SIGTERM)
+        return code;
+    fputs("loadbench: ended by SIGTERM: the result is that of what had been measured\n", stderr);
     return EXIT_RUN;
 }
 
@@ -94,7 +108,7 @@ static int run_bench(const struct lb_config *config, bool json)
         code = complain(&err, status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
     lb_result_fini(result);
     stki_free(result);
-    return finish_output(code);
+    return code == EXIT_FINE ? finish_run(code) : code;
 }
 
 static int use_config(const struct lb_args *args)
@@ -154,6 +168,7 @@ int main(int argc, char **argv)
         lb_args_fini(&args);
         return complain(&err, EXIT_USE);
     }
+    setvbuf(stdout, output, _IOFBF, sizeof output);
     catch_signals();
     code = act(&args);
     lb_args_fini(&args);

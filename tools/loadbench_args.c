@@ -41,7 +41,7 @@ void lb_args_help(FILE *to)
         fprintf(to, "  %-24s %s\n", left, flags[i].help);
     }
     fputs("\n"
-          "Ctrl-C ends the run and prints what was measured until then.\n"
+          "Ctrl-C ends the run and prints what was measured until then; so does SIGTERM, with exit status 1.\n"
           "Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong.\n",
           to);
 }

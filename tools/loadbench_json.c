@@ -2,10 +2,13 @@
 #include "error.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
+#include "text_check.h"
+#include <errno.h>
 #include <gnu/libc-version.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A part was left out for lack of memory: better no result than one with holes. */
 static bool incomplete;
@@ -17,6 +20,27 @@ static json_t *number(double value)
 
     snprintf(text, sizeof text, "%.6g", value);
     return json_real(strtod(text, NULL));
+}
+
+/* A text from outside, a path above all, may be no UTF-8, which JSON has to be: such bytes become U+FFFD. */
+static json_t *outer_text(const char *text)
+{
+    const int64_t length = (int64_t)strlen(text);
+    json_t *json = json_string(text);
+    char *clean = json ? NULL : malloc(3 * (size_t)length + 1);
+    size_t used = 0;
+
+    for (int64_t at = 0; clean && at < length;) {
+        uint32_t code;
+        const int bytes = stki_utf8_next(text + at, length - at, &code);
+        memcpy(clean + used, bytes > 0 ? text + at : "\xef\xbf\xbd", (size_t)(bytes > 0 ? bytes : 3));
+        used += (size_t)(bytes > 0 ? bytes : 3);
+        at += bytes > 0 ? bytes : 1;
+    }
+    if (clean)
+        json = json_stringn(clean, used);
+    free(clean);
+    return json;
 }
 
 static void set(json_t *object, const char *key, json_t *value)
@@ -40,7 +64,7 @@ static json_t *machine_json(const struct lb_machine *machine)
 {
     json_t *json = json_object();
 
-    set(json, "cpu", json_string(machine->cpu));
+    set(json, "cpu", outer_text(machine->cpu));
     set(json, "architecture", json_string(machine->architecture));
     set(json, "cores_allowed", json_integer(machine->cores_allowed));
     set(json, "cores_online", json_integer(machine->cores_online));
@@ -48,7 +72,7 @@ static json_t *machine_json(const struct lb_machine *machine)
     set(json, "memory_bytes", json_integer(machine->memory_bytes));
     set(json, "memory_available_bytes", json_integer(machine->memory_available_bytes));
     set(json, "transparent_huge_pages", json_string(machine->huge_pages));
-    set(json, "kernel", json_string(machine->kernel));
+    set(json, "kernel", outer_text(machine->kernel));
     return json;
 }
 
@@ -69,6 +93,16 @@ static json_t *versions_json(void)
     return json;
 }
 
+/* -1 where it varies. */
+static json_t *shape_json(const struct lb_field *field)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < field->ndim; i++)
+        json_array_append_new(list, json_integer(field->lengths[i]));
+    return list;
+}
+
 static json_t *fields_json(const struct lb_facts *facts)
 {
     json_t *list = json_array();
@@ -76,12 +110,12 @@ static json_t *fields_json(const struct lb_facts *facts)
     for (int i = 0; i < facts->field_count; i++) {
         const struct lb_field *field = &facts->fields[i];
         json_t *json = json_object();
-        set(json, "name", json_string(field->name));
+        set(json, "name", outer_text(field->name));
         set(json, "source_dtype", json_string(stk_dtype_name(field->source_dtype)));
         set(json, "dtype", json_string(stk_dtype_name(field->dtype)));
-        set(json, "shape", json_loads(field->shape, 0, NULL));
+        set(json, "shape", shape_json(field));
         set(json, "layout", json_string(field->layout));
-        set(json, "kernel", json_string(field->kernel));
+        set(json, "kernel", outer_text(field->kernel));
         set(json, "access", json_string(field->access));
         set(json, "sample_bytes", json_integer(field->sample_bytes));
         json_array_append_new(list, json);
@@ -103,7 +137,7 @@ static json_t *config_json(const struct lb_result *result)
 {
     json_t *json = json_object();
 
-    set(json, "file", json_string(result->config->path));
+    set(json, "file", outer_text(result->config->path));
     set(json, "bench", stki_options_json(&lb_bench_table, &result->config->bench));
     set(json, "effective", json_loads(result->facts.options_json, 0, NULL));
     return json;
@@ -114,7 +148,7 @@ static json_t *notes_json(const struct lb_facts *facts)
     json_t *list = json_array();
 
     for (int i = 0; i < facts->note_count; i++)
-        json_array_append_new(list, json_string(facts->notes[i]));
+        json_array_append_new(list, outer_text(facts->notes[i]));
     return list;
 }
 
@@ -222,7 +256,7 @@ static json_t *limit_json(const struct lb_result *result)
 
     if (result->limit_count == 0) {
         set(json, "missing",
-            json_string(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
+            outer_text(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
         return json;
     }
     set(json, "thread_count", json_integer(limit->threads));
@@ -255,7 +289,7 @@ stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *er
 {
     const struct lb_shares shares = lb_result_shares(result);
     json_t *json = json_object(), *runs = json_array();
-    int failed;
+    char *text;
 
     set(json, "schema", json_integer(LB_SCHEMA));
     set(json, "program", json_string("loadbench"));
@@ -268,6 +302,7 @@ stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *er
     set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));
     set(json, "ended_by", json_string(lb_ending_name(result->runs[result->run_count - 1].ending)));
     set(json, "repeat_count", json_integer(result->run_count));
+    set(json, "counted_from", json_string(result->from_open ? "open" : "ramp"));
     set(json, "result", result_json(result));
     set(json, "wait", waits_json(&result->waits));
     set(json, "stages", stages_json(&shares));
@@ -276,10 +311,11 @@ stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *er
     for (int i = 0; i < result->run_count; i++)
         json_array_append_new(runs, run_json(result, i));
     set(json, "runs", runs);
-    failed = incomplete || json_dumpf(json, to, JSON_INDENT(2)) != 0;
+    text = incomplete ? NULL : json_dumps(json, JSON_INDENT(2));
     json_decref(json);
-    if (failed)
+    if (!text)
         return stki_fail_memory(err, 65536, "the JSON of the result");
-    fputc('\n', to);
-    return STK_OK;
+    const int failed = fprintf(to, "%s\n", text) < 0 ? errno : 0;
+    free(text);
+    return failed ? stki_fail_errno(err, failed, "the result", "writing") : STK_OK;
 }

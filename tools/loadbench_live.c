@@ -4,9 +4,9 @@
 #include "clock.h"
 #include "loadbench_statistics.h"
 #include "loadbench_table.h"
+#include "loadbench_terminal.h"
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -15,11 +15,9 @@
 
 void lb_live_init(struct lb_live *live, const char *name, int repeats)
 {
-    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-
     memset(live, 0, sizeof *live);
-    live->on = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-    live->colour = live->on && !(no_colour && *no_colour);
+    live->on = lb_is_terminal(STDERR_FILENO);
+    live->colour = lb_takes_colour(STDERR_FILENO);
     live->name = name;
     live->repeats = repeats;
     live->due_ns = INT64_MAX;

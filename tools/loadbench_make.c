@@ -325,6 +325,8 @@ static stk_status make_file(const struct file *file, FILE *to, stk_error *err)
     if (status == STK_OK) {
         print_file(file, "made ", to);
         fprintf(to, " in %.1f s\n", (double)(stki_now_ns() - begin) / 1e9);
+        if (fflush(to) != 0) /* whoever waits for the next one sees this one */
+            return stki_fail_errno(err, errno, "the output", "writing");
     }
     return status;
 }

@@ -124,6 +124,9 @@ struct lb_shares lb_result_shares(const struct lb_result *result)
     for (int i = 0; i < result->run_count; i++) {
         const stk_loader_stats *stats = &result->runs[i].stats;
         sum.workers = stats->workers;
+        sum.repeats++;
+        sum.batches += result->runs[i].batches;
+        sum.samples += result->runs[i].samples;
         sum.elapsed_s += seconds(result->runs[i].elapsed_ns);
         sum.order += seconds(stats->order_ns);
         sum.read += seconds(stats->read_ns);
@@ -200,33 +203,74 @@ static void write_time(char *out, int size)
         out[0] = '\0';
 }
 
-stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err)
+static stk_status make_room(const struct lb_config *config, struct lb_result *out, stk_error *err)
 {
     const int repeats = (int)config->bench.repeats;
-    struct lb_live live;
 
     memset(out, 0, sizeof *out);
     out->config = config;
     stki_histogram_init(&out->waits);
+    stki_histogram_init(&out->whole_waits);
     out->runs = stki_zalloc_array(repeats, sizeof *out->runs);
+    out->whole_runs = stki_zalloc_array(repeats, sizeof *out->whole_runs);
     out->limits = stki_zalloc_array(repeats, sizeof *out->limits);
-    if (!out->runs || !out->limits)
-        return stki_fail_memory(err, repeats * (int64_t)sizeof *out->runs, "the results");
+    out->repeat = stki_zalloc(sizeof *out->repeat);
+    if (!out->runs || !out->whole_runs || !out->limits || !out->repeat)
+        return stki_fail_memory(err, repeats * (int64_t)(2 * sizeof *out->runs), "the results");
+    return STK_OK;
+}
+
+/* Keeps the repeat that has run. One that a signal ended in its ramp measured nothing that the others could be put
+ * beside; alone it is better than nothing. */
+static bool keep(struct lb_result *result)
+{
+    const struct lb_repeat *repeat = result->repeat;
+
+    if (repeat->steady.within_ramp && repeat->steady.ending == LB_END_SIGNAL && result->run_count > 0)
+        return false;
+    result->runs[result->run_count] = repeat->steady;
+    result->whole_runs[result->run_count] = repeat->whole;
+    result->run_count++;
+    result->from_open = result->from_open || repeat->steady.within_ramp;
+    stki_histogram_merge(&result->waits, &repeat->steady_waits);
+    stki_histogram_merge(&result->whole_waits, &repeat->whole_waits);
+    return true;
+}
+
+/* One median needs repeats that were counted in one way. */
+static void decide_span(struct lb_result *result)
+{
+    if (!result->from_open)
+        return;
+    memcpy(result->runs, result->whole_runs, (size_t)result->run_count * sizeof *result->runs);
+    stki_histogram_init(&result->waits);
+    stki_histogram_merge(&result->waits, &result->whole_waits);
+}
+
+stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err)
+{
+    const int repeats = (int)config->bench.repeats;
+    struct lb_live live;
+    stk_status status = make_room(config, out, err);
+
+    if (status != STK_OK)
+        return status;
     lb_machine_read(&out->machine);
     write_time(out->started, sizeof out->started);
     lb_live_init(&live, config->name, repeats);
     while (out->run_count < repeats && !lb_stop_asked) {
-        struct lb_run *run = &out->runs[out->run_count];
         lb_live_repeat(&live, out->run_count + 1, stki_now_ns());
-        stk_status status = lb_run(config, &live, &out->facts, &out->waits, run, err);
+        status = lb_run(config, &live, &out->facts, out->repeat, err);
         if (status == STK_END)
             break;
         if (status != STK_OK)
             return status;
-        out->run_count++;
+        if (!keep(out))
+            break;
         if (config->bench.limit && !lb_stop_asked && out->limit_count == out->run_count - 1)
-            measure_limit(out, run);
+            measure_limit(out, &out->repeat->steady);
     }
+    decide_span(out);
     return out->run_count > 0 ? STK_OK : STK_END;
 }
 
@@ -234,7 +278,8 @@ void lb_result_fini(struct lb_result *result)
 {
     lb_facts_fini(&result->facts);
     stki_free(result->runs);
+    stki_free(result->whole_runs);
     stki_free(result->limits);
-    result->runs = NULL;
-    result->limits = NULL;
+    stki_free(result->repeat);
+    memset(result, 0, sizeof *result);
 }

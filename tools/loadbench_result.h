@@ -13,10 +13,14 @@ struct lb_result {
     struct lb_facts facts;
     char started[32]; /* "2026-01-31T12:00:00Z" */
     int run_count, limit_count;
-    struct lb_run *runs;
-    struct lb_limit *limits; /* measured right after the run of the same index */
-    char limit_missing[256]; /* why there are none; "" */
-    stki_histogram waits;    /* of all runs */
+    bool from_open;      /* a repeat ended within its ramp, so all are counted from the call that opens the loader */
+    struct lb_run *runs; /* counted so, or from the end of the ramp */
+    struct lb_limit *limits;   /* measured right after the run of the same index */
+    char limit_missing[256];   /* why there are none; "" */
+    stki_histogram waits;      /* of all runs */
+    struct lb_run *whole_runs; /* counted in the other way, until that is decided */
+    stki_histogram whole_waits;
+    struct lb_repeat *repeat; /* the one that runs */
 };
 
 /* Runs all repeats. STK_END: stopped by a signal before anything was measured; stopped later, what there is counts. */
@@ -45,7 +49,7 @@ struct lb_limit_summary lb_result_limits(const struct lb_result *result);
 struct lb_shares lb_result_shares(const struct lb_result *result);
 
 void lb_print_text(const struct lb_result *result, FILE *to);
-/* STK_E_MEMORY: not printed. */
+/* STK_E_MEMORY: not printed. STK_E_IO: not all of it. */
 stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err);
 
 enum { LB_SCHEMA = 1 }; /* of the JSON; grows when a key changes its meaning or goes */

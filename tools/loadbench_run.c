@@ -7,6 +7,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "loadbench_clocks.h"
 #include "loadbench_consumer.h"
 #include "loadbench_statistics.h"
 #include <jansson.h>
@@ -37,6 +38,13 @@ const char *lb_ending_text(enum lb_ending ending)
     return endings[ending].text;
 }
 
+/* A moment of a repeat, and what had come by then since the opening. */
+struct mark {
+    int64_t at_ns, batches, samples, epochs, next_ns;
+    struct lb_usage usage;
+    stk_loader_stats stats;
+};
+
 /* One repeat while it runs. */
 struct session {
     const struct lb_bench *bench;
@@ -47,14 +55,10 @@ struct session {
     struct lb_consumer_state consumed;
     const char *names[2 * LB_FIELDS];
     char part_names[2 * LB_FIELDS][80];
-    stki_histogram *waits;
     int64_t timeout_ns;
-    int64_t total_samples;
-    /* since the measurement began */
+    int64_t batches, samples, epochs, next_ns; /* since the opening */
     bool measuring;
-    int64_t open_ns, begin_ns, batches, samples, epochs, next_ns;
-    struct lb_usage usage;
-    stk_loader_stats stats;
+    struct mark open, begin; /* `begin` is `open` until the measurement begins */
 };
 
 static stk_loader_stats read_stats(const stk_loader *loader)
@@ -66,46 +70,38 @@ static stk_loader_stats read_stats(const stk_loader *loader)
     return stats;
 }
 
-/* Counters become what was added since `before`. */
-static void subtract_stats(stk_loader_stats *stats, const stk_loader_stats *before)
+/* What has come until now. The clock is read last, so that the reading of the rest is before the span that begins. */
+static void set_mark(const struct session *session, struct mark *mark)
 {
-    stats->batches -= before->batches;
-    stats->rows -= before->rows;
-    stats->batch_bytes -= before->batch_bytes;
-    stats->bytes_read -= before->bytes_read;
-    stats->bytes_written -= before->bytes_written;
-    stats->tiles -= before->tiles;
-    stats->order_ns -= before->order_ns;
-    stats->read_ns -= before->read_ns;
-    stats->convert_ns -= before->convert_ns;
-    stats->wait_slot_ns -= before->wait_slot_ns;
-    stats->wait_work_ns -= before->wait_work_ns;
-    stats->wait_next_ns -= before->wait_next_ns;
-    stats->errors -= before->errors;
+    mark->batches = session->batches;
+    mark->samples = session->samples;
+    mark->epochs = session->epochs;
+    mark->next_ns = session->next_ns;
+    mark->stats = read_stats(session->loader);
+    lb_usage_read(&mark->usage);
+    mark->at_ns = stki_now_ns();
 }
 
 static void begin_measuring(struct session *session)
 {
-    session->batches = session->samples = session->epochs = session->next_ns = 0;
-    stki_histogram_init(session->waits);
-    session->stats = read_stats(session->loader);
-    lb_usage_read(&session->usage);
-    session->begin_ns = stki_now_ns();
+    session->measuring = true;
+    set_mark(session, &session->begin);
 }
 
 static void show_progress(struct session *session, int64_t now)
 {
     const struct lb_bench *bench = session->bench;
-    const double elapsed = (double)(now - session->open_ns);
-    struct lb_progress progress = {.now_ns = now, .samples = session->total_samples, .done = -1, .left_ns = -1};
+    const double batches = (double)(session->batches - session->begin.batches);
+    const double elapsed = (double)(now - session->open.at_ns);
+    struct lb_progress progress = {.now_ns = now, .samples = session->samples, .done = -1, .left_ns = -1};
 
     progress.ramp = !session->measuring;
     if (bench->run_time > 0)
         progress.done = elapsed / (double)(bench->ramp + bench->run_time);
     else if (bench->batches > 0)
-        progress.done = (double)session->batches / (double)bench->batches;
+        progress.done = batches / (double)bench->batches;
     else if (bench->epochs > 0)
-        progress.done = lb_ratio((double)session->batches, (double)(bench->epochs * session->facts->steps_per_epoch));
+        progress.done = lb_ratio(batches, (double)(bench->epochs * session->facts->steps_per_epoch));
     if (progress.done > 0.01) {
         const double whole = elapsed / progress.done, left = whole > elapsed ? whole - elapsed : 0;
         progress.left_ns = (int64_t)(left + whole * (session->live->repeats - session->live->repeat));
@@ -157,11 +153,11 @@ static bool is_over(const struct session *session, int64_t now, enum lb_ending *
         *ending = LB_END_SIGNAL;
     else if (!session->measuring)
         return false;
-    else if (bench->run_time > 0 && now - session->begin_ns >= bench->run_time)
+    else if (bench->run_time > 0 && now - session->begin.at_ns >= bench->run_time)
         *ending = LB_END_TIME;
-    else if (bench->epochs > 0 && session->epochs >= bench->epochs)
+    else if (bench->epochs > 0 && session->epochs - session->begin.epochs >= bench->epochs)
         *ending = LB_END_EPOCHS;
-    else if (bench->batches > 0 && session->batches >= bench->batches)
+    else if (bench->batches > 0 && session->batches - session->begin.batches >= bench->batches)
         *ending = LB_END_BATCHES;
     else
         return false;
@@ -176,15 +172,15 @@ static stk_status take(struct session *session, stk_batch *batch, bool *last_of_
     *last_of_epoch = stk_batch_last_of_epoch(batch);
     session->batches++;
     session->samples += samples;
-    session->total_samples += samples;
     session->epochs += *last_of_epoch;
     stk_batch_release(batch);
     return status;
 }
 
-static stk_status loop(struct session *session, struct lb_run *out, stk_error *err)
+static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_error *err)
 {
-    const int64_t ramp_end = session->open_ns + session->bench->ramp;
+    const int64_t ramp_end = session->open.at_ns + session->bench->ramp;
+    struct lb_run *out = &repeat->steady;
     bool boundary = true;
 
     for (;;) {
@@ -192,9 +188,7 @@ static stk_status loop(struct session *session, struct lb_run *out, stk_error *e
         int64_t before = stki_now_ns();
         if (!session->measuring && before >= ramp_end && (boundary || session->bench->epochs == 0)) {
             begin_measuring(session);
-            session->measuring = true;
-            out->ramp_ns = session->begin_ns - session->open_ns;
-            before = session->begin_ns;
+            before = session->begin.at_ns;
         }
         if (is_over(session, before, &out->ending))
             return STK_OK;
@@ -209,39 +203,51 @@ static stk_status loop(struct session *session, struct lb_run *out, stk_error *e
         if (status != STK_OK)
             return status;
         const int64_t after = stki_now_ns();
-        stki_histogram_add(session->waits, after - before);
+        stki_histogram_add(session->measuring ? &repeat->steady_waits : &repeat->whole_waits, after - before);
         session->next_ns += after - before;
         if (out->first_batch_ns == 0)
-            out->first_batch_ns = after - session->open_ns;
+            out->first_batch_ns = after - session->open.at_ns;
         status = take(session, batch, &boundary, err);
         if (status != STK_OK)
             return status;
     }
 }
 
-static void finish(struct session *session, struct lb_run *out)
+/* What came between two moments. */
+static void account(const struct mark *from, const struct mark *to, const stki_histogram *waits, struct lb_run *out)
 {
-    const stki_histogram *waits = session->waits;
-    struct lb_usage usage;
-
-    out->elapsed_ns = stki_now_ns() - session->begin_ns;
-    lb_usage_read(&usage);
-    out->stats = read_stats(session->loader);
-    subtract_stats(&out->stats, &session->stats);
-    lb_memory_read(&out->memory);
-    out->usage.user_ns = usage.user_ns - session->usage.user_ns;
-    out->usage.system_ns = usage.system_ns - session->usage.system_ns;
-    out->usage.disk_bytes = usage.disk_bytes < 0 ? -1 : usage.disk_bytes - session->usage.disk_bytes;
-    out->within_ramp = !session->measuring;
-    out->batches = session->batches;
-    out->samples = session->samples;
-    out->epochs = session->epochs;
-    out->next_ns = session->next_ns;
-    out->checksum = session->consumed.checksum;
+    out->elapsed_ns = to->at_ns - from->at_ns;
+    out->stats = to->stats;
+    lb_stats_since(&out->stats, &from->stats);
+    lb_stats_fit(&out->stats, out->elapsed_ns);
+    out->usage.user_ns = to->usage.user_ns - from->usage.user_ns;
+    out->usage.system_ns = to->usage.system_ns - from->usage.system_ns;
+    out->usage.disk_bytes = to->usage.disk_bytes < 0 ? -1 : to->usage.disk_bytes - from->usage.disk_bytes;
+    out->batches = to->batches - from->batches;
+    out->samples = to->samples - from->samples;
+    out->epochs = to->epochs - from->epochs;
+    out->next_ns = to->next_ns - from->next_ns;
     out->waits.p50_ns = stki_histogram_quantile(waits, 0.5);
     out->waits.p90_ns = stki_histogram_quantile(waits, 0.9);
     out->waits.p99_ns = stki_histogram_quantile(waits, 0.99);
     out->waits.max_ns = stki_counted(&waits->max);
+}
+
+static void finish(struct session *session, struct lb_repeat *out)
+{
+    const int64_t end_ns = stki_now_ns();
+    struct mark end;
+
+    set_mark(session, &end);
+    end.at_ns = end_ns; /* the span ends before the rest is read */
+    lb_memory_read(&out->steady.memory);
+    out->steady.within_ramp = !session->measuring;
+    out->steady.checksum = session->consumed.checksum;
+    out->whole = out->steady;
+    stki_histogram_merge(&out->whole_waits, &out->steady_waits);
+    account(&session->open, &end, &out->whole_waits, &out->whole);
+    out->steady.ramp_ns = session->begin.at_ns - session->open.at_ns;
+    account(&session->begin, &end, session->measuring ? &out->steady_waits : &out->whole_waits, &out->steady);
 }
 
 /* loader.timeout in effect. */
@@ -260,50 +266,71 @@ static void name_tensors(struct session *session)
 {
     for (int i = 0; i < session->facts->field_count; i++) {
         const struct lb_field *field = &session->facts->fields[i];
-        const bool varies = field->sample_bytes == 0 && strstr(field->shape, "-1");
-        for (int k = 0; k < (varies ? 2 : 1); k++) {
+        for (int k = 0; k < (field->varies ? 2 : 1); k++) {
             const int n = session->consumed.field_count++;
             snprintf(session->part_names[n], sizeof session->part_names[n], "%s%s", field->name,
-                     !varies  ? ""
-                     : k == 0 ? ".values"
-                              : ".offsets");
+                     !field->varies ? ""
+                     : k == 0       ? ".values"
+                                    : ".offsets");
             session->names[n] = session->part_names[n];
         }
     }
     session->consumed.field_names = session->names;
 }
 
+/* A fault that names no file is the config's, although only the data brought it to light: a batch larger than they are,
+ * memory for less than a batch, indices beyond them. */
+static stk_status blame(stk_error *err)
+{
+    const bool by_config = err->status == STK_E_EMPTY || err->status == STK_E_RANGE || err->status == STK_E_LIMIT;
+
+    if (by_config && err->file[0] == '\0')
+        err->status = STK_E_CONFIG;
+    return err->status;
+}
+
+static stk_status open_loader(const struct lb_config *config, struct lb_facts *facts, stk_loader **out, stk_error *err)
+{
+    const bool first = !facts->options_json;
+    stk_error changed;
+    stk_status status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, out, err);
+
+    if (first)
+        return status == STK_OK ? lb_facts_read(*out, config->path, facts, err) : blame(err);
+    if (lb_facts_check(status == STK_OK ? *out : NULL, facts, &changed) != STK_OK) {
+        *err = changed; /* also where it does not open: this is why */
+        return changed.status;
+    }
+    return status;
+}
+
 static stk_status open_session(const struct lb_config *config, struct lb_facts *facts, struct session *session,
                                stk_error *err)
 {
-    stk_status status;
+    const int64_t open_ns = stki_now_ns();
+    stk_status status = open_loader(config, facts, &session->loader, err);
 
-    session->open_ns = stki_now_ns();
-    status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &session->loader, err);
-    if (status == STK_OK && !facts->options_json)
-        status = lb_facts_read(session->loader, facts, err);
     if (status != STK_OK)
         return status;
     session->timeout_ns = timeout_of(facts->options_json);
     name_tensors(session);
-    begin_measuring(session); /* in case the data ends before the ramp does */
-    session->begin_ns = session->open_ns;
+    set_mark(session, &session->open);
+    session->open.at_ns = open_ns;
+    session->begin = session->open;
     return STK_OK;
 }
 
-stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, stki_histogram *waits,
-                  struct lb_run *out, stk_error *err)
+stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, struct lb_repeat *out,
+                  stk_error *err)
 {
     struct session *session = stki_zalloc(sizeof *session);
     stk_status status = STK_OK;
 
     memset(out, 0, sizeof *out);
-    if (session)
-        session->waits = stki_zalloc(sizeof *session->waits);
-    if (!session || !session->waits) {
-        stki_free(session);
+    stki_histogram_init(&out->steady_waits);
+    stki_histogram_init(&out->whole_waits);
+    if (!session)
         return stki_fail_memory(err, sizeof *session, "a run");
-    }
     session->bench = &config->bench;
     session->facts = facts;
     session->live = live;
@@ -314,16 +341,13 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
         status = loop(session, out, err);
     if (status == STK_OK)
         finish(session, out);
-    if (status == STK_OK && out->batches == 0)
-        status =
-            out->ending == LB_END_SIGNAL ? STK_END : stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
+    if (status == STK_OK && out->steady.batches == 0)
+        status = out->steady.ending == LB_END_SIGNAL ? STK_END
+                                                     : stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
     lb_live_clear(live);
-    if (status == STK_OK)
-        stki_histogram_merge(waits, session->waits);
     if (status == STK_OK)
         status = stk_loader_close(session->loader, err); /* a worker that does not stop is a failure */
     stk_loader_destroy(session->loader);
-    stki_free(session->waits);
     stki_free(session);
     return status;
 }

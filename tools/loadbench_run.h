@@ -20,7 +20,7 @@ struct lb_waits {
 
 struct lb_run {
     enum lb_ending ending;
-    bool within_ramp;       /* the data ended before the ramp did: everything was measured, the first batch included */
+    bool within_ramp;       /* it ended before the ramp did */
     int64_t first_batch_ns; /* from the call that opens the loader to the first batch in hand */
     int64_t ramp_ns, elapsed_ns;
     int64_t batches, samples, epochs; /* delivered while measured; padding is no sample; epochs that ended */
@@ -29,8 +29,15 @@ struct lb_run {
     struct lb_usage usage;            /* while measured */
     struct lb_memory memory;
     uint64_t checksum; /* of the consumer, over the whole repeat */
-    /* Counters: what was added while measured. The rest: as at the end. */
+    /* Counters: what was added while measured, times no longer than that. The rest: as at the end. */
     stk_loader_stats stats;
+};
+
+/* One repeat, counted in two ways: from the end of the ramp (from the opening if it ended before), and from the call
+ * that opens the loader. */
+struct lb_repeat {
+    struct lb_run steady, whole;
+    stki_histogram steady_waits, whole_waits; /* of single calls; the steady ones are empty if it ended in the ramp */
 };
 
 enum { LB_FIELDS = 64, LB_NOTES = 16 };
@@ -41,22 +48,35 @@ struct lb_facts {
     int64_t samples, steps_per_epoch;
     int field_count, note_count;
     struct lb_field {
-        char name[64], shape[640], layout[16], kernel[96], access[32];
+        char name[64], shape[1024], layout[16], kernel[96], access[32];
         stk_dtype source_dtype, dtype;
+        bool varies; /* from sample to sample; such an axis is "varying" in the shape and -1 in the lengths */
+        int ndim;
+        int64_t lengths[STK_MAX_DIMS];
         int64_t sample_bytes; /* in the file; 0: varies */
     } fields[LB_FIELDS];
     char notes[LB_NOTES][256];
+    int file_count;
+    struct lb_file { /* as it was before the first repeat */
+        char *path;
+        bool missing;
+        int64_t device, inode, size_bytes, changed_ns;
+    } * files; /* the config and those of the fields */
 };
 
-/* Set by a signal; the run ends at the next batch, or within a quarter of a second. */
+/* The signal that asked to stop, or 0; the run ends at the next batch, or within a quarter of a second. */
 extern volatile int lb_stop_asked;
 
-/* Fills `facts` on the first call (all zero before); lb_facts_fini. `waits` receives every wait of the measurement.
- * STK_END: stopped by a signal before anything was measured. */
-stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, stki_histogram *waits,
-                  struct lb_run *out, stk_error *err);
+/* Fills `facts` on the first call (all zero before); lb_facts_fini. STK_END: stopped by a signal before anything was
+ * measured. STK_E_CONFIG: on the first call, the config and the data do not go together. STK_E_MISMATCH: on a later
+ * one, the data are no longer those of the first. */
+stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, struct lb_repeat *out,
+                  stk_error *err);
 /* Fills `facts`, which is all zero; also after a failure lb_facts_fini. */
-stk_status lb_facts_read(const stk_loader *loader, struct lb_facts *facts, stk_error *err);
+stk_status lb_facts_read(const stk_loader *loader, const char *config_path, struct lb_facts *facts, stk_error *err);
+/* Are these still the facts, of the files and of a loader that was opened again (NULL: of the files alone)?
+ * STK_E_MISMATCH: names what has changed. */
+stk_status lb_facts_check(const stk_loader *loader, const struct lb_facts *facts, stk_error *err);
 void lb_facts_fini(struct lb_facts *facts);
 
 #endif

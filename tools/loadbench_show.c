@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_config.h"
+#include "text_check.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static char *absolute_path(const stki_node *node)
 /* A text as a config writes it in quotes. NULL: no memory. */
 static char *quote(const char *text)
 {
-    json_t *string = json_string(text);
+    json_t *string = json_string(text); /* NULL: no UTF-8 */
     char *plain = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL, *out = NULL;
 
     json_decref(string);
@@ -42,12 +43,28 @@ static char *quote(const char *text)
     return out;
 }
 
+static bool is_utf8(const char *text)
+{
+    uint32_t code;
+    int bytes = 1;
+
+    for (; *text && bytes > 0; text += bytes)
+        bytes = stki_utf8_next(text, (int64_t)strlen(text), &code);
+    return bytes > 0;
+}
+
 static stk_status set_path(stki_document *document, const stki_node *node, stk_error *err)
 {
     char where[512], *path = absolute_path(node), *value = path ? quote(path) : NULL;
-    stk_status status =
-        value ? stki_document_set_value(document, stki_node_path(node, where, sizeof where), value, node->file, err)
-              : stki_fail_memory(err, 4096, "a path");
+    stk_status status;
+
+    stki_node_path(node, where, sizeof where);
+    if (value)
+        status = stki_document_set_value(document, where, value, node->file, err);
+    else if (path && !is_utf8(path))
+        status = stki_fail(err, STK_E_UNSUPPORTED, "%s: %s is not UTF-8, which a config has to be", where, path);
+    else
+        status = stki_fail_memory(err, 4096, "a path");
     stki_free(value);
     stki_free(path);
     return status;

@@ -2,10 +2,10 @@
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
 #include "loadbench_table.h"
+#include "loadbench_terminal.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void print_machine(const struct lb_result *result, FILE *to)
 {
@@ -39,8 +39,9 @@ static void print_method(const struct lb_result *result, FILE *to)
     if (result->run_count < bench->repeats)
         fprintf(to, " of %" PRId64, bench->repeats);
     fprintf(to, " repeat%s of %s s", bench->repeats == 1 ? "" : "s", LB_NUMBER((double)last->elapsed_ns / 1e9));
-    if (last->within_ramp)
-        fputs(" (the data ended within the ramp: start and first batch are counted too)", to);
+    if (result->from_open)
+        fprintf(to, " (the data ended within the ramp%s: start and first batch are counted too%s)",
+                result->run_count > 1 ? " of at least one" : "", result->run_count > 1 ? ", in all of them" : "");
     else if (bench->ramp > 0)
         fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
     fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
@@ -144,16 +145,10 @@ static void print_limit(const struct lb_result *result, FILE *to)
             summary.share_of_memcpy_percent.median);
 }
 
-static bool is_colourful(FILE *to)
-{
-    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(fileno(to)) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
-}
-
 void lb_print_text(const struct lb_result *result, FILE *to)
 {
     const struct lb_shares shares = lb_result_shares(result);
-    const bool colour = is_colourful(to);
+    const bool colour = lb_takes_colour(fileno(to));
     char verdict[400];
 
     print_machine(result, to);

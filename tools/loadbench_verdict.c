@@ -5,12 +5,20 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Clocks are read when something ends, so what lies across an end of a repeat is counted on the wrong side of it. Below
+ * these a repeat is mostly such ends, and batches that were ready before it began. */
+#define LEAST_BATCHES 20
+#define LEAST_SECONDS 0.05
+/* Below this share of the time nobody waits for anybody. */
+#define NO_WAIT 0.01
+
 /* From here on the memory counts as the reason for whatever moves bytes. */
 #define NEAR_LIMIT 0.8
 
 static const char *const names[] = {
     [LB_BINDS_CONSUMER] = "consumer", [LB_BINDS_ORDER] = "order",   [LB_BINDS_READ] = "read",
     [LB_BINDS_CONVERT] = "convert",   [LB_BINDS_MEMORY] = "memory", [LB_BINDS_HANDOVER] = "hand_over",
+    [LB_BINDS_UNKNOWN] = "unknown",
 };
 
 const char *lb_binding_name(enum lb_binding binding)
@@ -50,13 +58,39 @@ static enum lb_binding verdict_inline(const struct lb_shares *shares, char *text
     return stage;
 }
 
+static bool is_too_short(const struct lb_shares *shares, char *text, int size)
+{
+    const double repeats = shares->repeats > 0 ? shares->repeats : 1;
+    const double batches = (double)shares->batches / repeats, elapsed_s = shares->elapsed_s / repeats;
+
+    if (shares->samples == 0)
+        snprintf(text, (size_t)size, "Nothing to judge: no sample was delivered.");
+    else if (batches < LEAST_BATCHES || elapsed_s < LEAST_SECONDS)
+        snprintf(
+            text, (size_t)size,
+            "Too short to judge: %.4g batches in %.3g s a repeat; who waits for whom takes at least %d batches and "
+            "%g s.",
+            batches, elapsed_s, LEAST_BATCHES, LEAST_SECONDS);
+    else
+        return false;
+    return true;
+}
+
 enum lb_binding lb_verdict(const struct lb_shares *shares, char *text, int size)
 {
     const enum lb_binding stage = largest_stage(shares);
     const double busy = shares->order + shares->read + shares->convert;
 
+    if (is_too_short(shares, text, size))
+        return LB_BINDS_UNKNOWN;
     if (shares->workers == 0)
         return verdict_inline(shares, text, size);
+    if (shares->wait_slot < NO_WAIT && shares->wait_next < NO_WAIT) {
+        snprintf(text, (size_t)size,
+                 "Not to be judged: neither the consumer nor the workers waited %.0f %% of their time for the other.",
+                 100 * NO_WAIT);
+        return LB_BINDS_UNKNOWN;
+    }
     if (shares->wait_slot > shares->wait_next) {
         snprintf(
             text, (size_t)size,

@@ -12,6 +12,8 @@ struct lb_shares {
     double hand_over; /* the rest of the workers' time: claiming work, falling asleep, waking up */
     double wait_next;
     double elapsed_s, worker_s;
+    int repeats; /* which elapsed, batches and samples are of */
+    int64_t batches, samples;
     double limit; /* share of the machine's limit that was reached; 0: not measured */
 };
 
@@ -21,7 +23,8 @@ enum lb_binding {
     LB_BINDS_READ,
     LB_BINDS_CONVERT,
     LB_BINDS_MEMORY,
-    LB_BINDS_HANDOVER
+    LB_BINDS_HANDOVER,
+    LB_BINDS_UNKNOWN /* the text says why it cannot be judged */
 };
 
 const char *lb_binding_name(enum lb_binding binding);

@@ -68,14 +68,14 @@ static stk_status fail_open(const char *path, int error_number, stk_error *err)
     if (error_number == ENXIO) /* what a socket answers */
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, "a socket or a device without a driver", "a regular file"},
-                            "can't be read");
+                            "cannot be read");
     if (error_number != EMFILE)
-        return stki_fail_errno(err, error_number, path, "can't open");
+        return stki_fail_errno(err, error_number, path, "cannot open");
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){path, -1, -1, STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur),
                                      "a free descriptor (ulimit -n)"},
-                        "can't open: too many open files");
+                        "cannot open: too many open files");
 }
 
 static stk_status open_regular(stki_file *file, stk_error *err)
@@ -88,10 +88,10 @@ static stk_status open_regular(stki_file *file, stk_error *err)
     if (file->fd < 0)
         return fail_open(file->path, errno, err);
     if (fstat(file->fd, &stat))
-        return stki_fail_errno(err, errno, file->path, "can't get the size");
+        return stki_fail_errno(err, errno, file->path, "cannot get the size");
     if (!S_ISREG(stat.st_mode))
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){file->path, -1, -1, kind_of(stat.st_mode), "a regular file"}, "can't be read");
+                            (stki_place){file->path, -1, -1, kind_of(stat.st_mode), "a regular file"}, "cannot be read");
     file->size = stat.st_size;
     file->mtime_ns = stat.st_mtim.tv_sec * INT64_C(1000000000) + stat.st_mtim.tv_nsec;
     file->device = stat.st_dev;
@@ -102,7 +102,7 @@ static stk_status open_regular(stki_file *file, stk_error *err)
 static const char *map_note(int error_number)
 {
     return error_number == ENOMEM   ? "mmap failed (no address space left): read with pread"
-           : error_number == ENODEV ? "mmap failed (the file system can't map): read with pread"
+           : error_number == ENODEV ? "mmap failed (the file system cannot map): read with pread"
            : error_number == EACCES ? "mmap failed (not allowed): read with pread"
                                     : "mmap failed: read with pread";
 }
@@ -217,7 +217,7 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
             return fail_cut(file, offset, bytes, got, err);
         if (n < 0 && errno != EINTR) {
             stk_status status = stki_fail_errno(
-                err, errno, file->path, "offset %" PRId64 ": can't read %" PRId64 " bytes", offset + got, bytes - got);
+                err, errno, file->path, "offset %" PRId64 ": cannot read %" PRId64 " bytes", offset + got, bytes - got);
             if (err)
                 err->offset = offset + got;
             return status;

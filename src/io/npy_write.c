@@ -63,7 +63,7 @@ static stk_status write_all(stki_npy_writer *w, const void *bytes, int64_t count
                     : at >= 0                 ? pwrite(w->fd, from, (size_t)count, at)
                                               : write(w->fd, from, (size_t)count);
         if (n < 0 && errno != EINTR)
-            return stki_fail_errno(err, errno, w->path, "can't write %" PRId64 " bytes", count);
+            return stki_fail_errno(err, errno, w->path, "cannot write %" PRId64 " bytes", count);
         if (n > 0) {
             from += n;
             count -= n;
@@ -94,7 +94,7 @@ static stk_status sync_directory(const char *path, stk_error *err)
         return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (must_fail(STKI_NPY_SYNC_DIRECTORY) || fd < 0 || (fsync(fd) && errno != EINVAL)) /* some can't sync one */
-        status = stki_fail_errno(err, errno, path, "can't sync its directory");
+        status = stki_fail_errno(err, errno, path, "cannot sync its directory");
     if (fd >= 0)
         (void)close(fd);
     stki_free(dir);
@@ -180,12 +180,12 @@ static stk_status open_in_place(stki_npy_writer *w, stk_error *err)
 {
     w->fd = open(w->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (w->fd < 0)
-        return stki_fail_errno(err, errno, w->path, "can't open for writing");
+        return stki_fail_errno(err, errno, w->path, "cannot open for writing");
     if (lseek(w->fd, 0, SEEK_SET) < 0)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){w->path, -1, -1, "something without positions", "a file or a device with them"},
-            "can't write an npy file there");
+            "cannot write an npy file there");
     return STK_OK;
 }
 
@@ -202,7 +202,7 @@ static stk_status open_beside(stki_npy_writer *w, stk_error *err)
         w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (w->fd < 0 && errno == EEXIST);
     if (w->fd < 0) {
-        stk_status status = stki_fail_errno(err, errno, w->path, "can't make %s", w->temporary);
+        stk_status status = stki_fail_errno(err, errno, w->path, "cannot make %s", w->temporary);
         stki_free(w->temporary); /* nothing to remove */
         w->temporary = NULL;
         return status;
@@ -218,7 +218,7 @@ static stk_status open_output(stki_npy_writer *w, stk_error *err)
     stk_status status;
 
     if (there && S_ISDIR(st.st_mode))
-        return stki_fail_at(err, STK_E_IO, (stki_place){w->path, -1, -1, "a directory", "a file name"}, "can't write");
+        return stki_fail_at(err, STK_E_IO, (stki_place){w->path, -1, -1, "a directory", "a file name"}, "cannot write");
     status = there && !S_ISREG(st.st_mode) ? open_in_place(w, err) : open_beside(w, err);
     if (status)
         return status;
@@ -243,11 +243,11 @@ static stk_status check_dtype(const char *path, stk_dtype dtype, bool alias, stk
 {
     if (!descr_of(dtype))
         return stki_fail_at(err, STK_E_BAD_DTYPE,
-                            (stki_place){path, -1, -1, STKI_TEXT("dtype number %d", (int)dtype), NULL}, "can't write");
+                            (stki_place){path, -1, -1, STKI_TEXT("dtype number %d", (int)dtype), NULL}, "cannot write");
     if (is_alias(dtype) && !alias)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, stk_dtype_long_name(dtype), "a type that npy files can name"},
-                            "npy files can't say that they hold this type; as raw bytes (%s) its reader must be told",
+                            "npy files cannot say that they hold this type; as raw bytes (%s) its reader must be told",
                             descr_of(dtype));
     return STK_OK;
 }
@@ -321,7 +321,7 @@ stk_status stki_npy_append(stki_npy_writer *w, const void *rows, int64_t count, 
         return stki_fail_at(err, STK_E_BAD_SHAPE,
                             (stki_place){w->path, -1, -1, STKI_TEXT("%" PRId64 " more rows", count),
                                          "a file size that fits in 63 bits"},
-                            "can't append");
+                            "cannot append");
     if (bytes > 0)
         w->failed = append_bytes(w, rows, bytes, err);
     if (!w->failed)
@@ -338,9 +338,9 @@ static stk_status finish_bytes(stki_npy_writer *w, stk_error *err)
     if (!status)
         status = write_all(w, header, w->header_bytes, 0, err);
     if (!status && (must_fail(STKI_NPY_SYNC) || fsync(w->fd)) && (w->temporary || errno != EINVAL))
-        status = stki_fail_errno(err, errno, w->path, "can't sync");
+        status = stki_fail_errno(err, errno, w->path, "cannot sync");
     if ((close(w->fd) || must_fail(STKI_NPY_CLOSE)) && !status)
-        status = stki_fail_errno(err, errno, w->path, "can't close");
+        status = stki_fail_errno(err, errno, w->path, "cannot close");
     w->fd = -1;
     return status;
 }
@@ -350,7 +350,7 @@ static stk_status put_in_place(stki_npy_writer *w, stk_error *err)
     stk_status status;
 
     if (must_fail(STKI_NPY_RENAME) || rename(w->temporary, w->path))
-        return stki_fail_errno(err, errno, w->path, "can't rename %s to it", w->temporary);
+        return stki_fail_errno(err, errno, w->path, "cannot rename %s to it", w->temporary);
     stki_free(w->temporary);
     w->temporary = NULL;
     status = sync_directory(w->path, err);
@@ -421,7 +421,7 @@ stk_status stki_npy_write_tensor(const char *path, const stk_tensor *tensor, stk
     if (tensor->device && stk_device_get_kind(tensor->device) != STK_DEVICE_CPU)
         return stki_fail_at(err, STK_E_BAD_DEVICE,
                             (stki_place){path, -1, -1, stk_device_name(tensor->device), "memory of the CPU"},
-                            "can't write a tensor");
+                            "cannot write a tensor");
     status = create(path, tensor->dtype, row_ndim, tensor->shape + 1, tensor->ndim == 0, false, &w, err);
     if (status)
         return status;

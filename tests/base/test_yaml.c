@@ -162,7 +162,7 @@ static void wrong_texts(void **state)
     assert_parse_fails("a: &x\n  b: *x\n", STK_E_CONFIG, "t.yaml:2: a.b: the alias *x stands inside its own anchor");
     assert_parse_fails("b:\n  ? [1, 2]\n  : 3\n", STK_E_CONFIG, "t.yaml:2: b: a key must be a plain text");
     assert_parse_fails("a: &x b\n*x : 3\n", STK_E_CONFIG, "t.yaml:2: a key must be a plain text");
-    assert_parse_fails("&x b: 3\n", STK_E_CONFIG, "t.yaml:1: a key can't be an anchor");
+    assert_parse_fails("&x b: 3\n", STK_E_CONFIG, "t.yaml:1: a key cannot be an anchor");
     assert_parse_fails("b: {'': 3}\n", STK_E_CONFIG, "t.yaml:1: b: an empty key");
     assert_parse_fails("include: x.yaml\n", STK_E_CONFIG, "t.yaml:1: include: includes are refused here");
     assert_parse_fails("include: {a: 1}\n", STK_E_CONFIG,

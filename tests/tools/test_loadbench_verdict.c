@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+/* Of a run that is long enough to be judged. */
+#define LONG .repeats = 1, .batches = 1000, .samples = 64000, .elapsed_s = 1
+
 /* Three stages of which one is slow, as in facebookresearch/spdl#353: whichever it is, it is named. */
 static void slow_stage_is_named(void **state)
 {
@@ -18,6 +21,7 @@ static void slow_stage_is_named(void **state)
     for (int slow = 0; slow < 3; slow++) {
         static const char *const names[] = {"order", "read", "convert"};
         const struct lb_shares shares = {
+            LONG,
             .workers = 2,
             .order = slow == 0 ? 0.8 : 0.05,
             .read = slow == 1 ? 0.8 : 0.05,
@@ -34,7 +38,7 @@ static void slow_stage_is_named(void **state)
 
 static void slow_consumer_is_named(void **state)
 {
-    const struct lb_shares shares = {.workers = 2, .convert = 0.3, .wait_slot = 0.65, .wait_next = 0.01};
+    const struct lb_shares shares = {LONG, .workers = 2, .convert = 0.3, .wait_slot = 0.65, .wait_next = 0.01};
     char text[400];
 
     (void)state;
@@ -45,7 +49,7 @@ static void slow_consumer_is_named(void **state)
 
 static void memory_is_named_near_its_limit(void **state)
 {
-    struct lb_shares shares = {.workers = 2, .convert = 0.95, .wait_next = 0.97, .limit = 0.93};
+    struct lb_shares shares = {LONG, .workers = 2, .convert = 0.95, .wait_next = 0.97, .limit = 0.93};
     char text[400];
 
     (void)state;
@@ -59,7 +63,7 @@ static void memory_is_named_near_its_limit(void **state)
 static void idle_workers_are_named(void **state)
 {
     const struct lb_shares shares = {
-        .workers = 8, .convert = 0.05, .order = 0.02, .wait_work = 0.1, .hand_over = 0.83, .wait_next = 0.9};
+        LONG, .workers = 8, .convert = 0.05, .order = 0.02, .wait_work = 0.1, .hand_over = 0.83, .wait_next = 0.9};
     char text[400];
 
     (void)state;
@@ -69,13 +73,46 @@ static void idle_workers_are_named(void **state)
 
 static void inline_work_is_named(void **state)
 {
-    struct lb_shares shares = {.workers = 0, .convert = 0.7, .read = 0.2};
+    struct lb_shares shares = {LONG, .workers = 0, .convert = 0.7, .read = 0.2};
     char text[400];
 
     (void)state;
     assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_CONVERT);
     shares.convert = 0.1;
     assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_CONSUMER);
+}
+
+static void what_cannot_be_judged_is_said(void **state)
+{
+    const struct lb_shares good = {LONG, .workers = 2, .convert = 0.9, .wait_next = 0.9};
+    struct lb_shares shares = good;
+    char text[400];
+
+    (void)state;
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_CONVERT);
+    shares.batches = 19;
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_UNKNOWN);
+    assert_non_null(strstr(text, "Too short to judge: 19 batches"));
+    shares.batches = 59; /* of three repeats: 19.7 each */
+    shares.repeats = 3;
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_UNKNOWN);
+    shares.batches = 60;
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_CONVERT);
+    shares = good;
+    shares.elapsed_s = 0.049;
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_UNKNOWN);
+    assert_non_null(strstr(text, "0.049 s"));
+    shares.workers = 0; /* the consumer's own thread is judged no sooner */
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_UNKNOWN);
+    shares = good;
+    shares.samples = 0;
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_UNKNOWN);
+    assert_non_null(strstr(text, "no sample"));
+    shares = good;
+    shares.wait_next = shares.wait_slot = 0.009;
+    assert_int_equal(lb_verdict(&shares, text, sizeof text), LB_BINDS_UNKNOWN);
+    assert_non_null(strstr(text, "neither"));
+    assert_string_equal(lb_binding_name(LB_BINDS_UNKNOWN), "unknown");
 }
 
 static void live_line(void **state)
@@ -128,6 +165,7 @@ int main(void)
         cmocka_unit_test(memory_is_named_near_its_limit),
         cmocka_unit_test(idle_workers_are_named),
         cmocka_unit_test(inline_work_is_named),
+        cmocka_unit_test(what_cannot_be_judged_is_said),
         cmocka_unit_test(live_line),
         cmocka_unit_test(live_line_fits_any_width),
     };

@@ -1,0 +1,50 @@
+/* loadbench_clocks.c: a worker's clock is read when what it does ends, so a wait that began before the span counts
+ * whole in it. What is then more than the workers' time was before the span: it goes from the waits, which are what
+ * lasts long, and only then from the work. */
+#include "loadbench_clocks.h"
+
+void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
+{
+    stats->batches -= before->batches;
+    stats->rows -= before->rows;
+    stats->batch_bytes -= before->batch_bytes;
+    stats->bytes_read -= before->bytes_read;
+    stats->bytes_written -= before->bytes_written;
+    stats->tiles -= before->tiles;
+    stats->order_ns -= before->order_ns;
+    stats->read_ns -= before->read_ns;
+    stats->convert_ns -= before->convert_ns;
+    stats->wait_slot_ns -= before->wait_slot_ns;
+    stats->wait_work_ns -= before->wait_work_ns;
+    stats->wait_next_ns -= before->wait_next_ns;
+    stats->errors -= before->errors;
+}
+
+static void take_from(int64_t *clock, int64_t *excess)
+{
+    const int64_t part = *clock < *excess ? *clock : *excess;
+
+    if (part <= 0)
+        return;
+    *clock -= part;
+    *excess -= part;
+}
+
+static void take_from_larger_first(int64_t *one, int64_t *other, int64_t *excess)
+{
+    take_from(*one >= *other ? one : other, excess);
+    take_from(*one >= *other ? one : other, excess);
+}
+
+void lb_stats_fit(stk_loader_stats *stats, int64_t elapsed_ns)
+{
+    const int64_t whole = elapsed_ns * (stats->workers > 0 ? stats->workers : 1);
+    int64_t excess =
+        stats->order_ns + stats->read_ns + stats->convert_ns + stats->wait_slot_ns + stats->wait_work_ns - whole;
+
+    take_from_larger_first(&stats->wait_slot_ns, &stats->wait_work_ns, &excess);
+    take_from_larger_first(&stats->read_ns, &stats->convert_ns, &excess);
+    take_from(&stats->order_ns, &excess);
+    if (stats->wait_next_ns > elapsed_ns)
+        stats->wait_next_ns = elapsed_ns;
+}
