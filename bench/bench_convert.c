@@ -1,6 +1,6 @@
 /* bench_convert.c: the conversion kernels alone, without the loader, beside plain loops in the same run.
  *
- *     bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N]
+ *     bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N] [--slice=N] [--only=WORDS]
  *
  * hot   one image again and again, source and destination in the second-level cache: what the arithmetic costs
  * w2    random rows of 150,528 bytes out of a mapped file, into the rows of four batches in turn, each way of storing
@@ -16,8 +16,8 @@
 
 enum { SLOTS = 4, TILE_BYTES = 512 << 10, HOT_IMAGES = 100 };
 
-static const char *dir = ".";
-static int rounds = 7, only_threads;
+static const char *dir = ".", *only;            /* only: ways whose name holds this */
+static int rounds = 7, only_threads, slice = 1; /* slice: batches of a slice-th of the rows, in as many more slots */
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 
@@ -161,6 +161,10 @@ static int way_count;
 static void add(const char *name, struct job job, void (*pass)(const bench_way *, int, int), int option, double units,
                 double bytes_each, const char *unit)
 {
+    if (only && !strstr(name, only)) {
+        stki_convert_destroy(job.convert);
+        return;
+    }
     jobs[way_count] = job;
     snprintf(names[way_count], sizeof names[0], "%s", name);
     ways[way_count] = (bench_way){.name = names[way_count],
@@ -272,7 +276,7 @@ static void add_plain(const char *name, struct job job, void (*plain)(void *, co
     job.out_bytes = out_bytes;
     job.slot_count = 0;
     add(name, job, pass_cold, ahead, rows, bytes, "rows/s");
-    job.slot_count = SLOTS;
+    job.slot_count = SLOTS * slice;
     snprintf(rotated, sizeof rotated, "%s rotated", name);
     add(rotated, job, pass_cold, ahead, rows, bytes, "rows/s");
 }
@@ -280,7 +284,7 @@ static void add_plain(const char *name, struct job job, void (*plain)(void *, co
 static void add_both(const char *prefix, struct job job, enum shape shape, stk_dtype src, stk_dtype dst, int64_t side,
                      bool arithmetic)
 {
-    job.slot_count = SLOTS;
+    job.slot_count = SLOTS * slice;
     for (int stores = STKI_STORES_CACHED; stores <= STKI_STORES_STREAMING; stores++)
         add_convert(prefix, job, make(shape, src, dst, side, stki_isa(), (enum stki_stores)stores, arithmetic),
                     pass_cold, (double)(job.batches * job.batch), "rows/s");
@@ -288,12 +292,13 @@ static void add_both(const char *prefix, struct job job, enum shape shape, stk_d
 
 static void group_w2(void)
 {
-    struct job job = {.row_count = 4096, .row_bytes = 150528, .batch = 256, .batches = 2, .elements = 224 * 224};
+    struct job job = {
+        .row_count = 4096, .row_bytes = 150528, .batch = 256 / slice, .batches = 2, .elements = 224 * 224};
     const int64_t each = job.row_bytes;
 
     job.rows = make_rows(job.row_count * each + (1 << 20));
     job.order = bench_shuffled(job.row_count);
-    job.slots = bench_memory(SLOTS * job.batch * each * 4);
+    job.slots = bench_memory(SLOTS * slice * job.batch * each * 4);
     struct job bytes = job;
     bytes.elements = (size_t)each;
     add_plain("w2_gather_150KB_rows_memcpy", bytes, plain_memcpy, each, 0);
@@ -315,12 +320,12 @@ static void group_w2(void)
 
 static void group_w1(void)
 {
-    struct job job = {.row_count = 50000, .row_bytes = 3072, .batch = 512, .batches = 24, .elements = 32 * 32};
+    struct job job = {.row_count = 50000, .row_bytes = 3072, .batch = 512 / slice, .batches = 24, .elements = 32 * 32};
     const int64_t each = job.row_bytes;
 
     job.rows = make_rows(job.row_count * each);
     job.order = bench_shuffled(job.row_count);
-    job.slots = bench_memory(SLOTS * job.batch * each * 4);
+    job.slots = bench_memory(SLOTS * slice * job.batch * each * 4);
     add_plain("w1_norm_f32_nchw_blocked", job, plain_blocked, 4 * each, 0);
     add_plain("w1_norm_f32_nchw_blocked_nt", job, plain_blocked_nt, 4 * each, 0);
     add_both("w1", job, HWC_CHW, STK_U8, STK_F32, 32, true);
@@ -330,11 +335,11 @@ static void group_w1(void)
 
 static void group_w3(void)
 {
-    struct job job = {.row_count = 400000, .row_bytes = 2048, .batch = 256, .batches = 80, .elements = 2048};
+    struct job job = {.row_count = 400000, .row_bytes = 2048, .batch = 256 / slice, .batches = 80, .elements = 2048};
 
     job.rows = make_rows(job.row_count * job.row_bytes);
     job.order = bench_shuffled(job.row_count);
-    job.slots = bench_memory(SLOTS * job.batch * job.row_bytes);
+    job.slots = bench_memory(SLOTS * slice * job.batch * job.row_bytes);
     add_plain("w3_gather_2KiB_rows_memcpy", job, plain_memcpy, job.row_bytes, 0);
     add_plain("w3_gather_2KiB_rows_nontemporal", job, plain_copy_nt, job.row_bytes, 0);
     add_plain("w3_gather_2KiB_rows_prefetch", job, plain_memcpy, job.row_bytes, 3);
@@ -360,13 +365,18 @@ int main(int argc, char **argv)
             rounds = atoi(argv[i] + 9);
         else if (strncmp(argv[i], "--threads=", 10) == 0)
             only_threads = atoi(argv[i] + 10);
+        else if (strncmp(argv[i], "--slice=", 8) == 0)
+            slice = atoi(argv[i] + 8);
+        else if (strncmp(argv[i], "--only=", 7) == 0)
+            only = argv[i] + 7;
         else
             known = false;
         for (int g = 0; g < 4; g++)
             if (strcmp(argv[i], groups[g].name) == 0)
                 known = any = chosen[g] = true;
         if (!known || rounds < 1 || rounds > BENCH_MAX_ROUNDS / 10) {
-            fprintf(stderr, "usage: bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N]\n");
+            fprintf(stderr, "usage: bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N] "
+                            "[--slice=N] [--only=WORDS]\n");
             return 2;
         }
     }
