@@ -313,8 +313,10 @@ static void group_w2(void)
     add_both("w2", job, HWC_CHW, STK_U8, STK_F16, 224, true);
     add_both("w2", job, HWC_CHW, STK_U8, STK_I8, 224, true);
     add_both("w2", job, HWC_HWC, STK_U8, STK_U8, 224, false);
+    add_both("w2 crop", job, CROP_CHW, STK_U8, STK_F32, 224, true);
     job.src_offset = 223 * 3;
     add_both("w2", job, MIRROR_CHW, STK_U8, STK_F32, 224, true);
+    add_both("w2", job, MIRROR_CHW, STK_U8, STK_I8, 224, true);
     run_group("w2", rounds * 10);
 }
 

@@ -78,12 +78,18 @@ INLINE void bytes(const struct byte_kernel *kernel, uint8_t *dst, int64_t n, int
         i = n;
     if (i > 0)
         _mm512_mask_storeu_epi8(dst, low_bits(i), byte_line(kernel, 0, i, true));
-    if (kernel->lane->streaming)
-        for (; i + LINE <= free; i += LINE)
-            store(dst + i, byte_line(kernel, i, LINE, false), true);
-    else
-        for (; i + LINE <= free; i += LINE)
-            store(dst + i, byte_line(kernel, i, LINE, false), false);
+    const int64_t count = free > i ? (free - i) / LINE : 0;
+    if (kernel->lane->streaming) { /* mirrored ones backwards, as in convert_avx512.c */
+        const bool down = kernel->pixels && step < 0;
+        for (int64_t k = 0; k < count; k++) {
+            int64_t at = i + (down ? count - 1 - k : k) * LINE;
+            store(dst + at, byte_line(kernel, at, LINE, false), true);
+        }
+    } else {
+        for (int64_t k = 0; k < count; k++)
+            store(dst + i + k * LINE, byte_line(kernel, i + k * LINE, LINE, false), false);
+    }
+    i += count * LINE;
     if (i < n)
         _mm512_mask_storeu_epi8(dst + i, low_bits(n - i), byte_line(kernel, i, n - i, true));
 }

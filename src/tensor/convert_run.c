@@ -14,7 +14,9 @@ void stki_store_fence(void)
 #endif
 }
 
-enum { FETCH_AHEAD = 3, FETCH_BYTES = 4096, LINE = 64 };
+/* Rows of a gather list are fetched into the second-level cache that far ahead; of long ones only the start, the
+ * hardware follows from there. */
+enum { LINE = 64, FETCH_DISTANCE = 8192, FETCH_AT_MOST = 4096, ROWS_AHEAD_AT_MOST = 16 };
 
 void stki_convert_run(const stki_convert *convert, void *dst, const void *src)
 {
@@ -55,23 +57,34 @@ void stki_convert_run_part(const stki_convert *convert, void *dst, const void *s
 static void fetch_sample(const stki_convert *convert, const void *src)
 {
     const uint8_t *from = (const uint8_t *)src + convert->prefetch_offset;
-    int64_t bytes = convert->prefetch_bytes < FETCH_BYTES ? convert->prefetch_bytes : FETCH_BYTES;
+    int64_t bytes = convert->prefetch_bytes < FETCH_AT_MOST ? convert->prefetch_bytes : FETCH_AT_MOST;
 
     for (int64_t i = 0; i < bytes; i += LINE)
-        __builtin_prefetch(from + i, 0, 3);
+        __builtin_prefetch(from + i, 0, 2);
+}
+
+static int64_t rows_ahead(const stki_convert *convert)
+{
+    int64_t bytes = convert->prefetch_bytes;
+    int64_t rows = bytes > 0 ? (FETCH_DISTANCE + bytes - 1) / bytes : 0;
+
+    return rows < ROWS_AHEAD_AT_MOST ? rows : ROWS_AHEAD_AT_MOST;
 }
 
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count)
 {
+    const int64_t ahead = rows_ahead(convert);
     uint8_t *to = dst;
 
     if (convert->empty)
         return;
+    for (int64_t i = 0; i < ahead && i < count; i++)
+        fetch_sample(convert, src[i]);
     stki_float_control control = stki_float_enter();
     for (int64_t i = 0; i < count; i++, to += dst_stride) {
-        if (i + FETCH_AHEAD < count)
-            fetch_sample(convert, src[i + FETCH_AHEAD]);
+        if (i + ahead < count)
+            fetch_sample(convert, src[i + ahead]);
         stki_convert_walk(convert, convert->axes, to + convert->dst_offset,
                           (const uint8_t *)src[i] + convert->src_offset, 0);
     }
