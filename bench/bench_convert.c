@@ -21,7 +21,7 @@ static int rounds = 7, only_threads, slice = 1; /* slice: batches of a slice-th 
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 
-enum shape { HWC_CHW, HWC_HWC, CHW_CHW, CROP_CHW, MIRROR_CHW, ROW };
+enum shape { HWC_CHW, HWC_HWC, CHW_CHW, CROP_CHW, CROP_HWC, MIRROR_CHW, ROW };
 
 struct job {
     stki_convert *convert;
@@ -53,13 +53,13 @@ static stki_convert *make(enum shape shape, stk_dtype src, stk_dtype dst, int64_
     desc.dst_strides[0] = side * d;
     desc.dst_strides[1] = d;
     desc.dst_strides[2] = side * side * d;
-    if (shape == HWC_HWC)
+    if (shape == HWC_HWC || shape == CROP_HWC)
         for (int k = 0; k < 3; k++)
             desc.dst_strides[k] = desc.src_strides[k] / s * d;
     if (shape == CHW_CHW)
         for (int k = 0; k < 3; k++)
             desc.src_strides[k] = desc.dst_strides[k] / d * s;
-    if (shape == CROP_CHW)
+    if (shape == CROP_CHW || shape == CROP_HWC)
         desc.src_strides[0] = 3 * 256 * s;
     if (shape == MIRROR_CHW)
         desc.src_strides[1] = -3 * s;
@@ -314,6 +314,8 @@ static void group_w2(void)
     add_both("w2", job, HWC_CHW, STK_U8, STK_I8, 224, true);
     add_both("w2", job, HWC_HWC, STK_U8, STK_U8, 224, false);
     add_both("w2 crop", job, CROP_CHW, STK_U8, STK_F32, 224, true);
+    add_both("w2 crop", job, CROP_CHW, STK_U8, STK_I8, 224, true);
+    add_both("w2 crop", job, CROP_HWC, STK_U8, STK_U8, 224, false);
     job.src_offset = 223 * 3;
     add_both("w2", job, MIRROR_CHW, STK_U8, STK_F32, 224, true);
     add_both("w2", job, MIRROR_CHW, STK_U8, STK_I8, 224, true);

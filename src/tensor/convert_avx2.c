@@ -231,17 +231,22 @@ INLINE void run(enum source from, enum stki_convert_dst to, bool pattern, bool t
     if (i > n)
         i = n;
     partials(from, to, pattern, tame, kernel, dst, 0, i);
-    if (kernel->lane->streaming && aligned) { /* mirrored ones backwards: the source is then read upwards */
-        const bool down = from == FROM_PIXELS && reader->step < 0;
-        const int64_t both = 2 * whole, count = end > i ? (end - i) / both : 0;
-        for (int64_t k = 0; k < count; k++) {
-            int64_t first = i + (down ? count - 1 - k : k) * both;
-            __m256i *at = (__m256i *)(void *)(dst + first * size);
-            _mm256_stream_si256(at, unit(from, to, pattern, tame, kernel, reader, first));
-            _mm256_stream_si256(at + 1, unit(from, to, pattern, tame, kernel, reader, first + whole));
+    const bool streaming = kernel->lane->streaming && aligned, down = from == FROM_PIXELS && kernel->lane->downwards;
+    const int64_t both = 2 * whole, count = end > i ? (end - i) / both : 0;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t first = i + (down ? count - 1 - k : k) * both;
+        __m256i *at = (__m256i *)(void *)(dst + first * size);
+        __m256i low = unit(from, to, pattern, tame, kernel, reader, first);
+        __m256i high = unit(from, to, pattern, tame, kernel, reader, first + whole);
+        if (streaming) {
+            _mm256_stream_si256(at, low);
+            _mm256_stream_si256(at + 1, high);
+        } else {
+            _mm256_storeu_si256(at, low);
+            _mm256_storeu_si256(at + 1, high);
         }
-        i += count * both;
     }
+    i += count * both;
     for (; i + whole <= end; i += whole)
         _mm256_storeu_si256((__m256i *)(void *)(dst + i * size), unit(from, to, pattern, tame, kernel, reader, i));
     partials(from, to, pattern, tame, kernel, dst, i, n);

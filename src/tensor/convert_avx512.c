@@ -218,8 +218,7 @@ INLINE __m512i line(enum source from, enum stki_convert_dst to, enum pairing pai
     return pack(to, y, &kernel->levels, kernel->native);
 }
 
-/* Whole lines from element i on, as far as elements [i, end) reach; returns where it stopped. Mirrored pixels past the
- * cache go backwards, so that the source is read upwards: that is what the hardware fetches ahead best. */
+/* Whole lines from element i on, as far as elements [i, end) reach; returns where it stopped. */
 INLINE int64_t lines(enum source from, enum stki_convert_dst to, enum pairing pairing, struct kernel *kernel,
                      uint8_t *dst, int64_t i, int64_t end, bool tight, bool streaming)
 {
@@ -234,7 +233,7 @@ INLINE int64_t lines(enum source from, enum stki_convert_dst to, enum pairing pa
                       line(from, to, PAIR_TURNS, kernel, i + k * whole, whole, tight, k * groups), streaming);
     }
     const int64_t count = end > i ? (end - i) / whole : 0;
-    const bool down = streaming && from == FROM_PIXELS && kernel->reader.step < 0;
+    const bool down = from == FROM_PIXELS && kernel->lane->downwards;
     for (int64_t k = 0; k < count; k++) {
         int64_t at = i + (down ? count - 1 - k : k) * whole;
         store(dst + at * size, line(from, to, pairing, kernel, at, whole, tight, 0), streaming);

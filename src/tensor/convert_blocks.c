@@ -1,4 +1,4 @@
-/* convert_blocks.c: the inner functions of a compiled conversion. Those for runs and pixels only call a kernel; the one
+/* convert_blocks.c: the inner functions of a compiled conversion. Those for runs and copies only call a kernel; the one
  * for blocks brings any strides to kernels that know contiguous elements only:
  *
  *     strided source ─gather→ raw block ─load→ f32 block ─run→ dst, or result block ─scatter→ strided dst
@@ -10,58 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64, PIECE_CACHED = 8192, PIECE_STREAMING = 2048 }; /* bytes of a plane */
+enum { LINE = 64 };
 
 void stki_convert_runs(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                        int64_t channel)
 {
     convert->run(&convert->lane, dst, src, axes->n, channel);
-}
-
-/* Mirrored rows are read downwards, which the hardware does not foresee where they are short; reading a byte of each
- * line upwards first has it fetch them ahead. */
-static void read_upwards(const stki_lane *lane, const uint8_t *src, const stki_rows *rows)
-{
-    const int64_t reach = (rows->n - 1) * lane->pixel_step;
-
-    for (int64_t r = 0; r < rows->rows; r++) {
-        const volatile uint8_t *low = src + r * rows->src_row + reach;
-        for (int64_t i = 0; i < -reach; i += LINE)
-            (void)low[i];
-    }
-}
-
-/* As many whole rows as make a piece, or a part of one, plane after plane: the source bytes stay in the cache
- * meanwhile. Pieces of a row end where plane 0 has a line boundary. Long pieces suit stores into the cache (each plane
- * is a stream that the hardware sees coming); past the cache short ones do, since the next source bytes are then on
- * their way while planes are written. */
-void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
-                         int64_t channel)
-{
-    const stki_axis *row = &axes[0], *pixel = &axes[1];
-    const stki_lane *lane = &convert->lane;
-    const int64_t size = convert->dst_size;
-    const int64_t piece = (lane->streaming ? PIECE_STREAMING : PIECE_CACHED) / size;
-    const int64_t together = pixel->n < piece ? piece / pixel->n : 1;
-
-    (void)channel;
-    for (int64_t r = 0; r < row->n; r += together) {
-        uint8_t *to = dst + r * row->dst_stride;
-        const uint8_t *from = src + r * row->src_stride;
-        stki_rows rows = {.rows = row->n - r < together ? row->n - r : together,
-                          .src_row = row->src_stride,
-                          .dst_row = row->dst_stride};
-        for (int64_t first = 0; first < pixel->n; first += rows.n) {
-            int64_t over = (int64_t)((uintptr_t)(to + first * size) % LINE) / size, left = pixel->n - first;
-            rows.n = together > 1 || left < piece - over ? left : piece - over;
-            rows.ahead = left - rows.n;
-            if (lane->pixel_step < 0 && !lane->streaming)
-                read_upwards(lane, from + first * lane->pixel_step, &rows);
-            for (int c = 0; c < lane->channels; c++)
-                convert->plane(lane, to + c * lane->plane_stride + first * size, from + first * lane->pixel_step, &rows,
-                               c);
-        }
-    }
 }
 
 void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
@@ -192,9 +146,12 @@ void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uin
 {
     const stki_axis *run = &axes[0], *beside = &axes[1];
     const int64_t length = block_length(run, beside), period = convert->lane.period;
+    /* Past the cache, blocks meet at line boundaries. */
+    const int64_t over = convert->lane.streaming ? (int64_t)((uintptr_t)dst % LINE) / convert->dst_size : 0;
 
-    for (int64_t first = 0; first < run->n; first += length) {
-        int64_t n = run->n - first < length ? run->n - first : length;
+    for (int64_t first = 0, n; first < run->n; first += n) {
+        n = length - (first == 0 ? over : 0);
+        n = run->n - first < n ? run->n - first : n;
         int64_t pair = period ? (channel + first) % period : channel;
         for (int64_t k = 0; k < beside->n; k++)
             one_block(convert, run, dst + first * run->dst_stride + k * beside->dst_stride,

@@ -79,15 +79,13 @@ INLINE void bytes(const struct byte_kernel *kernel, uint8_t *dst, int64_t n, int
     if (i > 0)
         _mm512_mask_storeu_epi8(dst, low_bits(i), byte_line(kernel, 0, i, true));
     const int64_t count = free > i ? (free - i) / LINE : 0;
-    if (kernel->lane->streaming) { /* mirrored ones backwards, as in convert_avx512.c */
-        const bool down = kernel->pixels && step < 0;
-        for (int64_t k = 0; k < count; k++) {
-            int64_t at = i + (down ? count - 1 - k : k) * LINE;
+    const bool down = kernel->pixels && kernel->lane->downwards;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t at = i + (down ? count - 1 - k : k) * LINE;
+        if (kernel->lane->streaming)
             store(dst + at, byte_line(kernel, at, LINE, false), true);
-        }
-    } else {
-        for (int64_t k = 0; k < count; k++)
-            store(dst + i + k * LINE, byte_line(kernel, i + k * LINE, LINE, false), false);
+        else
+            store(dst + at, byte_line(kernel, at, LINE, false), false);
     }
     i += count * LINE;
     if (i < n)
@@ -127,14 +125,21 @@ void stki_avx512_split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t 
     byte_plane(false, lane, dst, src, rows, channel);
 }
 
+/* A store under an empty mask still asks for the line, so there is none. */
+static void copy_some(uint8_t *dst, const uint8_t *src, int64_t n)
+{
+    if (n > 0)
+        _mm512_mask_storeu_epi8(dst, low_bits(n), _mm512_maskz_loadu_epi8(low_bits(n), src));
+}
+
 void stki_avx512_copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
 {
     int64_t i = (int64_t)(-(uintptr_t)dst % LINE);
 
     if (i > n)
         i = n;
-    _mm512_mask_storeu_epi8(dst, low_bits(i), _mm512_maskz_loadu_epi8(low_bits(i), src));
+    copy_some(dst, src, i);
     for (; i + LINE <= n; i += LINE)
         store(dst + i, _mm512_loadu_si512(src + i), true);
-    _mm512_mask_storeu_epi8(dst + i, low_bits(n - i), _mm512_maskz_loadu_epi8(low_bits(n - i), src + i));
+    copy_some(dst + i, src + i, n - i);
 }

@@ -50,6 +50,7 @@ typedef struct stki_lane {
     float zero_point, low, high; /* integer destinations */
     const uint8_t *table;        /* 8-bit to 8-bit: 256 results a channel, else NULL */
     bool streaming;
+    bool downwards;   /* mirrored pixels: from the last one back, so that the source is read upwards */
     bool native_bf16; /* the processor has an instruction for it */
     bool tame;        /* proved at create, for 8-bit sources and destinations: every result is a number below 2^30 */
     /* interleaved pixels to planes */
@@ -105,7 +106,7 @@ struct stki_convert {
     int64_t src_offset, dst_offset; /* from the element at index 0, 0, … to the nest's first element */
     stki_inner_fn inner;
     const stki_convert_kernels *kernels;
-    stki_lane lane;
+    stki_lane lane, cached; /* the same but for stores into the cache */
     /* what the inner functions use, chosen at create */
     stki_run_fn run;
     stki_plane_fn plane;
@@ -146,6 +147,10 @@ void stki_convert_runs(const stki_convert *convert, const stki_axis *axes, uint8
                        int64_t channel);
 void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel);
+void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                                   int64_t channel);
+void stki_convert_assembled(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                            int64_t channel);
 void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel);
 void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,

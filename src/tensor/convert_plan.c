@@ -8,6 +8,7 @@
  * arithmetic, everything else: the tensor core's copy and cast The reference takes the axes as they are described,
  * unmerged.
  */
+#include "convert_assembly.h"
 #include "convert_internal.h"
 #include <math.h>
 #include <stdio.h>
@@ -111,6 +112,17 @@ static int channel_axis(const stki_convert *convert)
     return -1;
 }
 
+/* Are the two innermost axes short rows, one behind the other in the destination, that would not end at line
+ * boundaries? */
+static bool fits_assembly(const stki_convert *convert)
+{
+    if (convert->axis_count < 2 || !convert->lane.streaming)
+        return false;
+    const stki_axis *row = &convert->axes[convert->axis_count - 2], *run = row + 1;
+    const int64_t bytes = run->n * run->dst_stride;
+    return row->n > 1 && row->dst_stride == bytes && bytes % STKI_ASSEMBLY_LINE != 0 && bytes <= STKI_ASSEMBLY_ROW;
+}
+
 /* ---- pixels ----------------------------------------------------------------------------------------------------- */
 
 /* Which axis is the channels of interleaved pixels, -1 if there is only one channel, -2 if these are no pixels. */
@@ -172,6 +184,9 @@ static bool plan_pixels(stki_convert *convert, int64_t padded)
         insert_axis(convert, 0, (stki_axis){.n = 1});
     convert->outer_count = convert->axis_count - 2;
     convert->inner = stki_convert_pixels;
+    if (fits_assembly(convert))
+        convert->inner = stki_convert_pixels_assembled;
+    convert->lane.downwards = step < 0 && convert->lane.streaming;
     return true;
 }
 
@@ -194,8 +209,9 @@ static bool plan_runs(stki_convert *convert, int64_t channels)
     if (!convert->run)
         return false;
     convert->lane.period = pattern ? channels : 0;
-    convert->outer_count = convert->axis_count - 1;
-    convert->inner = stki_convert_runs;
+    const bool assembled = fits_assembly(convert);
+    convert->outer_count = convert->axis_count - (assembled ? 2 : 1);
+    convert->inner = assembled ? stki_convert_assembled : stki_convert_runs;
     return true;
 }
 
@@ -246,9 +262,9 @@ static void plan_copy(stki_convert *convert)
     const stki_axis *run = &convert->axes[convert->axis_count - 1];
 
     if (same_bytes(convert) && run->src_stride == convert->src_size && run->dst_stride == convert->dst_size) {
-        convert->outer_count = convert->axis_count - 1;
-        convert->inner = stki_convert_copies;
-        convert->copy = convert->lane.streaming ? convert->kernels->copy_streaming : NULL;
+        const bool assembled = fits_assembly(convert);
+        convert->outer_count = convert->axis_count - (assembled ? 2 : 1);
+        convert->inner = assembled ? stki_convert_assembled : stki_convert_copies;
     } else {
         convert->outer_count = 0;
         convert->inner = stki_convert_core;
@@ -322,12 +338,14 @@ static const char *kind_name(const stki_convert *convert)
 
     if (convert->inner == stki_convert_ref)
         return "each";
-    if (convert->inner == stki_convert_pixels)
+    if (convert->inner == stki_convert_pixels || convert->inner == stki_convert_pixels_assembled)
         return pixels[convert->lane.pixel_step < 0][convert->lane.channels];
     if (convert->inner == stki_convert_runs)
         return convert->lane.period ? "runs-pattern" : "runs";
     if (convert->inner == stki_convert_blocks)
         return "blocks";
+    if (convert->inner == stki_convert_assembled)
+        return convert->run ? "runs" : "copy";
     return convert->inner == stki_convert_copies ? "copy" : "core";
 }
 
@@ -381,7 +399,10 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
     }
     pad_coefficients(convert, desc->channels, padded);
     make_table(convert);
+    convert->copy = convert->lane.streaming ? convert->kernels->copy_streaming : NULL;
     convert->lane.tame = convert->arithmetic && convert->dst_size == 1 && is_tame(convert, desc->channels);
+    convert->cached = convert->lane;
+    convert->cached.streaming = false;
     plan_cut(convert);
     snprintf(convert->name, sizeof convert->name, "%s %s>%s %s%s", stki_isa_name(isa),
              stk_dtype_name(convert->src_dtype), stk_dtype_name(convert->dst_dtype), kind_name(convert),

@@ -46,7 +46,7 @@ void stki_convert_run_part(const stki_convert *convert, void *dst, const void *s
         high = cut->n;
     cut->n = high - low;
     int64_t channel = low * cut->channel_step;
-    if (cut->channel_step && convert->lane.period && convert->cut_axis == convert->outer_count)
+    if (convert->lane.period) /* the only axis with a channel step is then one that repeats them */
         channel %= convert->lane.period;
     stki_float_control control = stki_float_enter();
     stki_convert_walk(convert, axes, (uint8_t *)dst + convert->dst_offset + low * cut->dst_stride,

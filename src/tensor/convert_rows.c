@@ -1,0 +1,118 @@
+/* convert_rows.c: the inner functions that know two axes: rows, and what a row is made of. Pixels go plane after plane
+ * over pieces that stay in the first-level cache; short rows that are written past the cache are put together to whole
+ * lines.
+ */
+#include "convert_assembly.h"
+#include "convert_internal.h"
+
+enum { LINE = 64, PIECE_CACHED = 8192, PIECE_STREAMING = 2048 }; /* bytes of a plane */
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void stki_convert_assembled(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                            int64_t channel)
+{
+    const stki_axis *row = &axes[0], *run = &axes[1];
+    const int64_t bytes = run->n * convert->dst_size;
+    struct stki_assembly assembly;
+
+    stki_assembly_begin(&assembly, dst);
+    for (int64_t r = 0; r < row->n; r++) {
+        const uint8_t *from = src + r * row->src_stride;
+        if (convert->run)
+            convert->run(&convert->cached, stki_assembly_room(&assembly), from, run->n,
+                         channel + r * row->channel_step);
+        else
+            memcpy(stki_assembly_room(&assembly), from, (size_t)bytes);
+        stki_assembly_add(&assembly, bytes, convert->copy);
+    }
+    stki_assembly_end(&assembly);
+}
+
+/* ---- pixels -------------------------------------------------------------------------------------------------------
+ */
+
+/* Mirrored rows are read downwards, which the hardware does not foresee where they are short; reading a byte of each
+ * line upwards first has it fetch them ahead. */
+static void read_upwards(const stki_lane *lane, const uint8_t *src, const stki_rows *rows)
+{
+    const int64_t reach = (rows->n - 1) * lane->pixel_step;
+
+    for (int64_t r = 0; r < rows->rows; r++) {
+        const volatile uint8_t *low = src + r * rows->src_row + reach;
+        for (int64_t i = 0; i < -reach; i += LINE)
+            (void)low[i];
+    }
+}
+
+static void one_piece(const stki_convert *convert, uint8_t *dst, const uint8_t *src, const stki_rows *rows)
+{
+    const stki_lane *lane = &convert->lane;
+
+    if (lane->pixel_step < 0 && !lane->downwards)
+        read_upwards(lane, src, rows);
+    for (int c = 0; c < lane->channels; c++)
+        convert->plane(lane, dst + c * lane->plane_stride, src, rows, c);
+}
+
+/* Rows longer than a piece: parts of one, which meet where plane 0 has a line boundary. */
+static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint8_t *dst, const uint8_t *src)
+{
+    for (int64_t first = 0, count; first < n; first += count) {
+        uint8_t *to = dst + first * convert->dst_size;
+        int64_t over = (int64_t)((uintptr_t)to % LINE) / convert->dst_size;
+        count = least(n - first, piece - over);
+        stki_rows rows = {.n = count, .rows = 1, .ahead = n - first - count};
+        one_piece(convert, to, src + first * convert->lane.pixel_step, &rows);
+    }
+}
+
+/* Long pieces suit stores into the cache (each plane is a stream that the hardware sees coming); past the cache short
+ * ones do, since the next source bytes are then on their way while planes are written. */
+void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel)
+{
+    const stki_axis *row = &axes[0], *pixel = &axes[1];
+    const int64_t piece = (convert->lane.streaming ? PIECE_STREAMING : PIECE_CACHED) / convert->dst_size;
+    const int64_t together = piece / pixel->n;
+    stki_rows rows = {.n = pixel->n, .src_row = row->src_stride, .dst_row = row->dst_stride};
+
+    (void)channel;
+    if (together < 2)
+        for (int64_t r = 0; r < row->n; r++)
+            long_row(convert, pixel->n, piece, dst + r * row->dst_stride, src + r * row->src_stride);
+    else
+        for (int64_t r = 0; r < row->n; r += together) {
+            rows.rows = least(row->n - r, together);
+            one_piece(convert, dst + r * row->dst_stride, src + r * row->src_stride, &rows);
+        }
+}
+
+/* The same with an assembly for each plane. */
+void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                                   int64_t channel)
+{
+    const stki_axis *row = &axes[0], *pixel = &axes[1];
+    const stki_lane *lane = &convert->cached;
+    const int64_t bytes = pixel->n * convert->dst_size;
+    const int64_t together = bytes < PIECE_STREAMING ? PIECE_STREAMING / bytes : 1;
+    struct stki_assembly planes[4];
+    stki_rows rows = {.n = pixel->n, .src_row = row->src_stride, .dst_row = bytes};
+
+    (void)channel;
+    for (int c = 0; c < lane->channels; c++)
+        stki_assembly_begin(&planes[c], dst + c * lane->plane_stride);
+    for (int64_t r = 0; r < row->n; r += together) {
+        const uint8_t *from = src + r * row->src_stride;
+        rows.rows = least(row->n - r, together);
+        for (int c = 0; c < lane->channels; c++) {
+            convert->plane(lane, stki_assembly_room(&planes[c]), from, &rows, c);
+            stki_assembly_add(&planes[c], rows.rows * bytes, convert->copy);
+        }
+    }
+    for (int c = 0; c < lane->channels; c++)
+        stki_assembly_end(&planes[c]);
+}
