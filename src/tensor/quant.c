@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "float_control.h"
 #include "quant_internal.h"
 #include <inttypes.h>
 #include <math.h>
@@ -97,6 +98,8 @@ static stk_quant *allocate(int64_t count, struct arrays *out)
 
 static void fill(const struct arrays *to, int64_t count, const double *scales, const int64_t *zero_points)
 {
+    stki_float_control control = stki_float_enter();
+
     for (int64_t i = 0; i < count + STKI_QUANT_PAD; i++) {
         double scale = scales[i % count];
         int64_t zero = zero_points[i % count];
@@ -111,6 +114,7 @@ static void fill(const struct arrays *to, int64_t count, const double *scales, c
         to->zero[i] = (int32_t)zero;
         to->low[i] = to->high[i] = NAN;
     }
+    stki_float_leave(control);
 }
 
 stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const double *scales,

@@ -2,6 +2,7 @@
  * channel, or from the mean squared error. */
 #include "allocate.h"
 #include "error.h"
+#include "float_control.h"
 #include "profile_scope.h"
 #include "quant_internal.h"
 #include "quant_samples.h"
@@ -36,12 +37,15 @@ stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axi
     double *scales = stki_zalloc_array(count, sizeof *scales);
     int64_t *zero_points = stki_zalloc_array(count, sizeof *zero_points);
     stk_quant *quant = NULL;
+    stki_float_control control;
     stk_status status = STK_OK;
 
     if (!scales || !zero_points)
         status = stki_fail_memory(err, count, "calibration");
+    control = stki_float_enter();
     for (int64_t i = 0; !status && i < count; i++)
         parameters(qdtype, scheme, ranges[i], &scales[i], &zero_points[i]);
+    stki_float_leave(control);
     status = status ? status : stk_quant_create(qdtype, axis, count, scales, zero_points, &quant, err);
     for (int64_t i = 0; !status && i < count; i++) {
         quant->low[i] = ranges[i].low;

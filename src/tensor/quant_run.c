@@ -3,6 +3,7 @@
  * kernel as they are, others in blocks by way of buffers.
  */
 #include "cast.h"
+#include "float_control.h"
 #include "quant_internal.h"
 #include "strided.h"
 #include "tensor_internal.h"
@@ -156,16 +157,20 @@ const stki_quant_kernels *stki_quant_kernels_of(enum stki_isa isa)
 void stki_quantize_run(const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src, enum stki_isa isa)
 {
     struct pass pass = {.run = stki_quant_kernels_of(isa)->quantize[quant->qdtype]};
+    stki_float_control control = stki_float_enter();
 
     pass.lane = quant->lane;
     run_all(&pass, quant, dst, src);
+    stki_float_leave(control);
 }
 
 void stki_dequantize_run(const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src, enum stki_isa isa)
 {
     struct pass pass = {.run = stki_quant_kernels_of(isa)->dequantize[quant->qdtype]};
+    stki_float_control control = stki_float_enter();
 
     pass.lane = quant->lane;
     pass.lane.proven = proven(quant, pass.run, stk_tensor_numel(dst));
     run_all(&pass, quant, dst, src);
+    stki_float_leave(control);
 }

@@ -2,6 +2,7 @@
 #include "quant_samples.h"
 #include "dtype.h"
 #include "error.h"
+#include "float_control.h"
 #include "quant_internal.h"
 #include <inttypes.h>
 #include <math.h>
@@ -43,10 +44,12 @@ void stki_samples_each(const stki_samples *samples, stki_samples_fn visit, void 
                   channel_step = plan->strides[1][plan->ndim - 1];
     static const char channels[1]; /* only distances from it are used */
     double values[STKI_SAMPLES_BLOCK];
+    stki_float_control control;
     stki_walk walk;
 
     if (!stki_walk_begin(&walk, plan, 1, (const void *const[]){samples->stage.host.data, channels}))
         return;
+    control = stki_float_enter();
     do {
         int64_t channel = (int64_t)((intptr_t)walk.at[1] - (intptr_t)channels);
         for (int64_t i = 0; i < n; i += STKI_SAMPLES_BLOCK) {
@@ -55,6 +58,7 @@ void stki_samples_each(const stki_samples *samples, stki_samples_fn visit, void 
             visit(context, values, here, channel + i * channel_step, channel_step);
         }
     } while (stki_walk_next(&walk));
+    stki_float_leave(control);
 }
 
 struct range_pass {

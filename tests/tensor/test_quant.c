@@ -7,6 +7,9 @@
 #include "stk_test.h"
 #include "tensor_model.h"
 #include <math.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 static uint64_t state = 7;
 
@@ -386,6 +389,39 @@ static void test_products_for_many(void **unused)
         }
 }
 
+/* A thread may have been told to round up and to drop subnormals; the results are the same. */
+static void test_any_float_control(void **unused)
+{
+#if defined(__x86_64__)
+    const float values[] = {0.5f, 0.7f, 1e-40f, -1e-40f, 3.3f, -2.2f, 1e-38f, 100};
+    stk_tensor source = floats(1, (const int64_t[]){8}, values), back[2];
+    stk_qtensor quantized[2];
+    stk_error err;
+
+    (void)unused;
+    for (int strange = 0; strange < 2; strange++) {
+        stk_quant *quant;
+        unsigned control = _mm_getcsr();
+        if (strange)
+            _mm_setcsr(control | 0x8040 | 0x4000); /* subnormals count as 0, upwards */
+        quant = one_pair(STK_QINT32, 0x1p-126, 7);
+        assert_ok(stk_quantize(&source, quant, &quantized[strange], &err));
+        assert_ok(stk_dequantize(&quantized[strange], &back[strange], &err));
+        _mm_setcsr(control);
+        stk_quant_release(quant);
+    }
+    assert_memory_equal(quantized[0].integers.data, quantized[1].integers.data, 8 * 4);
+    assert_memory_equal(back[0].data, back[1].data, 8 * 4);
+    for (int i = 0; i < 2; i++) {
+        stk_tensor_release(&back[i]);
+        stk_qtensor_release(&quantized[i]);
+    }
+    stk_tensor_release(&source);
+#else
+    (void)unused;
+#endif
+}
+
 /* Inside the range an element comes back to within half a step. */
 static void test_error_bound(void **unused)
 {
@@ -608,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_any_view),
         cmocka_unit_test(test_into_any_view),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_any_float_control),
         cmocka_unit_test(test_both_turned_round),
         cmocka_unit_test(test_products_for_many),
         cmocka_unit_test(test_error_bound),
