@@ -22,7 +22,7 @@ enum {
     PREFETCH_ROW_BYTES = 16384, /* longer rows need no help from us: the hardware sees them coming */
     AHEAD = 4                   /* rows; a power of two */
 };
-#define BLOCK_BYTES (INT64_C(256) << 20)
+#define BLOCK_BYTES (INT64_C(64) << 20) /* at least */
 
 struct work {
     lb_copy copy;
@@ -174,6 +174,16 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* So large that the caches hold little of it. */
+static int64_t block_bytes(const struct lb_limit_ask *ask)
+{
+    const int64_t enough = 4 * lb_cache_bytes();
+
+    if (ask->block_bytes > 0)
+        return ask->block_bytes;
+    return enough > BLOCK_BYTES ? enough : BLOCK_BYTES;
+}
+
 static stk_status measure_memcpy(const struct lb_limit_ask *ask, const char *source, char *target, int64_t bytes,
                                  struct lb_limit *out, stk_error *err)
 {
@@ -216,7 +226,7 @@ stk_status lb_limit_measure(const struct lb_limit_ask *asked, struct lb_limit *o
 
     memset(out, 0, sizeof *out);
     ask.threads = ask.threads < 1 ? 1 : ask.threads > MAX_THREADS ? MAX_THREADS : ask.threads;
-    const int64_t block = smaller(ask.block_bytes > 0 ? ask.block_bytes : BLOCK_BYTES, room / 2);
+    const int64_t block = smaller(block_bytes(&ask), room / 2);
     out->threads = ask.threads;
     out->random = ask.random;
     out->row_bytes = smaller(ask.row_bytes > 0 ? ask.row_bytes : 1, block / ask.threads);

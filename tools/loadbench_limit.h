@@ -10,13 +10,14 @@
 
 struct lb_limit_ask {
     int threads;
-    int64_t row_bytes;   /* of a sample in its file */
-    int64_t row_count;   /* samples there are */
-    int64_t slot_bytes;  /* of all slots together */
-    bool random;         /* rows at random places; else one after the other */
-    const char *path;    /* the rows' file: they come from its mapping if it lies in memory; NULL: none */
-    int64_t time_ns;     /* of one measurement; there are up to six */
-    int64_t block_bytes; /* of memory for memcpy, and for rows that don't come from a file; 0: 256 MiB */
+    int64_t row_bytes;  /* of a sample in its file */
+    int64_t row_count;  /* samples there are */
+    int64_t slot_bytes; /* of all slots together */
+    bool random;        /* rows at random places; else one after the other */
+    const char *path;   /* the rows' file: they come from its mapping if it lies in memory; NULL: none */
+    int64_t time_ns;    /* of one measurement; there are up to six */
+    int64_t
+        block_bytes; /* of memory for memcpy, and for rows that don't come from a file; 0: four times the last cache */
 };
 
 struct lb_limit_rate {

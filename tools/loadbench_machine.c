@@ -56,7 +56,7 @@ static bool read_first_line(const char *path, char *out, int size)
     return found;
 }
 
-static int64_t last_cache_bytes(void)
+int64_t lb_cache_bytes(void)
 {
     int64_t largest = 0;
 
@@ -102,7 +102,7 @@ void lb_machine_read(struct lb_machine *out)
     out->cores_online = sysconf(_SC_NPROCESSORS_ONLN);
     out->memory_bytes = find_bytes("/proc/meminfo", "MemTotal");
     out->memory_available_bytes = lb_memory_available();
-    out->cache_bytes = last_cache_bytes();
+    out->cache_bytes = lb_cache_bytes();
 }
 
 int64_t lb_memory_available(void)

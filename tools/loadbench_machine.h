@@ -31,6 +31,8 @@ struct lb_memory {
 /* Starts the peak anew, where the kernel allows it. */
 void lb_memory_reset_peak(void);
 void lb_memory_read(struct lb_memory *out);
+/* Of the last level of caches; 0: unknown. */
+int64_t lb_cache_bytes(void);
 /* What could be allocated now without swapping. */
 int64_t lb_memory_available(void);
 

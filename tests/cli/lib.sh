@@ -50,11 +50,16 @@ one_message() {
     { [ "$(wc -l <err)" -eq 1 ] && grep -q "^${1:-loadbench}: " err; } || fail "expected one message of ${1:-loadbench}"
 }
 
-# json EXPRESSION: true for the output, which is `j` in Python.
+# json EXPRESSION...: each true for the output, which is `j` in Python.
 json() {
-    checks=$((checks + 1))
-    python3 -c "
+    checks=$((checks + $#))
+    python3 - "$@" 2>>err <<'P' || fail "not true of the JSON, see err"
 import json, sys
-j = json.load(open('out'))
-sys.exit(0 if ($1) else 1)" 2>>err || fail "not true of the JSON: $1"
+with open('out') as f:
+    j = json.load(f)
+wrong = [e for e in sys.argv[1:] if not eval(e)]
+for e in wrong:
+    print('not true:', e, file=sys.stderr)
+sys.exit(1 if wrong else 0)
+P
 }
