@@ -3,10 +3,11 @@
  *
  *     bench_tensor [--shared] [NAME...]     only those whose name contains one of these texts
  *
- * Prints a line a kernel: GB/s read plus written, and its share of the limit, which is twice the rate of a plain copy
- * with non-temporal stores of arrays as large; and the rate at which writing the result alone would take the whole
- * time, which is what binds kernels that write more than they read. Limits and kernel take turns; figures are medians
- * of REPEATS turns. Memory is in huge pages and touched before. STOKER_ISA chooses the variant.
+ * Prints ns for a small tensor that is made, viewed and let go, and a line a kernel: GB/s read plus written, and its
+ * share of the limit, which is twice the rate of a plain copy with non-temporal stores of arrays as large; and the rate
+ * at which writing the result alone would take the whole time, which is what binds kernels that write more than they
+ * read. Limits and kernel take turns; figures are medians of REPEATS turns. Memory is in huge pages and touched before.
+ * STOKER_ISA chooses the variant.
  */
 #include "allocate.h"
 #include "clock.h"
@@ -167,6 +168,27 @@ static void measure(const struct kernel *kernel, enum stki_stores stores, const 
     fflush(stdout);
 }
 
+/* What a tensor costs that is too small to copy anything: made, seen turned, both let go. */
+static void measure_small(void)
+{
+    enum { ROUNDS = 100000 };
+    double times[REPEATS];
+
+    for (int i = 0; i < REPEATS; i++) {
+        int64_t start = now_ns();
+        for (int k = 0; k < ROUNDS; k++) {
+            stk_tensor tensor, view;
+            if (stk_tensor_empty(STK_F32, STK_SHAPE(2, 3), NULL, &tensor, NULL) ||
+                stk_tensor_transpose(&tensor, 0, 1, &view, NULL))
+                exit(1);
+            stk_tensor_release(&view);
+            stk_tensor_release(&tensor);
+        }
+        times[i] = (double)(now_ns() - start) / ROUNDS;
+    }
+    printf("tensor %-22s %7.1f ns\n", "small_2x3", typical(times, REPEATS));
+}
+
 static bool wanted(const char *name, int count, char **texts)
 {
     for (int i = 0; i < count; i++)
@@ -184,6 +206,8 @@ int main(int argc, char **argv)
     to = touched(BIG);
     printf("# isa %s, last-level cache %" PRId64 " MiB, %d turns, stoker %s\n", stki_isa_name(stki_isa()),
            stki_cache_bytes() >> 20, REPEATS, stk_version());
+    if (wanted("small_2x3", argc - 1, argv + 1))
+        measure_small();
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (!wanted(kernels[i].name, argc - 1, argv + 1))
             continue;

@@ -74,9 +74,9 @@ typedef struct stk_tensor {
     stk_dtype dtype;
     int32_t ndim;
     uint32_t flags;
-    uint32_t reserved; /* the library's: names it while holders are recorded (profile.h), else 0 */
-    int64_t shape[STK_MAX_DIMS];   /* elements, each >= 0 */
-    int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign */
+    uint32_t reserved;             /* the library's: names it while holders are recorded (profile.h), else 0 */
+    int64_t shape[STK_MAX_DIMS];   /* elements, each >= 0; the first ndim are set */
+    int64_t strides[STK_MAX_DIMS]; /* bytes from one index to the next, any sign; the first ndim are set */
 } stk_tensor;
 
 /* ---- storage ---------------------------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ STK_API stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_
                                            const int64_t *shape, const int64_t *strides, stk_tensor *out,
                                            stk_error *err);
 STK_API void stk_tensor_retain(const stk_tensor *tensor);
-/* Lets go and zeroes the struct, so that a second call does nothing. NULL is fine. */
+/* Lets go and empties the struct, so that a second call does nothing. NULL is fine. */
 STK_API void stk_tensor_release(stk_tensor *tensor);
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */

@@ -6,6 +6,20 @@
 #include "record.h"
 #include <inttypes.h>
 
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
+enum { ALIGNMENT = 64 }; /* bytes */
+/* Under AddressSanitizer every tensor has a block of its own, so that a byte beyond its end is found. */
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+enum { SMALL = -1 };
+#else
+enum { SMALL = 2048 };
+#endif
+
 static stk_status storage_new(stk_device *device, void *data, int64_t bytes, stk_storage **out, stk_error *err)
 {
     stk_storage *storage = stki_zalloc(sizeof *storage);
@@ -20,6 +34,43 @@ static stk_status storage_new(stk_device *device, void *data, int64_t bytes, stk
     return STK_OK;
 }
 
+/* Small ones are made and dropped all the time: one block of the heap for both, the data at the next multiple of 64. */
+static stk_status small_storage(int64_t bytes, stk_storage **out, stk_error *err)
+{
+    int64_t total = 2 * ALIGNMENT + bytes;
+    char *block = stki_resize(NULL, total);
+    stk_storage *storage;
+
+    _Static_assert(sizeof *storage <= ALIGNMENT, "the struct lies in front of the data");
+    if (!block)
+        return stki_fail_memory(err, total, "a tensor");
+    storage = (stk_storage *)(void *)(block + (-(uintptr_t)block & (ALIGNMENT - 1)));
+    *storage = (stk_storage){.device = stk_device_cpu(),
+                             .data = (char *)storage + ALIGNMENT,
+                             .bytes = bytes,
+                             .context = block,
+                             .small = true};
+    stki_count_set(&storage->refs, 1);
+    *out = storage;
+    return STK_OK;
+}
+
+static stk_status large_storage(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err)
+{
+    stk_storage *storage = NULL;
+    stk_status status = storage_new(device, NULL, bytes, &storage, err);
+
+    if (status)
+        return status;
+    status = device->ops->alloc(device, bytes, &storage->data, err);
+    if (status) {
+        stki_free(storage);
+        return status;
+    }
+    *out = storage;
+    return STK_OK;
+}
+
 stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err)
 {
     stk_storage *storage = NULL;
@@ -28,14 +79,12 @@ stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **o
     if (bytes < 0)
         return stki_fail(err, STK_E_BAD_ARG, "a storage of %" PRId64 " bytes", bytes);
     device = device ? device : stk_device_cpu();
-    status = storage_new(device, NULL, bytes, &storage, err);
+    if (device == stk_device_cpu() && bytes <= SMALL)
+        status = small_storage(bytes, &storage, err);
+    else
+        status = large_storage(device, bytes, &storage, err);
     if (status)
         return status;
-    status = device->ops->alloc(device, bytes, &storage->data, err);
-    if (status) {
-        stki_free(storage);
-        return status;
-    }
     if (stki_watched()) {
         stki_profile_allocated(bytes);
         stki_record_storage(storage, false);
@@ -73,6 +122,10 @@ void stk_storage_release(stk_storage *storage)
     if (!storage || !stki_unref(&storage->refs))
         return;
     stki_record_storage_end(storage);
+    if (storage->small) {
+        stki_free(storage->context);
+        return;
+    }
     if (storage->free_fn)
         storage->free_fn(storage->context);
     else

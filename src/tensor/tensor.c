@@ -92,17 +92,26 @@ static void set_geometry(stk_tensor *tensor, int ndim, const int64_t *shape, con
     }
 }
 
+/* Only the used part of the struct is written: views are made more often than anything else. */
+static void set_tensor(stk_tensor *out, void *data, stk_storage *storage, stk_device *device, stk_dtype dtype,
+                       uint32_t flags)
+{
+    out->data = data;
+    out->storage = storage;
+    out->device = device;
+    out->dtype = dtype;
+    out->flags = flags;
+    out->reserved = 0;
+}
+
 void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *shape, const int64_t *strides,
                   stk_tensor *out)
 {
-    stk_tensor view = {
-        .data = data, .storage = base->storage, .device = base->device, .dtype = base->dtype, .flags = base->flags};
-
-    set_geometry(&view, ndim, shape, strides);
-    stk_storage_retain(view.storage);
+    stk_storage_retain(base->storage);
+    set_tensor(out, data, base->storage, base->device, base->dtype, base->flags);
+    set_geometry(out, ndim, shape, strides);
     if (stki_watched())
-        stki_record_holder(&view);
-    *out = view;
+        stki_record_holder(out);
 }
 
 /* ---- making and letting go --------------------------------------------------------------------------------------- */
@@ -110,16 +119,15 @@ void stki_view_of(const stk_tensor *base, void *data, int ndim, const int64_t *s
 stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
                            stk_device *device, stk_tensor *out, stk_error *err)
 {
-    stk_tensor made = {.device = device ? device : stk_device_cpu(), .dtype = dtype};
-    stk_status status = stk_storage_create(device, bytes, &made.storage, err);
+    stk_storage *storage;
+    stk_status status = stk_storage_create(device, bytes, &storage, err);
 
     if (status)
         return status;
-    made.data = made.storage->data;
-    set_geometry(&made, ndim, shape, strides);
+    set_tensor(out, storage->data, storage, storage->device, dtype, 0);
+    set_geometry(out, ndim, shape, strides);
     if (stki_watched())
-        stki_record_holder(&made);
-    *out = made;
+        stki_record_holder(out);
     return STK_OK;
 }
 
@@ -213,7 +221,8 @@ void stk_tensor_release(stk_tensor *tensor)
     if (tensor->reserved)
         stki_record_release(tensor);
     stk_storage_release(tensor->storage);
-    memset(tensor, 0, sizeof *tensor);
+    set_tensor(tensor, NULL, NULL, NULL, STK_DTYPE_NONE, 0);
+    tensor->ndim = 0;
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */

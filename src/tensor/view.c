@@ -37,8 +37,7 @@ stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, in
                             stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("slice");
-    stk_tensor view;
-    int64_t size;
+    int64_t size, stride;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "slice", &dim, err);
 
     if (status)
@@ -51,11 +50,11 @@ stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, in
     end = end < 0 ? end + size : end;
     start = start < 0 ? 0 : start > size ? size : start;
     end = end < start ? start : end > size ? size : end;
-    stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, &view);
-    view.shape[dim] = (end - start) / step + ((end - start) % step != 0);
-    view.strides[dim] = stki_wrap_mul(tensor->strides[dim], step);
-    stki_record_geometry(&view);
-    *out = view;
+    stride = stki_wrap_mul(tensor->strides[dim], step);
+    stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, out);
+    out->shape[dim] = (end - start) / step + ((end - start) % step != 0);
+    out->strides[dim] = stride;
+    stki_record_geometry(out);
     return STK_OK;
 }
 
@@ -63,7 +62,6 @@ stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, i
                              stk_error *err)
 {
     STKI_PROFILE("narrow");
-    stk_tensor view;
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "narrow", &dim, err);
 
@@ -76,10 +74,9 @@ stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, i
         return stki_fail(err, STK_E_BAD_INDEX, "narrow: %" PRId64 " from %" PRId64 " of an axis of %" PRId64, length,
                          start, size);
     start = start < 0 ? start + size : start;
-    stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, &view);
-    view.shape[dim] = length;
-    stki_record_geometry(&view);
-    *out = view;
+    stki_view_of(tensor, address_at(tensor, dim, start), tensor->ndim, tensor->shape, tensor->strides, out);
+    out->shape[dim] = length;
+    stki_record_geometry(out);
     return STK_OK;
 }
 
@@ -115,7 +112,6 @@ stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, s
 stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("flip");
-    stk_tensor view;
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "flip", &dim, err);
 
@@ -123,10 +119,9 @@ stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, s
         return status;
     size = tensor->shape[dim];
     stki_view_of(tensor, address_at(tensor, dim, size > 0 ? size - 1 : 0), tensor->ndim, tensor->shape, tensor->strides,
-                 &view);
-    view.strides[dim] = stki_wrap_mul(view.strides[dim], -1);
-    stki_record_geometry(&view);
-    *out = view;
+                 out);
+    out->strides[dim] = stki_wrap_mul(out->strides[dim], -1);
+    stki_record_geometry(out);
     return STK_OK;
 }
 
@@ -151,24 +146,28 @@ stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_ten
     return STK_OK;
 }
 
+static void swap(int64_t *a, int64_t *b)
+{
+    int64_t kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
 stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("transpose");
-    stk_tensor view;
     stk_status status = stki_wrap_dim(dim0, tensor->ndim, "transpose", &dim0, err);
 
     status = status ? status : stki_wrap_dim(dim1, tensor->ndim, "transpose", &dim1, err);
     if (status)
         return status;
-    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, &view);
-    if (tensor->ndim > 0) {
-        view.shape[dim0] = tensor->shape[dim1];
-        view.shape[dim1] = tensor->shape[dim0];
-        view.strides[dim0] = tensor->strides[dim1];
-        view.strides[dim1] = tensor->strides[dim0];
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
+    if (out->ndim > 0) {
+        swap(&out->shape[dim0], &out->shape[dim1]);
+        swap(&out->strides[dim0], &out->strides[dim1]);
     }
-    stki_record_geometry(&view);
-    *out = view;
+    stki_record_geometry(out);
     return STK_OK;
 }
 
@@ -191,22 +190,18 @@ stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out
 stk_status stk_tensor_squeeze_all(const stk_tensor *tensor, stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("squeeze_all");
-    stk_tensor view;
-
     (void)err;
-    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, &view);
-    for (int i = view.ndim - 1; i >= 0; i--)
-        if (view.shape[i] == 1)
-            drop_axis(&view, i);
-    stki_record_geometry(&view);
-    *out = view;
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
+    for (int i = out->ndim - 1; i >= 0; i--)
+        if (out->shape[i] == 1)
+            drop_axis(out, i);
+    stki_record_geometry(out);
     return STK_OK;
 }
 
 stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("unsqueeze");
-    stk_tensor view;
     int64_t stride = stk_dtype_size(tensor->dtype);
     stk_status status;
 
@@ -217,15 +212,14 @@ stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *o
         return status;
     if (dim < tensor->ndim)
         stride = stki_wrap_mul(tensor->shape[dim], tensor->strides[dim]);
-    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, &view);
-    for (int i = tensor->ndim; i > dim; i--) {
-        view.shape[i] = view.shape[i - 1];
-        view.strides[i] = view.strides[i - 1];
+    stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
+    for (int i = out->ndim; i > dim; i--) {
+        out->shape[i] = out->shape[i - 1];
+        out->strides[i] = out->strides[i - 1];
     }
-    view.ndim++;
-    view.shape[dim] = 1;
-    view.strides[dim] = stride;
-    stki_record_geometry(&view);
-    *out = view;
+    out->ndim++;
+    out->shape[dim] = 1;
+    out->strides[dim] = stride;
+    stki_record_geometry(out);
     return STK_OK;
 }

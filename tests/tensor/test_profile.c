@@ -436,7 +436,7 @@ static void test_failing_allocations(void **unused)
     stki_memory_read(STKI_MEM_HOST, &before);
     for (int64_t n = 1; n <= 6; n++) {
         stk_tensor tensor = {0}, view = {0};
-        int64_t leaks = 0, size = 10;
+        int64_t leaks = 0, size = 1000; /* not one of the small ones, which are one block */
         char *text = NULL;
         stk_status status;
         stk_memory_record_start();
