@@ -1,10 +1,11 @@
 /* test_thread.c, stki-threads: starting, joining with a timeout, abandoning, conditions, forks, processor counts. */
 #include "allocate.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "cmocka_all.h"
 #include "counter.h"
 #include "thread.h"
-#include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -296,12 +297,13 @@ static void forks_are_counted(void **state)
 static void affinity_limits_the_processors(void **state)
 {
     cpu_set_t before, one;
+    double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
     int count = stki_cpu_count();
     size_t i;
 
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-    assert_true(count >= 1 && count <= CPU_COUNT(&before));
+    assert_int_equal(count, quota > 0 && quota < CPU_COUNT(&before) ? (int)ceil(quota) : CPU_COUNT(&before));
     for (i = 0; !CPU_ISSET(i, &before); i++)
         ;
     CPU_ZERO(&one);
