@@ -122,7 +122,7 @@ STK_API stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_sca
  */
 
 /* bool and whole numbers sum as i64 and wrap, unless `dtype` (not NONE) asks otherwise: elements are then converted to
- * it first. Reals are added in f64 with compensation and rounded once. No elements: 0. */
+ * it first. Reals are added in f64, errors do not grow with the length, and rounded once. No elements: 0. */
 STK_API stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
                                   stk_tensor *out, stk_error *err);
 /* Into `out`, whose dtype counts as the `dtype` asked for, and whose shape must be that of the sum. */

@@ -74,10 +74,12 @@ static stk_status check_output(const struct call *call, const stk_tensor *out, s
     return status;
 }
 
-static stk_status find_loops(struct call *call, enum stki_loop loop, stk_error *err)
+static stk_status set_loop(struct call *call, enum stki_loop loop, stk_error *err)
 {
-    call->op.loops = stki_loops_find(stki_isa(), loop, call->op.compute);
-    if (!call->op.loops)
+    call->op.isa = stki_isa();
+    call->op.loop = loop;
+    call->op.stores = STKI_STORES_AUTO;
+    if (!stki_loops_find(call->op.isa, loop, call->op.compute))
         return stki_fail(err, STK_E_BAD_DTYPE, "%s: not there for %s", call->name, stk_dtype_name(call->op.common));
     return STK_OK;
 }
@@ -181,6 +183,25 @@ static stk_status run_fresh(struct call *call, stk_tensor *out, stk_error *err)
 
 /* ---- two operands ------------------------------------------------------------------------------------------------ */
 
+/* What the profile calls them. */
+static stki_profile_row fresh_rows[STK_BINARY_OPS + 1] = {
+#define STK_X(identifier, word) [identifier] = {.name = #word},
+    STK_BINARY_LIST(STK_X)
+#undef STK_X
+        [STK_BINARY_OPS] = {.name = "binary"},
+};
+static stki_profile_row into_rows[STK_BINARY_OPS + 1] = {
+#define STK_X(identifier, word) [identifier] = {.name = #word "_into"},
+    STK_BINARY_LIST(STK_X)
+#undef STK_X
+        [STK_BINARY_OPS] = {.name = "binary_into"},
+};
+
+static stki_profile_row *row_of(stki_profile_row *rows, stk_binary_op op)
+{
+    return &rows[(int)op >= 0 && op < STK_BINARY_OPS ? op : STK_BINARY_OPS];
+}
+
 /* All that can be known before an output is there. */
 static stk_status begin_binary(struct call *call, stk_binary_op op, stk_operand a, stk_operand b, stk_error *err)
 {
@@ -198,7 +219,7 @@ static stk_status begin_binary(struct call *call, stk_binary_op op, stk_operand 
     if (op == STK_DIV && stki_dtype_category(common) < STKI_CATEGORY_REAL)
         common = STK_F32;
     set_dtypes(call, common, row->compares);
-    status = find_loops(call, row->loop, err);
+    status = set_loop(call, row->loop, err);
     for (int i = 0; i < 2 && !status; i++)
         if (!call->operands[i].tensor)
             memcpy(&call->constants[i], constant_of(&call->op, call->operands[i].scalar).bytes, 16);
@@ -214,7 +235,7 @@ static stk_status check_values(struct call *call, stk_binary_op op, stk_error *e
 
 stk_status stk_tensor_binary(stk_binary_op op, stk_operand a, stk_operand b, stk_tensor *out, stk_error *err)
 {
-    STKI_PROFILE("binary");
+    STKI_PROFILE_ROW(row_of(fresh_rows, op));
     struct call call;
     stk_status status = begin_binary(&call, op, a, b, err);
 
@@ -224,7 +245,7 @@ stk_status stk_tensor_binary(stk_binary_op op, stk_operand a, stk_operand b, stk
 
 stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_operand b, stk_tensor *out, stk_error *err)
 {
-    STKI_PROFILE("binary_into");
+    STKI_PROFILE_ROW(row_of(into_rows, op));
     struct call call;
     stk_status status = begin_binary(&call, op, a, b, err);
 
@@ -276,7 +297,7 @@ static stk_status begin_clamp(struct call *call, const stk_tensor *tensor, const
         int64_t size = stk_dtype_size(call->op.compute); /* the loop reads two adjacent elements */
         memcpy((char *)&call->constants[1] + i * size, bound.bytes, (size_t)size);
     }
-    return find_loops(call, STKI_LOOP_CLAMP, err);
+    return set_loop(call, STKI_LOOP_CLAMP, err);
 }
 
 stk_status stk_tensor_clamp(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high, stk_tensor *out,

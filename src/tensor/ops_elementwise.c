@@ -4,8 +4,8 @@
  *   rows   the last axis at once. Adjacent operands of the right dtype go to the loops as they lie; others pass through
  *          a block that stays in the first-level cache: gathered, cast, computed, cast, stored.
  *   tiles  two axes at once, for operands whose neighbours in memory lie along another axis than the output's (each
- *          cache line is then read once for the whole tile), and for rows too short to be worth a call each. Everything
- *          that is not adjacent is gathered into a block first.
+ *          cache line is then read once for the whole tile), and for rows too short to be worth a call each, which are
+ *          gathered into one.
  */
 #include "ops_elementwise.h"
 #include "cast.h"
@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    ROW_BLOCK = 512, /* elements */
-    TILE_BLOCK = 2048,
-    TILE_COLUMNS = 64,
+    ROW_BLOCK = 512,       /* elements */
+    TILE_BYTES = 16 << 10, /* of a block of a tile; 64 by 64 f32 */
+    TILE_COLUMNS = 64,     /* at most */
     SHORT_ROW = 32,
     MAX_SIZE = 8
 };
@@ -39,14 +39,22 @@ struct side {
 };
 
 struct run {
-    const stki_loops *loops;
-    stki_strided plan; /* operand 0 is the output */
+    enum stki_isa isa;
+    const stki_loops *loops, *stream_loops; /* NULL: computed into a block, then copied past the caches */
+    stki_stream_fn stream;                  /* NULL: ordinary stores */
+    stki_strided plan;                      /* operand 0 is the output */
     struct side out, in[2];
-    stki_stream_fn stream; /* NULL: ordinary stores */
     int64_t compute_size, writes_size;
-    _Alignas(64) char blocks[2][TILE_BLOCK * MAX_SIZE]; /* the inputs in the compute dtype; [0]: later the output */
-    _Alignas(64) char result[TILE_BLOCK * MAX_SIZE];    /* before that: elements as gathered */
-    _Alignas(64) char scratch[TILE_BLOCK * MAX_SIZE];   /* between two casts */
+    _Alignas(64) char blocks[2][TILE_BYTES]; /* the inputs in the compute dtype; [0]: of short rows later the output */
+    _Alignas(64) char result[TILE_BYTES];    /* before that: elements as gathered */
+    _Alignas(64) char middle[TILE_BYTES];    /* between two casts */
+    _Alignas(64) char final[ROW_BLOCK * MAX_SIZE]; /* of a row, in the output's dtype */
+};
+
+/* Elements [first, …) of an input along a row, as the loops take them: adjacent, or one for all. */
+struct row {
+    const char *at;
+    bool one;
 };
 
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
@@ -69,15 +77,20 @@ static void run_chain(struct run *run, const struct chain *chain, void *dst, int
         stki_cast_row(&chain->casts[0], dst, dst_step, src, src_step, n);
         return;
     }
-    stki_cast_row(&chain->casts[0], run->scratch, chain->middle, src, src_step, n);
-    stki_cast_row(&chain->casts[1], dst, dst_step, run->scratch, chain->middle, n);
+    stki_cast_row(&chain->casts[0], run->middle, chain->middle, src, src_step, n);
+    stki_cast_row(&chain->casts[1], dst, dst_step, run->middle, chain->middle, n);
 }
 
-/* ---- the loops --------------------------------------------------------------------------------------------------- */
+/* ---- computing --------------------------------------------------------------------------------------------------- */
 
-static void compute(const struct run *run, void *dst, const void *a, bool one_a, const void *b, bool one_b, int64_t n)
+static void compute(const stki_loops *loops, void *dst, struct row a, struct row b, int64_t n)
 {
-    (one_b ? run->loops->with_one : one_a ? run->loops->one_with : run->loops->both)(dst, a, b, n);
+    (b.one ? loops->with_one : a.one ? loops->one_with : loops->both)(dst, a.at, b.at, n);
+}
+
+static struct row skip(struct row row, int64_t bytes)
+{
+    return row.one ? row : (struct row){row.at + bytes, false};
 }
 
 /* The value of two inputs that are one value each, in the output's dtype. */
@@ -89,82 +102,97 @@ static void compute_one(struct run *run, void *value, const void *a, const void 
     run_chain(run, &run->out.casts, value, run->out.size, result, run->writes_size, 1);
 }
 
+/* The part of the output that is aligned past the caches, what is before and behind with ordinary stores. */
+static void compute_streaming(const struct run *run, char *dst, struct row a, struct row b, int64_t n)
+{
+    int64_t size = run->out.size, over = (int64_t)((uintptr_t)dst % STKI_STREAM_ALIGNMENT);
+    int64_t head = over ? (STKI_STREAM_ALIGNMENT - over) / size : 0, a_line = STKI_STREAM_ALIGNMENT / size;
+
+    head = over % size || head > n ? n : head;
+    int64_t body = (n - head) / a_line * a_line, done = head + body;
+    compute(run->loops, dst, a, b, head);
+    compute(run->stream_loops, dst + head * size, skip(a, head * size), skip(b, head * size), body);
+    compute(run->loops, dst + done * size, skip(a, done * size), skip(b, done * size), n - done);
+}
+
+/* `n` elements of the output from ready inputs; at most ROW_BLOCK unless is_direct. */
+static void compute_row(struct run *run, char *dst, int64_t step, struct row a, struct row b, int64_t n)
+{
+    bool plain = run->out.casts.plain, adjacent = step == run->out.size;
+
+    if (plain && adjacent && !run->stream) {
+        compute(run->loops, dst, a, b, n);
+        return;
+    }
+    if (plain && adjacent && run->stream_loops) {
+        compute_streaming(run, dst, a, b, n);
+        return;
+    }
+    compute(run->loops, run->result, a, b, n);
+    if (!run->stream || !adjacent) {
+        run_chain(run, &run->out.casts, dst, step, run->result, run->writes_size, n);
+        return;
+    }
+    if (!plain)
+        run_chain(run, &run->out.casts, run->final, step, run->result, run->writes_size, n);
+    run->stream((uint8_t *)dst, (const uint8_t *)(plain ? run->result : run->final), n * run->out.size);
+}
+
+/* Do the loops store a row of the output themselves, so that it may be of any length? */
+static bool is_direct(const struct run *run, int64_t step)
+{
+    return run->out.casts.plain && step == run->out.size && (!run->stream || run->stream_loops);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-struct row {
-    const char *at[2];
-    int64_t step[2];
-    bool one[2], direct[2];
-};
-
-static void begin_row(struct run *run, const stki_walk *walk, struct row *row)
+/* An input along a row of the plan. False: it must pass through a block. */
+static bool begin_row(struct run *run, int k, const char *at, struct row *row)
 {
-    int last = run->plan.ndim - 1;
+    struct side *in = &run->in[k];
+    int64_t step = run->plan.strides[k + 1][run->plan.ndim - 1];
 
-    for (int k = 0; k < 2; k++) {
-        struct side *in = &run->in[k];
-        row->step[k] = run->plan.strides[k + 1][last];
-        row->one[k] = in->one || row->step[k] == 0;
-        row->direct[k] = in->casts.plain && row->step[k] == in->size;
-        row->at[k] = walk->at[k + 1];
-        if (in->one)
-            row->at[k] = in->one;
-        else if (row->one[k]) {
-            run_chain(run, &in->casts, in->value, run->compute_size, walk->at[k + 1], 0, 1);
-            row->at[k] = in->value;
-        }
-    }
+    *row = (struct row){in->one ? in->one : at, in->one || step == 0};
+    if (in->one)
+        return true;
+    if (step != 0)
+        return in->casts.plain && step == in->size;
+    run_chain(run, &in->casts, in->value, run->compute_size, at, 0, 1);
+    row->at = in->value;
+    return true;
 }
 
-/* Elements [first, first + n) of input k, ready for the loops. */
-static const void *fetch_row(struct run *run, const struct row *row, int k, int64_t first, int64_t n)
+static struct row load_block(struct run *run, int k, const char *at, int64_t first, int64_t n)
 {
-    if (row->one[k])
-        return row->at[k];
-    if (row->direct[k])
-        return row->at[k] + first * row->step[k];
-    run_chain(run, &run->in[k].casts, run->blocks[k], run->compute_size, row->at[k] + first * row->step[k],
-              row->step[k], n);
-    return run->blocks[k];
-}
+    int64_t step = run->plan.strides[k + 1][run->plan.ndim - 1];
 
-static void stream_block(struct run *run, char *dst, int64_t n)
-{
-    const void *block = run->result;
-
-    if (!run->out.casts.plain) {
-        run_chain(run, &run->out.casts, run->blocks[0], run->out.size, run->result, run->writes_size, n);
-        block = run->blocks[0];
-    }
-    run->stream((uint8_t *)dst, block, n * run->out.size);
+    run_chain(run, &run->in[k].casts, run->blocks[k], run->compute_size, at + first * step, step, n);
+    return (struct row){run->blocks[k], false};
 }
 
 static void run_row(struct run *run, const stki_walk *walk)
 {
     int64_t count = run->plan.shape[run->plan.ndim - 1], step = run->plan.strides[0][run->plan.ndim - 1];
-    bool direct = run->out.casts.plain && step == run->out.size && !run->stream;
-    int64_t block = ROW_BLOCK;
-    char *dst = walk->at[0];
-    struct row row;
+    struct row row[2];
+    bool ready[2];
 
-    begin_row(run, walk, &row);
-    if (row.one[0] && row.one[1]) {
+    for (int k = 0; k < 2; k++)
+        ready[k] = begin_row(run, k, walk->at[k + 1], &row[k]);
+    if (row[0].one && row[1].one) {
         char value[MAX_SIZE];
-        compute_one(run, value, row.at[0], row.at[1]);
+        compute_one(run, value, row[0].at, row[1].at);
         for (int64_t i = 0; i < count; i++)
-            memcpy(dst + i * step, value, (size_t)run->out.size);
+            memcpy(walk->at[0] + i * step, value, (size_t)run->out.size);
         return;
     }
-    if (direct && (row.one[0] || row.direct[0]) && (row.one[1] || row.direct[1]))
-        block = count;
+    int64_t block = ready[0] && ready[1] && is_direct(run, step) ? count : ROW_BLOCK;
     for (int64_t first = 0; first < count; first += block) {
         int64_t n = count - first < block ? count - first : block;
-        const void *a = fetch_row(run, &row, 0, first, n), *b = fetch_row(run, &row, 1, first, n);
-        compute(run, direct ? dst + first * step : run->result, a, row.one[0], b, row.one[1], n);
-        if (run->stream)
-            stream_block(run, dst + first * step, n);
-        else if (!direct)
-            run_chain(run, &run->out.casts, dst + first * step, step, run->result, run->writes_size, n);
+        struct row part[2];
+        for (int k = 0; k < 2; k++)
+            part[k] =
+                ready[k] ? skip(row[k], first * run->compute_size) : load_block(run, k, walk->at[k + 1], first, n);
+        compute_row(run, walk->at[0] + first * step, step, part[0], part[1], n);
     }
 }
 
@@ -198,7 +226,8 @@ static stki_tile adjacent(void *data, int64_t size, int64_t columns)
     return (stki_tile){data, columns * size, size};
 }
 
-static const void *fetch_tile(struct run *run, int k, char *at, int64_t rows, int64_t columns)
+/* A tile of an input, row by row without gaps, in the compute dtype. */
+static const char *load_tile(struct run *run, int k, char *at, int64_t rows, int64_t columns)
 {
     const struct side *in = &run->in[k];
     stki_tile tile = tile_of(run, k + 1, at);
@@ -210,7 +239,7 @@ static const void *fetch_tile(struct run *run, int k, char *at, int64_t rows, in
         return at;
     if (!ready) {
         char *to = in->casts.plain ? run->blocks[k] : run->result;
-        stki_tile_copy(adjacent(to, in->size, columns), tile, in->size, rows, columns);
+        stki_tile_copy(run->isa, adjacent(to, in->size, columns), tile, in->size, rows, columns);
         at = to;
     }
     if (!in->casts.plain)
@@ -218,39 +247,72 @@ static const void *fetch_tile(struct run *run, int k, char *at, int64_t rows, in
     return run->blocks[k];
 }
 
-static void store_tile(struct run *run, char *at, int64_t rows, int64_t columns)
+/* Short rows: all of the tile as one row. */
+static void run_packed_tile(struct run *run, char *const *at, int64_t rows, int64_t columns)
 {
-    stki_tile tile = tile_of(run, 0, at);
+    struct row a = {load_tile(run, 0, at[1], rows, columns), run->in[0].one},
+               b = {load_tile(run, 1, at[2], rows, columns), run->in[1].one};
+    stki_tile out = tile_of(run, 0, at[0]);
     char *block = run->result;
 
+    if (run->out.casts.plain && is_adjacent(out, run->out.size, rows, columns)) {
+        compute(run->loops, at[0], a, b, rows * columns);
+        return;
+    }
+    compute(run->loops, run->result, a, b, rows * columns);
     if (!run->out.casts.plain) {
         run_chain(run, &run->out.casts, run->blocks[0], run->out.size, run->result, run->writes_size, rows * columns);
         block = run->blocks[0];
     }
-    if (!run->stream) {
-        stki_tile_copy(tile, adjacent(block, run->out.size, columns), run->out.size, rows, columns);
-        return;
+    stki_tile_copy(run->isa, out, adjacent(block, run->out.size, columns), run->out.size, rows, columns);
+}
+
+/* Long rows: inputs whose neighbours lie along them are read where they are. */
+static void run_row_tile(struct run *run, char *const *at, int64_t rows, int64_t columns)
+{
+    stki_tile out = tile_of(run, 0, at[0]);
+    int64_t stride[2];
+    struct row row[2];
+
+    for (int k = 0; k < 2; k++) {
+        stki_tile tile = tile_of(run, k + 1, at[k + 1]);
+        bool in_place = !run->in[k].one && run->in[k].casts.plain && tile.column_stride == run->in[k].size;
+        row[k].one = run->in[k].one;
+        row[k].at = in_place ? at[k + 1] : load_tile(run, k, at[k + 1], rows, columns);
+        stride[k] = in_place ? tile.row_stride : columns * run->compute_size;
     }
     for (int64_t i = 0; i < rows; i++)
-        run->stream((uint8_t *)at + i * tile.row_stride, (uint8_t *)block + i * columns * run->out.size,
-                    columns * run->out.size);
+        compute_row(run, at[0] + i * out.row_stride, out.column_stride, skip(row[0], i * stride[0]),
+                    skip(row[1], i * stride[1]), columns);
 }
 
 static void run_tile(struct run *run, char *const *at, int64_t rows, int64_t columns)
 {
-    stki_tile out = tile_of(run, 0, at[0]);
-    bool direct = run->out.casts.plain && !run->stream && is_adjacent(out, run->out.size, rows, columns);
-
     if (run->in[0].one && run->in[1].one) {
         char value[MAX_SIZE];
         compute_one(run, value, run->in[0].one, run->in[1].one);
-        stki_tile_copy(out, (stki_tile){value, 0, 0}, run->out.size, rows, columns);
-        return;
+        stki_tile_copy(run->isa, tile_of(run, 0, at[0]), (stki_tile){value, 0, 0}, run->out.size, rows, columns);
+    } else if (columns < SHORT_ROW) {
+        run_packed_tile(run, at, rows, columns);
+    } else {
+        run_row_tile(run, at, rows, columns);
     }
-    const void *a = fetch_tile(run, 0, at[1], rows, columns), *b = fetch_tile(run, 1, at[2], rows, columns);
-    compute(run, direct ? at[0] : run->result, a, run->in[0].one, b, run->in[1].one, rows * columns);
-    if (!direct)
-        store_tile(run, at[0], rows, columns);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Elements of a tile that every block has room for. */
+static int64_t tile_elements(const struct run *run)
+{
+    int64_t size = larger(larger(run->compute_size, run->writes_size), run->out.size);
+
+    for (int k = 0; k < 2; k++)
+        if (!run->in[k].one)
+            size = larger(size, larger(run->in[k].size, run->in[k].casts.middle));
+    return TILE_BYTES / larger(size, run->out.casts.middle);
 }
 
 static void run_tiles(struct run *run, const void *const *data)
@@ -258,7 +320,7 @@ static void run_tiles(struct run *run, const void *const *data)
     const stki_strided *plan = &run->plan;
     int down = plan->ndim - 2, across = plan->ndim - 1;
     int64_t columns = plan->shape[across] < TILE_COLUMNS ? plan->shape[across] : TILE_COLUMNS;
-    int64_t rows = TILE_BLOCK / columns;
+    int64_t rows = tile_elements(run) / columns;
     stki_walk walk;
 
     if (!stki_walk_begin(&walk, plan, 2, data))
@@ -358,13 +420,12 @@ static void begin_input(struct run *run, const stki_elementwise *op, int k, stki
 }
 
 /* Past the caches if the output does not fit into them anyway, and is not read as an input, which brings it there. */
-static void choose_stores(struct run *run, const stk_tensor *out, stki_input a, stki_input b)
+static bool wants_streaming(const stki_elementwise *op, const stk_tensor *out, stki_input a, stki_input b)
 {
-    bool large = stk_tensor_nbytes(out) > stki_cache_bytes();
-    bool adjacent_out = run->plan.strides[0][run->plan.ndim - 1] == run->out.size;
     bool in_place = (a.tensor && a.tensor->data == out->data) || (b.tensor && b.tensor->data == out->data);
 
-    run->stream = large && adjacent_out && !in_place ? stki_stream_copy() : NULL;
+    return op->stores == STKI_STORES_STREAMING ||
+           (op->stores == STKI_STORES_AUTO && !in_place && stk_tensor_nbytes(out) > stki_cache_bytes());
 }
 
 void stki_elementwise_run(const stki_elementwise *op, const stk_tensor *out, stki_input a, stki_input b)
@@ -375,7 +436,10 @@ void stki_elementwise_run(const stki_elementwise *op, const stk_tensor *out, stk
 
     spread(out, a.tensor, strides[0]);
     spread(out, b.tensor, strides[1]);
-    run.loops = op->loops;
+    run.isa = op->isa;
+    run.loops = stki_loops_find(op->isa, op->loop, op->compute);
+    run.stream = wants_streaming(op, out, a, b) ? stki_stream_copy(op->isa) : NULL;
+    run.stream_loops = run.stream ? stki_stream_loops(op->isa, op->loop, op->compute) : NULL;
     run.compute_size = stk_dtype_size(op->compute);
     run.writes_size = stk_dtype_size(op->writes);
     run.out.size = stk_dtype_size(out->dtype);
@@ -384,7 +448,6 @@ void stki_elementwise_run(const stki_elementwise *op, const stk_tensor *out, stk
                       out->shape, STKI_ANY_ORDER);
     begin_input(&run, op, 0, a);
     begin_input(&run, op, 1, b);
-    choose_stores(&run, out, a, b);
     if (choose_tiles(&run))
         run_tiles(&run, data);
     else

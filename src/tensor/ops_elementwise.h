@@ -8,11 +8,13 @@
 #include <stoker/tensor.h>
 
 typedef struct stki_elementwise {
-    const stki_loops *loops;
-    stk_dtype common;  /* operands are converted to it first (where halves lose what they cannot hold) */
-    stk_dtype compute; /* what the loops read: common, or f32 for halves */
-    stk_dtype writes;  /* what the loops write: compute, or bool */
-    stk_dtype result;  /* what that is rounded to before it is cast to the output's dtype: common, or bool */
+    enum stki_isa isa;
+    enum stki_loop loop;
+    enum stki_stores stores; /* auto: past the caches if the output is larger than those and not an input too */
+    stk_dtype common;        /* operands are converted to it first (where halves lose what they cannot hold) */
+    stk_dtype compute;       /* what the loops read: common, or f32 for halves */
+    stk_dtype writes;        /* what the loops write: compute, or bool */
+    stk_dtype result;        /* what that is rounded to before it is cast to the output's dtype: common, or bool */
 } stki_elementwise;
 
 /* An operand: a tensor, or (tensor NULL) constants in the compute dtype that the loops know what to do with. */

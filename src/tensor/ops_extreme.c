@@ -9,7 +9,7 @@
 #include "tensor_internal.h"
 #include <stdlib.h>
 
-enum { BLOCK = 512, MAX_SIZE = 8 };
+enum { BLOCK = 512, CELLS = 1024, MAX_SIZE = 8 };
 
 struct extreme {
     const stki_extreme_loops *loops;
@@ -18,7 +18,7 @@ struct extreme {
     int64_t size, compute_size;
     stki_cast load, store;
     _Alignas(64) char block[BLOCK * MAX_SIZE];
-    _Alignas(64) char best[STKI_REDUCE_CELLS * MAX_SIZE];
+    _Alignas(64) char best[CELLS * MAX_SIZE];
 };
 
 /* ---- the reducer ------------------------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     const struct call *call = context;
     const stk_tensor *out = tensors[0], *in = tensors[1];
     struct extreme e;
-    stki_reducer reducer = {&e, begin, add, end};
+    stki_reducer reducer = {&e, CELLS, begin, add, end};
 
     (void)err;
     e.compute = stki_compute_dtype(in->dtype);

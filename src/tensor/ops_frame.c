@@ -2,6 +2,7 @@
 #include "ops_frame.h"
 #include "device_table.h"
 #include "error.h"
+#include "float_control.h"
 #include "ops_promote.h"
 #include "stage.h"
 #include "tensor_internal.h"
@@ -181,6 +182,16 @@ static bool all_reachable(const stk_tensor *const *tensors, int count)
     return true;
 }
 
+/* Results do not depend on what the program has switched its thread to, such as subnormals flushed to 0. */
+static stk_status work_under_default(stki_host_fn work, void *context, const stk_tensor *const *tensors, stk_error *err)
+{
+    stki_float_control control = stki_float_enter();
+    stk_status status = work(context, tensors, err);
+
+    stki_float_leave(control);
+    return status;
+}
+
 stk_status stki_run_on_host(const stk_tensor *const *tensors, int count, int out_count, stki_host_fn work,
                             void *context, stk_error *err)
 {
@@ -190,14 +201,14 @@ stk_status stki_run_on_host(const stk_tensor *const *tensors, int count, int out
     int begun = 0;
 
     if (all_reachable(tensors, count))
-        return work(context, tensors, err);
+        return work_under_default(work, context, tensors, err);
     for (; begun < count && !status; begun++) {
         hosts[begun] = tensors[begun] ? &stages[begun].host : NULL;
         stages[begun].block = NULL;
         if (tensors[begun])
             status = stki_stage_begin(&stages[begun], tensors[begun], err);
     }
-    status = status ? status : work(context, hosts, err);
+    status = status ? status : work_under_default(work, context, hosts, err);
     for (int i = 0; i < out_count && !status; i++)
         if (hosts[i])
             status = stki_stage_commit(&stages[i], err);

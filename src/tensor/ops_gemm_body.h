@@ -1,6 +1,6 @@
 /* ops_gemm_body.h: the loops of ops_gemm_loops.h as text, compiled once for each instruction set. The file that
- * includes it says how many bytes a vector has, and how many rows of two vectors the registers hold. #define
- * VECTOR_BYTES 32 #define TILE_ROWS 6
+ * includes it defines how many bytes a vector has (VECTOR_BYTES), and of how many rows of two vectors the registers
+ * hold the sums (TILE_ROWS).
  */
 #include "ops_gemm_loops.h"
 #include "ops_unaligned.h"
@@ -8,53 +8,65 @@
 
 enum { TILE_VECTORS = 2 };
 
-#define GEMM(name, type)                                                                                    \
-    typedef type vector_##name __attribute__((vector_size(VECTOR_BYTES)));                                  \
-    enum { LANES_##name = VECTOR_BYTES / sizeof(type) };                                                    \
-    static void tile_##name(void *c, int64_t c_step, const void *a, const void *b, int64_t depth)           \
-    {                                                                                                       \
-        const type *left = a, *right = b;                                                                   \
-        vector_##name sum[TILE_ROWS][TILE_VECTORS] = {{{0}}}, y[TILE_VECTORS];                              \
-        type *to = c;                                                                                       \
-        for (int64_t k = 0; k < depth; k++) {                                                               \
-            memcpy(y, right, sizeof y);                                                                     \
-            _Pragma("GCC unroll 16") for (int i = 0; i < TILE_ROWS; i++)                                    \
-                _Pragma("GCC unroll 2") for (int j = 0; j < TILE_VECTORS; j++) sum[i][j] += left[i] * y[j]; \
-            left += TILE_ROWS;                                                                              \
-            right += TILE_VECTORS * LANES_##name;                                                           \
-        }                                                                                                   \
-        for (int i = 0; i < TILE_ROWS; i++)                                                                 \
-            for (int j = 0; j < TILE_VECTORS; j++) {                                                        \
-                type *at = to + i * c_step + j * LANES_##name;                                              \
-                memcpy(y, at, sizeof y[0]);                                                                 \
-                y[0] += sum[i][j];                                                                          \
-                memcpy(at, y, sizeof y[0]);                                                                 \
-            }                                                                                               \
-    }                                                                                                       \
-    static void dot_##name(void *c, const void *x, const void *y, int64_t n)                                \
-    {                                                                                                       \
-        enum { LANES = 32 };                                                                                \
-        const stki_##name *left = x, *right = y;                                                            \
-        type lane[LANES] = {0};                                                                             \
-        int64_t i = 0;                                                                                      \
-        for (; i + LANES <= n; i += LANES)                                                                  \
-            for (int k = 0; k < LANES; k++)                                                                 \
-                lane[k] += left[i + k] * right[i + k];                                                      \
-        for (int k = 0; i + k < n; k++)                                                                     \
-            lane[k] += left[i + k] * right[i + k];                                                          \
-        for (int width = LANES / 2; width > 0; width /= 2)                                                  \
-            for (int k = 0; k < width; k++)                                                                 \
-                lane[k] += lane[k + width];                                                                 \
-        *(stki_##name *)c += lane[0];                                                                       \
-    }                                                                                                       \
-    static void scale_add_##name(void *c, const void *x, const void *factor, int64_t n)                     \
-    {                                                                                                       \
-        stki_##name *to = c;                                                                                \
-        const stki_##name *from = x;                                                                        \
-        type times = *(const stki_##name *)factor;                                                          \
-        STKI_NO_OVERLAP                                                                                     \
-        for (int64_t i = 0; i < n; i++)                                                                     \
-            to[i] += from[i] * times;                                                                       \
+#define GEMM(name, type)                                                                          \
+    typedef type vector_##name __attribute__((vector_size(VECTOR_BYTES)));                        \
+    enum { LANES_##name = VECTOR_BYTES / sizeof(type) };                                          \
+    static inline vector_##name load_##name(const type *at)                                       \
+    {                                                                                             \
+        vector_##name x;                                                                          \
+        memcpy(&x, at, sizeof x);                                                                 \
+        return x;                                                                                 \
+    }                                                                                             \
+    static inline void add_##name(type *to, vector_##name x)                                      \
+    {                                                                                             \
+        x += load_##name(to);                                                                     \
+        memcpy(to, &x, sizeof x);                                                                 \
+    }                                                                                             \
+    static void tile_##name(void *c, int64_t c_step, const void *a, const void *b, int64_t depth) \
+    {                                                                                             \
+        const type *left = a, *right = b;                                                         \
+        vector_##name low[TILE_ROWS] = {{0}}, high[TILE_ROWS] = {{0}};                            \
+        type *to = c;                                                                             \
+        for (int64_t k = 0; k < depth; k++) {                                                     \
+            vector_##name y = load_##name(right), z = load_##name(right + LANES_##name);          \
+            _Pragma("GCC unroll 16") for (int i = 0; i < TILE_ROWS; i++)                          \
+            {                                                                                     \
+                low[i] += left[i] * y;                                                            \
+                high[i] += left[i] * z;                                                           \
+            }                                                                                     \
+            left += TILE_ROWS;                                                                    \
+            right += TILE_VECTORS * LANES_##name;                                                 \
+        }                                                                                         \
+        _Pragma("GCC unroll 16") for (int i = 0; i < TILE_ROWS; i++)                              \
+        {                                                                                         \
+            add_##name(to + i * c_step, low[i]);                                                  \
+            add_##name(to + i * c_step + LANES_##name, high[i]);                                  \
+        }                                                                                         \
+    }                                                                                             \
+    static void dot_##name(void *c, const void *x, const void *y, int64_t n)                      \
+    {                                                                                             \
+        enum { LANES = 32 };                                                                      \
+        const stki_##name *left = x, *right = y;                                                  \
+        type lane[LANES] = {0};                                                                   \
+        int64_t i = 0;                                                                            \
+        for (; i + LANES <= n; i += LANES)                                                        \
+            for (int k = 0; k < LANES; k++)                                                       \
+                lane[k] += left[i + k] * right[i + k];                                            \
+        for (int k = 0; i + k < n; k++)                                                           \
+            lane[k] += left[i + k] * right[i + k];                                                \
+        for (int width = LANES / 2; width > 0; width /= 2)                                        \
+            for (int k = 0; k < width; k++)                                                       \
+                lane[k] += lane[k + width];                                                       \
+        *(stki_##name *)c += lane[0];                                                             \
+    }                                                                                             \
+    static void scale_add_##name(void *c, const void *x, const void *factor, int64_t n)           \
+    {                                                                                             \
+        stki_##name *to = c;                                                                      \
+        const stki_##name *from = x;                                                              \
+        type times = *(const stki_##name *)factor;                                                \
+        STKI_NO_OVERLAP                                                                           \
+        for (int64_t i = 0; i < n; i++)                                                           \
+            to[i] += from[i] * times;                                                             \
     }
 GEMM(f32, float)
 GEMM(f64, double)

@@ -142,8 +142,8 @@ void stki_reduce_run(const stki_reducer *reducer, const stk_tensor *out, const s
     const char *from = walk.at[0];
     char *to = walk.at[1];
     do
-        for (int64_t first = 0; first < kept.last_length; first += STKI_REDUCE_CELLS) {
-            int64_t left = kept.last_length - first, cells = left < STKI_REDUCE_CELLS ? left : STKI_REDUCE_CELLS;
+        for (int64_t first = 0; first < kept.last_length; first += reducer->max_cells) {
+            int64_t left = kept.last_length - first, cells = left < reducer->max_cells ? left : reducer->max_cells;
             run_cells(reducer, &gone, from + first * kept.last_in, kept.last_in, to + first * kept.last_out,
                       kept.last_out, cells);
         }

@@ -7,10 +7,9 @@
 
 #include <stoker/tensor.h>
 
-enum { STKI_REDUCE_CELLS = 1024 };
-
 typedef struct stki_reducer {
     void *state;
+    int64_t max_cells; /* results that the state has room for */
     /* `cells` fresh results. */
     void (*begin)(void *state, int64_t cells);
     /* `n` more elements for each: cell c gets those at x + c * cell_step + i * step. */

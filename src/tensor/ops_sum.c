@@ -1,9 +1,10 @@
 /* ops_sum.c: sum and mean.
  *
- * Reals are added in f64, rows and columns in short runs (ops_sum_loops.h), and runs to a result by an addition that
- * keeps what it rounds off, so the result is as good as if it had been rounded once, whatever the length. Whole numbers
- * are added as u64, which wraps. What is not adjacent f32, f64 or i64 passes through a block in one of the wide forms.
+ * Reals are added in f64, rows and columns in short runs (ops_sum_loops.h), and the runs to a result by an addition
+ * that keeps what it rounds off: errors do not grow with the length. Whole numbers are added as u64, which wraps. What
+ * is not adjacent f32, f64 or 64-bit passes through a block in one of the wide forms.
  */
+#include "allocate.h"
 #include "cast.h"
 #include "dtype.h"
 #include "error.h"
@@ -22,7 +23,11 @@ enum {
     RUN_ROW = 4096,    /* elements of a row that are added plainly */
     RUN_COLUMNS = 512, /* rows that are added plainly */
     BLOCK = 512,
-    FEW_COLUMNS = 32
+    FEW_COLUMNS = 32,    /* fewer are taken together with those of the next rows, */
+    LONG_COLUMNS = 1024, /* as a row of so many */
+    SHORT_ROW = 8,
+    CELLS = LONG_COLUMNS, /* results that there is room for in the struct */
+    MOST_CELLS = 16384    /* and in memory of its own: columns read whole rows where they can */
 };
 
 struct sum {
@@ -36,10 +41,43 @@ struct sum {
     double divisor;       /* 0: a sum */
     int64_t block[BLOCK]; /* elements in the wide form */
     int64_t middle[BLOCK];
-    double run[STKI_REDUCE_CELLS];
-    double sum[STKI_REDUCE_CELLS], rest[STKI_REDUCE_CELLS]; /* what additions to sum[i] rounded off */
-    uint64_t whole[STKI_REDUCE_CELLS];
+    double *run;        /* added to sum[i] next */
+    double *sum, *rest; /* results, and what additions to sum[i] rounded off */
+    uint64_t *whole;    /* results of whole numbers */
+    double own[4][CELLS];
+    void *memory; /* NULL: own */
+    int64_t bytes;
 };
+
+/* ---- room for results ---------------------------------------------------------------------------------------------
+ */
+
+static void set_room(struct sum *s, double *memory, int64_t cells)
+{
+    s->run = memory;
+    s->sum = memory + cells;
+    s->rest = memory + 2 * cells;
+    s->whole = (void *)(memory + 3 * cells);
+}
+
+/* How many results there is room for: as many as the output has, within bounds. */
+static stk_status make_room(struct sum *s, const stk_tensor *out, int64_t *cells, stk_error *err)
+{
+    int64_t wanted = stk_tensor_numel(out);
+
+    s->memory = NULL;
+    *cells = CELLS;
+    set_room(s, s->own[0], CELLS);
+    if (wanted <= CELLS)
+        return STK_OK;
+    *cells = wanted < MOST_CELLS ? wanted : MOST_CELLS;
+    s->bytes = *cells * 4 * (int64_t)sizeof(double);
+    s->memory = stki_block_alloc(NULL, s->bytes, 64);
+    if (!s->memory)
+        return stki_fail_memory(err, s->bytes, "a sum over columns");
+    set_room(s, s->memory, *cells);
+    return STK_OK;
+}
 
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
 
@@ -157,7 +195,7 @@ static void add_columns(struct sum *s, const char *x, int64_t cells, int64_t cel
  * row, whose columns are then added up. */
 static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int64_t n, int64_t step)
 {
-    int64_t rows = 2 * FEW_COLUMNS / cells; /* of the tensor in one long row */
+    int64_t rows = LONG_COLUMNS / cells; /* of the tensor in one long row */
     int64_t long_rows = n / rows, done = long_rows * rows;
 
     for (int64_t first = 0; first < long_rows; first += RUN_COLUMNS) {
@@ -170,6 +208,21 @@ static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int6
     }
     add_columns(s, x + done * step, cells, s->size, n - done, step);
 }
+
+/* Rows of a few elements, one after another. */
+#define SHORT_ROWS(name)                                                                                         \
+    static void add_short_rows_##name(struct sum *s, const char *x, int64_t cells, int64_t cell_step, int64_t n, \
+                                      int64_t step)                                                              \
+    {                                                                                                            \
+        for (int64_t j = 0; j < cells; j++) {                                                                    \
+            double sum = 0;                                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                                      \
+                sum += (double)*(const stki_##name *)(const void *)(x + j * cell_step + i * step);               \
+            add_run(s, j, sum);                                                                                  \
+        }                                                                                                        \
+    }
+SHORT_ROWS(f32)
+SHORT_ROWS(f64)
 
 /* ---- the reducer ------------------------------------------------------------------------------------------------- */
 
@@ -187,7 +240,11 @@ static void add(void *state, const char *x, int64_t cells, int64_t cell_step, in
 {
     struct sum *s = state;
 
-    if (cells > 1 && (llabs(cell_step) < llabs(step) || n < 8)) {
+    if (n < SHORT_ROW && s->plain && s->wide == STK_F64) {
+        (s->from == STK_F32 ? add_short_rows_f32 : add_short_rows_f64)(s, x, cells, cell_step, n, step);
+        return;
+    }
+    if (cells > 1 && (llabs(cell_step) < llabs(step) || n < SHORT_ROW)) {
         if (cells < FEW_COLUMNS && is_direct(s, cell_step) && step == cells * cell_step && s->wide == STK_F64)
             add_narrow_columns(s, x, cells, n, step);
         else
@@ -247,13 +304,16 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     const struct call *call = context;
     const stk_tensor *out = tensors[0], *in = tensors[1];
     struct sum s;
-    stki_reducer reducer = {&s, begin, add, end};
+    stki_reducer reducer = {&s, 0, begin, add, end};
+    stk_status status = make_room(&s, out, &reducer.max_cells, err);
 
-    (void)err;
+    if (status)
+        return status;
     init_casts(&s, in->dtype, call->dtype);
     s.loops = stki_sum_loops_of(stki_isa());
     s.divisor = call->mean ? (double)stki_reduce_count(in, call->reduced) : 0;
     stki_reduce_run(&reducer, out, in, call->reduced, call->keep);
+    stki_block_free(NULL, s.memory, s.bytes, 64);
     return STK_OK;
 }
 

@@ -1,53 +1,69 @@
-/* ops_sum_body.h: the loops of ops_sum_loops.h as text, compiled once for each instruction set. The partial sums are
- * four vectors of eight, which compilers split into what the processor has.
+/* ops_sum_body.h: the loops of ops_sum_loops.h as text, compiled once for each instruction set. Written with vectors,
+ * since compilers do badly at widening f32 to f64 on their own.
  */
 #include "ops_sum_loops.h"
 #include "ops_unaligned.h"
 #include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
-typedef double eight_f64 __attribute__((vector_size(64)));
-typedef float eight_f32 __attribute__((vector_size(32)));
-
-static inline void add_eight_f32(eight_f64 *sum, const char *at)
+#if defined(__AVX512F__)
+enum { WIDTH = 8 };
+typedef __m512d vector;
+#define LOAD_f32(at) _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)(at)))
+#define LOAD_f64(at) _mm512_loadu_pd(at)
+#elif defined(__AVX2__)
+enum { WIDTH = 4 };
+typedef __m256d vector;
+#define LOAD_f32(at) _mm256_cvtps_pd(_mm_loadu_ps((const float *)(const void *)(at)))
+#define LOAD_f64(at) _mm256_loadu_pd((const double *)(const void *)(at))
+#else
+enum { WIDTH = 2 };
+typedef double vector __attribute__((vector_size(16)));
+typedef float narrow_vector __attribute__((vector_size(8)));
+static inline vector LOAD_f32(const void *at)
 {
-    eight_f32 x;
+    narrow_vector x;
 
     memcpy(&x, at, sizeof x);
-    *sum += __builtin_convertvector(x, eight_f64);
+    return __builtin_convertvector(x, vector);
 }
-
-static inline void add_eight_f64(eight_f64 *sum, const char *at)
+static inline vector LOAD_f64(const void *at)
 {
-    eight_f64 x;
+    vector x;
 
     memcpy(&x, at, sizeof x);
-    *sum += x;
+    return x;
 }
+#endif
+enum { PARTS = STKI_SUM_LANES / WIDTH };
 
-static inline double fold(const eight_f64 *part)
+/* Halves of the vectors first, then of what is left in one: number j takes number j + half. */
+static inline double fold(vector *part)
 {
-    eight_f64 sum = (part[0] + part[2]) + (part[1] + part[3]);
-    double lane[8];
+    double lane[WIDTH];
 
-    memcpy(lane, &sum, sizeof lane);
-    for (int width = 4; width > 0; width /= 2)
-        for (int i = 0; i < width; i++)
-            lane[i] += lane[i + width];
+    for (int half = PARTS / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; k++)
+            part[k] += part[k + half];
+    memcpy(lane, part, sizeof lane);
+    for (int half = WIDTH / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            lane[i] += lane[i + half];
     return lane[0];
 }
 
 #define ROW(name, type)                                                                   \
-    static inline void add_lanes_##name(eight_f64 *part, const char *at)                  \
+    static inline void add_lanes_##name(vector *part, const char *at)                     \
     {                                                                                     \
-        add_eight_##name(&part[0], at);                                                   \
-        add_eight_##name(&part[1], at + 8 * sizeof(type));                                \
-        add_eight_##name(&part[2], at + 16 * sizeof(type));                               \
-        add_eight_##name(&part[3], at + 24 * sizeof(type));                               \
+        _Pragma("GCC unroll 16") for (int k = 0; k < PARTS; k++) part[k] +=               \
+            LOAD_##name(at + k * WIDTH * (int)sizeof(type));                              \
     }                                                                                     \
     static double row_##name(const void *x, int64_t n)                                    \
     {                                                                                     \
         const char *at = x;                                                               \
-        eight_f64 part[4] = {{0}, {0}, {0}, {0}};                                         \
+        vector part[PARTS] = {{0}};                                                       \
         int64_t i = 0;                                                                    \
         for (; i + STKI_SUM_LANES <= n; i += STKI_SUM_LANES)                              \
             add_lanes_##name(part, at + i * (int64_t)sizeof(type));                       \
@@ -61,25 +77,50 @@ static inline double fold(const eight_f64 *part)
 ROW(f32, float)
 ROW(f64, double)
 
+static inline void add_to(double *acc, vector x)
+{
+    vector old;
+
+    memcpy(&old, acc, sizeof old);
+    old += x;
+    memcpy(acc, &old, sizeof old);
+}
+
+/* The eight rows are eight streams, too many for the hardware to run far enough ahead of: measured on Zen 4 with rows
+ * of 36 KB, 25 GB/s without and 30 GB/s with a request to the second-level cache this far ahead; nearer or farther is
+ * less. */
+enum { AHEAD = 2048, LINE = 64 };
+
+#define AT(name, r, j) LOAD_##name(at + (r)*step + (j) * (int64_t)sizeof(stki_##name))
+#define ONE(name, r, j) \
+    ((double)*(const stki_##name *)(const void *)(at + (r)*step + (j) * (int64_t)sizeof(stki_##name)))
+#define EIGHT(get, name, j)                                                        \
+    (((get(name, 0, j) + get(name, 1, j)) + (get(name, 2, j) + get(name, 3, j))) + \
+     ((get(name, 4, j) + get(name, 5, j)) + (get(name, 6, j) + get(name, 7, j))))
+
 #define COLUMNS(name)                                                                                   \
     static void columns_##name(double *acc, const void *x, int64_t step, int64_t rows, int64_t columns) \
     {                                                                                                   \
+        enum { IN_LINE = LINE / sizeof(stki_##name) };                                                  \
         const char *at = x;                                                                             \
+        int64_t lines = columns / IN_LINE * IN_LINE, whole = columns / WIDTH * WIDTH;                   \
         for (; rows >= 8; rows -= 8, at += 8 * step) {                                                  \
-            const stki_##name *r0 = (const void *)at, *r1 = (const void *)(at + step);                  \
-            const stki_##name *r2 = (const void *)(at + 2 * step), *r3 = (const void *)(at + 3 * step); \
-            const stki_##name *r4 = (const void *)(at + 4 * step), *r5 = (const void *)(at + 5 * step); \
-            const stki_##name *r6 = (const void *)(at + 6 * step), *r7 = (const void *)(at + 7 * step); \
-            STKI_NO_OVERLAP                                                                             \
-            for (int64_t j = 0; j < columns; j++)                                                       \
-                acc[j] += (((double)r0[j] + (double)r1[j]) + ((double)r2[j] + (double)r3[j])) +         \
-                          (((double)r4[j] + (double)r5[j]) + ((double)r6[j] + (double)r7[j]));          \
+            for (int64_t j = 0; j < lines; j += IN_LINE) {                                              \
+                for (int r = 0; r < 8; r++)                                                             \
+                    __builtin_prefetch(at + r * step + j * (int64_t)sizeof(stki_##name) + AHEAD, 0, 2); \
+                _Pragma("GCC unroll 8") for (int k = 0; k < IN_LINE; k += WIDTH)                        \
+                    add_to(acc + j + k, EIGHT(AT, name, j + k));                                        \
+            }                                                                                           \
+            for (int64_t j = lines; j < whole; j += WIDTH)                                              \
+                add_to(acc + j, EIGHT(AT, name, j));                                                    \
+            for (int64_t j = whole; j < columns; j++)                                                   \
+                acc[j] += EIGHT(ONE, name, j);                                                          \
         }                                                                                               \
         for (; rows > 0; rows--, at += step) {                                                          \
-            const stki_##name *row = (const void *)at;                                                  \
-            STKI_NO_OVERLAP                                                                             \
-            for (int64_t j = 0; j < columns; j++)                                                       \
-                acc[j] += (double)row[j];                                                               \
+            for (int64_t j = 0; j < whole; j += WIDTH)                                                  \
+                add_to(acc + j, AT(name, 0, j));                                                        \
+            for (int64_t j = whole; j < columns; j++)                                                   \
+                acc[j] += ONE(name, 0, j);                                                              \
         }                                                                                               \
     }
 COLUMNS(f32)

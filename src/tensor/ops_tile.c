@@ -27,26 +27,48 @@ COPY(16)
 COPY(32)
 COPY(64)
 
-void stki_tile_copy(stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64_t columns)
+static void copy(stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64_t columns)
 {
-    if (dst.column_stride == size && src.column_stride == size) {
+    if (size == 1)
+        copy_8(dst, src, rows, columns);
+    else if (size == 2)
+        copy_16(dst, src, rows, columns);
+    else if (size == 4)
+        copy_32(dst, src, rows, columns);
+    else
+        copy_64(dst, src, rows, columns);
+}
+
+static stki_tile moved(stki_tile tile, int64_t row, int64_t column)
+{
+    return (stki_tile){(char *)tile.data + row * tile.row_stride + column * tile.column_stride, tile.row_stride,
+                       tile.column_stride};
+}
+
+/* Whole squares in registers, what is left at the right and below element by element. */
+static void turn(stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64_t columns)
+{
+#if defined(__x86_64__)
+    int64_t side = STKI_TILE_SQUARE / size, whole_rows = rows / side * side, whole_columns = columns / side * side;
+
+    stki_tile_turn_avx2(dst, src, size, rows, columns);
+    copy(moved(dst, 0, whole_columns), moved(src, 0, whole_columns), size, rows, columns - whole_columns);
+    copy(moved(dst, whole_rows, 0), moved(src, whole_rows, 0), size, rows - whole_rows, whole_columns);
+#else
+    copy(dst, src, size, rows, columns);
+#endif
+}
+
+void stki_tile_copy(enum stki_isa isa, stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64_t columns)
+{
+    bool wide = (isa == STKI_ISA_AVX2 || isa == STKI_ISA_AVX512) && (size == 4 || size == 8);
+
+    if (dst.column_stride == size && src.column_stride == size)
         for (int64_t i = 0; i < rows; i++)
             memcpy((char *)dst.data + i * dst.row_stride, (const char *)src.data + i * src.row_stride,
                    (size_t)(columns * size));
-        return;
-    }
-    switch (size) {
-    case 1:
-        copy_8(dst, src, rows, columns);
-        break;
-    case 2:
-        copy_16(dst, src, rows, columns);
-        break;
-    case 4:
-        copy_32(dst, src, rows, columns);
-        break;
-    default:
-        copy_64(dst, src, rows, columns);
-        break;
-    }
+    else if (wide && dst.column_stride == size && src.row_stride == size)
+        turn(dst, src, size, rows, columns);
+    else
+        copy(dst, src, size, rows, columns);
 }

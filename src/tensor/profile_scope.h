@@ -42,11 +42,14 @@ static inline void stki_profile_leave(stki_profile_scope *scope)
         stki_profile_end(scope);
 }
 
-#define STKI_PROFILE(text)                                                                       \
-    static stki_profile_row stki_row_ = {.name = text};                                          \
+#define STKI_PROFILE(text)                              \
+    static stki_profile_row stki_row_ = {.name = text}; \
+    STKI_PROFILE_ROW(&stki_row_)
+/* For functions that are several operations: a row that is there for good. */
+#define STKI_PROFILE_ROW(which)                                                                  \
     stki_profile_scope stki_scope_ __attribute__((cleanup(stki_profile_leave))) = {.row = NULL}; \
     if (stki_watched())                                                                          \
-    stki_profile_begin(&stki_scope_, &stki_row_)
+    stki_profile_begin(&stki_scope_, which)
 
 /* The outermost operation that this thread is in; "" outside of any. */
 const char *stki_profile_operation(void);

@@ -42,3 +42,14 @@ foreach(cases
   add_test(NAME oracle-tensor-${cases} COMMAND test_cases ${oracle_tensor}/${cases}.txt)
   set_tests_properties(oracle-tensor-${cases} PROPERTIES LABELS "tensor;oracle" TIMEOUT 300)
 endforeach()
+
+# The cases of the operations again, with every choice of kernels and without a CBLAS.
+set(oracle_tensor_ops)
+foreach(cases broadcast elementwise fuzz-elementwise fuzz-inplace fuzz-matmul fuzz-reduce fuzz-unsigned inplace matmul reduce)
+  list(APPEND oracle_tensor_ops ${oracle_tensor}/${cases}.txt)
+endforeach()
+foreach(isa ref avx2)
+  add_test(NAME oracle-tensor-ops-${isa} COMMAND test_cases ${oracle_tensor_ops})
+  set_tests_properties(oracle-tensor-ops-${isa} PROPERTIES LABELS "tensor;oracle" TIMEOUT 300
+      ENVIRONMENT "STOKER_ISA=${isa};STOKER_CBLAS=off")
+endforeach()
