@@ -21,7 +21,7 @@ static int rounds = 7, only_threads, slice = 1; /* slice: batches of a slice-th 
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 
-enum shape { HWC_CHW, HWC_HWC, CHW_CHW, CROP_CHW, CROP_HWC, MIRROR_CHW, ROW };
+enum shape { HWC_CHW, HWC_HWC, CHW_CHW, CHW_HWC, CROP_CHW, CROP_HWC, MIRROR_CHW, ROW };
 
 struct job {
     stki_convert *convert;
@@ -56,6 +56,13 @@ static stki_convert *make(enum shape shape, stk_dtype src, stk_dtype dst, int64_
     if (shape == HWC_HWC || shape == CROP_HWC)
         for (int k = 0; k < 3; k++)
             desc.dst_strides[k] = desc.src_strides[k] / s * d;
+    if (shape == CHW_HWC) {
+        for (int k = 0; k < 3; k++) {
+            int64_t swap = desc.src_strides[k] / s * d;
+            desc.src_strides[k] = desc.dst_strides[k] / d * s;
+            desc.dst_strides[k] = swap;
+        }
+    }
     if (shape == CHW_CHW)
         for (int k = 0; k < 3; k++)
             desc.src_strides[k] = desc.dst_strides[k] / d * s;
@@ -226,6 +233,21 @@ static void group_hot(void)
                     HOT_IMAGES, "images/s");
         add_convert("hot", job, make(CHW_CHW, STK_U8, STK_F32, 224, isas[i], STKI_STORES_CACHED, true), pass_hot,
                     HOT_IMAGES, "images/s");
+        add_convert("hot chw-hwc", job, make(CHW_HWC, STK_U8, STK_F32, 224, isas[i], STKI_STORES_CACHED, true),
+                    pass_hot, HOT_IMAGES, "images/s");
+        add_convert("hot hwc-chw", job, make(HWC_CHW, STK_F32, STK_F32, 128, isas[i], STKI_STORES_CACHED, true),
+                    pass_hot, HOT_IMAGES, "images/s");
+        add_convert("hot hwc-chw", job, make(HWC_CHW, STK_U16, STK_F32, 128, isas[i], STKI_STORES_CACHED, true),
+                    pass_hot, HOT_IMAGES, "images/s");
+        for (int from = STK_U16; from <= STK_F64; from++)
+            if (from != STK_U32 && from != STK_U64)
+                add_convert("hot row", job,
+                            make(ROW, (stk_dtype)from, STK_F32, 50176, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                            HOT_IMAGES, "rows/s");
+        add_convert("hot row", job, make(ROW, STK_F32, STK_I8, 50176, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                    HOT_IMAGES, "rows/s");
+        add_convert("hot row", job, make(ROW, STK_F32, STK_BF16, 50176, isas[i], STKI_STORES_CACHED, true), pass_hot,
+                    HOT_IMAGES, "rows/s");
         add_convert("hot crop", job, make(CROP_CHW, STK_U8, STK_F32, 224, isas[i], STKI_STORES_CACHED, true), pass_hot,
                     HOT_IMAGES, "images/s");
         struct job mirror = job;

@@ -9,6 +9,7 @@
  * differs only in the shuffle.
  */
 #include "convert_avx2.h"
+#include "convert_planes.h"
 #include <string.h>
 
 enum { WIDTH = 8 };
@@ -79,12 +80,14 @@ INLINE __m256i to_i32(__m256 y, const struct levels *levels)
 }
 
 /* The upper halves, rounded to nearest even by integer addition, in the low 16 bits of each lane; NaN made quiet. */
-INLINE __m256i to_bf16(__m256 y)
+INLINE __m256i to_bf16(__m256 y, bool tame)
 {
     __m256i bits = _mm256_castps_si256(y), upper = _mm256_srli_epi32(bits, 16);
     __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
     __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q));
+    if (tame)
+        return _mm256_srli_epi32(sum, 16);
     return _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), nan);
 }
 
@@ -121,7 +124,7 @@ INLINE __m256i pack(enum stki_convert_dst to, const __m256 *y, const struct leve
         return _mm256_setr_m128i(_mm256_cvtps_ph(y[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
                                  _mm256_cvtps_ph(y[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     case STKI_DST_BF16:
-        return _mm256_permute4x64_epi64(_mm256_packus_epi32(to_bf16(y[0]), to_bf16(y[1])), 0xd8);
+        return _mm256_permute4x64_epi64(_mm256_packus_epi32(to_bf16(y[0], tame), to_bf16(y[1], tame)), 0xd8);
     case STKI_DST_I32:
         return to_i32(y[0], levels);
     default:
@@ -348,7 +351,7 @@ static void load_i64(float *dst, const uint8_t *src, int64_t n) /* AVX2 has no s
 #define RUN(name, from, to, pattern)                                                                      \
     static void name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \
     {                                                                                                     \
-        if (from == FROM_U8 && element_size(to) == 1 && lane->tame)                                       \
+        if (from == FROM_U8 && element_size(to) < 4 && lane->tame)                                        \
             one_run(from, to, pattern, true, lane, dst, src, n, channel);                                 \
         else                                                                                              \
             one_run(from, to, pattern, false, lane, dst, src, n, channel);                                \
@@ -361,7 +364,7 @@ static void load_i64(float *dst, const uint8_t *src, int64_t n) /* AVX2 has no s
     static void plane_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, \
                              int channel)                                                                    \
     {                                                                                                        \
-        if (element_size(to) == 1 && lane->tame)                                                             \
+        if (element_size(to) < 4 && lane->tame)                                                              \
             plane(to, true, lane, dst, src, rows, channel);                                                  \
         else                                                                                                 \
             plane(to, false, lane, dst, src, rows, channel);                                                 \
@@ -390,6 +393,8 @@ const stki_convert_kernels *stki_convert_kernels_avx2(void)
                    {u8_bf16, u8_bf16_pattern},
                    {u8_f32, u8_f32_pattern}},
         .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32},
+        .join = STKI_JOINS,
+        .part = STKI_PARTS,
         .split_plane = stki_avx2_split_plane,
         .copy_streaming = stki_avx2_copy_streaming,
     };

@@ -9,6 +9,7 @@
  * the permutation.
  */
 #include "convert_avx512.h"
+#include "convert_planes.h"
 
 enum { WIDTH = 16 };
 
@@ -393,6 +394,8 @@ const stki_convert_kernels *stki_convert_kernels_avx512(void)
         .table_u8 = stki_avx512_table_u8,
         .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32},
         .table_plane = stki_avx512_table_plane,
+        .join = STKI_JOINS,
+        .part = STKI_PARTS,
         .split_plane = stki_avx512_split_plane,
         .copy_streaming = stki_avx512_copy_streaming,
     };

@@ -109,28 +109,45 @@ static void scatter(uint8_t *dst, int64_t stride, const void *from, int size, in
         scatter32(dst, stride, from, n);
 }
 
-static void one_block(const stki_convert *convert, const stki_axis *run, uint8_t *dst, const uint8_t *src, int64_t n,
-                      int64_t channel)
+/* A block that is contiguous in the source's dtype and native order: to f32 where the kernel wants that, and through
+ * it. */
+static void finish_block(const stki_convert *convert, const stki_lane *lane, uint8_t *to, const uint8_t *from,
+                         int64_t n, int64_t channel)
 {
-    _Alignas(64) uint64_t raw[STKI_CONVERT_BLOCK];
     _Alignas(64) float wide[STKI_CONVERT_BLOCK];
-    _Alignas(64) uint32_t result[STKI_CONVERT_BLOCK];
-    const uint8_t *from = src;
-    uint8_t *to = run->dst_stride == convert->dst_size ? dst : (uint8_t *)result;
 
-    if (run->src_stride != convert->src_size || convert->src_swapped) {
-        gather(raw, src, run->src_stride, convert->src_size, n);
-        if (convert->src_swapped)
-            swap_block(raw, convert->src_size, n);
-        from = (const uint8_t *)raw;
-    }
     if (convert->load) {
         convert->load(wide, from, n);
         from = (const uint8_t *)wide;
     }
-    convert->run(&convert->lane, to, from, n, channel);
-    if (to != dst)
-        scatter(dst, run->dst_stride, result, convert->dst_size, n);
+    convert->run(lane, to, from, n, channel);
+}
+
+void stki_convert_block(const stki_convert *convert, const stki_lane *lane, int64_t src_stride, uint8_t *to,
+                        const uint8_t *src, int64_t n, int64_t channel)
+{
+    _Alignas(64) uint64_t raw[STKI_CONVERT_BLOCK];
+
+    if (src_stride != convert->src_size || convert->src_swapped) {
+        gather(raw, src, src_stride, convert->src_size, n);
+        if (convert->src_swapped)
+            swap_block(raw, convert->src_size, n);
+        src = (const uint8_t *)raw;
+    }
+    finish_block(convert, lane, to, src, n, channel);
+}
+
+static void one_block(const stki_convert *convert, const stki_axis *run, uint8_t *dst, const uint8_t *src, int64_t n,
+                      int64_t channel)
+{
+    _Alignas(64) uint32_t result[STKI_CONVERT_BLOCK];
+
+    if (run->dst_stride == convert->dst_size) {
+        stki_convert_block(convert, &convert->lane, run->src_stride, dst, src, n, channel);
+        return;
+    }
+    stki_convert_block(convert, &convert->lane, run->src_stride, (uint8_t *)result, src, n, channel);
+    scatter(dst, run->dst_stride, result, convert->dst_size, n);
 }
 
 /* Elements of a block so that, with an element in each cache line, a block leaves room in the first-level cache. */
@@ -156,5 +173,27 @@ void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uin
         for (int64_t k = 0; k < beside->n; k++)
             one_block(convert, run, dst + first * run->dst_stride + k * beside->dst_stride,
                       src + first * run->src_stride + k * beside->src_stride, n, pair + k * beside->channel_step);
+    }
+}
+
+/* Interleaved elements of more than one byte to planes: a block of all channels is parted at once. */
+void stki_convert_parted(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel)
+{
+    const stki_axis *run = &axes[0], *beside = &axes[1];
+    _Alignas(64) uint64_t raw[4][STKI_CONVERT_BLOCK];
+    uint8_t *planes[4] = {(uint8_t *)raw[0], (uint8_t *)raw[1], (uint8_t *)raw[2], (uint8_t *)raw[3]};
+    const int64_t over = convert->lane.streaming ? (int64_t)((uintptr_t)dst % LINE) / convert->dst_size : 0;
+
+    for (int64_t first = 0, n; first < run->n; first += n) {
+        n = STKI_CONVERT_BLOCK - (first == 0 ? over : 0);
+        n = run->n - first < n ? run->n - first : n;
+        convert->part(planes, src + first * run->src_stride, n);
+        for (int64_t k = 0; k < beside->n; k++) {
+            if (convert->src_swapped)
+                swap_block(planes[k], convert->src_size, n);
+            finish_block(convert, &convert->lane, dst + first * run->dst_stride + k * beside->dst_stride, planes[k], n,
+                         channel + k * beside->channel_step);
+        }
     }
 }

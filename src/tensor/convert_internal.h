@@ -52,7 +52,7 @@ typedef struct stki_lane {
     bool streaming;
     bool downwards;   /* mirrored pixels: from the last one back, so that the source is read upwards */
     bool native_bf16; /* the processor has an instruction for it */
-    bool tame;        /* proved at create, for 8-bit sources and destinations: every result is a number below 2^30 */
+    bool tame;        /* proved at create, for 8-bit sources: every result is a number below 2^30 */
     /* interleaved pixels to planes */
     int pixel_step; /* bytes from pixel to pixel in the source: 3, 4, -3, -4 */
     int channels;   /* planes to write, at most 4, their source bytes side by side */
@@ -74,6 +74,10 @@ typedef void (*stki_plane_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t
 typedef void (*stki_load_fn)(float *dst, const uint8_t *src, int64_t n);
 typedef void (*stki_copy_fn)(uint8_t *dst, const uint8_t *src, int64_t bytes);
 
+/* Planes of `n` elements each, contiguous, to or from interleaved ones. */
+typedef void (*stki_join_fn)(uint8_t *to, const uint8_t *const *planes, int64_t n);
+typedef void (*stki_part_fn)(uint8_t *const *planes, const uint8_t *from, int64_t n);
+
 typedef struct stki_convert_kernels {
     stki_load_fn load[STKI_SRC_KINDS];
     /* [0] one pair, [1] pairs with a period. From f32 every one is there; from u8 they save the block between. */
@@ -83,7 +87,10 @@ typedef struct stki_convert_kernels {
     stki_plane_fn plane[STKI_DST_KINDS]; /* u8 pixels. NULL: not there */
     stki_plane_fn table_plane;           /* through lane->table. NULL: not there */
     stki_plane_fn split_plane;           /* the bytes as they are, to planes of bytes. NULL: not there */
-    stki_copy_fn copy_streaming;         /* NULL: this variant has no non-temporal stores */
+    /* [log2 of the element size][planes less 3], for 3 and 4 planes */
+    stki_join_fn join[3][2];
+    stki_part_fn part[4][2];
+    stki_copy_fn copy_streaming; /* NULL: this variant has no non-temporal stores */
 } stki_convert_kernels;
 
 const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa); /* NULL for ref: it has no kernels */
@@ -112,6 +119,8 @@ struct stki_convert {
     stki_plane_fn plane;
     stki_load_fn load; /* NULL: `run` reads the source dtype itself */
     stki_copy_fn copy;
+    stki_join_fn join;
+    stki_part_fn part;
     enum stki_convert_src src_kind;
     enum stki_convert_dst dst_kind;
     stk_dtype src_dtype, dst_dtype;
@@ -153,10 +162,18 @@ void stki_convert_assembled(const stki_convert *convert, const stki_axis *axes, 
                             int64_t channel);
 void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel);
+void stki_convert_joined(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel);
+void stki_convert_parted(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel);
 void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel);
 void stki_convert_core(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                        int64_t channel);
+
+/* convert_blocks.c: one block of up to STKI_CONVERT_BLOCK elements, `src_stride` bytes apart, to contiguous `to`. */
+void stki_convert_block(const stki_convert *convert, const stki_lane *lane, int64_t src_stride, uint8_t *to,
+                        const uint8_t *src, int64_t n, int64_t channel);
 
 /* convert_ref.c: one element, the definition. */
 float stki_convert_load(enum stki_convert_src kind, const uint8_t *src, bool swapped);

@@ -7,6 +7,7 @@
  * and widens it. A mirrored row differs only in the table.
  */
 #include "convert_internal.h"
+#include "convert_planes.h"
 #include <arm_neon.h>
 #include <string.h>
 
@@ -357,6 +358,8 @@ const stki_convert_kernels *stki_convert_kernels_neon(void)
                    {u8_f32, u8_f32_pattern}},
         .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32},
         .split_plane = split_plane,
+        .join = STKI_JOINS,
+        .part = STKI_PARTS,
     };
     return &kernels;
 }

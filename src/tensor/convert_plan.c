@@ -215,6 +215,26 @@ static bool plan_runs(stki_convert *convert, int64_t channels)
     return true;
 }
 
+static int log2_of(int size)
+{
+    return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+}
+
+/* Blocks whose elements are neighbours across three or four channels on one side. */
+static void plan_interleaved(stki_convert *convert, const stki_axis *run, const stki_axis *beside)
+{
+    const int planes = (int)beside->n - 3;
+
+    if (beside->dst_stride == convert->dst_size && run->dst_stride == beside->n * convert->dst_size) {
+        convert->join = convert->kernels->join[log2_of(convert->dst_size)][planes];
+        convert->inner = stki_convert_joined;
+    } else if (beside->src_stride == convert->src_size && run->src_stride == beside->n * convert->src_size &&
+               run->dst_stride == convert->dst_size) {
+        convert->part = convert->kernels->part[log2_of(convert->src_size)][planes];
+        convert->inner = stki_convert_parted;
+    }
+}
+
 /* The two inner axes: the run, along which blocks are cut, and the one that walks along the other memory's nearest
  * elements while the block's cache lines are still there. A short pattern of channels may become the latter, since the
  * padding of the coefficients goes on with it. */
@@ -252,9 +272,11 @@ static void plan_blocks(stki_convert *convert, int64_t channels)
         convert->run = convert->kernels->run_u8[convert->dst_kind][pattern];
         convert->load = NULL;
     }
-    if (run_axis.dst_stride != convert->dst_size)
-        convert->lane.streaming = false; /* the kernel then writes to a block in the cache */
     convert->inner = stki_convert_blocks;
+    if (!pattern && (beside_axis.n == 3 || beside_axis.n == 4))
+        plan_interleaved(convert, &run_axis, &beside_axis);
+    if (run_axis.dst_stride != convert->dst_size && convert->inner != stki_convert_joined)
+        convert->lane.streaming = false; /* the kernel then writes to a block in the cache */
 }
 
 static void plan_copy(stki_convert *convert)
@@ -344,6 +366,10 @@ static const char *kind_name(const stki_convert *convert)
         return convert->lane.period ? "runs-pattern" : "runs";
     if (convert->inner == stki_convert_blocks)
         return "blocks";
+    if (convert->inner == stki_convert_joined)
+        return "planar-hwc";
+    if (convert->inner == stki_convert_parted)
+        return "hwc-planar";
     if (convert->inner == stki_convert_assembled)
         return convert->run ? "runs" : "copy";
     return convert->inner == stki_convert_copies ? "copy" : "core";
@@ -400,7 +426,7 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
     pad_coefficients(convert, desc->channels, padded);
     make_table(convert);
     convert->copy = convert->lane.streaming ? convert->kernels->copy_streaming : NULL;
-    convert->lane.tame = convert->arithmetic && convert->dst_size == 1 && is_tame(convert, desc->channels);
+    convert->lane.tame = convert->arithmetic && is_tame(convert, desc->channels);
     convert->cached = convert->lane;
     convert->cached.streaming = false;
     plan_cut(convert);

@@ -116,3 +116,33 @@ void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis 
     for (int c = 0; c < lane->channels; c++)
         stki_assembly_end(&planes[c]);
 }
+
+/* ---- planes to pixels ---------------------------------------------------------------------------------------------
+ */
+
+/* A block of each channel, then all of them interleaved into the destination. */
+void stki_convert_joined(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                         int64_t channel)
+{
+    const stki_axis *run = &axes[0], *beside = &axes[1];
+    const int64_t pixel = beside->n * convert->dst_size;
+    const int64_t block = least(STKI_CONVERT_BLOCK, STKI_ASSEMBLY_ROW / pixel) / 16 * 16;
+    _Alignas(64) uint32_t result[4][STKI_CONVERT_BLOCK];
+    const uint8_t *planes[4] = {(uint8_t *)result[0], (uint8_t *)result[1], (uint8_t *)result[2], (uint8_t *)result[3]};
+    struct stki_assembly assembly;
+
+    if (convert->copy)
+        stki_assembly_begin(&assembly, dst);
+    for (int64_t first = 0, n; first < run->n; first += n) {
+        n = least(run->n - first, block);
+        for (int64_t k = 0; k < beside->n; k++)
+            stki_convert_block(convert, &convert->cached, run->src_stride, (uint8_t *)result[k],
+                               src + first * run->src_stride + k * beside->src_stride, n,
+                               channel + k * beside->channel_step);
+        convert->join(convert->copy ? stki_assembly_room(&assembly) : dst + first * pixel, planes, n);
+        if (convert->copy)
+            stki_assembly_add(&assembly, n * pixel, convert->copy);
+    }
+    if (convert->copy)
+        stki_assembly_end(&assembly);
+}
