@@ -19,7 +19,7 @@ static const stk_dtype destinations[] = {STK_U8, STK_I8, STK_I32, STK_F16, STK_B
 static const int64_t sizes[] = {1,  2,  3,  5,  7,  8,  9,  15,  16,  17,  31,  32,
                                 33, 47, 48, 63, 64, 65, 95, 127, 128, 129, 200, 257};
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
-enum { ARENA = 1 << 20, MAX_CHANNELS = 300, GUARD = 0xa5 };
+enum { ARENA = 1 << 20, MAX_CHANNELS = 700, GUARD = 0xa5 };
 
 static struct oracle_pages in, out, expected;
 static float a_pairs[MAX_CHANNELS], b_pairs[MAX_CHANNELS];
@@ -523,7 +523,8 @@ static void test_large_samples_and_their_parts(void **unused)
     (void)unused;
     for (int kind = 0; kind < 6; kind++)
         for (int d = 0; d < COUNT(destinations); d++) {
-            stki_convert_desc desc = large_case(kind, d == 1 && kind ? STK_F32 : STK_U8, destinations[d]);
+            stki_convert_desc desc =
+                large_case(kind, kind % 2 ? sources[(d + 2 * kind) % COUNT(sources)] : STK_U8, destinations[d]);
             struct place at = place(&desc, 2, 0, kind);
             fill_source(&state, desc.src_dtype, at.src - at.src_below, at.src_below + at.src_above);
             fill_pairs(&state, 3);
@@ -532,6 +533,27 @@ static void test_large_samples_and_their_parts(void **unused)
                 if (stki_isa_usable(isas[i]))
                     check_parts(&desc, &at, isas[i]);
         }
+}
+
+/* Every dtype through more than one block, planes to pixels and back, and with the channels along the blocks. */
+static void test_several_blocks(void **unused)
+{
+    static const int across[2] = {0, 1}, along[2] = {1, 0};
+    uint64_t state = 14;
+
+    (void)unused;
+    for (int s = 0; s < COUNT(sources); s++)
+        for (int d = 0; d < COUNT(destinations); d++)
+            for (int kind = 0; kind < 8; kind++) {
+                stki_convert_desc desc =
+                    describe(sources[s], destinations[d], 2, (const int64_t[2]){650, 3 + kind / 4});
+                lay_out(desc.src_strides, &desc, kind & 1 ? across : along, stk_dtype_size(sources[s]), 0);
+                lay_out(desc.dst_strides, &desc, kind & 1 ? along : across, stk_dtype_size(destinations[d]), 0);
+                desc.channel_axis = kind & 2 ? 0 : 1;
+                desc.channels = desc.shape[desc.channel_axis];
+                desc.src_swapped = oracle_below(&state, 4) == 0;
+                check(&state, desc);
+            }
 }
 
 static void test_parts_without_arithmetic(void **unused)
@@ -771,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_copies_and_casts),
         cmocka_unit_test(test_pixels_that_change_their_dtype),
         cmocka_unit_test(test_large_samples_and_their_parts),
+        cmocka_unit_test(test_several_blocks),
         cmocka_unit_test(test_parts_without_arithmetic),
         cmocka_unit_test(test_many_rows_equal_single_ones),
         cmocka_unit_test(test_on_devices),
