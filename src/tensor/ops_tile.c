@@ -39,11 +39,13 @@ static void copy(stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64
         copy_64(dst, src, rows, columns);
 }
 
+#if defined(__x86_64__)
 static stki_tile moved(stki_tile tile, int64_t row, int64_t column)
 {
     return (stki_tile){(char *)tile.data + row * tile.row_stride + column * tile.column_stride, tile.row_stride,
                        tile.column_stride};
 }
+#endif
 
 /* Whole squares in registers, what is left at the right and below element by element. */
 static void turn(stki_tile dst, stki_tile src, int64_t size, int64_t rows, int64_t columns)
