@@ -44,7 +44,8 @@ static void forget(stki_record *record)
 {
     *(record->before ? &record->before->next : &oldest) = record->next;
     *(record->next ? &record->next->before : &newest) = record->before;
-    atomic_store_explicit(&record->storage->record, NULL, memory_order_relaxed);
+    /* Pairs with the acquire in stki_record_storage_end: whoever sees that there is no record any more may free. */
+    atomic_store_explicit(&record->storage->record, NULL, memory_order_release);
     while (record->holders) {
         stki_holder *next = record->holders->next;
         stki_free(record->holders);
@@ -107,7 +108,7 @@ void stki_record_storage_end(stk_storage *storage)
 {
     stki_record *record;
 
-    if (!atomic_load_explicit(&storage->record, memory_order_relaxed))
+    if (!atomic_load_explicit(&storage->record, memory_order_acquire))
         return;
     stki_lock(&lock);
     record = atomic_load_explicit(&storage->record, memory_order_relaxed); /* unless it was forgotten meanwhile */
