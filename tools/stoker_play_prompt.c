@@ -24,13 +24,17 @@ void pl_prompt_init(void)
 {
     rl_readline_name = "stoker";
     rl_completion_entry_function = complete;
+    rl_initialize();
     using_history();
 }
 
 char *pl_prompt_line(void)
 {
-    char *line = readline(prompt);
+    char *line;
 
+    /* readline shows the prompt before it takes the terminal: an end of input typed between the two would be lost. */
+    rl_prep_terminal(1);
+    line = readline(prompt);
     if (line && *line)
         add_history(line);
     return line;
