@@ -1,10 +1,11 @@
 /* bench_convert.c: the conversion kernels alone, without the loader, beside plain loops in the same run.
  *
- *     bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N] [--slice=N] [--only=WORDS]
+ *     bench_convert [hot | w1 | w2 | w3 | auto]... [--dir=DIR] [--rounds=N] [--threads=N] [--slice=N] [--only=WORDS]
  *
  * hot   one image again and again, source and destination in the second-level cache: what the arithmetic costs
  * w2    random rows of 150,528 bytes out of a mapped file, into the rows of four batches in turn, each way of storing
  * w1    the same with 3,072-byte images, w3 with 2,048-byte f32 rows
+ * auto  rings of several sizes, filled and read in turn by one thread, stored both ways: where `auto` should change
  * Files are made in DIR (default: the working directory), mapped, and unlinked at once. Lines: group, way, threads,
  * rows a second, bytes read and written a second.
  */
@@ -140,6 +141,26 @@ static void pass_cold(const bench_way *way, int thread, int threads)
             if (job->convert && stki_convert_streams(job->convert))
                 stki_store_fence();
         }
+    }
+}
+
+/* As a ring in balance: a slot is filled, then the one filled longest ago is read, as a consumer that touches its batch
+ * does. `batch` rows a slot, `slot_count` slots. */
+static void pass_ring(const bench_way *way, int thread, int threads)
+{
+    const struct job *job = way->context;
+    const int64_t slot_bytes = job->batch * job->out_bytes;
+    const void *list[4096];
+
+    (void)thread, (void)threads;
+    for (int64_t k = 0; k < job->batches; k++) {
+        int64_t batch = way->round * job->batches + k, slot = batch % job->slot_count;
+        for (int64_t i = 0; i < job->batch; i++)
+            list[i] = job->rows + job->order[(batch * job->batch + i) % job->row_count] * job->row_bytes;
+        stki_convert_run_many(job->convert, job->slots + slot * slot_bytes, job->out_bytes, list, job->batch);
+        if (stki_convert_streams(job->convert))
+            stki_store_fence();
+        limit_read(job->slots + (slot + 1) % job->slot_count * slot_bytes, (size_t)slot_bytes);
     }
 }
 
@@ -375,13 +396,38 @@ static void group_w3(void)
     run_group("w3", rounds * 10);
 }
 
+/* From which size on do the slots together want to be written past the cache? */
+static void group_auto(void)
+{
+    static const int megabytes[] = {4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96};
+    struct job job = {.row_count = 50000, .row_bytes = 3072};
+
+    job.rows = make_rows(job.row_count * job.row_bytes);
+    job.order = bench_shuffled(job.row_count);
+    job.slots = bench_memory(INT64_C(100) << 20);
+    for (int m = 0; m < (int)(sizeof megabytes / sizeof megabytes[0]); m++)
+        for (int stores = STKI_STORES_CACHED; stores <= STKI_STORES_STREAMING; stores++) {
+            char name[32];
+            job.slot_count = SLOTS;
+            job.batch = ((int64_t)megabytes[m] << 20) / SLOTS / (4 * job.row_bytes);
+            job.batches = 8 * SLOTS; /* eight times around, so that the first, into cold memory, hardly counts */
+            snprintf(name, sizeof name, "%d MiB in flight", megabytes[m]);
+            add_convert(name, job, make(HWC_CHW, STK_U8, STK_F32, 32, stki_isa(), (enum stki_stores)stores, true),
+                        pass_ring, (double)(job.batches * job.batch), "rows/s");
+        }
+    for (int i = 0; i < way_count; i++) /* one thread fills and reads */
+        ways[i].bytes += ways[i].units * (double)jobs[i].out_bytes;
+    only_threads = 1;
+    run_group("auto", rounds * 3);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } groups[] = {{"hot", group_hot}, {"w1", group_w1}, {"w2", group_w2}, {"w3", group_w3}};
-    bool chosen[4] = {false}, any = false;
+    } groups[] = {{"hot", group_hot}, {"w1", group_w1}, {"w2", group_w2}, {"w3", group_w3}, {"auto", group_auto}};
+    bool chosen[5] = {false}, any = false;
 
     for (int i = 1; i < argc; i++) {
         bool known = true;
@@ -397,18 +443,19 @@ int main(int argc, char **argv)
             only = argv[i] + 7;
         else
             known = false;
-        for (int g = 0; g < 4; g++)
+        for (int g = 0; g < 5; g++)
             if (strcmp(argv[i], groups[g].name) == 0)
                 known = any = chosen[g] = true;
         if (!known || rounds < 1 || rounds > BENCH_MAX_ROUNDS / 10) {
-            fprintf(stderr, "usage: bench_convert [hot | w1 | w2 | w3]... [--dir=DIR] [--rounds=N] [--threads=N] "
-                            "[--slice=N] [--only=WORDS]\n");
+            fprintf(stderr,
+                    "usage: bench_convert [hot | w1 | w2 | w3 | auto]... [--dir=DIR] [--rounds=N] [--threads=N] "
+                    "[--slice=N] [--only=WORDS]\n");
             return 2;
         }
     }
     printf("# isa %s, last-level cache %lld bytes, median of %d passes, GB = 10^9 bytes read + written\n",
            stki_isa_name(stki_isa()), (long long)stki_cache_bytes(), 10 * rounds);
-    for (int g = 0; g < 4; g++)
+    for (int g = 0; g < 5; g++)
         if (!any || chosen[g])
             groups[g].run();
     return 0;

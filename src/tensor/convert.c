@@ -234,6 +234,13 @@ static int64_t source_elements(const stki_convert_desc *desc)
     return n;
 }
 
+/* Four fifths of the last-level cache: what is written and read again in turn stays there up to about that size, since
+ * the source passes through it too (bench_convert auto). */
+static bool beyond_cache(int64_t bytes)
+{
+    return bytes > stki_cache_bytes() / 5 * 4;
+}
+
 static void fill(stki_convert *convert, const stki_convert_desc *desc, int64_t numel)
 {
     convert->src_dtype = desc->src_dtype;
@@ -248,7 +255,7 @@ static void fill(stki_convert *convert, const stki_convert_desc *desc, int64_t n
     convert->bytes_read = numel == 0 ? 0 : source_elements(desc) * convert->src_size;
     convert->bytes_written = numel * convert->dst_size;
     convert->lane.streaming = desc->stores == STKI_STORES_STREAMING ||
-                              (desc->stores == STKI_STORES_AUTO && desc->bytes_in_flight > stki_cache_bytes());
+                              (desc->stores == STKI_STORES_AUTO && beyond_cache(desc->bytes_in_flight));
     set_levels(convert, desc);
 }
 

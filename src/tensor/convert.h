@@ -48,8 +48,8 @@ typedef struct stki_convert_desc {
     stki_box boxes[STKI_CONVERT_MAX_BOXES];
     double fill;
     enum stki_stores stores;
-    int64_t bytes_in_flight; /* what the ring's slots hold together: `auto` streams when that is beyond the last-level
-                                cache */
+    int64_t bytes_in_flight; /* what the ring's slots hold together: `auto` streams when that is beyond four fifths of
+                                the last-level cache */
 } stki_convert_desc;
 
 typedef struct stki_convert stki_convert;

@@ -695,7 +695,7 @@ static void test_what_it_says_of_itself(void **unused)
     stki_convert_destroy(convert);
     desc.stores = STKI_STORES_AUTO;
     for (int large = 0; large < 2; large++) {
-        desc.bytes_in_flight = stki_cache_bytes() / 2 + large * 4 * stki_cache_bytes();
+        desc.bytes_in_flight = stki_cache_bytes() / 5 * 4 + large;
         assert_int_equal(stki_convert_create_isa(&desc, STKI_ISA_AVX2, &convert, NULL), STK_OK);
         assert_int_equal(stki_convert_streams(convert), large);
         stki_convert_destroy(convert);
