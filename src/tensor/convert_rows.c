@@ -5,7 +5,7 @@
 #include "convert_assembly.h"
 #include "convert_internal.h"
 
-enum { LINE = 64, PIECE_CACHED = 8192, PIECE_STREAMING = 2048 }; /* bytes of a plane */
+enum { LINE = 64, PIECE_STREAMING = 2048 }; /* bytes of a plane */
 
 static inline int64_t least(int64_t a, int64_t b)
 {
@@ -70,13 +70,21 @@ static void long_row(const stki_convert *convert, int64_t n, int64_t piece, uint
     }
 }
 
-/* Long pieces suit stores into the cache (each plane is a stream that the hardware sees coming); past the cache short
- * ones do, since the next source bytes are then on their way while planes are written. */
+/* Measured with bench_convert: the longer a piece, the better the hardware sees the stores of a plane coming; the
+ * shorter, the sooner the next source bytes are on their way while planes are written. Past the cache only the latter
+ * counts, and with four bytes a pixel the former counts most. */
+static int64_t piece_pixels(const stki_convert *convert)
+{
+    if (convert->lane.streaming)
+        return PIECE_STREAMING / convert->dst_size;
+    return convert->dst_size == 4 ? 2048 : 1024;
+}
+
 void stki_convert_pixels(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel)
 {
     const stki_axis *row = &axes[0], *pixel = &axes[1];
-    const int64_t piece = (convert->lane.streaming ? PIECE_STREAMING : PIECE_CACHED) / convert->dst_size;
+    const int64_t piece = piece_pixels(convert);
     const int64_t together = piece / pixel->n;
     stki_rows rows = {.n = pixel->n, .src_row = row->src_stride, .dst_row = row->dst_stride};
 
