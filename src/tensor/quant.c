@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+enum { ALIGNMENT = 64 };
+
 static const struct qdtype_row {
     const char *name;
     stk_dtype integers;
@@ -64,7 +66,7 @@ static stk_status check_pair(stk_qdtype qdtype, int64_t index, double scale, int
     return STK_OK;
 }
 
-/* The arrays of a stk_quant lie behind it in one block, those of doubles first. */
+/* The arrays of a stk_quant lie behind it in one block, each at a cache line. */
 struct arrays {
     double *scale, *zero_double, *low, *high;
     int64_t *zero_points;
@@ -74,16 +76,19 @@ struct arrays {
 
 static stk_quant *allocate(int64_t count, struct arrays *out)
 {
+    const int64_t head = stki_round_up((int64_t)sizeof(stk_quant), ALIGNMENT);
     int64_t padded, bytes;
-    char *at;
+    stk_quant *quant;
 
-    if (!stki_add(count, STKI_QUANT_PAD, &padded) || !stki_mul(padded, 5 * 8 + 5 * 4, &bytes) ||
-        !stki_add(bytes, (int64_t)sizeof(stk_quant), &bytes))
+    if (!stki_add(count, STKI_QUANT_PAD + ALIGNMENT, &padded) || !stki_mul(padded, 5 * 8 + 5 * 4, &bytes) ||
+        !stki_add(bytes, head, &bytes))
         return NULL;
-    at = stki_zalloc(bytes);
-    if (!at)
+    padded = stki_round_up(count + STKI_QUANT_PAD, ALIGNMENT / 4);
+    quant = stki_block_alloc(NULL, bytes, ALIGNMENT);
+    if (!quant)
         return NULL;
-    out->scale = (double *)(void *)(at + sizeof(stk_quant));
+    *quant = (stk_quant){.bytes = bytes};
+    out->scale = (double *)(void *)((char *)quant + head);
     out->zero_double = out->scale + padded;
     out->low = out->zero_double + padded;
     out->high = out->low + padded;
@@ -93,7 +98,7 @@ static stk_quant *allocate(int64_t count, struct arrays *out)
     out->scale_float = out->zero_float + padded;
     out->scale_rest = out->scale_float + padded;
     out->zero = (int32_t *)(void *)(out->scale_rest + padded);
-    return (stk_quant *)(void *)at;
+    return quant;
 }
 
 static void fill(const struct arrays *to, int64_t count, const double *scales, const int64_t *zero_points)
@@ -172,7 +177,7 @@ void stk_quant_retain(stk_quant *quant)
 void stk_quant_release(stk_quant *quant)
 {
     if (quant && stki_unref(&quant->refs))
-        stki_free(quant);
+        stki_block_free(NULL, quant, quant->bytes, ALIGNMENT);
 }
 
 stk_qdtype stk_quant_dtype(const stk_quant *quant)

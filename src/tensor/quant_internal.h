@@ -43,7 +43,7 @@ struct stk_quant {
     stki_counter refs;
     stk_qdtype qdtype;
     int axis;
-    int64_t count;
+    int64_t count, bytes;
     double *low, *high; /* NaN: not calibrated */
     int64_t *zero_points;
     stki_quant_lane lane; /* period 0, neither proven nor streaming */
