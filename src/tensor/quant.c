@@ -101,6 +101,14 @@ static stk_quant *allocate(int64_t count, struct arrays *out)
     return quant;
 }
 
+static bool all_floats(int64_t count, const double *scales)
+{
+    for (int64_t i = 0; i < count; i++)
+        if ((double)(float)scales[i] != scales[i])
+            return false;
+    return true;
+}
+
 static void fill(const struct arrays *to, int64_t count, const double *scales, const int64_t *zero_points)
 {
     stki_float_control control = stki_float_enter();
@@ -163,6 +171,7 @@ stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const do
         .zero_double = arrays.zero_double,
         .zero = arrays.zero,
         .per_channel = axis != STK_QUANT_PER_TENSOR,
+        .exact = qdtype != STK_QINT32 && all_floats(count, scales),
     };
     *out = quant;
     return STK_OK;

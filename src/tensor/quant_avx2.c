@@ -134,7 +134,7 @@ INLINE void quantize(stk_qdtype to, bool pattern, const stki_quant_lane *lane, c
 /* ---- and back --------------------------------------------------------------------------------------------------- */
 
 enum product {
-    ONE_PAIR, /* in f32 */
+    IN_FLOAT, /* one pair, or f32 scales */
     CHANNELS, /* in double, by the definition */
     PROVEN    /* in f32 with a scale of two parts */
 };
@@ -159,18 +159,19 @@ INLINE __m256 dequantized_unit(stk_qdtype from, enum product product, bool patte
 {
     __m256i q = load_integers(from, src, first);
 
-    if (product == PROVEN) {
+    if (from != STK_QINT32 && product != CHANNELS) {
         if (pattern) {
             d->scale_float = _mm256_loadu_ps(lane->scale_float + d->phase.at);
-            d->scale_rest = _mm256_loadu_ps(lane->scale_rest + d->phase.at);
             d->zero_float = _mm256_loadu_ps(lane->zero_float + d->phase.at);
+            if (product == PROVEN)
+                d->scale_rest = _mm256_loadu_ps(lane->scale_rest + d->phase.at);
             step(&d->phase);
         }
         __m256 difference = _mm256_sub_ps(_mm256_cvtepi32_ps(q), d->zero_float);
+        if (product == IN_FLOAT)
+            return _mm256_mul_ps(difference, d->scale_float);
         return _mm256_fmadd_ps(difference, d->scale_float, _mm256_mul_ps(difference, d->scale_rest));
     }
-    if (product == ONE_PAIR && from != STK_QINT32)
-        return _mm256_mul_ps(_mm256_sub_ps(_mm256_cvtepi32_ps(q), d->zero_float), d->scale_float);
     if (pattern) {
         for (int k = 0; k < 2; k++) {
             d->scale[k] = _mm256_loadu_pd(lane->scale + d->phase.at + 4 * k);
@@ -180,7 +181,7 @@ INLINE __m256 dequantized_unit(stk_qdtype from, enum product product, bool patte
     }
     __m256d low = _mm256_sub_pd(_mm256_cvtepi32_pd(_mm256_castsi256_si128(q)), d->zero[0]);
     __m256d high = _mm256_sub_pd(_mm256_cvtepi32_pd(_mm256_extracti128_si256(q, 1)), d->zero[1]);
-    if (product == ONE_PAIR)
+    if (product == IN_FLOAT)
         return _mm256_mul_ps(_mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low)), d->scale_float);
     return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_mul_pd(high, d->scale[1])),
                            _mm256_cvtpd_ps(_mm256_mul_pd(low, d->scale[0])));
@@ -250,16 +251,19 @@ INLINE void dequantize(stk_qdtype from, enum product product, bool pattern, cons
     }                                                                                                                  \
     static void dequantize_##name(const stki_quant_lane *lane, void *dst, const void *src, int64_t n, int64_t channel) \
     {                                                                                                                  \
-        if (lane->period && lane->proven)                                                                              \
+        const bool in_float = lane->exact || !lane->per_channel;                                                       \
+        if (lane->period && in_float)                                                                                  \
+            dequantize(qdtype, IN_FLOAT, true, lane, dst, src, n, channel);                                            \
+        else if (in_float)                                                                                             \
+            dequantize(qdtype, IN_FLOAT, false, lane, dst, src, n, channel);                                           \
+        else if (lane->period && lane->proven)                                                                         \
             dequantize(qdtype, PROVEN, true, lane, dst, src, n, channel);                                              \
         else if (lane->proven)                                                                                         \
             dequantize(qdtype, PROVEN, false, lane, dst, src, n, channel);                                             \
         else if (lane->period)                                                                                         \
             dequantize(qdtype, CHANNELS, true, lane, dst, src, n, channel);                                            \
-        else if (lane->per_channel)                                                                                    \
-            dequantize(qdtype, CHANNELS, false, lane, dst, src, n, channel);                                           \
         else                                                                                                           \
-            dequantize(qdtype, ONE_PAIR, false, lane, dst, src, n, channel);                                           \
+            dequantize(qdtype, CHANNELS, false, lane, dst, src, n, channel);                                           \
     }
 
 ROWS(i8, STK_QINT8)

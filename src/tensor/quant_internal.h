@@ -22,6 +22,7 @@ typedef struct stki_quant_lane {
     const int32_t *zero;
     int64_t period;
     bool per_channel;
+    bool exact;     /* 8 bits: every scale is an f32 number, so that an f32 product is the double one rounded */
     bool proven;    /* 8 bits: fmaf(d, scale_float, d * scale_rest) has been seen to give the same as the double product
                        for every difference d of every channel */
     bool streaming; /* non-temporal stores */

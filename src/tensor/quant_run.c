@@ -128,7 +128,7 @@ static bool proven(const stk_quant *quant, stki_quant_fn run, int64_t elements)
     enum { WORTH = 16 * 256 };
     stki_counter *proof = (stki_counter *)(uintptr_t)&quant->proof; /* the one thing that changes after create */
 
-    if (!quant->lane.per_channel || quant->qdtype == STK_QINT32)
+    if (!quant->lane.per_channel || quant->lane.exact || quant->qdtype == STK_QINT32)
         return false;
     if (stki_counted(proof) == STKI_PROOF_NONE) {
         if (elements / WORTH < quant->count)

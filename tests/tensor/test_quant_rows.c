@@ -38,12 +38,13 @@ static float any_float(void)
 static stk_quant *parameters(stk_qdtype qdtype, int64_t period, bool channels)
 {
     double scales[MAX_PERIOD];
-    int64_t zeros[MAX_PERIOD], count = period ? period : 7;
+    int64_t zeros[MAX_PERIOD], count = period ? period : 7, floats = stkt_random_in(&state, 0, 1);
     stk_quant *quant = NULL;
     stk_error err;
 
     for (int64_t i = 0; i < count; i++) {
         scales[i] = stkt_random_in(&state, 0, 3) ? (double)stkt_random_in(&state, 1, 1000) / 300.0 : 1.0;
+        scales[i] = floats ? (double)(float)scales[i] : scales[i];
         zeros[i] = qdtype == STK_QINT32 && stkt_random_in(&state, 0, 1) ? 0
                    : qdtype == STK_QINT32                               ? stkt_random_in(&state, -INT32_MAX, INT32_MAX)
                                           : stkt_random_in(&state, stki_quant_min(qdtype), stki_quant_max(qdtype));
