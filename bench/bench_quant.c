@@ -55,6 +55,20 @@ static void copy(const struct way *way)
     stki_store_fence();
 }
 
+/* What i8>f32 writes, and nothing read: four fifths of its bytes. */
+static void write_only(const struct way *way)
+{
+    char *dst = way->dst.data;
+    int64_t bytes = stk_tensor_nbytes(&way->dst), i = 0;
+
+#if defined(__x86_64__)
+    for (; i + 16 <= bytes; i += 16)
+        _mm_stream_si128((__m128i *)(void *)(dst + i), _mm_set1_epi32(5));
+#endif
+    memset(dst + i, 5, (size_t)(bytes - i));
+    stki_store_fence();
+}
+
 static void quantize(const struct way *way)
 {
     stki_quantize_run(way->quant, &way->dst, &way->src, way->isa);
@@ -140,7 +154,7 @@ int main(int argc, char **argv)
 {
     static const enum stki_isa isas[] = {STKI_ISA_AVX2, STKI_ISA_AVX512};
     static struct way ways[WAYS];
-    int rounds = argc > 1 ? atoi(argv[1]) : 21, count = 1;
+    int rounds = argc > 1 ? atoi(argv[1]) : 21, count = 2;
     const int64_t elements = CHANNELS * per_channel;
     float *floats = memory(4 * elements), *copied = memory(4 * elements);
     int8_t *integers = memory(elements);
@@ -153,10 +167,12 @@ int main(int argc, char **argv)
     ways[0] = (struct way){.name = "copy, non-temporal", .pass = copy, .bytes = 8.0 * (double)elements};
     ways[0].dst = tensor_over(copied, STK_F32, CHANNELS, per_channel);
     ways[0].src = tensor_over(floats, STK_F32, CHANNELS, per_channel);
+    ways[1] = (struct way){.name = "the writes of i8>f32 alone", .pass = write_only, .dst = ways[0].dst};
+    ways[1].bytes = 5.0 * (double)elements;
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
         if (stki_isa_usable(isas[i]))
             count = add_ways(ways, count, isas[i], floats, integers);
-    if (count == 1)
+    if (count == 2)
         count = add_ways(ways, count, STKI_ISA_REF, floats, integers);
     for (int round = -1; round < rounds; round++)
         for (int i = 0; i < count; i++) {

@@ -32,10 +32,28 @@ INLINE void step(struct phase *phase, int64_t elements)
 
 /* ---- to integers ------------------------------------------------------------------------------------------------ */
 
+/* Where the pairs of a vector come from. Loading two vectors of them for every vector of elements costs a fifth of the
+ * bandwidth of memory, so they stay in registers where the channels repeat every line. */
+enum pairs { ONE_PAIR, HELD, LOADED };
+
+enum { HELD_VECTORS = 4 };
+
 struct quantizer {
     __m512 inverse, zero, high;
+    __m512 held_inverse[HELD_VECTORS], held_zero[HELD_VECTORS];
     struct phase phase;
 };
+
+INLINE void hold(struct quantizer *q, const stki_quant_lane *lane)
+{
+    struct phase phase = q->phase;
+
+    for (int k = 0; k < HELD_VECTORS; k++) {
+        q->held_inverse[k] = _mm512_loadu_ps(lane->inverse + phase.at);
+        q->held_zero[k] = _mm512_loadu_ps(lane->zero_float + phase.at);
+        step(&phase, WIDTH);
+    }
+}
 
 /* rint(x * inverse) + zero, not above `high`, as i32; what is below -2^31 becomes that. NaN counts as 0 before the zero
  * point is added. */
@@ -61,7 +79,7 @@ INLINE __m512i whole_i32(__m512 x, const struct quantizer *q)
 }
 
 /* Elements [first, first + valid) as one line. */
-INLINE __m512i quantized_line(stk_qdtype to, bool pattern, const stki_quant_lane *lane, struct quantizer *q,
+INLINE __m512i quantized_line(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lane, struct quantizer *q,
                               const char *src, int64_t first, int64_t valid)
 {
     const int groups = to == STK_QINT32 ? 1 : 4;
@@ -74,7 +92,10 @@ INLINE __m512i quantized_line(stk_qdtype to, bool pattern, const stki_quant_lane
         if (here <= 0)
             continue;
         __m512 x = here == WIDTH ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps((__mmask16)low_bits(here), at);
-        if (pattern) {
+        if (pairs == HELD) {
+            q->inverse = q->held_inverse[k];
+            q->zero = q->held_zero[k];
+        } else if (pairs == LOADED) {
             q->inverse = _mm512_loadu_ps(lane->inverse + q->phase.at);
             q->zero = _mm512_loadu_ps(lane->zero_float + q->phase.at);
             step(&q->phase, here);
@@ -88,34 +109,37 @@ INLINE __m512i quantized_line(stk_qdtype to, bool pattern, const stki_quant_lane
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
 
-INLINE void quantize(stk_qdtype to, bool pattern, const stki_quant_lane *lane, char *dst, const char *src, int64_t n,
-                     int64_t channel)
+INLINE void quantize(stk_qdtype to, enum pairs pairs, const stki_quant_lane *lane, char *dst, const char *src,
+                     int64_t n, int64_t channel)
 {
     const int size = to == STK_QINT32 ? 4 : 1;
     const int64_t per_line = LINE / size, behind = (int64_t)((uintptr_t)dst % LINE);
     const bool aligned = behind % size == 0;
+    const enum pairs at_edges = pairs == ONE_PAIR ? ONE_PAIR : LOADED;
     struct quantizer q = {.high = _mm512_set1_ps(to == STK_QUINT8 ? 255 : 127), .phase = phase_at(lane, channel)};
     int64_t i = 0;
 
-    if (!pattern) {
+    if (pairs == ONE_PAIR) {
         q.inverse = _mm512_set1_ps(lane->inverse[channel]);
         q.zero = _mm512_set1_ps(lane->zero_float[channel]);
     }
     if (aligned && behind && n > 0) {
         i = (LINE - behind) / size;
         i = i > n ? n : i;
-        _mm512_mask_storeu_epi8(dst, low_bits(i * size), quantized_line(to, pattern, lane, &q, src, 0, i));
+        _mm512_mask_storeu_epi8(dst, low_bits(i * size), quantized_line(to, at_edges, lane, &q, src, 0, i));
     }
+    if (pairs == HELD)
+        hold(&q, lane); /* a whole line leaves the phase where it is */
     if (lane->streaming && aligned)
         for (; i + per_line <= n; i += per_line)
             _mm512_stream_si512((__m512i *)(void *)(dst + i * size),
-                                quantized_line(to, pattern, lane, &q, src, i, per_line));
+                                quantized_line(to, pairs, lane, &q, src, i, per_line));
     else
         for (; i + per_line <= n; i += per_line)
-            _mm512_storeu_si512(dst + i * size, quantized_line(to, pattern, lane, &q, src, i, per_line));
+            _mm512_storeu_si512(dst + i * size, quantized_line(to, pairs, lane, &q, src, i, per_line));
     if (i < n)
         _mm512_mask_storeu_epi8(dst + i * size, low_bits((n - i) * size),
-                                quantized_line(to, pattern, lane, &q, src, i, n - i));
+                                quantized_line(to, at_edges, lane, &q, src, i, n - i));
 }
 
 /* ---- and back --------------------------------------------------------------------------------------------------- */
@@ -219,10 +243,12 @@ INLINE void dequantize(stk_qdtype from, enum product product, bool pattern, cons
 #define ROWS(name, qdtype)                                                                                             \
     static void quantize_##name(const stki_quant_lane *lane, void *dst, const void *src, int64_t n, int64_t channel)   \
     {                                                                                                                  \
-        if (lane->period)                                                                                              \
-            quantize(qdtype, true, lane, dst, src, n, channel);                                                        \
+        if (lane->period && qdtype != STK_QINT32 && LINE % lane->period == 0)                                          \
+            quantize(qdtype, HELD, lane, dst, src, n, channel);                                                        \
+        else if (lane->period)                                                                                         \
+            quantize(qdtype, LOADED, lane, dst, src, n, channel);                                                      \
         else                                                                                                           \
-            quantize(qdtype, false, lane, dst, src, n, channel);                                                       \
+            quantize(qdtype, ONE_PAIR, lane, dst, src, n, channel);                                                    \
     }                                                                                                                  \
     static void dequantize_##name(const stki_quant_lane *lane, void *dst, const void *src, int64_t n, int64_t channel) \
     {                                                                                                                  \
