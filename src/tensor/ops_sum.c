@@ -20,8 +20,9 @@
 #include <string.h>
 
 enum {
-    RUN_ROW = 4096,    /* elements of a row that are added plainly */
-    RUN_COLUMNS = 512, /* rows that are added plainly */
+    RUN_ROW = 4096,     /* elements of a row that are added plainly */
+    RUN_COLUMNS = 512,  /* rows that are added plainly, */
+    RUN_NARROW = 32768, /* of f32, whose sums in f64 have digits to spare */
     BLOCK = 512,
     FEW_COLUMNS = 32,    /* fewer are taken together with those of the next rows, */
     LONG_COLUMNS = 1024, /* as a row of so many */
@@ -31,7 +32,7 @@ enum {
 };
 
 struct sum {
-    const stki_sum_loops *loops;
+    stki_sum_loops loops;
     stk_dtype from, via, wide; /* elements of the input; what they are converted to first; f64 or i64 */
     stki_cast casts[2];
     int cast_count;
@@ -128,9 +129,9 @@ static void add_row(struct sum *s, int64_t cell, const char *x, int64_t n, int64
         if (s->wide == STK_I64)
             s->whole[cell] += add_whole(at, count);
         else if (direct && s->from == STK_F32)
-            add_run(s, cell, s->loops->row_f32(at, count));
+            add_run(s, cell, s->loops.row_f32(at, count));
         else
-            add_run(s, cell, s->loops->row_f64(at, count));
+            add_run(s, cell, s->loops.row_f64(at, count));
     }
 }
 
@@ -154,7 +155,7 @@ static void add_loaded_columns(struct sum *s, const char *x, int64_t cells, int6
         if (s->wide == STK_I64)
             add_whole_columns(s->whole + first, at, count);
         else
-            s->loops->columns_f64(s->run + first, at, 0, 1, count);
+            s->loops.columns_f64(s->run + first, at, 0, 1, count);
     }
 }
 
@@ -163,7 +164,7 @@ static void add_column_run(struct sum *s, const char *x, int64_t cells, int64_t 
     bool direct = is_direct(s, cell_step);
 
     if (direct && s->wide == STK_F64) {
-        (s->from == STK_F32 ? s->loops->columns_f32 : s->loops->columns_f64)(s->run, x, step, n, cells);
+        (s->from == STK_F32 ? s->loops.columns_f32 : s->loops.columns_f64)(s->run, x, step, n, cells);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -180,10 +181,17 @@ static void clear_run(struct sum *s, int64_t cells)
         s->run[j] = 0;
 }
 
+static int64_t longest_run(const struct sum *s)
+{
+    return s->from == STK_F32 && s->plain ? RUN_NARROW : RUN_COLUMNS;
+}
+
 static void add_columns(struct sum *s, const char *x, int64_t cells, int64_t cell_step, int64_t n, int64_t step)
 {
-    for (int64_t first = 0; first < n; first += RUN_COLUMNS) {
-        int64_t count = n - first < RUN_COLUMNS ? n - first : RUN_COLUMNS;
+    int64_t longest = longest_run(s);
+
+    for (int64_t first = 0; first < n; first += longest) {
+        int64_t count = n - first < longest ? n - first : longest;
         clear_run(s, cells);
         add_column_run(s, x + first * step, cells, cell_step, count, step);
         for (int64_t j = 0; j < cells; j++)
@@ -196,10 +204,10 @@ static void add_columns(struct sum *s, const char *x, int64_t cells, int64_t cel
 static void add_narrow_columns(struct sum *s, const char *x, int64_t cells, int64_t n, int64_t step)
 {
     int64_t rows = LONG_COLUMNS / cells; /* of the tensor in one long row */
-    int64_t long_rows = n / rows, done = long_rows * rows;
+    int64_t long_rows = n / rows, done = long_rows * rows, longest = longest_run(s);
 
-    for (int64_t first = 0; first < long_rows; first += RUN_COLUMNS) {
-        int64_t count = long_rows - first < RUN_COLUMNS ? long_rows - first : RUN_COLUMNS;
+    for (int64_t first = 0; first < long_rows; first += longest) {
+        int64_t count = long_rows - first < longest ? long_rows - first : longest;
         clear_run(s, rows * cells);
         add_column_run(s, x + first * rows * step, rows * cells, s->size, count, rows * step);
         for (int64_t i = 0; i < rows; i++)

@@ -18,7 +18,7 @@ typedef struct stki_sum_loops {
     stki_sum_columns_fn columns_f32, columns_f64;
 } stki_sum_loops;
 
-const stki_sum_loops *stki_sum_loops_of(enum stki_isa isa);
+stki_sum_loops stki_sum_loops_of(enum stki_isa isa);
 
 extern const stki_sum_loops stki_sum_loops_ref, stki_sum_loops_avx2, stki_sum_loops_avx512;
 

@@ -66,7 +66,7 @@ static void test_forms(void **unused)
 static void test_layouts(void **unused)
 {
     const int64_t shape[4] = {2, 3, 1, 5};
-    stk_tensor nhwc, row, one, out;
+    stk_tensor nhwc, row, one, column, out;
     stk_error err;
 
     (void)unused;
@@ -88,9 +88,52 @@ static void test_layouts(void **unused)
     assert_ok(stk_tensor_add(&nhwc, &row, &out, &err));
     assert_true(stk_tensor_is_contiguous(&out));
     stk_tensor_release(&out);
+    assert_ok(stk_tensor_empty_as(STK_F32, 4, shape, STK_LAYOUT_COLUMN_MAJOR, NULL, &column, &err));
+    assert_ok(stk_tensor_zero(&column, &err));
+    assert_ok(stk_tensor_add(&nhwc, &column, &out, &err)); /* two layouts, neither row-major */
+    assert_true(stk_tensor_is_contiguous(&out));
+    stk_tensor_release(&out);
     stk_tensor_release(&nhwc);
     stk_tensor_release(&row);
     stk_tensor_release(&one);
+    stk_tensor_release(&column);
+}
+
+/* Bytes from elsewhere may be other than 0 and 1; results never are. */
+static void test_bool_bytes(void **unused)
+{
+    uint8_t bytes[40], other[40];
+    stk_tensor a, b, out;
+    const int64_t shape[1] = {40};
+    stk_error err;
+
+    (void)unused;
+    for (int i = 0; i < 40; i++) {
+        bytes[i] = (uint8_t)(i % 4);
+        other[i] = (uint8_t)(i / 4 % 3 * 2);
+    }
+    assert_ok(stk_tensor_borrow(bytes, STK_BOOL, 1, shape, NULL, &a, &err));
+    assert_ok(stk_tensor_borrow(other, STK_BOOL, 1, shape, NULL, &b, &err));
+    assert_ok(stk_tensor_empty(STK_BOOL, 1, shape, NULL, &out, &err));
+    for (int op = STK_ADD; op < STK_BINARY_OPS; op++) {
+        if (op >= STK_SUB && op <= STK_TRUNC_DIV && op != STK_MUL)
+            continue;
+        assert_ok(
+            stk_tensor_binary_into((stk_binary_op)op, stk_operand_tensor(&a), stk_operand_tensor(&b), &out, &err));
+        for (int i = 0; i < 40; i++) {
+            bool x = bytes[i] != 0, y = other[i] != 0;
+            bool expected = op == STK_ADD   ? x || y
+                            : op == STK_MUL ? x && y
+                            : op == STK_EQ  ? x == y
+                            : op == STK_NE  ? x != y
+                            : op == STK_LT  ? x < y
+                            : op == STK_LE  ? x <= y
+                            : op == STK_GT  ? x > y
+                                            : x >= y;
+            assert_int_equal(((uint8_t *)out.data)[i], expected);
+        }
+    }
+    stk_tensor_release(&out);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
@@ -291,7 +334,7 @@ int main(void)
         cmocka_unit_test(test_read_only),    cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_overlap),      cmocka_unit_test(test_division_by_zero),
         cmocka_unit_test(test_allocation),   cmocka_unit_test(test_float_control),
-        cmocka_unit_test(test_result_dtype),
+        cmocka_unit_test(test_result_dtype), cmocka_unit_test(test_bool_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
