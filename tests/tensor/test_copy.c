@@ -12,6 +12,7 @@
 #include "fast.h"
 #include "tensor_internal.h"
 #include "test_random.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,13 +271,25 @@ static void control_of_the_caller(void **state)
 #endif
 }
 
+/* Random bytes, with numbers at the edges of the dtypes strewn in at any address. */
 static int fill_source(void **state)
 {
+    static const double edges[] = {0x1p31, -0x1p31, 0x1p32,   0x1p63,    -0x1p63, 0x1p64, 127.5,
+                                   -128.5, 255.5,   256,      32767.5,   65535.5, 65520,  65519.9,
+                                   448,    464,     INFINITY, -INFINITY, NAN,     -0.0};
     uint64_t random = 4;
 
     (void)state;
     for (int i = 0; i < ARENA; i++)
         source[i] = (unsigned char)(stkt_random(&random) >> 3);
+    for (int i = 0; i < ARENA - 64; i += (int)stkt_random_in(&random, 8, 40)) {
+        double wide = edges[stkt_random(&random) % (sizeof edges / sizeof *edges)];
+        float narrow = (float)wide;
+        if (stkt_random_in(&random, 0, 2))
+            memcpy(source + i, &narrow, sizeof narrow);
+        else
+            memcpy(source + i, &wide, sizeof wide);
+    }
     return 0;
 }
 

@@ -232,6 +232,17 @@ static void across_devices(void **state)
     assert_int_equal(stk_tensor_set(&there, STK_INDEX(0, 1), stk_int(-9), NULL), STK_OK);
     assert_int_equal(stk_tensor_get(&view, STK_INDEX(1, 0), &value, NULL), STK_OK);
     assert_int_equal(value.as.i, -9);
+    stk_tensor_release(&view);
+    assert_int_equal(stk_tensor_flip(&there, 1, &view, NULL), STK_OK); /* its bytes lie below its address */
+    assert_int_equal(stk_tensor_to_device(&view, NULL, &back, NULL), STK_OK);
+    assert_int_equal(((int32_t *)back.data)[3], 2); /* was set as 2.5 and truncated */
+    assert_int_equal(((int32_t *)back.data)[2], -9);
+    stk_tensor_release(&back);
+    assert_int_equal(stk_tensor_fill(&view, stk_int(8), NULL), STK_OK);
+    assert_int_equal(stk_tensor_get(&there, STK_INDEX(0, 0), &value, NULL), STK_OK);
+    assert_int_equal(value.as.i, 8);
+    assert_int_equal(stk_tensor_get(&there, STK_INDEX(2, 3), &value, NULL), STK_OK);
+    assert_int_equal(value.as.i, 8);
     assert_int_equal(stk_device_find("cuda:9", &found, &err), STK_E_DEVICE);
     assert_string_equal(err.message, "no device 'cuda:9' here (there are: cpu, test)");
     stk_tensor_release(&here);
