@@ -15,8 +15,8 @@ typedef struct stki_file {
     uint64_t device, inode;
     const void
         *map; /* the whole file from offset 0, or NULL: use stki_file_read. No mapping is made of an empty file. */
-    const char *access; /* "mmap" or "pread" */
-    const char *note;   /* static text: why mmap was asked for and is not used; or NULL */
+    const char *access;         /* "mmap" or "pread" */
+    const char *note;           /* static text: why mmap was asked for and is not used; or NULL */
     stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this */
 } stki_file;
 

@@ -68,6 +68,10 @@ struct stki_reader {
     int64_t sample_stride;
     int64_t strides[STK_MAX_DIMS];
     int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
+    /* What is best read together (chunks, pages), for `order: block`. unit_first holds unit_count + 1 sample numbers,
+     * or is NULL: every unit has unit_length samples, the last one perhaps fewer. unit_length 0: no units. */
+    const int64_t *unit_first;
+    int64_t unit_count, unit_length;
 };
 
 static inline void stki_reader_done(const stki_reader *reader, stk_tensor *out)
@@ -83,12 +87,38 @@ void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 enum stki_access { STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD };
 enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 
+/* How images are decoded. */
+typedef struct stki_decode_opts {
+    bool gray;            /* one channel instead of RGB */
+    bool upright;         /* apply the EXIF orientation */
+    bool fast;            /* DCT scaling, fast upsampling and fast DCT: other bits than an exact decode */
+    bool accept_warnings; /* on_warning: accept */
+} stki_decode_opts;
+
+/* How a file is opened. Zero is the default of everything; each format ignores what is not for it. */
 typedef struct stki_reader_opts {
     enum stki_access access;
     enum stki_pattern pattern; /* the advice given to the system */
-    stk_dtype
-        alias_dtype; /* source.dtype: names the type that the file can't (bfloat16 as V2); NONE: as the file says */
+    const char *format;        /* "npz", "hdf5", …; NULL: by content and name */
+    const char *name;          /* the member, dataset or field; NULL: `prefer` if there is one, else the only one */
+    const char *prefer;        /* the name of the field of the data set */
+    stk_dtype alias_dtype;     /* source.dtype: names the type that the file can't (bfloat16 as V2, raw data, tokens);
+                                  NONE: as the file says */
+    int raw_ndim;              /* raw data: axes of one sample; their number is found from the file's size */
+    int64_t raw_shape[STK_MAX_DIMS];
+    int64_t raw_offset; /* raw data: bytes before the first sample */
+    int axis;           /* of an array, that the samples lie along */
+    int64_t window_length,
+        window_stride;    /* > 0: overlapping windows along `axis` are the samples; they keep the axis */
     int64_t header_limit; /* bytes; 0: 1 MiB */
+    int64_t max_bytes;    /* of one sample of varying size; 0: the largest in the file */
+    int64_t memory_limit; /* bytes of one member that may be unpacked into memory; 0: 4 GiB */
+    int64_t cache_bytes;  /* decoded chunks kept for all threads; 0: 64 MiB */
+    bool verify;          /* check the sums that the file carries, also where data is mapped */
+    bool cf;              /* HDF5: NetCDF/CF scale_factor, add_offset and _FillValue */
+    bool allow_external;  /* HDF5: external links and files outside the file's own folder */
+    bool allow_plugins;   /* HDF5: filter plugins may be loaded */
+    stki_decode_opts decode;
 } stki_reader_opts;
 
 /* By the file's content and name. STK_E_UNSUPPORTED names what it looks like. */
