@@ -1,5 +1,6 @@
-/* decode.h: images in memory become pixels in the caller's buffer. What JPEG, PNG and raw images have in common; a
- * reader that holds encoded images (folder, tar, beton) calls this. Any thread, each with its own decoder.
+/* decode.h: images in memory become pixels in the caller's buffer. What JPEG and PNG images have in common; a reader
+ * that holds encoded images (folder, tar, beton) calls stki_image_shape and stki_image_sample, which do all of it. Any
+ * thread, each with its own decoder.
  */
 #ifndef STKI_DECODE_H
 #define STKI_DECODE_H
@@ -12,15 +13,22 @@ typedef struct stki_image_info {
     const char *format;    /* "jpeg", "png" */
     int64_t height, width; /* of the decoded image: upright where that was asked for */
     int64_t stored_height, stored_width;
-    int channels;    /* of what is stored: 1, 3, 4 */
+    int channels;    /* of what is stored: 1 to 4 */
     int orientation; /* EXIF, 1 to 8 */
+    bool subsampled; /* JPEG: has colours at a lower resolution, so that pixels depend on their neighbours */
+    int block_width, block_height; /* JPEG: pixels that are decoded together (8, 16, 32); PNG: 1 */
 } stki_image_info;
 
 stk_status stki_decoder_create(stki_decoder **out, stk_error *err);
 void stki_decoder_destroy(stki_decoder *decoder); /* NULL is fine */
+/* The decoder of a worker's scratch, made at first use. */
+stk_status stki_scratch_decoder(stki_scratch *scratch, stki_decoder **out, stk_error *err);
+/* Room for encoded bytes that are read from a file before they are decoded; the content is lost when it grows. */
+stk_status stki_decoder_room(stki_decoder *decoder, int64_t bytes, void **out, stk_error *err);
 
 /* From the header alone. Errors carry no place: the caller adds file and record (stki_image_place). What is no image is
- * named for what it is (STK_E_UNSUPPORTED: "a PNG image", "a gzip file"). */
+ * named for what it is (STK_E_UNSUPPORTED: "a WebP image", "a gzip file"). STK_E_TRUNCATED: more bytes would tell more;
+ * enough for most images are 4 KiB of their beginning. STK_E_LIMIT: larger than opts->max_bytes. */
 stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
                               stk_error *err);
 
@@ -30,21 +38,38 @@ typedef struct stki_image_part {
     int64_t enough_height, enough_width; /* of the box after scaling; 0: no scaling. Only with opts->fast */
 } stki_image_part;
 
-/* What came out: `scale` is 1, 2, 4 or 8; the pixels are rows [top, top + height) and columns [left, left + width) of
- * the image scaled by 1 / scale; they cover the box asked for, perhaps with more around it. */
+/* What comes out: rows [top, top + height) and columns [left, left + width) of the (upright) image scaled by 1 / scale.
+ * They cover the box asked for, perhaps with more around it; with scale 1 each has the value that a decode of the whole
+ * image gives. */
 typedef struct stki_image_pixels {
-    int64_t top, left, height, width, scale;
-    int channels;      /* 1 with opts->gray, else 3 */
-    int64_t row_bytes; /* of the result */
+    int64_t top, left, height, width, scale; /* scale: 1, 2, 4 or 8 */
+    int64_t whole_height, whole_width;       /* of the whole scaled image */
+    int channels;                            /* 1 with opts->gray, else 3 */
+    int64_t bytes;                           /* of the buffer that decoding needs */
+    /* Pixel (y, x) of the part, its channels one after the other, lies in the buffer at offset + y * row_stride + x *
+     * column_stride. Of an image that is turned upright the strides are swapped or negative. */
+    int64_t offset, row_stride, column_stride;
 } stki_image_pixels;
 
-/* How large a buffer decoding this part needs, and what will come out. */
+/* Which pixels decoding this part gives, and how large a buffer it needs. STK_E_RANGE: a box outside the image. */
 stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *opts, const stki_image_part *part,
                            stki_image_pixels *out, stk_error *err);
-/* Height rows of row_bytes at `to`, HWC u8. STK_E_TRUNCATED, STK_E_CORRUPT: opts->accept_warnings turns libjpeg's
- * warnings into a count (stki_decode_warnings). */
+/* u8 pixels into the part->bytes bytes at `to`. STK_E_TRUNCATED, STK_E_CORRUPT: opts->accept_warnings turns libjpeg's
+ * warnings into a count (stki_decode_warnings). After a failure the decoder is good for the next image. */
 stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
                              const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err);
 int64_t stki_decode_warnings(void); /* accepted since start, all threads */
+
+/* ---- for readers ------------------------------------------------------------------------------------------------ */
+
+/* Height, width and channels (1 or 3) of the sample that stki_image_sample makes of these bytes. */
+stk_status stki_image_shape(const void *bytes, int64_t count, const stki_decode_opts *opts, int64_t shape[3],
+                            stk_error *err);
+/* Decodes what `want` can use (NULL: the whole image) into the scratch and points `out` at it: u8, HWC, read-only,
+ * strides of any sign. `bytes` must not lie in scratch->data. Errors name file and record. */
+stk_status stki_image_sample(const void *bytes, int64_t count, const stki_decode_opts *opts, const stki_want *want,
+                             stki_scratch *scratch, const char *path, int64_t record, stk_tensor *out, stk_error *err);
+/* Puts file and record in front of an error's message; returns the error's status. */
+stk_status stki_image_place(stk_error *err, stk_status status, const char *path, int64_t record);
 
 #endif

@@ -30,7 +30,7 @@ stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error 
     data = stki_block_alloc(&stki_heap, wanted, SCRATCH_ALIGNMENT);
     if (!data)
         return stki_fail_memory(err, wanted, "a sample");
-    stki_scratch_fini(scratch);
+    stki_block_free(&stki_heap, scratch->data, scratch->capacity, SCRATCH_ALIGNMENT);
     scratch->data = data;
     scratch->capacity = wanted;
     return STK_OK;

@@ -13,12 +13,21 @@
 typedef struct stki_reader stki_reader;
 
 /* What the plan can use of a sample, so that a reader may do less: the box of the sample it looks at, and the smallest
- * height and width that are enough (a JPEG may be decoded at half size). A reader is free to give more: it then returns
- * the whole sample, and says what it gave in `given`. NULL: everything. */
+ * height and width that are enough (a JPEG may be decoded at half size). A reader is free to give more: a larger box,
+ * or the whole sample. NULL: everything.
+ *
+ * The caller sets `given` to zeros; a reader that gave less than the whole sample says there which part it is. */
+typedef struct stki_given {
+    int64_t scale;     /* 0: the whole sample; else 1, 2, 4 or 8: of the sample scaled by 1 / scale … */
+    int64_t top, left; /* … the given part begins at this pixel; its size is the tensor's own */
+    int64_t whole_height, whole_width; /* of the whole sample so scaled */
+} stki_given;
+
 typedef struct stki_want {
     int ndim;
     int64_t start[STK_MAX_DIMS], length[STK_MAX_DIMS];
-    int64_t enough_height, enough_width; /* 0: no scaling wanted */
+    int64_t enough_height, enough_width; /* of the box after scaling; 0: no scaling wanted */
+    stki_given *given;
 } stki_want;
 
 /* A worker's private memory. Grows by stki_scratch_reserve and is kept from sample to sample, so that nothing is
@@ -26,6 +35,7 @@ typedef struct stki_want {
 typedef struct stki_scratch {
     void *data;
     int64_t capacity;
+    struct stki_decoder *decoder; /* of images; made at first use (stki_scratch_decoder in decode.h) */
 } stki_scratch;
 
 void stki_scratch_init(stki_scratch *scratch);
@@ -93,6 +103,7 @@ typedef struct stki_decode_opts {
     bool upright;         /* apply the EXIF orientation */
     bool fast;            /* DCT scaling, fast upsampling and fast DCT: other bits than an exact decode */
     bool accept_warnings; /* on_warning: accept */
+    int64_t max_bytes;    /* of one decoded image; 0: 1 GiB */
 } stki_decode_opts;
 
 /* How a file is opened. Zero is the default of everything; each format ignores what is not for it. */
