@@ -7,6 +7,8 @@
 
 #include "reader.h"
 
+#define STKI_IMAGE_MOST_BYTES (INT64_C(1) << 30) /* of a decoded image, where opts->max_bytes is 0 */
+
 typedef struct stki_decoder stki_decoder; /* handles and buffers of one thread */
 
 typedef struct stki_image_info {
@@ -15,8 +17,11 @@ typedef struct stki_image_info {
     int64_t stored_height, stored_width;
     int channels;    /* of what is stored: 1 to 4 */
     int orientation; /* EXIF, 1 to 8 */
-    bool subsampled; /* JPEG: has colours at a lower resolution, so that pixels depend on their neighbours */
-    int block_width, block_height; /* JPEG: pixels that are decoded together (8, 16, 32); PNG: 1 */
+    /* What decoding a part needs to know. */
+    bool swapped;            /* upright height is stored width */
+    int block_width, margin; /* JPEG: columns decoded together, and beside a part that its pixels depend on */
+    bool whole_rows, whole;  /* PNG: parts are whole rows; the whole image */
+    int64_t least_bytes;     /* an image of this size that has fewer is cut */
 } stki_image_info;
 
 stk_status stki_decoder_create(stki_decoder **out, stk_error *err);
@@ -25,12 +30,17 @@ void stki_decoder_destroy(stki_decoder *decoder); /* NULL is fine */
 stk_status stki_scratch_decoder(stki_scratch *scratch, stki_decoder **out, stk_error *err);
 /* Room for encoded bytes that are read from a file before they are decoded; the content is lost when it grows. */
 stk_status stki_decoder_room(stki_decoder *decoder, int64_t bytes, void **out, stk_error *err);
+/* The same for an image that is turned upright afterwards. */
+stk_status stki_decoder_turning(stki_decoder *decoder, int64_t bytes, void **out, stk_error *err);
 
 /* From the header alone. Errors carry no place: the caller adds file and record (stki_image_place). What is no image is
  * named for what it is (STK_E_UNSUPPORTED: "a WebP image", "a gzip file"). STK_E_TRUNCATED: more bytes would tell more;
  * enough for most images are 4 KiB of their beginning. STK_E_LIMIT: larger than opts->max_bytes. */
 stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
                               stk_error *err);
+
+/* `count` is all the bytes of the image: STK_E_TRUNCATED, where an image of this size has more. Ask before making room. */
+stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_error *err);
 
 /* What to decode: a box of the (upright) image in pixels, and the size that is enough. */
 typedef struct stki_image_part {
@@ -49,6 +59,7 @@ typedef struct stki_image_pixels {
     /* Pixel (y, x) of the part, its channels one after the other, lies in the buffer at offset + y * row_stride + x *
      * column_stride. Of an image that is turned upright the strides are swapped or negative. */
     int64_t offset, row_stride, column_stride;
+    int64_t stored_top, stored_left, stored_height, stored_width; /* what is decoded, of the stored image, scaled */
 } stki_image_pixels;
 
 /* Which pixels decoding this part gives, and how large a buffer it needs. STK_E_RANGE: a box outside the image. */
@@ -58,15 +69,21 @@ stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *
  * warnings into a count (stki_decode_warnings). After a failure the decoder is good for the next image. */
 stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
                              const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err);
-int64_t stki_decode_warnings(void); /* accepted since start, all threads */
+static inline int stki_image_channels(const stki_decode_opts *opts) /* of what comes out */
+{
+    return opts->gray ? 1 : 3;
+}
+
+int64_t stki_decode_warnings(void); /* images decoded in spite of warnings since start, all threads */
 
 /* ---- for readers ------------------------------------------------------------------------------------------------ */
 
 /* Height, width and channels (1 or 3) of the sample that stki_image_sample makes of these bytes. */
 stk_status stki_image_shape(const void *bytes, int64_t count, const stki_decode_opts *opts, int64_t shape[3],
                             stk_error *err);
-/* Decodes what `want` can use (NULL: the whole image) into the scratch and points `out` at it: u8, HWC, read-only,
- * strides of any sign. `bytes` must not lie in scratch->data. Errors name file and record. */
+/* Decodes what `want` can use (NULL: the whole image) into the scratch and points `out` at it: u8, HWC, read-only; the
+ * pixels of a row lie close together, the rows perhaps not. `bytes` must not lie in scratch->data. Errors name file and
+ * record. */
 stk_status stki_image_sample(const void *bytes, int64_t count, const stki_decode_opts *opts, const stki_want *want,
                              stki_scratch *scratch, const char *path, int64_t record, stk_tensor *out, stk_error *err);
 /* Puts file and record in front of an error's message; returns the error's status. */

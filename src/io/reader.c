@@ -2,6 +2,7 @@
  * name. Files that are well known but have no reader yet are named in the refusal. */
 #include "reader.h"
 #include "allocate.h"
+#include "decode.h"
 #include "error.h"
 #include "file.h"
 #include <string.h>
@@ -16,6 +17,7 @@ void stki_scratch_init(stki_scratch *scratch)
 void stki_scratch_fini(stki_scratch *scratch)
 {
     stki_block_free(&stki_heap, scratch->data, scratch->capacity, SCRATCH_ALIGNMENT);
+    stki_decoder_destroy(scratch->decoder);
     *scratch = (stki_scratch){0};
 }
 

@@ -12,22 +12,21 @@
 
 typedef struct stki_reader stki_reader;
 
-/* What the plan can use of a sample, so that a reader may do less: the box of the sample it looks at, and the smallest
- * height and width that are enough (a JPEG may be decoded at half size). A reader is free to give more: a larger box,
- * or the whole sample. NULL: everything.
- *
- * The caller sets `given` to zeros; a reader that gave less than the whole sample says there which part it is. */
+/* Which part of a sample came, where a reader gave less than the whole of it. */
 typedef struct stki_given {
     int64_t scale;     /* 0: the whole sample; else 1, 2, 4 or 8: of the sample scaled by 1 / scale … */
     int64_t top, left; /* … the given part begins at this pixel; its size is the tensor's own */
     int64_t whole_height, whole_width; /* of the whole sample so scaled */
 } stki_given;
 
+/* What the plan can use of a sample, so that a reader may do less: the box of the sample it looks at, and the smallest
+ * height and width that are enough (a JPEG may be decoded at half size). A reader is free to give more: a larger box,
+ * or the whole sample. NULL: everything. */
 typedef struct stki_want {
     int ndim;
     int64_t start[STK_MAX_DIMS], length[STK_MAX_DIMS];
     int64_t enough_height, enough_width; /* of the box after scaling; 0: no scaling wanted */
-    stki_given *given;
+    stki_given *given;                   /* the caller sets it to zeros; a reader that heeds this fills it */
 } stki_want;
 
 /* A worker's private memory. Grows by stki_scratch_reserve and is kept from sample to sample, so that nothing is

@@ -1,0 +1,246 @@
+/* decode.c: which kind of image it is, and the decoder for it: jpeg_decode.c or png_decode.c. Both make pixels as they
+ * are stored; image_plan.c says which ones and how they are seen upright. */
+#include "decode.h"
+#include "allocate.h"
+#include "checked.h"
+#include "counter.h"
+#include "error.h"
+#include "exif.h"
+#include "image_kind.h"
+#include "jpeg_decode.h"
+#include "jpeg_header.h"
+#include "png_decode.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 64,
+    SMOOTHING = 3 * 8 /* pixels: a progressive image that lacks scans is smoothed over two blocks */
+};
+
+struct room {
+    void *data;
+    int64_t bytes;
+};
+
+struct stki_decoder {
+    struct room encoded; /* of stki_decoder_room */
+    struct room rows;    /* what a decoder needs beside the result */
+    struct room turned;  /* an image before it is turned upright */
+};
+
+static stki_counter warnings_accepted;
+
+int64_t stki_decode_warnings(void)
+{
+    return stki_counted(&warnings_accepted);
+}
+
+/* ---- decoders --------------------------------------------------------------------------------------------------- */
+
+stk_status stki_decoder_create(stki_decoder **out, stk_error *err)
+{
+    *out = stki_zalloc(sizeof **out);
+    return *out ? STK_OK : stki_fail_memory(err, sizeof **out, "an image decoder");
+}
+
+static void room_free(struct room *room)
+{
+    stki_block_free(&stki_heap, room->data, room->bytes, ALIGNMENT);
+    *room = (struct room){0};
+}
+
+void stki_decoder_destroy(stki_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    room_free(&decoder->encoded);
+    room_free(&decoder->rows);
+    room_free(&decoder->turned);
+    stki_free(decoder);
+}
+
+static stk_status room_reserve(struct room *room, int64_t bytes, stk_error *err)
+{
+    int64_t wanted = bytes > room->bytes + room->bytes / 2 ? bytes : room->bytes + room->bytes / 2;
+
+    if (bytes <= room->bytes)
+        return STK_OK;
+    room_free(room);
+    room->data = stki_block_alloc(&stki_heap, wanted, ALIGNMENT);
+    if (!room->data)
+        return stki_fail_memory(err, wanted, "an image");
+    room->bytes = wanted;
+    return STK_OK;
+}
+
+stk_status stki_decoder_room(stki_decoder *decoder, int64_t bytes, void **out, stk_error *err)
+{
+    stk_status status = room_reserve(&decoder->encoded, bytes > 0 ? bytes : 1, err);
+
+    *out = decoder->encoded.data;
+    return status;
+}
+
+stk_status stki_decoder_turning(stki_decoder *decoder, int64_t bytes, void **out, stk_error *err)
+{
+    stk_status status = room_reserve(&decoder->turned, bytes, err);
+
+    *out = decoder->turned.data;
+    return status;
+}
+
+stk_status stki_scratch_decoder(stki_scratch *scratch, stki_decoder **out, stk_error *err)
+{
+    stk_status status = scratch->decoder ? STK_OK : stki_decoder_create(&scratch->decoder, err);
+
+    *out = scratch->decoder;
+    return status;
+}
+
+/* ---- what it is ------------------------------------------------------------------------------------------------- */
+
+static stk_status info_of_jpeg(const void *bytes, int64_t count, stki_image_info *out, stk_error *err)
+{
+    stki_jpeg_header header;
+    stk_status status = stki_jpeg_read_header(bytes, count, &header, err);
+
+    if (status)
+        return status;
+    *out = (stki_image_info){
+        .format = "jpeg",
+        .stored_height = header.height,
+        .stored_width = header.width,
+        .channels = header.components,
+        .orientation = header.orientation,
+        .block_width = (int)stki_jpeg_columns(header.components, header.max_h, 1),
+        .margin = header.progressive  ? SMOOTHING * header.max_h
+                  : header.subsampled ? 1
+                                      : 0,
+        .least_bytes = stki_jpeg_least_bytes(&header),
+    };
+    return STK_OK;
+}
+
+static stk_status info_of_png(const void *bytes, int64_t count, stki_image_info *out, stk_error *err)
+{
+    stki_png_header header;
+    stk_status status = stki_png_read_header(bytes, count, &header, err);
+
+    if (status)
+        return status;
+    *out = (stki_image_info){
+        .format = "png",
+        .stored_height = header.height,
+        .stored_width = header.width,
+        .channels = header.palette ? 3 : header.channels,
+        .orientation = header.orientation,
+        .whole_rows = true,
+        .whole = header.interlaced,
+        .least_bytes = stki_png_least_bytes(&header),
+    };
+    return STK_OK;
+}
+
+static stk_status check_limit(const stki_image_info *info, const stki_decode_opts *opts, stk_error *err)
+{
+    int64_t most = opts->max_bytes > 0 ? opts->max_bytes : STKI_IMAGE_MOST_BYTES, bytes;
+
+    if (stki_mul(info->stored_height, info->stored_width, &bytes) &&
+        stki_mul(bytes, stki_image_channels(opts), &bytes) && bytes <= most)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){NULL, -1, -1,
+                                     STKI_TEXT("%" PRId64 " x %" PRId64 " pixels of %d bytes", info->stored_height,
+                                               info->stored_width, stki_image_channels(opts)),
+                                     STKI_TEXT("at most %" PRId64 " bytes (max_bytes)", most)},
+                        "size of the image");
+}
+
+stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
+                              stk_error *err)
+{
+    const char *what;
+    enum stki_image_kind kind = stki_image_kind_of(bytes, count, &what);
+    stki_image_info info;
+    stk_status status;
+
+    if (count == 0)
+        return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){NULL, -1, -1, "no bytes", "a JPEG or PNG image"},
+                            "the file is empty");
+    if (kind == STKI_KIND_OTHER)
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){NULL, -1, -1, what, "a JPEG or PNG image"},
+                            "cannot be decoded");
+    status = kind == STKI_KIND_JPEG ? info_of_jpeg(bytes, count, &info, err) : info_of_png(bytes, count, &info, err);
+    if (!status)
+        status = check_limit(&info, opts, err);
+    if (status)
+        return status;
+    info.swapped = opts->upright && stki_exif_turn(info.orientation).swap;
+    info.height = info.swapped ? info.stored_width : info.stored_height;
+    info.width = info.swapped ? info.stored_height : info.stored_width;
+    *out = info;
+    return STK_OK;
+}
+
+/* ---- decoding --------------------------------------------------------------------------------------------------- */
+
+static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
+                              const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err)
+{
+    stki_jpeg_how how = {.stored_height = info->stored_height,
+                         .stored_width = info->stored_width,
+                         .scale = (int)part->scale,
+                         .fast_dct = opts->fast,
+                         .plain_upsampling = opts->fast,
+                         .gray = opts->gray,
+                         .accept_warnings = opts->accept_warnings,
+                         .top = part->stored_top,
+                         .left = part->stored_left,
+                         .height = part->stored_height,
+                         .width = part->stored_width};
+    int64_t warnings = 0;
+    stk_status status = info->channels == 4 ? room_reserve(&decoder->rows, how.width * 4, err) : STK_OK;
+
+    if (status)
+        return status;
+    status = stki_jpeg_decode(bytes, count, &how, to, part->stored_width * part->channels, decoder->rows.data,
+                              &warnings, err);
+    stki_count(&warnings_accepted, !status && warnings > 0);
+    return status;
+}
+
+static stk_status decode_png(stki_decoder *decoder, const void *bytes, int64_t count, const stki_decode_opts *opts,
+                             const stki_image_pixels *part, void *to, stk_error *err)
+{
+    stki_png_how how = {.gray = opts->gray, .top = part->stored_top, .height = part->stored_height};
+    stki_png_header header;
+    stk_status status = stki_png_read_header(bytes, count, &header, err);
+
+    if (!status)
+        status = room_reserve(&decoder->rows, stki_png_room(&header, &how), err);
+    return status ? status : stki_png_decode(bytes, count, &header, &how, to, decoder->rows.data, err);
+}
+
+stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_error *err)
+{
+    if (count >= info->least_bytes)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_TRUNCATED,
+                        (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64 " bytes", count),
+                                     STKI_TEXT("at least %" PRId64 " for %" PRId64 "x%" PRId64 " pixels",
+                                               info->least_bytes, info->stored_width, info->stored_height)},
+                        "the image is too short for its size");
+}
+
+stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
+                             const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err)
+{
+    stk_status status = stki_image_check(info, count, err);
+
+    if (status)
+        return status;
+    return info->whole_rows ? decode_png(decoder, bytes, count, opts, part, to, err)
+                            : decode_jpeg(decoder, bytes, count, info, opts, part, to, err);
+}

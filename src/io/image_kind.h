@@ -1,0 +1,15 @@
+/* image_kind.h: what a file is, by its first bytes, whatever its name says. Pure; any thread. */
+#ifndef STKI_IMAGE_KIND_H
+#define STKI_IMAGE_KIND_H
+
+#include <stdint.h>
+
+enum { STKI_KIND_BYTES = 32 }; /* of the beginning are enough */
+
+enum stki_image_kind { STKI_KIND_JPEG, STKI_KIND_PNG, STKI_KIND_OTHER };
+
+/* `what`: "a PNG image", "a gzip file", "an empty file", "an unknown kind of file"; static text. A beginning that is
+ * cut inside the magic of a JPEG or PNG image is one. */
+enum stki_image_kind stki_image_kind_of(const void *bytes, int64_t count, const char **what);
+
+#endif

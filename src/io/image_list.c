@@ -1,0 +1,129 @@
+/* image_list.c: a text file that lists images, one a line: "PATH", or "PATH<TAB>LABEL" or "PATH LABEL" with a whole
+ * number as the label. Either all lines have a label or none has. Without a tab, what stands behind the last space is a
+ * label if it is a whole number; a path with spaces is fine. Empty lines are skipped. Whether the files are there shows
+ * when they are read. */
+#include "allocate.h"
+#include "error.h"
+#include "file.h"
+#include "image_set.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PATH = 4096 };
+
+static stk_status fail_line(const char *path, int64_t line, const char *found, const char *expected, const char *what,
+                            stk_error *err)
+{
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, found, expected}, "line %" PRId64 ": %s", line,
+                        what);
+}
+
+static bool whole_number(const char *text, int64_t *out)
+{
+    char *end;
+
+    if (!strchr("+-0123456789", text[0]) || !text[0])
+        return false;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return errno == 0 && *end == '\0' && end > text;
+}
+
+/* Cuts the label off `line` where there is one. */
+static bool cut_label(char *line, int64_t *label)
+{
+    char *tab = strrchr(line, '\t'), *at = tab ? tab : strrchr(line, ' ');
+
+    if (!at || at == line || !whole_number(at + 1, label))
+        return false;
+    while (at > line && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    *at = '\0';
+    return true;
+}
+
+static stk_status take_line(stki_image_set *set, char *line, int64_t number, const char *path, bool *labelled,
+                            stk_error *err)
+{
+    int64_t label = 0;
+    bool has_label = cut_label(line, &label);
+
+    if (set->count == 0)
+        *labelled = has_label;
+    if (has_label != *labelled)
+        return fail_line(path, number, has_label ? "a label" : "no label", *labelled ? "one in every line" : "none",
+                         "labels", err);
+    if (strlen(line) >= MOST_PATH)
+        return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "path", err);
+    return stki_image_set_add(set, "", line, label, err);
+}
+
+static stk_status take_lines(stki_image_set *set, char *text, int64_t length, const char *path, stk_error *err)
+{
+    bool labelled = false;
+    int64_t number = 1;
+    stk_status status = STK_OK;
+
+    for (char *line = text, *end = text + length; line < end && !status; number++) {
+        char *stop = memchr(line, '\n', (size_t)(end - line)), *next;
+
+        next = stop ? stop + 1 : end;
+        stop = stop ? stop : end;
+        *stop = '\0';
+        if (memchr(line, '\0', (size_t)(stop - line)))
+            return fail_line(path, number, "a NUL", "text", "no list of images", err);
+        if (stop > line && stop[-1] == '\r')
+            *--stop = '\0';
+        if (stop > line)
+            status = take_line(set, line, number, path, &labelled, err);
+        line = next;
+    }
+    if (!status && !labelled) {
+        stki_free(set->labels);
+        set->labels = NULL;
+    }
+    return status;
+}
+
+static stk_status set_root(stki_image_set *set, const char *path, stk_error *err)
+{
+    const char *slash = strrchr(path, '/');
+
+    set->root = slash ? stki_format("%.*s", slash == path ? 1 : (int)(slash - path), path) : stki_strdup("");
+    return set->root ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "the folder of a list");
+}
+
+static stk_status read_list(stki_file *file, stki_image_set *set, stk_error *err)
+{
+    char *text = stki_zalloc(file->size + 1);
+    stk_status status = text ? STK_OK : stki_fail_memory(err, file->size + 1, "a list of images");
+
+    if (!status)
+        status = stki_file_read(file, 0, text, file->size, err);
+    if (!status)
+        status = take_lines(set, text, file->size, file->path, err);
+    stki_free(text);
+    if (!status && set->count == 0)
+        status = stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){file->path, -1, -1, "no line", "lines of PATH LABEL"},
+                              "no image in the list");
+    return status;
+}
+
+stk_status stki_image_set_list(const char *path, stki_image_set *out, stk_error *err)
+{
+    stki_file *file = NULL;
+    stk_status status;
+
+    *out = (stki_image_set){0};
+    status = set_root(out, path, err);
+    if (!status)
+        status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
+    if (!status)
+        status = read_list(file, out, err);
+    stki_file_close(file);
+    if (status)
+        stki_image_set_fini(out);
+    return status;
+}

@@ -1,0 +1,170 @@
+/* image_load.c: open, fstat, read, close. Reading costs less than mapping a file of some 100 KB (page faults, and
+ * unmapping disturbs all threads), and a file that is cut meanwhile is an error instead of a signal. */
+#include "image_load.h"
+#include "allocate.h"
+#include "error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 4096 };
+
+struct source {
+    const char *path;
+    int64_t record;
+    int fd;
+    int64_t size;
+    stk_error *err;
+};
+
+static stk_status fail(const struct source *source, stk_status status, const char *found, const char *expected,
+                       const char *what)
+{
+    return stki_fail_at(source->err, status, (stki_place){source->path, source->record, -1, found, expected}, "%s",
+                        what);
+}
+
+static stk_status fail_errno(const struct source *source, int error_number, const char *what)
+{
+    struct rlimit limit = {0};
+    stk_status status;
+
+    if (error_number == EMFILE) {
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+        return fail(source, STK_E_LIMIT, STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur),
+                    "a free descriptor (ulimit -n)", "cannot open: too many open files");
+    }
+    status = stki_fail_errno(source->err, error_number, source->path, "record %" PRId64 ": %s", source->record, what);
+    if (source->err)
+        source->err->record = source->record;
+    return status;
+}
+
+static int open_quietly(const char *path)
+{
+    int fd;
+
+    do {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static stk_status open_source(struct source *source)
+{
+    struct stat stat;
+
+    source->fd = open_quietly(source->path);
+    if (source->fd < 0)
+        return fail_errno(source, errno, "cannot open");
+    if (fstat(source->fd, &stat))
+        return fail_errno(source, errno, "cannot get the size");
+    if (!S_ISREG(stat.st_mode))
+        return fail(source, STK_E_UNSUPPORTED, S_ISDIR(stat.st_mode) ? "a directory" : "no regular file",
+                    "a regular file", "cannot be read");
+    source->size = stat.st_size;
+    return STK_OK;
+}
+
+static void close_source(const struct source *source)
+{
+    if (source->fd >= 0)
+        (void)close(source->fd);
+}
+
+static stk_status read_source(const struct source *source, void *to, int64_t bytes)
+{
+    int64_t got = 0;
+
+    while (got < bytes) {
+        ssize_t n = pread(source->fd, (char *)to + got, (size_t)(bytes - got), got);
+
+        if (n < 0 && errno != EINTR)
+            return fail_errno(source, errno, "cannot read");
+        if (n == 0) /* it was longer a moment ago */
+            return fail(source, STK_E_TRUNCATED, STKI_TEXT("%" PRId64, got), STKI_TEXT("%" PRId64 " bytes", bytes),
+                        "the file ends too early");
+        got += n > 0 ? n : 0;
+    }
+    return STK_OK;
+}
+
+stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
+                           stk_error *err)
+{
+    struct source source = {.path = path, .record = record, .err = err};
+    void *room = NULL;
+    stk_status status = open_source(&source);
+
+    if (!status)
+        status = stki_decoder_room(decoder, source.size, &room, err);
+    if (!status)
+        status = read_source(&source, room, source.size);
+    close_source(&source);
+    *bytes = room;
+    *count = source.size;
+    return status;
+}
+
+static stk_status shape_of(const struct source *source, const void *bytes, int64_t count, const stki_decode_opts *opts,
+                           int64_t shape[3])
+{
+    stk_status status = stki_image_shape(bytes, count, opts, shape, source->err);
+
+    return stki_image_place(source->err, status, source->path, source->record);
+}
+
+/* Cameras put thumbnails and profiles before the size. */
+static stk_status shape_from_all(const struct source *source, const stki_decode_opts *opts, int64_t shape[3])
+{
+    void *all = stki_zalloc(source->size);
+    stk_status status = all ? STK_OK : stki_fail_memory(source->err, source->size, "an image");
+
+    if (!status)
+        status = read_source(source, all, source->size);
+    if (!status)
+        status = shape_of(source, all, source->size, opts, shape);
+    stki_free(all);
+    return status;
+}
+
+stk_status stki_image_load_shape(const char *path, int64_t record, const stki_decode_opts *opts, int64_t shape[3],
+                                 stk_error *err)
+{
+    struct source source = {.path = path, .record = record, .err = err};
+    char head[HEAD_BYTES];
+    stk_status status = open_source(&source);
+    int64_t count = source.size < HEAD_BYTES ? source.size : HEAD_BYTES;
+
+    if (!status)
+        status = read_source(&source, head, count);
+    if (!status)
+        status = shape_of(&source, head, count, opts, shape);
+    if (status == STK_E_TRUNCATED && count < source.size)
+        status = shape_from_all(&source, opts, shape);
+    close_source(&source);
+    return status;
+}
+
+bool stki_image_load_ahead(const char *path)
+{
+    struct stat stat;
+    char byte;
+    struct iovec into = {&byte, 1};
+    bool resident = true;
+    int fd = open_quietly(path);
+
+    if (fd < 0)
+        return true; /* the read will say why */
+    if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0) {
+        resident = preadv2(fd, &into, 1, stat.st_size - 1, RWF_NOWAIT) >= 0 || errno != EAGAIN;
+        if (!resident)
+            (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+    }
+    (void)close(fd);
+    return resident;
+}

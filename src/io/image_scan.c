@@ -1,0 +1,390 @@
+/* image_scan.c: walks a folder for image files. Folders wait on a stack and are taken in the order of their paths, so
+ * that the names come out nearly sorted; they are sorted once more where that was not enough. The order never depends
+ * on readdir. A folder that is reached again from inside itself (a link upwards) is not entered. */
+#include "allocate.h"
+#include "error.h"
+#include "image_set.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_DEPTH = 64, MOST_FOLDERS = 1 << 22 };
+
+struct folder {
+    char *path;            /* relative to the root, with a / at the end; "" for the root */
+    int64_t parent, klass; /* -1: none */
+    int depth;
+    dev_t device;
+    ino_t inode;
+};
+
+struct scan {
+    stki_image_set *set;
+    struct folder *folders; /* all that were seen: a folder's ancestors are needed until its end */
+    int64_t count, room;
+    int64_t *stack, waiting, stack_room;
+    stk_error *err;
+};
+
+static void scan_fini(struct scan *scan)
+{
+    for (int64_t i = 0; i < scan->count; i++)
+        stki_free(scan->folders[i].path);
+    stki_free(scan->folders);
+    stki_free(scan->stack);
+}
+
+/* ---- the stack -------------------------------------------------------------------------------------------------- */
+
+static stk_status add_folder(struct scan *scan, int64_t parent, const char *name)
+{
+    struct folder *folder;
+
+    if (scan->count == MOST_FOLDERS)
+        return stki_fail_at(scan->err, STK_E_LIMIT,
+                            (stki_place){scan->set->root, -1, -1, STKI_TEXT("more than %d", MOST_FOLDERS), "fewer"},
+                            "number of folders (do links make a tangle?)");
+    if (scan->count == scan->room) {
+        int64_t room = scan->room ? scan->room * 2 : 64;
+        struct folder *more = stki_resize(scan->folders, room * (int64_t)sizeof *more);
+        if (!more)
+            return stki_fail_memory(scan->err, room * (int64_t)sizeof *more, "the names of folders");
+        scan->folders = more;
+        scan->room = room;
+    }
+    folder = &scan->folders[scan->count];
+    *folder = (struct folder){.parent = parent, .klass = -1};
+    folder->path = parent < 0 ? stki_strdup("") : stki_format("%s%s/", scan->folders[parent].path, name);
+    if (!folder->path)
+        return stki_fail_memory(scan->err, (int64_t)strlen(name), "the name of a folder");
+    if (parent >= 0) {
+        folder->depth = scan->folders[parent].depth + 1;
+        folder->klass = scan->folders[parent].klass;
+    }
+    scan->count++;
+    return STK_OK;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct folder *)a)->path, ((const struct folder *)b)->path);
+}
+
+/* Folders [first, count) wait, the first of them on top. */
+static stk_status push_folders(struct scan *scan, int64_t first)
+{
+    int64_t more = scan->count - first;
+
+    if (scan->waiting + more > scan->stack_room) {
+        int64_t room = 2 * (scan->waiting + more);
+        int64_t *stack = stki_resize(scan->stack, room * (int64_t)sizeof *stack);
+        if (!stack)
+            return stki_fail_memory(scan->err, room * (int64_t)sizeof *stack, "the names of folders");
+        scan->stack = stack;
+        scan->stack_room = room;
+    }
+    for (int64_t i = scan->count - 1; i >= first; i--)
+        scan->stack[scan->waiting++] = i;
+    return STK_OK;
+}
+
+/* ---- one folder ------------------------------------------------------------------------------------------------- */
+
+static bool inside_itself(const struct scan *scan, int64_t number)
+{
+    const struct folder *folder = &scan->folders[number];
+
+    for (int64_t up = folder->parent; up >= 0; up = scan->folders[up].parent)
+        if (scan->folders[up].device == folder->device && scan->folders[up].inode == folder->inode)
+            return true;
+    return false;
+}
+
+static unsigned char kind_of(int fd, const struct dirent *entry)
+{
+    struct stat stat;
+
+    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
+        return entry->d_type;
+    if (fstatat(fd, entry->d_name, &stat, 0))
+        return DT_UNKNOWN; /* a link to nothing */
+    return S_ISDIR(stat.st_mode) ? DT_DIR : S_ISREG(stat.st_mode) ? DT_REG : DT_UNKNOWN;
+}
+
+static stk_status take_entry(struct scan *scan, int64_t number, int fd, const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+    unsigned char kind;
+
+    if (!strcmp(name, ".") || !strcmp(name, ".."))
+        return STK_OK;
+    if (name[0] == '.') {
+        scan->set->hidden++;
+        return STK_OK;
+    }
+    kind = kind_of(fd, entry);
+    if (kind == DT_DIR)
+        return add_folder(scan, number, name);
+    if (kind != DT_REG || !stki_image_name(name)) {
+        scan->set->others++;
+        return STK_OK;
+    }
+    return stki_image_set_add(scan->set, scan->folders[number].path, name, scan->folders[number].klass, scan->err);
+}
+
+static stk_status fail_folder(struct scan *scan, int64_t number, int error_number, const char *what)
+{
+    const char *path = scan->folders[number].path;
+    char *whole = stki_format("%s%s%s", scan->set->root, path[0] ? "/" : "", path);
+    stk_status status = stki_fail_errno(scan->err, error_number, whole ? whole : path, "%s", what);
+
+    stki_free(whole);
+    return status;
+}
+
+static stk_status open_folder(struct scan *scan, int64_t number, DIR **out)
+{
+    struct folder *folder = &scan->folders[number];
+    char *path = stki_format("%s/%s", scan->set->root, folder->path);
+    struct stat stat;
+    int fd;
+
+    if (!path)
+        return stki_fail_memory(scan->err, (int64_t)strlen(folder->path), "the name of a folder");
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    stki_free(path);
+    *out = NULL;
+    if (fd < 0)
+        return fail_folder(scan, number, errno, "cannot open the folder");
+    if (fstat(fd, &stat)) {
+        stk_status status = fail_folder(scan, number, errno, "cannot look at the folder");
+        close(fd);
+        return status;
+    }
+    folder->device = stat.st_dev;
+    folder->inode = stat.st_ino;
+    if (inside_itself(scan, number) || folder->depth > MOST_DEPTH) {
+        scan->set->loops++;
+        close(fd);
+        return STK_OK;
+    }
+    *out = fdopendir(fd);
+    if (!*out) {
+        close(fd);
+        return stki_fail_memory(scan->err, 0, "reading a folder");
+    }
+    return STK_OK;
+}
+
+static stk_status read_entries(struct scan *scan, int64_t number, DIR *dir)
+{
+    stk_status status = STK_OK;
+
+    while (!status) {
+        const struct dirent *entry;
+
+        errno = 0;
+        entry = readdir(dir);
+        if (!entry)
+            return errno ? fail_folder(scan, number, errno, "cannot read the folder") : STK_OK;
+        status = take_entry(scan, number, dirfd(dir), entry);
+    }
+    return status;
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------ */
+
+struct named {
+    const char *name;
+    int64_t at, label;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static bool is_sorted(const stki_image_set *set, int64_t first)
+{
+    for (int64_t i = first + 1; i < set->count; i++)
+        if (strcmp(stki_image_set_name(set, i - 1), stki_image_set_name(set, i)) > 0)
+            return false;
+    return true;
+}
+
+static stk_status sort_names(stki_image_set *set, int64_t first, stk_error *err)
+{
+    int64_t count = set->count - first;
+    struct named *list;
+
+    if (is_sorted(set, first))
+        return STK_OK;
+    list = stki_zalloc_array(count, sizeof *list);
+    if (!list)
+        return stki_fail_memory(err, count * (int64_t)sizeof *list, "sorting the names of images");
+    for (int64_t i = 0; i < count; i++)
+        list[i] = (struct named){stki_image_set_name(set, first + i), set->name_at[first + i], set->labels[first + i]};
+    qsort(list, (size_t)count, sizeof *list, by_name);
+    for (int64_t i = 0; i < count; i++) {
+        set->name_at[first + i] = list[i].at;
+        set->labels[first + i] = list[i].label;
+    }
+    stki_free(list);
+    return STK_OK;
+}
+
+/* ---- classes ---------------------------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int64_t class_of(const stki_image_set *set, const char *path) /* "NAME/" */
+{
+    int64_t low = 0, high = set->class_count - 1;
+    size_t length = strlen(path) - 1;
+
+    while (low < high) {
+        int64_t middle = (low + high + 1) / 2;
+        int order = strncmp(set->classes[middle], path, length);
+        if (order < 0 || (order == 0 && strlen(set->classes[middle]) <= length))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* The folders of the root, which are all but the first now, are the classes: numbered by name, without the slash. */
+static stk_status make_classes(struct scan *scan)
+{
+    stki_image_set *set = scan->set;
+
+    set->classes = stki_zalloc_array(scan->count, sizeof *set->classes);
+    if (!set->classes)
+        return stki_fail_memory(scan->err, scan->count * (int64_t)sizeof *set->classes, "the names of classes");
+    for (int64_t i = 1; i < scan->count; i++) {
+        const char *path = scan->folders[i].path;
+        char *name = stki_format("%.*s", (int)strlen(path) - 1, path);
+        if (!name)
+            return stki_fail_memory(scan->err, (int64_t)strlen(path), "the name of a class");
+        set->classes[set->class_count++] = name;
+    }
+    qsort(set->classes, (size_t)set->class_count, sizeof *set->classes, by_text);
+    for (int64_t i = 1; i < scan->count; i++)
+        scan->folders[i].klass = class_of(set, scan->folders[i].path);
+    return STK_OK;
+}
+
+static void forget_classes(stki_image_set *set)
+{
+    for (int64_t i = 0; i < set->class_count; i++)
+        stki_free(set->classes[i]);
+    stki_free(set->classes);
+    stki_free(set->labels);
+    set->classes = NULL;
+    set->labels = NULL;
+    set->class_count = 0;
+}
+
+static stk_status count_empty_classes(stki_image_set *set, stk_error *err)
+{
+    char *used = stki_zalloc(set->class_count);
+
+    if (!used)
+        return stki_fail_memory(err, set->class_count, "classes");
+    set->empty_classes = set->class_count;
+    for (int64_t i = 0; i < set->count; i++) {
+        set->empty_classes -= !used[set->labels[i]];
+        used[set->labels[i]] = 1;
+    }
+    stki_free(used);
+    return STK_OK;
+}
+
+/* Images in class folders, and then only these; or a flat folder. */
+static stk_status settle_classes(stki_image_set *set, stk_error *err)
+{
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < set->count; i++)
+        kept += set->labels[i] >= 0;
+    if (kept == 0) {
+        forget_classes(set);
+        return STK_OK;
+    }
+    set->outside = set->count - kept;
+    kept = 0;
+    for (int64_t i = 0; i < set->count; i++)
+        if (set->labels[i] >= 0) {
+            set->name_at[kept] = set->name_at[i];
+            set->labels[kept++] = set->labels[i];
+        }
+    set->count = kept;
+    return count_empty_classes(set, err);
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+static stk_status scan_folder(struct scan *scan, int64_t number)
+{
+    int64_t first = scan->count, first_name = scan->set->count;
+    DIR *dir;
+    stk_status status = open_folder(scan, number, &dir);
+
+    if (status || !dir)
+        return status;
+    status = read_entries(scan, number, dir);
+    closedir(dir);
+    if (!status && number == 0)
+        status = make_classes(scan);
+    if (status)
+        return status;
+    qsort(scan->folders + first, (size_t)(scan->count - first), sizeof *scan->folders, by_path);
+    status = push_folders(scan, first);
+    return status ? status : sort_names(scan->set, first_name, scan->err);
+}
+
+static stk_status scan_all(struct scan *scan)
+{
+    stk_status status = add_folder(scan, -1, "");
+
+    if (!status)
+        status = push_folders(scan, 0);
+    while (!status && scan->waiting > 0)
+        status = scan_folder(scan, scan->stack[--scan->waiting]);
+    if (!status)
+        status = sort_names(scan->set, 0, scan->err);
+    return status ? status : settle_classes(scan->set, scan->err);
+}
+
+stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err)
+{
+    struct scan scan = {.set = out, .err = err};
+    size_t length = strlen(folder);
+    stk_status status;
+
+    *out = (stki_image_set){0};
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    out->root = stki_format("%.*s", (int)length, folder);
+    status = out->root ? scan_all(&scan) : stki_fail_memory(err, (int64_t)length, "the name of a folder");
+    scan_fini(&scan);
+    if (!status && out->count == 0)
+        status = stki_fail_at(
+            err, STK_E_NOT_FOUND,
+            (stki_place){folder, -1, -1,
+                         STKI_TEXT("%" PRId64 " other and %" PRId64 " hidden files", out->others, out->hidden),
+                         ".jpg, .jpeg or .png files"},
+            "no image in the folder");
+    if (status)
+        stki_image_set_fini(out);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* png_decode.c: one image through libspng, row by row so that the rows above a part need no memory and those below it
+ * are not inflated; interlaced images as a whole. libspng takes its memory from the library's own allocator. */
+#include "png_decode.h"
+#include "allocate.h"
+#include "error.h"
+#include <inttypes.h>
+#include <string.h>
+
+#include <spng.h>
+
+enum { MOST_CHUNK_BYTES = 64 << 20 /* of a chunk that holds no pixels, and of all of them that libspng keeps */ };
+
+/* zlib, below libspng, reports a lack of memory as a broken stream. */
+static _Thread_local bool out_of_memory;
+
+static void *note(void *block)
+{
+    out_of_memory = out_of_memory || !block;
+    return block;
+}
+
+static void *allocate(size_t bytes)
+{
+    return note(stki_zalloc((int64_t)bytes));
+}
+
+static void *reallocate(void *block, size_t bytes)
+{
+    return note(stki_resize(block, (int64_t)bytes));
+}
+
+static void *allocate_array(size_t count, size_t bytes)
+{
+    return note(stki_zalloc_array((int64_t)count, (int64_t)bytes));
+}
+
+static stk_status class_of(int code)
+{
+    switch (code) {
+    case SPNG_EMEM:
+        return STK_E_MEMORY;
+    case SPNG_IO_EOF:
+        return STK_E_TRUNCATED;
+    case SPNG_ECHUNK_LIMITS:
+        return STK_E_LIMIT;
+    default:
+        return STK_E_CORRUPT;
+    }
+}
+
+static stk_status fail(int code, stk_error *err)
+{
+    return stki_fail(err, class_of(out_of_memory ? SPNG_EMEM : code), "libspng: %s",
+                     spng_strerror(out_of_memory ? SPNG_EMEM : code));
+}
+
+static void to_gray(const uint8_t *from, uint8_t *to, int64_t pixels)
+{
+    for (int64_t i = 0; i < pixels; i++, from += 3)
+        to[i] = (uint8_t)((from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 32768) >> 16);
+}
+
+/* Row `y` of the image in turn; `into` has room for it as RGB. */
+static int decode_row(spng_ctx *ctx, const stki_png_header *header, int64_t y, uint8_t *into)
+{
+    int code = spng_decode_row(ctx, into, (size_t)(header->width * 3));
+
+    return code == SPNG_EOI && y == header->height - 1 ? 0 : code;
+}
+
+static int decode_rows(spng_ctx *ctx, const stki_png_header *header, const stki_png_how *how, uint8_t *to,
+                       uint8_t *room)
+{
+    int64_t row_bytes = header->width * (how->gray ? 1 : 3);
+    int code = spng_decode_image(ctx, NULL, 0, SPNG_FMT_RGB8, SPNG_DECODE_PROGRESSIVE);
+
+    for (int64_t y = 0; y < how->top + how->height && !code; y++) {
+        uint8_t *row = to + (y < how->top ? 0 : y - how->top) * row_bytes;
+
+        code = decode_row(ctx, header, y, how->gray ? room : row);
+        if (how->gray && y >= how->top && !code)
+            to_gray(room, row, header->width);
+    }
+    return code;
+}
+
+static int decode_whole(spng_ctx *ctx, const stki_png_header *header, const stki_png_how *how, uint8_t *to,
+                        uint8_t *room)
+{
+    int64_t pixels = header->width * header->height;
+    int code = spng_decode_image(ctx, how->gray ? room : to, (size_t)(pixels * 3), SPNG_FMT_RGB8, 0);
+
+    if (how->gray && !code)
+        to_gray(room, to, pixels);
+    return code;
+}
+
+int64_t stki_png_room(const stki_png_header *header, const stki_png_how *how)
+{
+    return !how->gray ? 0 : header->width * 3 * (header->interlaced ? header->height : 1);
+}
+
+static int decode(spng_ctx *ctx, const void *bytes, int64_t count, const stki_png_header *header,
+                  const stki_png_how *how, uint8_t *to, uint8_t *room)
+{
+    struct spng_ihdr ihdr;
+    int code = spng_set_png_buffer(ctx, bytes, (size_t)count);
+
+    if (!code)
+        code = spng_set_chunk_limits(ctx, MOST_CHUNK_BYTES, MOST_CHUNK_BYTES);
+    if (!code)
+        code = spng_get_ihdr(ctx, &ihdr);
+    if (!code && (ihdr.width != (uint32_t)header->width || ihdr.height != (uint32_t)header->height))
+        code = SPNG_EIHDR_SIZE;
+    if (!code && header->interlaced)
+        code = decode_whole(ctx, header, how, to, room);
+    else if (!code)
+        code = decode_rows(ctx, header, how, to, room);
+    if (!code && how->top + how->height == header->height)
+        code = spng_decode_chunks(ctx); /* up to the end mark */
+    return code;
+}
+
+stk_status stki_png_decode(const void *bytes, int64_t count, const stki_png_header *header, const stki_png_how *how,
+                           uint8_t *to, uint8_t *room, stk_error *err)
+{
+    struct spng_alloc alloc = {allocate, reallocate, allocate_array, stki_free};
+    spng_ctx *ctx;
+    int code;
+
+    out_of_memory = false;
+    ctx = spng_ctx_new2(&alloc, 0);
+    if (!ctx)
+        return stki_fail_memory(err, 0, "a PNG decoder");
+    code = decode(ctx, bytes, count, header, how, to, room);
+    spng_ctx_free(ctx);
+    return code ? fail(code, err) : STK_OK;
+}

@@ -1,0 +1,20 @@
+/* fuzz_exif.c: any bytes as EXIF data: an orientation of 1 to 8, and nothing is read beyond them. */
+#include "exif.h"
+#include "fuzz.h"
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int found = stki_exif_orientation(data, (int64_t)size);
+
+    DEMAND(found >= 1 && found <= 8);
+    /* What was found does not depend on what follows, once it was found. */
+    if (found > 1 && size > 0) {
+        uint8_t *longer = malloc(size + 64);
+        memcpy(longer, data, size);
+        memset(longer + size, 0xFF, 64);
+        DEMAND(stki_exif_orientation(longer, (int64_t)size + 64) == found);
+        free(longer);
+    }
+    return 0;
+}
