@@ -17,8 +17,9 @@ declare -A may=(
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/*" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
+    [jpeglib.h]="src/io/jpeg_decode.c" [jerror.h]="src/io/jpeg_decode.c" [spng.h]="src/io/png_decode.c"
     [editline/readline.h]="tools/stoker_play_prompt.c"
-    [jansson.h]="src/base/* src/pipeline/* tools/*" [Random123/philox.h]="src/base/philox.c"
+    [jansson.h]="src/base/* src/io/* src/pipeline/* tools/*" [Random123/philox.h]="src/base/philox.c"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
     [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"
 )
