@@ -39,7 +39,7 @@ struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
 
-typedef enum stk_order { STK_ORDER_SEQUENTIAL = 0, STK_ORDER_RANDOM = 1 } stk_order;
+typedef enum stk_order { STK_ORDER_SEQUENTIAL = 0, STK_ORDER_RANDOM = 1, STK_ORDER_BLOCK = 2 } stk_order;
 typedef enum stk_last_batch {
     STK_LAST_BATCH_PARTIAL = 0,
     STK_LAST_BATCH_DROP = 1,
@@ -64,6 +64,8 @@ typedef struct stk_field_opts {
     const char
         *layout; /* of the batch: "nchw", "nhwc", "channels_last" (NCHW shape over NHWC memory); NULL: as the source */
     const char *transforms; /* in the config language, "[{normalize: imagenet}]"; NULL: none */
+    const char *source; /* further keys of `source` in the config language, "{name: image, format: hdf5}"; NULL: none
+                         */
 } stk_field_opts;
 #define STK_FIELD_OPTS_INIT STK_OPTS_INIT(stk_field_opts)
 
@@ -91,7 +93,10 @@ typedef struct stk_loader_opts {
     int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
     const int64_t *indices; /* a subset of the samples, applied before the order; copied */
     int64_t index_count;
-    bool allow_empty; /* an epoch without a step is then no error: next returns STK_END at once */
+    bool allow_empty;     /* an epoch without a step is then no error: next returns STK_END at once */
+    int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
+                             cache_bytes holds, at most 64 */
+    int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 

@@ -32,6 +32,16 @@ stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
 stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader **shards, int count, stk_error *err);
 /* Checks that all fields have the same count (STK_E_MISMATCH names two fields, their files and counts) and sets it. */
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
+/* What is best read together, for `order: block`: the chunks or pages of the field whose samples are largest among
+ * those that have some, else runs of about a megabyte of the largest field; never across shards. */
+typedef struct stki_units {
+    const char *field;
+    int64_t *first; /* count + 1 sample numbers; stki_free */
+    int64_t count;
+    int64_t largest_bytes; /* of one unit, unpacked */
+} stki_units;
+
+stk_status stki_dataset_units(const stki_dataset *dataset, stki_units *out, stk_error *err);
 stki_dataset *stki_dataset_retain(stki_dataset *dataset);
 void stki_dataset_release(stki_dataset *dataset);
 

@@ -91,7 +91,8 @@ static stk_status open_regular(stki_file *file, stk_error *err)
         return stki_fail_errno(err, errno, file->path, "cannot get the size");
     if (!S_ISREG(stat.st_mode))
         return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){file->path, -1, -1, kind_of(stat.st_mode), "a regular file"}, "cannot be read");
+                            (stki_place){file->path, -1, -1, kind_of(stat.st_mode), "a regular file"},
+                            "cannot be read");
     file->size = stat.st_size;
     file->mtime_ns = stat.st_mtim.tv_sec * INT64_C(1000000000) + stat.st_mtim.tv_nsec;
     file->device = stat.st_dev;
@@ -147,6 +148,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
 
     if (!file)
         return stki_fail_memory(err, sizeof *file, path);
+    stki_count_set(&file->refs, 1);
     file->fd = -1;
     file->pattern = pattern;
     file->access = "pread";
@@ -169,9 +171,17 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
     return STK_OK;
 }
 
+stki_file *stki_file_retain(const stki_file *file)
+{
+    stki_file *counted = (stki_file *)(uintptr_t)file;
+
+    stki_ref(&counted->refs);
+    return counted;
+}
+
 void stki_file_close(stki_file *file)
 {
-    if (!file)
+    if (!file || !stki_unref(&file->refs))
         return;
     if (file->map)
         (void)munmap((void *)(uintptr_t)file->map, (size_t)file->size);

@@ -8,6 +8,7 @@
 #include "reader.h"
 
 typedef struct stki_file {
+    stki_counter refs;
     char *path;
     int fd; /* -1: a mapped file needs none, so that the number of mapped files is not bound by descriptors */
     enum stki_pattern pattern;
@@ -24,6 +25,8 @@ typedef struct stki_file {
  * says how many there may be. A mapping that fails is no error: the file is then read, and `note` says why. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
+/* Counted: whoever keeps the file beyond its opener's use of it retains it, and closes it too. */
+stki_file *stki_file_retain(const stki_file *file);
 void stki_file_close(stki_file *file); /* NULL is fine */
 /* Exactly `bytes` from `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file ends before. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);

@@ -6,16 +6,17 @@
 
 enum { STKI_FORMAT_HEAD = 1024 }; /* bytes of a file's beginning that a format may look at */
 
-typedef struct stki_format {
+typedef struct stki_file_format {
     const char *name;           /* as in source.format: "npz" */
     const char *const *endings; /* of file names, with the dot, NULL at the end: used where content does not tell */
     /* Does the content say that it is this format? `length` bytes of the beginning; NULL: content never tells. */
     bool (*matches)(const char *head, int64_t length);
     stk_status (*open)(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
     bool folder; /* opens a directory */
-} stki_format;
+} stki_file_format;
 
 /* STK_E_UNSUPPORTED says what the file looks like. */
-stk_status stki_format_of(const char *path, const stki_reader_opts *opts, const stki_format **out, stk_error *err);
+stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, const stki_file_format **out,
+                               stk_error *err);
 
 #endif

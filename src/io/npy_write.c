@@ -1,105 +1,25 @@
-/* npy_write.c: see npy_write.h. Ordinary writes through a small buffer, never a mapping, so that a full disk is an
- * error here and no signal. The header is written first for a row count that is not known yet, with room for the
- * longest, and again at the end.
- *
- * What is at the final path decides how: nothing or a regular file, and the file is made beside it and renamed over it;
- * a device, and it is written in place, every error checked (writing to /dev/full fails). */
+/* npy_write.c: see npy_write.h. The header is written first for a row count that is not known yet, with room for the
+ * longest, and again at the end. */
 #include "npy_write.h"
 #include "allocate.h"
 #include "checked.h"
-#include "counter.h"
 #include "error.h"
-#include "npy_write_test.h"
+#include "output.h"
 #include "tensor_internal.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { BUFFER = 256 << 10, HEADER_MAX = 1024, ALIGN = 64 };
+enum { PIECE = 256 << 10, HEADER_MAX = 1024, ALIGN = 64 };
 
 struct stki_npy_writer {
-    char *path;
-    char *temporary; /* NULL: written in place */
-    int fd;
+    stki_output *output;
     stk_dtype dtype;
     bool scalar; /* the file's shape is () */
     int row_ndim;
     int64_t row_shape[STK_MAX_DIMS];
     int64_t row_bytes, rows, header_bytes;
-    int64_t used;      /* of buffer */
-    stk_status failed; /* a write failed: nothing more is written, commit fails too */
-    char buffer[BUFFER];
 };
-
-/* ---- the system's side, with faults on demand ------------------------------------------------------------------- */
-
-static stki_counter fail_call[STKI_NPY_CALLS], fail_errno;
-
-void stki_npy_test_fail_write(enum stki_npy_call call, int64_t n, int error_number)
-{
-    stki_count_set(&fail_errno, error_number);
-    stki_count_set(&fail_call[call], n);
-}
-
-static bool must_fail(enum stki_npy_call call)
-{
-    if (stki_counted(&fail_call[call]) <= 0 ||
-        atomic_fetch_sub_explicit(&fail_call[call], 1, memory_order_relaxed) != 1)
-        return false;
-    errno = (int)stki_counted(&fail_errno);
-    return true;
-}
-
-static stk_status write_all(stki_npy_writer *w, const void *bytes, int64_t count, int64_t at, stk_error *err)
-{
-    const char *from = bytes;
-
-    while (count > 0) {
-        ssize_t n = must_fail(STKI_NPY_WRITE) ? -1
-                    : at >= 0                 ? pwrite(w->fd, from, (size_t)count, at)
-                                              : write(w->fd, from, (size_t)count);
-        if (n < 0 && errno != EINTR)
-            return stki_fail_errno(err, errno, w->path, "cannot write %" PRId64 " bytes", count);
-        if (n > 0) {
-            from += n;
-            count -= n;
-            at += at >= 0 ? n : 0;
-        }
-    }
-    return STK_OK;
-}
-
-static stk_status flush(stki_npy_writer *w, stk_error *err)
-{
-    stk_status status = write_all(w, w->buffer, w->used, -1, err);
-
-    w->used = 0;
-    return status;
-}
-
-static stk_status sync_directory(const char *path, stk_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir = slash == path ? stki_strdup("/")
-                : slash       ? stki_format("%.*s", (int)(slash - path), path)
-                              : stki_strdup(".");
-    stk_status status = STK_OK;
-    int fd;
-
-    if (!dir)
-        return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (must_fail(STKI_NPY_SYNC_DIRECTORY) || fd < 0 || (fsync(fd) && errno != EINVAL)) /* some can't sync one */
-        status = stki_fail_errno(err, errno, path, "cannot sync its directory");
-    if (fd >= 0)
-        (void)close(fd);
-    stki_free(dir);
-    return status;
-}
 
 /* ---- the header ------------------------------------------------------------------------------------------------- */
 
@@ -176,67 +96,16 @@ static void make_header(const stki_npy_writer *w, int64_t rows, char *header)
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
 
-static stk_status open_in_place(stki_npy_writer *w, stk_error *err)
+/* At once, past the buffer: a disk that is full already says so here. */
+static stk_status begin(stki_npy_writer *w, stk_error *err)
 {
-    w->fd = open(w->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (w->fd < 0)
-        return stki_fail_errno(err, errno, w->path, "cannot open for writing");
-    if (lseek(w->fd, 0, SEEK_SET) < 0)
-        return stki_fail_at(
-            err, STK_E_UNSUPPORTED,
-            (stki_place){w->path, -1, -1, "something without positions", "a file or a device with them"},
-            "cannot write an npy file there");
-    return STK_OK;
-}
-
-static stk_status open_beside(stki_npy_writer *w, stk_error *err)
-{
-    static stki_counter serial;
-
-    do {
-        stki_free(w->temporary);
-        w->temporary = stki_format("%s.tmp.%ld.%" PRId64, w->path, (long)getpid(),
-                                   atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
-        if (!w->temporary)
-            return stki_fail_memory(err, (int64_t)strlen(w->path) + 32, w->path);
-        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    } while (w->fd < 0 && errno == EEXIST);
-    if (w->fd < 0) {
-        stk_status status = stki_fail_errno(err, errno, w->path, "cannot make %s", w->temporary);
-        stki_free(w->temporary); /* nothing to remove */
-        w->temporary = NULL;
-        return status;
-    }
-    return STK_OK;
-}
-
-static stk_status open_output(stki_npy_writer *w, stk_error *err)
-{
-    struct stat st;
-    bool there = !stat(w->path, &st);
     char header[HEADER_MAX];
     stk_status status;
 
-    if (there && S_ISDIR(st.st_mode))
-        return stki_fail_at(err, STK_E_IO, (stki_place){w->path, -1, -1, "a directory", "a file name"}, "cannot write");
-    status = there && !S_ISREG(st.st_mode) ? open_in_place(w, err) : open_beside(w, err);
-    if (status)
-        return status;
     w->header_bytes = stki_round_up(10 + header_text(w, INT64_MAX, header) + 1, ALIGN);
     make_header(w, 0, header);
-    return write_all(w, header, w->header_bytes, -1, err);
-}
-
-/* Closes and removes what was written; frees. */
-static void discard(stki_npy_writer *w)
-{
-    if (w->fd >= 0)
-        (void)close(w->fd);
-    if (w->temporary)
-        (void)unlink(w->temporary);
-    stki_free(w->temporary);
-    stki_free(w->path);
-    stki_free(w);
+    status = stki_output_write_at(w->output, 0, header, w->header_bytes, err);
+    return status ? status : stki_output_seek(w->output, w->header_bytes, err);
 }
 
 static stk_status check_dtype(const char *path, stk_dtype dtype, bool alias, stk_error *err)
@@ -269,19 +138,18 @@ static stk_status create(const char *path, stk_dtype dtype, int row_ndim, const 
     w = stki_zalloc(sizeof *w);
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);
-    w->fd = -1;
     w->dtype = dtype;
     w->scalar = scalar;
     w->row_ndim = row_ndim;
-    w->path = stki_strdup(path);
     if (row_ndim > 0)
         memcpy(w->row_shape, row_shape, sizeof *row_shape * (size_t)row_ndim);
-    status = w->path ? stki_row_major(dtype, row_ndim, row_shape, strides, &w->row_bytes, err)
-                     : stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    status = stki_row_major(dtype, row_ndim, row_shape, strides, &w->row_bytes, err);
     if (!status)
-        status = open_output(w, err);
+        status = stki_output_create(path, &w->output, err);
+    if (!status)
+        status = begin(w, err);
     if (status)
-        discard(w);
+        stki_npy_abort(w);
     else
         *out = w;
     return status;
@@ -295,86 +163,46 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-static stk_status append_bytes(stki_npy_writer *w, const void *bytes, int64_t count, stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    if (count > BUFFER - w->used)
-        status = flush(w, err);
-    if (!status && count > BUFFER)
-        return write_all(w, bytes, count, -1, err);
-    if (!status) {
-        memcpy(w->buffer + w->used, bytes, (size_t)count);
-        w->used += count;
-    }
-    return status;
-}
-
 stk_status stki_npy_append(stki_npy_writer *w, const void *rows, int64_t count, stk_error *err)
 {
     int64_t bytes, total, file_bytes;
+    stk_status status = STK_OK;
 
-    if (w->failed)
-        return stki_fail_at(err, w->failed, (stki_place){w->path, -1, -1, NULL, NULL}, "an earlier write failed");
     if (count < 0 || !stki_mul(count, w->row_bytes, &bytes) || !stki_add(w->rows, count, &total) ||
         !stki_mul(total, w->row_bytes, &file_bytes) || !stki_add(file_bytes, w->header_bytes, &file_bytes))
         return stki_fail_at(err, STK_E_BAD_SHAPE,
-                            (stki_place){w->path, -1, -1, STKI_TEXT("%" PRId64 " more rows", count),
+                            (stki_place){stki_output_path(w->output), -1, -1, STKI_TEXT("%" PRId64 " more rows", count),
                                          "a file size that fits in 63 bits"},
                             "cannot append");
-    if (bytes > 0)
-        w->failed = append_bytes(w, rows, bytes, err);
-    if (!w->failed)
-        w->rows = total;
-    return w->failed;
-}
-
-static stk_status finish_bytes(stki_npy_writer *w, stk_error *err)
-{
-    char header[HEADER_MAX];
-    stk_status status = flush(w, err);
-
-    make_header(w, w->rows, header);
+    status = stki_output_append(w->output, rows, bytes, err);
     if (!status)
-        status = write_all(w, header, w->header_bytes, 0, err);
-    if (!status && (must_fail(STKI_NPY_SYNC) || fsync(w->fd)) && (w->temporary || errno != EINVAL))
-        status = stki_fail_errno(err, errno, w->path, "cannot sync");
-    if ((close(w->fd) || must_fail(STKI_NPY_CLOSE)) && !status)
-        status = stki_fail_errno(err, errno, w->path, "cannot close");
-    w->fd = -1;
-    return status;
-}
-
-static stk_status put_in_place(stki_npy_writer *w, stk_error *err)
-{
-    stk_status status;
-
-    if (must_fail(STKI_NPY_RENAME) || rename(w->temporary, w->path))
-        return stki_fail_errno(err, errno, w->path, "cannot rename %s to it", w->temporary);
-    stki_free(w->temporary);
-    w->temporary = NULL;
-    status = sync_directory(w->path, err);
-    if (status)
-        (void)unlink(w->path); /* a name that might not survive a crash is no success */
+        w->rows = total;
     return status;
 }
 
 stk_status stki_npy_commit(stki_npy_writer *w, stk_error *err)
 {
-    stk_status status =
-        w->failed ? stki_fail_at(err, w->failed, (stki_place){w->path, -1, -1, NULL, NULL}, "an earlier write failed")
-                  : finish_bytes(w, err);
+    char header[HEADER_MAX];
+    stk_error first;
+    stk_status status, closed;
 
-    if (!status && w->temporary)
-        status = put_in_place(w, err);
-    discard(w);
-    return status;
+    make_header(w, w->rows, header);
+    status = stki_output_seek(w->output, 0, &first);
+    if (!status)
+        status = stki_output_append(w->output, header, w->header_bytes, &first);
+    closed = stki_output_commit(w->output, err); /* fails after a failed write */
+    if (status && err)
+        *err = first;
+    stki_free(w);
+    return status ? status : closed;
 }
 
 void stki_npy_abort(stki_npy_writer *w)
 {
-    if (w)
-        discard(w);
+    if (!w)
+        return;
+    stki_output_abort(w->output);
+    stki_free(w);
 }
 
 /* ---- whole tensors ---------------------------------------------------------------------------------------------- */
@@ -382,7 +210,7 @@ void stki_npy_abort(stki_npy_writer *w)
 /* Axis 0 in pieces of about the buffer's size, each packed row-major on the way. */
 static stk_status append_tensor(stki_npy_writer *w, const stk_tensor *t, stk_error *err)
 {
-    int64_t at_once = w->row_bytes > 0 && w->row_bytes < BUFFER ? BUFFER / w->row_bytes : 1, strides[STK_MAX_DIMS];
+    int64_t at_once = w->row_bytes > 0 && w->row_bytes < PIECE ? PIECE / w->row_bytes : 1, strides[STK_MAX_DIMS];
     int64_t total = t->ndim > 0 ? t->shape[0] : 1, bytes, packed_bytes;
     stk_tensor piece = *t;
     stk_status status = STK_OK;

@@ -114,9 +114,11 @@ typedef struct stki_reader_opts {
     const char *prefer;        /* the name of the field of the data set */
     stk_dtype alias_dtype;     /* source.dtype: names the type that the file can't (bfloat16 as V2, raw data, tokens);
                                   NONE: as the file says */
-    int raw_ndim;              /* raw data: axes of one sample; their number is found from the file's size */
+    int raw_ndim;              /* raw data: axes of one sample */
     int64_t raw_shape[STK_MAX_DIMS];
-    int64_t raw_offset; /* raw data: bytes before the first sample */
+    int64_t raw_count;   /* raw data: samples; 0: as many as the file's size says */
+    int64_t raw_offset;  /* raw data: bytes before the first sample */
+    bool raw_big_endian; /* raw data */
     int axis;           /* of an array, that the samples lie along */
     int64_t window_length,
         window_stride;    /* > 0: overlapping windows along `axis` are the samples; they keep the axis */

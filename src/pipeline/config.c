@@ -9,7 +9,7 @@
 
 #define MOST (INT64_C(1) << 40)
 
-static const char *const order_words[] = {"sequential", "random", NULL};
+static const char *const order_words[] = {"sequential", "random", "block", NULL};
 static const char *const last_batch_words[] = {"partial", "drop", "pad", NULL};
 static const char *const access_words[] = {"auto", "mmap", "pread", NULL};
 static const char *const stores_words[] = {"auto", "cached", "streaming", NULL};
@@ -24,6 +24,9 @@ static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, global_batch_size, 0, 0, MOST, "rows",
              "Rows of a step over all ranks, instead of batch_size; 0: batch_size times world_size"),
     STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch"),
+    STKI_INT_WORDS(stki_loader_config, block_window, auto, 1, MOST, auto_words, 0, "blocks",
+                   "order: block shuffles the samples of so many chunks, pages or shards together; auto: as many as "
+                   "half of cache_bytes holds, at most 64"),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random"),
     STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "", "Picks the random order; each epoch has its own"),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
@@ -44,6 +47,8 @@ static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, world_size, 1, 1, MOST, "ranks", "Processes that share the data set"),
     STKI_ENUM(stki_loader_config, access, auto, access_words,
               "How files are read; auto: mapped where that is possible"),
+    STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,
+              "Unpacked chunks that are kept for all workers, of each field"),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,
               "Whether large outputs go past the caches; auto: when the slots are larger than the last one"),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
@@ -59,25 +64,16 @@ typedef struct field_options {
 } field_options;
 
 static const stki_option field_rows[] = {
-    STKI_NODE(field_options, path, "The file, or a list of files that follow each other as shards"),
+    STKI_NODE(field_options, path,
+              "The file or folder, a pattern such as data/*.npy, or a list of them: shards that follow each other"),
     STKI_NODE(field_options, synthetic, "A made-up source instead of a file: {count, shape, dtype, …}"),
-    STKI_NODE(field_options, source, "What the file does not say: {dtype: bfloat16, layout: nhwc}"),
+    STKI_NODE(field_options, source, "What the file does not say, and how it is read: {name: image, layout: nhwc}"),
     STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave"),
     STKI_STRING(field_options, layout, NULL,
                 "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)"),
     STKI_NODE(field_options, transforms, "A list of cast, normalize, quantize, scale"),
 };
 static const stki_option_table field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
-
-typedef struct source_options {
-    const char *dtype, *layout;
-} source_options;
-
-static const stki_option source_rows[] = {
-    STKI_STRING(source_options, dtype, NULL, "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2"),
-    STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw"),
-};
-static const stki_option_table source_table = STKI_OPTION_TABLE("dataset.fields.NAME.source", source_rows);
 
 static const char *const form_words[] = {"memory", "scratch", "block", NULL};
 
@@ -102,22 +98,29 @@ static const stki_option synthetic_rows[] = {
 };
 static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fields.NAME.synthetic", synthetic_rows);
 
-static const stki_option_table *const tables[] = {&loader_table, &field_table, &source_table, &synthetic_table};
+/* In the order of the help. */
+static const stki_option_table *tables_at(size_t i)
+{
+    const stki_option_table *tables[] = {&loader_table, &field_table, stki_source_tables[0], stki_source_tables[1],
+                                         &synthetic_table};
+
+    return i < sizeof tables / sizeof tables[0] ? tables[i] : NULL;
+}
 
 void stki_config_help(FILE *to)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+    for (size_t i = 0; tables_at(i); i++) {
         if (i > 0)
             fputc('\n', to);
-        stki_options_help(tables[i], to);
+        stki_options_help(tables_at(i), to);
     }
 }
 
 void stki_config_markdown(FILE *to)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        fprintf(to, "### `%s`\n\n", tables[i]->section);
-        stki_options_markdown(tables[i], to);
+    for (size_t i = 0; tables_at(i); i++) {
+        fprintf(to, "### `%s`\n\n", tables_at(i)->section);
+        stki_options_markdown(tables_at(i), to);
         fputc('\n', to);
     }
 }
@@ -210,7 +213,7 @@ static stk_status read_paths(stki_loader_config *config, stki_field_config *fiel
     return status;
 }
 
-static stk_status read_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err)
+stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err)
 {
     if (!text)
         return STK_OK;
@@ -231,7 +234,6 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
                              stki_field_config *field, stk_error *err)
 {
     field_options options = {0};
-    source_options source = {0};
     stk_status status;
 
     field->name = name;
@@ -239,14 +241,11 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     if (!good_name(name))
         return stki_fail_key(err, node, "found the field name \"%s\", expected letters, digits, _ and -", name);
     stki_options_defaults(&field_table, &options);
-    stki_options_defaults(&source_table, &source);
     if ((status = stki_options_read(&field_table, node, &options, NULL, err)) != STK_OK ||
-        (status = stki_options_read(&source_table, options.source, &source, NULL, err)) != STK_OK ||
-        (status = read_dtype(node, "dtype", options.dtype, &field->dtype, err)) != STK_OK ||
-        (status = read_dtype(options.source, "dtype", source.dtype, &field->source_dtype, err)) != STK_OK)
+        (status = stki_config_source(options.source, field, err)) != STK_OK ||
+        (status = stki_config_dtype(node, "dtype", options.dtype, &field->dtype, err)) != STK_OK)
         return status;
     field->layout = options.layout;
-    field->source_layout = source.layout;
     field->synthetic = options.synthetic;
     field->transforms = stki_node_is_null(options.transforms) ? NULL : options.transforms;
     if (!options.path == !options.synthetic)
@@ -298,7 +297,7 @@ stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out
     stki_options_defaults(&synthetic_table, &options);
     *out = (stki_synthetic_opts){0};
     if ((status = stki_options_read(&synthetic_table, node, &options, NULL, err)) != STK_OK ||
-        (status = read_dtype(node, "dtype", options.dtype, &out->dtype, err)) != STK_OK)
+        (status = stki_config_dtype(node, "dtype", options.dtype, &out->dtype, err)) != STK_OK)
         return status;
     out->count = options.count;
     out->seed = options.seed;

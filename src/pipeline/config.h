@@ -19,6 +19,8 @@ typedef struct stki_loader_config {
     int64_t seed;
     int64_t num_workers; /* as in the C struct once read */
     int64_t prefetch;
+    int64_t block_window; /* 0: auto */
+    int64_t cache_bytes;
     int64_t num_epochs;                /* 0: endless */
     int64_t memory_budget, tile_bytes; /* bytes */
     int64_t timeout, close_timeout;    /* ns */
@@ -57,6 +59,12 @@ json_t *stki_config_json(const stki_loader_config *config);
 void stki_config_help(FILE *to);
 /* The same as Markdown, for docs/config.md. */
 void stki_config_markdown(FILE *to);
+
+/* config_source.c: the field's `source` section, and its tables for the help. */
+stk_status stki_config_source(const stki_node *node, stki_field_config *field, stk_error *err);
+extern const stki_option_table *const stki_source_tables[2];
+/* The text of `key` in `map` as a dtype; NULL leaves *out alone. */
+stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err);
 
 /* synthetic.{count, shape, dtype, …} of a field. */
 stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err);

@@ -67,14 +67,14 @@ static void put_time(writer *w, const char *key, int64_t ns)
 
 static void put_loader(writer *w, const stk_loader_opts *o)
 {
-    static const char *const orders[] = {"sequential", "random"}, *const lasts[] = {"partial", "drop", "pad"},
+    static const char *const orders[] = {"sequential", "random", "block"}, *const lasts[] = {"partial", "drop", "pad"},
                              *const accesses[] = {"auto", "mmap", "pread"},
                              *const stores[] = {"auto", "cached", "streaming"},
                              *const pins[] = {"auto", "true", "false"};
 
     put_int(w, "batch_size", o->batch_size);
     put_int(w, "global_batch_size", o->global_batch_size);
-    put_word(w, "order", (int)o->order, orders, 2);
+    put_word(w, "order", (int)o->order, orders, 3);
     if (o->seed > INT64_MAX && w->status == STK_OK)
         w->status = stki_fail(w->err, STK_E_CONFIG, "options: loader.seed: found %llu, expected 0 to %lld",
                               (unsigned long long)o->seed, (long long)(INT64_MAX));
@@ -99,6 +99,8 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     put_word(w, "access", (int)o->access, accesses, 3);
     put_word(w, "stores", (int)o->stores, stores, 3);
     put_int(w, "tile_bytes", o->tile_bytes);
+    put_int(w, "block_window", o->block_window);
+    put_int(w, "cache_bytes", o->cache_bytes);
     if (o->allow_empty)
         put(w, "loader.allow_empty", "true");
 }
@@ -162,6 +164,8 @@ static void put_field(writer *w, const stk_field_opts *given, int number)
     }
     if (f.synthetic)
         put(w, PATH(".synthetic"), "%s", f.synthetic);
+    if (f.source)
+        put(w, PATH(".source"), "%s", f.source);
     if (f.source_dtype)
         put_text(w, PATH(".source.dtype"), stk_dtype_name(f.source_dtype));
     put_text(w, PATH(".source.layout"), f.source_layout);

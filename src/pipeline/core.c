@@ -2,55 +2,151 @@
 #include "core.h"
 #include "checked.h"
 #include "clock.h"
+#include "container.h"
 #include "error.h"
+#include "files.h"
 #include "log.h"
 #include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_TILE (INT64_C(512) << 10)
 
-/* Opens one field's shards. */
-static stk_status open_shards(const stki_field_config *field, const stki_reader_opts *opts, stki_reader **shards,
-                              int *count, stk_error *err)
+enum { MOST_UNITS = 64 /* that block_window: auto shuffles together */ };
+
+/* ---- the data set ------------------------------------------------------------------------------------------------ */
+
+/* The readers of one field as they come. */
+typedef struct shards {
+    stki_reader **readers;
+    int count;
+} shards;
+
+static stk_status add_shard(shards *all, stki_reader *reader, stk_error *err)
 {
+    stki_reader **readers = stki_resize(all->readers, (all->count + 1) * (int64_t)sizeof *readers);
+
+    if (!readers) {
+        stki_reader_destroy(reader);
+        return stki_fail_memory(err, (all->count + 1) * (int64_t)sizeof *readers, "a field's files");
+    }
+    all->readers = readers;
+    readers[all->count++] = reader;
+    return STK_OK;
+}
+
+/* What several fields of one file have in common is opened once. */
+static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
+{
+    for (int i = 0; i < core->container_count; i++)
+        if (strcmp(core->containers[i].container->path, path) == 0 &&
+            memcmp(&core->containers[i].opts, opts, sizeof *opts) == 0)
+            return core->containers[i].container;
+    return NULL;
+}
+
+static stk_status container_of(stki_core *core, const char *path, const stki_reader_opts *opts, stki_container **out,
+                               stk_error *err)
+{
+    stki_reader_opts key;
+    struct stki_open_container *containers;
+    stk_status status;
+
+    memcpy(&key, opts, sizeof key); /* padding too */
+    key.name = key.prefer = NULL;
+    *out = container_before(core, path, &key);
+    if (*out)
+        return STK_OK;
+    status = stki_container_open(path, opts, out, err);
+    if (status != STK_OK)
+        return status;
+    containers = stki_resize(core->containers, (core->container_count + 1) * (int64_t)sizeof *containers);
+    if (!containers) {
+        stki_container_release(*out);
+        return stki_fail_memory(err, (core->container_count + 1) * (int64_t)sizeof *containers, "open files");
+    }
+    core->containers = containers;
+    containers[core->container_count].container = *out;
+    memcpy(&containers[core->container_count++].opts, &key, sizeof key);
+    for (int i = 0; i < (*out)->warning_count; i++)
+        stki_config_note(core->config, "%s: %s", path, (*out)->warnings[i]);
+    return STK_OK;
+}
+
+static void forget_containers(stki_core *core)
+{
+    while (core->container_count > 0)
+        stki_container_release(core->containers[--core->container_count].container);
+    stki_free(core->containers);
+    core->containers = NULL;
+}
+
+static stk_status open_path(stki_core *core, const char *path, const stki_reader_opts *opts, shards *all,
+                            stk_error *err)
+{
+    stki_container *container;
+    stki_reader *reader;
+    int64_t member;
+    stk_status status;
+
+    if ((status = container_of(core, path, opts, &container, err)) != STK_OK ||
+        (status = stki_container_find(container, opts, &member, err)) != STK_OK ||
+        (status = stki_container_reader(container, member, opts, &reader, err)) != STK_OK)
+        return status;
+    return add_shard(all, reader, err);
+}
+
+static stk_status open_files(stki_core *core, const stki_field_config *field, const stki_reader_opts *opts, shards *all,
+                             stk_error *err)
+{
+    stki_file_list list = {0};
+    stki_reader *reader;
     stk_status status = STK_OK;
 
-    if (field->synthetic) {
-        stki_synthetic_opts synthetic;
-
-        status = stki_config_synthetic(field->synthetic, &synthetic, err);
+    for (int i = 0; i < field->path_count && status == STK_OK; i++)
+        status = stki_file_list_add(&list, field->paths[i], err);
+    if (status == STK_OK && field->sample_per_file) {
+        status = stki_files_open(&list, opts, &reader, err);
         if (status == STK_OK)
-            status = stki_synthetic_open(&synthetic, &shards[0], err);
-        *count = status == STK_OK;
-        return status;
+            status = add_shard(all, reader, err);
+    } else {
+        for (int64_t i = 0; i < list.count && status == STK_OK; i++)
+            status = open_path(core, list.paths[i], opts, all, err);
     }
-    for (*count = 0; *count < field->path_count && status == STK_OK; *count += status == STK_OK)
-        status = stki_reader_open(field->paths[*count], opts, &shards[*count], err);
+    stki_file_list_fini(&list);
     return status;
+}
+
+static stk_status open_synthetic(const stki_field_config *field, shards *all, stk_error *err)
+{
+    stki_synthetic_opts synthetic;
+    stki_reader *reader;
+    stk_status status = stki_config_synthetic(field->synthetic, &synthetic, err);
+
+    if (status == STK_OK)
+        status = stki_synthetic_open(&synthetic, &reader, err);
+    return status == STK_OK ? add_shard(all, reader, err) : status;
 }
 
 static stk_status open_field(stki_core *core, const stki_field_config *field, stk_error *err)
 {
-    stki_reader_opts opts = {
-        .access = (enum stki_access)core->config->access,
-        .pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM,
-        .alias_dtype = field->source_dtype,
-    };
-    int most = field->synthetic ? 1 : field->path_count, count = 0;
-    stki_reader **shards = stki_zalloc_array(most, sizeof *shards);
+    shards all = {0};
+    stki_reader_opts opts;
     stk_status status;
 
-    if (!shards)
-        return stki_fail_memory(err, most * (int64_t)sizeof *shards, "a field's files");
-    status = open_shards(field, &opts, shards, &count, err);
-    for (int i = 0; status == STK_OK && core->config->wrap_reader && i < count; i++)
-        status = core->config->wrap_reader(core->config->wrap_context, field->name, &shards[i], err);
+    memcpy(&opts, &field->source, sizeof opts); /* zeroed when the config was read */
+    opts.access = (enum stki_access)core->config->access;
+    opts.pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM;
+    opts.prefer = field->name;
+    opts.cache_bytes = core->config->cache_bytes;
+    status = field->synthetic ? open_synthetic(field, &all, err) : open_files(core, field, &opts, &all, err);
+    for (int i = 0; status == STK_OK && core->config->wrap_reader && i < all.count; i++)
+        status = core->config->wrap_reader(core->config->wrap_context, field->name, &all.readers[i], err);
     if (status != STK_OK)
-        while (count > 0)
-            stki_reader_destroy(shards[--count]);
+        while (all.count > 0)
+            stki_reader_destroy(all.readers[--all.count]);
     else
-        status = stki_dataset_add(core->dataset, field->name, shards, count, err); /* takes the readers over */
-    stki_free(shards);
+        status = stki_dataset_add(core->dataset, field->name, all.readers, all.count, err); /* takes the readers over */
+    stki_free(all.readers);
     return status;
 }
 
@@ -60,6 +156,7 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
 
     for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
         status = open_field(core, &core->config->fields[i], err);
+    forget_containers(core);
     if (status == STK_OK)
         status = stki_dataset_finish(core->dataset, err);
     for (int i = 0; status == STK_OK && i < core->dataset->field_count; i++) {
@@ -72,17 +169,45 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
     return status;
 }
 
-static stk_status make_order(stki_core *core, stk_error *err)
+static stk_status create_order(stki_core *core, stk_error *err)
 {
+    static const enum stki_order_kind kinds[] = {STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK};
     stki_loader_config *config = core->config;
+    stki_units units = {0};
     stki_order_opts opts = {
-        .kind = config->order == STK_ORDER_RANDOM ? STKI_ORDER_RANDOM : STKI_ORDER_SEQUENTIAL,
+        .kind = kinds[config->order],
         .count = core->dataset->count,
         .seed = (uint64_t)config->seed,
         .indices = config->index_list,
         .index_count = config->index_count,
     };
-    stk_status status = stki_order_create(&opts, &core->order, err);
+    stk_status status;
+
+    if (opts.kind == STKI_ORDER_BLOCK) {
+        status = stki_dataset_units(core->dataset, &units, err);
+        if (status != STK_OK)
+            return status;
+        opts.unit_first = units.first;
+        opts.unit_count = units.count;
+        if (config->block_window == 0) { /* two windows are in use where one ends */
+            config->block_window = units.largest_bytes > 0 ? config->cache_bytes / 2 / units.largest_bytes : MOST_UNITS;
+            config->block_window = config->block_window > MOST_UNITS ? MOST_UNITS
+                                   : config->block_window < 1        ? 1
+                                                                     : config->block_window;
+        }
+        opts.window = config->block_window;
+        stki_log(STKI_LOG_order, "%lld blocks of field %s, %lld shuffled together", (long long)units.count, units.field,
+                 (long long)opts.window);
+    }
+    status = stki_order_create(&opts, &core->order, err);
+    stki_free(units.first);
+    return status;
+}
+
+static stk_status make_order(stki_core *core, stk_error *err)
+{
+    stki_loader_config *config = core->config;
+    stk_status status = create_order(core, err);
     int64_t global = config->global_batch_size;
 
     if (status != STK_OK)

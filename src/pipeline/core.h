@@ -41,6 +41,11 @@ struct stki_core {
     /* fixed after create */
     stki_loader_config *config; /* with effective values */
     stki_dataset *dataset;
+    struct stki_open_container { /* only while the data set is opened */
+        stki_reader_opts opts;
+        struct stki_container *container;
+    } * containers;
+    int container_count;
     stki_order *order;
     stki_batching batching;
     int64_t steps; /* of an epoch */

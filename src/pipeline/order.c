@@ -11,6 +11,7 @@
 #include "order.h"
 #include "allocate.h"
 #include "error.h"
+#include "order_block.h"
 #include "permutation.h"
 #include "philox.h"
 #include "thread.h"
@@ -35,7 +36,8 @@ struct stki_order {
     enum stki_order_kind kind;
     int64_t length;
     uint64_t seed;
-    int64_t *indices; /* NULL: position's image is the sample */
+    int64_t *indices;    /* NULL: position's image is the sample */
+    stki_blocks *blocks; /* BLOCK */
     /* guarded by lock */
     stki_mutex lock;
     int64_t uses;
@@ -82,6 +84,51 @@ static stk_status make_tables(stki_order *order, stk_error *err)
     return STK_OK;
 }
 
+static int64_t unit_of(const stki_order_opts *opts, int64_t sample)
+{
+    int64_t low = 0, high = opts->unit_count - 1;
+
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+
+        if (opts->unit_first[middle] <= sample)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* The units of a subset: runs of its list that lie in one unit of the data set. */
+static stk_status make_subset_blocks(stki_order *order, const stki_order_opts *opts, stk_error *err)
+{
+    int64_t *first = stki_zalloc_array(order->length + 1, sizeof *first), count = 0, unit = -1;
+    stk_status status;
+
+    if (!first)
+        return stki_fail_memory(err, (order->length + 1) * (int64_t)sizeof *first, "the blocks of a subset");
+    for (int64_t i = 0; i < order->length; i++) {
+        int64_t its = unit_of(opts, order->indices[i]);
+
+        if (its != unit)
+            first[count++] = i;
+        unit = its;
+    }
+    first[count] = order->length;
+    status = stki_blocks_create(first, count, opts->window, order->seed, &order->blocks, err);
+    stki_free(first);
+    return status;
+}
+
+static stk_status make_blocks(stki_order *order, const stki_order_opts *opts, stk_error *err)
+{
+    if (order->kind != STKI_ORDER_BLOCK || order->length == 0)
+        return STK_OK;
+    if (order->indices)
+        return make_subset_blocks(order, opts, err);
+    return stki_blocks_create(opts->unit_first, opts->unit_count, opts->window, order->seed, &order->blocks, err);
+}
+
 stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_error *err)
 {
     stki_order *order;
@@ -100,6 +147,8 @@ stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_
     status = opts->indices ? copy_indices(order, opts, err) : STK_OK;
     if (status == STK_OK)
         status = make_tables(order, err);
+    if (status == STK_OK)
+        status = make_blocks(order, opts, err);
     if (status != STK_OK) {
         stki_order_destroy(order);
         return status;
@@ -113,6 +162,7 @@ void stki_order_destroy(stki_order *order)
     if (!order)
         return;
     stki_mutex_fini(&order->lock);
+    stki_blocks_destroy(order->blocks);
     stki_free(order->indices);
     stki_free(order->table_memory);
     stki_free(order);
@@ -203,6 +253,20 @@ static void eval_computed(const stki_order *order, int64_t epoch, int64_t first,
     }
 }
 
+static void eval_blocks(stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+{
+    int64_t samples[BLOCK];
+
+    for (int64_t done = 0; done < n;) {
+        int64_t part = n - done < BLOCK ? n - done : BLOCK;
+
+        stki_blocks_eval(order->blocks, epoch, first + done, part, samples);
+        for (int64_t i = 0; i < part; i++)
+            put(order, &out[done + i], first + done + i, samples[i]);
+        done += part;
+    }
+}
+
 stk_status stki_order_eval(stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err)
 {
@@ -212,6 +276,8 @@ stk_status stki_order_eval(stki_order *order, int64_t epoch, int64_t first, int6
         return STK_OK;
     if (order->kind == STKI_ORDER_SEQUENTIAL)
         eval_sequential(order, first, n, out);
+    else if (order->kind == STKI_ORDER_BLOCK)
+        eval_blocks(order, epoch, first, n, out);
     else if (uses_tables(order))
         eval_table(order, epoch, first, n, out);
     else

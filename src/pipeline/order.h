@@ -10,7 +10,7 @@
 
 enum { STKI_ORDER_VERSION = 1 }; /* grows when the same seed would give another order; saved states hold it */
 
-enum stki_order_kind { STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM };
+enum stki_order_kind { STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK };
 
 /* One position's answer, with room for mixtures (source), token windows and packing (offset, length), and repeated
  * samples (draw: the global position that keys the random transforms). */
@@ -27,6 +27,10 @@ typedef struct stki_order_opts {
     uint64_t seed;
     const int64_t *indices; /* a subset, applied first; copied; NULL: all */
     int64_t index_count;
+    /* BLOCK: samples [unit_first[u], unit_first[u + 1]) are best read together; unit_count + 1 numbers, copied. Of a
+     * subset, neighbours in its list that share a unit are one. */
+    const int64_t *unit_first;
+    int64_t unit_count, window; /* window: units that are shuffled together, at least 1 */
 } stki_order_opts;
 
 typedef struct stki_order stki_order;

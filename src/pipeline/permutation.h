@@ -38,6 +38,6 @@ stki_permutation_round stki_permutation_round_avx2;
 uint64_t stki_order_key(uint64_t seed, uint64_t epoch);
 
 /* What is drawn with that key; the stream of the draws. */
-enum { STKI_KEY_SHUFFLE = 0, STKI_KEY_ROUNDS = 1 };
+enum { STKI_KEY_SHUFFLE = 0, STKI_KEY_ROUNDS = 1, STKI_KEY_UNITS = 2 };
 
 #endif

@@ -13,6 +13,8 @@ typedef struct stki_field_config {
     const char **paths;    /* shards; the array is owned by the config */
     int path_count;
     const stki_node *synthetic; /* instead of paths */
+    stki_reader_opts source;    /* how the files are opened; its texts belong to the config */
+    bool sample_per_file;
     stk_dtype source_dtype, dtype;
     const char *source_layout, *layout; /* NULL: none given */
     const stki_node *transforms;        /* a list, or NULL */

@@ -603,7 +603,7 @@ static void test_failing_reads(void **state)
         stki_file_test_fail_read(1, EIO);
         assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_E_IO);
         assert_int_equal(err.record, 1);
-        assert_int_equal(err.offset, fortran ? 128 : 131);
+        assert_int_equal(err.offset, fortran ? 129 : 131);
         assert_non_null(strstr(err.message, path));
         stki_file_test_short_reads(1);
         assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_OK);

@@ -1,5 +1,6 @@
 # Files written by the original libraries, read by stoker: one test a format that has a reader.
-stoker_test_program(oracle_files ${CMAKE_CURRENT_LIST_DIR}/oracle_files.c)
+file(GLOB oracle_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
+stoker_test_program(oracle_files ${oracle_sources})
 foreach(format npy)
   add_test(NAME oracle_${format}
            COMMAND oracle_files ${CMAKE_CURRENT_LIST_DIR}/manifest.json --format ${format})

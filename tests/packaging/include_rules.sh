@@ -1,5 +1,5 @@
 #!/bin/bash
-# Who may include whom (docs/architecture.md): base <- tensor <- io <- pipeline, programs see the public API and base, and a
+# Who may include whom (docs/architecture.md): base <- tensor <- io <- pipeline, loadbench and play see the public API and base, and a
 # library's header is included in few stated places. First by reading every #include, then by compiling: with a folder's own
 # flags a header from above must not be found.
 #     include_rules.sh CC BUILD_DIR
@@ -12,14 +12,15 @@ failed=0
 declare -A may=(
     [src/base]="src/base" [src/tensor]="src/tensor src/base" [src/io]="src/io src/tensor src/base"
     [src/gpu]="src/gpu src/tensor src/base" [src/pipeline]="src/pipeline src/io src/gpu src/tensor src/base"
-    [tools]="tools src/base" [examples]="examples"
+    [tools/loadbench]="tools/loadbench src/base" [tools/play]="tools/play tools/stoker src/base"
+    [tools/stoker]="tools/stoker tools/play src/pipeline src/io src/tensor src/base" [examples]="examples"
 )
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/*" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
     [jpeglib.h]="src/io/jpeg_decode.c" [jerror.h]="src/io/jpeg_decode.c" [spng.h]="src/io/png_decode.c"
-    [editline/readline.h]="tools/stoker_play_prompt.c"
-    [jansson.h]="src/base/* src/io/* src/pipeline/* tools/*" [Random123/philox.h]="src/base/philox.c"
+    [editline/readline.h]="tools/play/play_prompt.c"
+    [jansson.h]="src/base/* src/io/* src/pipeline/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
     [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"
 )

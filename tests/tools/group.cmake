@@ -1,14 +1,14 @@
 # tests/tools/test_NAME.c tests parts of the programs, which it is linked with (all but their main functions).
-file(GLOB tool_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/loadbench_*.c)
+file(GLOB tool_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/loadbench/loadbench_*.c)
 add_library(loadbench_parts OBJECT ${tool_parts})
 target_link_libraries(loadbench_parts PRIVATE stoker_flags stoker_static)
 target_compile_options(loadbench_parts PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/base"
-                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools")
+                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench")
 file(GLOB tool_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
 foreach(source ${tool_tests})
   get_filename_component(name ${source} NAME_WE)
   stoker_test_program(${name} ${source} $<TARGET_OBJECTS:loadbench_parts>)
-  target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools")
+  target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench")
   add_test(NAME ${name} COMMAND ${name})
   file(STRINGS ${source} first LIMIT_COUNT 1)
   set(labels tools)

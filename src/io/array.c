@@ -1,0 +1,383 @@
+/* array.c: see array.h. A sample is a view of the mapping or of the memory, whatever the axis and the order, since all
+ * of that is a matter of strides. Opening proves that every element lies inside; the index is the only thing left to
+ * distrust. bool elements are the file's bytes: any that is not 0 is true, and the copy that delivers them makes it 1.
+ *
+ * Without a mapping a sample is read into the worker's scratch. A packed one is one read. Of any other, the stretch
+ * from its first to its last byte is read where it is short, else its elements one by one (correct, and slow; map such
+ * files). */
+#include "array.h"
+#include "allocate.h"
+#include "checked.h"
+#include "container.h"
+#include "error.h"
+#include "storage.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { READ_STRETCH = 1 << 20 /* bytes that are read at once for a scattered sample, whatever its own size */ };
+
+/* ---- the array ----------------------------------------------------------------------------------------------------
+ */
+
+static bool is_empty(int ndim, const int64_t *shape)
+{
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] == 0)
+            return true;
+    return false;
+}
+
+/* Bytes from the first to behind the last element; false: more than 63 bits. */
+static bool extent_of(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t *out)
+{
+    int64_t bytes = stk_dtype_size(dtype), step;
+
+    if (is_empty(ndim, shape)) {
+        *out = 0;
+        return true;
+    }
+    for (int i = 0; i < ndim; i++)
+        if (!stki_mul(shape[i] - 1, strides[i], &step) || !stki_add(bytes, step, &bytes))
+            return false;
+    *out = bytes;
+    return true;
+}
+
+static int64_t bytes_behind(const stki_array *array)
+{
+    return array->file ? array->file->size : stk_storage_bytes(array->memory);
+}
+
+stk_status stki_array_check(const stki_array *array, const char *path, stk_error *err)
+{
+    int64_t extent, size = bytes_behind(array);
+
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] < 0 || array->strides[i] < 0)
+            return stki_fail_at(err, STK_E_CORRUPT,
+                                (stki_place){path, -1, array->offset,
+                                             STKI_TEXT("axis %d of %" PRId64 " elements, %" PRId64 " bytes apart", i,
+                                                       array->shape[i], array->strides[i]),
+                                             "numbers from 0 on"},
+                                "shape of an array");
+    if (!extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent))
+        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, array->offset, NULL, "at most 63 bits of bytes"},
+                            "size of an array");
+    if (!stki_inside(array->offset, extent, size))
+        return stki_fail_at(
+            err, STK_E_TRUNCATED,
+            (stki_place){path, -1, array->offset,
+                         STKI_TEXT("%" PRId64, array->offset < 0 || array->offset > size ? 0 : size - array->offset),
+                         STKI_TEXT("%" PRId64 " bytes", extent)},
+            "the data ends too early");
+    return STK_OK;
+}
+
+stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *path, stk_error *err)
+{
+    int64_t step = stk_dtype_size(array->dtype);
+
+    for (int i = array->ndim - 1; i >= 0; i--) {
+        array->strides[i] = step;
+        if (!stki_mul(step, array->shape[i] > 0 ? array->shape[i] : 1, &step) || array->shape[i] < 0)
+            return stki_fail_at(err, STK_E_CORRUPT,
+                                (stki_place){path, -1, array->offset,
+                                             STKI_TEXT("axis %d of %" PRId64, i, array->shape[i]),
+                                             "sizes from 0 on whose product fits in 63 bits"},
+                                "shape of an array");
+    }
+    *bytes = is_empty(array->ndim, array->shape) ? 0 : step;
+    return STK_OK;
+}
+
+void stki_array_release(stki_array *array)
+{
+    stki_file_close(array->file);
+    stk_storage_release(array->memory);
+    *array = (stki_array){0};
+}
+
+static void close_file(void *context)
+{
+    stki_file_close(context);
+}
+
+static stk_status storage_of(const stki_array *array, int64_t extent, stk_storage **out, int64_t *offset,
+                             stk_error *err)
+{
+    stk_status status;
+
+    *offset = 0;
+    if (!array->file) {
+        stk_storage_retain(array->memory);
+        *out = array->memory;
+        *offset = array->offset;
+        return STK_OK;
+    }
+    if (array->file->map) {
+        void *data = (char *)(uintptr_t)array->file->map + array->offset;
+        status = stk_storage_wrap(NULL, data, extent, close_file, stki_file_retain(array->file), out, err);
+        if (status)
+            stki_file_close(array->file);
+        else
+            (*out)->mapping = true;
+        return status;
+    }
+    status = stk_storage_create(NULL, extent, out, err);
+    if (!status) {
+        status = stki_file_read(array->file, array->offset, stk_storage_data(*out), extent, err);
+        if (status)
+            stk_storage_release(*out);
+    }
+    return status;
+}
+
+static uint32_t flags_of(const stki_array *array)
+{
+    return STK_TENSOR_READONLY | (array->swapped ? STK_TENSOR_SWAPPED : 0);
+}
+
+stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tensor *out, stk_error *err)
+{
+    int64_t extent, offset;
+    stk_storage *storage;
+    stk_tensor tensor;
+    stk_status status = stki_array_check(array, path, err);
+
+    if (status)
+        return status;
+    (void)extent_of(array->dtype, array->ndim, array->shape, array->strides, &extent); /* checked */
+    status = storage_of(array, extent, &storage, &offset, err);
+    if (status)
+        return status;
+    status =
+        stk_tensor_from_storage(storage, offset, array->dtype, array->ndim, array->shape, array->strides, &tensor, err);
+    stk_storage_release(storage);
+    if (status)
+        return status;
+    tensor.flags |= flags_of(array);
+    *out = tensor;
+    return STK_OK;
+}
+
+/* ---- its samples --------------------------------------------------------------------------------------------------
+ */
+
+struct array_reader {
+    stki_reader base; /* first member */
+    stki_reader_ops ops;
+    stki_array array;
+    stki_rows rows;
+    bool scattered;               /* a sample is no single run of bytes: rows says nothing */
+    int64_t extent;               /* of one sample, first to last byte */
+    stk_tensor sample;            /* all of a sample but its address */
+    int64_t packed[STK_MAX_DIMS]; /* row-major strides of one sample */
+};
+
+static const struct array_reader *reader_of(const stki_reader *base)
+{
+    return (const struct array_reader *)(const void *)base;
+}
+
+static stk_status fail_index(const stki_reader *base, int64_t index, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_RANGE,
+                        (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
+                                     STKI_TEXT("0 to %" PRId64, base->count - 1)},
+                        "no such sample");
+}
+
+static stk_status read_in_place(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                                stk_tensor *out, stk_error *err)
+{
+    (void)want, (void)scratch;
+    if (index < 0 || index >= base->count)
+        return fail_index(base, index, err);
+    *out = reader_of(base)->sample;
+    out->data = (char *)(uintptr_t)base->base + index * base->sample_stride;
+    return STK_OK;
+}
+
+/* The elements of one sample, one read each, packed row-major. */
+static stk_status read_elements(const struct array_reader *r, int64_t offset, char *to, stk_error *err)
+{
+    const stki_reader *base = &r->base;
+    int64_t size = stk_dtype_size(base->dtype), at[STK_MAX_DIMS] = {0};
+
+    for (int64_t done = 0; done < base->max_bytes; done += size) {
+        stk_status status = stki_file_read(r->array.file, offset, to + done, size, err);
+        if (status)
+            return status;
+        for (int axis = base->ndim - 1; axis >= 0; axis--) { /* the next index in row-major order */
+            offset += base->strides[axis];
+            if (++at[axis] < base->shape[axis])
+                break;
+            offset -= base->strides[axis] * base->shape[axis];
+            at[axis] = 0;
+        }
+    }
+    return STK_OK;
+}
+
+static stk_status read_positional(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                                  stk_tensor *out, stk_error *err)
+{
+    const struct array_reader *r = reader_of(base);
+    bool stretch = r->scattered && (r->extent <= READ_STRETCH || r->extent / 4 <= base->max_bytes);
+    int64_t bytes = stretch ? r->extent : base->max_bytes, offset;
+    stk_status status;
+
+    (void)want;
+    if (index < 0 || index >= base->count)
+        return fail_index(base, index, err);
+    offset = r->array.offset + index * base->sample_stride;
+    status = stki_scratch_reserve(scratch, bytes, err);
+    if (!status && bytes > 0)
+        status = r->scattered && !stretch ? read_elements(r, offset, scratch->data, err)
+                                          : stki_file_read(r->array.file, offset, scratch->data, bytes, err);
+    if (status) {
+        if (err)
+            err->record = index;
+        return status;
+    }
+    *out = r->sample;
+    out->data = scratch->data;
+    if (!stretch)
+        memcpy(out->strides, r->packed, sizeof r->packed);
+    return STK_OK;
+}
+
+static void will_need(const stki_reader *base, const int64_t *indices, int64_t count)
+{
+    const struct array_reader *r = reader_of(base);
+
+    if (!r->scattered) /* else each sample touches pages everywhere in the file */
+        stki_file_will_need_rows(r->array.file, &r->rows, indices, count);
+}
+
+static void destroy(stki_reader *base)
+{
+    struct array_reader *r = (struct array_reader *)(void *)base;
+
+    stki_array_release(&r->array);
+    stki_free(base->path);
+    stki_free(r);
+}
+
+static stk_status check_axis(const stki_array *array, const char *path, const stki_reader_opts *opts, stk_error *err)
+{
+    if (array->ndim == 0)
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){path, -1, -1, "an array of 0 axes (one number)", "a first axis to count samples along"},
+            "no samples to read");
+    if (opts->axis < 0 || opts->axis >= array->ndim)
+        return stki_fail_at(err, STK_E_CONFIG,
+                            (stki_place){path, -1, -1, STKI_TEXT("axis %d", opts->axis),
+                                         STKI_TEXT("0 to %d, as the array has %d axes", array->ndim - 1, array->ndim)},
+                            "source.axis: there is no such axis");
+    return stki_array_check(array, path, err);
+}
+
+/* Which axes a sample has, and how far apart samples are. */
+static stk_status describe_samples(struct array_reader *r, const char *path, const stki_reader_opts *opts,
+                                   stk_error *err)
+{
+    const stki_array *array = &r->array;
+    stki_reader *base = &r->base;
+    int64_t along = array->shape[opts->axis], step = 1;
+
+    base->count = along;
+    if (opts->window_length > 0) {
+        step = opts->window_stride > 0 ? opts->window_stride : opts->window_length;
+        base->count = along < opts->window_length ? 0 : (along - opts->window_length) / step + 1;
+    }
+    base->ndim = 0;
+    for (int i = 0; i < array->ndim; i++) {
+        if (i == opts->axis && opts->window_length <= 0)
+            continue;
+        base->shape[base->ndim] = i == opts->axis ? opts->window_length : array->shape[i];
+        base->strides[base->ndim++] = array->strides[i];
+    }
+    if (base->count <= 1)
+        step = 0; /* nothing is that far away */
+    if (is_empty(base->ndim, base->shape))
+        step = 0; /* samples without bytes all lie at the first byte */
+    if (!stki_mul(step, array->strides[opts->axis], &base->sample_stride))
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, NULL}, "source.window: too far apart");
+    return STK_OK;
+}
+
+static stk_status describe(struct array_reader *r, const char *format, const char *path, const stki_reader_opts *opts,
+                           stk_error *err)
+{
+    const stki_array *array = &r->array;
+    stki_reader *base = &r->base;
+    stki_array sample = {.dtype = array->dtype};
+    stk_status status = describe_samples(r, path, opts, err);
+    bool packed = true;
+
+    if (status)
+        return status;
+    sample.ndim = base->ndim;
+    memcpy(sample.shape, base->shape, sizeof sample.shape);
+    status = stki_array_row_major(&sample, &base->max_bytes, path, err);
+    if (status)
+        return status;
+    memcpy(r->packed, sample.strides, sizeof r->packed);
+    for (int i = 0; i < base->ndim; i++)
+        packed = packed && (base->shape[i] <= 1 || base->strides[i] == r->packed[i]);
+    if (base->count > 0) /* else windows may be longer than the array */
+        (void)extent_of(array->dtype, base->ndim, base->shape, base->strides, &r->extent);
+    r->scattered = !packed && base->max_bytes > 0;
+    r->rows = (stki_rows){array->offset, base->sample_stride, base->max_bytes};
+    base->ops = &r->ops;
+    base->dtype = array->dtype;
+    base->swapped = array->swapped;
+    base->access = array->file ? array->file->access : "memory";
+    base->note = array->file ? array->file->note : NULL;
+    base->file_bytes = array->file ? array->file->size : -1;
+    base->data_offset = array->file ? array->offset : -1;
+    base->copies = array->file && !array->file->map;
+    if (array->file && array->file->map)
+        base->base = (const char *)array->file->map + array->offset;
+    else if (!array->file)
+        base->base = (const char *)stk_storage_data(array->memory) + array->offset;
+    r->ops = (stki_reader_ops){.format = format,
+                               .read = base->copies ? read_positional : read_in_place,
+                               .will_need = array->file ? will_need : NULL,
+                               .destroy = destroy};
+    r->sample = (stk_tensor){.dtype = array->dtype, .ndim = base->ndim, .flags = flags_of(array)};
+    memcpy(r->sample.shape, base->shape, sizeof base->shape);
+    memcpy(r->sample.strides, base->strides, sizeof base->strides);
+    return STK_OK;
+}
+
+stk_status stki_array_reader(const stki_array *array, const char *format, const char *path,
+                             const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    static const stki_reader_opts defaults = {0};
+    struct array_reader *r;
+    stk_status status;
+
+    opts = opts ? opts : &defaults;
+    status = check_axis(array, path, opts, err);
+    if (status)
+        return status;
+    r = stki_zalloc(sizeof *r);
+    if (!r)
+        return stki_fail_memory(err, sizeof *r, path);
+    r->array = *array;
+    if (array->file)
+        (void)stki_file_retain(array->file);
+    if (array->memory)
+        stk_storage_retain(array->memory);
+    r->base.path = stki_strdup(path);
+    status =
+        r->base.path ? describe(r, format, path, opts, err) : stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    if (status)
+        destroy(&r->base);
+    else
+        *out = &r->base;
+    return status;
+}

@@ -1,0 +1,70 @@
+/* file_list.c: see files.h. glob(3) finds the files; its own order depends on the locale, so the names are sorted here.
+ */
+#include "allocate.h"
+#include "error.h"
+#include "files.h"
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static stk_status add_one(stki_file_list *list, const char *path, stk_error *err)
+{
+    int64_t n = list->count;
+    char *copy;
+
+    if ((n & (n - 1)) == 0) { /* full at every power of two */
+        char **paths = stki_resize(list->paths, (n ? 2 * n : 1) * (int64_t)sizeof *paths);
+
+        if (!paths)
+            return stki_fail_memory(err, 2 * n * (int64_t)sizeof *paths, "a list of files");
+        list->paths = paths;
+    }
+    copy = stki_strdup(path);
+    if (!copy)
+        return stki_fail_memory(err, (int64_t)strlen(path) + 1, "a list of files");
+    list->paths[list->count++] = copy;
+    return STK_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static stk_status add_matches(stki_file_list *list, const char *pattern, stk_error *err)
+{
+    glob_t found;
+    int result = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found);
+    stk_status status = STK_OK;
+
+    if (result == GLOB_NOSPACE) {
+        status = stki_fail_memory(err, 0, "a list of files");
+    } else if (result == GLOB_ABORTED) {
+        status = stki_fail_at(err, STK_E_IO, (stki_place){pattern, -1, -1, NULL, NULL},
+                              "a folder of the pattern cannot be read");
+    } else if (result == GLOB_NOMATCH) {
+        status = stki_fail_at(err, STK_E_NOT_FOUND,
+                              (stki_place){pattern, -1, -1, "no file that matches", "one or more"}, "pattern of files");
+    } else {
+        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare);
+        for (size_t i = 0; i < found.gl_pathc && status == STK_OK; i++)
+            status = add_one(list, found.gl_pathv[i], err);
+    }
+    if (result == 0)
+        globfree(&found);
+    return status;
+}
+
+stk_status stki_file_list_add(stki_file_list *list, const char *path, stk_error *err)
+{
+    return strpbrk(path, "*?[") && access(path, F_OK) ? add_matches(list, path, err) : add_one(list, path, err);
+}
+
+void stki_file_list_fini(stki_file_list *list)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        stki_free(list->paths[i]);
+    stki_free(list->paths);
+    *list = (stki_file_list){0};
+}

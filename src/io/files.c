@@ -1,0 +1,326 @@
+/* files.c: files that are one sample each; see files.h. A sample is a tensor whose storage keeps its file mapped, so
+ * that a file may leave the cache while a worker still reads it. The cache is a table indexed by the sample's number:
+ * two samples of one place take turns. */
+#include "files.h"
+#include "allocate.h"
+#include "checked.h"
+#include "container.h"
+#include "error.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { CACHE = 64, SCANNERS = 8, FEW = 64 /* files that one thread scans faster */ };
+
+struct files {
+    stki_reader base; /* first member */
+    stki_file_list list;
+    stki_reader_opts opts;
+    char *name;      /* copy of opts.name */
+    int64_t *shapes; /* count * ndim; NULL: all have the reader's */
+    stki_mutex lock; /* guards the cache */
+    struct {
+        int64_t index; /* + 1; 0: empty */
+        stk_tensor tensor;
+    } cache[CACHE];
+};
+
+/* ---- one file -----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status open_sample(const struct files *f, int64_t index, stk_tensor *out, stk_error *err)
+{
+    const char *path = f->list.paths[index];
+    stki_container *container;
+    stki_array array;
+    stk_tensor found;
+    int64_t member;
+    stk_status status = stki_container_open(path, &f->opts, &container, err);
+
+    if (status)
+        return status;
+    status = stki_container_find(container, &f->opts, &member, err);
+    if (!status)
+        status = stki_container_array(container, member, &f->opts, &array, err);
+    stki_container_release(container);
+    if (status)
+        return status;
+    status = stki_array_tensor(&array, path, &found, err);
+    stki_array_release(&array);
+    if (status)
+        return status;
+    status = stk_tensor_contiguous(&found, out, err);
+    stk_tensor_release(&found);
+    return status;
+}
+
+static void shape_text(stk_dtype dtype, int ndim, const int64_t *shape, char *buffer, size_t size)
+{
+    size_t used = (size_t)snprintf(buffer, size, "%s [", stk_dtype_name(dtype));
+
+    for (int i = 0; i < ndim && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%" PRId64, i ? ", " : "", shape[i]);
+    if (used < size)
+        snprintf(buffer + used, size - used, "]");
+}
+
+/* Is the sample what the first file, the given shape or its own header at open said? */
+static stk_status check_sample(const struct files *f, int64_t index, const stk_tensor *t, stk_error *err)
+{
+    const stki_reader *base = &f->base;
+    const int64_t *expected = f->shapes ? f->shapes + index * base->ndim : base->shape;
+    bool same = t->dtype == base->dtype && t->ndim == base->ndim;
+    char found[128], wanted[128];
+
+    for (int i = 0; same && i < t->ndim; i++)
+        same = t->shape[i] == expected[i];
+    if (same)
+        return STK_OK;
+    shape_text(t->dtype, t->ndim, t->shape, found, sizeof found);
+    shape_text(base->dtype, base->ndim, expected, wanted, sizeof wanted);
+    return stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], index, -1, found, wanted},
+                        f->shapes ? "the file is not what it was when it was opened"
+                                  : "the sample differs from the first, %s",
+                        f->list.paths[0]);
+}
+
+/* ---- the reader ----------------------------------------------------------------------------------------------------
+ */
+
+static struct files *files_of(const stki_reader *base)
+{
+    return (struct files *)(uintptr_t)base;
+}
+
+static bool cached(struct files *f, int64_t index, stk_tensor *out)
+{
+    bool found;
+
+    stki_lock(&f->lock);
+    found = f->cache[index % CACHE].index == index + 1;
+    if (found) {
+        *out = f->cache[index % CACHE].tensor;
+        stk_tensor_retain(out);
+    }
+    stki_unlock(&f->lock);
+    return found;
+}
+
+static void keep(struct files *f, int64_t index, const stk_tensor *tensor)
+{
+    stk_tensor old;
+
+    stk_tensor_retain(tensor);
+    stki_lock(&f->lock);
+    old = f->cache[index % CACHE].tensor;
+    f->cache[index % CACHE].tensor = *tensor;
+    f->cache[index % CACHE].index = index + 1;
+    stki_unlock(&f->lock);
+    stk_tensor_release(&old); /* outside the lock: it may unmap a file */
+}
+
+static stk_status files_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
+{
+    struct files *f = files_of(base);
+    stk_status status;
+
+    (void)want, (void)scratch;
+    if (index < 0 || index >= base->count)
+        return stki_fail_at(err, STK_E_RANGE,
+                            (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
+                                         STKI_TEXT("0 to %" PRId64, base->count - 1)},
+                            "no such sample");
+    if (cached(f, index, out))
+        return STK_OK;
+    status = open_sample(f, index, out, err);
+    if (status) {
+        if (err)
+            err->record = index;
+        return status;
+    }
+    status = check_sample(f, index, out, err);
+    if (status)
+        stk_tensor_release(out);
+    else
+        keep(f, index, out);
+    return status;
+}
+
+static stk_status files_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct files *f = files_of(base);
+
+    (void)err;
+    memcpy(shape, f->shapes ? f->shapes + index * base->ndim : base->shape, (size_t)base->ndim * sizeof *shape);
+    return STK_OK;
+}
+
+static void files_destroy(stki_reader *base)
+{
+    struct files *f = files_of(base);
+
+    for (int i = 0; i < CACHE; i++)
+        stk_tensor_release(&f->cache[i].tensor);
+    stki_mutex_fini(&f->lock);
+    stki_file_list_fini(&f->list);
+    stki_free(f->shapes);
+    stki_free(f->name);
+    stki_free(base->path);
+    stki_free(f);
+}
+
+static const stki_reader_ops files_ops = {
+    .format = "files", .read = files_read, .shape = files_shape, .destroy = files_destroy};
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+/* Each scanner takes the next file that nobody has; the lowest one that fails is reported. */
+struct scan {
+    struct files *files;
+    stki_counter next;
+    stki_mutex lock;
+    int64_t failed; /* index; count: none */
+    stk_error error;
+};
+
+static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
+{
+    stki_reader *base = &f->base;
+    stk_tensor t;
+    char found[128], wanted[128];
+    stk_status status = open_sample(f, index, &t, err);
+
+    if (status)
+        return status;
+    if (t.dtype == base->dtype && t.ndim == base->ndim) {
+        memcpy(f->shapes + index * base->ndim, t.shape, (size_t)base->ndim * sizeof *t.shape);
+    } else {
+        shape_text(t.dtype, t.ndim, t.shape, found, sizeof found);
+        shape_text(base->dtype, base->ndim, base->shape, wanted, sizeof wanted);
+        status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], -1, -1, found, wanted},
+                              "the sample's dtype or number of axes differs from the first, %s", f->list.paths[0]);
+    }
+    stk_tensor_release(&t);
+    return status;
+}
+
+static void scan_run(void *context)
+{
+    struct scan *scan = context;
+    int64_t index;
+    stk_error error;
+
+    while ((index = atomic_fetch_add_explicit(&scan->next, 1, memory_order_relaxed)) < scan->files->list.count) {
+        if (scan_one(scan->files, index, &error) == STK_OK)
+            continue;
+        stki_lock(&scan->lock);
+        if (index < scan->failed) {
+            scan->failed = index;
+            scan->error = error;
+        }
+        stki_unlock(&scan->lock);
+        break;
+    }
+}
+
+static stk_status scan_all(struct files *f, stk_error *err)
+{
+    struct scan scan = {.files = f, .failed = f->list.count};
+    stki_thread *threads[SCANNERS];
+    int want = f->list.count <= FEW ? 0 : stki_cpu_count() < SCANNERS ? stki_cpu_count() : SCANNERS, started = 0;
+
+    f->shapes = stki_zalloc_array(f->list.count * (f->base.ndim + 1), sizeof *f->shapes);
+    if (!f->shapes)
+        return stki_fail_memory(err, f->list.count * f->base.ndim * (int64_t)sizeof *f->shapes, "shapes of files");
+    stki_mutex_init(&scan.lock);
+    while (started < want && stki_thread_start(&threads[started], "stki-scan", scan_run, &scan, err) == STK_OK)
+        started++;
+    scan_run(&scan);
+    for (int i = 0; i < started; i++)
+        (void)stki_thread_join(threads[i], INT64_MAX);
+    stki_mutex_fini(&scan.lock);
+    if (scan.failed == f->list.count)
+        return STK_OK;
+    if (err)
+        *err = scan.error;
+    return scan.error.status;
+}
+
+/* Largest in each axis; all the same: the table is not needed. */
+static void settle_shapes(struct files *f)
+{
+    stki_reader *base = &f->base;
+
+    for (int64_t i = 0; i < f->list.count; i++)
+        for (int axis = 0; axis < base->ndim; axis++) {
+            int64_t size = f->shapes[i * base->ndim + axis];
+
+            base->variable = base->variable || size != f->shapes[axis];
+            base->shape[axis] = size > base->shape[axis] ? size : base->shape[axis];
+        }
+    if (!base->variable) {
+        stki_free(f->shapes);
+        f->shapes = NULL;
+    }
+}
+
+static stk_status describe(struct files *f, stk_error *err)
+{
+    stki_reader *base = &f->base;
+    stki_array sample = {0};
+    stk_tensor first;
+    stk_status status;
+
+    if (f->list.count == 0)
+        return stki_fail(err, STK_E_EMPTY, "no files to read samples from");
+    status = open_sample(f, 0, &first, err);
+    if (status)
+        return status;
+    base->count = f->list.count;
+    base->dtype = first.dtype;
+    base->ndim = first.ndim;
+    memcpy(base->shape, first.shape, sizeof base->shape);
+    stk_tensor_release(&first);
+    status = scan_all(f, err);
+    if (status)
+        return status;
+    settle_shapes(f);
+    sample.dtype = base->dtype;
+    sample.ndim = base->ndim;
+    memcpy(sample.shape, base->shape, sizeof sample.shape);
+    status = stki_array_row_major(&sample, &base->max_bytes, base->path, err);
+    memcpy(base->strides, sample.strides, sizeof base->strides);
+    return status;
+}
+
+stk_status stki_files_open(const stki_file_list *list, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    struct files *f = stki_zalloc(sizeof *f);
+    stk_status status = STK_OK;
+
+    if (!f)
+        return stki_fail_memory(err, sizeof *f, "a list of files");
+    stki_mutex_init(&f->lock);
+    f->base.ops = &files_ops;
+    f->base.access = "mmap";
+    f->base.file_bytes = f->base.data_offset = -1;
+    f->base.copies = true; /* a file a sample: not cut into parts */
+    f->opts = *opts;
+    f->name = opts->name ? stki_strdup(opts->name) : NULL;
+    f->opts.name = f->name;
+    f->opts.prefer = NULL;
+    f->base.path = stki_strdup(list->count ? list->paths[0] : "");
+    if (!f->base.path || (opts->name && !f->name))
+        status = stki_fail_memory(err, 64, "a list of files");
+    for (int64_t i = 0; i < list->count && status == STK_OK; i++)
+        status = stki_file_list_add(&f->list, list->paths[i], err);
+    if (status == STK_OK)
+        status = describe(f, err);
+    if (status)
+        files_destroy(&f->base);
+    else
+        *out = &f->base;
+    return status;
+}

@@ -1,0 +1,23 @@
+/* files.h: lists of files: patterns, and files that are one sample each. */
+#ifndef STKI_FILES_H
+#define STKI_FILES_H
+
+#include "reader.h"
+
+typedef struct stki_file_list {
+    char **paths; /* owned */
+    int64_t count;
+} stki_file_list;
+
+/* Adds `path`; where no file has this name and it is a pattern (*, ?, [...]), all files it matches, sorted bytewise.
+ * STK_E_NOT_FOUND: a pattern that matches nothing. */
+stk_status stki_file_list_add(stki_file_list *list, const char *path, stk_error *err);
+void stki_file_list_fini(stki_file_list *list);
+
+/* Sample i is the whole array (or opts->name's) of file i. Shapes may differ in axis 0 or more: then every file's
+ * header is read here, in several threads where there are many. Files are opened when they are read; the last few stay
+ * open. Samples come row-major and in native byte order, as views of the file where it holds them so. STK_E_MISMATCH
+ * names the file that has another dtype or other axes than the first. The list is copied. */
+stk_status stki_files_open(const stki_file_list *list, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
+
+#endif

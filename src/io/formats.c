@@ -1,0 +1,157 @@
+/* formats.c: which formats there are and how a file is recognised: by what it begins with, then by its name. One line a
+ * format in the table; what is well known but has no reader is named in the refusal. */
+#include "allocate.h"
+#include "error.h"
+#include "format.h"
+#include "npy.h"
+#include "text_build.h"
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+static bool begins_with(const char *head, int64_t length, const char *bytes, int64_t count)
+{
+    return length >= count && !memcmp(head, bytes, (size_t)count);
+}
+
+static bool is_npy(const char *head, int64_t length)
+{
+    return begins_with(head, length, "\x93NUMPY", 6);
+}
+
+#define ENDINGS(...)      \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+/* Where two could match, the first does. */
+static const stki_file_format formats[] = {
+    {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false},
+};
+enum { FORMATS = sizeof formats / sizeof formats[0] };
+
+/* What has no reader. */
+static const struct {
+    int at, length;
+    const char *bytes, *what;
+} signatures[] = {
+    {0, 8, "\x89HDF\r\n\x1a\n", "an HDF5 file"},
+    {0, 4, "PK\x03\x04", "a zip archive (npz or pt)"},
+    {0, 4, "PK\x05\x06", "an empty zip archive"},
+    {0, 3, "\xff\xd8\xff", "a JPEG image"},
+    {0, 8, "\x89PNG\r\n\x1a\n", "a PNG image"},
+    {0, 2, "\x1f\x8b", "a gzip file"},
+    {0, 4, "\x28\xb5\x2f\xfd", "a zstd file"},
+    {0, 4, "PAR1", "a Parquet file"},
+    {0, 4, "ARC1", "an Arrow file"},
+    {0, 6, "ARROW1", "an Arrow file"},
+    {0, 4, "CDF\x01", "a NetCDF-3 file"},
+    {0, 4, "CDF\x02", "a NetCDF-3 file"},
+    {257, 5, "ustar", "a tar archive"},
+};
+
+static const struct {
+    const char *ending, *what;
+} endings[] = {
+    {".safetensors", "a safetensors file"},
+    {".beton", "an FFCV record file"},
+    {".npz", "a zip archive of arrays"},
+    {".pt", "a torch file"},
+    {".pth", "a torch file"},
+    {".h5", "an HDF5 file"},
+    {".hdf5", "an HDF5 file"},
+    {".tar", "a tar archive"},
+    {".tfrecord", "a TFRecord file"},
+    {".bin", "raw data"},
+};
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), end = strlen(ending);
+
+    return length >= end && !strcasecmp(text + length - end, ending);
+}
+
+static const char *looks_like(const char *path, const char *head, int64_t length)
+{
+    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++)
+        if (signatures[i].at + signatures[i].length <= length &&
+            !memcmp(head + signatures[i].at, signatures[i].bytes, (size_t)signatures[i].length))
+            return signatures[i].what;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (ends_with(path, endings[i].ending))
+            return endings[i].what;
+    return length == 0 ? "an empty file" : "an unknown kind of file";
+}
+
+/* "npy, npz, …" */
+static const char *names(char *buffer, size_t size)
+{
+    size_t used = 0;
+
+    for (int i = 0; i < FORMATS && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", formats[i].name);
+    return buffer;
+}
+
+static stk_status by_name(const char *path, const char *name, const stki_file_format **out, stk_error *err)
+{
+    char all[256];
+
+    for (int i = 0; i < FORMATS; i++)
+        if (!strcmp(formats[i].name, name)) {
+            *out = &formats[i];
+            return STK_OK;
+        }
+    return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, name, names(all, sizeof all)},
+                        "source.format: unknown format");
+}
+
+static stk_status read_head(const char *path, char *head, int64_t *length, stk_error *err)
+{
+    stki_file *file;
+    stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
+
+    if (status)
+        return status;
+    *length = file->size < STKI_FORMAT_HEAD ? file->size : STKI_FORMAT_HEAD;
+    status = stki_file_read(file, 0, head, *length, err);
+    stki_file_close(file);
+    return status;
+}
+
+stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, const stki_file_format **out,
+                               stk_error *err)
+{
+    char head[STKI_FORMAT_HEAD], all[256];
+    struct stat st;
+    int64_t length;
+    stk_status status;
+
+    if (opts->format)
+        return by_name(path, opts->format, out, err);
+    for (int i = 0; i < FORMATS; i++)
+        if (formats[i].folder && !stat(path, &st) && S_ISDIR(st.st_mode)) {
+            *out = &formats[i];
+            return STK_OK;
+        }
+    status = read_head(path, head, &length, err);
+    if (status)
+        return status;
+    for (int i = 0; i < FORMATS; i++)
+        if (formats[i].matches && formats[i].matches(head, length)) {
+            *out = &formats[i];
+            return STK_OK;
+        }
+    for (int i = 0; i < FORMATS; i++)
+        for (const char *const *ending = formats[i].endings; ending && *ending; ending++)
+            if (ends_with(path, *ending)) {
+                *out = &formats[i];
+                return STK_OK;
+            }
+    return stki_fail_at(err, STK_E_UNSUPPORTED,
+                        (stki_place){path, -1, -1, looks_like(path, head, length),
+                                     stki_text(all, sizeof all, "one of %s", names((char[200]){0}, 200))},
+                        "there is no reader for it");
+}

@@ -1,0 +1,293 @@
+/* output.c: see output.h. What is at the final path decides how it is written: nothing or a regular file, and the file
+ * is made beside it and renamed over it; a device, and it is written in place, every error checked (writing to
+ * /dev/full fails). */
+#include "output.h"
+#include "allocate.h"
+#include "checked.h"
+#include "counter.h"
+#include "error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER = 256 << 10 };
+
+struct stki_output {
+    char *path;
+    char *temporary; /* NULL: written in place */
+    int fd;
+    int64_t flushed;    /* where the buffer's first byte belongs */
+    int64_t used;       /* of buffer */
+    _Atomic int failed; /* a write failed: nothing more is written, commit fails too */
+    char buffer[BUFFER];
+};
+
+/* ---- the system's side, with faults on demand ------------------------------------------------------------------- */
+
+static stki_counter fail_call[STKI_OUTPUT_CALLS], fail_errno;
+
+void stki_output_test_fail(enum stki_output_call call, int64_t n, int error_number)
+{
+    stki_count_set(&fail_errno, error_number);
+    stki_count_set(&fail_call[call], n);
+}
+
+static bool must_fail(enum stki_output_call call)
+{
+    if (stki_counted(&fail_call[call]) <= 0 ||
+        atomic_fetch_sub_explicit(&fail_call[call], 1, memory_order_relaxed) != 1)
+        return false;
+    errno = (int)stki_counted(&fail_errno);
+    return true;
+}
+
+static stk_status fail_earlier(stki_output *o, stk_error *err)
+{
+    return stki_fail_at(err, (stk_status)o->failed, (stki_place){o->path, -1, -1, NULL, NULL},
+                        "an earlier write failed");
+}
+
+static stk_status write_all(stki_output *o, const void *bytes, int64_t count, int64_t at, stk_error *err)
+{
+    const char *from = bytes;
+
+    while (count > 0) {
+        ssize_t n = must_fail(STKI_OUTPUT_WRITE) ? -1 : pwrite(o->fd, from, (size_t)count, at);
+        if (n < 0 && errno != EINTR) {
+            stk_status status = stki_fail_errno(err, errno, o->path, "cannot write %" PRId64 " bytes", count);
+            o->failed = (int)status;
+            return status;
+        }
+        if (n > 0) {
+            from += n;
+            count -= n;
+            at += n;
+        }
+    }
+    return STK_OK;
+}
+
+static stk_status flush(stki_output *o, stk_error *err)
+{
+    stk_status status = write_all(o, o->buffer, o->used, o->flushed, err);
+
+    o->flushed += o->used;
+    o->used = 0;
+    return status;
+}
+
+static stk_status sync_directory(const char *path, stk_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir = slash == path ? stki_strdup("/")
+                : slash       ? stki_format("%.*s", (int)(slash - path), path)
+                              : stki_strdup(".");
+    stk_status status = STK_OK;
+    int fd;
+
+    if (!dir)
+        return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (must_fail(STKI_OUTPUT_SYNC_DIRECTORY) || fd < 0 || (fsync(fd) && errno != EINVAL)) /* some can't sync one */
+        status = stki_fail_errno(err, errno, path, "cannot sync its directory");
+    if (fd >= 0)
+        (void)close(fd);
+    stki_free(dir);
+    return status;
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
+
+static stk_status open_in_place(stki_output *o, stk_error *err)
+{
+    o->fd = open(o->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (o->fd < 0)
+        return stki_fail_errno(err, errno, o->path, "cannot open for writing");
+    if (lseek(o->fd, 0, SEEK_SET) < 0)
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){o->path, -1, -1, "something without positions", "a file or a device with them"},
+            "cannot write there");
+    return STK_OK;
+}
+
+static stk_status open_beside(stki_output *o, stk_error *err)
+{
+    static stki_counter serial;
+
+    do {
+        stki_free(o->temporary);
+        o->temporary = stki_format("%s.tmp.%ld.%" PRId64, o->path, (long)getpid(),
+                                   atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed));
+        if (!o->temporary)
+            return stki_fail_memory(err, (int64_t)strlen(o->path) + 32, o->path);
+        o->fd = open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (o->fd < 0 && errno == EEXIST);
+    if (o->fd < 0) {
+        stk_status status = stki_fail_errno(err, errno, o->path, "cannot make %s", o->temporary);
+        stki_free(o->temporary); /* nothing to remove */
+        o->temporary = NULL;
+        return status;
+    }
+    return STK_OK;
+}
+
+static stk_status open_output(stki_output *o, stk_error *err)
+{
+    struct stat st;
+    bool there = !stat(o->path, &st);
+
+    if (there && S_ISDIR(st.st_mode))
+        return stki_fail_at(err, STK_E_IO, (stki_place){o->path, -1, -1, "a directory", "a file name"}, "cannot write");
+    return there && !S_ISREG(st.st_mode) ? open_in_place(o, err) : open_beside(o, err);
+}
+
+/* Closes and removes what was written; frees. */
+static void discard(stki_output *o)
+{
+    if (o->fd >= 0)
+        (void)close(o->fd);
+    if (o->temporary)
+        (void)unlink(o->temporary);
+    stki_free(o->temporary);
+    stki_free(o->path);
+    stki_free(o);
+}
+
+stk_status stki_output_create(const char *path, stki_output **out, stk_error *err)
+{
+    stki_output *o = stki_zalloc(sizeof *o);
+    stk_status status;
+
+    if (!o)
+        return stki_fail_memory(err, sizeof *o, path);
+    o->fd = -1;
+    o->path = stki_strdup(path);
+    status = o->path ? open_output(o, err) : stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    if (status)
+        discard(o);
+    else
+        *out = o;
+    return status;
+}
+
+const char *stki_output_path(const stki_output *output)
+{
+    return output->path;
+}
+
+const char *stki_output_temporary(const stki_output *output)
+{
+    return output->temporary ? output->temporary : output->path;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+int64_t stki_output_position(const stki_output *output)
+{
+    return output->flushed + output->used;
+}
+
+stk_status stki_output_append(stki_output *o, const void *bytes, int64_t count, stk_error *err)
+{
+    int64_t end;
+    stk_status status = STK_OK;
+
+    if (o->failed)
+        return fail_earlier(o, err);
+    if (count < 0 || !stki_add(stki_output_position(o), count, &end))
+        return stki_fail_at(err, STK_E_BAD_SHAPE,
+                            (stki_place){o->path, -1, -1, STKI_TEXT("%" PRId64 " more bytes", count),
+                                         "a file size that fits in 63 bits"},
+                            "cannot append");
+    if (count > BUFFER - o->used)
+        status = flush(o, err);
+    if (!status && count > BUFFER) {
+        status = write_all(o, bytes, count, o->flushed, err);
+        o->flushed += count;
+        return status;
+    }
+    if (!status && count > 0) {
+        memcpy(o->buffer + o->used, bytes, (size_t)count);
+        o->used += count;
+    }
+    return status;
+}
+
+stk_status stki_output_pad(stki_output *o, int64_t alignment, stk_error *err)
+{
+    static const char zeros[4096];
+    int64_t position = stki_output_position(o), missing = (alignment - position % alignment) % alignment;
+    stk_status status = STK_OK;
+
+    while (missing > 0 && !status) {
+        int64_t n = missing < (int64_t)sizeof zeros ? missing : (int64_t)sizeof zeros;
+
+        status = stki_output_append(o, zeros, n, err);
+        missing -= n;
+    }
+    return status;
+}
+
+stk_status stki_output_write_at(stki_output *o, int64_t offset, const void *bytes, int64_t count, stk_error *err)
+{
+    return o->failed ? fail_earlier(o, err) : write_all(o, bytes, count, offset, err);
+}
+
+stk_status stki_output_seek(stki_output *o, int64_t offset, stk_error *err)
+{
+    stk_status status = o->failed ? fail_earlier(o, err) : flush(o, err);
+
+    if (!status)
+        o->flushed = offset;
+    return status;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status finish_bytes(stki_output *o, stk_error *err)
+{
+    stk_status status = flush(o, err);
+
+    if (!status && (must_fail(STKI_OUTPUT_SYNC) || fsync(o->fd)) && (o->temporary || errno != EINVAL))
+        status = stki_fail_errno(err, errno, o->path, "cannot sync");
+    if ((close(o->fd) || must_fail(STKI_OUTPUT_CLOSE)) && !status)
+        status = stki_fail_errno(err, errno, o->path, "cannot close");
+    o->fd = -1;
+    return status;
+}
+
+static stk_status put_in_place(stki_output *o, stk_error *err)
+{
+    stk_status status;
+
+    if (must_fail(STKI_OUTPUT_RENAME) || rename(o->temporary, o->path))
+        return stki_fail_errno(err, errno, o->path, "cannot rename %s to it", o->temporary);
+    stki_free(o->temporary);
+    o->temporary = NULL;
+    status = sync_directory(o->path, err);
+    if (status)
+        (void)unlink(o->path); /* a name that might not survive a crash is no success */
+    return status;
+}
+
+stk_status stki_output_commit(stki_output *o, stk_error *err)
+{
+    stk_status status = o->failed ? fail_earlier(o, err) : finish_bytes(o, err);
+
+    if (!status && o->temporary)
+        status = put_in_place(o, err);
+    discard(o);
+    return status;
+}
+
+void stki_output_abort(stki_output *o)
+{
+    if (o)
+        discard(o);
+}

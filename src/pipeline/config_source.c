@@ -1,0 +1,133 @@
+/* config_source.c: the section `source` of a field: what the file does not say by itself, and how it is to be read. */
+#include "checked.h"
+#include "config.h"
+#include "error.h"
+#include <string.h>
+
+static const char *const byte_order_words[] = {"little", "big", NULL};
+static const char *const decode_words[] = {"exact", "fast", NULL};
+static const char *const color_words[] = {"rgb", "gray", NULL};
+static const char *const orientation_words[] = {"stored", "upright", NULL};
+static const char *const warning_words[] = {"fail", "accept", NULL};
+static const char *const file_words[] = {"file", NULL};
+
+typedef struct source_options {
+    const char *format, *name, *dtype, *layout;
+    int64_t axis, count, offset, max_bytes, memory_limit, header_limit;
+    const stki_node *shape, *window;
+    int byte_order, decode, color, orientation, on_warning;
+    bool verify, cf, allow_external, allow_plugins, sample_per_file;
+} source_options;
+
+typedef struct window_options {
+    int64_t length, stride;
+} window_options;
+
+#define MOST (INT64_C(1) << 40)
+
+static const stki_option source_rows[] = {
+    STKI_STRING(source_options, format, NULL, "The file format; by default what the file's content and name say"),
+    STKI_STRING(
+        source_options, name, NULL,
+        "Which member, data set or field of the file; by default the one named like the field, or the only one"),
+    STKI_STRING(source_options, dtype, NULL,
+                "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2; of raw data any"),
+    STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw"),
+    STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
+    STKI_NODE(source_options, window, "Overlapping windows along the axis are the samples: {length, stride}"),
+    STKI_NODE(source_options, shape, "Shape of one sample of raw data, a list; [] is one number"),
+    STKI_INT(source_options, count, 0, 0, MOST, "samples", "Of raw data; 0: as many as the file's size says"),
+    STKI_SIZE(source_options, offset, 0, 0, INT64_MAX, "Of raw data: where the first sample begins"),
+    STKI_ENUM(source_options, byte_order, little, byte_order_words, "Of raw data"),
+    STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard of many"),
+    STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
+                    "Room for one sample of varying size; file: the largest in the files"),
+    STKI_SIZE(source_options, memory_limit, 4GiB, 0, INT64_MAX,
+              "A compressed member may take this much memory when it is unpacked"),
+    STKI_SIZE(source_options, header_limit, 1MiB, 64, INT64_MAX, "Largest header that is read"),
+    STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped"),
+    STKI_ENUM(source_options, decode, exact, decode_words,
+              "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits"),
+    STKI_ENUM(source_options, color, rgb, color_words, "Images: channels that they are decoded to"),
+    STKI_ENUM(source_options, orientation, stored, orientation_words, "Images: upright turns them as EXIF says"),
+    STKI_ENUM(source_options, on_warning, fail, warning_words,
+              "Images: what the decoder only warns of, such as missing data at the end, is an error or accepted"),
+    STKI_BOOL(source_options, cf, false,
+              "HDF5: scale_factor, add_offset and _FillValue of NetCDF files are applied first"),
+    STKI_BOOL(source_options, allow_external, false, "HDF5: external links may leave the file's own folder"),
+    STKI_BOOL(source_options, allow_plugins, false, "HDF5: filter plugins may be loaded"),
+};
+static const stki_option_table source_table = STKI_OPTION_TABLE("dataset.fields.NAME.source", source_rows);
+
+static const stki_option window_rows[] = {
+    STKI_INT(window_options, length, 1, 1, MOST, "", "Elements of a window"),
+    STKI_INT(window_options, stride, 0, 0, MOST, "", "From one window to the next; 0: its length"),
+};
+static const stki_option_table window_table = STKI_OPTION_TABLE("dataset.fields.NAME.source.window", window_rows);
+
+const stki_option_table *const stki_source_tables[] = {&source_table, &window_table};
+
+static stk_status read_shape(const stki_node *node, stki_reader_opts *out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (!node)
+        return STK_OK;
+    if (node->kind != STKI_NODE_LIST || node->count >= STK_MAX_DIMS)
+        return stki_fail_value(err, node, "a list of at most %d axis lengths", STK_MAX_DIMS - 1);
+    out->raw_ndim = node->count;
+    for (int i = 0; i < out->raw_ndim && status == STK_OK; i++) {
+        status = stki_node_int(node->items[i], &out->raw_shape[i], err);
+        if (status == STK_OK && out->raw_shape[i] < 0)
+            status = stki_fail_value(err, node->items[i], "0 or more");
+    }
+    return status;
+}
+
+static stk_status read_window(const stki_node *node, stki_reader_opts *out, stk_error *err)
+{
+    window_options window = {0};
+    stk_status status;
+
+    if (!node)
+        return STK_OK;
+    stki_options_defaults(&window_table, &window);
+    status = stki_options_read(&window_table, node, &window, NULL, err);
+    out->window_length = window.length;
+    out->window_stride = window.stride ? window.stride : window.length;
+    return status;
+}
+
+stk_status stki_config_source(const stki_node *node, stki_field_config *field, stk_error *err)
+{
+    stki_reader_opts *out = &field->source;
+    source_options o = {0};
+    stk_status status;
+
+    stki_options_defaults(&source_table, &o);
+    if ((status = stki_options_read(&source_table, node, &o, NULL, err)) != STK_OK ||
+        (status = stki_config_dtype(node, "dtype", o.dtype, &out->alias_dtype, err)) != STK_OK ||
+        (status = read_shape(o.shape, out, err)) != STK_OK || (status = read_window(o.window, out, err)) != STK_OK)
+        return status;
+    field->source_dtype = out->alias_dtype;
+    field->source_layout = o.layout;
+    field->sample_per_file = o.sample_per_file;
+    out->format = o.format;
+    out->name = o.name;
+    out->axis = (int)o.axis;
+    out->raw_count = o.count;
+    out->raw_offset = o.offset;
+    out->raw_big_endian = o.byte_order == 1;
+    out->max_bytes = o.max_bytes;
+    out->memory_limit = o.memory_limit;
+    out->header_limit = o.header_limit;
+    out->verify = o.verify;
+    out->cf = o.cf;
+    out->allow_external = o.allow_external;
+    out->allow_plugins = o.allow_plugins;
+    out->decode = (stki_decode_opts){.gray = o.color == 1,
+                                     .upright = o.orientation == 1,
+                                     .fast = o.decode == 1,
+                                     .accept_warnings = o.on_warning == 1};
+    return STK_OK;
+}

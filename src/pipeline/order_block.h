@@ -1,0 +1,23 @@
+/* order_block.h: `order: block`. Samples lie in units that are best read together (chunks, pages, shards). The units
+ * are put in a keyed order, `window` of them after one another make a group, and the samples of a group are permuted by
+ * a keyed bijection: position p of an epoch is in the group that the prefix sums of the units' sizes say, and the
+ * reader never needs more than two groups at a time. A table of the units' order and sums is kept for a few epochs,
+ * O(units). Any thread.
+ */
+#ifndef STKI_ORDER_BLOCK_H
+#define STKI_ORDER_BLOCK_H
+
+#include <stdint.h>
+#include <stoker/status.h>
+
+typedef struct stki_blocks stki_blocks;
+
+/* unit u holds samples [first[u], first[u + 1]), first[0] = 0; `first` has unit_count + 1 numbers and is copied. Empty
+ * units are fine. window >= 1. */
+stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, uint64_t seed,
+                              stki_blocks **out, stk_error *err);
+void stki_blocks_destroy(stki_blocks *blocks); /* NULL is fine */
+/* Samples at positions [position, position + n), all inside the epoch. */
+void stki_blocks_eval(stki_blocks *blocks, int64_t epoch, int64_t position, int64_t n, int64_t *samples);
+
+#endif

@@ -1,0 +1,214 @@
+/* test_order_block.c: `order: block` against its definition: every sample once an epoch, groups of whole units, the
+ * same whatever the pieces it is asked in. */
+#include "allocate.h"
+#include "cmocka_all.h"
+#include "order.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNITS = 37 };
+
+static int64_t first[UNITS + 1];
+
+static int set_up(void **state)
+{
+    (void)state;
+    for (int u = 0; u < UNITS; u++) /* 0 to 12 samples, some empty */
+        first[u + 1] = first[u] + (u * 5) % 13;
+    return 0;
+}
+
+static stki_order *make(int64_t window, uint64_t seed)
+{
+    stki_order_opts opts = {.kind = STKI_ORDER_BLOCK,
+                            .count = first[UNITS],
+                            .seed = seed,
+                            .unit_first = first,
+                            .unit_count = UNITS,
+                            .window = window};
+    stki_order *order;
+    stk_error err;
+
+    assert_int_equal(stki_order_create(&opts, &order, &err), STK_OK);
+    return order;
+}
+
+static void evaluate(stki_order *order, int64_t epoch, int64_t piece, int64_t *samples)
+{
+    int64_t n = stki_order_length(order);
+    stki_position out[64];
+    stk_error err;
+
+    for (int64_t p = 0; p < n; p += piece) {
+        int64_t part = n - p < piece ? n - p : piece;
+
+        assert_int_equal(stki_order_eval(order, epoch, p, part, out, &err), STK_OK);
+        for (int64_t i = 0; i < part; i++) {
+            assert_int_equal(out[i].draw, p + i);
+            samples[p + i] = out[i].sample;
+        }
+    }
+}
+
+static int unit_of(int64_t sample)
+{
+    int u = 0;
+
+    while (first[u + 1] <= sample)
+        u++;
+    return u;
+}
+
+static void every_sample_once_in_groups_of_whole_units(void **state)
+{
+    int64_t n = first[UNITS], samples[512], again[512];
+
+    (void)state;
+    for (int64_t window = 1; window <= UNITS + 3; window += 3)
+        for (int64_t epoch = 0; epoch < 6; epoch++) { /* more epochs than tables */
+            stki_order *order = make(window, 7);
+            bool seen[512] = {0}, left[UNITS] = {0};
+            int64_t position = 0;
+
+            evaluate(order, epoch, 17, samples);
+            evaluate(order, epoch, 1, again);
+            assert_memory_equal(samples, again, (size_t)n * sizeof *samples);
+            for (int64_t i = 0; i < n; i++) {
+                assert_in_range(samples[i], 0, n - 1);
+                assert_false(seen[samples[i]]);
+                seen[samples[i]] = true;
+            }
+            while (position < n) { /* a group ends where the units seen so far are complete; at most `window` of them */
+                bool open[UNITS] = {0};
+                int64_t units = 0, missing = 0;
+
+                do {
+                    int u = unit_of(samples[position++]);
+
+                    assert_false(left[u]);
+                    if (!open[u]) {
+                        open[u] = true;
+                        units++;
+                        missing += first[u + 1] - first[u];
+                    }
+                    missing--;
+                } while (missing > 0);
+                assert_true(units <= window);
+                for (int u = 0; u < UNITS; u++)
+                    left[u] = left[u] || open[u];
+            }
+            stki_order_destroy(order);
+        }
+}
+
+static void seeds_and_epochs_differ(void **state)
+{
+    int64_t a[512], b[512], c[512];
+    stki_order *one = make(4, 1), *two = make(4, 2);
+
+    (void)state;
+    evaluate(one, 0, 64, a);
+    evaluate(one, 1, 64, b);
+    evaluate(two, 0, 64, c);
+    assert_memory_not_equal(a, b, (size_t)first[UNITS] * sizeof *a);
+    assert_memory_not_equal(a, c, (size_t)first[UNITS] * sizeof *a);
+    evaluate(one, 0, 64, b);
+    assert_memory_equal(a, b, (size_t)first[UNITS] * sizeof *a);
+    stki_order_destroy(one);
+    stki_order_destroy(two);
+}
+
+/* Each unit comes first about equally often, and so does each sample of a group of all units. */
+static void places_are_uniform(void **state)
+{
+    enum { DRAWS = 4000 };
+    int64_t equal[9], counts[8] = {0}, sample_counts[32] = {0};
+    stki_order_opts opts = {.kind = STKI_ORDER_BLOCK, .count = 32, .unit_first = equal, .unit_count = 8, .window = 2};
+    stki_order *order;
+    stki_position out;
+    stk_error err;
+
+    (void)state;
+    for (int u = 0; u <= 8; u++)
+        equal[u] = 4 * u;
+    assert_int_equal(stki_order_create(&opts, &order, &err), STK_OK);
+    for (int64_t epoch = 0; epoch < DRAWS; epoch++) {
+        assert_int_equal(stki_order_eval(order, epoch, 0, 1, &out, &err), STK_OK);
+        counts[out.sample / 4]++;
+        sample_counts[out.sample]++;
+    }
+    for (int u = 0; u < 8; u++) /* 500 expected, six standard deviations are 126 */
+        assert_in_range(counts[u], 500 - 126, 500 + 126);
+    for (int s = 0; s < 32; s++) /* 125 expected, six are 66 */
+        assert_in_range(sample_counts[s], 125 - 66, 125 + 66);
+    stki_order_destroy(order);
+}
+
+static void a_subset_keeps_its_units(void **state)
+{
+    int64_t list[100], samples[100], n = 0;
+    stki_order_opts opts = {.kind = STKI_ORDER_BLOCK,
+                            .count = first[UNITS],
+                            .unit_first = first,
+                            .unit_count = UNITS,
+                            .window = 1,
+                            .indices = list};
+    stki_order *order;
+    stk_error err;
+    int previous = -1;
+    bool left[UNITS] = {0};
+
+    (void)state;
+    for (int64_t i = 0; i < first[UNITS]; i += 3)
+        list[n++] = i;
+    opts.index_count = n;
+    assert_int_equal(stki_order_create(&opts, &order, &err), STK_OK);
+    assert_int_equal(stki_order_length(order), n);
+    evaluate(order, 3, 9, samples);
+    for (int64_t i = 0; i < n; i++) { /* one unit after the other */
+        int u = unit_of(samples[i]);
+
+        assert_int_equal(samples[i] % 3, 0);
+        if (u != previous) {
+            assert_false(left[u]);
+            left[u] = true;
+        }
+        previous = u;
+    }
+    stki_order_destroy(order);
+}
+
+static void memory_may_run_out(void **state)
+{
+    stki_order_opts opts = {
+        .kind = STKI_ORDER_BLOCK, .count = first[UNITS], .unit_first = first, .unit_count = UNITS, .window = 2};
+    stk_status status = STK_E_MEMORY;
+
+    (void)state;
+    for (int64_t n = 1; status != STK_OK; n++) {
+        stki_order *order;
+        stk_error err;
+
+        stki_memory_fail_at(n);
+        status = stki_order_create(&opts, &order, &err);
+        stki_memory_fail_at(0);
+        if (status == STK_OK)
+            stki_order_destroy(order);
+        else
+            assert_int_equal(status, STK_E_MEMORY);
+        assert_true(n < 30);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_sample_once_in_groups_of_whole_units),
+        cmocka_unit_test(seeds_and_epochs_differ),
+        cmocka_unit_test(places_are_uniform),
+        cmocka_unit_test(a_subset_keeps_its_units),
+        cmocka_unit_test(memory_may_run_out),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

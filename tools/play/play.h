@@ -1,0 +1,21 @@
+/* play.h: what the files of `stoker play` share: the figures of a step in words, and its printed form. */
+#ifndef STOKER_PLAY_H
+#define STOKER_PLAY_H
+
+#include "play_session.h"
+#include <stdio.h>
+
+/* Each writes into the buffer and returns it. */
+const char *pl_bytes_text(char *buffer, int size, int64_t bytes); /* "1.50 MiB" */
+const char *pl_how_text(char *buffer, int size, const struct pl_step *step);
+/* The earlier steps with the same storage. */
+const char *pl_shared_text(char *buffer, int size, const struct pl_session *session, int index);
+const char *pl_contiguity_text(const stk_tensor *tensor);
+
+/* Sentences, in lines of at most `columns` characters. */
+void pl_print_folded(const char *text, int columns, int indent, FILE *to);
+
+/* The step `index` in words and a drawing of its storage, `columns` characters wide. */
+stk_status pl_text_step(const struct pl_session *session, int index, int columns, FILE *to, stk_error *err);
+
+#endif

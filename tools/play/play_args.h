@@ -1,0 +1,23 @@
+/* play_args.h: the command line of `stoker play`. */
+#ifndef STOKER_PLAY_ARGS_H
+#define STOKER_PLAY_ARGS_H
+
+#include <stdio.h>
+#include <stoker/tensor.h>
+
+struct pl_args {
+    enum pl_action { PL_CHAIN, PL_READ, PL_MEMORY, PL_PRECISION, PL_HELP } action; /* PL_READ: commands come on stdin */
+    char *chain;                                                                   /* PL_CHAIN */
+    const char *html;                                                              /* NULL: no page */
+    const char *what; /* PL_MEMORY: a number of parameters, or a shape */
+    double amplitude; /* PL_PRECISION */
+    double range;     /* of the fixed int8 */
+    int64_t fits;     /* bytes that are there; 0: not said */
+    stk_dtype dtype;  /* of the sparse table */
+};
+
+stk_status pl_args_read(int argc, char **argv, struct pl_args *out, stk_error *err);
+void pl_args_fini(struct pl_args *args);
+void pl_args_help(FILE *to);
+
+#endif

@@ -1,0 +1,24 @@
+/* play_why.h: sentences that explain the rule behind a refusal, or what a copy was needed for. Each writes into
+ * a buffer of `size` bytes, which it may leave empty.
+ */
+#ifndef STOKER_PLAY_WHY_H
+#define STOKER_PLAY_WHY_H
+
+#include <stoker/tensor.h>
+
+/* view was refused: which two axes do not follow on from each other, and what a copy would cost. */
+void pl_why_view(const stk_tensor *tensor, int ndim, const int64_t *shape, stk_status status, char *out, int size);
+/* reshape or flatten had to copy. */
+void pl_why_copied(const stk_tensor *from, const stk_tensor *to, char *out, int size);
+/* A shape of the wrong number of elements. */
+void pl_why_count(const stk_tensor *tensor, int ndim, const int64_t *shape, char *out, int size);
+void pl_why_expand(const stk_tensor *tensor, int ndim, const int64_t *shape, char *out, int size);
+void pl_why_broadcast(int a_ndim, const int64_t *a, int b_ndim, const int64_t *b, char *out, int size);
+void pl_why_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape, const int64_t *strides,
+                       int64_t offset_bytes, char *out, int size);
+void pl_why_step(int64_t step, int64_t length, int dim, char *out, int size);
+void pl_why_dim(const stk_tensor *tensor, char *out, int size);
+void pl_why_index(int64_t length, char *out, int size);
+void pl_why_in_place(const stk_tensor *tensor, stk_status status, char *out, int size);
+
+#endif

@@ -1,0 +1,320 @@
+/* stoker_inspect.c: `stoker inspect FILE [NAME]`: what a file holds, as a table or as JSON. */
+#include "allocate.h"
+#include "container.h"
+#include "error.h"
+#include "stoker_args.h"
+#include "stoker_digest.h"
+#include "stoker_tool.h"
+#include "text_build.h"
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct inspect {
+    bool json, sha256, help;
+    const char *source, *image;
+    const char *words[2];
+    int word_count;
+    stki_reader_opts opts;
+    bool failed; /* a member that was asked for could not be read */
+};
+
+enum { OPTIONS = 5 };
+
+static void options_of(struct inspect *in, struct st_option *options)
+{
+    const struct st_option table[OPTIONS] = {
+        {"--json", NULL, "one JSON object instead of a table", &in->json, NULL},
+        {"--sha256", NULL, "read all values: the SHA-256 of their C-order little-endian bytes", &in->sha256, NULL},
+        {"--image", "OUT.png", "write the first images of NAME as one picture", NULL, &in->image},
+        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &in->source},
+        {"--help", NULL, "this text", &in->help, NULL},
+    };
+
+    memcpy(options, table, sizeof table);
+}
+
+static int help(void)
+{
+    struct inspect none = {0};
+    struct st_option options[OPTIONS];
+
+    options_of(&none, options);
+    fputs("Usage: stoker inspect FILE [NAME] [OPTIONS]\n"
+          "\n"
+          "Shows what a file or an image folder holds: members with dtype, shape, strides, layout and place.\n"
+          "NAME picks one member.\n"
+          "\n"
+          "  stoker inspect weights.safetensors\n"
+          "  stoker inspect train.h5 /images --json --sha256\n"
+          "  stoker inspect tokens.bin --source='{format: raw, dtype: uint16}'\n"
+          "\n",
+          stdout);
+    st_args_help(options, OPTIONS);
+    fputs("\nExit status: 0 fine, 1 the file or a member asked for cannot be read, 2 the command is wrong.\n", stdout);
+    return stoker_finish_output("inspect", STOKER_FINE);
+}
+
+/* Names in files may be any bytes; JSON is UTF-8. */
+static json_t *text_json(const char *text)
+{
+    json_t *j = json_string(text);
+    stki_text_build b = {0};
+    char *quoted;
+
+    if (j)
+        return j;
+    stki_put_json(&b, text); /* with U+FFFD for what is no UTF-8 */
+    quoted = stki_text_take(&b);
+    j = quoted ? json_loads(quoted, JSON_DECODE_ANY, NULL) : NULL;
+    stki_free(quoted);
+    return j ? j : json_null();
+}
+
+static json_t *error_json(const stk_error *err)
+{
+    return json_pack("{s:s, s:o}", "class", stk_status_name(err->status), "message", text_json(err->message));
+}
+
+static json_t *numbers(const int64_t *from, int count)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, json_integer(from[i]));
+    return list;
+}
+
+/* 1 to 4096: the power of two that every element's address in the file is a multiple of. */
+static int64_t alignment_of(const stki_member *m)
+{
+    uint64_t bits = (uint64_t)m->offset | 4096;
+
+    for (int i = 0; m->strides && i < m->ndim; i++)
+        if (m->shape[i] > 1)
+            bits |= (uint64_t)m->strides[i];
+    return (int64_t)(bits & -bits);
+}
+
+/* ---- one member ----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status digest(struct inspect *in, const stki_container *c, int64_t i, char *text, stk_error *err)
+{
+    stk_status status = st_digest_member(c, i, &in->opts, text, err);
+
+    in->failed = in->failed || status;
+    return status;
+}
+
+static json_t *member_json(struct inspect *in, const stki_container *c, int64_t i)
+{
+    static const char *const kinds[] = {"array", "records", "other"};
+    const stki_member *m = &c->members[i];
+    char text[ST_DIGEST_TEXT];
+    stk_error err = {.status = m->status};
+    json_t *j = json_pack("{s:o, s:s}", "name", text_json(m->name), "kind", kinds[m->kind]);
+
+    if (m->dtype)
+        json_object_set_new(j, "dtype", json_string(stk_dtype_long_name(m->dtype)));
+    if (m->shape)
+        json_object_set_new(j, "shape", numbers(m->shape, m->ndim));
+    if (m->strides)
+        json_object_set_new(j, "strides", numbers(m->strides, m->ndim));
+    if (m->kind == STKI_MEMBER_RECORDS)
+        json_object_set_new(j, "samples", json_integer(m->count));
+    if (*m->layout)
+        json_object_set_new(j, "layout", json_string(m->layout));
+    if (m->swapped)
+        json_object_set_new(j, "byte_order", json_string("big"));
+    if (m->offset >= 0) {
+        json_object_set_new(j, "offset", json_integer(m->offset));
+        json_object_set_new(j, "alignment", json_integer(alignment_of(m)));
+    }
+    if (m->details)
+        json_object_update_missing(j, m->details);
+    if (m->status) {
+        snprintf(err.message, sizeof err.message, "%s", m->why ? m->why : "");
+        json_object_set_new(j, "error", error_json(&err));
+        in->failed = in->failed || in->sha256 || in->opts.name;
+    } else if (in->sha256 && m->kind != STKI_MEMBER_OTHER) {
+        if (digest(in, c, i, text, &err) == STK_OK)
+            json_object_set_new(j, "sha256", json_string(text));
+        else
+            json_object_set_new(j, "error", error_json(&err));
+    }
+    return j;
+}
+
+static char *list_text(const int64_t *from, int count)
+{
+    stki_text_build b = {0};
+
+    stki_put(&b, "[");
+    for (int i = 0; i < count; i++)
+        if (from[i] < 0)
+            stki_putf(&b, "%s*", i ? ", " : "");
+        else
+            stki_putf(&b, "%s%" PRId64, i ? ", " : "", from[i]);
+    stki_put(&b, "]");
+    return stki_text_take(&b);
+}
+
+static void member_text(struct inspect *in, const stki_container *c, int64_t i)
+{
+    const stki_member *m = &c->members[i];
+    char *shape = m->shape ? list_text(m->shape, m->ndim) : NULL;
+    char *strides = m->strides ? list_text(m->strides, m->ndim) : NULL;
+    char text[ST_DIGEST_TEXT];
+    stk_error err;
+
+    printf("%s\n", *m->name ? m->name : "(array)");
+    if (m->dtype)
+        printf("    dtype    %s%s\n", stk_dtype_long_name(m->dtype), m->swapped ? ", big-endian" : "");
+    if (m->kind == STKI_MEMBER_RECORDS)
+        printf("    samples  %" PRId64 "\n", m->count);
+    if (shape)
+        printf("    shape    %s%s\n", shape, m->kind == STKI_MEMBER_RECORDS ? " each" : "");
+    if (strides)
+        printf("    strides  %s bytes\n", strides);
+    if (*m->layout)
+        printf("    layout   %s\n", m->layout);
+    if (m->offset >= 0)
+        printf("    offset   %" PRId64 ", aligned to %" PRId64 "\n", m->offset, alignment_of(m));
+    if (m->details) {
+        const char *key;
+        json_t *value;
+
+        json_object_foreach(m->details, key, value)
+        {
+            char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_SORT_KEYS);
+
+            printf("    %-8s %s\n", key, dump ? dump : "");
+            free(dump);
+        }
+    }
+    if (m->status) {
+        printf("    refused  %s: %s\n", stk_status_name(m->status), m->why ? m->why : "");
+        in->failed = in->failed || in->sha256 || in->opts.name;
+    } else if (in->sha256 && m->kind != STKI_MEMBER_OTHER) {
+        if (digest(in, c, i, text, &err) == STK_OK)
+            printf("    sha256   %s\n", text);
+        else
+            printf("    refused  %s: %s\n", stk_status_name(err.status), err.message);
+    }
+    stki_free(shape);
+    stki_free(strides);
+}
+
+/* ---- the whole -----------------------------------------------------------------------------------------------------
+ */
+
+static int64_t file_bytes(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st) && S_ISREG(st.st_mode) ? st.st_size : -1;
+}
+
+static void show_json(struct inspect *in, const stki_container *c, int64_t only)
+{
+    json_t *members = json_array(), *warnings = json_array(), *root;
+
+    for (int64_t i = 0; i < c->member_count; i++)
+        if (only < 0 || i == only)
+            json_array_append_new(members, member_json(in, c, i));
+    for (int i = 0; i < c->warning_count; i++)
+        json_array_append_new(warnings, json_string(c->warnings[i]));
+    root = json_pack("{s:o, s:s, s:I, s:o, s:o}", "file", text_json(c->path), "format", c->ops->format, "bytes",
+                     (json_int_t)file_bytes(c->path), "members", members, "warnings", warnings);
+    if (c->details)
+        json_object_update_missing(root, c->details);
+    json_dumpf(root, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+    putchar('\n');
+    json_decref(root);
+}
+
+static void show_text(struct inspect *in, const stki_container *c, int64_t only)
+{
+    stki_text_build size = {0};
+    char *text;
+
+    stki_put_size(&size, file_bytes(c->path) < 0 ? 0 : file_bytes(c->path));
+    text = stki_text_take(&size);
+    printf("%s: %s, %s, %" PRId64 " member%s\n", c->path, c->ops->format, text ? text : "", c->member_count,
+           c->member_count == 1 ? "" : "s");
+    stki_free(text);
+    for (int i = 0; i < c->warning_count; i++)
+        printf("note: %s\n", c->warnings[i]);
+    for (int64_t i = 0; i < c->member_count; i++)
+        if (only < 0 || i == only)
+            member_text(in, c, i);
+}
+
+static int refuse(const struct inspect *in, const stk_error *err)
+{
+    if (in->json) {
+        json_t *root = json_pack("{s:o}", "error", error_json(err));
+
+        json_dumpf(root, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+        putchar('\n');
+        json_decref(root);
+    }
+    return stoker_finish_output("inspect", stoker_complain("inspect", err, STOKER_FAILED));
+}
+
+static int inspect(struct inspect *in)
+{
+    stki_container *container;
+    int64_t only = -1;
+    stk_error err;
+    stk_status status = stki_container_open(in->words[0], &in->opts, &container, &err);
+
+    if (status)
+        return refuse(in, &err);
+    if (in->opts.name)
+        status = stki_container_find(container, &in->opts, &only, &err);
+    if (!status && only >= 0 && container->members[only].status) {
+        stki_fail(&err, container->members[only].status, "%s",
+                  container->members[only].why ? container->members[only].why : container->path);
+        status = err.status;
+    }
+    if (status) {
+        stki_container_release(container);
+        return refuse(in, &err);
+    }
+    if (in->json)
+        show_json(in, container, only);
+    else
+        show_text(in, container, only);
+    stki_container_release(container);
+    return stoker_finish_output("inspect", in->failed ? STOKER_FAILED : STOKER_FINE);
+}
+
+int stoker_inspect(int argc, char **argv)
+{
+    struct inspect in = {0};
+    struct st_option options[OPTIONS];
+    stki_document *document = NULL;
+    stk_error err;
+    stk_status status;
+    int code;
+
+    options_of(&in, options);
+    status = st_args_read(argc, argv, options, OPTIONS, in.words, 2, &in.word_count, &err);
+    if (!status && in.help)
+        return help();
+    if (!status && in.word_count == 0)
+        status = stki_fail(&err, STK_E_CONFIG, "no file named; see --help");
+    if (!status)
+        status = st_args_source(in.source, &document, &in.opts, &err);
+    if (status) {
+        stki_document_destroy(document);
+        return stoker_complain("inspect", &err, STOKER_USE);
+    }
+    if (in.word_count > 1)
+        in.opts.name = in.words[1];
+    code = inspect(&in);
+    stki_document_destroy(document);
+    return code;
+}
