@@ -1,6 +1,7 @@
 /* isa.c: which kernels this processor can run, decided once, and the size of its last-level cache. */
 #include "convert_internal.h"
 #include "platform.h"
+#include "resize_internal.h"
 #include "thread.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,15 @@ bool stki_native_bf16(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+bool stki_native_vnni(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512vnni");
 #else
     return false;
 #endif

@@ -1,11 +1,13 @@
-/* resize.h: images of 8-bit pixels to another size, bit-equal to Pillow's Image.resize (reducing_gap None): two passes,
- * horizontal then vertical, coefficients in fixed point of 22 bits, the intermediate rounded to 8 bits. A plan holds
- * the coefficients of one (input box, output size, filter); it is reused while these stay the same. A plan and a
- * worker's memory belong to one thread at a time.
+/* resize.h: images of 8-bit pixels to another size, bit-equal to Image.resize of Pillow 13 (reducing_gap None): two
+ * passes with coefficients in fixed point of 22 bits, the intermediate rounded to 8 bits. The horizontal pass comes
+ * first, but where the height shrinks by more than twice what the width does (of the whole image, not of the box). A
+ * resizer holds the coefficients of one (input, box, output size, filter) and the rows between the passes; they are
+ * reused while these stay the same. One thread at a time.
  */
 #ifndef STKI_RESIZE_H
 #define STKI_RESIZE_H
 
+#include "convert.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stoker/status.h>
@@ -16,26 +18,49 @@ enum stki_filter {
     STKI_FILTER_BILINEAR,
     STKI_FILTER_HAMMING,
     STKI_FILTER_BICUBIC,
-    STKI_FILTER_LANCZOS
+    STKI_FILTER_LANCZOS,
+    STKI_FILTERS
 };
+
+enum { STKI_RESIZE_MOST = 65535, STKI_RESIZE_MAX_CHANNELS = 4 };
 
 /* STKI_FILTER_… of "nearest", …; -1: unknown. */
 int stki_filter_find(const char *name);
+const char *stki_filter_name(enum stki_filter filter);
 
-typedef struct stki_resize stki_resize; /* reusable: tables and rows grow and stay */
+typedef struct stki_resizer stki_resizer; /* tables and rows grow and stay */
 
-stk_status stki_resize_create(stki_resize **out, stk_error *err);
-void stki_resize_destroy(stki_resize *resize); /* NULL is fine */
+/* What is made of what. */
+typedef struct stki_resize_job {
+    int64_t in_height, in_width; /* 1 to 65535, as the output */
+    int channels;                /* bytes of a pixel, 1 to 4 */
+    double box[4];               /* left, top, right, bottom in pixels of the input, may be fractions */
+    int64_t out_height, out_width;
+    enum stki_filter filter;
+    /* Only this part of the result is made; its bytes are those of the whole. window_height 0: all of it. */
+    int64_t window_top, window_left, window_height, window_width;
+} stki_resize_job;
 
-/* Prepares for an input of in_height x in_width pixels of `channels` bytes (1 to 4), of which the box (left, top,
- * right, bottom; in pixels, may be fractions) becomes out_height x out_width. Cheap when nothing changed since the last
- * call. STK_E_BAD_SHAPE: a box outside the input or without area; sizes outside 1 to 65535. */
-stk_status stki_resize_set(stki_resize *resize, int64_t in_height, int64_t in_width, int channels, const double box[4],
-                           int64_t out_height, int64_t out_width, enum stki_filter filter, stk_error *err);
-/* The rows and columns of the input that the result depends on. */
-void stki_resize_support(const stki_resize *resize, int64_t *top, int64_t *bottom, int64_t *left, int64_t *right);
-/* in: pixel (y, x) at in + y * in_row + x * channels (strides of pixels are fixed). out likewise. Buffers must not
+/* Which part of the input the result depends on, in pixels. */
+typedef struct stki_resize_support {
+    int64_t top, left, height, width;
+} stki_resize_support;
+
+/* STK_E_BAD_SHAPE: sizes out of range, a box outside the input or without area. */
+stk_status stki_resize_check(const stki_resize_job *job, stk_error *err);
+
+stk_status stki_resizer_create(stki_resizer **out, stk_error *err);
+/* Tests and bench: kernels of one variant whatever stki_isa says. */
+stk_status stki_resizer_create_isa(enum stki_isa isa, stki_resizer **out, stk_error *err);
+void stki_resizer_destroy(stki_resizer *resizer); /* NULL is fine */
+
+/* Cheap for what is as in the last call. STK_E_BAD_SHAPE: a box outside the input or without area, sizes out of
+ * range. After a failure the resizer needs another set. */
+stk_status stki_resizer_set(stki_resizer *resizer, const stki_resize_job *job, stk_error *err);
+const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
+/* `in` is the address of the support's first pixel (support->top, support->left); only the support is read. Pixel
+ * (y, x) behind it lies at in + y * in_row + x * channels; the output (the window) likewise. The buffers must not
  * overlap. */
-void stki_resize_run(stki_resize *resize, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
+void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
 
 #endif
