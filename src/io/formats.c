@@ -4,6 +4,9 @@
 #include "error.h"
 #include "format.h"
 #include "npy.h"
+#include "npz.h"
+#include "pt.h"
+#include "safetensors.h"
 #include "text_build.h"
 #include <string.h>
 #include <strings.h>
@@ -28,6 +31,9 @@ static bool is_npy(const char *head, int64_t length)
 /* Where two could match, the first does. */
 static const stki_file_format formats[] = {
     {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false},
+    {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false},
+    {"pt", ENDINGS(".pt", ".pth"), stki_pt_matches, stki_pt_container, false},
+    {"safetensors", ENDINGS(".safetensors"), NULL, stki_safetensors_container, false},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 

@@ -20,6 +20,9 @@ static const struct {
     void (*check)(struct outcome *o, const char *path, const json_t *entry);
 } checks[] = {
     {"npy", oracle_arrays},
+    {"npz", oracle_arrays},
+    {"pt", oracle_arrays},
+    {"safetensors", oracle_arrays},
 };
 enum { CHECKS = sizeof checks / sizeof checks[0] };
 

@@ -1,0 +1,13 @@
+/* npz.h: .npz files, zip archives of .npy members. */
+#ifndef STKI_NPZ_H
+#define STKI_NPZ_H
+
+#include "container.h"
+
+/* An empty archive, or one whose first member is a .npy. */
+bool stki_npz_matches(const char *head, int64_t length);
+stk_status stki_npz_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+/* The same of an open file, which it takes over, also where it fails. */
+stk_status stki_npz_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+
+#endif

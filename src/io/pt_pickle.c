@@ -1,0 +1,592 @@
+/* pt_pickle.c: see pt_pickle.h. Values refer to each other by number, so that lists may be shared, and may hold
+ * themselves, without being copied or freed twice; whoever walks them watches for that.
+ */
+#include "pt_pickle.h"
+#include "allocate.h"
+#include "error.h"
+#include "npy_header.h"
+#include "pt_machine.h"
+#include "text_check.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- failing ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status fail(const struct machine *m, stk_status status, const char *what, const char *found,
+                       const char *expected)
+{
+    return stki_fail_at(m->err, status, (stki_place){m->label, -1, m->op_at, found, expected}, "%s", what);
+}
+
+stk_status stki_pt_corrupt(const struct machine *m, const char *found, const char *expected)
+{
+    return fail(m, STK_E_CORRUPT, "wrong pickle", found, expected);
+}
+
+static const struct {
+    unsigned char byte;
+    stk_status status;
+    const char *name;
+} refused[] = {
+    {'i', STK_E_UNSAFE, "INST"},
+    {'o', STK_E_UNSAFE, "OBJ"},
+    {0x92, STK_E_UNSAFE, "NEWOBJ_EX"},
+    {0x82, STK_E_UNSAFE, "EXT1"},
+    {0x83, STK_E_UNSAFE, "EXT2"},
+    {0x84, STK_E_UNSAFE, "EXT4"},
+    {'P', STK_E_UNSAFE, "PERSID"},
+    {'0', STK_E_UNSUPPORTED, "POP"},
+    {'1', STK_E_UNSUPPORTED, "POP_MARK"},
+    {'2', STK_E_UNSUPPORTED, "DUP"},
+    {'S', STK_E_UNSUPPORTED, "STRING"},
+    {'T', STK_E_UNSUPPORTED, "BINSTRING"},
+    {'V', STK_E_UNSUPPORTED, "UNICODE"},
+    {'I', STK_E_UNSUPPORTED, "INT"},
+    {'L', STK_E_UNSUPPORTED, "LONG"},
+    {'F', STK_E_UNSUPPORTED, "FLOAT"},
+    {'g', STK_E_UNSUPPORTED, "GET"},
+    {'p', STK_E_UNSUPPORTED, "PUT"},
+    {'l', STK_E_UNSUPPORTED, "LIST"},
+    {'d', STK_E_UNSUPPORTED, "DICT"},
+    {0x8B, STK_E_UNSUPPORTED, "LONG4"},
+    {0x8E, STK_E_UNSUPPORTED, "BINBYTES8"},
+    {0x8F, STK_E_UNSUPPORTED, "EMPTY_SET"},
+    {0x90, STK_E_UNSUPPORTED, "ADDITEMS"},
+    {0x91, STK_E_UNSUPPORTED, "FROZENSET"},
+    {0x96, STK_E_UNSUPPORTED, "BYTEARRAY8"},
+    {0x97, STK_E_UNSUPPORTED, "NEXT_BUFFER"},
+    {0x98, STK_E_UNSUPPORTED, "READONLY_BUFFER"},
+};
+
+static stk_status refuse_opcode(const struct machine *m, unsigned char op)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (refused[i].byte == op)
+            return fail(m, refused[i].status,
+                        refused[i].status == STK_E_UNSAFE ? "refused for security: this would build objects"
+                                                          : "outside the pickles that torch.save writes",
+                        refused[i].name, "plain values and tensors");
+    return stki_pt_corrupt(m, STKI_TEXT("byte 0x%02x", op), "an opcode");
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------
+ */
+
+/* Room for one more of `bytes_each`, by doubling. */
+static stk_status grow(const struct machine *m, void *block, int32_t count, int32_t *room, int64_t bytes_each)
+{
+    int64_t wanted = *room ? 2 * (int64_t)*room : 4;
+    void *old, *fresh;
+
+    if (count < *room)
+        return STK_OK;
+    memcpy(&old, block, sizeof old); /* a pointer to any type */
+    fresh = stki_resize(old, wanted * bytes_each);
+    if (!fresh)
+        return stki_fail_memory(m->err, wanted * bytes_each, "a pickle");
+    memcpy(block, &fresh, sizeof fresh);
+    *room = (int32_t)wanted;
+    return STK_OK;
+}
+
+stk_status stki_pt_add_item(const struct machine *m, int32_t to, int32_t item)
+{
+    stki_pt_value *value = &m->pickle->values[to];
+    stk_status status = grow(m, &value->items, value->count, &value->room, sizeof *value->items);
+
+    if (!status)
+        value->items[value->count++] = item;
+    return status;
+}
+
+stk_status stki_pt_push(struct machine *m, int32_t value)
+{
+    stk_status status = grow(m, &m->stack, m->depth, &m->stack_room, sizeof *m->stack);
+
+    if (!status)
+        m->stack[m->depth++] = value;
+    return status;
+}
+
+stk_status stki_pt_push_new(struct machine *m, stki_pt_value value)
+{
+    stki_pt_pickle *p = m->pickle;
+    stk_status status = grow(m, &p->values, p->count, &p->room, sizeof *p->values);
+
+    if (status)
+        return status;
+    p->values[p->count] = value;
+    return stki_pt_push(m, p->count++);
+}
+
+stk_status stki_pt_pop(struct machine *m, int32_t *out)
+{
+    if (m->depth <= (m->mark_count ? m->marks[m->mark_count - 1] : 0))
+        return stki_pt_corrupt(m, "an empty stack", "a value for the opcode");
+    *out = m->stack[--m->depth];
+    return STK_OK;
+}
+
+static stk_status peek(struct machine *m, int32_t *out)
+{
+    stk_status status = stki_pt_pop(m, out);
+
+    m->depth += !status;
+    return status;
+}
+
+/* ---- the bytes ----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status take(struct machine *m, uint64_t count, const char **out)
+{
+    if (count > (uint64_t)(m->length - m->at))
+        return fail(m, STK_E_TRUNCATED, "the pickle ends too early", STKI_TEXT("%" PRId64 " bytes", m->length - m->at),
+                    STKI_TEXT("%" PRIu64, count));
+    *out = m->bytes + m->at;
+    m->at += (int64_t)count;
+    return STK_OK;
+}
+
+/* Little-endian, 1 to 8 bytes. */
+static stk_status take_number(struct machine *m, int bytes, uint64_t *out)
+{
+    const char *p;
+    stk_status status = take(m, (uint64_t)bytes, &p);
+
+    *out = 0;
+    for (int i = bytes - 1; !status && i >= 0; i--)
+        *out = *out << 8 | (unsigned char)p[i];
+    return status;
+}
+
+static stk_status push_integer(struct machine *m, enum stki_pt_kind kind, int64_t integer)
+{
+    return stki_pt_push_new(m, (stki_pt_value){.kind = kind, .integer = integer});
+}
+
+static stk_status do_integer(struct machine *m, int bytes)
+{
+    uint64_t n;
+    stk_status status = take_number(m, bytes, &n);
+
+    return status ? status : push_integer(m, STKI_PT_INT, bytes == 4 ? (int32_t)n : (int64_t)n);
+}
+
+static stk_status do_long1(struct machine *m)
+{
+    uint64_t bytes, n = 0;
+    const char *p = NULL;
+    stk_status status = take_number(m, 1, &bytes);
+
+    if (!status)
+        status = take(m, bytes, &p);
+    if (status)
+        return status;
+    if (bytes > 8)
+        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_LONG, .text = p, .length = (int64_t)bytes});
+    if (bytes > 0 && p[bytes - 1] & 0x80)
+        n = UINT64_MAX;
+    for (uint64_t i = bytes; i-- > 0;)
+        n = n << 8 | (unsigned char)p[i];
+    return push_integer(m, STKI_PT_INT, (int64_t)n);
+}
+
+static stk_status do_float(struct machine *m)
+{
+    const char *p;
+    uint64_t bits = 0;
+    double real;
+    stk_status status = take(m, 8, &p);
+
+    if (status)
+        return status;
+    for (int i = 0; i < 8; i++) /* the one big-endian number */
+        bits = bits << 8 | (unsigned char)p[i];
+    memcpy(&real, &bits, sizeof real);
+    return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_FLOAT, .real = real});
+}
+
+static int64_t first_bad(const char *text, int64_t length)
+{
+    uint32_t code;
+
+    for (int64_t i = 0; i < length;) {
+        int n = stki_utf8_next(text + i, length - i, &code);
+
+        if (n == 0)
+            return i;
+        i += n;
+    }
+    return -1;
+}
+
+/* A length of so many bytes and a text. Python 2 wrote its texts as bytes: those may be no UTF-8. */
+static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind kind, bool python2)
+{
+    uint64_t length;
+    const char *text = NULL;
+    stk_status status = take_number(m, length_bytes, &length);
+
+    if (!status)
+        status = take(m, length, &text);
+    if (status)
+        return status;
+    if (kind == STKI_PT_TEXT && first_bad(text, (int64_t)length) >= 0) {
+        if (!python2)
+            return stki_pt_corrupt(m, "a text with other bytes", "UTF-8");
+        kind = STKI_PT_BYTES;
+    }
+    return stki_pt_push_new(m, (stki_pt_value){.kind = kind, .text = text, .length = (int64_t)length});
+}
+
+/* ---- containers ---------------------------------------------------------------------------------------------------
+ */
+
+static stk_status do_mark(struct machine *m)
+{
+    stk_status status = grow(m, &m->marks, m->mark_count, &m->mark_room, sizeof *m->marks);
+
+    if (!status)
+        m->marks[m->mark_count++] = m->depth;
+    return status;
+}
+
+/* Takes the last mark away; what was pushed since is stack[*first] to the top. */
+static stk_status pop_mark(struct machine *m, int32_t *first)
+{
+    if (m->mark_count == 0)
+        return stki_pt_corrupt(m, "no mark", "one below the values");
+    *first = m->marks[--m->mark_count];
+    return STK_OK;
+}
+
+static stk_status tuple_of(struct machine *m, int32_t first)
+{
+    stki_pt_value tuple = {.kind = STKI_PT_TUPLE, .count = m->depth - first, .room = m->depth - first};
+    int64_t bytes = (int64_t)tuple.count * (int64_t)sizeof *tuple.items;
+    int32_t values = m->pickle->count;
+    stk_status status;
+
+    tuple.items = bytes ? stki_resize(NULL, bytes) : NULL;
+    if (bytes && !tuple.items)
+        return stki_fail_memory(m->err, bytes, "a pickle");
+    if (bytes)
+        memcpy(tuple.items, m->stack + first, (size_t)bytes);
+    m->depth = first;
+    status = stki_pt_push_new(m, tuple);
+    if (status && m->pickle->count == values) /* it did not get into the table */
+        stki_free(tuple.items);
+    return status;
+}
+
+static stk_status do_tuple(struct machine *m)
+{
+    int32_t first;
+    stk_status status = pop_mark(m, &first);
+
+    return status ? status : tuple_of(m, first);
+}
+
+static stk_status do_short_tuple(struct machine *m, int32_t count)
+{
+    int32_t floor = m->mark_count ? m->marks[m->mark_count - 1] : 0;
+
+    if (m->depth - floor < count)
+        return stki_pt_corrupt(m, "an empty stack", STKI_TEXT("%d values", count));
+    return tuple_of(m, m->depth - count);
+}
+
+/* Moves stack[first…] into the container below it. What is not read keeps nothing. */
+static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind kind)
+{
+    int32_t to, end = m->depth;
+    enum stki_pt_kind found;
+    stk_status status;
+
+    m->depth = first;
+    status = peek(m, &to);
+    if (status)
+        return status;
+    found = m->pickle->values[to].kind;
+    if (found != kind && found != STKI_PT_OTHER)
+        return stki_pt_corrupt(m, "something else", kind == STKI_PT_LIST ? "a list below" : "a dict below");
+    if (kind == STKI_PT_DICT && (end - first) % 2)
+        return stki_pt_corrupt(m, "a key without a value", "pairs");
+    for (int32_t i = first; i < end && !status && found == kind; i++)
+        status = stki_pt_add_item(m, to, m->stack[i]);
+    return status;
+}
+
+static stk_status do_add_one(struct machine *m, enum stki_pt_kind kind)
+{
+    int32_t count = kind == STKI_PT_LIST ? 1 : 2, floor = m->mark_count ? m->marks[m->mark_count - 1] : 0;
+
+    if (m->depth - floor < count + 1)
+        return stki_pt_corrupt(m, "an empty stack", "a container and its items");
+    return add_items(m, m->depth - count, kind);
+}
+
+static stk_status do_add_many(struct machine *m, enum stki_pt_kind kind)
+{
+    int32_t first;
+    stk_status status = pop_mark(m, &first);
+
+    return status ? status : add_items(m, first, kind);
+}
+
+/* ---- the memo -----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status put(struct machine *m, uint64_t index)
+{
+    int32_t value, *memo, room;
+    stk_status status = peek(m, &value);
+
+    if (status)
+        return status;
+    if (index >= (uint64_t)m->length) /* numbers are given in turn, each by an opcode */
+        return fail(m, STK_E_LIMIT, "the memo grows too large", STKI_TEXT("number %" PRIu64, index),
+                    STKI_TEXT("numbers below the pickle's %" PRId64 " bytes", m->length));
+    if (index >= (uint64_t)m->memo_room) {
+        room = (int32_t)index + 1 > 2 * m->memo_room ? (int32_t)index + 1 : 2 * m->memo_room;
+        memo = stki_resize(m->memo, (int64_t)room * (int64_t)sizeof *memo);
+        if (!memo)
+            return stki_fail_memory(m->err, (int64_t)room * (int64_t)sizeof *memo, "a pickle's memo");
+        for (int32_t i = m->memo_room; i < room; i++)
+            memo[i] = -1;
+        m->memo = memo;
+        m->memo_room = room;
+    }
+    m->memo_count += m->memo[index] < 0;
+    m->memo[index] = value;
+    return STK_OK;
+}
+
+static stk_status do_put(struct machine *m, int bytes)
+{
+    uint64_t index;
+    stk_status status = take_number(m, bytes, &index);
+
+    return status ? status : put(m, index);
+}
+
+static stk_status do_get(struct machine *m, int bytes)
+{
+    uint64_t index;
+    stk_status status = take_number(m, bytes, &index);
+
+    if (status)
+        return status;
+    if (index >= (uint64_t)m->memo_room || m->memo[index] < 0)
+        return stki_pt_corrupt(m, STKI_TEXT("number %" PRIu64, index), "one that was put into the memo");
+    return stki_pt_push(m, m->memo[index]);
+}
+
+/* ---- names --------------------------------------------------------------------------------------------------------
+ */
+
+enum { NAME_MAX_BYTES = 1024 };
+
+static stk_status push_global(struct machine *m, const char *module, int64_t module_bytes, const char *name,
+                              int64_t name_bytes)
+{
+    const stki_pt_global *global = stki_pt_find_global(module, module_bytes, name, name_bytes);
+    char shown[44], shown_name[44];
+
+    if (global)
+        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_GLOBAL, .global = global});
+    return fail(m, STK_E_UNSAFE, "refused for security: the file wants to use something that could run code",
+                STKI_TEXT("%s.%s", stki_npy_printable(shown, sizeof shown, module, module_bytes),
+                          stki_npy_printable(shown_name, sizeof shown_name, name, name_bytes)),
+                "the names that tensors are saved with");
+}
+
+static stk_status take_line(struct machine *m, const char **line, int64_t *length)
+{
+    int64_t left = m->length - m->at, look = left < NAME_MAX_BYTES + 1 ? left : NAME_MAX_BYTES + 1;
+    const char *end = memchr(m->bytes + m->at, '\n', (size_t)look);
+
+    if (!end && look == left)
+        return fail(m, STK_E_TRUNCATED, "the pickle ends inside a name", NULL, NULL);
+    if (!end)
+        return fail(m, STK_E_UNSAFE, "refused for security: an endless name", NULL,
+                    STKI_TEXT("at most %d bytes", NAME_MAX_BYTES));
+    *line = m->bytes + m->at;
+    *length = end - *line;
+    m->at += *length + 1;
+    return STK_OK;
+}
+
+static stk_status do_global(struct machine *m)
+{
+    const char *module = NULL, *name = NULL;
+    int64_t module_bytes = 0, name_bytes = 0;
+    stk_status status = take_line(m, &module, &module_bytes);
+
+    if (!status)
+        status = take_line(m, &name, &name_bytes);
+    return status ? status : push_global(m, module, module_bytes, name, name_bytes);
+}
+
+static stk_status do_stack_global(struct machine *m)
+{
+    int32_t name, module;
+    const stki_pt_value *values;
+    stk_status status = stki_pt_pop(m, &name);
+
+    if (!status)
+        status = stki_pt_pop(m, &module);
+    if (status)
+        return status;
+    values = m->pickle->values;
+    if (values[name].kind != STKI_PT_TEXT || values[module].kind != STKI_PT_TEXT)
+        return stki_pt_corrupt(m, "something else", "two texts");
+    return push_global(m, values[module].text, values[module].length, values[name].text, values[name].length);
+}
+
+/* ---- the machine --------------------------------------------------------------------------------------------------
+ */
+
+static stk_status do_protocol(struct machine *m)
+{
+    uint64_t protocol;
+    stk_status status = take_number(m, 1, &protocol);
+
+    if (status || (protocol >= 2 && protocol <= 5))
+        return status;
+    return fail(m, STK_E_UNSUPPORTED, "unknown pickle protocol", STKI_TEXT("%" PRIu64, protocol), "2 to 5");
+}
+
+static stk_status step(struct machine *m, unsigned char op)
+{
+    uint64_t ignored;
+
+    switch (op) {
+    case 0x80:
+        return do_protocol(m);
+    case 0x95: /* FRAME */
+        return take_number(m, 8, &ignored);
+    case 'N':
+        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_NONE});
+    case 0x88:
+    case 0x89:
+        return push_integer(m, STKI_PT_BOOL, op == 0x88);
+    case 'J':
+        return do_integer(m, 4);
+    case 'K':
+        return do_integer(m, 1);
+    case 'M':
+        return do_integer(m, 2);
+    case 0x8A:
+        return do_long1(m);
+    case 'G':
+        return do_float(m);
+    case 'X':
+        return do_text(m, 4, STKI_PT_TEXT, false);
+    case 0x8C:
+        return do_text(m, 1, STKI_PT_TEXT, false);
+    case 0x8D:
+        return do_text(m, 8, STKI_PT_TEXT, false);
+    case 'U':
+        return do_text(m, 1, STKI_PT_TEXT, true);
+    case 'C':
+        return do_text(m, 1, STKI_PT_BYTES, false);
+    case 'B':
+        return do_text(m, 4, STKI_PT_BYTES, false);
+    case '(':
+        return do_mark(m);
+    case 't':
+        return do_tuple(m);
+    case ')':
+        return tuple_of(m, m->depth);
+    case 0x85:
+    case 0x86:
+    case 0x87:
+        return do_short_tuple(m, op - 0x84);
+    case ']':
+        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_LIST});
+    case '}':
+        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_DICT});
+    case 'a':
+        return do_add_one(m, STKI_PT_LIST);
+    case 'e':
+        return do_add_many(m, STKI_PT_LIST);
+    case 's':
+        return do_add_one(m, STKI_PT_DICT);
+    case 'u':
+        return do_add_many(m, STKI_PT_DICT);
+    case 'q':
+        return do_put(m, 1);
+    case 'r':
+        return do_put(m, 4);
+    case 0x94: /* MEMOIZE */
+        return put(m, (uint64_t)m->memo_count);
+    case 'h':
+        return do_get(m, 1);
+    case 'j':
+        return do_get(m, 4);
+    case 'c':
+        return do_global(m);
+    case 0x93:
+        return do_stack_global(m);
+    case 'Q':
+        return stki_pt_persistent(m);
+    case 'R':
+    case 0x81: /* NEWOBJ: the same to what is in the table */
+        return stki_pt_reduce(m);
+    case 'b':
+        return stki_pt_build(m);
+    default:
+        return refuse_opcode(m, op);
+    }
+}
+
+static stk_status run(struct machine *m)
+{
+    const char *op;
+    stk_status status;
+
+    for (;;) {
+        m->op_at = m->at;
+        status = take(m, 1, &op);
+        if (status)
+            return status;
+        if (*op == '.')
+            break;
+        status = step(m, (unsigned char)*op);
+        if (status)
+            return status;
+    }
+    if (m->depth != 1 || m->mark_count != 0)
+        return stki_pt_corrupt(m, STKI_TEXT("%d values and %d marks", m->depth, m->mark_count), "one value at the end");
+    m->pickle->root = m->stack[0];
+    return STK_OK;
+}
+
+stk_status stki_pt_unpickle(const void *bytes, int64_t length, const char *label, stki_pt_pickle *out, stk_error *err)
+{
+    stki_pt_pickle pickle = {0};
+    struct machine m = {.bytes = bytes, .length = length, .label = label, .err = err, .pickle = &pickle};
+    stk_status status = length <= INT32_MAX / 4 ? run(&m) : fail(&m, STK_E_LIMIT, "the pickle is too long", NULL, NULL);
+
+    stki_free(m.stack);
+    stki_free(m.marks);
+    stki_free(m.memo);
+    if (status)
+        stki_pt_pickle_free(&pickle);
+    else
+        *out = pickle;
+    return status;
+}
+
+void stki_pt_pickle_free(stki_pt_pickle *pickle)
+{
+    for (int32_t i = 0; i < pickle->count; i++)
+        if (pickle->values[i].kind == STKI_PT_TUPLE || pickle->values[i].kind == STKI_PT_LIST ||
+            pickle->values[i].kind == STKI_PT_DICT)
+            stki_free(pickle->values[i].items);
+    stki_free(pickle->values);
+    *pickle = (stki_pt_pickle){0};
+}
