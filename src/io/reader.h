@@ -91,6 +91,16 @@ static inline void stki_reader_done(const stki_reader *reader, stk_tensor *out)
         stk_tensor_release(out);
 }
 
+/* The shape of one sample. */
+static inline stk_status stki_reader_shape(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err)
+{
+    if (reader->variable)
+        return reader->ops->shape(reader, index, shape, err);
+    for (int i = 0; i < reader->ndim; i++)
+        shape[i] = reader->shape[i];
+    return STK_OK;
+}
+
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 
 enum stki_access { STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD };
@@ -119,7 +129,7 @@ typedef struct stki_reader_opts {
     int64_t raw_count;   /* raw data: samples; 0: as many as the file's size says */
     int64_t raw_offset;  /* raw data: bytes before the first sample */
     bool raw_big_endian; /* raw data */
-    int axis;           /* of an array, that the samples lie along */
+    int axis;            /* of an array, that the samples lie along */
     int64_t window_length,
         window_stride;    /* > 0: overlapping windows along `axis` are the samples; they keep the axis */
     int64_t header_limit; /* bytes; 0: 1 MiB */

@@ -341,7 +341,8 @@ static stk_status make_plans(stki_core *core, stk_error *err)
         status = stki_plan_resolve(&core->config->fields[i], &core->dataset->fields[i], &core->plans[i], err);
         core->has_ragged = core->has_ragged || core->plans[i].ragged;
     }
-    if (status != STK_OK || (status = stki_slot_plan(core->plans, n, core->max_rows, &core->layout, err)) != STK_OK ||
+    if (status != STK_OK || (status = stki_plans_link(core->plans, n, err)) != STK_OK ||
+        (status = stki_slot_plan(core->plans, n, core->max_rows, &core->layout, err)) != STK_OK ||
         (status = choose_slots(core, err)) != STK_OK)
         return status;
     in_flight = core->layout.bytes * core->slot_count;
@@ -405,7 +406,8 @@ static stk_status make_workers(stki_core *core, stk_error *err)
         worker->number = i;
         stki_scratch_init(&worker->scratch);
         worker->pointers = stki_zalloc_array(core->rows_per_tile, sizeof *worker->pointers);
-        if (!worker->pointers)
+        worker->resamplers = stki_zalloc_array(core->plan_count, sizeof *worker->resamplers);
+        if (!worker->pointers || !worker->resamplers)
             return stki_fail_memory(err, core->rows_per_tile * (int64_t)sizeof *worker->pointers, "a worker");
     }
     return STK_OK;
@@ -430,6 +432,9 @@ static void core_destroy(stki_core *core)
     for (int i = 0; core->workers && i < workers; i++) {
         stki_scratch_fini(&core->workers[i].scratch);
         stki_free(core->workers[i].pointers);
+        for (int f = 0; core->workers[i].resamplers && f < core->plan_count; f++)
+            stki_resampler_fini(&core->workers[i].resamplers[f]);
+        stki_free(core->workers[i].resamplers);
     }
     stki_block_free(NULL, core->workers, workers * (int64_t)sizeof *core->workers, _Alignof(stki_worker));
     for (int i = 0; core->slots && i < core->slot_count; i++)

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "order.h"
 #include "plan.h"
+#include "resample.h"
 #include "ring.h"
 #include "slot.h"
 #include <stoker/loader.h>
@@ -24,6 +25,7 @@ typedef struct stki_worker {
     int number;
     stki_thread *thread;
     stki_scratch scratch;
+    stki_resampler *resamplers; /* one a plan */
     const void **pointers; /* of a tile's rows; pointer_count of them */
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;

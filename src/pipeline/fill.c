@@ -134,6 +134,48 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 /* ---- phase 0: lengths ---------------------------------------------------------------------------------------------
  */
 
+/* A sample whose axes behind the first differ from these; -1: not found soon. */
+static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
+{
+    enum { AT_MOST = 100000 };
+    const stki_field *field = plan->field;
+    const int64_t count = field->first[field->shard_count];
+    int64_t within, other[STK_MAX_DIMS];
+
+    for (int64_t i = 0; i < count && i < AT_MOST; i++) {
+        const stki_reader *shard = stki_field_locate(field, i, &within);
+
+        if (stki_reader_shape(shard, within, other, NULL) == STK_OK &&
+            memcmp(other + 1, shape + 1, (size_t)(plan->ndim - 1) * sizeof shape[0]) != 0)
+            return i;
+    }
+    return -1;
+}
+
+/* Rows of a field whose first axis varies are put one behind the other: the other axes must be those of the row. */
+static stk_status check_trailing(const stki_field_plan *plan, const stki_reader *shard, int64_t within,
+                                 const int64_t *shape, stk_error *err)
+{
+    int64_t other, other_within = 0, other_shape[STK_MAX_DIMS];
+    const stki_reader *other_shard;
+
+    if (memcmp(shape + 1, plan->shape + 1, (size_t)(plan->ndim - 1) * sizeof shape[0]) == 0)
+        return STK_OK;
+    other = unlike(plan, shape);
+    other_shard = other < 0 ? shard : stki_field_locate(plan->field, other, &other_within);
+    if (other < 0 || stki_reader_shape(other_shard, other_within, other_shape, NULL) != STK_OK)
+        return stki_fail_at(
+            err, STK_E_MISMATCH,
+            (stki_place){shard->path, within, -1, STKI_SHAPE(plan->ndim, shape), STKI_SHAPE(plan->ndim, plan->shape)},
+            "%s: axes behind the first", plan->name);
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){shard->path, within, -1, STKI_SHAPE(plan->ndim, shape), STKI_SHAPE(plan->ndim, other_shape)},
+        "%s: the sample differs from record %lld of %s in more than its first axis; images need a "
+        "source layout and a resize or crop",
+        plan->name, (long long)other_within, other_shard->path);
+}
+
 static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
                         stki_worker *worker)
 {
@@ -143,7 +185,9 @@ static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan
     stk_status status;
 
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
-    status = shard->ops->shape(shard, within, shape, &error);
+    status = stki_reader_shape(shard, within, shape, &error);
+    if (status == STK_OK && plan->ndim > 1)
+        status = check_trailing(plan, shard, within, shape, &error);
     if (status != STK_OK) {
         row_fails(core, batch, row, &error);
     } else if (shape[0] > plan->shape[0] || shape[0] < 0) {
@@ -204,6 +248,10 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
         row_fails(core, batch, row, &error);
         return;
     }
+    if (sample->ndim > 1 && check_trailing(plan, shard, within, sample->shape, &error) != STK_OK) {
+        row_fails(core, batch, row, &error);
+        return;
+    }
     stki_copy_strided(stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes, plan->dtype, plan->strides,
                       sample->data, sample->dtype, sample->strides, (sample->flags & STK_TENSOR_SWAPPED) != 0,
                       sample->ndim, sample->shape);
@@ -215,14 +263,49 @@ static void convert_fixed(stk_batch *batch, const stki_field_plan *plan, int sha
                           const stk_tensor *sample, int64_t part, int64_t parts, stki_worker *worker)
 {
     const stki_convert *convert = plan->converts[plan->convert_of_shard[shard_number]];
+    const char *from = (const char *)sample->data + stki_plan_view_offset(plan, plan->field->shards[shard_number]);
     int64_t units = stki_convert_units(convert);
 
-    stki_convert_run_part(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, sample->data,
-                          units * part / parts, units * (part + 1) / parts);
+    stki_convert_run_part(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, from, units * part / parts,
+                          units * (part + 1) / parts);
     if (part == 0) {
         stki_count(&worker->bytes_read, stki_convert_bytes_read(convert));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
     }
+}
+
+/* One row by way of the worker's own memory: an image that is resized, or has a size of its own. */
+static void fill_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                           stki_worker *worker)
+{
+    int64_t within, index = batch->indices[row], before = stki_now_ns(), between;
+    const stki_reader *shard = stki_field_locate(plan->field, index, &within);
+    stki_resampler *resampler = &worker->resamplers[plan - core->plans];
+    const stki_convert *convert = plan->converts[0];
+    const stki_want *want;
+    const void *block;
+    stk_tensor sample;
+    stk_error error;
+
+    doing(worker, STKI_STAGE_READ, shard->path, within, before);
+    if (stki_resample_want(plan, resampler, index, shard, within, &want, &error) != STK_OK ||
+        shard->ops->read(shard, within, want, &worker->scratch, &sample, &error) != STK_OK) {
+        row_fails(core, batch, row, &error);
+        stki_count(&worker->read_ns, stki_now_ns() - before);
+        return;
+    }
+    between = stki_now_ns();
+    stki_count(&worker->read_ns, between - before);
+    doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
+    if (stki_resample_run(plan, resampler, shard, within, &sample, &block, &error) != STK_OK) {
+        row_fails(core, batch, row, &error);
+    } else if (convert_may_run(core, batch, plan, row, 1)) {
+        stki_convert_run(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, block);
+        stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
+        stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
+    }
+    stki_reader_done(shard, &sample);
+    stki_count(&worker->convert_ns, stki_now_ns() - between);
 }
 
 /* One row of one field through its reader; part `part` of `parts` of it. */
@@ -235,6 +318,10 @@ static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *p
     stk_tensor sample;
     stk_error error;
 
+    if (plan->resample) {
+        fill_resampled(core, batch, plan, row, worker);
+        return;
+    }
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
     if (shard->ops->read(shard, within, NULL, &worker->scratch, &sample, &error) != STK_OK) {
         row_fails(core, batch, row, &error);
@@ -272,7 +359,8 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
         if (!reader->base || (n > 0 && plan->convert_of_shard[shard] != convert))
             break;
         convert = plan->convert_of_shard[shard];
-        worker->pointers[n] = (const char *)reader->base + within * reader->sample_stride;
+        worker->pointers[n] =
+            (const char *)reader->base + within * reader->sample_stride + stki_plan_view_offset(plan, reader);
     }
     if (n == 0)
         return 0;

@@ -113,6 +113,136 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err)
     return status;
 }
 
+/* ---- images ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status first_shape(const stki_field *field, int64_t *shape, stk_error *err)
+{
+    int64_t within;
+    const stki_reader *shard;
+
+    if (field->first[field->shard_count] == 0)
+        return STK_OK;
+    shard = stki_field_locate(field, 0, &within);
+    return stki_reader_shape(shard, within, shape, err);
+}
+
+/* What geometry makes of the samples; its result must have one shape. */
+static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_error *err)
+{
+    const stki_field *field = plan->field;
+    const int y = plan->height_axis, x = plan->width_axis;
+    const stki_geometry_step *why;
+    stki_resize_job job;
+    int64_t height, width;
+    stk_status status;
+
+    if (plan->geometry->resizes && field->dtype != STK_U8)
+        return fail(err, plan->config, STK_E_UNSUPPORTED, "resize: found samples of %s, expected uint8",
+                    stk_dtype_name(field->dtype));
+    if (plan->geometry->resizes && (y != 0 || field->shape[2] > STKI_RESIZE_MAX_CHANNELS))
+        return fail(err, plan->config, STK_E_UNSUPPORTED,
+                    "resize: found samples of %s, expected source: {layout: nhwc} with 1 to %d channels",
+                    STKI_SHAPE(field->ndim, field->shape), STKI_RESIZE_MAX_CHANNELS);
+    if (!stki_geometry_size(plan->geometry, field->variable ? 0 : field->shape[y],
+                            field->variable ? 0 : field->shape[x], &height, &width, &why) &&
+        why)
+        return stki_fail_node(err, why->node,
+                              "images of different shapes have different shapes still; center_crop, crop or resize: "
+                              "[height, width] behind it would make them alike");
+    if (!field->variable && !plan->geometry->box_field) {
+        stk_error cause = {.status = STK_OK};
+
+        status = stki_geometry_apply(plan->geometry, field->shape[y], field->shape[x], NULL, &job, &cause);
+        if (status == STK_OK)
+            job.channels = 1, status = stki_resize_check(&job, &cause);
+        if (status != STK_OK)
+            return fail(err, plan->config, status, "%s", cause.message);
+        plan->crop_top = plan->geometry->resizes ? 0 : (int64_t)job.box[1];
+        plan->crop_left = plan->geometry->resizes ? 0 : (int64_t)job.box[0];
+    }
+    image[y] = height;
+    image[x] = width;
+    return STK_OK;
+}
+
+/* The shape of what a row is made of, in the order of the sample's axes. */
+static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error *err)
+{
+    const stki_field *field = plan->field;
+    const bool planar = plan->config->source_layout && strstr(plan->config->source_layout, "chw");
+    stk_status status = STK_OK;
+
+    memcpy(image, field->shape, sizeof field->shape);
+    memcpy(plan->sample_shape, field->shape, sizeof field->shape);
+    plan->geometry = plan->fold->geometry.count > 0 ? &plan->fold->geometry : NULL;
+    if (!plan->config->source_layout)
+        return plan->geometry ? stki_fail_node(err, plan->geometry->steps[0].node,
+                                               "which axes are height and width? Say how the file holds the samples: "
+                                               "source: {layout: nhwc} or {layout: nchw}")
+                              : STK_OK;
+    plan->height_axis = planar ? 1 : 0;
+    plan->width_axis = planar ? 2 : 1;
+    plan->channel_axis = planar ? 0 : 2;
+    plan->resample = field->variable;
+    if (plan->geometry) {
+        plan->resample = field->variable || plan->geometry->resizes;
+        status = resolve_geometry(plan, image, err);
+    } else if (field->variable) { /* images that are said to be alike: told when one is not */
+        status = first_shape(field, image, err);
+        memcpy(plan->sample_shape, image, sizeof plan->sample_shape);
+    }
+    if (status == STK_OK && plan->resample)
+        status = stki_row_major(field->dtype, field->ndim, image, plan->block_strides, &plan->block_bytes, err);
+    return status;
+}
+
+static bool holds_boxes(const stki_field *field)
+{
+    switch (field->dtype) {
+    case STK_I8:
+    case STK_U8:
+    case STK_I16:
+    case STK_U16:
+    case STK_I32:
+    case STK_U32:
+    case STK_I64:
+    case STK_U64:
+    case STK_F16:
+    case STK_BF16:
+    case STK_F32:
+    case STK_F64:
+        return field->ndim == 1 && field->shape[0] == 4 && !field->variable;
+    default:
+        return false;
+    }
+}
+
+stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        const char *name = plans[i].geometry ? plans[i].geometry->box_field : NULL;
+
+        for (int k = 0; name && k < count; k++)
+            if (strcmp(plans[k].field->name, name) == 0)
+                plans[i].box_field = plans[k].field;
+        if (!name)
+            continue;
+        if (!plans[i].box_field)
+            return stki_fail_node(err, plans[i].geometry->steps[0].node, "there is no field %s", name);
+        if (!holds_boxes(plans[i].box_field))
+            return stki_fail_node(
+                err, plans[i].geometry->steps[0].node,
+                "found field %s with samples of %s %s, expected four numbers each: top, left, height, width", name,
+                stk_dtype_name(plans[i].box_field->dtype),
+                STKI_SHAPE(plans[i].box_field->ndim, plans[i].box_field->shape));
+    }
+    return STK_OK;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------
+ */
+
 /* Row-major strides in the order of the memory: for channels_last that is H, W, C behind a C, H, W shape. */
 static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
 {
@@ -134,7 +264,7 @@ static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err)
 {
-    int64_t channels = 0;
+    int64_t channels = 0, image[STK_MAX_DIMS];
     stk_status status;
 
     *plan = (stki_field_plan){.field = field, .name = field->name, .config = config, .ndim = field->ndim};
@@ -144,20 +274,18 @@ stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *
     if ((status = resolve_axes(config, field, plan, &channels, err)) != STK_OK ||
         (status = stki_fold_create(config->transforms, config->name, field->dtype, channels, &plan->fold, err)) !=
             STK_OK ||
-        (status = resolve_dtype(config, plan, err)) != STK_OK)
+        (status = resolve_dtype(config, plan, err)) != STK_OK || (status = resolve_image(plan, image, err)) != STK_OK)
         return status;
     for (int i = 0; i < plan->ndim; i++)
-        plan->shape[i] = field->shape[plan->source_axis[i]];
-    if (field->variable) {
-        if (plan->fold->arithmetic || config->source_layout)
-            return fail(err, config, STK_E_UNSUPPORTED, "samples of different shapes allow no %s",
-                        config->source_layout ? "layout" : "scale, normalize or quantize");
-        plan->ragged = true;
-    }
+        plan->shape[i] = image[plan->source_axis[i]];
+    plan->ragged = field->variable && !plan->resample;
+    if (plan->ragged && plan->fold->arithmetic)
+        return fail(err, config, STK_E_UNSUPPORTED,
+                    "samples of different shapes allow no scale, normalize or quantize");
     if ((status = resolve_strides(plan, err)) != STK_OK)
         return status;
     plan->item_bytes = plan->ragged ? plan->strides[0] : 0;
-    plan->may_run_many = plan->may_split = !plan->ragged;
+    plan->may_run_many = plan->may_split = !plan->ragged && !plan->resample;
     for (int i = 0; i < field->shard_count; i++)
         plan->may_split = plan->may_split && !field->shards[i]->copies;
     return STK_OK;
@@ -172,7 +300,7 @@ static void describe(const stki_field_plan *plan, const stki_reader *shard, cons
         .source_count = 1,
         .src_dtype = shard->dtype,
         .dst_dtype = plan->dtype,
-        .src_swapped = shard->swapped,
+        .src_swapped = shard->swapped && !plan->resample,
         .ndim = plan->ndim,
         .arithmetic = fold->arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE,
         .channel_axis = fold->channels > 1 ? (plan->layout == STKI_LAYOUT_NHWC ? 2 : 0) : -1,
@@ -190,13 +318,15 @@ static void describe(const stki_field_plan *plan, const stki_reader *shard, cons
     }
     for (int i = 0; i < plan->ndim; i++) {
         desc->shape[i] = plan->shape[i];
-        desc->src_strides[i] = shard->strides[plan->source_axis[i]];
+        desc->src_strides[i] = (plan->resample ? plan->block_strides : shard->strides)[plan->source_axis[i]];
         desc->dst_strides[i] = plan->strides[i];
     }
 }
 
-static bool same_geometry(const stki_reader *x, const stki_reader *y)
+static bool same_geometry(const stki_field_plan *plan, const stki_reader *x, const stki_reader *y)
 {
+    if (plan->resample)
+        return true;
     return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
 }
 
@@ -210,7 +340,7 @@ static stk_status compile_shards(stki_field_plan *plan, const float *a, const fl
         stk_status status;
         int same = 0;
 
-        while (same < i && !same_geometry(field->shards[same], field->shards[i]))
+        while (same < i && !same_geometry(plan, field->shards[same], field->shards[i]))
             same++;
         if (same < i) {
             plan->convert_of_shard[i] = plan->convert_of_shard[same];

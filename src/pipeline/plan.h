@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "dataset_internal.h"
 #include "document.h"
+#include "geometry.h"
 
 typedef struct stki_field_config {
     const char *name;
@@ -36,9 +37,16 @@ typedef struct stki_field_plan {
     int convert_count;
     stki_convert **converts; /* one for each geometry; ragged fields without arithmetic have none */
     int *convert_of_shard;
-    bool may_run_many;                   /* fixed shapes: mapped rows can be converted by address */
-    bool may_split;                      /* a sample may be cut into parts: reading it costs nothing */
-    int64_t units;                       /* into which it may be cut: the fewest of all converts */
+    const stki_geometry *geometry;             /* crops and resizes; NULL: none */
+    bool resample;                             /* rows are made by way of a block of a worker's memory (resample.h) */
+    const stki_field *box_field;               /* where the samples' own boxes come from */
+    int height_axis, width_axis, channel_axis; /* of the sample; where geometry or resample are set */
+    int64_t crop_top, crop_left;               /* of the view that a sample is seen through, pixels */
+    int64_t sample_shape[STK_MAX_DIMS];        /* resample: of the first sample; the channels are those of all */
+    int64_t block_strides[STK_MAX_DIMS], block_bytes; /* resample: of the block, in the order of the sample's axes */
+    bool may_run_many;                                /* fixed shapes: mapped rows can be converted by address */
+    bool may_split;                                   /* a sample may be cut into parts: reading it costs nothing */
+    int64_t units;                                    /* into which it may be cut: the fewest of all converts */
     int64_t slot_offset, offsets_offset; /* where the field lies in a slot's memory; set by the slot's layout */
     /* kept from resolve to compile */
     const stki_field_config *config;
@@ -51,10 +59,18 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
 /* Works out what a row is. The config and the field must outlive the plan. */
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err);
+/* Finds the fields that plans name. */
+stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
 void stki_plan_fini(stki_field_plan *plan); /* fine on a zeroed plan */
 
 const char *stki_layout_name(enum stki_layout layout);
+
+/* Bytes from a sample's first element to the first that is seen. */
+static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_reader *shard)
+{
+    return plan->crop_top * shard->strides[plan->height_axis] + plan->crop_left * shard->strides[plan->width_axis];
+}
 
 /* ---- transform.c ---- */
 
@@ -66,6 +82,7 @@ typedef struct stki_fold {
     bool arithmetic; /* there was scale, normalize or quantize */
     bool quantized;
     int32_t zero_point;
+    stki_geometry geometry;
     stk_dtype dtype; /* what the transforms leave: f32 after arithmetic, the quantised type, the last cast; else the
                         source's */
 } stki_fold;

@@ -1,6 +1,6 @@
-/* transform.c: reads a field's list of transforms and folds it. All steps known today are affine in each channel, so
- * that the whole list becomes one multiply-add and a store (docs/convert.md); coefficients are kept in double until the
- * end. */
+/* transform.c: reads a field's list of transforms and folds it. First come steps of geometry (geometry.c); all others
+ * are affine in each channel, so that they become one multiply-add and a store (docs/convert.md); coefficients are kept
+ * in double until the end. */
 #include "allocate.h"
 #include "error.h"
 #include "plan.h"
@@ -146,8 +146,7 @@ static stk_status numbers(const stki_node *node, const char *what, double **out,
     return STK_OK;
 }
 
-/* Refuses keys that the operation does not have. */
-static stk_status known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err)
+stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err)
 {
     if (map->kind != STKI_NODE_MAP)
         return stki_fail_value(err, map, "a map");
@@ -225,7 +224,7 @@ static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
     }
     if (node->kind != STKI_NODE_MAP)
         return stki_fail_value(err, node, "imagenet or {mean: …, std: …, scale: …}");
-    if ((status = known_keys(node, keys, 3, err)) != STK_OK)
+    if ((status = stki_node_known_keys(node, keys, 3, err)) != STK_OK)
         return status;
     mean_node = stki_node_get(node, "mean");
     std_node = stki_node_get(node, "std");
@@ -263,7 +262,7 @@ static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
     stk_dtype dtype = STK_I8;
     int64_t count, zero = 0, low, high;
     double *scale = NULL;
-    stk_status status = known_keys(node, keys, 3, err);
+    stk_status status = stki_node_known_keys(node, keys, 3, err);
 
     if (status != STK_OK)
         return status;
@@ -315,10 +314,22 @@ static stk_status op_cast(state *s, const stki_node *node, stk_error *err)
     return STK_OK;
 }
 
+static stk_status op_geometry(state *s, const stki_node *node, stk_error *err)
+{
+    if (s->fold->arithmetic || s->fold->cast)
+        return stki_fail_node(err, node,
+                              "found %s after arithmetic or cast, expected it before them: pixels are moved "
+                              "first",
+                              node->key);
+    return stki_geometry_read(&s->fold->geometry, node->key, node, err);
+}
+
 static const struct {
     const char *name;
     stk_status (*read)(state *s, const stki_node *node, stk_error *err);
-} operations[] = {{"cast", op_cast}, {"normalize", op_normalize}, {"quantize", op_quantize}, {"scale", op_scale}};
+} operations[] = {{"cast", op_cast},           {"center_crop", op_geometry}, {"crop", op_geometry},
+                  {"normalize", op_normalize}, {"quantize", op_quantize},    {"resize", op_geometry},
+                  {"scale", op_scale}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 static stk_status step(state *s, const stki_node *node, stk_error *err)
@@ -333,8 +344,9 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
             return operations[i].read(s, node->items[0], err);
     }
     near = stki_nearest_word(node->keys[0], names, OPERATIONS);
-    return stki_fail_node(err, node, "unknown operation %s%s%s%s (known: cast, normalize, quantize, scale)",
-                          node->keys[0], near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+    return stki_fail_node(
+        err, node, "unknown operation %s%s%s%s (known: cast, center_crop, crop, normalize, quantize, resize, scale)",
+        node->keys[0], near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_dtype source, int64_t channels,
@@ -362,6 +374,10 @@ stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_
         status = stki_fail_value(err, transforms, "a list of operations");
     for (int i = 0; status == STK_OK && transforms && i < transforms->count; i++)
         status = step(&s, transforms->items[i], err);
+    if (status == STK_OK && s.fold->geometry.box_field && !s.fold->geometry.resizes)
+        status = stki_fail_node(err, transforms,
+                                "crop: {field: …} needs a resize behind it: the boxes have sizes of "
+                                "their own");
     if (status != STK_OK) {
         stki_fold_destroy(s.fold);
         return status;

@@ -1,0 +1,277 @@
+/* resample.c: see resample.h. */
+#include "resample.h"
+#include "allocate.h"
+#include "error.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { MOST_SCALE = 8 }; /* of a JPEG */
+
+void stki_resampler_fini(stki_resampler *resampler)
+{
+    stki_resizer_destroy(resampler->resizer);
+    stki_scratch_fini(&resampler->block);
+    stki_scratch_fini(&resampler->tight);
+    stki_scratch_fini(&resampler->box);
+}
+
+/* Puts field, file and record before the message. */
+static stk_status place(const stki_field_plan *plan, const stki_reader *shard, int64_t within, stk_status status,
+                        stk_error *err)
+{
+    stk_error cause;
+
+    if (!err)
+        return status;
+    cause = *err;
+    return stki_fail_at(err, status, (stki_place){shard->path, within, -1, NULL, NULL}, "%s: %s", plan->name,
+                        cause.message);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------
+ */
+
+/* Samples that nothing crops or resizes must be alike: what the first one of the field is, every other one is. */
+static stk_status other_shape(const stki_field_plan *plan, const stki_reader *shard, int64_t within,
+                              const int64_t *shape, stk_error *err)
+{
+    const int ndim = plan->field->ndim;
+
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){shard->path, within, -1, STKI_SHAPE(ndim, shape), STKI_SHAPE(ndim, plan->sample_shape)},
+        "%s: the sample's shape differs from that of record 0 of %s; a resize or crop in its transforms "
+        "would make them alike",
+        plan->name, plan->field->shards[0]->path);
+}
+
+static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard, int64_t within, int64_t *shape,
+                           stk_error *err)
+{
+    const int64_t channels = plan->sample_shape[plan->channel_axis];
+    stk_status status = stki_reader_shape(shard, within, shape, err);
+
+    if (status != STK_OK)
+        return status;
+    if (!plan->geometry) {
+        bool same = memcmp(shape, plan->sample_shape, (size_t)plan->field->ndim * sizeof shape[0]) == 0;
+
+        return same ? STK_OK : other_shape(plan, shard, within, shape, err);
+    }
+    if (shape[plan->channel_axis] != channels)
+        return stki_fail_at(err, STK_E_MISMATCH,
+                            (stki_place){shard->path, within, -1, STKI_TEXT("%" PRId64, shape[plan->channel_axis]),
+                                         STKI_TEXT("%" PRId64, channels)},
+                            "%s: channels of the sample", plan->name);
+    return STK_OK;
+}
+
+/* The sample's own box: four numbers of whatever type in another field. */
+static stk_status read_box(const stki_field_plan *plan, stki_resampler *resampler, int64_t index, double *box,
+                           stk_error *err)
+{
+    static const int64_t tight[] = {sizeof(double)};
+    int64_t within;
+    const stki_reader *shard = stki_field_locate(plan->box_field, index, &within);
+    stk_tensor sample;
+    stk_status status = shard->ops->read(shard, within, NULL, &resampler->box, &sample, err);
+
+    if (status != STK_OK)
+        return status;
+    stki_copy_strided(box, STK_F64, tight, sample.data, sample.dtype, sample.strides,
+                      (sample.flags & STK_TENSOR_SWAPPED) != 0, 1, sample.shape);
+    stki_reader_done(shard, &sample);
+    return STK_OK;
+}
+
+/* ---- before reading ----------------------------------------------------------------------------------------------
+ */
+
+/* [*start, *start + *length) and `more` on either side, inside [0, limit). */
+static void widen(int64_t *start, int64_t *length, int64_t more, int64_t limit)
+{
+    const int64_t low = *start > more ? *start - more : 0, end = *start + *length;
+
+    *length = (limit - end > more ? end + more : limit) - low;
+    *start = low;
+}
+
+/* How many pixels of the part are enough. An image that is decoded smaller is looked at in larger pixels, which reach
+ * further. */
+static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
+{
+    const stki_resize_job *job = &resampler->job;
+    stki_want *want = &resampler->want;
+    int64_t *height = &want->length[plan->height_axis], *width = &want->length[plan->width_axis], times;
+
+    want->enough_height = (int64_t)ceil((double)job->out_height * (double)*height / (job->box[3] - job->box[1]));
+    want->enough_width = (int64_t)ceil((double)job->out_width * (double)*width / (job->box[2] - job->box[0]));
+    times = *height / want->enough_height < *width / want->enough_width ? *height / want->enough_height
+                                                                        : *width / want->enough_width;
+    if (times < 2)
+        return;
+    times = times < MOST_SCALE ? times : MOST_SCALE;
+    widen(&want->start[plan->height_axis], height, times, job->in_height);
+    widen(&want->start[plan->width_axis], width, times, job->in_width);
+}
+
+/* The box that the job looks at, along the sample's own axes. */
+static void ask(const stki_field_plan *plan, stki_resampler *resampler)
+{
+    const stki_resize_support *part = stki_resizer_support(resampler->resizer);
+    stki_want *want = &resampler->want;
+
+    *want = (stki_want){.ndim = plan->field->ndim, .given = &resampler->given};
+    for (int i = 0; i < want->ndim; i++)
+        want->length[i] = resampler->shape[i];
+    want->start[plan->height_axis] = part->top;
+    want->length[plan->height_axis] = part->height;
+    want->start[plan->width_axis] = part->left;
+    want->length[plan->width_axis] = part->width;
+    if (plan->geometry->resizes)
+        ask_for_less(plan, resampler);
+}
+
+stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
+                              const stki_reader *shard, int64_t within, const stki_want **out, stk_error *err)
+{
+    const stki_geometry *geometry = plan->geometry;
+    int64_t *shape = resampler->shape;
+    double box[4] = {0};
+    stk_status status;
+
+    resampler->given = (stki_given){0};
+    *out = NULL;
+    if ((status = shape_of(plan, shard, within, shape, err)) != STK_OK || !geometry)
+        return status;
+    if (geometry->box_field && (status = read_box(plan, resampler, index, box, err)) != STK_OK)
+        return status;
+    if (!resampler->resizer && (status = stki_resizer_create(&resampler->resizer, err)) != STK_OK)
+        return status;
+    status =
+        stki_geometry_apply(geometry, shape[plan->height_axis], shape[plan->width_axis], box, &resampler->job, err);
+    resampler->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
+    if (!geometry->resizes)
+        resampler->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
+    if (status == STK_OK)
+        status = stki_resizer_set(resampler->resizer, &resampler->job, err);
+    if (status != STK_OK)
+        return place(plan, shard, within, status, err);
+    ask(plan, resampler);
+    *out = &resampler->want;
+    return STK_OK;
+}
+
+/* ---- after reading -----------------------------------------------------------------------------------------------
+ */
+
+/* The job in the pixels of an image that the reader has made smaller. */
+static stk_status scale_job(stki_resampler *resampler, stk_error *err)
+{
+    const stki_given *given = &resampler->given;
+    stki_resize_job *job = &resampler->job;
+    const double scale = (double)given->scale;
+
+    job->in_height = given->whole_height;
+    job->in_width = given->whole_width;
+    for (int i = 0; i < 4; i++)
+        job->box[i] /= scale;
+    job->box[2] = fmin(job->box[2], (double)job->in_width);
+    job->box[3] = fmin(job->box[3], (double)job->in_height);
+    return stki_resizer_set(resampler->resizer, job, err);
+}
+
+/* `height` x `width` pixels from (top, left) on of what was given, as a view. NULL data: they are not all there. */
+static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int64_t top, int64_t left, int64_t height,
+                      int64_t width, stk_tensor *out)
+{
+    const int y = plan->height_axis, x = plan->width_axis;
+
+    *out = *sample;
+    out->data = NULL;
+    if (top < 0 || left < 0 || height > sample->shape[y] - top || width > sample->shape[x] - left)
+        return;
+    out->shape[y] = height;
+    out->shape[x] = width;
+    out->data = (char *)sample->data + top * sample->strides[y] + left * sample->strides[x];
+}
+
+/* Row-major elements of the view, in native byte order; a copy where they are not. */
+static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
+{
+    const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
+    int64_t strides[STK_MAX_DIMS], bytes;
+    bool adjacent = !swapped;
+    stk_status status = stki_row_major(view->dtype, view->ndim, view->shape, strides, &bytes, err);
+
+    if (status != STK_OK)
+        return status;
+    for (int i = 0; i < view->ndim; i++)
+        adjacent = adjacent && (view->strides[i] == strides[i] || view->shape[i] == 1);
+    *out = view->data;
+    if (adjacent || (status = stki_scratch_reserve(to, bytes, err)) != STK_OK)
+        return status;
+    stki_copy_strided(to->data, view->dtype, strides, view->data, view->dtype, view->strides, swapped, view->ndim,
+                      view->shape);
+    *out = to->data;
+    return STK_OK;
+}
+
+/* Resizes a view of the support. */
+static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
+                         const void **out, stk_error *err)
+{
+    const int64_t channels = resampler->job.channels;
+    const void *pixels = view->data;
+    int64_t row = view->strides[0];
+    stk_status status = STK_OK;
+
+    if ((view->strides[2] != 1 && channels > 1) || view->strides[1] != channels) {
+        status = bring_together(view, &resampler->tight, &pixels, err);
+        row = view->shape[1] * channels;
+    }
+    if (status != STK_OK || (status = stki_scratch_reserve(&resampler->block, plan->block_bytes, err)) != STK_OK)
+        return status;
+    stki_resizer_run(resampler->resizer, pixels, row, resampler->block.data, resampler->job.window_width * channels);
+    *out = resampler->block.data;
+    return STK_OK;
+}
+
+/* Was the whole sample given, it must have the shape that was announced. */
+static stk_status check_whole(const stki_field_plan *plan, const stki_resampler *resampler, const stki_reader *shard,
+                              int64_t within, const stk_tensor *sample, stk_error *err)
+{
+    if (sample->ndim == plan->field->ndim &&
+        memcmp(sample->shape, resampler->shape, (size_t)sample->ndim * sizeof sample->shape[0]) == 0)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CORRUPT,
+                        (stki_place){shard->path, within, -1, STKI_SHAPE(sample->ndim, sample->shape),
+                                     STKI_SHAPE(plan->field->ndim, resampler->shape)},
+                        "%s: shape of the sample", plan->name);
+}
+
+stk_status stki_resample_run(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                             int64_t within, const stk_tensor *sample, const void **out, stk_error *err)
+{
+    const stki_given *given = &resampler->given;
+    stki_resize_support part;
+    stk_tensor view;
+    stk_status status = STK_OK;
+
+    if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
+        return status;
+    if (!plan->geometry)
+        return bring_together(sample, &resampler->block, out, err);
+    if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
+        return place(plan, shard, within, status, err);
+    part = *stki_resizer_support(resampler->resizer);
+    window_of(plan, sample, part.top - given->top, part.left - given->left, part.height, part.width, &view);
+    if (!view.data)
+        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){shard->path, within, -1, NULL, NULL},
+                            "%s: the reader gave less than the part asked for", plan->name);
+    if (plan->geometry->resizes)
+        return resize(plan, resampler, &view, out, err);
+    return bring_together(&view, &resampler->block, out, err);
+}

@@ -1,0 +1,35 @@
+/* resample.h: samples whose pixels have to be brought together before they are converted: images that are resized, and
+ * images that come in sizes of their own. The result is one block of adjacent elements, of the same shape for every
+ * sample, in the order of the sample's axes. (A crop of samples of one shape needs none of this: it is a view.)
+ *
+ *     stki_resample_want    what to ask the reader for        stki_resample_run    from what it gave to the block
+ */
+#ifndef STKI_RESAMPLE_H
+#define STKI_RESAMPLE_H
+
+#include "plan.h"
+
+/* A worker's tables and memory for one field; zeroed at first. */
+typedef struct stki_resampler {
+    stki_resizer *resizer;
+    stki_scratch block; /* the result */
+    stki_scratch tight; /* pixels side by side, where the reader's are not */
+    stki_scratch box;   /* for reading the sample's own box */
+    /* of the sample at hand, set by stki_resample_want */
+    int64_t shape[STK_MAX_DIMS];
+    stki_resize_job job;
+    stki_want want;
+    stki_given given;
+} stki_resampler;
+
+void stki_resampler_fini(stki_resampler *resampler);
+
+/* `index`: of the sample in its field; `within`: in the shard. Errors name file and record. The want is valid until the
+ * next call. */
+stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
+                              const stki_reader *shard, int64_t within, const stki_want **out, stk_error *err);
+/* `sample` is what reading with that want gave. *out is valid until the next call, and as long as the sample. */
+stk_status stki_resample_run(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                             int64_t within, const stk_tensor *sample, const void **out, stk_error *err);
+
+#endif

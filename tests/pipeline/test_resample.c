@@ -1,0 +1,712 @@
+/* stki-threads: crop, center_crop and resize in a loader: the bytes are those of the resizer and the conversion by
+ * hand, however the reader gives its images, for any number of workers; sizes are torchvision's; refusals name what is
+ * wrong.
+ */
+#include "image_reader.h"
+#include "io_files.h"
+#include "loader_test.h"
+#include "resize.h"
+#include <math.h>
+
+static stk_error err;
+
+/* ---- opening -----------------------------------------------------------------------------------------------------
+ */
+
+static STK_PRINTF(3, 4) stk_status open_images(stk_loader **out, const stkt_images *images, const char *format, ...)
+{
+    char text[4096];
+    stki_document *document;
+    stki_loader_config *config;
+    stkt_images copy;
+    stk_status status;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    memset(&err, 0, sizeof err);
+    if ((status = stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, &err)) != STK_OK ||
+        (status = stki_config_read(document, NULL, &config, &err)) != STK_OK)
+        return status;
+    if (images) {
+        copy = *images;
+        config->wrap_reader = stkt_wrap_images;
+        config->wrap_context = &copy;
+    }
+    return stki_loader_open_config(config, out, &err);
+}
+
+static uint64_t hash_of_run(stk_loader *loader)
+{
+    uint64_t h = 1;
+    stk_batch *batch;
+    stk_status status;
+
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        h = stkt_hash_batch(h, loader, batch);
+        stk_batch_release(batch);
+    }
+    if (status != STK_END)
+        fail_msg("%s: %s", stk_status_name(status), err.message);
+    stk_loader_destroy(loader);
+    return h;
+}
+
+/* The first error of a run. */
+static stk_status run_until_error(stk_loader *loader)
+{
+    stk_batch *batch;
+    stk_status status;
+
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+        stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    return status;
+}
+
+/* ---- by hand -----------------------------------------------------------------------------------------------------
+ */
+
+/* The job's result from a whole image, made in one piece and then cut. */
+static void resize_by_hand(const stki_resize_job *job, const uint8_t *image, uint8_t *out)
+{
+    stki_resize_job whole = *job;
+    const stki_resize_support *part;
+    const int64_t row = job->in_width * job->channels, out_row = job->out_width * job->channels;
+    uint8_t *full = malloc((size_t)(out_row * job->out_height));
+    stki_resizer *resizer;
+
+    whole.window_height = whole.window_width = whole.window_top = whole.window_left = 0;
+    assert_ok(stki_resizer_create_isa(STKI_ISA_REF, &resizer, &err));
+    assert_ok(stki_resizer_set(resizer, &whole, &err));
+    part = stki_resizer_support(resizer);
+    stki_resizer_run(resizer, image + part->top * row + part->left * job->channels, row, full, out_row);
+    for (int64_t y = 0; y < job->window_height; y++)
+        memcpy(out + y * job->window_width * job->channels,
+               full + (job->window_top + y) * out_row + job->window_left * job->channels,
+               (size_t)(job->window_width * job->channels));
+    stki_resizer_destroy(resizer);
+    free(full);
+}
+
+/* Every row of every batch against the function's result: f32 planes of 2 * x - 2. */
+static void check_rows(stk_loader *loader, int64_t height, int64_t width,
+                       void (*expect)(int64_t index, uint8_t *pixels, const void *context), const void *context)
+{
+    uint8_t *pixels = malloc((size_t)(height * width * 3));
+    stk_batch *batch;
+    stk_status status;
+    int64_t rows = 0;
+
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        stk_tensor tensor;
+        const float *found;
+
+        assert_ok(stk_batch_tensor(batch, "image", &tensor, &err));
+        assert_int_equal(tensor.dtype, STK_F32);
+        assert_int_equal(tensor.shape[1], 3);
+        assert_int_equal(tensor.shape[2], height);
+        assert_int_equal(tensor.shape[3], width);
+        found = tensor.data;
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++, rows++) {
+            expect(stk_batch_indices(batch)[r], pixels, context);
+            for (int64_t c = 0; c < 3; c++)
+                for (int64_t i = 0; i < height * width; i++, found++)
+                    if (*found != 2.0f * (float)pixels[i * 3 + c] - 2.0f)
+                        fail_msg("sample %lld channel %lld pixel %lld: found %g, expected %g",
+                                 (long long)stk_batch_indices(batch)[r], (long long)c, (long long)i, (double)*found,
+                                 2.0 * pixels[i * 3 + c] - 2.0);
+        }
+        stk_batch_release(batch);
+    }
+    if (status != STK_END)
+        fail_msg("%s: %s", stk_status_name(status), err.message);
+    assert_true(rows > 0);
+    stk_loader_destroy(loader);
+    free(pixels);
+}
+
+#define AFFINE "{normalize: {mean: 0.5, std: 0.25, scale: 0.5}}" /* 2 x - 2, exactly */
+
+/* ---- samples of one shape ----------------------------------------------------------------------------------------
+ */
+
+static const stki_synthetic_opts fixed_opts = {
+    .count = 40, .dtype = STK_U8, .ndim = 3, .shape = {37, 53, 3}, .min_length = -1};
+
+static void expect_fixed(int64_t index, uint8_t *pixels, const void *context)
+{
+    uint8_t image[37 * 53 * 3];
+
+    stki_synthetic_fill(&fixed_opts, index, 37, image);
+    resize_by_hand(context, image, pixels);
+}
+
+static void test_resize_of_one_shape(void **unused)
+{
+    static const char *const forms[] = {"memory", "scratch", "block"};
+    const stki_resize_job job = {37, 53, 3, {0, 0, 53, 37}, 20, 17, STKI_FILTER_BICUBIC, 0, 0, 20, 17};
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        stk_loader *loader;
+
+        assert_ok(open_images(
+            &loader, NULL,
+            "{dataset: {fields: {image: {synthetic: {count: 40, shape: [37, 53, 3], form: %s}, source: "
+            "{layout: nhwc}, layout: nchw, transforms: [{resize: {size: [20, 17], filter: bicubic}}, " AFFINE
+            "]}}}, loader: {batch_size: 8, order: random, num_workers: %d}}",
+            forms[i], i));
+        check_rows(loader, 20, 17, expect_fixed, &job);
+    }
+}
+
+/* The usual way to evaluate: the shorter side to N, then the middle. Only the middle is computed. */
+static void test_shorter_side_and_middle(void **unused)
+{
+    /* 53 * 24 / 37 = 34.4; (24 - 20) / 2 = 2, (34 - 19) / 2 = 7.5, to even: 8 */
+    const stki_resize_job job = {37, 53, 3, {0, 0, 53, 37}, 24, 34, STKI_FILTER_BILINEAR, 2, 8, 20, 19};
+    stk_loader *loader;
+
+    (void)unused;
+    assert_ok(open_images(
+        &loader, NULL,
+        "{dataset: {fields: {image: {synthetic: {count: 40, shape: [37, 53, 3]}, source: {layout: hwc}, "
+        "layout: chw, transforms: [{resize: 24}, {center_crop: [20, 19]}, " AFFINE "]}}}, loader: {batch_size: 7}}"));
+    check_rows(loader, 20, 19, expect_fixed, &job);
+}
+
+static void test_crops_before_and_behind_resize(void **unused)
+{
+    /* rows 5 to 33, of them 1.5 to 27.25; columns 3 to 50, of them 0.5 to 40 */
+    const stki_resize_job job = {37, 53, 3, {3.5, 6.5, 43, 32.25}, 30, 41, STKI_FILTER_LANCZOS, 2, 20, 9, 11};
+    stk_loader *loader;
+
+    (void)unused;
+    assert_ok(open_images(
+        &loader, NULL,
+        "{dataset: {fields: {image: {synthetic: {count: 40, shape: [37, 53, 3]}, source: {layout: nhwc}, layout: nchw, "
+        "transforms: [{crop: {top: 4, left: 2, height: 30, width: 49}}, {crop: {top: 1, left: 1, height: 28, width: "
+        "47}}, "
+        "{resize: {size: [30, 41], filter: lanczos, box: [0.5, 1.5, 40, 27.25]}}, {crop: {top: 1, left: 16, height: "
+        "11, "
+        "width: 19}}, {center_crop: [9, 11]}, " AFFINE "]}}}, loader: {batch_size: 7}}"));
+    check_rows(loader, 9, 11, expect_fixed, &job);
+}
+
+/* A crop alone is a view: whole rows of a tile are converted at once, and samples may be cut into parts. */
+static void test_crop_is_a_view(void **unused)
+{
+    static const char *const layouts[][2] = {{"nhwc", "nchw"}, {"nhwc", "nhwc"}, {"nchw", "nchw"}, {"nchw", "nhwc"}};
+
+    (void)unused;
+    for (int i = 0; i < 4; i++)
+        for (int round = 0; round < 3; round++) { /* rows at once, rows by the reader, parts of rows */
+            const bool planar = layouts[i][0][1] == 'c', to_planar = layouts[i][1][1] == 'c';
+            const int64_t h = round == 2 ? 200 : 30, w = round == 2 ? 100 : 20;
+            const stki_synthetic_opts opts = {.count = 9,
+                                              .dtype = STK_I16,
+                                              .ndim = 3,
+                                              .shape = {planar ? 2 : h, planar ? h : w, planar ? w : 2},
+                                              .min_length = -1};
+            int16_t *image = malloc((size_t)(h * w * 4));
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_tensor x;
+
+            assert_ok(open_images(&loader, NULL,
+                                  "{dataset: {fields: {image: {synthetic: {count: 9, dtype: i16, shape: [%d, %d, %d], "
+                                  "form: %s}, source: {layout: %s}, layout: %s, transforms: [{crop: {top: 3, left: 5, "
+                                  "height: %d, width: 11}}]}}}, loader: {batch_size: 9, tile_bytes: 1024}}",
+                                  (int)opts.shape[0], (int)opts.shape[1], (int)opts.shape[2],
+                                  round == 1 ? "scratch" : "memory", layouts[i][0], layouts[i][1], (int)h - 4));
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_ok(stk_batch_tensor(batch, "image", &x, &err));
+            for (int64_t r = 0; r < 9; r++) {
+                stki_synthetic_fill(&opts, r, opts.shape[0], image);
+                for (int64_t c = 0; c < 2; c++)
+                    for (int64_t y = 0; y < h - 4; y++)
+                        for (int64_t k = 0; k < 11; k++) {
+                            int64_t from = planar ? (c * h + y + 3) * w + k + 5 : ((y + 3) * w + k + 5) * 2 + c;
+                            int64_t to = to_planar ? (c * (h - 4) + y) * 11 + k : (y * 11 + k) * 2 + c;
+
+                            assert_int_equal(((const int16_t *)x.data)[r * (h - 4) * 22 + to], image[from]);
+                        }
+            }
+            stk_batch_release(batch);
+            stk_loader_destroy(loader);
+            free(image);
+        }
+}
+
+/* ---- images in sizes of their own --------------------------------------------------------------------------------
+ */
+
+#define IMAGES "synthetic: {count: 30, shape: [61, 60, 3]}, source: {layout: nhwc}, layout: nchw, "
+
+static const stkt_images sizes = {.min_side = 30, .max_side = 60, .odd_one = -1};
+
+static void expect_image(int64_t index, uint8_t *pixels, const void *context)
+{
+    stki_resize_job job = *(const stki_resize_job *)context;
+    uint8_t image[61 * 60 * 3];
+    int64_t shape[3];
+
+    stkt_image_size(&sizes, index, shape);
+    stkt_image_fill(&sizes, index, image);
+    job.in_height = shape[0];
+    job.in_width = shape[1];
+    job.box[2] = (double)shape[1];
+    job.box[3] = (double)shape[0];
+    resize_by_hand(&job, image, pixels);
+}
+
+static void test_images_of_many_sizes(void **unused)
+{
+    static const enum stkt_image_way ways[] = {STKT_WHOLE, STKT_PART, STKT_TURNED};
+    const stki_resize_job job = {0, 0, 3, {0}, 24, 33, STKI_FILTER_BILINEAR, 0, 0, 24, 33};
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        stkt_images images = sizes;
+        stk_loader *loader;
+
+        images.way = ways[i];
+        assert_ok(open_images(&loader, &images,
+                              "{dataset: {fields: {image: {" IMAGES "transforms: [{resize: [24, 33]}, " AFFINE
+                              "]}}}, loader: {batch_size: 8, order: random, num_workers: %d}}",
+                              i));
+        check_rows(loader, 24, 33, expect_image, &job);
+    }
+}
+
+static void expect_middle(int64_t index, uint8_t *pixels, const void *context)
+{
+    stki_resize_job job = *(const stki_resize_job *)context;
+    int64_t shape[3], shorter;
+
+    stkt_image_size(&sizes, index, shape);
+    shorter = shape[0] < shape[1] ? shape[0] : shape[1];
+    job.out_height = shape[0] * 28 / shorter;
+    job.out_width = shape[1] * 28 / shorter;
+    job.window_top = lrint((double)(job.out_height - 24) / 2); /* rounds halves to even */
+    job.window_left = lrint((double)(job.out_width - 24) / 2);
+    expect_image(index, pixels, &job);
+}
+
+static void test_middle_of_many_sizes(void **unused)
+{
+    const stki_resize_job job = {0, 0, 3, {0}, 0, 0, STKI_FILTER_HAMMING, 0, 0, 24, 24};
+
+    (void)unused;
+    for (int part = 0; part < 2; part++) {
+        stkt_images images = sizes;
+        stk_loader *loader;
+
+        images.way = part ? STKT_PART : STKT_WHOLE;
+        assert_ok(open_images(&loader, &images,
+                              "{dataset: {fields: {image: {" IMAGES
+                              "transforms: [{resize: {size: 28, filter: hamming}}, {center_crop: 24}, " AFFINE
+                              "]}}}, loader: {batch_size: 8, num_workers: 2}}"));
+        check_rows(loader, 24, 24, expect_middle, &job);
+    }
+}
+
+static void expect_crop(int64_t index, uint8_t *pixels, const void *context)
+{
+    int64_t shape[3], top, left;
+
+    (void)context;
+    stkt_image_size(&sizes, index, shape);
+    top = lrint((double)(shape[0] - 25) / 2);
+    left = lrint((double)(shape[1] - 28) / 2);
+    for (int64_t y = 0; y < 25; y++)
+        for (int64_t x = 0; x < 28; x++)
+            for (int64_t c = 0; c < 3; c++)
+                *pixels++ = stkt_image_pixel(index, top + y, left + x, c);
+}
+
+static void test_crop_of_many_sizes(void **unused)
+{
+    static const enum stkt_image_way ways[] = {STKT_WHOLE, STKT_PART, STKT_TURNED};
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        stkt_images images = sizes;
+        stk_loader *loader;
+
+        images.way = ways[i];
+        assert_ok(open_images(&loader, &images,
+                              "{dataset: {fields: {image: {" IMAGES "transforms: [{center_crop: [25, 28]}, " AFFINE
+                              "]}}}, loader: {batch_size: 8, num_workers: 2}}"));
+        check_rows(loader, 25, 28, expect_crop, NULL);
+    }
+}
+
+/* Images that a reader decodes smaller are resized in their own pixels. */
+static void expect_half(int64_t index, uint8_t *pixels, const void *context)
+{
+    stki_resize_job job = *(const stki_resize_job *)context;
+    uint8_t image[61 * 60 * 3], *at = image;
+    int64_t shape[3];
+
+    stkt_image_size(&sizes, index, shape);
+    if (shape[0] / 2 < 15 || shape[1] / 2 < 14) {
+        expect_image(index, pixels, context);
+        return;
+    }
+    job.in_height = shape[0] / 2;
+    job.in_width = shape[1] / 2;
+    job.box[2] = fmin((double)shape[1] / 2, (double)job.in_width);
+    job.box[3] = fmin((double)shape[0] / 2, (double)job.in_height);
+    for (int64_t y = 0; y < job.in_height; y++)
+        for (int64_t x = 0; x < job.in_width; x++)
+            for (int64_t c = 0; c < 3; c++)
+                *at++ = stkt_image_half(index, y, x, c);
+    resize_by_hand(&job, image, pixels);
+}
+
+static void test_images_given_smaller(void **unused)
+{
+    const stki_resize_job job = {0, 0, 3, {0}, 15, 14, STKI_FILTER_BILINEAR, 0, 0, 15, 14};
+    stkt_images images = sizes;
+    stk_loader *loader;
+
+    (void)unused;
+    images.way = STKT_HALF;
+    assert_ok(open_images(&loader, &images,
+                          "{dataset: {fields: {image: {" IMAGES "transforms: [{resize: [15, 14]}, " AFFINE
+                          "]}}}, loader: {batch_size: 8, num_workers: 2}}"));
+    check_rows(loader, 15, 14, expect_half, &job);
+}
+
+/* The same bytes for every number of workers and every way of giving images, also from one seed to the next epoch. */
+static void test_workers_give_the_same(void **unused)
+{
+    uint64_t expected = 0;
+
+    (void)unused;
+    for (int workers = 0; workers <= 8; workers++)
+        for (int way = STKT_WHOLE; way <= STKT_TURNED; way++) {
+            stkt_images images = sizes;
+            stk_loader *loader;
+            uint64_t h;
+
+            images.way = (enum stkt_image_way)way;
+            assert_ok(open_images(&loader, &images,
+                                  "{dataset: {fields: {image: {" IMAGES
+                                  "transforms: [{resize: {size: 31, filter: box}}, {center_crop: 30}]}, label: "
+                                  "{synthetic: {count: 30, shape: []}}}}, loader: {batch_size: 7, order: random, "
+                                  "num_epochs: 3, num_workers: %d, last_batch: pad}}",
+                                  workers));
+            h = hash_of_run(loader);
+            if (!expected)
+                expected = h;
+            assert_true(h == expected);
+        }
+}
+
+/* Images that are said to be alike need neither crop nor resize. */
+static void test_images_that_are_alike(void **unused)
+{
+    const stkt_images alike = {.min_side = 40, .max_side = 40, .odd_one = -1},
+                      odd = {.min_side = 40, .max_side = 40, .odd_one = 9};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor x;
+    uint8_t image[40 * 40 * 3];
+
+    (void)unused;
+    assert_ok(open_images(&loader, &alike,
+                          "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}, source: {layout: nhwc}}}}, "
+                          "loader: {batch_size: 30}}"));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "image", &x, &err));
+    assert_int_equal(x.ndim, 4);
+    for (int64_t r = 0; r < 30; r++) {
+        stkt_image_fill(&alike, r, image);
+        assert_memory_equal((const uint8_t *)x.data + r * 4800, image, 4800);
+    }
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    assert_ok(open_images(&loader, &odd,
+                          "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}, source: {layout: nhwc}}}}, "
+                          "loader: {batch_size: 4}}"));
+    assert_int_equal(run_until_error(loader), STK_E_MISMATCH);
+    assert_says("record 9");
+    assert_says("[41, 40, 3]");
+    assert_says("record 0");
+    assert_says("[40, 40, 3]");
+    assert_says("resize or crop");
+}
+
+/* Without a layout only the first axis may vary; both samples are named. */
+static void test_images_without_a_layout(void **unused)
+{
+    const stkt_images images = {.min_side = 30, .max_side = 60, .odd_one = -1},
+                      alike = {.min_side = 40, .max_side = 40, .odd_one = 9};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor x;
+    char text[64];
+    int64_t shape[3];
+
+    (void)unused;
+    assert_ok(
+        open_images(&loader, &images,
+                    "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}}}}, loader: {batch_size: 4}}"));
+    assert_int_equal(run_until_error(loader), STK_E_MISMATCH);
+    stkt_image_size(&images, 0, shape);
+    snprintf(text, sizeof text, "[%d, %d, 3]", (int)shape[0], (int)shape[1]);
+    assert_says(text);
+    assert_says("more than its first axis");
+    assert_ok(
+        open_images(&loader, &alike, /* here one is a row longer */
+                    "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}}}}, loader: {batch_size: 30}}"));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "image.offsets", &x, &err));
+    assert_int_equal(((const int64_t *)x.data)[30], 30 * 40 + 1);
+    assert_ok(stk_batch_tensor(batch, "image.values", &x, &err));
+    assert_int_equal(x.shape[1], 40);
+    assert_int_equal(((const uint8_t *)x.data)[(9 * 40 + 40) * 120 + 7], stkt_image_pixel(9, 40, 2, 1));
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+/* ---- a box a sample ----------------------------------------------------------------------------------------------
+ */
+
+static void expect_boxed(int64_t index, uint8_t *pixels, const void *context)
+{
+    stki_resize_job job = {0, 0, 3, {0}, 20, 22, STKI_FILTER_BILINEAR, 0, 0, 20, 22};
+    uint8_t image[61 * 60 * 3];
+    const double *box = (const double *)context + index * 4;
+    int64_t shape[3];
+
+    stkt_image_size(&sizes, index, shape);
+    stkt_image_fill(&sizes, index, image);
+    job.in_height = shape[0];
+    job.in_width = shape[1];
+    job.box[0] = box[1];
+    job.box[1] = box[0];
+    job.box[2] = box[1] + box[3];
+    job.box[3] = box[0] + box[2];
+    resize_by_hand(&job, image, pixels);
+}
+
+static void test_a_box_for_each_sample(void **unused)
+{
+    double boxes[30 * 4];
+    float singles[30 * 4];
+    int64_t whole[30 * 4];
+
+    (void)unused;
+    for (int64_t i = 0; i < 30; i++) {
+        int64_t shape[3];
+
+        stkt_image_size(&sizes, i, shape);
+        boxes[i * 4] = (double)(i % 7);
+        boxes[i * 4 + 1] = (double)(i % 5);
+        boxes[i * 4 + 2] = (double)(shape[0] - 10 - i % 3);
+        boxes[i * 4 + 3] = (double)(shape[1] - 15 - i % 4);
+    }
+    for (int i = 0; i < 120; i++)
+        whole[i] = (int64_t)boxes[i];
+    stkt_write_npy(stkt_path("i64.npy"), "<i8", "False", "(30, 4)", 64, whole, sizeof whole);
+    for (int i = 0; i < 120; i++)
+        singles[i] = (float)(boxes[i] += i % 4 < 2 ? 0.25 : 0.5);
+    stkt_write_npy(stkt_path("f32.npy"), "<f4", "False", "(30, 4)", 64, singles, sizeof singles);
+    for (int round = 0; round < 4; round++) {
+        stkt_images images = sizes;
+        stk_loader *loader;
+        double expected[30 * 4];
+
+        images.way = round % 2 ? STKT_PART : STKT_WHOLE;
+        for (int i = 0; i < 120; i++)
+            expected[i] = round < 2 ? (double)whole[i] : (double)singles[i];
+        assert_ok(open_images(&loader, &images,
+                              "{dataset: {fields: {image: {" IMAGES
+                              "transforms: [{crop: {field: boxes}}, {resize: [20, 22]}, " AFFINE
+                              "]}, boxes: {path: %s}}}, loader: {batch_size: 8, order: random, num_workers: 2}}",
+                              stkt_path(round < 2 ? "i64.npy" : "f32.npy")));
+        check_rows(loader, 20, 22, expect_boxed, expected);
+    }
+    whole[4 * 11 + 2] = 100; /* record 11: higher than its image */
+    stkt_write_npy(stkt_path("bad.npy"), "<i8", "False", "(30, 4)", 64, whole, sizeof whole);
+    {
+        stk_loader *loader;
+
+        assert_ok(open_images(&loader, &sizes,
+                              "{dataset: {fields: {image: {" IMAGES
+                              "transforms: [{crop: {field: boxes}}, {resize: [20, 22]}]}, boxes: {path: %s}}}, loader: "
+                              "{batch_size: 8}}",
+                              stkt_path("bad.npy")));
+        assert_int_equal(run_until_error(loader), STK_E_BAD_SHAPE);
+        assert_says("record 11");
+        assert_says("height 100");
+    }
+}
+
+/* ---- refusals ----------------------------------------------------------------------------------------------------
+ */
+
+static void test_configs_that_are_refused(void **unused)
+{
+    static const struct {
+        const char *transforms, *says;
+    } cases[] = {
+        {"[{resize: 20}, {resize: 10}]", "second resize"},
+        {"[{normalize: imagenet}, {resize: 20}]", "found resize after arithmetic"},
+        {"[{cast: f32}, {crop: {top: 0, left: 0, height: 1, width: 1}}]", "found crop after arithmetic or cast"},
+        {"[{resize: 0}]", "expected 1 to 65535 pixels"},
+        {"[{resize: [3]}]", "expected a number of pixels or [height, width]"},
+        {"[{resize: {filter: box}}]", "size is missing"},
+        {"[{resize: {size: 20, filter: cubic}}]", "bicubic"},
+        {"[{resize: {size: 20, filer: box}}]", "did you mean filter"},
+        {"[{resize: {size: 20, box: [1, 2, 3]}}]", "expected [left, top, right, bottom]"},
+        {"[{resize: {size: 20, box: [3, 0, 3, 9]}}]", "left < right"},
+        {"[{resize: {size: [20, 20], box: [0, 0, 54, 20]}}]", "expected at least 20 x 54 for the box"},
+        {"[{crop: {top: 0, left: 0, height: 9}}]", "width is missing"},
+        {"[{crop: {top: -1, left: 0, height: 9, width: 9}}]", "expected 0 to 65535 pixels"},
+        {"[{crop: {top: 30, left: 0, height: 9, width: 9}}]", "expected at least 39 x 9"},
+        {"[{crop: 20}]", "expected a map"},
+        {"[{center_crop: 38}]", "nothing is padded"},
+        {"[{resize: 20}, {center_crop: [20, 40]}]", "nothing is padded"},
+        {"[{crop: {field: boxes}}, {resize: 20}]", "have different shapes still"},
+        {"[{crop: {field: boxes}}, {resize: [20, 20]}]", "there is no field boxes"},
+        {"[{crop: {field: other}}, {resize: [20, 20]}]", "expected four numbers each"},
+        {"[{crop: {field: boxes}}]", "needs a resize behind it"},
+        {"[{crop: {field: boxes}}, {center_crop: 9}]", "expected resize"},
+        {"[{center_crop: 9}, {crop: {field: boxes}}, {resize: 9}]", "expected it to come first"},
+        {"[{crop: {field: boxes, top: 3}}, {resize: 9}]", "expected field alone"},
+        {"[{centre_crop: 9}]", "did you mean center_crop"},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stk_loader *loader;
+        stk_status status =
+            open_images(&loader, NULL,
+                        "{dataset: {fields: {image: {synthetic: {count: 4, shape: [37, 53, 3]}, source: "
+                        "{layout: nhwc}, transforms: %s}, other: {synthetic: {count: 4, shape: [3]}}}}}",
+                        cases[i].transforms);
+
+        if (status >= 0)
+            fail_msg("%s: was taken", cases[i].transforms);
+        if (!strstr(err.message, cases[i].says))
+            fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].transforms, err.message, cases[i].says);
+    }
+}
+
+static void test_fields_that_are_refused(void **unused)
+{
+    static const struct {
+        const char *field, *says;
+    } cases[] = {
+        {"synthetic: {count: 4, shape: [37, 53, 3]}, transforms: [{resize: 20}]", "source: {layout: nhwc}"},
+        {"synthetic: {count: 4, shape: [37, 53, 3], dtype: f32}, source: {layout: nhwc}, transforms: [{resize: 20}]",
+         "expected uint8"},
+        {"synthetic: {count: 4, shape: [3, 37, 53]}, source: {layout: nchw}, transforms: [{resize: 20}]",
+         "expected source: {layout: nhwc}"},
+        {"synthetic: {count: 4, shape: [37, 53, 5]}, source: {layout: nhwc}, transforms: [{resize: 20}]",
+         "1 to 4 channels"},
+        {"synthetic: {count: 4, shape: [2, 60000, 3]}, source: {layout: nhwc}, transforms: [{resize: 20}]",
+         "expected 1 to 65535"},
+        {"synthetic: {count: 4, shape: [37, 53, 3], min_length: 9}, source: {layout: nhwc}, transforms: [{resize: 20}]",
+         "have different shapes still"},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stk_loader *loader;
+        stk_status status = open_images(&loader, NULL, "{dataset: {fields: {image: {%s}}}}", cases[i].field);
+
+        if (status >= 0)
+            fail_msg("%s: was taken", cases[i].field);
+        if (!strstr(err.message, cases[i].says))
+            fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].field, err.message, cases[i].says);
+    }
+}
+
+static void test_samples_that_are_refused(void **unused)
+{
+    static const struct {
+        enum stkt_image_way way;
+        const char *transforms, *says;
+        stk_status status;
+    } cases[] = {
+        {STKT_WHOLE, "{center_crop: 50}", "nothing is padded", STK_E_BAD_SHAPE},
+        {STKT_WHOLE, "{crop: {top: 20, left: 20, height: 20, width: 20}}", "expected at least 40 x 40",
+         STK_E_BAD_SHAPE},
+        {STKT_TOO_FEW, "{resize: [9, 9]}", "less than the part", STK_E_CORRUPT},
+        {STKT_OTHER, "{resize: [9, 9]}", "shape of the sample", STK_E_CORRUPT},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int workers = 0; workers < 3; workers += 2) {
+            stkt_images images = sizes;
+            stk_loader *loader;
+
+            images.way = cases[i].way;
+            assert_ok(open_images(&loader, &images,
+                                  "{dataset: {fields: {image: {" IMAGES
+                                  "transforms: [%s]}}}, loader: {batch_size: 4, num_workers: %d}}",
+                                  cases[i].transforms, workers));
+            assert_int_equal(run_until_error(loader), cases[i].status);
+            assert_says(cases[i].says);
+            assert_says("images: record ");
+        }
+}
+
+/* The n-th allocation fails: an error at open or with a batch, nothing is lost, nothing hangs. */
+static void test_no_memory(void **unused)
+{
+    int failures = 0;
+
+    (void)unused;
+    for (int64_t n = 1;; n++) {
+        stkt_images images = sizes;
+        stk_loader *loader = NULL;
+        stk_status status;
+
+        images.way = STKT_TURNED;
+        stki_memory_fail_at(n);
+        status =
+            open_images(&loader, &images,
+                        "{dataset: {fields: {image: {" IMAGES
+                        "transforms: [{resize: 31}, {center_crop: 30}]}}}, loader: {batch_size: 30, num_workers: 0}}");
+        if (status == STK_OK)
+            status = run_until_error(loader);
+        stki_memory_fail_at(0);
+        if (status == STK_END)
+            break;
+        assert_int_equal(status, STK_E_MEMORY);
+        failures++;
+    }
+    assert_true(failures > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resize_of_one_shape),
+        cmocka_unit_test(test_shorter_side_and_middle),
+        cmocka_unit_test(test_crops_before_and_behind_resize),
+        cmocka_unit_test(test_crop_is_a_view),
+        cmocka_unit_test(test_images_of_many_sizes),
+        cmocka_unit_test(test_middle_of_many_sizes),
+        cmocka_unit_test(test_crop_of_many_sizes),
+        cmocka_unit_test(test_images_given_smaller),
+        cmocka_unit_test(test_workers_give_the_same),
+        cmocka_unit_test(test_images_that_are_alike),
+        cmocka_unit_test(test_images_without_a_layout),
+        cmocka_unit_test(test_a_box_for_each_sample),
+        cmocka_unit_test(test_configs_that_are_refused),
+        cmocka_unit_test(test_fields_that_are_refused),
+        cmocka_unit_test(test_samples_that_are_refused),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
