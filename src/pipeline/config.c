@@ -71,7 +71,7 @@ static const stki_option field_rows[] = {
     STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave"),
     STKI_STRING(field_options, layout, NULL,
                 "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)"),
-    STKI_NODE(field_options, transforms, "A list of cast, normalize, quantize, scale"),
+    STKI_NODE(field_options, transforms, "A list of crop, center_crop, resize, then cast, normalize, quantize, scale"),
 };
 static const stki_option_table field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
 
