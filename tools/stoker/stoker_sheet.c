@@ -10,7 +10,7 @@
 #include <spng.h>
 #include <string.h>
 
-enum { CELL = 128, GAP = 4, COLUMNS = 8, ROWS = 8, GROUND = 0x60 };
+enum { CELL = 128, GAP = 4, COLUMNS = 8, ROWS = 8, GROUND = 0x60, DARK = 64 };
 
 struct sheet {
     uint8_t *pixels; /* RGB */
@@ -79,6 +79,17 @@ static void scale_values(const float *values, int64_t count, uint8_t *to)
     }
 }
 
+/* Bytes that hold small counts, such as digits of 0 to 16, would be black on black. */
+static void brighten(uint8_t *pixels, int64_t count)
+{
+    int largest = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        largest = pixels[i] > largest ? pixels[i] : largest;
+    for (int64_t i = 0; largest > 0 && largest < DARK && i < count; i++)
+        pixels[i] = (uint8_t)(pixels[i] * 255 / largest);
+}
+
 /* Packed u8 in sheet->image. */
 static stk_status take_pixels(struct sheet *sheet, const stk_tensor *hwc, stk_error *err)
 {
@@ -96,6 +107,8 @@ static stk_status take_pixels(struct sheet *sheet, const stk_tensor *hwc, stk_er
                       hwc->dtype, hwc->strides, hwc->flags & STK_TENSOR_SWAPPED, 3, hwc->shape);
     if (scaled)
         scale_values(sheet->values, count, (uint8_t *)sheet->image);
+    else
+        brighten((uint8_t *)sheet->image, count);
     return STK_OK;
 }
 
