@@ -291,6 +291,31 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
     return status;
 }
 
+/* External raw data and the sources of virtual data sets are looked for beside the file. That is asked for only where
+ * it matters, since a data set that is open elsewhere in the process with another wish cannot be opened. */
+static stk_status open_again_beside(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
+{
+    if (d->layout != STKI_HDF5_EXTERNAL && d->layout != STKI_HDF5_VIRTUAL)
+        return STK_OK;
+    (void)H5Dclose(d->id);
+    d->id = -1;
+    if (H5Pset_efile_prefix(follow->dataset, "${ORIGIN}") >= 0 &&
+        H5Pset_virtual_prefix(follow->dataset, "${ORIGIN}") >= 0)
+        d->id = H5Dopen2(d->file->id, d->name, follow->dataset);
+    return d->id < 0 ? fail_open(d, follow, err) : STK_OK;
+}
+
+static stk_status open_following(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
+{
+    stk_status status = open_object(d, follow, err);
+
+    if (!status)
+        status = find_path(d, err);
+    if (!status)
+        status = read_facts(d, err);
+    return status ? status : open_again_beside(d, follow, err);
+}
+
 static stk_status open_locked(stki_hdf5_dataset *d, stk_error *err)
 {
     stki_hdf5_guard guard;
@@ -300,13 +325,9 @@ static stk_status open_locked(stki_hdf5_dataset *d, stk_error *err)
     stki_hdf5_enter(&guard, d->file->plugins);
     status = stki_hdf5_follow_begin(&follow, d->file, err);
     if (!status) {
-        status = open_object(d, &follow, err);
+        status = open_following(d, &follow, err);
         stki_hdf5_follow_end(&follow);
     }
-    if (!status)
-        status = find_path(d, err);
-    if (!status)
-        status = read_facts(d, err);
     stki_hdf5_leave(&guard);
     return status;
 }

@@ -245,8 +245,6 @@ stk_status stki_hdf5_follow_begin(stki_hdf5_follow *follow, const stki_hdf5_file
         fine =
             list >= 0 && H5Pset_elink_fapl(list, access) >= 0 && H5Pset_elink_cb(list, on_external_link, follow) >= 0;
     }
-    fine = fine && H5Pset_efile_prefix(follow->dataset, "${ORIGIN}") >= 0 &&
-           H5Pset_virtual_prefix(follow->dataset, "${ORIGIN}") >= 0;
     if (access >= 0)
         (void)H5Pclose(access);
     if (fine)
