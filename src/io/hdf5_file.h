@@ -36,7 +36,7 @@ stk_status stki_hdf5_may_open(const stki_hdf5_file *file, const char *from, cons
  * failed call, `status` and `err` say whether that was why. */
 typedef struct stki_hdf5_follow {
     const stki_hdf5_file *file;
-    hid_t links;   /* for the library's link access; dataset access below */
+    hid_t links; /* for the library's link access; dataset access below */
     hid_t dataset;
     stk_status status;
     stk_error err;

@@ -3,9 +3,9 @@
 #include "hdf5_filter.h"
 #include "checked.h"
 #include "error.h"
+#include "thread.h"
 #include <inttypes.h>
 #include <libdeflate.h>
-#include <pthread.h>
 #include <string.h>
 
 enum { CHECKSUM = 4, WORK_ALIGNMENT = 64 };
