@@ -329,3 +329,34 @@ void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, cons
     }
     stki_file_advise(file, start, end - start);
 }
+
+bool stki_file_advice_due(const stki_file *file)
+{
+    return !(file->map && file->pattern == STKI_PATTERN_SEQUENTIAL) &&
+           stki_now_ns() >= stki_counted(&file->warm_until_ns);
+}
+
+void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count)
+{
+    stki_counter *warm_until = (stki_counter *)(uintptr_t)&file->warm_until_ns;
+    int64_t start = 0, end = 0;
+
+    if (count <= 0 || !stki_file_advice_due(file))
+        return;
+    if (stki_file_resident(file, ranges[scatter(ranges[0].offset) % (uint64_t)count].offset, 1)) {
+        stki_count_set(warm_until, stki_now_ns() + WARM_FOR_NS);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = ranges[i].offset, behind = at + ranges[i].bytes;
+
+        if (i > 0 && at >= start && at <= end + MERGE_GAP) {
+            end = behind > end ? behind : end;
+            continue;
+        }
+        stki_file_advise(file, start, end - start);
+        start = at;
+        end = behind;
+    }
+    stki_file_advise(file, start, end - start);
+}

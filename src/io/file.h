@@ -48,6 +48,13 @@ typedef struct stki_rows {
  * was opened with STKI_PATTERN_SEQUENTIAL. Indices must be valid. */
 void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count);
 
+/* The same for samples that lie anywhere. Finding out where costs its own time, so ask first whether it is due. */
+typedef struct stki_range {
+    int64_t offset, bytes;
+} stki_range;
+bool stki_file_advice_due(const stki_file *file);
+void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count);
+
 /* Test hooks: let the next n mappings fail; make reads short (at most n bytes a call; 0 off); make the n-th read from
  * now fail with an errno. */
 void stki_file_test_fail_maps(int64_t n);
