@@ -1,14 +1,16 @@
 /* formats.c: which formats there are and how a file is recognised: by what it begins with, then by its name. One line a
  * format in the table; what is well known but has no reader is named in the refusal. */
 #include "allocate.h"
+#include "beton.h"
 #include "error.h"
 #include "format.h"
-#include "hdf5_container.h"
 #include "npy.h"
 #include "npz.h"
 #include "pt.h"
 #include "safetensors.h"
+#include "tar.h"
 #include "text_build.h"
+#include "tokens.h"
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -35,7 +37,11 @@ static const stki_file_format formats[] = {
     {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false},
     {"pt", ENDINGS(".pt", ".pth"), stki_pt_matches, stki_pt_container, false},
     {"safetensors", ENDINGS(".safetensors"), NULL, stki_safetensors_container, false},
-    {"hdf5", ENDINGS(".h5", ".hdf5", ".hdf", ".nc", ".nc4"), stki_hdf5_matches, stki_hdf5_container_open, false},
+    {"webdataset", ENDINGS(".tar"), stki_webdataset_matches, stki_webdataset_open, false},
+    {"beton", ENDINGS(".beton"), stki_beton_matches, stki_beton_open, false},
+    {"llmc", NULL, stki_llmc_matches, stki_llmc_open, false},
+    {"megatron", ENDINGS(".idx"), stki_megatron_matches, stki_megatron_open, false},
+    {"raw", ENDINGS(".bin", ".raw"), NULL, stki_raw_open, false},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -56,22 +62,18 @@ static const struct {
     {0, 6, "ARROW1", "an Arrow file"},
     {0, 4, "CDF\x01", "a NetCDF-3 file"},
     {0, 4, "CDF\x02", "a NetCDF-3 file"},
-    {257, 5, "ustar", "a tar archive"},
 };
 
 static const struct {
     const char *ending, *what;
 } endings[] = {
     {".safetensors", "a safetensors file"},
-    {".beton", "an FFCV record file"},
     {".npz", "a zip archive of arrays"},
     {".pt", "a torch file"},
     {".pth", "a torch file"},
     {".h5", "an HDF5 file"},
     {".hdf5", "an HDF5 file"},
-    {".tar", "a tar archive"},
     {".tfrecord", "a TFRecord file"},
-    {".bin", "raw data"},
 };
 
 static bool ends_with(const char *text, const char *ending)

@@ -140,6 +140,9 @@ typedef struct stki_reader_opts {
     bool cf;              /* HDF5: NetCDF/CF scale_factor, add_offset and _FillValue */
     bool allow_external;  /* HDF5: external links and files outside the file's own folder */
     bool allow_plugins;   /* HDF5: filter plugins may be loaded */
+    /* tar: where the index of an archive is kept. NULL: beside it, for archives of 10,000 files and more; "none"; or a
+     * folder. Nothing is said where it can't be written. */
+    const char *index_cache;
     stki_decode_opts decode;
 } stki_reader_opts;
 

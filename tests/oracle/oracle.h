@@ -22,5 +22,18 @@ void oracle_judge(struct outcome *o, const json_t *expecting, const char *path, 
 
 /* One for each kind of format: path is the file, entry its line of the manifest. */
 void oracle_arrays(struct outcome *o, const char *path, const json_t *entry);
+void oracle_beton(struct outcome *o, const char *path, const json_t *entry);
+void oracle_webdataset(struct outcome *o, const char *path, const json_t *entry);
+void oracle_megatron(struct outcome *o, const char *path, const json_t *entry);
+
+/* oracle_records.c: a file that is packed by gzip is unpacked into a temporary one, whose path comes back. */
+const char *oracle_unpacked(const char *path, const json_t *entry, char *buffer, size_t size);
+void oracle_remove(const char *unpacked, const char *path);
+/* Reads every member of the file to the first failure, which goes into `o`. */
+void oracle_read_all(struct outcome *o, const char *path, const stki_reader_opts *opts);
+/* One record: its SHA-256 in C order as hex; *count is set to its bytes. False: noted in `o`. The shape that the reader
+ * tells without reading must be the one that comes. */
+bool oracle_record(struct outcome *o, const stki_reader *reader, int64_t index, stki_scratch *scratch, char digest[65],
+                   int64_t *count);
 
 #endif

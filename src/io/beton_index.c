@@ -1,0 +1,272 @@
+/* beton_index.c: the table of allocations of a .beton file, which says how long each region is. For JPEG images nothing
+ * else does; for all others it must agree with the row.
+ *
+ * The table is in the order in which its writers filled their pages. One writer alone, and ours, write the entries of
+ * sample 0, 1, 2, … one after the other, and where all samples have the same number of them an entry's place follows
+ * from its sample. Several writers alternate in runs of samples: then each sample's first entry is remembered. Only
+ * where one sample's entries lie apart is the table sorted, by counting.
+ *
+ * An empty region has an entry of size 0 whose pointer means nothing, and may be that of the next region. */
+#include "allocate.h"
+#include "beton.h"
+#include "checked.h"
+#include "error.h"
+#include "piece.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { UNKNOWN = -1 };
+#define NO_ENTRY UINT32_MAX
+
+struct entry {
+    uint64_t sample, pointer, bytes;
+};
+
+static struct entry load(const void *bytes)
+{
+    struct entry entry;
+
+    memcpy(&entry, bytes, sizeof entry);
+    return entry;
+}
+
+static stk_status fail_entry(const stki_beton_table *table, int64_t number, const struct entry *e, const char *what,
+                             stk_error *err)
+{
+    const stki_beton_layout *l = table->layout;
+
+    return stki_fail_at(
+        err, STK_E_CORRUPT,
+        (stki_place){table->file->path, e->sample < (uint64_t)l->sample_count ? (int64_t)e->sample : -1,
+                     l->table + number * STKI_BETON_ENTRY,
+                     STKI_TEXT("sample %" PRIu64 ", %" PRIu64 " bytes at %" PRIu64, e->sample, e->bytes, e->pointer),
+                     STKI_TEXT("%" PRId64 " samples, pages of %" PRId64 " from %" PRId64 " to %" PRId64,
+                               l->sample_count, l->page_bytes, l->data_start, l->table)},
+        "allocation %" PRId64 " %s", number, what);
+}
+
+static stk_status check_entry(const stki_beton_table *table, int64_t number, const struct entry *e, stk_error *err)
+{
+    const stki_beton_layout *l = table->layout;
+    uint64_t pages = l->table > l->data_start ? (uint64_t)(l->table - l->data_start) : 0,
+             page = (uint64_t)l->page_bytes;
+    uint64_t offset = e->pointer - (uint64_t)l->data_start; /* a pointer in front of the pages becomes a huge one */
+
+    if (e->sample >= (uint64_t)l->sample_count)
+        return fail_entry(table, number, e, "belongs to no sample", err);
+    if (e->bytes == 0)
+        return STK_OK;
+    if (offset >= pages || e->bytes > pages - offset)
+        return fail_entry(table, number, e, "lies outside the pages", err);
+    if ((offset & (page - 1)) + e->bytes > page)
+        return fail_entry(table, number, e, "crosses a page", err);
+    return STK_OK;
+}
+
+/* ---- building ------------------------------------------------------------------------------------------------------
+ */
+
+/* Calls `visit` for every entry, in order. */
+static stk_status each_entry(stki_beton_table *table,
+                             stk_status (*visit)(void *context, int64_t number, const struct entry *e, stk_error *err),
+                             void *context, stk_error *err)
+{
+    const stki_beton_layout *l = table->layout;
+    stki_pieces pieces;
+    const void *bytes;
+    int64_t count, number = 0;
+    stk_status status = stki_pieces_init(&pieces, table->file, l->table, STKI_BETON_ENTRY, l->entry_count, err);
+
+    while (!status) {
+        status = stki_pieces_next(&pieces, &bytes, &count, err);
+        if (status || count == 0)
+            break;
+        for (int64_t at = 0; at < count && !status; at += STKI_BETON_ENTRY, number++) {
+            struct entry e = load((const char *)bytes + at);
+
+            status = visit(context, number, &e, err);
+        }
+    }
+    stki_pieces_fini(&pieces);
+    return status;
+}
+
+/* First look: every entry is checked; do they come sample by sample, the same number for each? */
+struct first_look {
+    stki_beton_table *table;
+    uint64_t sample; /* expected */
+    int64_t left;    /* entries of it still to come */
+    bool regular;
+};
+
+static stk_status look(void *context, int64_t number, const struct entry *e, stk_error *err)
+{
+    struct first_look *first = context;
+
+    if (first->left == 0) {
+        first->sample++;
+        first->left = first->table->per_sample;
+    }
+    first->left--;
+    first->regular = first->regular && e->sample == first->sample;
+    return check_entry(first->table, number, e, err);
+}
+
+/* Second look: the first entry of each sample. */
+struct runs {
+    stki_beton_table *table;
+    uint64_t previous;
+    bool apart; /* a sample has entries in two places */
+};
+
+static stk_status note_run(void *context, int64_t number, const struct entry *e, stk_error *err)
+{
+    struct runs *runs = context;
+    uint32_t *first = &runs->table->first[e->sample];
+
+    (void)err;
+    if (e->sample == runs->previous)
+        return STK_OK;
+    runs->apart = runs->apart || *first != NO_ENTRY;
+    *first = (uint32_t)number;
+    runs->previous = e->sample;
+    return STK_OK;
+}
+
+/* Sorting by counting: how many each sample has, where they begin, and then each to its place. */
+static stk_status count_one(void *context, int64_t number, const struct entry *e, stk_error *err)
+{
+    stki_beton_table *table = context;
+
+    (void)number, (void)err;
+    table->first[e->sample + 1]++;
+    return STK_OK;
+}
+
+static stk_status place_one(void *context, int64_t number, const struct entry *e, stk_error *err)
+{
+    stki_beton_table *table = context;
+
+    (void)err;
+    table->order[table->first[e->sample]++] = (uint32_t)number;
+    return STK_OK;
+}
+
+static stk_status sort_entries(stki_beton_table *table, stk_error *err)
+{
+    int64_t samples = table->layout->sample_count;
+    stk_status status;
+
+    table->order = stki_zalloc_array(table->layout->entry_count, sizeof *table->order);
+    if (!table->order)
+        return stki_fail_memory(err, table->layout->entry_count * (int64_t)sizeof *table->order, "an index");
+    memset(table->first, 0, (size_t)(samples + 1) * sizeof *table->first);
+    status = each_entry(table, count_one, table, err);
+    if (status)
+        return status;
+    for (int64_t i = 0; i < samples; i++)
+        table->first[i + 1] += table->first[i];
+    status = each_entry(table, place_one, table, err);
+    /* each start has moved to the next one's place */
+    memmove(table->first + 1, table->first, (size_t)samples * sizeof *table->first);
+    table->first[0] = 0;
+    return status;
+}
+
+static stk_status index_samples(stki_beton_table *table, stk_error *err)
+{
+    const stki_beton_layout *l = table->layout;
+    struct runs runs = {.table = table, .previous = UINT64_MAX};
+    stk_status status;
+
+    table->per_sample = UNKNOWN;
+    if (l->entry_count >= NO_ENTRY)
+        return stki_fail_at(err, STK_E_LIMIT,
+                            (stki_place){table->file->path, -1, l->table, STKI_TEXT("%" PRId64, l->entry_count),
+                                         STKI_TEXT("fewer than %u", NO_ENTRY)},
+                            "too many allocations that are not in the order of the samples");
+    table->first = stki_zalloc_array(l->sample_count + 1, sizeof *table->first);
+    if (!table->first)
+        return stki_fail_memory(err, (l->sample_count + 1) * (int64_t)sizeof *table->first, "an index");
+    memset(table->first, 0xff, (size_t)(l->sample_count + 1) * sizeof *table->first);
+    status = each_entry(table, note_run, &runs, err);
+    return status || !runs.apart ? status : sort_entries(table, err);
+}
+
+stk_status stki_beton_table_build(const stki_file *file, const stki_beton_layout *layout, stki_beton_table *out,
+                                  stk_error *err)
+{
+    struct first_look first = {.table = out, .regular = true};
+    stk_status status;
+
+    *out = (stki_beton_table){.file = file, .layout = layout};
+    if (layout->sample_count > 0)
+        out->per_sample = layout->entry_count / layout->sample_count;
+    first.regular = layout->sample_count > 0 && layout->entry_count % layout->sample_count == 0;
+    first.sample = UINT64_MAX; /* the first entry makes it 0 */
+    status = each_entry(out, look, &first, err);
+    if (!status && layout->entry_count > 0 && !first.regular)
+        status = index_samples(out, err);
+    if (status)
+        stki_beton_table_fini(out);
+    return status;
+}
+
+void stki_beton_table_fini(stki_beton_table *table)
+{
+    stki_free(table->first);
+    stki_free(table->order);
+    table->first = table->order = NULL;
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status entry_at(const stki_beton_table *table, int64_t number, struct entry *out, stk_error *err)
+{
+    int64_t offset = table->layout->table + number * STKI_BETON_ENTRY;
+
+    if (table->file->map) {
+        *out = load((const char *)table->file->map + offset);
+        return STK_OK;
+    }
+    return stki_file_read(table->file, offset, out, sizeof *out, err);
+}
+
+/* Entries first to last - 1, through `order` if there is one; `last` may be beyond those of the sample. */
+static void entries_of(const stki_beton_table *table, int64_t sample, int64_t *first, int64_t *last)
+{
+    int64_t entries = table->layout->entry_count;
+
+    if (table->per_sample >= 0) {
+        *first = sample * table->per_sample;
+        *last = *first + table->per_sample;
+    } else if (table->order) {
+        *first = table->first[sample];
+        *last = table->first[sample + 1];
+    } else {
+        *first = table->first[sample];
+        *last = table->first[sample] == NO_ENTRY ? *first : entries;
+    }
+}
+
+stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, uint64_t pointer, int64_t *bytes,
+                                 stk_error *err)
+{
+    int64_t first, last;
+
+    *bytes = UNKNOWN;
+    entries_of(table, sample, &first, &last);
+    for (int64_t i = first; i < last; i++) {
+        struct entry e;
+        stk_status status = entry_at(table, table->order ? table->order[i] : i, &e, err);
+
+        if (status)
+            return status;
+        if (e.sample != (uint64_t)sample)
+            break; /* the end of its run */
+        if (e.pointer == pointer && e.bytes <= (uint64_t)table->layout->page_bytes && (int64_t)e.bytes > *bytes)
+            *bytes = (int64_t)e.bytes;
+    }
+    return STK_OK;
+}

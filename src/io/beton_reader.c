@@ -1,0 +1,527 @@
+/* beton_reader.c: the records of a .beton field: images, bytes, texts and arrays, each in a region of its own. A raw
+ * one is a view of the mapping; a JPEG image is decoded into the worker's scratch.
+ *
+ * Opening looks once through the rows: for the largest sizes, and for the runs of samples that lie in one page, which
+ * are the units of `order: block`. What a row says is believed only when its record is read: its pointer must be in the
+ * table of allocations, for this sample and with the size that the row implies. */
+#include "allocate.h"
+#include "beton.h"
+#include "checked.h"
+#include "decode.h"
+#include "error.h"
+#include "npy_header.h"
+#include "piece.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { ROW_MOST = 16 /* bytes of any kind in a row */, ADVISE_AT_ONCE = 128 };
+
+struct records {
+    stki_reader base; /* first member */
+    const stki_beton *beton;
+    const stki_beton_field *field;
+    const stki_beton_table *table;
+    stki_decode_opts decode;
+    int64_t max_bytes; /* of one sample, by option; 0: none */
+    int64_t *units;
+};
+
+/* What a row says of its record. */
+struct row {
+    uint64_t pointer;
+    int64_t bytes; /* of the region; -1: only the table knows */
+    int64_t height, width;
+    bool jpeg;
+};
+
+static const struct records *records_of(const stki_reader *base)
+{
+    return (const struct records *)(const void *)base;
+}
+
+static uint64_t load(const void *bytes, int count)
+{
+    uint64_t value = 0;
+
+    memcpy(&value, bytes, (size_t)count);
+    return value;
+}
+
+static int64_t row_offset(const struct records *r, int64_t index)
+{
+    return r->beton->layout.rows + index * r->beton->layout.row_bytes + r->field->row_offset;
+}
+
+static stk_status fail_row(const struct records *r, int64_t index, const char *found, const char *expected,
+                           const char *what, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){r->base.path, index, row_offset(r, index), found, expected},
+                        "field '%s': %s", r->field->name, what);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------
+ */
+
+/* False: no such record can be, whatever the table says; `why` names what is wrong. */
+static bool parse_row(const stki_beton_field *field, int64_t page_bytes, const unsigned char *bytes, struct row *out,
+                      const char **why)
+{
+    *out = (struct row){0};
+    switch (field->kind) {
+    case STKI_BETON_IMAGE:
+        out->width = (int64_t)load(bytes + 1, 2);
+        out->height = (int64_t)load(bytes + 3, 2);
+        out->pointer = load(bytes + 5, 8);
+        out->jpeg = bytes[0] == STKI_BETON_JPEG;
+        out->bytes = out->jpeg ? -1 : out->height * out->width * 3;
+        *why = "image mode";
+        if (bytes[0] != STKI_BETON_JPEG && bytes[0] != STKI_BETON_RAW)
+            return false;
+        break;
+    case STKI_BETON_BYTES:
+    case STKI_BETON_JSON:
+        out->pointer = load(bytes, 8);
+        out->bytes = (int64_t)(load(bytes + 8, 8) & INT64_MAX); /* what that changes is too large either way */
+        *why = "size";
+        if (load(bytes + 8, 8) > INT64_MAX)
+            return false;
+        break;
+    default:
+        out->pointer = load(bytes, 8);
+        out->bytes = field->bytes;
+        break;
+    }
+    *why = "size of the region";
+    return out->bytes <= page_bytes;
+}
+
+static const char *describe_row(const stki_beton_field *field, const unsigned char *bytes, char *buffer, int size)
+{
+    if (field->kind == STKI_BETON_IMAGE)
+        return stki_text(buffer, size, "mode %d, %" PRIu64 " x %" PRIu64 " pixels", bytes[0], load(bytes + 3, 2),
+                         load(bytes + 1, 2));
+    if (field->kind == STKI_BETON_BYTES || field->kind == STKI_BETON_JSON)
+        return stki_text(buffer, size, "%" PRIu64 " bytes", load(bytes + 8, 8));
+    return stki_text(buffer, size, "%" PRId64 " bytes", field->bytes);
+}
+
+static stk_status fail_parse(const struct records *r, int64_t index, const unsigned char *bytes, const char *why,
+                             stk_error *err)
+{
+    char found[96];
+
+    return fail_row(r, index, describe_row(r->field, bytes, found, sizeof found),
+                    STKI_TEXT("%sat most a page of %" PRId64 " bytes",
+                              r->field->kind == STKI_BETON_IMAGE ? "mode 0 or 1, " : "", r->beton->layout.page_bytes),
+                    why, err);
+}
+
+static stk_status fail_index(const stki_reader *base, int64_t index, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_RANGE,
+                        (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
+                                     STKI_TEXT("0 to %" PRId64, base->count - 1)},
+                        "no such sample");
+}
+
+static stk_status fail_allocation(const struct records *r, int64_t index, const struct row *row, int64_t found,
+                                  stk_error *err)
+{
+    if (found < 0)
+        return fail_row(r, index, STKI_TEXT("pointer %" PRIu64, row->pointer), "one of the sample's allocations",
+                        "region", err);
+    return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes allocated", found),
+                    row->jpeg ? "at least 2" : STKI_TEXT("%" PRId64, row->bytes), "size of the region", err);
+}
+
+static stk_status check_limit(const struct records *r, int64_t index, const struct row *row, stk_error *err)
+{
+    int64_t bytes = r->field->kind == STKI_BETON_IMAGE ? row->height * row->width * 3 : row->bytes;
+
+    if (r->max_bytes == 0 || bytes <= r->max_bytes)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){r->base.path, index, row_offset(r, index), STKI_TEXT("%" PRId64 " bytes", bytes),
+                                     STKI_TEXT("at most %" PRId64 " (max_bytes)", r->max_bytes)},
+                        "field '%s': the record is too long", r->field->name);
+}
+
+/* The row of a record, agreed with the table: afterwards row->bytes bytes from row->pointer are in the file. */
+static stk_status locate(const struct records *r, int64_t index, struct row *row, stk_error *err)
+{
+    const stki_file *file = r->beton->file;
+    unsigned char bytes[ROW_MOST] = {0};
+    const unsigned char *at = bytes;
+    int64_t size, alignment, allocated;
+    const char *why;
+    stk_status status = STK_OK;
+
+    if (index < 0 || index >= r->base.count)
+        return fail_index(&r->base, index, err);
+    if (file->map) {
+        at = (const unsigned char *)file->map + row_offset(r, index);
+    } else {
+        stki_beton_row_size(r->field->kind, &size, &alignment);
+        status = stki_file_read(file, row_offset(r, index), bytes, size, err);
+    }
+    if (status)
+        return status;
+    if (!parse_row(r->field, r->beton->layout.page_bytes, at, row, &why))
+        return fail_parse(r, index, at, why, err);
+    status = check_limit(r, index, row, err);
+    if (status || row->bytes == 0) /* the pointer of an empty region means nothing */
+        return status;
+    status = stki_beton_table_find(r->table, index, row->pointer, &allocated, err);
+    if (status)
+        return status;
+    if (allocated < 0 || (row->jpeg ? allocated < 2 : allocated != row->bytes) || row->pointer > INT64_MAX ||
+        !stki_inside((int64_t)row->pointer, allocated, file->size))
+        return fail_allocation(r, index, row, allocated, err);
+    row->bytes = allocated;
+    return STK_OK;
+}
+
+static void shape_of(const struct records *r, const struct row *row, int64_t *shape)
+{
+    switch (r->field->kind) {
+    case STKI_BETON_IMAGE:
+        shape[0] = row->height;
+        shape[1] = row->width;
+        shape[2] = r->base.shape[2];
+        break;
+    case STKI_BETON_BYTES:
+    case STKI_BETON_JSON:
+        shape[0] = row->bytes;
+        break;
+    default:
+        memcpy(shape, r->field->shape, (size_t)r->field->ndim * sizeof *shape);
+        break;
+    }
+}
+
+/* ---- samples -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status name_record(stk_status status, int64_t index, stk_error *err)
+{
+    if (status && err)
+        err->record = index;
+    return status;
+}
+
+/* The bytes of a region: of the mapping, else read to where `jpeg` says they may be. */
+static stk_status region(const struct records *r, int64_t index, const struct row *row, stki_scratch *scratch,
+                         const void **out, stk_error *err)
+{
+    const stki_file *file = r->beton->file;
+    stki_decoder *decoder;
+    void *to = NULL;
+    stk_status status;
+
+    if (file->map) {
+        *out = (const char *)file->map + (row->bytes > 0 ? (int64_t)row->pointer : 0);
+        return STK_OK;
+    }
+    if (row->jpeg) {
+        status = stki_scratch_decoder(scratch, &decoder, err);
+        if (!status)
+            status = stki_decoder_room(decoder, row->bytes, &to, err);
+    } else {
+        status = stki_scratch_reserve(scratch, row->bytes > 0 ? row->bytes : 1, err);
+        to = scratch->data;
+    }
+    if (!status && row->bytes > 0)
+        status = stki_file_read(file, (int64_t)row->pointer, to, row->bytes, err);
+    *out = to;
+    return name_record(status, index, err);
+}
+
+static stk_status read_jpeg(const struct records *r, int64_t index, const struct row *row, const void *bytes,
+                            const stki_want *want, stki_scratch *scratch, stk_tensor *out, stk_error *err)
+{
+    const unsigned char *b = bytes;
+    int64_t shape[3];
+    stk_status status;
+
+    if (b[0] != 0xff || b[1] != 0xd8)
+        return fail_row(r, index, STKI_TEXT("bytes %02x %02x", b[0], b[1]), "ff d8", "beginning of a JPEG image", err);
+    status = stki_image_shape(bytes, row->bytes, &r->decode, shape, err);
+    if (status)
+        return stki_image_place(err, status, r->base.path, index);
+    if (shape[0] != row->height || shape[1] != row->width)
+        return fail_row(r, index, STKI_TEXT("a JPEG image of %" PRId64 " x %" PRId64 " pixels", shape[0], shape[1]),
+                        STKI_TEXT("%" PRId64 " x %" PRId64 " as the row says", row->height, row->width),
+                        "height and width", err);
+    return stki_image_sample(bytes, row->bytes, &r->decode, want, scratch, r->base.path, index, out, err);
+}
+
+static stk_status records_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                               stk_tensor *out, stk_error *err)
+{
+    const struct records *r = records_of(base);
+    const void *bytes;
+    struct row row;
+    int64_t stride = stk_dtype_size(base->dtype);
+    stk_status status = locate(r, index, &row, err);
+
+    if (!status)
+        status = region(r, index, &row, scratch, &bytes, err);
+    if (status)
+        return name_record(status, index, err);
+    if (row.jpeg)
+        return read_jpeg(r, index, &row, bytes, want, scratch, out, err);
+    if (r->field->kind == STKI_BETON_JSON && (row.bytes == 0 || ((const char *)bytes)[row.bytes - 1] != '\0'))
+        return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes without it", row.bytes), "a NUL", "end of a JSON text",
+                        err);
+    out->data = (void *)(uintptr_t)bytes;
+    out->storage = NULL;
+    out->device = NULL;
+    out->dtype = base->dtype;
+    out->ndim = base->ndim;
+    out->flags = STK_TENSOR_READONLY | (base->swapped ? STK_TENSOR_SWAPPED : 0);
+    out->reserved = 0;
+    shape_of(r, &row, out->shape);
+    for (int i = base->ndim - 1; i >= 0; i--) {
+        out->strides[i] = stride;
+        stride *= out->shape[i] > 0 ? out->shape[i] : 1; /* a product that was checked */
+    }
+    return STK_OK;
+}
+
+static stk_status records_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct records *r = records_of(base);
+    struct row row;
+    stk_status status = locate(r, index, &row, err);
+
+    if (!status)
+        shape_of(r, &row, shape);
+    return name_record(status, index, err);
+}
+
+static void records_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
+{
+    const struct records *r = records_of(base);
+    stki_range ranges[ADVISE_AT_ONCE];
+    int64_t n = 0;
+
+    if (!stki_file_advice_due(r->beton->file))
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        struct row row;
+
+        if (!locate(r, indices[i], &row, NULL) && row.bytes > 0)
+            ranges[n++] = (stki_range){(int64_t)row.pointer, row.bytes};
+        if (n == ADVISE_AT_ONCE || i == count - 1) {
+            stki_file_will_need_ranges(r->beton->file, ranges, n);
+            n = 0;
+        }
+    }
+}
+
+static void records_destroy(stki_reader *base)
+{
+    struct records *r = (struct records *)(void *)base;
+
+    stki_container_release((stki_container *)(uintptr_t)&r->beton->base);
+    stki_free(r->units);
+    stki_free(base->path);
+    stki_free(r);
+}
+
+static const stki_reader_ops fixed_ops = {
+    .format = "beton", .read = records_read, .will_need = records_will_need, .destroy = records_destroy};
+static const stki_reader_ops variable_ops = {.format = "beton",
+                                             .read = records_read,
+                                             .shape = records_shape,
+                                             .will_need = records_will_need,
+                                             .destroy = records_destroy};
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+/* What one look through the rows finds. Rows that no record can have are left out: they fail when they are read. */
+struct survey {
+    int64_t bytes, height, width; /* the largest */
+    int64_t first_height, first_width;
+    bool any, differ, jpeg, raw;
+    int64_t page; /* of the sample before */
+    int64_t unit_count;
+};
+
+static stk_status add_unit(struct records *r, struct survey *s, int64_t first, stk_error *err)
+{
+    int64_t n = s->unit_count, room = n < 8 ? 8 : n, bytes;
+
+    if (n == 0 || (n >= 8 && (n & (n - 1)) == 0)) {
+        int64_t *units;
+
+        bytes = (2 * room + 1) * (int64_t)sizeof *units;
+        units = stki_resize(r->units, bytes);
+        if (!units)
+            return stki_fail_memory(err, bytes, "the pages of a file");
+        r->units = units;
+    }
+    r->units[s->unit_count++] = first;
+    return STK_OK;
+}
+
+static stk_status survey_row(struct records *r, struct survey *s, int64_t index, const unsigned char *bytes,
+                             stk_error *err)
+{
+    const stki_beton_layout *l = &r->beton->layout;
+    const char *why;
+    struct row row;
+    int64_t page;
+
+    if (!parse_row(r->field, l->page_bytes, bytes, &row, &why))
+        return STK_OK;
+    if (!s->any) {
+        s->first_height = row.height;
+        s->first_width = row.width;
+    }
+    s->any = true;
+    s->differ = s->differ || row.height != s->first_height || row.width != s->first_width;
+    s->height = row.height > s->height ? row.height : s->height;
+    s->width = row.width > s->width ? row.width : s->width;
+    s->bytes = row.bytes > s->bytes ? row.bytes : s->bytes;
+    s->jpeg = s->jpeg || row.jpeg;
+    s->raw = s->raw || !row.jpeg;
+    if (row.bytes == 0 || row.pointer < (uint64_t)l->data_start || row.pointer >= (uint64_t)l->table)
+        return STK_OK;
+    page = (int64_t)((row.pointer - (uint64_t)l->data_start) / (uint64_t)l->page_bytes);
+    if (page == s->page)
+        return STK_OK;
+    s->page = page;
+    return add_unit(r, s, s->unit_count ? index : 0, err);
+}
+
+static stk_status survey_rows(struct records *r, struct survey *s, stk_error *err)
+{
+    const stki_beton_layout *l = &r->beton->layout;
+    stki_pieces pieces;
+    const void *bytes;
+    int64_t count, index = 0;
+    stk_status status = stki_pieces_init(&pieces, r->beton->file, l->rows, l->row_bytes, l->sample_count, err);
+
+    s->page = -1;
+    while (!status) {
+        status = stki_pieces_next(&pieces, &bytes, &count, err);
+        if (status || count == 0)
+            break;
+        for (int64_t at = r->field->row_offset; at < count && !status; at += l->row_bytes, index++)
+            status = survey_row(r, s, index, (const unsigned char *)bytes + at, err);
+    }
+    stki_pieces_fini(&pieces);
+    if (!status && s->unit_count > 0)
+        r->units[s->unit_count] = l->sample_count;
+    return status;
+}
+
+static stk_status check_options(const struct records *r, const struct survey *s, stk_error *err)
+{
+    const stki_beton_layout *l = &r->beton->layout;
+
+    if (r->decode.gray && s->raw && r->field->kind == STKI_BETON_IMAGE)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images alone"},
+                            "field '%s': decoding to grey", r->field->name);
+    if (r->field->bytes > l->page_bytes && l->sample_count > 0)
+        return stki_fail_at(err, STK_E_CORRUPT,
+                            (stki_place){r->base.path, -1, -1, STKI_TEXT("%" PRId64 " bytes", r->field->bytes),
+                                         STKI_TEXT("at most a page of %" PRId64, l->page_bytes)},
+                            "field '%s': an array", r->field->name);
+    return STK_OK;
+}
+
+static void describe(struct records *r, const struct survey *s)
+{
+    const stki_file *file = r->beton->file;
+    stki_reader *base = &r->base;
+    enum stki_beton_kind kind = r->field->kind;
+
+    base->count = r->beton->layout.sample_count;
+    base->access = file->access;
+    base->note = file->note;
+    base->file_bytes = file->size;
+    base->data_offset = r->beton->layout.data_start;
+    base->copies = !file->map || s->jpeg;
+    base->unit_first = r->units;
+    base->unit_count = s->unit_count;
+    if (kind == STKI_BETON_IMAGE) {
+        base->ndim = 3;
+        base->shape[0] = s->height;
+        base->shape[1] = s->width;
+        base->shape[2] = r->decode.gray ? 1 : 3;
+        base->variable = s->differ;
+        base->max_bytes = s->height * s->width * base->shape[2];
+    } else if (kind == STKI_BETON_BYTES || kind == STKI_BETON_JSON) {
+        base->ndim = 1;
+        base->shape[0] = base->max_bytes = r->max_bytes > 0 ? r->max_bytes : s->bytes;
+        base->variable = true;
+    } else {
+        base->ndim = r->field->ndim;
+        memcpy(base->shape, r->field->shape, sizeof base->shape);
+        base->max_bytes = r->field->bytes;
+    }
+    base->ops = base->variable ? &variable_ops : &fixed_ops;
+}
+
+stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err)
+{
+    if (named == STK_DTYPE_NONE || named == field->dtype)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_MISMATCH,
+                        (stki_place){path, -1, -1, stk_dtype_long_name(field->dtype),
+                                     STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(named))},
+                        "field '%s' has another type", field->name);
+}
+
+static stk_status set_type(struct records *r, const stki_reader_opts *opts, stk_error *err)
+{
+    const stki_beton_field *field = r->field;
+
+    r->base.dtype = field->dtype;
+    r->base.swapped = field->swapped;
+    if (field->kind != STKI_BETON_NDARRAY && field->kind != STKI_BETON_TENSOR)
+        return stki_beton_check_type(field, opts->alias_dtype, r->base.path, err);
+    if (opts->alias_dtype == STK_DTYPE_NONE)
+        return STK_OK;
+    return stki_npy_read_descr(field->descr, opts->alias_dtype, r->base.path, field->descr_at, &r->base.dtype,
+                               &r->base.swapped, err);
+}
+
+stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_reader_opts *opts, stki_reader **out,
+                             stk_error *err)
+{
+    struct records *r = stki_zalloc(sizeof *r);
+    struct survey survey = {0};
+    stk_status status;
+
+    if (!r)
+        return stki_fail_memory(err, sizeof *r, beton->base.path);
+    r->base.ops = &fixed_ops;
+    (void)stki_container_retain(&beton->base);
+    r->beton = beton;
+    r->field = &beton->fields[field];
+    r->decode = opts->decode;
+    r->decode.upright = false; /* these images were decoded and encoded again by the writer: pixels are as they lie */
+    r->max_bytes = opts->max_bytes;
+    r->base.path = stki_strdup(beton->base.path);
+    status = r->base.path ? set_type(r, opts, err)
+                          : stki_fail_memory(err, (int64_t)strlen(beton->base.path) + 1, beton->base.path);
+    if (!status)
+        status = stki_beton_table_of(beton, &r->table, err);
+    if (!status)
+        status = survey_rows(r, &survey, err);
+    if (!status)
+        status = check_options(r, &survey, err);
+    if (status) {
+        records_destroy(&r->base);
+        return status;
+    }
+    describe(r, &survey);
+    *out = &r->base;
+    return STK_OK;
+}

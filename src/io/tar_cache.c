@@ -1,0 +1,186 @@
+/* tar_cache.c: the index of a tar archive in a file of its own, laid out so that it is used from its mapping:
+ *
+ *     0     header, 80 bytes: magic, version, extensions X, the archive's size and time, samples N, entries E, bytes of
+ *           keys K, files skipped
+ *     80    E entries of 32 bytes
+ *           N + 1 i64, where keys begin
+ *           N + 1 u32, where samples begin; zeros to a multiple of 8
+ *           X extensions of 256 bytes: 232 of name, i64 files, fewest and most bytes
+ *           K bytes of keys
+ *
+ * It belongs to an archive of just that size and time of change. It says where data lies, not what it is, and each of
+ * its numbers is checked when it is used, so that a wrong one leads to an error or to other bytes of the same archive.
+ */
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "output.h"
+#include "tar.h"
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1 };
+#define MAGIC UINT64_C(0x5854414b4f545300) /* "\0STOKATX" */
+
+struct header {
+    uint64_t magic;
+    uint32_t version, extensions;
+    int64_t archive_bytes, archive_mtime_ns;
+    int64_t samples, entries, key_bytes, skipped;
+    int64_t reserved[2];
+};
+
+/* Where each part begins. False: the numbers are no index of `bytes` bytes. */
+struct parts {
+    int64_t entries, key_at, first, extensions, keys, end;
+};
+
+static bool place(const struct header *h, struct parts *out)
+{
+    int64_t bytes;
+
+    if (h->samples < 0 || h->entries < 0 || h->entries >= UINT32_MAX || h->samples > h->entries || h->key_bytes < 0 ||
+        h->extensions > STKI_TAR_EXTENSIONS)
+        return false; /* from here on nothing but the keys is large */
+    out->entries = sizeof *h;
+    out->key_at = out->entries + h->entries * (int64_t)sizeof(stki_tar_entry);
+    out->first = out->key_at + (h->samples + 1) * (int64_t)sizeof(int64_t);
+    bytes = (h->samples + 1) * (int64_t)sizeof(uint32_t);
+    out->extensions = out->first + stki_round_up(bytes, 8);
+    out->keys = out->extensions + (int64_t)h->extensions * (int64_t)sizeof(stki_tar_extension);
+    return stki_add(out->keys, h->key_bytes, &out->end);
+}
+
+/* ---- loading -------------------------------------------------------------------------------------------------------
+ */
+
+static bool belongs(const struct header *h, const stki_file *archive)
+{
+    return h->magic == MAGIC && h->version == VERSION && h->archive_bytes == archive->size &&
+           h->archive_mtime_ns == archive->mtime_ns;
+}
+
+static bool names_end(const stki_tar_extension *extensions, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (extensions[i].name[STKI_TAR_EXTENSION_NAME - 1] != '\0')
+            return false;
+    return true;
+}
+
+/* The index in `bytes`, which `out` owns already. False: it is none, or of something else. */
+static bool take(const char *bytes, int64_t size, const stki_file *archive, stki_tar_index *out)
+{
+    struct header h;
+    struct parts parts;
+
+    if (size < (int64_t)sizeof h)
+        return false;
+    memcpy(&h, bytes, sizeof h);
+    if (!belongs(&h, archive) || !place(&h, &parts) || parts.end != size)
+        return false;
+    out->sample_count = h.samples;
+    out->entry_count = h.entries;
+    out->key_bytes = h.key_bytes;
+    out->skipped = h.skipped;
+    out->entries = (const void *)(bytes + parts.entries);
+    out->key_at = (const void *)(bytes + parts.key_at);
+    out->first = (const void *)(bytes + parts.first);
+    out->keys = bytes + parts.keys;
+    out->extensions = (const void *)(bytes + parts.extensions);
+    out->extension_count = (int)h.extensions;
+    out->source = "kept";
+    return names_end(out->extensions, out->extension_count);
+}
+
+bool stki_tar_cache_load(const char *path, const stki_file *archive, stki_tar_index *out)
+{
+    const void *bytes;
+
+    *out = (stki_tar_index){0};
+    if (stki_file_open(path, STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &out->kept, NULL))
+        return false;
+    bytes = out->kept->map;
+    if (!bytes && out->kept->size > 0) {
+        out->blocks[0] = stki_zalloc(out->kept->size);
+        if (!out->blocks[0] || stki_file_read(out->kept, 0, out->blocks[0], out->kept->size, NULL)) {
+            stki_tar_index_fini(out);
+            return false;
+        }
+        bytes = out->blocks[0];
+    }
+    if (take(bytes, out->kept->size, archive, out))
+        return true;
+    stki_tar_index_fini(out);
+    return false;
+}
+
+/* ---- storing -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status write_parts(stki_output *output, const struct header *h, const stki_tar_index *index, stk_error *err)
+{
+    stk_status status = stki_output_append(output, h, sizeof *h, err);
+
+    if (!status)
+        status = stki_output_append(output, index->entries, h->entries * (int64_t)sizeof *index->entries, err);
+    if (!status)
+        status = stki_output_append(output, index->key_at, (h->samples + 1) * (int64_t)sizeof *index->key_at, err);
+    if (!status)
+        status = stki_output_append(output, index->first, (h->samples + 1) * (int64_t)sizeof *index->first, err);
+    if (!status)
+        status = stki_output_pad(output, 8, err);
+    if (!status)
+        status = stki_output_append(output, index->extensions,
+                                    index->extension_count * (int64_t)sizeof *index->extensions, err);
+    return status ? status : stki_output_append(output, index->keys, h->key_bytes, err);
+}
+
+stk_status stki_tar_cache_store(const char *path, const stki_file *archive, const stki_tar_index *index, stk_error *err)
+{
+    struct header h = {.magic = MAGIC,
+                       .version = VERSION,
+                       .extensions = (uint32_t)index->extension_count,
+                       .archive_bytes = archive->size,
+                       .archive_mtime_ns = archive->mtime_ns,
+                       .samples = index->sample_count,
+                       .entries = index->entry_count,
+                       .key_bytes = index->key_bytes,
+                       .skipped = index->skipped};
+    stki_output *output;
+    stk_status status = stki_output_create(path, &output, err);
+
+    if (status)
+        return status;
+    status = write_parts(output, &h, index, err);
+    if (!status)
+        return stki_output_commit(output, err);
+    stki_output_abort(output);
+    return status;
+}
+
+/* ---- where ---------------------------------------------------------------------------------------------------------
+ */
+
+/* In one folder the indexes of archives of the same name must differ: the whole path becomes part of the name. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+char *stki_tar_cache_path(const char *archive, const char *where)
+{
+    char whole[PATH_MAX];
+    const char *slash = strrchr(archive, '/'), *base = slash ? slash + 1 : archive;
+
+    if (!where)
+        return stki_format("%s.stoker-index", archive);
+    return stki_format("%s/%s.%016" PRIx64 ".stoker-index", where, base,
+                       hash_of(realpath(archive, whole) ? whole : archive));
+}

@@ -1,0 +1,125 @@
+/* webdataset.c: a tar archive as a container: its members are the extensions of its samples. */
+#include "allocate.h"
+#include "error.h"
+#include "tar.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { KEPT_FROM = 10000 /* files, from which on an index is kept without being asked for */ };
+
+static stki_webdataset *set_of(const stki_container *base)
+{
+    return (stki_webdataset *)(uintptr_t)base;
+}
+
+static stk_status set_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                             stki_reader **out, stk_error *err)
+{
+    return stki_webdataset_reader(set_of(base), (int)member, opts, out, err);
+}
+
+static void set_destroy(stki_container *base)
+{
+    stki_webdataset *set = set_of(base);
+
+    stki_tar_index_fini(&set->index);
+    stki_file_close(set->file);
+    stki_container_free(base);
+}
+
+static const stki_container_ops ops = {.format = "webdataset", .reader = set_reader, .destroy = set_destroy};
+
+/* ---- the index -----------------------------------------------------------------------------------------------------
+ */
+
+/* That an index can't be kept is no reason not to read: the folder may be read-only. */
+static void keep_index(const stki_webdataset *set, const char *path, const char *where)
+{
+    if (path && (where || set->index.entry_count >= KEPT_FROM))
+        (void)stki_tar_cache_store(path, set->file, &set->index, NULL);
+}
+
+static stk_status get_index(stki_webdataset *set, const stki_reader_opts *opts, stk_error *err)
+{
+    const char *where = opts->index_cache;
+    char *path;
+    stk_status status = STK_OK;
+
+    if (where && !strcmp(where, "none"))
+        return stki_tar_index_build(set->file, &set->index, err);
+    path = stki_tar_cache_path(set->base.path, where);
+    if (!path)
+        return stki_fail_memory(err, (int64_t)strlen(set->base.path), "a path");
+    if (!stki_tar_cache_load(path, set->file, &set->index)) {
+        status = stki_tar_index_build(set->file, &set->index, err);
+        if (!status)
+            keep_index(set, path, where);
+    }
+    stki_free(path);
+    return status;
+}
+
+/* ---- members -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status add_member(stki_webdataset *set, const stki_tar_extension *extension, stk_error *err)
+{
+    static const int64_t varying[] = {-1, -1, 3};
+    enum stki_tar_kind kind = stki_tar_kind_of(extension->name);
+    int ndim = kind == STKI_TAR_IMAGE ? 3 : kind == STKI_TAR_BYTES ? 1 : 0;
+    stki_member *member;
+    stk_status status = stki_container_add(&set->base, extension->name, ndim, varying, &member, err);
+
+    if (status)
+        return status;
+    member->kind = STKI_MEMBER_RECORDS;
+    member->dtype = kind == STKI_TAR_CLASS ? STK_I64 : kind == STKI_TAR_NPY ? STK_DTYPE_NONE : STK_U8;
+    member->count = set->index.sample_count;
+    member->layout = "records";
+    member->details = json_pack("{s:I, s:I, s:I}", "files", (json_int_t)extension->count, "fewest_bytes",
+                                (json_int_t)extension->smallest, "most_bytes", (json_int_t)extension->largest);
+    if (extension->count < set->index.sample_count)
+        stki_container_warn(&set->base, "%" PRId64 " of %" PRId64 " samples have no .%s",
+                            set->index.sample_count - extension->count, set->index.sample_count, extension->name);
+    return STK_OK;
+}
+
+static stk_status add_members(stki_webdataset *set, stk_error *err)
+{
+    const stki_tar_index *index = &set->index;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < index->extension_count && !status; i++)
+        status = add_member(set, &index->extensions[i], err);
+    if (index->skipped > 0)
+        stki_container_warn(&set->base, "%" PRId64 " files belong to no sample (no extension, or a hidden name)",
+                            index->skipped);
+    set->base.details =
+        json_pack("{s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
+                  (json_int_t)index->entry_count, "skipped", (json_int_t)index->skipped, "index", index->source);
+    return status;
+}
+
+stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    stki_webdataset *set;
+    stk_status status = stki_container_create(sizeof *set, &ops, path, &set, err);
+
+    if (status)
+        return status;
+    status = stki_file_open(path, opts->access, opts->pattern, &set->file, err);
+    if (!status)
+        status = get_index(set, opts, err);
+    if (!status)
+        status = add_members(set, err);
+    if (status)
+        set_destroy(&set->base);
+    else
+        *out = &set->base;
+    return status;
+}
+
+bool stki_webdataset_matches(const char *head, int64_t length)
+{
+    return length >= STKI_TAR_BLOCK && head[0] != '\0' && stki_tar_checksum_holds(head);
+}

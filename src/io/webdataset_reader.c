@@ -1,0 +1,553 @@
+/* webdataset_reader.c: the files of one extension as samples: images are decoded, .npy is an array, .cls a whole
+ * number, everything else bytes. Where each lies comes from the index; how long it is, too, and of images the size in
+ * pixels.
+ *
+ * Arrays: where all files are of one size, all are taken to have the first one's shape, and each is held against it
+ * when it is read. Where sizes differ all headers are read at open. */
+#include "allocate.h"
+#include "checked.h"
+#include "decode.h"
+#include "error.h"
+#include "npy_header.h"
+#include "tar.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { CLASS_MOST = 64 /* bytes of a .cls */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
+
+struct files {
+    stki_reader base; /* first member */
+    const stki_webdataset *set;
+    int extension;
+    enum stki_tar_kind kind;
+    stki_decode_opts decode;
+    stk_dtype alias;
+    int64_t max_bytes, header_limit;
+    int64_t *units;
+};
+
+static const struct files *files_of(const stki_reader *base)
+{
+    return (const struct files *)(const void *)base;
+}
+
+static const char *name_of(const struct files *f)
+{
+    return f->set->index.extensions[f->extension].name;
+}
+
+static stk_status find(const struct files *f, int64_t index, const stki_tar_entry **out, stk_error *err)
+{
+    stk_status status;
+
+    if (index < 0 || index >= f->base.count)
+        return stki_fail_at(err, STK_E_RANGE,
+                            (stki_place){f->base.path, index, -1, STKI_TEXT("sample %" PRId64, index),
+                                         STKI_TEXT("0 to %" PRId64, f->base.count - 1)},
+                            "no such sample");
+    status = stki_tar_index_find(&f->set->index, f->set->file, index, f->extension, out, err);
+    if (status || f->max_bytes == 0 || f->kind != STKI_TAR_BYTES || (*out)->size <= f->max_bytes)
+        return status;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){f->base.path, index, (*out)->offset, STKI_TEXT("%" PRId64 " bytes", (*out)->size),
+                                     STKI_TEXT("at most %" PRId64 " (max_bytes)", f->max_bytes)},
+                        "its .%s is too long", name_of(f));
+}
+
+static stk_status name_record(stk_status status, int64_t index, stk_error *err)
+{
+    if (status && err)
+        err->record = index;
+    return status;
+}
+
+/* A file's bytes: of the mapping, else read into the scratch. */
+static stk_status bytes_of(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_scratch *scratch,
+                           const void **out, stk_error *err)
+{
+    stk_status status;
+
+    if (f->set->file->map) {
+        *out = (const char *)f->set->file->map + entry->offset;
+        return STK_OK;
+    }
+    status = stki_scratch_reserve(scratch, entry->size > 0 ? entry->size : 1, err);
+    if (!status)
+        status = stki_file_read(f->set->file, entry->offset, scratch->data, entry->size, err);
+    *out = scratch->data;
+    return name_record(status, index, err);
+}
+
+static void set_tensor(const struct files *f, const void *data, stk_tensor *out)
+{
+    out->data = (void *)(uintptr_t)data;
+    out->storage = NULL;
+    out->device = NULL;
+    out->dtype = f->base.dtype;
+    out->ndim = f->base.ndim;
+    out->flags = STK_TENSOR_READONLY;
+    out->reserved = 0;
+}
+
+/* ---- images --------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status read_image(const struct files *f, int64_t index, const stki_tar_entry *entry, const stki_want *want,
+                             stki_scratch *scratch, stk_tensor *out, stk_error *err)
+{
+    const void *bytes;
+    stki_decoder *decoder;
+    void *room;
+    stk_status status;
+
+    if (f->set->file->map) {
+        bytes = (const char *)f->set->file->map + entry->offset;
+    } else {
+        status = stki_scratch_decoder(scratch, &decoder, err);
+        if (!status)
+            status = stki_decoder_room(decoder, entry->size > 0 ? entry->size : 1, &room, err);
+        if (!status)
+            status = stki_file_read(f->set->file, entry->offset, room, entry->size, err);
+        if (status)
+            return name_record(status, index, err);
+        bytes = room;
+    }
+    return stki_image_sample(bytes, entry->size, &f->decode, want, scratch, f->base.path, index, out, err);
+}
+
+static bool known_shape(const struct files *f, const stki_tar_entry *entry, int64_t *shape)
+{
+    bool turned = f->decode.upright && entry->orientation >= 5;
+
+    shape[0] = turned ? entry->width : entry->height;
+    shape[1] = turned ? entry->height : entry->width;
+    shape[2] = f->base.shape[2];
+    return entry->height > 0;
+}
+
+/* An image that did not tell its size to the index has a reason, which is to be named. */
+static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar_entry *entry, int64_t *shape,
+                            stk_error *err)
+{
+    int64_t count = entry->size;
+    const void *bytes;
+    void *head = NULL;
+    stk_status status = STK_OK;
+
+    if (f->set->file->map) {
+        bytes = (const char *)f->set->file->map + entry->offset;
+    } else {
+        count = count < HEAD_MOST ? count : HEAD_MOST;
+        bytes = head = stki_zalloc(count + 1);
+        status = head ? stki_file_read(f->set->file, entry->offset, head, count, err)
+                      : stki_fail_memory(err, count + 1, "the beginning of an image");
+    }
+    if (!status)
+        status = stki_image_place(err, stki_image_shape(bytes, count, &f->decode, shape, err), f->base.path, index);
+    stki_free(head);
+    return status;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Decimal digits with an optional sign, blanks around them. */
+static bool parse_class(const char *text, int64_t length, int64_t *out)
+{
+    int64_t at = 0, value = 0;
+    bool minus, any = false;
+
+    while (at < length && is_blank(text[at]))
+        at++;
+    minus = at < length && text[at] == '-';
+    at += at < length && (text[at] == '-' || text[at] == '+');
+    for (; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
+        int digit = text[at] - '0';
+
+        if (!stki_mul(value, 10, &value) || !stki_add(value, minus ? -digit : digit, &value))
+            return false;
+        any = true;
+    }
+    while (at < length && (is_blank(text[at]) || text[at] == '\0'))
+        at++;
+    *out = value;
+    return any && at == length;
+}
+
+static stk_status read_class(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
+{
+    char text[CLASS_MOST] = "", shown[48];
+    int64_t value, count = entry->size < CLASS_MOST ? entry->size : CLASS_MOST;
+    stk_status status = stki_file_read(f->set->file, entry->offset, text, count, err);
+
+    if (!status && (entry->size > CLASS_MOST || !parse_class(text, count, &value)))
+        return stki_fail_at(err, STK_E_CORRUPT,
+                            (stki_place){f->base.path, index, entry->offset,
+                                         stki_npy_printable(shown, sizeof shown, text, count), "a whole number"},
+                            "its .%s", name_of(f));
+    if (!status)
+        status = stki_scratch_reserve(scratch, sizeof value, err);
+    if (status)
+        return name_record(status, index, err);
+    memcpy(scratch->data, &value, sizeof value);
+    set_tensor(f, scratch->data, out);
+    return STK_OK;
+}
+
+/* ---- arrays --------------------------------------------------------------------------------------------------------
+ */
+
+/* The header of an .npy that begins at `bytes`; `size` of the whole file, all of it at `bytes` or at least the header.
+ */
+static stk_status parse_npy(const struct files *f, const void *bytes, int64_t size, const char *path,
+                            stki_npy_header *out, stk_error *err)
+{
+    stki_npy_prefix prefix;
+    stk_status status = stki_npy_read_prefix(bytes, size, f->header_limit, path, &prefix, err);
+
+    return status ? status
+                  : stki_npy_read_header(&prefix, (const char *)bytes + prefix.text_offset, size, f->alias, path, out,
+                                         err);
+}
+
+/* The same, with messages that name archive and sample; only a failure needs the name. */
+static stk_status npy_header(const struct files *f, int64_t index, const void *bytes, int64_t size,
+                             stki_npy_header *out, stk_error *err)
+{
+    char path[256], shown[160];
+
+    if (!parse_npy(f, bytes, size, f->base.path, out, NULL))
+        return STK_OK;
+    stki_text(path, sizeof path, "%s: the .%s of sample %" PRId64, stki_text_end(shown, sizeof shown, f->base.path),
+              name_of(f), index);
+    return name_record(parse_npy(f, bytes, size, path, out, err), index, err);
+}
+
+static stk_status fail_shape(const struct files *f, int64_t index, const stki_npy_header *h, stk_error *err)
+{
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){f->base.path, index, -1,
+                     STKI_TEXT("%s %s", stk_dtype_name(h->dtype), STKI_SHAPE(h->ndim, h->shape)),
+                     STKI_TEXT("%s %s", stk_dtype_name(f->base.dtype), STKI_SHAPE(f->base.ndim, f->base.shape))},
+        "its .%s is another array than that of the first sample", name_of(f));
+}
+
+static bool same_array(const struct files *f, const stki_npy_header *h)
+{
+    bool same = h->dtype == f->base.dtype && h->ndim == f->base.ndim;
+
+    for (int i = 0; same && !f->base.variable && i < h->ndim; i++)
+        same = h->shape[i] == f->base.shape[i];
+    return same;
+}
+
+static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_scratch *scratch,
+                           stk_tensor *out, stk_error *err)
+{
+    stki_npy_header h;
+    const void *bytes;
+    stk_status status = bytes_of(f, index, entry, scratch, &bytes, err);
+
+    if (!status)
+        status = npy_header(f, index, bytes, entry->size, &h, err);
+    if (status)
+        return status;
+    if (!same_array(f, &h))
+        return fail_shape(f, index, &h, err);
+    set_tensor(f, (const char *)bytes + h.data_offset, out);
+    out->flags |= h.swapped ? STK_TENSOR_SWAPPED : 0;
+    memcpy(out->shape, h.shape, sizeof h.shape);
+    memcpy(out->strides, h.strides, sizeof h.strides);
+    return STK_OK;
+}
+
+/* The header alone, when nothing else of the file is wanted. */
+static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_npy_header *out,
+                           stk_error *err)
+{
+    const stki_file *file = f->set->file;
+    char prefix_bytes[STKI_NPY_PREFIX] = {0};
+    int64_t known = entry->size < STKI_NPY_PREFIX ? entry->size : STKI_NPY_PREFIX;
+    stki_npy_prefix prefix;
+    stk_status status;
+    char *head;
+
+    if (file->map)
+        return npy_header(f, index, (const char *)file->map + entry->offset, entry->size, out, err);
+    status = stki_file_read(file, entry->offset, prefix_bytes, known, err);
+    if (!status)
+        status = stki_npy_read_prefix(prefix_bytes, entry->size, f->header_limit, f->base.path, &prefix, err);
+    if (status)
+        return name_record(status, index, err);
+    head = stki_zalloc(prefix.text_offset + prefix.text_bytes + STKI_NPY_PREFIX);
+    if (!head)
+        return stki_fail_memory(err, prefix.text_bytes, "an npy header");
+    status = stki_file_read(file, entry->offset, head, prefix.text_offset + prefix.text_bytes, err);
+    if (!status)
+        status = npy_header(f, index, head, entry->size, out, err);
+    stki_free(head);
+    return status;
+}
+
+/* ---- the reader's calls --------------------------------------------------------------------------------------------
+ */
+
+static stk_status files_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
+{
+    const struct files *f = files_of(base);
+    const stki_tar_entry *entry;
+    const void *bytes;
+    stk_status status = find(f, index, &entry, err);
+
+    if (status)
+        return status;
+    switch (f->kind) {
+    case STKI_TAR_IMAGE:
+        return read_image(f, index, entry, want, scratch, out, err);
+    case STKI_TAR_NPY:
+        return read_npy(f, index, entry, scratch, out, err);
+    case STKI_TAR_CLASS:
+        return read_class(f, index, entry, scratch, out, err);
+    default:
+        status = bytes_of(f, index, entry, scratch, &bytes, err);
+        if (status)
+            return status;
+        set_tensor(f, bytes, out);
+        out->shape[0] = entry->size;
+        out->strides[0] = 1;
+        return STK_OK;
+    }
+}
+
+static stk_status files_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct files *f = files_of(base);
+    const stki_tar_entry *entry;
+    stki_npy_header h;
+    stk_status status = find(f, index, &entry, err);
+
+    if (status)
+        return status;
+    if (f->kind == STKI_TAR_IMAGE)
+        return known_shape(f, entry, shape) ? STK_OK : ask_shape(f, index, entry, shape, err);
+    if (f->kind != STKI_TAR_NPY) {
+        shape[0] = entry->size;
+        return STK_OK;
+    }
+    status = peek_npy(f, index, entry, &h, err);
+    if (!status && !same_array(f, &h))
+        status = fail_shape(f, index, &h, err);
+    if (!status)
+        memcpy(shape, h.shape, (size_t)h.ndim * sizeof *shape);
+    return status;
+}
+
+static void files_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
+{
+    const struct files *f = files_of(base);
+    stki_range ranges[ADVISE_AT_ONCE];
+    int64_t n = 0;
+
+    if (!stki_file_advice_due(f->set->file))
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        const stki_tar_entry *entry;
+
+        if (!find(f, indices[i], &entry, NULL))
+            ranges[n++] = (stki_range){entry->offset, entry->size};
+        if (n == ADVISE_AT_ONCE || i == count - 1) {
+            stki_file_will_need_ranges(f->set->file, ranges, n);
+            n = 0;
+        }
+    }
+}
+
+static void files_destroy(stki_reader *base)
+{
+    struct files *f = (struct files *)(void *)base;
+
+    stki_container_release((stki_container *)(uintptr_t)&f->set->base);
+    stki_free(f->units);
+    stki_free(base->path);
+    stki_free(f);
+}
+
+static const stki_reader_ops fixed_ops = {
+    .format = "webdataset", .read = files_read, .will_need = files_will_need, .destroy = files_destroy};
+static const stki_reader_ops variable_ops = {.format = "webdataset",
+                                             .read = files_read,
+                                             .shape = files_shape,
+                                             .will_need = files_will_need,
+                                             .destroy = files_destroy};
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+/* Runs of samples of a few megabytes are the units of `order: block`. */
+static stk_status make_units(struct files *f, stk_error *err)
+{
+    const stki_tar_index *index = &f->set->index;
+    int64_t count = 0, start = 0, bytes = (f->set->file->size / UNIT_BYTES + 2) * (int64_t)sizeof *f->units;
+
+    f->units = stki_zalloc(bytes);
+    if (!f->units)
+        return stki_fail_memory(err, bytes, "the units of an archive");
+    for (int64_t i = 0; i < index->sample_count; i++) {
+        int64_t at = index->first[i] < index->entry_count ? index->entries[index->first[i]].offset : 0;
+
+        if (i > 0 && at - start < UNIT_BYTES)
+            continue;
+        if (count == f->set->file->size / UNIT_BYTES + 1)
+            break; /* only a damaged index has more */
+        f->units[count++] = i;
+        start = at;
+    }
+    f->units[count] = index->sample_count;
+    f->base.unit_first = f->units;
+    f->base.unit_count = count;
+    return STK_OK;
+}
+
+static void take_shape(stki_reader *base, const int64_t *shape, int ndim, bool first)
+{
+    for (int i = 0; i < ndim; i++) {
+        base->variable = base->variable || (!first && shape[i] != base->shape[i]);
+        base->shape[i] = shape[i] > base->shape[i] ? shape[i] : base->shape[i];
+    }
+}
+
+static void survey_images(struct files *f)
+{
+    const stki_tar_index *index = &f->set->index;
+    int64_t shape[3];
+    bool first = true;
+
+    f->base.ndim = 3;
+    f->base.dtype = STK_U8;
+    f->base.shape[2] = f->decode.gray ? 1 : 3;
+    for (int64_t i = 0; i < index->entry_count; i++) {
+        const stki_tar_entry *entry = &index->entries[i];
+
+        if (entry->extension != (uint32_t)f->extension || !known_shape(f, entry, shape))
+            continue;
+        take_shape(&f->base, shape, 3, first);
+        first = false;
+    }
+}
+
+/* The arrays of all samples, or of the first alone where all files are of one size. What can't be read is left out: it
+ * fails when it is read. */
+static stk_status survey_npy(struct files *f, stk_error *err)
+{
+    const stki_tar_extension *extension = &f->set->index.extensions[f->extension];
+    bool first = true, all = extension->smallest != extension->largest;
+    stk_status failed = STK_OK;
+
+    for (int64_t i = 0; i < f->base.count && (first || all); i++) {
+        const stki_tar_entry *entry;
+        stki_npy_header h;
+        stk_status status = find(f, i, &entry, NULL);
+
+        if (status)
+            continue;
+        status = peek_npy(f, i, entry, &h, failed ? NULL : err);
+        failed = failed ? failed : status;
+        if (status)
+            continue;
+        if (first) {
+            f->base.dtype = h.dtype;
+            f->base.ndim = h.ndim;
+        } else if (h.dtype != f->base.dtype || h.ndim != f->base.ndim) {
+            return fail_shape(f, i, &h, err);
+        }
+        take_shape(&f->base, h.shape, h.ndim, first);
+        first = false;
+    }
+    return first && failed ? failed : STK_OK;
+}
+
+static stk_status measure(struct files *f)
+{
+    int64_t strides[STK_MAX_DIMS];
+
+    return stki_row_major(f->base.dtype, f->base.ndim, f->base.shape, strides, &f->base.max_bytes, NULL);
+}
+
+static stk_status describe(struct files *f, stk_error *err)
+{
+    const stki_file *file = f->set->file;
+    stki_reader *base = &f->base;
+    stk_status status = STK_OK;
+
+    base->count = f->set->index.sample_count;
+    base->access = file->access;
+    base->note = file->note;
+    base->file_bytes = file->size;
+    base->data_offset = -1;
+    base->copies = !file->map || f->kind == STKI_TAR_IMAGE || f->kind == STKI_TAR_CLASS;
+    switch (f->kind) {
+    case STKI_TAR_IMAGE:
+        survey_images(f);
+        break;
+    case STKI_TAR_NPY:
+        status = survey_npy(f, err);
+        break;
+    case STKI_TAR_CLASS:
+        base->dtype = STK_I64;
+        break;
+    default:
+        base->dtype = STK_U8;
+        base->ndim = 1;
+        base->variable = true;
+        base->shape[0] = f->max_bytes > 0 ? f->max_bytes : f->set->index.extensions[f->extension].largest;
+        break;
+    }
+    base->ops = base->variable ? &variable_ops : &fixed_ops;
+    if (!status && measure(f))
+        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){base->path, -1, -1, NULL, NULL},
+                              "the largest .%s has more than 2^63 bytes", name_of(f));
+    if (!status && f->kind != STKI_TAR_NPY && f->alias != STK_DTYPE_NONE && f->alias != base->dtype)
+        status = stki_fail_at(err, STK_E_MISMATCH,
+                              (stki_place){base->path, -1, -1, stk_dtype_long_name(base->dtype),
+                                           STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(f->alias))},
+                              ".%s has another type", name_of(f));
+    return status;
+}
+
+stk_status stki_webdataset_reader(const stki_webdataset *set, int extension, const stki_reader_opts *opts,
+                                  stki_reader **out, stk_error *err)
+{
+    struct files *f = stki_zalloc(sizeof *f);
+    stk_status status;
+
+    if (!f)
+        return stki_fail_memory(err, sizeof *f, set->base.path);
+    (void)stki_container_retain(&set->base);
+    f->set = set;
+    f->extension = extension;
+    f->kind = stki_tar_kind_of(name_of(f));
+    f->decode = opts->decode;
+    f->alias = opts->alias_dtype;
+    f->max_bytes = opts->max_bytes;
+    f->header_limit = opts->header_limit;
+    f->base.ops = &fixed_ops;
+    f->base.path = stki_strdup(set->base.path);
+    status =
+        f->base.path ? describe(f, err) : stki_fail_memory(err, (int64_t)strlen(set->base.path) + 1, set->base.path);
+    if (!status)
+        status = make_units(f, err);
+    if (status)
+        files_destroy(&f->base);
+    else
+        *out = &f->base;
+    return status;
+}

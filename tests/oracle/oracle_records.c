@@ -1,0 +1,99 @@
+/* oracle_records.c: what the checks of record files share. */
+#include "oracle.h"
+#include "sha256.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *oracle_unpacked(const char *path, const json_t *entry, char *buffer, size_t size)
+{
+    char command[9000];
+    int fd;
+
+    if (strcmp(oracle_text(entry, "packed"), "gzip"))
+        return path;
+    snprintf(buffer, size, "%s", "/tmp/stoker-oracle-XXXXXX");
+    fd = mkstemp(buffer);
+    if (fd < 0)
+        return path;
+    close(fd);
+    snprintf(command, sizeof command, "gzip -dc '%s' >'%s'", path, buffer);
+    if (system(command) != 0)
+        fprintf(stderr, "cannot unpack %s\n", path);
+    return buffer;
+}
+
+void oracle_remove(const char *unpacked, const char *path)
+{
+    if (unpacked != path)
+        unlink(unpacked);
+}
+
+static void read_records(struct outcome *o, const stki_reader *reader)
+{
+    stki_scratch scratch;
+
+    stki_scratch_init(&scratch);
+    for (int64_t i = 0; i < reader->count && !o->status; i++) {
+        stk_tensor sample;
+
+        o->status = reader->ops->read(reader, i, NULL, &scratch, &sample, &o->err);
+        if (!o->status) {
+            char *bytes = malloc((size_t)stk_tensor_nbytes(&sample) + 1);
+
+            oracle_copy_out(bytes, &sample); /* touches every byte */
+            free(bytes);
+            stki_reader_done(reader, &sample);
+        }
+    }
+    stki_scratch_fini(&scratch);
+}
+
+void oracle_read_all(struct outcome *o, const char *path, const stki_reader_opts *opts)
+{
+    stki_container *container = NULL;
+
+    o->status = stki_container_open(path, opts, &container, &o->err);
+    for (int64_t i = 0; !o->status && i < container->member_count; i++) {
+        stki_reader *reader = NULL;
+
+        o->status = stki_container_reader(container, i, opts, &reader, &o->err);
+        if (!o->status)
+            read_records(o, reader);
+        stki_reader_destroy(reader);
+    }
+    stki_container_release(container);
+}
+
+bool oracle_record(struct outcome *o, const stki_reader *reader, int64_t index, stki_scratch *scratch, char digest[65],
+                   int64_t *count)
+{
+    int64_t shape[STK_MAX_DIMS] = {0};
+    stk_tensor sample;
+    char *bytes;
+
+    if (reader->variable)
+        o->status = reader->ops->shape(reader, index, shape, &o->err);
+    if (!o->status)
+        o->status = reader->ops->read(reader, index, NULL, scratch, &sample, &o->err);
+    if (o->status)
+        return false;
+    for (int i = 0; i < sample.ndim; i++)
+        if (sample.shape[i] != (reader->variable ? shape[i] : reader->shape[i]) || sample.shape[i] > reader->shape[i])
+            oracle_wrong(o, "record %" PRId64 ", axis %d: found %" PRId64 ", told before %" PRId64 ", at most %" PRId64,
+                         index, i, sample.shape[i], shape[i], reader->shape[i]);
+    if (sample.ndim != reader->ndim || sample.dtype != reader->dtype || !(sample.flags & STK_TENSOR_READONLY))
+        oracle_wrong(o, "record %" PRId64 " is another kind of tensor than its reader says", index);
+    *count = stk_tensor_nbytes(&sample);
+    if (*count > reader->max_bytes)
+        oracle_wrong(o, "record %" PRId64 " has %" PRId64 " bytes, the reader says at most %" PRId64, index, *count,
+                     reader->max_bytes);
+    bytes = malloc((size_t)*count + 1);
+    oracle_copy_out(bytes, &sample);
+    stkt_sha256_of(bytes, (size_t)*count, digest);
+    free(bytes);
+    stki_reader_done(reader, &sample);
+    return true;
+}
