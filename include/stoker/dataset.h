@@ -37,13 +37,63 @@ STK_API stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err);
 /* Gives up: removes what was written and frees the writer. NULL is fine. */
 STK_API void stk_npy_abort(stk_npy_writer *writer);
 
-/* ---- HDF5 ---------------------------------------------------------------------------------------------------------
- * stoker calls libhdf5 under one lock of its own. A program that uses libhdf5 too, in a build of it that is not
- * thread-safe (H5is_library_threadsafe), wraps its own calls in this pair while stoker has HDF5 files open; with a
- * thread-safe build there is no need to. The lock is recursive: stoker may be called inside, by the same thread.
+/* ---- .beton ------------------------------------------------------------------------------------------------------
+ * Record files that FFCV reads: samples of several fields, laid into pages. Numbers of samples and fields are fixed
+ * from the start. The bytes of the file do not depend on the number of threads.
  */
-STK_API void stk_hdf5_lock(void);
-STK_API void stk_hdf5_unlock(void);
+
+typedef struct stk_beton_writer stk_beton_writer;
+
+typedef enum stk_beton_kind {
+    STK_BETON_FLOAT = 0, /* f64 */
+    STK_BETON_INT = 1,   /* i64 */
+    STK_BETON_IMAGE = 2, /* RGB of 8 bits, raw or as JPEG, of any size up to 65535 x 65535 */
+    STK_BETON_BYTES = 3,
+    STK_BETON_NDARRAY = 4, /* an array of one dtype and shape */
+    STK_BETON_JSON = 5,
+    STK_BETON_TENSOR = 6 /* the same as NDARRAY; FFCV gives torch tensors */
+} stk_beton_kind;
+
+typedef struct stk_beton_field {
+    const char *name; /* 1 to 16 characters of ASCII; no two fields share one */
+    stk_beton_kind kind;
+    stk_dtype
+        dtype; /* NDARRAY and TENSOR, as the shape: one that NumPy has; the last axis not 0 (FFCV would lose it) */
+    int ndim;  /* 1 to 32 */
+    const int64_t *shape;
+} stk_beton_field;
+
+/* One field of one sample. The bytes are read during append alone. */
+typedef struct stk_beton_value {
+    double real;       /* FLOAT */
+    int64_t integer;   /* INT */
+    const void *bytes; /* IMAGE: height * width * 3 bytes, row by row, or a JPEG file; NDARRAY, TENSOR: row-major,
+                          little-endian; JSON: UTF-8 text, without a NUL */
+    int64_t size;
+    int64_t height, width; /* IMAGE */
+    bool jpeg;             /* IMAGE: the bytes are a JPEG file of that height and width */
+} stk_beton_value;
+
+typedef struct stk_beton_opts {
+    uint32_t struct_size; /* set by STK_BETON_OPTS_INIT */
+    uint32_t threads;     /* that write pages; 0: as many as the process may use processors; 1: the caller's own */
+    int64_t page_bytes;   /* a power of two, 2 MiB to 2 GiB; no sample may be larger; 0: 8 MiB */
+} stk_beton_opts;
+#define STK_BETON_OPTS_INIT STK_OPTS_INIT(stk_beton_opts)
+
+/* opts NULL: all defaults. */
+STK_API stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int field_count,
+                                    int64_t sample_count, const stk_beton_opts *opts, stk_beton_writer **out,
+                                    stk_error *err);
+/* `count` samples, each with a value for every field in their order. STK_E_LIMIT: a sample larger than a page. After a
+ * failure only commit (which then fails too) and abort make sense. */
+STK_API stk_status stk_beton_append(stk_beton_writer *writer, const stk_beton_value *values, int64_t count,
+                                    stk_error *err);
+/* Finishes the file and frees the writer, whatever happens. STK_E_MISMATCH: another number of samples was appended than
+ * announced. On failure an older file of that name is still there. */
+STK_API stk_status stk_beton_commit(stk_beton_writer *writer, stk_error *err);
+/* Gives up: removes what was written and frees the writer. NULL is fine. */
+STK_API void stk_beton_abort(stk_beton_writer *writer);
 
 #ifdef __cplusplus
 }
