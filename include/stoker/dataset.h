@@ -37,6 +37,14 @@ STK_API stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err);
 /* Gives up: removes what was written and frees the writer. NULL is fine. */
 STK_API void stk_npy_abort(stk_npy_writer *writer);
 
+/* ---- HDF5 ---------------------------------------------------------------------------------------------------------
+ * stoker calls libhdf5 under one lock of its own. A program that uses libhdf5 too, in a build of it that is not
+ * thread-safe (H5is_library_threadsafe), wraps its own calls in this pair while stoker has HDF5 files open; with a
+ * thread-safe build there is no need to. The lock is recursive: stoker may be called inside, by the same thread.
+ */
+STK_API void stk_hdf5_lock(void);
+STK_API void stk_hdf5_unlock(void);
+
 /* ---- .beton ------------------------------------------------------------------------------------------------------
  * Record files that FFCV reads: samples of several fields, laid into pages. Numbers of samples and fields are fixed
  * from the start. The bytes of the file do not depend on the number of threads.

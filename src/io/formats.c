@@ -4,6 +4,7 @@
 #include "beton.h"
 #include "error.h"
 #include "format.h"
+#include "hdf5_container.h"
 #include "npy.h"
 #include "npz.h"
 #include "pt.h"
@@ -37,6 +38,7 @@ static const stki_file_format formats[] = {
     {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false},
     {"pt", ENDINGS(".pt", ".pth"), stki_pt_matches, stki_pt_container, false},
     {"safetensors", ENDINGS(".safetensors"), NULL, stki_safetensors_container, false},
+    {"hdf5", ENDINGS(".h5", ".hdf5", ".hdf", ".nc", ".nc4"), stki_hdf5_matches, stki_hdf5_container_open, false},
     {"webdataset", ENDINGS(".tar"), stki_webdataset_matches, stki_webdataset_open, false},
     {"beton", ENDINGS(".beton"), stki_beton_matches, stki_beton_open, false},
     {"llmc", NULL, stki_llmc_matches, stki_llmc_open, false},

@@ -23,6 +23,7 @@ static const struct {
     {"npz", oracle_arrays},
     {"pt", oracle_arrays},
     {"safetensors", oracle_arrays},
+    {"hdf5", oracle_arrays},
     {"beton", oracle_beton},
     {"webdataset", oracle_webdataset},
     {"tokens_llmc", oracle_arrays},
@@ -69,7 +70,7 @@ static bool accepted(const json_t *expecting, stk_status status)
     const json_t *accept = json_object_get(expecting, "accept"), *also;
     size_t i;
 
-    if (!strcmp(oracle_text(expecting, "expect"), name))
+    if (!strcmp(oracle_text(expecting, "expect"), name) || !strcmp(oracle_text(expecting, "error"), name))
         return true;
     json_array_foreach(accept, i, also) if (!strcmp(json_string_value(also), name)) return true;
     return false;

@@ -17,8 +17,9 @@ declare -A may=(
 )
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
-    [hdf5.h]="src/io/*" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
-    [jpeglib.h]="src/io/jpeg_decode.c" [jerror.h]="src/io/jpeg_decode.c" [spng.h]="src/io/png_decode.c"
+    [hdf5.h]="src/io/hdf5_library.h" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
+    [jpeglib.h]="src/io/jpeg_decode.c" [jerror.h]="src/io/jpeg_decode.c" [spng.h]="src/io/png_decode.c tools/stoker/stoker_sheet.c"
+    [libdeflate.h]="src/io/*"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/pipeline/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "stoker_args.h"
 #include "stoker_digest.h"
+#include "stoker_sheet.h"
 #include "stoker_tool.h"
 #include "text_build.h"
 #include <inttypes.h>
@@ -263,6 +264,19 @@ static int refuse(const struct inspect *in, const stk_error *err)
     return stoker_finish_output("inspect", stoker_complain("inspect", err, STOKER_FAILED));
 }
 
+static stk_status write_image(struct inspect *in, const stki_container *container, stk_error *err)
+{
+    int64_t member, shown;
+    stk_status status = stki_container_find(container, &in->opts, &member, err);
+
+    if (!status)
+        status = st_sheet_write(container, member, &in->opts, in->image, &shown, err);
+    if (!status && !in->json)
+        printf("%s: the first %" PRId64 " of %s\n", in->image, shown,
+               *container->members[member].name ? container->members[member].name : "the array");
+    return status;
+}
+
 static int inspect(struct inspect *in)
 {
     stki_container *container;
@@ -287,6 +301,10 @@ static int inspect(struct inspect *in)
         show_json(in, container, only);
     else
         show_text(in, container, only);
+    if (in->image && write_image(in, container, &err)) {
+        in->failed = true;
+        (void)stoker_complain("inspect", &err, STOKER_FAILED);
+    }
     stki_container_release(container);
     return stoker_finish_output("inspect", in->failed ? STOKER_FAILED : STOKER_FINE);
 }

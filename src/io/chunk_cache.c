@@ -1,0 +1,426 @@
+/* chunk_cache.c: see chunk_cache.h. One table of all chunks under one lock, which is held for a few instructions and
+ * for allocating or freeing a block, never while a chunk is decoded. A chunk's block is a storage: the cache holds one
+ * reference, and since new ones are given out under the lock only, a chunk with one reference is in nobody's use.
+ *
+ * The list of chunks runs from the next to go to the last. A chunk that is asked for moves to its end; one that has
+ * served every sample in it moves to its front, so that in an order by chunks its block is still in the processor's
+ * cache when it is written again, and the chunks of earlier passes stay. */
+#include "chunk_cache.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { FIRST_BUCKETS = 256 };
+#define DEFAULT_BUDGET (INT64_C(64) << 20)
+#define PATIENCE_NS (120 * STKI_SECOND)
+
+struct entry {
+    struct entry *next; /* of the bucket */
+    struct entry *before, *after;
+    stki_chunk_user *user;
+    int64_t number, served;
+    stk_storage *storage;
+    int64_t bytes;
+    bool filling;
+};
+
+struct cache {
+    stki_mutex lock;
+    stki_cond filled;
+    int64_t generation;
+    stki_chunk_user *users;
+    int64_t budget, bytes;
+    struct entry **buckets;
+    int64_t bucket_count, entry_count;
+    struct entry ends; /* of the list: ends.after goes next */
+};
+
+struct stki_chunk_user {
+    struct cache *cache;
+    stki_chunk_user *next, *before; /* of the cache's users */
+    int64_t budget, chunk_bytes;
+    int64_t salt; /* spreads the users over the buckets */
+    stki_counter decoded, found, waited;
+};
+
+/* The process's cache, while anybody uses it. */
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cache *the_cache;
+static int64_t next_salt;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- fork: the child begins without a cache ------------------------------------------------------------------------
+ */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&cache_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&cache_lock);
+}
+
+static void after_fork_child(void)
+{
+    the_cache = NULL;
+    pthread_mutex_unlock(&cache_lock);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork_child);
+}
+
+/* ---- the list and the table -------------------------------------------------------------------------------------- */
+
+static void unlink_entry(struct entry *entry)
+{
+    entry->before->after = entry->after;
+    entry->after->before = entry->before;
+}
+
+static void link_behind(struct entry *place, struct entry *entry)
+{
+    entry->before = place;
+    entry->after = place->after;
+    place->after->before = entry;
+    place->after = entry;
+}
+
+static struct entry **bucket_of(struct cache *cache, const stki_chunk_user *user, int64_t number)
+{
+    uint64_t hash = ((uint64_t)number + (uint64_t)user->salt) * UINT64_C(0x9E3779B97F4A7C15);
+
+    return &cache->buckets[(hash >> 32) % (uint64_t)cache->bucket_count];
+}
+
+static struct entry *find(struct cache *cache, const stki_chunk_user *user, int64_t number)
+{
+    struct entry *entry = *bucket_of(cache, user, number);
+
+    while (entry && (entry->user != user || entry->number != number))
+        entry = entry->next;
+    return entry;
+}
+
+static void put_in_bucket(struct cache *cache, struct entry *entry)
+{
+    struct entry **bucket = bucket_of(cache, entry->user, entry->number);
+
+    entry->next = *bucket;
+    *bucket = entry;
+}
+
+static void take_from_bucket(struct cache *cache, struct entry *entry)
+{
+    struct entry **at = bucket_of(cache, entry->user, entry->number);
+
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+}
+
+/* Twice the buckets; it may stay as it is where there is no memory. */
+static void grow(struct cache *cache)
+{
+    struct entry **wider = stki_zalloc_array(cache->bucket_count * 2, sizeof *wider);
+
+    if (!wider)
+        return;
+    stki_free(cache->buckets);
+    cache->buckets = wider;
+    cache->bucket_count *= 2;
+    for (struct entry *e = cache->ends.after; e != &cache->ends; e = e->after)
+        put_in_bucket(cache, e);
+}
+
+static void drop(struct cache *cache, struct entry *entry)
+{
+    take_from_bucket(cache, entry);
+    unlink_entry(entry);
+    cache->bytes -= entry->bytes;
+    cache->entry_count--;
+}
+
+static void free_entry(struct entry *entry)
+{
+    stk_storage_release(entry->storage);
+    stki_free(entry);
+}
+
+/* ---- room ----------------------------------------------------------------------------------------------------------
+ */
+
+static struct entry *next_to_go(struct cache *cache)
+{
+    for (struct entry *e = cache->ends.after; e != &cache->ends; e = e->after)
+        if (!e->filling && stk_storage_refs(e->storage) == 1)
+            return e;
+    return NULL;
+}
+
+/* An entry with a block of `bytes`: that of a chunk that goes, where it has the size, else a fresh one. */
+static stk_status make_room(struct cache *cache, int64_t bytes, struct entry **out, stk_error *err)
+{
+    struct entry *entry = NULL;
+    stk_status status;
+
+    while (cache->bytes > cache->budget - bytes) {
+        struct entry *going = next_to_go(cache);
+
+        if (!going)
+            break; /* all in use: beyond the budget, by what the threads hold at once */
+        drop(cache, going);
+        if (going->bytes == bytes) {
+            *out = going;
+            return STK_OK;
+        }
+        free_entry(going);
+    }
+    entry = stki_zalloc(sizeof *entry);
+    if (!entry)
+        return stki_fail_memory(err, sizeof *entry, "a chunk");
+    status = stk_storage_create(NULL, bytes, &entry->storage, err);
+    if (status) {
+        stki_free(entry);
+        return status;
+    }
+    entry->bytes = bytes;
+    *out = entry;
+    return STK_OK;
+}
+
+static stk_status begin_entry(stki_chunk_user *user, int64_t number, struct entry **out, stk_error *err)
+{
+    struct cache *cache = user->cache;
+    struct entry *entry;
+    stk_status status = make_room(cache, user->chunk_bytes, &entry, err);
+
+    if (status)
+        return status;
+    entry->user = user;
+    entry->number = number;
+    entry->served = 0;
+    entry->filling = true;
+    if (cache->entry_count >= cache->bucket_count)
+        grow(cache);
+    put_in_bucket(cache, entry);
+    link_behind(cache->ends.before, entry);
+    cache->bytes += entry->bytes;
+    cache->entry_count++;
+    *out = entry;
+    return STK_OK;
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------------------
+ */
+
+static void serve(struct cache *cache, struct entry *entry, int64_t uses, stk_storage **out)
+{
+    unlink_entry(entry);
+    if (++entry->served >= uses) {
+        entry->served = 0;
+        link_behind(&cache->ends, entry);
+    } else {
+        link_behind(cache->ends.before, entry);
+    }
+    stk_storage_retain(entry->storage);
+    *out = entry->storage;
+}
+
+/* Called with the lock held, and returns so. */
+static stk_status fill_entry(struct cache *cache, struct entry *entry, stki_chunk_fill fill, const void *context,
+                             stk_error *err)
+{
+    stk_status status;
+
+    stki_unlock(&cache->lock);
+    status = fill(context, entry->number, stk_storage_data(entry->storage), err);
+    stki_lock(&cache->lock);
+    entry->filling = false;
+    stki_wake_all(&cache->filled);
+    if (status) { /* who waits for it tries for itself, and fails with its own record */
+        drop(cache, entry);
+        free_entry(entry);
+        return status;
+    }
+    stki_count(&entry->user->decoded, 1);
+    return STK_OK;
+}
+
+static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses, stki_chunk_fill fill,
+                             const void *context, const char *path, stk_storage **out, stk_error *err)
+{
+    struct cache *cache = user->cache;
+    struct entry *entry = find(cache, user, number);
+    int64_t deadline = 0;
+    stk_status status;
+
+    while (entry && entry->filling) {
+        if (deadline == 0) {
+            deadline = stki_deadline_ns(PATIENCE_NS);
+            stki_count(&user->waited, 1);
+        }
+        if (!stki_wait(&cache->filled, &cache->lock, deadline))
+            return stki_fail_at(err, STK_E_TIMEOUT, (stki_place){path, -1, -1, NULL, NULL},
+                                "another thread has not decoded chunk %" PRId64 " within %d s", number,
+                                (int)(PATIENCE_NS / STKI_SECOND));
+        entry = find(cache, user, number);
+    }
+    if (entry) {
+        stki_count(&user->found, 1);
+        serve(cache, entry, uses, out);
+        return STK_OK;
+    }
+    status = begin_entry(user, number, &entry, err);
+    if (!status)
+        status = fill_entry(cache, entry, fill, context, err);
+    if (!status)
+        serve(cache, entry, uses, out);
+    return status;
+}
+
+stk_status stki_chunk_get(stki_chunk_user *user, int64_t number, int64_t uses, stki_chunk_fill fill,
+                          const void *context, const char *path, stk_storage **out, stk_error *err)
+{
+    struct cache *cache = user->cache;
+    stk_status status;
+
+    if (cache->generation != stki_fork_generation())
+        return STK_AGAIN;
+    stki_lock(&cache->lock);
+    status = get_locked(user, number, uses, fill, context, path, out, err);
+    stki_unlock(&cache->lock);
+    return status;
+}
+
+void stki_chunk_read_counts(const stki_chunk_user *user, stki_chunk_counts *out)
+{
+    *out =
+        (stki_chunk_counts){stki_counted(&user->decoded), stki_counted(&user->found), stki_counted(&user->waited), 0};
+    if (user->cache->generation != stki_fork_generation())
+        return;
+    stki_lock(&user->cache->lock);
+    out->bytes = user->cache->bytes;
+    stki_unlock(&user->cache->lock);
+}
+
+/* ---- users
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static stk_status create_cache(struct cache **out, stk_error *err)
+{
+    struct cache *cache = stki_zalloc(sizeof *cache);
+
+    if (!cache)
+        return stki_fail_memory(err, sizeof *cache, "the cache of chunks");
+    cache->buckets = stki_zalloc_array(FIRST_BUCKETS, sizeof *cache->buckets);
+    if (!cache->buckets) {
+        stki_free(cache);
+        return stki_fail_memory(err, FIRST_BUCKETS * (int64_t)sizeof *cache->buckets, "the cache of chunks");
+    }
+    cache->bucket_count = FIRST_BUCKETS;
+    cache->generation = stki_fork_generation();
+    cache->ends.before = cache->ends.after = &cache->ends;
+    stki_mutex_init(&cache->lock);
+    stki_cond_init(&cache->filled);
+    *out = cache;
+    return STK_OK;
+}
+
+static void destroy_cache(struct cache *cache)
+{
+    stki_cond_fini(&cache->filled);
+    stki_mutex_fini(&cache->lock);
+    stki_free(cache->buckets);
+    stki_free(cache);
+}
+
+/* The largest budget of all users, with the lock held. */
+static void set_budget(struct cache *cache)
+{
+    cache->budget = 0;
+    for (const stki_chunk_user *u = cache->users; u; u = u->next)
+        cache->budget = u->budget > cache->budget ? u->budget : cache->budget;
+}
+
+static void attach(struct cache *cache, stki_chunk_user *user)
+{
+    stki_lock(&cache->lock);
+    user->cache = cache;
+    user->salt = next_salt += INT64_C(0x51ED270B1);
+    user->next = cache->users;
+    if (user->next)
+        user->next->before = user;
+    cache->users = user;
+    set_budget(cache);
+    stki_unlock(&cache->lock);
+}
+
+stk_status stki_chunk_user_create(int64_t budget, int64_t chunk_bytes, stki_chunk_user **out, stk_error *err)
+{
+    stki_chunk_user *user = stki_zalloc(sizeof *user);
+    stk_status status = STK_OK;
+
+    if (!user)
+        return stki_fail_memory(err, sizeof *user, "the cache of chunks");
+    user->budget = budget > 0 ? budget : DEFAULT_BUDGET;
+    user->chunk_bytes = chunk_bytes;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&cache_lock);
+    if (!the_cache)
+        status = create_cache(&the_cache, err);
+    if (!status)
+        attach(the_cache, user);
+    pthread_mutex_unlock(&cache_lock);
+    if (status) {
+        stki_free(user);
+        return status;
+    }
+    *out = user;
+    return STK_OK;
+}
+
+static void detach(stki_chunk_user *user)
+{
+    struct cache *cache = user->cache;
+    struct entry *e, *after;
+
+    stki_lock(&cache->lock);
+    for (e = cache->ends.after; e != &cache->ends; e = after) {
+        after = e->after;
+        if (e->user == user) {
+            drop(cache, e);
+            free_entry(e);
+        }
+    }
+    if (user->before)
+        user->before->next = user->next;
+    else
+        cache->users = user->next;
+    if (user->next)
+        user->next->before = user->before;
+    set_budget(cache);
+    stki_unlock(&cache->lock);
+}
+
+void stki_chunk_user_destroy(stki_chunk_user *user)
+{
+    if (!user)
+        return;
+    if (user->cache->generation == stki_fork_generation()) {
+        pthread_mutex_lock(&cache_lock);
+        detach(user);
+        if (!user->cache->users) {
+            destroy_cache(user->cache);
+            the_cache = NULL;
+        }
+        pthread_mutex_unlock(&cache_lock);
+    }
+    stki_free(user);
+}

@@ -1,0 +1,347 @@
+/* hdf5_chunked.c: a chunked data set as samples. Two shapes of it:
+ *
+ * In one chunk: no sample reaches over the edge of a chunk, because chunks span all other axes. A sample is then a
+ * view: of the mapping where the chunk is stored as it is, else of the decoded chunk in the cache, which it keeps
+ * alive. Chunks of one sample are decoded into the worker's own memory, as nobody else will ask for them.
+ *
+ * In several: a sample is gathered from its chunks into the worker's memory.
+ *
+ * All samples of a reader have the same strides, those of a chunk or those of a packed sample. */
+#include "allocate.h"
+#include "checked.h"
+#include "clock.h"
+#include "error.h"
+#include "hdf5_chunks.h"
+#include "hdf5_reader.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+#define WARM_FOR_NS INT64_C(2000000)
+
+struct chunked {
+    stki_reader base; /* first member */
+    stki_hdf5_chunks *chunks;
+    stki_hdf5_samples samples;
+    stk_tensor sample; /* all of a sample but its address */
+    int64_t span;      /* in one chunk: bytes from a sample's first to behind its last */
+    int64_t uses;      /* samples of a chunk */
+    bool cached;       /* decoded chunks go through the cache */
+    char *fill;        /* in one chunk: `span` bytes as a sample that was never written reads */
+    char *note;
+};
+
+static const struct chunked *chunked_of(const stki_reader *base)
+{
+    return (const struct chunked *)(const void *)base;
+}
+
+static stk_status name_record(stk_status status, int64_t index, stk_error *err)
+{
+    if (status && err)
+        err->record = index;
+    return status;
+}
+
+/* ---- in one chunk
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* The chunk's elements as they are, positional: only the sample is read. */
+static stk_status read_plain(const struct chunked *r, const stki_hdf5_chunk *chunk, int64_t within,
+                             stki_scratch *scratch, const char **data, stk_error *err)
+{
+    stk_status status = stki_scratch_reserve(scratch, r->span, err);
+
+    if (!status)
+        status = stki_file_read(r->chunks->file, chunk->address + within, scratch->data, r->span, err);
+    *data = scratch->data;
+    return status;
+}
+
+static stk_status read_decoded(const struct chunked *r, int64_t number, int64_t within, stki_scratch *scratch,
+                               const char **data, stk_storage **kept, stk_error *err)
+{
+    const stki_hdf5_chunks *c = r->chunks;
+    int64_t room = stki_round_up(c->grid.chunk_bytes, ALIGNMENT);
+    stk_status status = stki_scratch_reserve(scratch, room + stki_hdf5_chunks_room(c), err);
+
+    if (status)
+        return status;
+    if (r->cached) {
+        status = stki_hdf5_chunks_get(c, number, r->uses, (char *)scratch->data + room, kept, err);
+        if (status == STK_OK)
+            *data = (const char *)stk_storage_data(*kept) + within;
+        if (status != STK_AGAIN)
+            return status;
+    }
+    status = stki_hdf5_chunks_load(c, number, scratch->data, (char *)scratch->data + room, err);
+    stki_count((stki_counter *)(uintptr_t)&c->direct, 1);
+    *data = (const char *)scratch->data + within;
+    return status;
+}
+
+static stk_status read_in_one(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                              stk_tensor *out, stk_error *err)
+{
+    const struct chunked *r = chunked_of(base);
+    const stki_hdf5_chunks *c = r->chunks;
+    int64_t chunk_length = c->grid.chunk[r->samples.axis], first, number, within;
+    const stki_hdf5_chunk *chunk = NULL;
+    const char *data;
+    stk_storage *kept = NULL;
+    bool missing;
+    stk_status status = STK_OK;
+
+    (void)want;
+    if (index < 0 || index >= base->count)
+        return stki_hdf5_check_index(base, index, err);
+    first = index * r->samples.step;
+    number = first / chunk_length;
+    within = first % chunk_length * c->strides[r->samples.axis];
+    data = stki_hdf5_chunks_mapped(c, number, &missing);
+    if (data) {
+        data += within;
+    } else if (missing) {
+        data = r->fill;
+    } else {
+        status = stki_hdf5_chunks_entry(c, number, &chunk, err);
+        if (!status && chunk && stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask) &&
+            chunk->bytes == c->grid.chunk_bytes)
+            status = read_plain(r, chunk, within, scratch, &data, err);
+        else if (!status)
+            status = read_decoded(r, number, within, scratch, &data, &kept, err);
+    }
+    if (status)
+        return name_record(status, index, err);
+    *out = r->sample;
+    out->data = (void *)(uintptr_t)data;
+    out->storage = kept;
+    return STK_OK;
+}
+
+/* ---- in several chunks ----------------------------------------------------------------------------------------------
+ */
+
+static stk_status read_gathered(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                                stk_tensor *out, stk_error *err)
+{
+    const struct chunked *r = chunked_of(base);
+    int64_t start[STK_MAX_DIMS] = {0}, room = stki_round_up(base->max_bytes, ALIGNMENT);
+    stk_status status;
+
+    (void)want;
+    if (index < 0 || index >= base->count)
+        return stki_hdf5_check_index(base, index, err);
+    start[r->samples.axis] = index * r->samples.step;
+    status = stki_scratch_reserve(scratch, room + stki_hdf5_chunks_read_room(r->chunks), err);
+    if (!status)
+        status = stki_hdf5_chunks_read(r->chunks, start, r->samples.length, r->cached, scratch->data,
+                                       (char *)scratch->data + room, err);
+    if (status)
+        return name_record(status, index, err);
+    *out = r->sample;
+    out->data = scratch->data;
+    return STK_OK;
+}
+
+/* ---- looking ahead -------------------------------------------------------------------------------------------------
+ */
+
+static const stki_hdf5_chunk *band_of(const struct chunked *r, int64_t index, int64_t *band)
+{
+    const stki_hdf5_grid *grid = &r->chunks->grid;
+    int64_t number;
+
+    *band = index * r->samples.step / grid->chunk[r->samples.axis];
+    number = *band;
+    for (int i = r->samples.axis + 1; i < grid->ndim; i++)
+        number *= grid->per[i];
+    return stki_hdf5_table_find(&r->chunks->table, number);
+}
+
+/* Chunks along the axis of the samples; of those beside them, the first stands for all. */
+static void chunked_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
+{
+    const struct chunked *r = chunked_of(base);
+    stki_file *file = r->chunks->file;
+    int64_t now = stki_now_ns(), band, last = -1;
+    const stki_hdf5_chunk *chunk;
+
+    if (count <= 0 || r->chunks->dataset || now < stki_counted(&file->warm_until_ns))
+        return;
+    chunk = band_of(r, indices[now % count], &band);
+    if (!chunk || stki_file_resident(file, chunk->address, chunk->bytes)) {
+        stki_count_set(&file->warm_until_ns, now + WARM_FOR_NS);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        chunk = band_of(r, indices[i], &band);
+        if (chunk && band != last)
+            stki_file_advise(file, chunk->address, chunk->bytes);
+        last = band;
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+static void chunked_destroy(stki_reader *base)
+{
+    struct chunked *r = (struct chunked *)(void *)base;
+
+    stki_hdf5_chunks_destroy(r->chunks);
+    stki_free(r->fill);
+    stki_free(r->note);
+    stki_free(base->path);
+    stki_free(r);
+}
+
+static const stki_reader_ops in_one_ops = {
+    .format = "hdf5", .read = read_in_one, .will_need = chunked_will_need, .destroy = chunked_destroy};
+static const stki_reader_ops gathered_ops = {
+    .format = "hdf5", .read = read_gathered, .will_need = chunked_will_need, .destroy = chunked_destroy};
+
+static bool fits_in_one(const struct chunked *r)
+{
+    const stki_hdf5_grid *grid = &r->chunks->grid;
+    int axis = r->samples.axis;
+
+    for (int i = 0; i < grid->ndim; i++)
+        if (i != axis && grid->per[i] != 1)
+            return false;
+    if (!r->samples.window || grid->per[axis] <= 1)
+        return true;
+    return r->samples.length[axis] <= r->samples.step && grid->chunk[axis] % r->samples.step == 0;
+}
+
+/* Chunk strides, and the fill sample behind them. */
+static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d, stk_error *err)
+{
+    const stki_hdf5_chunks *c = r->chunks;
+    int64_t inner = d->type.bytes, item = c->grid.item_bytes;
+    int axis = 0;
+
+    r->span = item;
+    for (int i = 0; i < d->rank; i++) {
+        r->span += (r->samples.length[i] - 1) * c->strides[i];
+        if (i != r->samples.axis || r->samples.window)
+            r->base.strides[axis++] = c->strides[i];
+    }
+    for (int i = 0; i < d->type.inner_ndim; i++) {
+        inner /= d->type.inner[i];
+        r->base.strides[axis++] = inner;
+    }
+    r->fill = stki_zalloc(r->span);
+    if (!r->fill)
+        return stki_fail_memory(err, r->span, "a fill value");
+    for (int64_t at = 0; at + item <= r->span; at += item)
+        memcpy(r->fill + at, c->fill, (size_t)item);
+    return STK_OK;
+}
+
+/* Are all chunks views of the mapping? */
+static bool all_mapped(const stki_hdf5_chunks *c)
+{
+    bool missing;
+
+    if (c->dataset || !c->file->map)
+        return false;
+    for (int64_t i = 0; i < c->table.count; i++)
+        if (!stki_hdf5_chunks_mapped(c, c->table.chunks[i].number, &missing))
+            return false;
+    return true;
+}
+
+static void describe_units(struct chunked *r)
+{
+    const stki_hdf5_grid *grid = &r->chunks->grid;
+    int axis = r->samples.axis;
+
+    if (r->base.count == 0 || grid->chunk[axis] % r->samples.step != 0)
+        return;
+    r->base.unit_length = grid->chunk[axis] / r->samples.step;
+    r->base.unit_count = (r->base.count + r->base.unit_length - 1) / r->base.unit_length;
+}
+
+/* Random order over chunks of many samples decodes a chunk for one of them, unless the cache holds all. */
+static stk_status warn_of_amplification(struct chunked *r, const stki_reader_opts *opts, bool mapped, stk_error *err)
+{
+    const stki_hdf5_grid *grid = &r->chunks->grid;
+    int64_t budget = opts->cache_bytes > 0 ? opts->cache_bytes : INT64_C(64) << 20, total;
+
+    if (opts->pattern != STKI_PATTERN_RANDOM || mapped || r->base.unit_length <= 1 ||
+        (stki_mul(grid->count, grid->chunk_bytes, &total) && total <= budget))
+        return STK_OK;
+    r->note = stki_format("random order over chunks of %" PRId64 " samples reads up to %" PRId64
+                          " times what it delivers (%s holds %" PRId64
+                          " bytes of chunks); order: block reads each chunk once",
+                          r->base.unit_length, r->base.unit_length, "source.cache_bytes", budget);
+    r->base.note = r->note;
+    return r->note ? STK_OK : stki_fail_memory(err, 160, "a note");
+}
+
+static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
+{
+    stki_reader *base = &r->base;
+    const stki_hdf5_chunks *c = r->chunks;
+    bool one, mapped = all_mapped(c);
+    stk_status status = STK_OK;
+
+    base->access = c->dataset ? "library" : c->file->access;
+    base->note =
+        c->dataset ? "stored chunks come from libhdf5: their index is of a kind it has to read" : c->file->note;
+    base->file_bytes = c->file->size;
+    base->data_offset = -1;
+    one = base->max_bytes > 0 && base->count > 0 && fits_in_one(r);
+    base->ops = one ? &in_one_ops : &gathered_ops;
+    r->uses = c->grid.chunk[r->samples.axis] / r->samples.step;
+    r->cached = !one || r->uses > 1;
+    base->copies = !(one && mapped);
+    if (one)
+        status = describe_in_one(r, d, err);
+    describe_units(r);
+    if (!status)
+        status = warn_of_amplification(r, opts, mapped, err);
+    r->sample = (stk_tensor){.dtype = base->dtype,
+                             .ndim = base->ndim,
+                             .flags = STK_TENSOR_READONLY | (base->swapped ? STK_TENSOR_SWAPPED : 0)};
+    memcpy(r->sample.shape, base->shape, sizeof base->shape);
+    memcpy(r->sample.strides, base->strides, sizeof base->strides);
+    return status;
+}
+
+stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_reader **out,
+                                    stk_error *err)
+{
+    struct chunked *r = stki_zalloc(sizeof *r);
+    stk_status status;
+
+    if (!r)
+        return stki_fail_memory(err, sizeof *r, d->name);
+    r->base.path = stki_strdup(d->path);
+    status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)
+                          : stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
+    if (!status)
+        status = stki_hdf5_chunks_open(d, opts, &r->chunks, err);
+    if (!status)
+        status = describe(r, d, opts, err);
+    if (status) {
+        chunked_destroy(&r->base);
+        return status;
+    }
+    *out = &r->base;
+    return STK_OK;
+}
+
+bool stki_hdf5_reader_counts(const stki_reader *reader, stki_hdf5_counts *out)
+{
+    const stki_hdf5_chunks *c;
+
+    if (reader->ops != &in_one_ops && reader->ops != &gathered_ops)
+        return false;
+    c = chunked_of(reader)->chunks;
+    *out = (stki_hdf5_counts){
+        .direct = stki_counted(&c->direct), .library = stki_counted(&c->library), .walked = !c->dataset};
+    stki_chunk_read_counts(c->cache, &out->cache);
+    return true;
+}

@@ -1,0 +1,383 @@
+/* hdf5_chunks.c: see hdf5_chunks.h. */
+#include "hdf5_chunks.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+#define DEFAULT_LIMIT (INT64_C(4) << 30)
+
+bool stki_hdf5_chunks_can(const stki_hdf5_dataset *d)
+{
+    return d->layout == STKI_HDF5_CHUNKED && d->type.raw && !d->live && !d->odd_edges &&
+           stki_hdf5_pipeline_known(&d->pipeline);
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status check_sizes(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
+{
+    int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : DEFAULT_LIMIT;
+
+    if (d->grid.chunk_bytes <= limit)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){d->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", d->grid.chunk_bytes),
+                                     STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
+                        "%s: a chunk", d->name);
+}
+
+/* The longest stored chunk that lies inside the file at all. */
+static int64_t longest(const stki_hdf5_chunks *c)
+{
+    int64_t most = 0;
+
+    for (int64_t i = 0; i < c->table.count; i++) {
+        const stki_hdf5_chunk *chunk = &c->table.chunks[i];
+        if (chunk->bytes > most && stki_inside(chunk->address, chunk->bytes, c->file->size))
+            most = chunk->bytes;
+    }
+    return most;
+}
+
+/* An index that is not walked here, or one that does not fit: the library knows. */
+static stk_status find_chunks(stki_hdf5_chunks *c, stki_hdf5_dataset *d, stk_error *err)
+{
+    stk_status status = stki_hdf5_index_read(c->file, d->header, &c->grid, &c->table, err);
+
+    if (status == STK_E_MEMORY || status == STK_E_IO)
+        return status;
+    if (status) {
+        c->dataset = stki_hdf5_dataset_retain(d);
+        c->stored_room = c->pipeline.count > 0 ? c->grid.chunk_bytes + c->grid.chunk_bytes / 8 + 4096 : 0;
+    } else {
+        c->stored_room = c->file->map ? 0 : longest(c);
+    }
+    return STK_OK;
+}
+
+static stk_status open_parts(stki_hdf5_chunks *c, stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
+{
+    stk_status status;
+
+    c->path = stki_strdup(d->path);
+    c->name = stki_strdup(d->name);
+    c->fill = stki_zalloc(d->type.bytes);
+    if (!c->path || !c->name || !c->fill)
+        return stki_fail_memory(err, d->type.bytes + (int64_t)strlen(d->path) + (int64_t)strlen(d->name) + 2, d->name);
+    memcpy(c->fill, d->fill, (size_t)d->type.bytes);
+    status = stki_file_open(d->path, opts->access, opts->pattern, &c->file, err);
+    if (!status)
+        status = find_chunks(c, d, err);
+    if (!status)
+        status = stki_chunk_user_create(opts->cache_bytes, c->grid.chunk_bytes, &c->cache, err);
+    return status;
+}
+
+stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_hdf5_chunks **out,
+                                 stk_error *err)
+{
+    stki_hdf5_chunks *c;
+    int64_t stride = d->type.bytes;
+    stk_status status = check_sizes(d, opts, err);
+
+    if (status)
+        return status;
+    c = stki_zalloc(sizeof *c);
+    if (!c)
+        return stki_fail_memory(err, sizeof *c, d->name);
+    c->grid = d->grid;
+    c->pipeline = d->pipeline;
+    for (int i = c->grid.ndim - 1; i >= 0; i--) {
+        c->strides[i] = stride;
+        stride *= c->grid.chunk[i]; /* a part of a product that was checked */
+    }
+    status = open_parts(c, d, opts, err);
+    if (status) {
+        stki_hdf5_chunks_destroy(c);
+        return status;
+    }
+    *out = c;
+    return STK_OK;
+}
+
+void stki_hdf5_chunks_destroy(stki_hdf5_chunks *c)
+{
+    if (!c)
+        return;
+    stki_chunk_user_destroy(c->cache);
+    stki_hdf5_table_fini(&c->table);
+    stki_hdf5_dataset_release(c->dataset);
+    stki_file_close(c->file);
+    stki_free(c->path);
+    stki_free(c->name);
+    stki_free(c->fill);
+    stki_free(c);
+}
+
+/* ---- one chunk
+ * ------------------------------------------------------------------------------------------------------- */
+
+static int64_t work_room(const stki_hdf5_chunks *c)
+{
+    return stki_round_up(stki_hdf5_pipeline_room(&c->pipeline), ALIGNMENT);
+}
+
+int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *c)
+{
+    return work_room(c) + c->stored_room;
+}
+
+stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *c, int64_t number, const stki_hdf5_chunk **out,
+                                  stk_error *err)
+{
+    const stki_hdf5_chunk *chunk = c->dataset ? NULL : stki_hdf5_table_find(&c->table, number);
+
+    *out = chunk;
+    if (!chunk)
+        return STK_OK;
+    if (!stki_inside(chunk->address, chunk->bytes, c->file->size))
+        return stki_fail_at(err, STK_E_CORRUPT,
+                            (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRId64 " bytes", chunk->bytes),
+                                         STKI_TEXT("to lie inside a file of %" PRId64, c->file->size)},
+                            "%s: chunk %" PRId64, c->name, number);
+    if (c->pipeline.count == 0 && chunk->bytes != c->grid.chunk_bytes)
+        return stki_fail_at(err, STK_E_CORRUPT,
+                            (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRId64, chunk->bytes),
+                                         STKI_TEXT("%" PRId64 " bytes", c->grid.chunk_bytes)},
+                            "%s: chunk %" PRId64, c->name, number);
+    return STK_OK;
+}
+
+const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *c, int64_t number, bool *missing)
+{
+    const stki_hdf5_chunk *chunk = c->dataset ? NULL : stki_hdf5_table_find(&c->table, number);
+
+    *missing = !chunk && !c->dataset;
+    if (!chunk || !c->file->map || !stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask) ||
+        chunk->bytes != c->grid.chunk_bytes || !stki_inside(chunk->address, chunk->bytes, c->file->size))
+        return NULL;
+    return (const char *)c->file->map + chunk->address;
+}
+
+static void fill_with(char *to, const void *item, int64_t item_bytes, int64_t count)
+{
+    int64_t bytes = count * item_bytes, done = item_bytes;
+
+    if (count == 0)
+        return;
+    memcpy(to, item, (size_t)item_bytes);
+    for (; done < bytes; done *= 2) /* doubles what is there */
+        memcpy(to + done, to, (size_t)(done < bytes - done ? done : bytes - done));
+}
+
+static void first_element(const stki_hdf5_grid *grid, int64_t number, int64_t *element)
+{
+    for (int i = grid->ndim - 1; i >= 0; i--) {
+        element[i] = number % grid->per[i] * grid->chunk[i];
+        number /= grid->per[i];
+    }
+}
+
+static stk_status load_from_library(const stki_hdf5_chunks *c, int64_t number, void *to, char *room, stk_error *err)
+{
+    int64_t element[STK_MAX_DIMS], bytes, expected = c->pipeline.count > 0 ? c->stored_room : c->grid.chunk_bytes;
+    char *stored = c->pipeline.count > 0 ? room + work_room(c) : to;
+    uint32_t mask;
+    stk_status status;
+
+    first_element(&c->grid, number, element);
+    stki_count((stki_counter *)(uintptr_t)&c->library, 1);
+    status = stki_hdf5_dataset_chunk_bytes(c->dataset, element, &bytes, err);
+    if (status)
+        return status;
+    if (bytes < 0) {
+        fill_with(to, c->fill, c->grid.item_bytes, c->grid.chunk_bytes / c->grid.item_bytes);
+        return STK_OK;
+    }
+    if (c->pipeline.count > 0 ? bytes > expected : bytes != expected)
+        return stki_fail_at(
+            err, STK_E_CORRUPT,
+            (stki_place){c->path, -1, -1, STKI_TEXT("%" PRId64, bytes),
+                         STKI_TEXT("%s%" PRId64 " bytes", c->pipeline.count > 0 ? "at most " : "", expected)},
+            "%s: chunk %" PRId64, c->name, number);
+    status = stki_hdf5_dataset_chunk(c->dataset, element, stored, &mask, err);
+    if (status || c->pipeline.count == 0)
+        return status;
+    return stki_hdf5_decode(&c->pipeline, mask, stored, bytes, to, room, c->path, -1, err);
+}
+
+stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)
+{
+    const stki_hdf5_chunk *chunk;
+    const char *stored;
+    stk_status status;
+
+    if (c->dataset)
+        return load_from_library(c, number, to, room, err);
+    status = stki_hdf5_chunks_entry(c, number, &chunk, err);
+    if (status)
+        return status;
+    if (!chunk) {
+        fill_with(to, c->fill, c->grid.item_bytes, c->grid.chunk_bytes / c->grid.item_bytes);
+        return STK_OK;
+    }
+    if (c->pipeline.count == 0)
+        return stki_file_read(c->file, chunk->address, to, chunk->bytes, err);
+    stored = (const char *)c->file->map + chunk->address;
+    if (!c->file->map) {
+        stored = (char *)room + work_room(c);
+        status = stki_file_read(c->file, chunk->address, (char *)room + work_room(c), chunk->bytes, err);
+    }
+    if (status)
+        return status;
+    return stki_hdf5_decode(&c->pipeline, chunk->mask, stored, chunk->bytes, to, room, c->path, chunk->address, err);
+}
+
+struct filling {
+    const stki_hdf5_chunks *chunks;
+    void *room;
+};
+
+static stk_status fill_cache(const void *context, int64_t number, void *to, stk_error *err)
+{
+    const struct filling *filling = context;
+
+    return stki_hdf5_chunks_load(filling->chunks, number, to, filling->room, err);
+}
+
+stk_status stki_hdf5_chunks_get(const stki_hdf5_chunks *c, int64_t number, int64_t uses, void *room, stk_storage **out,
+                                stk_error *err)
+{
+    struct filling filling = {c, room};
+
+    return stki_chunk_get(c->cache, number, uses, fill_cache, &filling, c->path, out, err);
+}
+
+/* ---- boxes over several chunks
+ * ---------------------------------------------------------------------------------------- */
+
+int64_t stki_hdf5_chunks_read_room(const stki_hdf5_chunks *c)
+{
+    return stki_round_up(c->grid.chunk_bytes, ALIGNMENT) + stki_hdf5_chunks_room(c);
+}
+
+struct box {
+    const stki_hdf5_chunks *chunks;
+    const int64_t *start, *length;
+    int64_t strides[STK_MAX_DIMS];                                     /* of the result */
+    int64_t first[STK_MAX_DIMS], last[STK_MAX_DIMS], at[STK_MAX_DIMS]; /* chunks along each axis */
+    char *to;
+};
+
+/* Copies what the box has of one chunk. Items are copied as they are: as bytes along one more axis. `strides`: of the
+ * source, all 0 for a fill value. */
+static void copy_part(const struct box *b, const char *from, const int64_t *strides)
+{
+    const stki_hdf5_grid *grid = &b->chunks->grid;
+    int64_t shape[STK_MAX_DIMS], to_strides[STK_MAX_DIMS], from_strides[STK_MAX_DIMS], to = 0, item = grid->item_bytes;
+    stk_dtype dtype = item == 2 ? STK_U16 : item == 4 ? STK_U32 : item == 8 ? STK_U64 : item == 16 ? STK_C128 : STK_U8;
+    int ndim = grid->ndim;
+
+    for (int i = 0; i < ndim; i++) {
+        int64_t chunk_start = b->at[i] * grid->chunk[i], chunk_end = chunk_start + grid->chunk[i];
+        int64_t begin = b->start[i] > chunk_start ? b->start[i] : chunk_start;
+        int64_t end = b->start[i] + b->length[i];
+
+        end = end < chunk_end ? end : chunk_end;
+        shape[i] = end - begin;
+        from += (begin - chunk_start) * strides[i];
+        to += (begin - b->start[i]) * b->strides[i];
+        to_strides[i] = b->strides[i];
+        from_strides[i] = strides[i];
+    }
+    if (item > 1 && dtype == STK_U8) {
+        shape[ndim] = item;
+        to_strides[ndim] = from_strides[ndim] = 1;
+        ndim++;
+    }
+    stki_copy_strided(b->to + to, dtype, to_strides, from, dtype, from_strides, false, ndim, shape);
+}
+
+static int64_t chunk_number(const struct box *b)
+{
+    int64_t number = 0;
+
+    for (int i = 0; i < b->chunks->grid.ndim; i++)
+        number = number * b->chunks->grid.per[i] + b->at[i];
+    return number;
+}
+
+/* One pass takes from a chunk as often as it is long where the box is short. */
+static int64_t uses_of(const struct box *b)
+{
+    int64_t uses = 1;
+
+    for (int i = 0; i < b->chunks->grid.ndim; i++)
+        if (b->length[i] < b->chunks->grid.chunk[i] && b->length[i] > 0) {
+            int64_t parts = b->chunks->grid.chunk[i] / b->length[i];
+            uses = parts < INT64_MAX / uses ? uses * parts : INT64_MAX;
+        }
+    return uses;
+}
+
+static stk_status read_part(const struct box *b, bool cached, char *scratch, stk_error *err)
+{
+    static const int64_t still[STK_MAX_DIMS] = {0};
+    const stki_hdf5_chunks *c = b->chunks;
+    int64_t number = chunk_number(b);
+    char *room = scratch + stki_round_up(c->grid.chunk_bytes, ALIGNMENT);
+    stk_storage *kept = NULL;
+    bool missing;
+    const char *from = stki_hdf5_chunks_mapped(c, number, &missing);
+    stk_status status = STK_AGAIN;
+
+    if (from || missing) {
+        copy_part(b, missing ? c->fill : from, missing ? still : c->strides);
+        return STK_OK;
+    }
+    if (cached)
+        status = stki_hdf5_chunks_get(c, number, uses_of(b), room, &kept, err);
+    if (status == STK_AGAIN) {
+        status = stki_hdf5_chunks_load(c, number, scratch, room, err);
+        stki_count((stki_counter *)(uintptr_t)&c->direct, 1);
+    }
+    if (status)
+        return status;
+    copy_part(b, kept ? stk_storage_data(kept) : scratch, c->strides);
+    stk_storage_release(kept);
+    return STK_OK;
+}
+
+stk_status stki_hdf5_chunks_read(const stki_hdf5_chunks *c, const int64_t *start, const int64_t *length, bool cached,
+                                 void *to, void *scratch, stk_error *err)
+{
+    struct box b = {.chunks = c, .start = start, .length = length, .to = to};
+    int64_t stride = c->grid.item_bytes;
+    int axis;
+
+    for (int i = c->grid.ndim - 1; i >= 0; i--) {
+        if (length[i] == 0)
+            return STK_OK;
+        b.strides[i] = stride;
+        stride *= length[i];
+        b.first[i] = b.at[i] = start[i] / c->grid.chunk[i];
+        b.last[i] = (start[i] + length[i] - 1) / c->grid.chunk[i];
+    }
+    do {
+        stk_status status = read_part(&b, cached, scratch, err);
+
+        if (status)
+            return status;
+        for (axis = c->grid.ndim - 1; axis >= 0; axis--) {
+            if (++b.at[axis] <= b.last[axis])
+                break;
+            b.at[axis] = b.first[axis];
+        }
+    } while (axis >= 0);
+    return STK_OK;
+}

@@ -1,0 +1,347 @@
+/* hdf5_container.c: an HDF5 file as a container of its data sets. A name that is asked for is looked up by the library,
+ * so that any path to a data set works; without one, all data sets are listed.
+ *
+ * What a member becomes: contiguous data is an array on the mapped file; a data set that was never written, one fill
+ * value with strides of 0; compact, virtual and external data, an array in memory; chunks, a reader of their own. */
+#include "hdf5_container.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "format.h"
+#include "hdf5_chunks.h"
+#include "hdf5_list.h"
+#include "hdf5_reader.h"
+#include <inttypes.h>
+#include <string.h>
+
+#define DEFAULT_LIMIT (INT64_C(4) << 30)
+static const stki_reader_opts no_opts;
+
+struct hdf5 {
+    stki_container base; /* first member */
+    stki_hdf5_file *file;
+};
+
+static const struct hdf5 *hdf5_of(const stki_container *base)
+{
+    return (const struct hdf5 *)(const void *)base;
+}
+
+/* ---- members
+ * --------------------------------------------------------------------------------------------------------- */
+
+static const char *layout_name(const stki_hdf5_dataset *d)
+{
+    static const char *const names[] = {[STKI_HDF5_COMPACT] = "compact",
+                                        [STKI_HDF5_CONTIGUOUS] = "contiguous",
+                                        [STKI_HDF5_CHUNKED] = "chunked",
+                                        [STKI_HDF5_VIRTUAL] = "virtual",
+                                        [STKI_HDF5_EXTERNAL] = "external"};
+    return names[d->layout];
+}
+
+static json_t *filters_of(const stki_hdf5_dataset *d)
+{
+    json_t *list = json_array();
+
+    for (int k = 0; k < d->pipeline.count; k++)
+        json_array_append_new(
+            list, json_pack("{s:i, s:s}", "id", d->pipeline.filters[k].id, "name", d->pipeline.filters[k].name));
+    return list;
+}
+
+static json_t *details_of(const stki_hdf5_dataset *d)
+{
+    json_t *details = json_object(), *chunk;
+
+    if (d->layout == STKI_HDF5_CHUNKED) {
+        chunk = json_array();
+        for (int i = 0; i < d->grid.ndim; i++)
+            json_array_append_new(chunk, json_integer(d->grid.chunk[i]));
+        json_object_set_new(details, "chunk", chunk);
+        json_object_set_new(details, "chunks", json_integer(d->grid.count));
+        json_object_set_new(details, "filters", filters_of(d));
+        json_object_set_new(details, "read_by", json_string(stki_hdf5_chunks_can(d) ? "stoker" : "libhdf5"));
+    }
+    if (!d->type.raw)
+        json_object_set_new(details, "converted", json_true());
+    if (d->live)
+        json_object_set_new(details, "open_for_writing", json_true());
+    if (strcmp(d->path, d->file->path) != 0)
+        json_object_set_new(details, "file", json_string(d->path));
+    return details;
+}
+
+static stk_status set_strides(stki_member *member, const stki_hdf5_dataset *d, stk_error *err)
+{
+    stki_array array = {.dtype = d->type.dtype, .ndim = d->ndim};
+    int64_t bytes;
+    stk_status status;
+
+    memcpy(array.shape, d->shape, sizeof array.shape);
+    status = stki_array_row_major(&array, &bytes, d->path, err);
+    return status ? status : stki_member_set_strides(member, array.strides, err);
+}
+
+static stk_status add_refused(struct hdf5 *h, const char *name, const stk_error *cause, stk_error *err)
+{
+    stki_member *member;
+    stk_status status = stki_container_add(&h->base, name, 0, NULL, &member, err);
+
+    if (status)
+        return status;
+    member->kind = STKI_MEMBER_ARRAY;
+    member->layout = "none";
+    stki_member_refuse(member, cause);
+    return STK_OK;
+}
+
+static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, stk_error *err)
+{
+    stki_member *member;
+    stk_error why;
+    stk_status status = stki_container_add(&h->base, d->name, d->ndim, d->shape, &member, err);
+
+    if (status)
+        return status;
+    member->kind = STKI_MEMBER_ARRAY;
+    member->dtype = d->type.dtype;
+    member->swapped = d->type.swapped;
+    member->layout = layout_name(d);
+    member->offset = d->offset;
+    member->details = details_of(d);
+    if (d->filter_missing[0]) {
+        (void)stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, &why);
+        stki_member_refuse(member, &why);
+    }
+    return d->layout == STKI_HDF5_CONTIGUOUS ? set_strides(member, d, err) : STK_OK;
+}
+
+/* Adds a member for the data set of this name; one that cannot be opened is a member that is refused. */
+static stk_status add_named(struct hdf5 *h, const char *name, stk_error *err)
+{
+    stki_hdf5_dataset *d;
+    stk_error why;
+    stk_status status = stki_hdf5_dataset_open(h->file, name, &d, &why);
+
+    if (status == STK_E_MEMORY) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status)
+        return add_refused(h, name, &why, err);
+    status = describe(h, d, err);
+    stki_hdf5_dataset_release(d);
+    return status;
+}
+
+static stk_status on_found(void *context, const char *name, const stk_error *trouble, stk_error *err)
+{
+    struct hdf5 *h = context;
+
+    return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, err);
+}
+
+/* ---- as an array
+ * ------------------------------------------------------------------------------------------------------ */
+
+static stk_status check_limit(const stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes, stk_error *err)
+{
+    int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : DEFAULT_LIMIT;
+
+    if (bytes <= limit)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){d->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", bytes),
+                                     STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
+                        "%s: the whole of it in memory", d->name);
+}
+
+/* One element for all of them. */
+static stk_status array_of_fill(const stki_hdf5_dataset *d, stki_array *out, stk_error *err)
+{
+    stk_status status = stk_storage_create(NULL, d->type.bytes, &out->memory, err);
+
+    if (status)
+        return status;
+    memcpy(stk_storage_data(out->memory), d->fill, (size_t)d->type.bytes);
+    for (int i = 0; i < d->rank; i++)
+        out->strides[i] = 0;
+    return STK_OK;
+}
+
+static stk_status array_of_chunks(stki_hdf5_dataset *d, const stki_reader_opts *opts, void *to, stk_error *err)
+{
+    stki_hdf5_chunks *chunks;
+    stki_scratch scratch;
+    const int64_t start[STK_MAX_DIMS] = {0};
+    stk_status status = stki_hdf5_chunks_open(d, opts, &chunks, err);
+
+    if (status)
+        return status;
+    stki_scratch_init(&scratch);
+    status = stki_scratch_reserve(&scratch, stki_hdf5_chunks_read_room(chunks), err);
+    if (!status)
+        status = stki_hdf5_chunks_read(chunks, start, d->shape, false, to, scratch.data, err);
+    stki_scratch_fini(&scratch);
+    stki_hdf5_chunks_destroy(chunks);
+    return status;
+}
+
+static stk_status array_in_memory(stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes, stki_array *out,
+                                  stk_error *err)
+{
+    const int64_t start[STK_MAX_DIMS] = {0};
+    stk_status status = check_limit(d, opts, bytes, err);
+
+    if (!status)
+        status = stki_hdf5_dataset_check_sources(d, err);
+    if (!status)
+        status = stk_storage_create(NULL, bytes, &out->memory, err);
+    if (status)
+        return status;
+    status = stki_hdf5_chunks_can(d)
+                 ? array_of_chunks(d, opts, stk_storage_data(out->memory), err)
+                 : stki_hdf5_dataset_read(d, start, d->shape, stk_storage_data(out->memory), bytes, err);
+    if (status) {
+        stk_storage_release(out->memory);
+        out->memory = NULL;
+    }
+    return status;
+}
+
+static stk_status array_of(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_array *out, stk_error *err)
+{
+    stki_array array = {.dtype = d->type.dtype, .swapped = d->type.swapped, .ndim = d->ndim};
+    int64_t bytes;
+    bool contiguous = d->layout == STKI_HDF5_CONTIGUOUS && d->type.raw && !d->live;
+    stk_status status;
+
+    memcpy(array.shape, d->shape, sizeof array.shape);
+    status = stki_array_row_major(&array, &bytes, d->path, err);
+    if (status)
+        return status;
+    if (contiguous && bytes > 0 && d->offset >= 0) {
+        array.offset = d->offset;
+        status = stki_file_open(d->path, opts->access, opts->pattern, &array.file, err);
+        if (!status)
+            status = stki_array_check(&array, d->path, err);
+        if (status) {
+            stki_file_close(array.file);
+            return status;
+        }
+    } else {
+        status = contiguous ? array_of_fill(d, &array, err) : array_in_memory(d, opts, bytes, &array, err);
+    }
+    if (!status)
+        *out = array;
+    return status;
+}
+
+static stk_status hdf5_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
+                             stk_error *err)
+{
+    stki_hdf5_dataset *d;
+    stk_status status = stki_hdf5_dataset_open(hdf5_of(base)->file, base->members[member].name, &d, err);
+
+    if (status)
+        return status;
+    status = array_of(d, opts ? opts : &no_opts, out, err);
+    stki_hdf5_dataset_release(d);
+    return status;
+}
+
+/* ---- as samples
+ * ------------------------------------------------------------------------------------------------------- */
+
+static bool needs_library(const stki_hdf5_dataset *d)
+{
+    return d->layout == STKI_HDF5_VIRTUAL || d->layout == STKI_HDF5_EXTERNAL || d->live ||
+           d->layout == STKI_HDF5_CHUNKED || (!d->type.raw && d->layout == STKI_HDF5_CONTIGUOUS);
+}
+
+static stk_status samples_of(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    stki_array array;
+    stk_status status;
+
+    if (d->rank > 0 && stki_hdf5_chunks_can(d))
+        return stki_hdf5_chunked_reader(d, opts, out, err);
+    if (d->rank > 0 && needs_library(d))
+        return stki_hdf5_library_reader(d, opts, out, err);
+    status = array_of(d, opts, &array, err);
+    if (status)
+        return status;
+    status = stki_array_reader(&array, "hdf5", d->path, opts, out, err);
+    stki_array_release(&array);
+    return status;
+}
+
+static stk_status hdf5_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                              stki_reader **out, stk_error *err)
+{
+    stki_hdf5_dataset *d;
+    stki_reader *reader;
+    stk_status status = stki_hdf5_dataset_open(hdf5_of(base)->file, base->members[member].name, &d, err);
+
+    if (status)
+        return status;
+    opts = opts ? opts : &no_opts;
+    status = samples_of(d, opts, &reader, err);
+    if (!status && opts->cf)
+        status = stki_hdf5_cf_reader(d, reader, &reader, err);
+    stki_hdf5_dataset_release(d);
+    if (!status)
+        *out = reader;
+    return status;
+}
+
+/* ---- the container
+ * ---------------------------------------------------------------------------------------------------- */
+
+static void hdf5_destroy(stki_container *base)
+{
+    struct hdf5 *h = (struct hdf5 *)(void *)base;
+
+    stki_hdf5_file_release(h->file);
+    stki_container_free(base);
+}
+
+static const stki_container_ops hdf5_ops = {
+    .format = "hdf5", .array = hdf5_array, .reader = hdf5_reader, .destroy = hdf5_destroy};
+
+bool stki_hdf5_matches(const char *head, int64_t length)
+{
+    for (int64_t at = 0; at <= length - 8; at = at ? at * 2 : 512)
+        if (!memcmp(head + at, "\x89HDF\r\n\x1a\n", 8))
+            return true;
+    return false;
+}
+
+stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *opts, stki_container **out,
+                                    stk_error *err)
+{
+    struct hdf5 *h = NULL;
+    stki_hdf5_file *file;
+    stk_status status = stki_hdf5_file_open(path, opts ? opts : &no_opts, &file, err);
+
+    if (status)
+        return status;
+    status = stki_container_create(sizeof *h, &hdf5_ops, path, &h, err);
+    if (status) {
+        stki_hdf5_file_release(file);
+        return status;
+    }
+    h->file = file;
+    if (file->live)
+        stki_container_warn(&h->base, "somebody has the file open for writing, or did not close it: it is read through "
+                                      "libhdf5");
+    status = opts && opts->name ? add_named(h, opts->name, err) : stki_hdf5_list(file, on_found, h, err);
+    if (status) {
+        stki_container_release(&h->base);
+        return status;
+    }
+    *out = &h->base;
+    return STK_OK;
+}

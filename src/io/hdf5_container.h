@@ -1,0 +1,11 @@
+/* hdf5_container.h: HDF5 files as containers; what the table of formats needs. */
+#ifndef STKI_HDF5_CONTAINER_H
+#define STKI_HDF5_CONTAINER_H
+
+#include "container.h"
+
+bool stki_hdf5_matches(const char *head, int64_t length);
+stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *opts, stki_container **out,
+                                    stk_error *err);
+
+#endif

@@ -1,0 +1,384 @@
+/* hdf5_dataset.c: see hdf5_dataset.h. */
+#include "hdf5_dataset.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static stk_status fail(const stki_hdf5_dataset *d, stk_status status, const char *found, const char *what,
+                       stk_error *err)
+{
+    return stki_fail_at(err, status, (stki_place){d->path, -1, -1, found, NULL}, "%s: %s", d->name, what);
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+#if H5_VERSION_GE(1, 12, 0)
+static bool object_of(hid_t id, bool *is_dataset, uint64_t *header)
+{
+    H5O_info2_t info;
+    haddr_t address = HADDR_UNDEF;
+
+    if (H5Oget_info3(id, &info, H5O_INFO_BASIC) < 0)
+        return false;
+    *is_dataset = info.type == H5O_TYPE_DATASET;
+    (void)H5VLnative_token_to_addr(id, info.token, &address);
+    *header = address;
+    return true;
+}
+#else
+static bool object_of(hid_t id, bool *is_dataset, uint64_t *header)
+{
+    H5O_info_t info;
+
+    if (H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0)
+        return false;
+    *is_dataset = info.type == H5O_TYPE_DATASET;
+    *header = info.addr;
+    return true;
+}
+#endif
+
+static bool link_there(const stki_hdf5_dataset *d, const stki_hdf5_follow *follow)
+{
+#if H5_VERSION_GE(1, 12, 0)
+    H5O_info2_t info;
+    return H5Oget_info_by_name3(d->file->id, d->name, &info, H5O_INFO_BASIC, follow->links) >= 0;
+#else
+    H5O_info_t info;
+    return H5Oget_info_by_name2(d->file->id, d->name, &info, H5O_INFO_BASIC, follow->links) >= 0;
+#endif
+}
+
+/* An object that is there and cannot be opened is newer than this library, or broken. */
+static stk_status fail_open(const stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
+{
+    stk_error said;
+    bool there;
+
+    if (follow->status) {
+        if (err)
+            *err = follow->err;
+        return follow->status;
+    }
+    (void)stki_hdf5_fail(&said, STK_E_CORRUPT, d->path, d->name, "cannot be opened"); /* before the next call */
+    there = link_there(d, follow);
+    if (follow->status)
+        said = follow->err;
+    else if (!there)
+        (void)stki_hdf5_fail(&said, STK_E_NOT_FOUND, d->path, d->name, "is not there");
+    else if (strstr(said.message, "ersion"))
+        (void)stki_fail_at(&said, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, NULL, NULL},
+                           "%s: cannot be opened: written by a newer HDF5 than the library here", d->name);
+    if (err)
+        *err = said;
+    return said.status;
+}
+
+static stk_status open_object(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
+{
+    bool is_dataset = false;
+    hid_t object = H5Oopen(d->file->id, d->name, follow->links);
+
+    if (object < 0)
+        return fail_open(d, follow, err);
+    if (!object_of(object, &is_dataset, &d->header)) {
+        (void)H5Oclose(object);
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "what it is cannot be told");
+    }
+    (void)H5Oclose(object);
+    if (!is_dataset)
+        return fail(d, STK_E_UNSUPPORTED, "a group or a named type", "no data set", err);
+    d->id = H5Dopen2(d->file->id, d->name, follow->dataset);
+    return d->id < 0 ? fail_open(d, follow, err) : STK_OK;
+}
+
+/* Behind an external link the data lies in another file. */
+static stk_status find_path(stki_hdf5_dataset *d, stk_error *err)
+{
+    hid_t file = H5Iget_file_id(d->id);
+    ssize_t length = file < 0 ? -1 : H5Fget_name(file, NULL, 0);
+    unsigned intent = 0;
+    char *path = length > 0 ? stki_zalloc(length + 1) : NULL;
+
+    if (path && H5Fget_name(file, path, (size_t)length + 1) == length) {
+        stki_free(d->path);
+        d->path = path;
+        path = NULL;
+    } else if (length > 0 && !path) {
+        (void)H5Fclose(file);
+        return stki_fail_memory(err, length + 1, "a path");
+    }
+    d->live = d->file->live || file < 0 || H5Fget_intent(file, &intent) < 0 || (intent & H5F_ACC_RDWR);
+    stki_free(path);
+    if (file >= 0)
+        (void)H5Fclose(file);
+    return STK_OK;
+}
+
+static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *err)
+{
+    hsize_t dims[H5S_MAX_RANK];
+    hid_t space = H5Dget_space(d->id);
+    H5S_class_t class = space < 0 ? H5S_NO_CLASS : H5Sget_simple_extent_type(space);
+    int rank = class == H5S_SIMPLE ? H5Sget_simple_extent_dims(space, dims, largest) : 0;
+
+    if (space >= 0)
+        (void)H5Sclose(space);
+    if (class == H5S_NULL)
+        return fail(d, STK_E_UNSUPPORTED, "a null data space", "it has no elements and no shape", err);
+    if ((class != H5S_SIMPLE && class != H5S_SCALAR) || rank < 0)
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its shape cannot be read");
+    if (rank + d->type.inner_ndim > STK_MAX_DIMS)
+        return fail(d, STK_E_UNSUPPORTED, STKI_TEXT("%d axes", rank + d->type.inner_ndim), "too many axes", err);
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] > INT64_MAX)
+            return fail(d, STK_E_CORRUPT, STKI_TEXT("%" PRIuHSIZE, dims[i]), "a size beyond 63 bits", err);
+        d->shape[i] = (int64_t)dims[i];
+    }
+    for (int i = 0; i < d->type.inner_ndim; i++)
+        d->shape[rank + i] = d->type.inner[i];
+    d->rank = rank;
+    d->ndim = rank + d->type.inner_ndim;
+    return STK_OK;
+}
+
+/* ---- how it is stored
+ * ------------------------------------------------------------------------------------------------ */
+
+/* A chunk holds whole elements, so the axes of an array type are never cut. */
+static stk_status read_chunks(stki_hdf5_dataset *d, hid_t plist, const hsize_t *largest, stk_error *err)
+{
+    stki_hdf5_grid *grid = &d->grid;
+    hsize_t chunk[H5S_MAX_RANK];
+    unsigned odd = 0;
+
+    if (H5Pget_chunk(plist, H5S_MAX_RANK, chunk) != d->rank || d->rank < 1)
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its chunks cannot be read");
+    grid->ndim = d->rank;
+    grid->item_bytes = d->type.bytes;
+    for (int i = 0; i < d->rank; i++) {
+        if (chunk[i] < 1 || chunk[i] > INT64_MAX)
+            return fail(d, STK_E_CORRUPT, STKI_TEXT("%" PRIuHSIZE, chunk[i]), "a chunk of that size", err);
+        grid->chunk[i] = (int64_t)chunk[i];
+        grid->shape[i] = d->shape[i];
+        grid->largest[i] = largest[i] == H5S_UNLIMITED || largest[i] > INT64_MAX ? -1 : (int64_t)largest[i];
+    }
+    if (H5Pget_chunk_opts(plist, &odd) >= 0)
+        d->odd_edges = odd != 0;
+    return stki_hdf5_grid_measure(grid, d->path, err);
+}
+
+static stk_status read_filters(stki_hdf5_dataset *d, hid_t plist, stk_error *err)
+{
+    int count = H5Pget_nfilters(plist);
+
+    if (count < 0 || count > STKI_HDF5_MAX_FILTERS)
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its filters cannot be read");
+    d->pipeline.count = count;
+    d->pipeline.chunk_bytes = d->grid.chunk_bytes;
+    d->grid.filtered = count > 0;
+    for (int k = 0; k < count; k++) {
+        stki_hdf5_filter *filter = &d->pipeline.filters[k];
+        unsigned flags, values[8] = {0}, config;
+        size_t value_count = 8;
+        H5Z_filter_t id = H5Pget_filter2(plist, (unsigned)k, &flags, &value_count, values, sizeof filter->name,
+                                         filter->name, &config);
+
+        if (id < 0)
+            return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "a filter cannot be read");
+        filter->id = id;
+        filter->name[sizeof filter->name - 1] = '\0';
+        filter->value = value_count > 0 ? values[0] : 0;
+    }
+    return STK_OK;
+}
+
+/* What neither we nor the library can undo. Asking the library may load a plugin where that is allowed. */
+static void check_filters(stki_hdf5_dataset *d)
+{
+    if (stki_hdf5_pipeline_known(&d->pipeline) && !d->odd_edges && !d->live && d->type.raw)
+        return;
+    for (int k = 0; k < d->pipeline.count; k++) {
+        const stki_hdf5_filter *filter = &d->pipeline.filters[k];
+
+        if (H5Zfilter_avail(filter->id) > 0)
+            continue;
+        snprintf(d->filter_missing, sizeof d->filter_missing, "filter %d%s%s%s", filter->id,
+                 filter->name[0] ? " (" : "", filter->name, filter->name[0] ? ")" : "");
+        return;
+    }
+}
+
+static stk_status read_fill(stki_hdf5_dataset *d, hid_t plist, hid_t type, stk_error *err)
+{
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    H5D_fill_time_t when = H5D_FILL_TIME_ERROR;
+
+    d->fill = stki_zalloc(d->type.bytes);
+    if (!d->fill)
+        return stki_fail_memory(err, d->type.bytes, "a fill value");
+    if (H5Pfill_value_defined(plist, &defined) < 0 || H5Pget_fill_time(plist, &when) < 0)
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its fill value cannot be read");
+    if (defined == H5D_FILL_VALUE_USER_DEFINED && when != H5D_FILL_TIME_NEVER && d->type.raw &&
+        H5Pget_fill_value(plist, type, d->fill) < 0)
+        return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its fill value cannot be read");
+    return STK_OK;
+}
+
+static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *largest, stk_error *err)
+{
+    stk_status status = STK_OK;
+    H5D_space_status_t space = H5D_SPACE_STATUS_ERROR;
+    haddr_t offset;
+
+    d->offset = -1;
+    switch (H5Pget_layout(plist)) {
+    case H5D_COMPACT:
+        d->layout = STKI_HDF5_COMPACT;
+        return STK_OK;
+    case H5D_CONTIGUOUS:
+        d->layout = H5Pget_external_count(plist) > 0 ? STKI_HDF5_EXTERNAL : STKI_HDF5_CONTIGUOUS;
+        /* 1.10 adds the user block to the address that is none, so whether there is one has to be asked first. */
+        offset = d->layout == STKI_HDF5_CONTIGUOUS && H5Dget_space_status(d->id, &space) >= 0 &&
+                         space != H5D_SPACE_STATUS_NOT_ALLOCATED
+                     ? H5Dget_offset(d->id)
+                     : HADDR_UNDEF;
+        if (offset != HADDR_UNDEF)
+            d->offset = offset > INT64_MAX ? INT64_MAX : (int64_t)offset;
+        return STK_OK;
+    case H5D_CHUNKED:
+        d->layout = STKI_HDF5_CHUNKED;
+        status = read_chunks(d, plist, largest, err);
+        if (!status)
+            status = read_filters(d, plist, err);
+        if (!status)
+            check_filters(d);
+        return status;
+    case H5D_VIRTUAL:
+        d->layout = STKI_HDF5_VIRTUAL;
+        return STK_OK;
+    default:
+        return stki_hdf5_fail(err, STK_E_UNSUPPORTED, d->path, d->name, "its layout is not known");
+    }
+}
+
+static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
+{
+    hsize_t largest[H5S_MAX_RANK];
+    hid_t type = H5Dget_type(d->id), plist = H5Dget_create_plist(d->id);
+    stk_status status = type < 0 || plist < 0
+                            ? stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its description cannot be read")
+                            : stki_hdf5_type_read(type, d->path, d->name, &d->type, err);
+
+    if (!status) {
+        d->memory_type = stki_hdf5_type_in_memory(type, &d->type);
+        status = d->memory_type < 0 ? stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be copied")
+                                    : read_space(d, largest, err);
+    }
+    if (!status)
+        status = read_layout(d, plist, largest, err);
+    if (!status)
+        status = read_fill(d, plist, type, err);
+    if (type >= 0)
+        (void)H5Tclose(type);
+    if (plist >= 0)
+        (void)H5Pclose(plist);
+    return status;
+}
+
+/* External raw data and the sources of virtual data sets are looked for beside the file. That is asked for only where
+ * it matters, since a data set that is open elsewhere in the process with another wish cannot be opened. */
+static stk_status open_again_beside(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
+{
+    if (d->layout != STKI_HDF5_EXTERNAL && d->layout != STKI_HDF5_VIRTUAL)
+        return STK_OK;
+    (void)H5Dclose(d->id);
+    d->id = -1;
+    if (H5Pset_efile_prefix(follow->dataset, "${ORIGIN}") >= 0 &&
+        H5Pset_virtual_prefix(follow->dataset, "${ORIGIN}") >= 0)
+        d->id = H5Dopen2(d->file->id, d->name, follow->dataset);
+    return d->id < 0 ? fail_open(d, follow, err) : STK_OK;
+}
+
+static stk_status open_following(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
+{
+    stk_status status = open_object(d, follow, err);
+
+    if (!status)
+        status = find_path(d, err);
+    if (!status)
+        status = read_facts(d, err);
+    return status ? status : open_again_beside(d, follow, err);
+}
+
+static stk_status open_locked(stki_hdf5_dataset *d, stk_error *err)
+{
+    stki_hdf5_guard guard;
+    stki_hdf5_follow follow;
+    stk_status status;
+
+    stki_hdf5_enter(&guard, d->file->plugins);
+    status = stki_hdf5_follow_begin(&follow, d->file, err);
+    if (!status) {
+        status = open_following(d, &follow, err);
+        stki_hdf5_follow_end(&follow);
+    }
+    stki_hdf5_leave(&guard);
+    return status;
+}
+
+stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_hdf5_dataset **out, stk_error *err)
+{
+    stki_hdf5_dataset *d;
+    stk_status status = stki_hdf5_check_fork(file->generation, file->path, err);
+
+    if (status)
+        return status;
+    d = stki_zalloc(sizeof *d);
+    if (!d)
+        return stki_fail_memory(err, sizeof *d, name);
+    stki_count_set(&d->refs, 1);
+    d->file = stki_hdf5_file_retain(file);
+    d->id = d->memory_type = -1;
+    d->path = stki_strdup(file->path);
+    d->name = stki_strdup(name);
+    status = d->path && d->name ? open_locked(d, err) : stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
+    if (status) {
+        stki_hdf5_dataset_release(d);
+        return status;
+    }
+    *out = d;
+    return STK_OK;
+}
+
+stki_hdf5_dataset *stki_hdf5_dataset_retain(stki_hdf5_dataset *dataset)
+{
+    stki_ref(&dataset->refs);
+    return dataset;
+}
+
+void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
+{
+    stki_hdf5_guard guard;
+
+    if (!d || !stki_unref(&d->refs))
+        return;
+    if ((d->id >= 0 || d->memory_type >= 0) && d->file->generation == stki_fork_generation()) {
+        stki_hdf5_enter(&guard, false);
+        if (d->memory_type >= 0)
+            (void)H5Tclose(d->memory_type);
+        if (d->id >= 0)
+            (void)H5Dclose(d->id);
+        stki_hdf5_leave(&guard);
+    }
+    stki_hdf5_file_release(d->file);
+    stki_free(d->path);
+    stki_free(d->name);
+    stki_free(d->fill);
+    stki_free(d);
+}

@@ -1,0 +1,61 @@
+/* hdf5_dataset.h: one data set as the library describes it, and reading any box of it through the library, which is
+ * right for everything and slow: one lock, one chunk at a time. Counted; any thread.
+ */
+#ifndef STKI_HDF5_DATASET_H
+#define STKI_HDF5_DATASET_H
+
+#include "hdf5_file.h"
+#include "hdf5_filter.h"
+#include "hdf5_index.h"
+#include "hdf5_type.h"
+
+enum stki_hdf5_layout_kind {
+    STKI_HDF5_COMPACT,
+    STKI_HDF5_CONTIGUOUS,
+    STKI_HDF5_CHUNKED,
+    STKI_HDF5_VIRTUAL,
+    STKI_HDF5_EXTERNAL
+};
+
+typedef struct stki_hdf5_dataset {
+    stki_counter refs;
+    stki_hdf5_file *file; /* that it was asked from; holds a reference */
+    char *path;           /* of the file that holds it: another one behind an external link */
+    char *name;
+    hid_t id, memory_type;
+    stki_hdf5_type type;
+    int rank; /* axes of the data set; those of an array type come behind */
+    int ndim;
+    int64_t shape[STK_MAX_DIMS]; /* of all ndim axes */
+    enum stki_hdf5_layout_kind layout;
+    int64_t offset;              /* contiguous: of the data in the file; -1: never written */
+    stki_hdf5_grid grid;         /* chunked; over the axes of the data set, of items of type.bytes */
+    stki_hdf5_pipeline pipeline; /* chunked */
+    bool odd_edges;              /* chunks at the edge are stored without filters */
+    bool live;                   /* somebody may be writing it */
+    uint64_t header;             /* address of its object header */
+    void *fill;                  /* type.bytes: what was never written reads as */
+    char filter_missing[64];     /* not "": a filter that nobody here can undo */
+} stki_hdf5_dataset;
+
+/* STK_E_NOT_FOUND: nothing of that name, or a link that leads nowhere. STK_E_UNSUPPORTED: a group, a type without
+ * dtype, a null data space. */
+stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_hdf5_dataset **out, stk_error *err);
+stki_hdf5_dataset *stki_hdf5_dataset_retain(stki_hdf5_dataset *dataset);
+void stki_hdf5_dataset_release(stki_hdf5_dataset *dataset); /* NULL is fine */
+
+/* Elements [start, start + length) of every axis of the data set (its rank, not the axes of an array type), row-major,
+ * through H5Dread; in the file's own byte order where type.raw. `to` has room for them; what the library leaves as it
+ * is (fill time "never") becomes zeros. */
+stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *dataset, const int64_t *start, const int64_t *length,
+                                  void *to, int64_t bytes, stk_error *err);
+/* A chunk as it is stored, which is what H5Dread_chunk gives: first how many bytes it has (-1: never written), then
+ * those. `element`: the first one, in each axis of the data set. */
+stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *dataset, const int64_t *element, int64_t *bytes,
+                                         stk_error *err);
+stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *dataset, const int64_t *element, void *to, uint32_t *mask,
+                                   stk_error *err);
+/* The files and data sets that a virtual or an external one is made of: are all there, and allowed? */
+stk_status stki_hdf5_dataset_check_sources(const stki_hdf5_dataset *dataset, stk_error *err);
+
+#endif

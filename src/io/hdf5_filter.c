@@ -1,0 +1,314 @@
+/* hdf5_filter.c: undoing a chunk's filters one after the other, last first. How many bytes every step must give is
+ * known before it runs: with one compressing filter, everything else keeps sizes or adds a checksum of 4 bytes. */
+#include "hdf5_filter.h"
+#include "checked.h"
+#include "error.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <libdeflate.h>
+#include <string.h>
+
+enum { CHECKSUM = 4, WORK_ALIGNMENT = 64 };
+
+/* ---- inflate ----------------------------------------------------------------------------------------------------- */
+
+/* A thread's decompressor, made at its first chunk and ended with the thread. */
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void end_decompressor(void *decompressor)
+{
+    libdeflate_free_decompressor(decompressor);
+}
+
+static void make_key(void)
+{
+    (void)pthread_key_create(&key, end_decompressor);
+}
+
+static struct libdeflate_decompressor *decompressor(void)
+{
+    struct libdeflate_decompressor *mine;
+
+    pthread_once(&once, make_key);
+    mine = pthread_getspecific(key);
+    if (!mine) {
+        mine = libdeflate_alloc_decompressor();
+        if (mine && pthread_setspecific(key, mine)) {
+            libdeflate_free_decompressor(mine);
+            mine = NULL;
+        }
+    }
+    return mine;
+}
+
+const char *stki_hdf5_inflate(const void *from, int64_t bytes, void *to, int64_t room)
+{
+    struct libdeflate_decompressor *mine = decompressor();
+    size_t used = 0;
+
+    if (!mine)
+        return "out of memory";
+    switch (libdeflate_zlib_decompress_ex(mine, from, (size_t)bytes, to, (size_t)room, &used, NULL)) {
+    case LIBDEFLATE_SUCCESS:
+        return used == (size_t)bytes ? NULL : "the stream ends before the chunk";
+    case LIBDEFLATE_SHORT_OUTPUT:
+        return "the stream gives fewer bytes than the chunk has";
+    case LIBDEFLATE_INSUFFICIENT_SPACE:
+        return "the stream gives more bytes than the chunk has";
+    default:
+        return "the stream is broken";
+    }
+}
+
+/* ---- fletcher32 and LZF ------------------------------------------------------------------------------------------ */
+
+uint32_t stki_hdf5_fletcher32(const void *bytes, int64_t count)
+{
+    const unsigned char *at = bytes;
+    uint32_t one = 0, two = 0;
+    int64_t words = count / 2;
+
+    while (words > 0) { /* so many words at once cannot overflow 32 bits */
+        int64_t many = words < 360 ? words : 360;
+
+        words -= many;
+        for (; many > 0; many--, at += 2) {
+            one += (uint32_t)at[0] << 8 | at[1];
+            two += one;
+        }
+        one = (one & 0xFFFF) + (one >> 16);
+        two = (two & 0xFFFF) + (two >> 16);
+    }
+    if (count % 2) {
+        one += (uint32_t)at[0] << 8;
+        two += one;
+        one = (one & 0xFFFF) + (one >> 16);
+        two = (two & 0xFFFF) + (two >> 16);
+    }
+    one = (one & 0xFFFF) + (one >> 16);
+    two = (two & 0xFFFF) + (two >> 16);
+    return two << 16 | one;
+}
+
+bool stki_hdf5_lzf(const void *from, int64_t bytes, void *to, int64_t room)
+{
+    const unsigned char *in = from, *end = in + bytes;
+    unsigned char *out = to, *limit = out + room;
+
+    while (in < end) {
+        int64_t control = *in++, length, distance;
+
+        if (control < 32) { /* literals */
+            length = control + 1;
+            if (length > end - in || length > limit - out)
+                return false;
+            memcpy(out, in, (size_t)length);
+            in += length;
+            out += length;
+            continue;
+        }
+        length = control >> 5;
+        if (length == 7) {
+            if (in == end)
+                return false;
+            length += *in++;
+        }
+        if (in == end)
+            return false;
+        length += 2;
+        distance = ((control & 31) << 8 | *in++) + 1;
+        if (distance > out - (unsigned char *)to || length > limit - out)
+            return false;
+        for (; length > 0; length--, out++) /* it may read what it writes */
+            *out = out[-distance];
+    }
+    return out == limit;
+}
+
+/* ---- the pipeline ------------------------------------------------------------------------------------------------ */
+
+static bool compresses(int id)
+{
+    return id == STKI_HDF5_DEFLATE || id == STKI_HDF5_LZF;
+}
+
+bool stki_hdf5_pipeline_known(const stki_hdf5_pipeline *pipeline)
+{
+    int compressing = 0;
+
+    for (int k = 0; k < pipeline->count; k++) {
+        int id = pipeline->filters[k].id;
+
+        if (!compresses(id) && id != STKI_HDF5_SHUFFLE && id != STKI_HDF5_FLETCHER32)
+            return false;
+        compressing += compresses(id);
+    }
+    return compressing <= 1;
+}
+
+bool stki_hdf5_pipeline_plain(const stki_hdf5_pipeline *pipeline, uint32_t mask)
+{
+    for (int k = 0; k < pipeline->count; k++)
+        if (!(mask >> k & 1) && (pipeline->filters[k].id != STKI_HDF5_SHUFFLE || pipeline->filters[k].value > 1))
+            return false;
+    return true;
+}
+
+/* Room for the elements and every checksum, in whole lines. */
+static int64_t step_room(const stki_hdf5_pipeline *pipeline)
+{
+    return stki_round_up(pipeline->chunk_bytes + CHECKSUM * STKI_HDF5_MAX_FILTERS, WORK_ALIGNMENT);
+}
+
+int64_t stki_hdf5_pipeline_room(const stki_hdf5_pipeline *pipeline)
+{
+    return pipeline->count > 0 ? 2 * step_room(pipeline) : 0;
+}
+
+struct decoding {
+    const stki_hdf5_pipeline *pipeline;
+    uint32_t mask;
+    int64_t before[STKI_HDF5_MAX_FILTERS]; /* bytes that filter k was given when the chunk was written */
+    const char *bytes;                     /* what there is now */
+    int64_t count;
+    char *to, *work;
+    int moves; /* steps still to come that write somewhere else */
+    int turn;
+    const char *path;
+    int64_t offset;
+};
+
+static bool skipped(const struct decoding *d, int k)
+{
+    return d->mask >> k & 1;
+}
+
+static bool moves_bytes(const struct decoding *d, int k)
+{
+    const stki_hdf5_filter *filter = &d->pipeline->filters[k];
+
+    return !skipped(d, k) && (compresses(filter->id) || (filter->id == STKI_HDF5_SHUFFLE && filter->value > 1));
+}
+
+static stk_status fail(const struct decoding *d, int64_t found, int64_t expected, const char *filter, const char *what,
+                       stk_error *err)
+{
+    return stki_fail_at(
+        err, STK_E_CORRUPT,
+        (stki_place){d->path, -1, d->offset, STKI_TEXT("%" PRId64, found), STKI_TEXT("%" PRId64 " bytes", expected)},
+        "a chunk: %s: %s", filter, what);
+}
+
+/* Where the next step writes: the last one to the end, unless its result is not yet the elements alone. */
+static char *next_place(struct decoding *d, int64_t bytes)
+{
+    if (--d->moves == 0 && bytes == d->pipeline->chunk_bytes)
+        return d->to;
+    return d->work + (d->turn++ % 2) * step_room(d->pipeline);
+}
+
+static stk_status unpack(struct decoding *d, int k, stk_error *err)
+{
+    int64_t room = d->before[k];
+    char *to = next_place(d, room);
+    const char *what;
+
+    if (d->pipeline->filters[k].id == STKI_HDF5_LZF) {
+        if (!stki_hdf5_lzf(d->bytes, d->count, to, room))
+            return fail(d, d->count, room, "lzf", "the stream is broken or does not give the bytes of the chunk", err);
+    } else {
+        what = stki_hdf5_inflate(d->bytes, d->count, to, room);
+        if (what)
+            return fail(d, d->count, room, "deflate", what, err);
+    }
+    d->bytes = to;
+    d->count = room;
+    return STK_OK;
+}
+
+static void unshuffle(struct decoding *d, int k)
+{
+    int64_t size = d->pipeline->filters[k].value, elements = d->count / size;
+    char *to = next_place(d, d->count);
+
+    stki_hdf5_unshuffle(to, d->bytes, elements, size);
+    memcpy(to + elements * size, d->bytes + elements * size, (size_t)(d->count - elements * size));
+    d->bytes = to;
+}
+
+/* Files of very old libraries have the bytes of each half the other way round. */
+static stk_status check_sum(struct decoding *d, int k, stk_error *err)
+{
+    uint32_t sum, old, stored = 0;
+    const unsigned char *at;
+
+    if (d->count < CHECKSUM)
+        return fail(d, d->count, d->before[k] + CHECKSUM, "fletcher32", "no room for the checksum", err);
+    d->count -= CHECKSUM;
+    at = (const unsigned char *)d->bytes + d->count;
+    for (int i = 0; i < CHECKSUM; i++)
+        stored |= (uint32_t)at[i] << 8 * i;
+    sum = stki_hdf5_fletcher32(d->bytes, d->count);
+    old = (sum & 0x00FF00FF) << 8 | (sum >> 8 & 0x00FF00FF);
+    if (stored != sum && stored != old)
+        return stki_fail_at(
+            err, STK_E_CORRUPT,
+            (stki_place){d->path, -1, d->offset, STKI_TEXT("%08" PRIx32, stored), STKI_TEXT("%08" PRIx32, sum)},
+            "a chunk: fletcher32: the checksum is wrong");
+    return STK_OK;
+}
+
+/* The sizes on the way in; those behind the compressing filter are not known and not needed, but for checksums. */
+static void plan(struct decoding *d)
+{
+    int64_t bytes = d->pipeline->chunk_bytes;
+
+    for (int k = 0; k < d->pipeline->count; k++) {
+        d->before[k] = bytes;
+        if (!skipped(d, k) && d->pipeline->filters[k].id == STKI_HDF5_FLETCHER32)
+            bytes += CHECKSUM;
+        d->moves += moves_bytes(d, k);
+    }
+}
+
+stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes,
+                            void *to, void *work, const char *path, int64_t offset, stk_error *err)
+{
+    struct decoding d = {.pipeline = pipeline,
+                         .mask = mask,
+                         .bytes = stored,
+                         .count = bytes,
+                         .to = to,
+                         .work = work,
+                         .path = path,
+                         .offset = offset};
+    stk_status status = STK_OK;
+
+    plan(&d);
+    for (int k = pipeline->count - 1; k >= 0 && !status; k--) {
+        int id = pipeline->filters[k].id;
+
+        if (skipped(&d, k))
+            continue;
+        if (compresses(id)) {
+            status = unpack(&d, k, err);
+            continue;
+        }
+        if (id == STKI_HDF5_FLETCHER32)
+            status = check_sum(&d, k, err);
+        else if (moves_bytes(&d, k)) {
+            if (d.count > step_room(pipeline))
+                return fail(&d, d.count, pipeline->chunk_bytes, "shuffle", "more bytes than the chunk has", err);
+            unshuffle(&d, k);
+        }
+    }
+    if (status)
+        return status;
+    if (d.count != pipeline->chunk_bytes)
+        return fail(&d, d.count, pipeline->chunk_bytes, "filters", "the bytes that come out are not those of the chunk",
+                    err);
+    if (d.bytes != to)
+        memcpy(to, d.bytes, (size_t)d.count);
+    return STK_OK;
+}

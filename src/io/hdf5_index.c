@@ -1,0 +1,486 @@
+/* hdf5_index.c: see hdf5_index.h. A layout message of version 3 names a version 1 B-tree; one of version 4 an index of
+ * its own kind:
+ *
+ *     layout 3: u8 3, u8 2, u8 D, u64 address, u32 x D chunk dimensions, the last is the bytes of an element
+ *     node:     TREE, u8 1, u8 level, u16 entries, two u64; then per entry u32 stored bytes, u32 filter mask, u64 x D
+ *               first element, u64 child
+ *     layout 4: u8 4, u8 2, u8 flags, u8 D, u8 e, D dimensions of e bytes, u8 kind, its parameters, u64 address
+ *         1 single chunk: with flags & 2 first u64 stored bytes, u32 mask
+ *         2 implicit: all chunks one after the other
+ *         3 fixed array: u8; the address leads to FAHD, u8, u8 client, u8 entry bytes, u8 page bits, u64 entries, u64
+ *           block; the block is FADB, u8, u8, u64 header; more entries than a page holds: a bitmap of pages (highest
+ *           bit first) and a checksum, then pages of entries with a checksum each; else the entries
+ *         an entry: u64 address; of filtered chunks then the stored bytes in (entry bytes - 12) and u32 mask
+ *     implicit indexes and fixed arrays number the chunks over the grid of the largest shape
+ *
+ * Every loop is bounded by what a file of its size can hold, so that an index that leads in circles ends. */
+#include "hdf5_index.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 32, BUFFER = 8192 };
+
+struct walk {
+    const stki_file *file;
+    const stki_hdf5_grid *grid;
+    stki_hdf5_table *table;
+    int64_t base;
+    int64_t largest_per[STK_MAX_DIMS]; /* chunks along each axis of the largest shape */
+    int64_t entries_left;
+};
+
+static stk_status corrupt(const struct walk *w, int64_t offset, const char *what, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){w->file->path, -1, offset, NULL, NULL}, "chunk index: %s",
+                        what);
+}
+
+static stk_status unsupported(const struct walk *w, int64_t offset, const char *what, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){w->file->path, -1, offset, NULL, NULL}, "chunk index: %s",
+                        what);
+}
+
+/* ---- the grid and the table ------------------------------------------------------------------------------------- */
+
+stk_status stki_hdf5_grid_measure(stki_hdf5_grid *grid, const char *path, stk_error *err)
+{
+    bool fits = true;
+
+    grid->count = 1;
+    grid->chunk_bytes = grid->item_bytes;
+    for (int i = 0; i < grid->ndim; i++) {
+        grid->per[i] = grid->shape[i] / grid->chunk[i] + (grid->shape[i] % grid->chunk[i] != 0);
+        fits = fits && stki_mul(grid->count, grid->per[i], &grid->count) &&
+               stki_mul(grid->chunk_bytes, grid->chunk[i], &grid->chunk_bytes);
+    }
+    if (!fits)
+        return stki_fail_at(err, STK_E_LIMIT, (stki_place){path, -1, -1, NULL, NULL},
+                            "the chunks, or the bytes of one, do not fit in 63 bits");
+    return STK_OK;
+}
+
+void stki_hdf5_table_fini(stki_hdf5_table *table)
+{
+    stki_free(table->chunks);
+    *table = (stki_hdf5_table){0};
+}
+
+const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number)
+{
+    int64_t low = 0, high = table->count;
+
+    if (number >= 0 && number < table->count && table->chunks[number].number == number)
+        return &table->chunks[number]; /* nothing is missing before it */
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (table->chunks[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < table->count && table->chunks[low].number == number ? &table->chunks[low] : NULL;
+}
+
+static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t bytes, uint32_t mask, stk_error *err)
+{
+    stki_hdf5_table *table = w->table;
+    stki_hdf5_chunk *chunk;
+    int64_t at;
+
+    if (table->count == table->capacity) {
+        int64_t more = table->capacity ? table->capacity * 2 : 64;
+        stki_hdf5_chunk *chunks = stki_resize(table->chunks, more * (int64_t)sizeof *chunks);
+
+        if (!chunks)
+            return stki_fail_memory(err, more * (int64_t)sizeof *chunks, "a table of chunks");
+        table->chunks = chunks;
+        table->capacity = more;
+    }
+    chunk = &table->chunks[table->count++];
+    chunk->number = number;
+    chunk->address = address <= INT64_MAX && stki_add(w->base, (int64_t)address, &at) ? at : INT64_MAX;
+    chunk->bytes = bytes <= INT64_MAX ? (int64_t)bytes : INT64_MAX;
+    chunk->mask = mask;
+    return STK_OK;
+}
+
+/* One entry fewer than the file could hold. */
+static stk_status count_entry(struct walk *w, int64_t offset, stk_error *err)
+{
+    return w->entries_left-- > 0 ? STK_OK : corrupt(w, offset, "more entries than the file has room for", err);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = ((const stki_hdf5_chunk *)a)->number, y = ((const stki_hdf5_chunk *)b)->number;
+
+    return (x > y) - (x < y);
+}
+
+static stk_status sort(struct walk *w, stk_error *err)
+{
+    stki_hdf5_table *table = w->table;
+    bool sorted = true;
+
+    for (int64_t i = 1; i < table->count; i++)
+        sorted = sorted && table->chunks[i - 1].number < table->chunks[i].number;
+    if (sorted)
+        return STK_OK;
+    qsort(table->chunks, (size_t)table->count, sizeof *table->chunks, by_number);
+    for (int64_t i = 1; i < table->count; i++)
+        if (table->chunks[i - 1].number == table->chunks[i].number)
+            return corrupt(w, -1, "one chunk is there twice", err);
+    return STK_OK;
+}
+
+/* ---- version 1 B-tree ------------------------------------------------------------------------------------------- */
+
+struct node {
+    int64_t at;
+    int level, entries, next;
+};
+
+/* The number of the chunk whose first element is `first`; -1: outside the current shape; -2: no chunk begins there. */
+static int64_t number_of(const struct walk *w, const unsigned char *first)
+{
+    const stki_hdf5_grid *grid = w->grid;
+    int64_t number = 0;
+    bool outside = false;
+
+    for (int i = 0; i < grid->ndim; i++) {
+        uint64_t element = stki_hdf5_number(first + 8 * i, 8);
+
+        if (element % (uint64_t)grid->chunk[i])
+            return -2;
+        outside = outside || element >= (uint64_t)grid->shape[i];
+        if (!outside)
+            number = number * grid->per[i] + (int64_t)(element / (uint64_t)grid->chunk[i]);
+    }
+    return outside ? -1 : number;
+}
+
+static stk_status open_node(struct walk *w, uint64_t address, int level, struct node *out, stk_error *err)
+{
+    unsigned char head[24];
+    int entry_bytes = 8 + 8 * (w->grid->ndim + 1) + 8;
+    int64_t at;
+    stk_status status = stki_hdf5_place(w->file, w->base, address, 24, "chunk index: a B-tree node", &at, err);
+
+    if (!status)
+        status = stki_file_read(w->file, at, head, 24, err);
+    if (!status)
+        status = count_entry(w, at, err);
+    if (status)
+        return status;
+    if (memcmp(head, "TREE", 4) || head[4] != 1)
+        return corrupt(w, at, "no B-tree node of chunks", err);
+    *out = (struct node){at + 24, head[5], (int)stki_hdf5_number(head + 6, 2), 0};
+    if (level >= 0 && out->level != level)
+        return corrupt(w, at + 5, "a B-tree node of another level than its parent says", err);
+    if (out->level >= MAX_DEPTH)
+        return corrupt(w, at + 5, "a B-tree deeper than 32 levels", err);
+    if (!stki_inside(out->at, (int64_t)out->entries * entry_bytes, w->file->size))
+        return corrupt(w, at + 6, "a B-tree node that ends behind the file", err);
+    return STK_OK;
+}
+
+static stk_status add_leaf(struct walk *w, const unsigned char *entry, int64_t offset, stk_error *err)
+{
+    int64_t number = number_of(w, entry + 8);
+    stk_status status = count_entry(w, offset, err);
+
+    if (status)
+        return status;
+    if (number == -2)
+        return corrupt(w, offset + 8, "no chunk begins at this element", err);
+    if (number == -1)
+        return STK_OK; /* left over from when the data set was larger */
+    return add(w, number, stki_hdf5_number(entry + 8 + 8 * (w->grid->ndim + 1), 8), stki_hdf5_number(entry, 4),
+               (uint32_t)stki_hdf5_number(entry + 4, 4), err);
+}
+
+static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
+{
+    unsigned char buffer[BUFFER];
+    struct node stack[MAX_DEPTH];
+    int depth = 1, entry_bytes = 8 + 8 * (w->grid->ndim + 1) + 8;
+    stk_status status = open_node(w, root, -1, &stack[0], err);
+
+    while (!status && depth > 0) {
+        struct node *node = &stack[depth - 1];
+        int many = node->level > 0 ? 1 : BUFFER / entry_bytes;
+        int64_t at = node->at + (int64_t)node->next * entry_bytes;
+
+        many = many < node->entries - node->next ? many : node->entries - node->next;
+        if (many == 0) {
+            depth--;
+            continue;
+        }
+        node->next += many;
+        status = stki_file_read(w->file, at, buffer, (int64_t)many * entry_bytes, err);
+        if (status)
+            break;
+        if (node->level > 0) { /* levels fall strictly, so there is room */
+            status = open_node(w, stki_hdf5_number(buffer + entry_bytes - 8, 8), node->level - 1, &stack[depth], err);
+            depth++;
+            continue;
+        }
+        for (int i = 0; i < many && !status; i++)
+            status = add_leaf(w, buffer + i * entry_bytes, at + (int64_t)i * entry_bytes, err);
+    }
+    return status;
+}
+
+/* ---- indexes numbered over the largest grid ---------------------------------------------------------------------- */
+
+static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err)
+{
+    const stki_hdf5_grid *grid = w->grid;
+
+    *total = 1;
+    for (int i = 0; i < grid->ndim; i++) {
+        if (grid->largest[i] < grid->shape[i])
+            return corrupt(w, -1, "an index without growth for a data set that may grow", err);
+        w->largest_per[i] = grid->largest[i] / grid->chunk[i] + (grid->largest[i] % grid->chunk[i] != 0);
+        if (!stki_mul(*total, w->largest_per[i], total))
+            return corrupt(w, -1, "more chunks than fit in 63 bits", err);
+    }
+    return STK_OK;
+}
+
+/* From the largest grid to the current one; -1: outside. */
+static int64_t current_number(const struct walk *w, int64_t index)
+{
+    int64_t number = 0, scale = 1;
+
+    for (int i = w->grid->ndim - 1; i >= 0; i--) {
+        int64_t at = index % w->largest_per[i];
+
+        index /= w->largest_per[i];
+        if (at >= w->grid->per[i])
+            return -1;
+        number += at * scale;
+        scale *= w->grid->per[i];
+    }
+    return number;
+}
+
+static stk_status walk_implicit(struct walk *w, uint64_t address, stk_error *err)
+{
+    int64_t total, bytes, at;
+    stk_status status = measure_largest(w, &total, err);
+
+    if (status)
+        return status;
+    if (w->grid->filtered || !stki_mul(total, w->grid->chunk_bytes, &bytes))
+        return corrupt(w, -1, "an implicit index of filtered chunks, or of too many", err);
+    status = stki_hdf5_place(w->file, w->base, address, bytes, "chunk index: chunks without an index", &at, err);
+    for (int64_t i = 0; i < total && !status; i++) {
+        int64_t number = current_number(w, i);
+        if (number >= 0)
+            status =
+                add(w, number, address + (uint64_t)(i * w->grid->chunk_bytes), (uint64_t)w->grid->chunk_bytes, 0, err);
+    }
+    return status;
+}
+
+struct array {
+    int client, entry_bytes;
+    int64_t entries, page_entries, at; /* of the first entry, or of the page bitmap */
+};
+
+static stk_status open_array(struct walk *w, uint64_t address, struct array *out, bool *empty, stk_error *err)
+{
+    unsigned char head[28], mark[4];
+    int64_t at;
+    uint64_t entries;
+    stk_status status = stki_hdf5_place(w->file, w->base, address, 28, "chunk index: a fixed array", &at, err);
+
+    if (!status)
+        status = stki_file_read(w->file, at, head, 28, err);
+    if (status)
+        return status;
+    if (memcmp(head, "FAHD", 4) || head[4] != 0 || head[5] > 1 || head[7] > 40)
+        return corrupt(w, at, "no fixed array of chunks", err);
+    entries = stki_hdf5_number(head + 8, 8);
+    *out = (struct array){
+        .client = head[5], .entry_bytes = head[6], .entries = (int64_t)entries, .page_entries = INT64_C(1) << head[7]};
+    if (out->client != (w->grid->filtered ? 1 : 0) ||
+        (out->client ? out->entry_bytes < 13 || out->entry_bytes > 20 : out->entry_bytes != 8))
+        return corrupt(w, at + 5, "a fixed array of entries of a wrong size", err);
+    *empty = stki_hdf5_number(head + 16, 8) == STKI_HDF5_UNDEFINED;
+    if (*empty)
+        return STK_OK;
+    if (entries > (uint64_t)(w->file->size / out->entry_bytes))
+        return corrupt(w, at + 8, "a fixed array of more entries than the file has room for", err);
+    status = stki_hdf5_place(w->file, w->base, stki_hdf5_number(head + 16, 8), 14,
+                             "chunk index: the block of a fixed array", &at, err);
+    if (!status)
+        status = stki_file_read(w->file, at, mark, 4, err);
+    if (!status && memcmp(mark, "FADB", 4))
+        status = corrupt(w, at, "no block of a fixed array", err);
+    out->at = at + 14;
+    return status;
+}
+
+static stk_status add_entries(struct walk *w, const struct array *a, int64_t first, int64_t count, int64_t at,
+                              stk_error *err)
+{
+    unsigned char buffer[BUFFER];
+    stk_status status = STK_OK;
+
+    for (int64_t done = 0, many; done < count && !status; done += many) {
+        many = BUFFER / a->entry_bytes < count - done ? BUFFER / a->entry_bytes : count - done;
+        status = stki_file_read(w->file, at + done * a->entry_bytes, buffer, many * a->entry_bytes, err);
+        for (int64_t i = 0; i < many && !status; i++) {
+            const unsigned char *entry = buffer + i * a->entry_bytes;
+            uint64_t address = stki_hdf5_number(entry, 8);
+            int64_t number = address == STKI_HDF5_UNDEFINED ? -1 : current_number(w, first + done + i);
+
+            if (number < 0)
+                continue;
+            if (a->client)
+                status = add(w, number, address, stki_hdf5_number(entry + 8, a->entry_bytes - 12),
+                             (uint32_t)stki_hdf5_number(entry + a->entry_bytes - 4, 4), err);
+            else
+                status = add(w, number, address, (uint64_t)w->grid->chunk_bytes, 0, err);
+        }
+    }
+    return status;
+}
+
+static stk_status walk_pages(struct walk *w, const struct array *a, stk_error *err)
+{
+    int64_t pages = (a->entries + a->page_entries - 1) / a->page_entries;
+    int64_t page_bytes = a->page_entries * a->entry_bytes + 4, at = a->at + (pages + 7) / 8 + 4;
+    stk_status status = STK_OK;
+
+    for (int64_t page = 0; page < pages && !status; page++, at += page_bytes) {
+        int64_t first = page * a->page_entries, many = a->entries - first;
+        unsigned char used;
+
+        many = many < a->page_entries ? many : a->page_entries;
+        status = stki_file_read(w->file, a->at + page / 8, &used, 1, err);
+        if (!status && (used & (0x80 >> page % 8))) /* else nothing in it was ever written */
+            status = add_entries(w, a, first, many, at, err);
+    }
+    return status;
+}
+
+static stk_status walk_array(struct walk *w, uint64_t address, stk_error *err)
+{
+    struct array a;
+    int64_t total;
+    bool empty = false;
+    stk_status status = measure_largest(w, &total, err);
+
+    if (!status)
+        status = open_array(w, address, &a, &empty, err);
+    if (status || empty)
+        return status;
+    if (a.entries != total)
+        return corrupt(w, a.at, "a fixed array of another length than there are chunks", err);
+    return a.entries > a.page_entries ? walk_pages(w, &a, err) : add_entries(w, &a, 0, a.entries, a.at, err);
+}
+
+static stk_status walk_single(struct walk *w, const unsigned char *at, int flags, stk_error *err)
+{
+    uint64_t bytes = (uint64_t)w->grid->chunk_bytes, address;
+    uint32_t mask = 0;
+
+    if (flags & 2) {
+        bytes = stki_hdf5_number(at, 8);
+        mask = (uint32_t)stki_hdf5_number(at + 8, 4);
+        at += 12;
+    }
+    if (w->grid->count > 1 || (!!(flags & 2)) != w->grid->filtered)
+        return corrupt(w, -1, "one chunk for a data set of several, or filtered and not", err);
+    address = stki_hdf5_number(at, 8);
+    return address == STKI_HDF5_UNDEFINED || w->grid->count == 0 ? STK_OK : add(w, 0, address, bytes, mask, err);
+}
+
+/* ---- layout messages --------------------------------------------------------------------------------------------- */
+
+static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout *layout, int dims, int at, int each,
+                                   stk_error *err)
+{
+    const stki_hdf5_grid *grid = w->grid;
+
+    if (each < 1 || each > 8 || dims != grid->ndim + 1 || at + dims * each > layout->length)
+        return corrupt(w, layout->place, "a layout of another rank than the data set", err);
+    for (int i = 0; i < dims; i++)
+        if (stki_hdf5_number(layout->bytes + at + i * each, each) !=
+            (uint64_t)(i < grid->ndim ? grid->chunk[i] : grid->item_bytes))
+            return corrupt(w, layout->place + at + i * each, "a layout of other chunks than the library knows", err);
+    return STK_OK;
+}
+
+static stk_status walk_third(struct walk *w, const stki_hdf5_layout *layout, stk_error *err)
+{
+    uint64_t address = stki_hdf5_number(layout->bytes + 3, 8);
+    stk_status status = check_dimensions(w, layout, layout->bytes[2], 11, 4, err);
+
+    if (status || address == STKI_HDF5_UNDEFINED)
+        return status;
+    return walk_tree(w, address, err);
+}
+
+static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, stk_error *err)
+{
+    int flags = layout->bytes[2], dims = layout->bytes[3], each = layout->bytes[4], at = 5 + dims * each, kind;
+    const unsigned char *from = layout->bytes + at + 1;
+    stk_status status = check_dimensions(w, layout, dims, 5, each, err);
+
+    if (status)
+        return status;
+    kind = layout->bytes[at];
+    if (at + 1 + (kind == 1 && (flags & 2) ? 20 : kind == 3 ? 9 : 8) > layout->length)
+        return corrupt(w, layout->place, "a layout message that is cut", err);
+    if (flags & 1)
+        return unsupported(w, layout->place, "chunks at the edge that are stored without filters", err);
+    switch (kind) {
+    case 1:
+        return walk_single(w, from, flags, err);
+    case 2:
+    case 3: {
+        uint64_t address = stki_hdf5_number(from + (kind == 3), 8);
+        if (address == STKI_HDF5_UNDEFINED)
+            return STK_OK;
+        return kind == 2 ? walk_implicit(w, address, err) : walk_array(w, address, err);
+    }
+    default:
+        return unsupported(w, layout->place,
+                           kind == 4   ? "an extensible array"
+                           : kind == 5 ? "a version 2 B-tree"
+                                       : "an index of a kind that is not known",
+                           err);
+    }
+}
+
+stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const stki_hdf5_grid *grid,
+                                stki_hdf5_table *table, stk_error *err)
+{
+    stki_hdf5_layout layout = {.length = 0};
+    struct walk w = {.file = file, .grid = grid, .table = table, .entries_left = file->size / 24 + 1};
+    stk_status status = stki_hdf5_layout_read(file, header, &layout, err);
+
+    *table = (stki_hdf5_table){0};
+    if (status)
+        return status;
+    w.base = layout.base;
+    if (layout.length < 12 || layout.bytes[1] != 2)
+        return unsupported(&w, layout.place, "the layout is not chunked", err);
+    status = layout.bytes[0] == 3   ? walk_third(&w, &layout, err)
+             : layout.bytes[0] == 4 ? walk_fourth(&w, &layout, err)
+                                    : unsupported(&w, layout.place, "a layout of another version than 3 and 4", err);
+    if (!status)
+        status = sort(&w, err);
+    if (status)
+        stki_hdf5_table_fini(table);
+    return status;
+}

@@ -1,0 +1,120 @@
+/* hdf5_library.c: see hdf5_library.h. Builds of libhdf5 without its own lock must not be entered by two threads at
+ * once, and those with one serialise everything anyway, so one lock of ours around all calls costs nothing and is right
+ * for both. It is recursive: a program that holds it (stk_hdf5_lock) may call stoker meanwhile.
+ *
+ * A fork waits for the lock, so that the child finds neither it nor the library's own in use. */
+#include "hdf5_library.h"
+#include "error.h"
+#include "thread.h"
+#include <stoker/dataset.h>
+#include <string.h>
+
+static pthread_mutex_t library_lock;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&library_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&library_lock);
+}
+
+static void after_fork_child(void)
+{
+    pthread_mutexattr_t recursive;
+
+    /* The child's only thread has another id than the one that locked it. */
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&library_lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+}
+
+static void prepare(void)
+{
+    after_fork_child();
+    (void)pthread_atfork(before_fork, after_fork, after_fork_child);
+}
+
+void stk_hdf5_lock(void)
+{
+    pthread_once(&once, prepare);
+    pthread_mutex_lock(&library_lock);
+}
+
+void stk_hdf5_unlock(void)
+{
+    pthread_mutex_unlock(&library_lock);
+}
+
+void stki_hdf5_enter(stki_hdf5_guard *guard, bool plugins)
+{
+    stk_hdf5_lock();
+    *guard = (stki_hdf5_guard){0};
+    (void)H5Eget_auto2(H5E_DEFAULT, &guard->print, &guard->print_context);
+    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    (void)H5PLget_loading_state(&guard->plugins);
+    if (!plugins)
+        (void)H5PLset_loading_state(0);
+}
+
+void stki_hdf5_leave(const stki_hdf5_guard *guard)
+{
+    (void)H5PLset_loading_state(guard->plugins);
+    (void)H5Eclear2(H5E_DEFAULT);
+    (void)H5Eset_auto2(H5E_DEFAULT, guard->print, guard->print_context);
+    stk_hdf5_unlock();
+}
+
+struct said {
+    char deepest[160], first[160];
+};
+
+/* Called from the deepest failure to the outermost. */
+static herr_t hear(unsigned n, const H5E_error2_t *error, void *context)
+{
+    struct said *said = context;
+    const char *text = error->desc ? error->desc : "";
+
+    if (n == 0)
+        strncpy(said->deepest, text, sizeof said->deepest - 1);
+    strncpy(said->first, text, sizeof said->first - 1);
+    return 0;
+}
+
+stk_status stki_hdf5_fail(stk_error *err, stk_status status, const char *path, const char *name, const char *what)
+{
+    struct said said = {{0}, {0}};
+    bool two;
+
+    (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, hear, &said);
+    (void)H5Eclear2(H5E_DEFAULT);
+    two = said.first[0] && strcmp(said.first, said.deepest) != 0;
+    return stki_fail_at(err, status, (stki_place){path, -1, -1, NULL, NULL}, "%s%s%s%s%s%s%s%s", name ? name : "",
+                        name ? ": " : "", what, said.deepest[0] ? " (libhdf5: " : "", said.deepest, two ? "; " : "",
+                        two ? said.first : "", said.deepest[0] ? ")" : "");
+}
+
+bool stki_hdf5_thread_safe(void)
+{
+    hbool_t safe = 0;
+    stki_hdf5_guard guard;
+
+    stki_hdf5_enter(&guard, false);
+    if (H5is_library_threadsafe(&safe) < 0)
+        safe = 0;
+    stki_hdf5_leave(&guard);
+    return safe;
+}
+
+stk_status stki_hdf5_check_fork(int64_t generation, const char *path, stk_error *err)
+{
+    if (generation == stki_fork_generation())
+        return STK_OK;
+    return stki_fail_at(err, STK_E_FORKED, (stki_place){path, -1, -1, NULL, NULL},
+                        "this data set is read through libhdf5, whose files do not outlive a fork: open it again in "
+                        "the child");
+}

@@ -1,0 +1,31 @@
+/* hdf5_library.h: the only way to libhdf5. Everybody who calls it includes this header and does so between
+ * stki_hdf5_enter and stki_hdf5_leave: that holds the one process-wide lock, keeps the library from printing, and keeps
+ * it from loading filter plugins unless they are allowed. Ids of the library never cross a fork: who holds some
+ * remembers stki_fork_generation and asks nothing in a child.
+ */
+#ifndef STKI_HDF5_LIBRARY_H
+#define STKI_HDF5_LIBRARY_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stoker/status.h>
+
+/* What the library was set to before we came. */
+typedef struct stki_hdf5_guard {
+    H5E_auto2_t print;
+    void *print_context;
+    unsigned plugins;
+} stki_hdf5_guard;
+
+void stki_hdf5_enter(stki_hdf5_guard *guard, bool plugins);
+void stki_hdf5_leave(const stki_hdf5_guard *guard);
+
+/* Inside enter and leave, after a failed call: "FILE: NAME: WHAT: <what the library said>", with the library's errors
+ * read away. `name` may be NULL. */
+stk_status stki_hdf5_fail(stk_error *err, stk_status status, const char *path, const char *name, const char *what);
+bool stki_hdf5_thread_safe(void);
+
+/* STK_E_FORKED where `generation` is not that of this process. */
+stk_status stki_hdf5_check_fork(int64_t generation, const char *path, stk_error *err);
+
+#endif

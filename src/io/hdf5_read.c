@@ -1,0 +1,133 @@
+/* hdf5_read.c: reading a data set through the library; see hdf5_dataset.h. */
+#include "checked.h"
+#include "error.h"
+#include "hdf5_dataset.h"
+#include <inttypes.h>
+#include <string.h>
+
+static stk_status fail_read(const stki_hdf5_dataset *d, const char *what, stk_error *err)
+{
+    return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, what);
+}
+
+static hid_t select_box(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, hid_t *memory)
+{
+    hsize_t first[H5S_MAX_RANK], count[H5S_MAX_RANK];
+    hid_t space = H5Dget_space(d->id);
+
+    *memory = -1;
+    if (space < 0 || d->rank == 0) {
+        *memory = space < 0 ? -1 : H5Scopy(space);
+        return space;
+    }
+    for (int i = 0; i < d->rank; i++) {
+        first[i] = (hsize_t)start[i];
+        count[i] = (hsize_t)length[i];
+    }
+    *memory = H5Screate_simple(d->rank, count, NULL);
+    if (*memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, count, NULL) >= 0)
+        return space;
+    (void)H5Sclose(space);
+    if (*memory >= 0)
+        (void)H5Sclose(*memory);
+    return -1;
+}
+
+static stk_status read_locked(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, void *to,
+                              stk_error *err)
+{
+    hid_t memory, space = select_box(d, start, length, &memory);
+    stk_status status = STK_OK;
+
+    if (space < 0)
+        return fail_read(d, "a part of it cannot be selected", err);
+    if (H5Dread(d->id, d->memory_type, memory, space, H5P_DEFAULT, to) < 0)
+        status = fail_read(d, "cannot be read", err);
+    (void)H5Sclose(space);
+    (void)H5Sclose(memory);
+    return status;
+}
+
+stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *start, const int64_t *length, void *to,
+                                  int64_t bytes, stk_error *err)
+{
+    stki_hdf5_guard guard;
+    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
+
+    if (status)
+        return status;
+    if (d->filter_missing[0])
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, d->filter_missing, NULL},
+                            "%s: nothing here undoes its filter%s", d->name,
+                            d->file->plugins ? "" : ", and plugins are not allowed");
+    if (bytes == 0)
+        return STK_OK;
+    memset(to, 0, (size_t)bytes);
+    stki_hdf5_enter(&guard, d->file->plugins);
+    status = read_locked(d, start, length, to, err);
+    stki_hdf5_leave(&guard);
+    return status;
+}
+
+/* ---- stored chunks
+ * --------------------------------------------------------------------------------------------------- */
+
+static void element_of(const stki_hdf5_dataset *d, const int64_t *element, hsize_t *out)
+{
+    for (int i = 0; i < d->rank; i++)
+        out[i] = (hsize_t)element[i];
+}
+
+/* Where no chunk was written at all, asking for the size of one is a failure; since 1.14 so is asking for any that is
+ * missing. */
+static stk_status size_unknown(const stki_hdf5_dataset *d, hsize_t *stored, stk_error *err)
+{
+    stk_error said;
+    bool missing;
+
+    (void)stki_hdf5_fail(&said, STK_E_CORRUPT, d->path, d->name, "the size of a chunk cannot be read");
+    missing = strstr(said.message, "not allocated") || strstr(said.message, "not defined");
+#if H5_VERSION_GE(1, 14, 0)
+    missing = true;
+#endif
+    *stored = 0;
+    if (!missing && err)
+        *err = said;
+    return missing ? STK_OK : said.status;
+}
+
+stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *d, const int64_t *element, int64_t *bytes,
+                                         stk_error *err)
+{
+    stki_hdf5_guard guard;
+    hsize_t at[H5S_MAX_RANK], stored = 0;
+    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
+
+    if (status)
+        return status;
+    element_of(d, element, at);
+    stki_hdf5_enter(&guard, false);
+    if (H5Dget_chunk_storage_size(d->id, at, &stored) < 0)
+        status = size_unknown(d, &stored, err);
+    stki_hdf5_leave(&guard);
+    *bytes = stored == 0 ? -1 : stored > INT64_MAX ? INT64_MAX : (int64_t)stored;
+    return status;
+}
+
+stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *d, const int64_t *element, void *to, uint32_t *mask,
+                                   stk_error *err)
+{
+    stki_hdf5_guard guard;
+    hsize_t at[H5S_MAX_RANK];
+    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
+
+    if (status)
+        return status;
+    element_of(d, element, at);
+    *mask = 0;
+    stki_hdf5_enter(&guard, false);
+    if (H5Dread_chunk(d->id, H5P_DEFAULT, at, mask, to) < 0)
+        status = fail_read(d, "a chunk cannot be read", err);
+    stki_hdf5_leave(&guard);
+    return status;
+}

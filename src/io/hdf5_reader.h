@@ -1,0 +1,42 @@
+/* hdf5_reader.h: samples of HDF5 data sets that are no plain arrays in a file. */
+#ifndef STKI_HDF5_READER_H
+#define STKI_HDF5_READER_H
+
+#include "chunk_cache.h"
+#include "hdf5_dataset.h"
+
+/* Samples along opts->axis of a chunked data set, past the library. */
+stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
+                                    stk_error *err);
+/* Samples of any data set, through the library. */
+stk_status stki_hdf5_library_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
+                                    stk_error *err);
+/* Takes over `inner` (also when it fails): its samples with the NetCDF/CF attributes of the data set applied, as
+ * numbers: value * scale_factor + add_offset in double precision, NaN where the stored value is _FillValue. f64 where
+ * the data set holds f64 or whole numbers of 32 or 64 bits, else f32. A data set without such attributes stays as it
+ * is. */
+stk_status stki_hdf5_cf_reader(const stki_hdf5_dataset *dataset, stki_reader *inner, stki_reader **out, stk_error *err);
+
+/* Where the samples lie along the axes of a data set. */
+typedef struct stki_hdf5_samples {
+    int axis;
+    int64_t count, step;          /* sample i begins at element i * step of the axis */
+    int64_t length[STK_MAX_DIMS]; /* of one sample along each axis of the data set */
+    bool window;                  /* the axis stays in the sample */
+} stki_hdf5_samples;
+
+/* Fills samples, and in `base` the count and the shape of one sample, row-major strides and max_bytes.
+ * STK_E_UNSUPPORTED, STK_E_RANGE: no such axis, or one inside an array type. */
+stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_hdf5_samples *out,
+                                stki_reader *base, stk_error *err);
+stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_error *err);
+
+/* Tests: what the chunks of a chunked reader cost. `direct` were decoded past the cache, `library` asked of it. */
+typedef struct stki_hdf5_counts {
+    stki_chunk_counts cache;
+    int64_t direct, library;
+    bool walked; /* the table was read from the file, the library is not asked */
+} stki_hdf5_counts;
+bool stki_hdf5_reader_counts(const stki_reader *reader, stki_hdf5_counts *out); /* false: no chunked reader */
+
+#endif

@@ -1,0 +1,162 @@
+/* hdf5_samples.c: the geometry of samples; and the reader that asks the library for each of them. */
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "hdf5_reader.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_error *err)
+{
+    if (index >= 0 && index < base->count)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_RANGE,
+                        (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
+                                     STKI_TEXT("0 to %" PRId64, base->count - 1)},
+                        "no such sample");
+}
+
+static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
+{
+    if (d->rank == 0)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){d->path, -1, -1, "one number", "an axis to count samples along"},
+                            "%s: no samples to read", d->name);
+    if (opts->axis < 0 || opts->axis >= d->ndim)
+        return stki_fail_at(err, STK_E_CONFIG,
+                            (stki_place){d->path, -1, -1, STKI_TEXT("axis %d", opts->axis),
+                                         STKI_TEXT("0 to %d, as %s has %d axes", d->ndim - 1, d->name, d->ndim)},
+                            "source.axis: there is no such axis");
+    if (opts->axis >= d->rank)
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){d->path, -1, -1, STKI_TEXT("%d", opts->axis), STKI_TEXT("0 to %d", d->rank - 1)},
+            "%s: samples along an axis of an array type that is chunked", d->name);
+    return STK_OK;
+}
+
+stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_hdf5_samples *out,
+                                stki_reader *base, stk_error *err)
+{
+    stk_status status = check_axis(d, opts, err);
+    int64_t along;
+
+    if (status)
+        return status;
+    *out = (stki_hdf5_samples){.axis = opts->axis, .window = opts->window_length > 0, .step = 1};
+    along = d->shape[out->axis];
+    base->count = along;
+    base->dtype = d->type.dtype;
+    base->swapped = d->type.swapped;
+    base->ndim = 0;
+    if (out->window) {
+        out->step = opts->window_stride > 0 ? opts->window_stride : opts->window_length;
+        base->count = along < opts->window_length ? 0 : (along - opts->window_length) / out->step + 1;
+    }
+    out->count = base->count;
+    for (int i = 0; i < d->ndim; i++) {
+        int64_t length = i == out->axis ? (out->window ? opts->window_length : 1) : d->shape[i];
+
+        if (i < d->rank)
+            out->length[i] = length;
+        if (i != out->axis || out->window)
+            base->shape[base->ndim++] = length;
+    }
+    status = stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &base->max_bytes, err);
+    for (int i = 0; i < base->ndim; i++)
+        base->max_bytes = base->shape[i] == 0 ? 0 : base->max_bytes;
+    return status;
+}
+
+/* ---- through the library -------------------------------------------------------------------------------------------
+ */
+
+struct library_reader {
+    stki_reader base; /* first member */
+    stki_hdf5_dataset *dataset;
+    stki_hdf5_samples samples;
+};
+
+static stk_status library_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                               stk_tensor *out, stk_error *err)
+{
+    const struct library_reader *r = (const struct library_reader *)(const void *)base;
+    int64_t start[STK_MAX_DIMS] = {0};
+    stk_status status = stki_hdf5_check_index(base, index, err);
+
+    (void)want;
+    if (status)
+        return status;
+    start[r->samples.axis] = index * r->samples.step;
+    status = stki_scratch_reserve(scratch, base->max_bytes > 0 ? base->max_bytes : 1, err);
+    if (!status)
+        status = stki_hdf5_dataset_read(r->dataset, start, r->samples.length, scratch->data, base->max_bytes, err);
+    if (status) {
+        if (err)
+            err->record = index;
+        return status;
+    }
+    *out = (stk_tensor){.data = scratch->data,
+                        .dtype = base->dtype,
+                        .ndim = base->ndim,
+                        .flags = STK_TENSOR_READONLY | (base->swapped ? STK_TENSOR_SWAPPED : 0)};
+    memcpy(out->shape, base->shape, sizeof base->shape);
+    memcpy(out->strides, base->strides, sizeof base->strides);
+    return STK_OK;
+}
+
+static void library_destroy(stki_reader *base)
+{
+    struct library_reader *r = (struct library_reader *)(void *)base;
+
+    stki_hdf5_dataset_release(r->dataset);
+    stki_free(base->path);
+    stki_free(r);
+}
+
+static const stki_reader_ops library_ops = {.format = "hdf5", .read = library_read, .destroy = library_destroy};
+
+static const char *library_note(const stki_hdf5_dataset *d)
+{
+    return d->live        ? "read through libhdf5, under its lock: somebody has the file open for writing"
+           : !d->type.raw ? "read through libhdf5, under its lock: its type has to be converted"
+           : d->layout == STKI_HDF5_VIRTUAL  ? "read through libhdf5, under its lock: a virtual data set"
+           : d->layout == STKI_HDF5_EXTERNAL ? "read through libhdf5, under its lock: external raw data"
+           : d->odd_edges ? "read through libhdf5, under its lock: chunks at the edge are stored without filters"
+                          : "read through libhdf5, under its lock: a filter that is not undone here";
+}
+
+stk_status stki_hdf5_library_reader(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_reader **out,
+                                    stk_error *err)
+{
+    struct library_reader *r;
+    stk_status status = stki_hdf5_dataset_check_sources(d, err);
+
+    if (!status && d->filter_missing[0]) /* say so now, not at the first sample */
+        status = stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
+    if (status)
+        return status;
+    r = stki_zalloc(sizeof *r);
+    if (!r)
+        return stki_fail_memory(err, sizeof *r, d->name);
+    r->base.ops = &library_ops;
+    r->dataset = stki_hdf5_dataset_retain(d);
+    r->base.path = stki_strdup(d->path);
+    status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)
+                          : stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
+    if (status) {
+        library_destroy(&r->base);
+        return status;
+    }
+    r->base.copies = true;
+    r->base.access = "library";
+    r->base.note = library_note(d);
+    r->base.file_bytes = r->base.data_offset = -1;
+    if (d->layout == STKI_HDF5_CHUNKED && !r->samples.window && r->base.count > 0) {
+        r->base.unit_length = d->grid.chunk[r->samples.axis];
+        r->base.unit_count = d->grid.per[r->samples.axis];
+    }
+    *out = &r->base;
+    return STK_OK;
+}

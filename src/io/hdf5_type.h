@@ -1,0 +1,25 @@
+/* hdf5_type.h: datatypes of HDF5 and dtypes. Inside stki_hdf5_enter and leave. */
+#ifndef STKI_HDF5_TYPE_H
+#define STKI_HDF5_TYPE_H
+
+#include "hdf5_library.h"
+#include <stoker/tensor.h>
+
+typedef struct stki_hdf5_type {
+    stk_dtype dtype;
+    bool swapped;
+    bool raw;       /* the file's bytes are the elements; else the library has to convert them */
+    int inner_ndim; /* an array type: its axes follow those of the data set */
+    int64_t inner[STK_MAX_DIMS];
+    int64_t bytes; /* of one element of the data set, the inner axes included */
+} stki_hdf5_type;
+
+/* STK_E_UNSUPPORTED names the class of what has no dtype. */
+stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err);
+/* What the library is to be asked for: the file's own type where that is raw, so that it converts nothing. An id to
+ * close; negative: it failed. */
+hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about);
+/* The type a dtype is written as: little-endian, bool as h5py's enum, complex numbers as {r, i}. An id to close. */
+hid_t stki_hdf5_type_make(stk_dtype dtype);
+
+#endif

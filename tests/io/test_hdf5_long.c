@@ -1,0 +1,22 @@
+/* test_hdf5_long.c: (stki-long) thousands of generated HDF5 files against H5Dread; hdf5_differential.h says how. */
+#include "hdf5_differential.h"
+
+static void test_generated(void **state)
+{
+    stkt_tally tally = {0};
+
+    (void)state;
+    for (uint64_t seed = 1000; seed < 7000; seed++)
+        stkt_differential(seed, &tally);
+    printf("%d files, %d that libhdf5 failed at; readers: %d walked, %d by stored chunks of the library, %d others\n",
+           tally.files, tally.refused, tally.walked, tally.library, tally.in_memory);
+    assert_true(tally.refused < tally.files / 20);
+    assert_true(tally.walked > 3000 && tally.library > 1000 && tally.in_memory > 3000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_generated)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
