@@ -194,7 +194,7 @@ static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan
         stki_fail_at(&error, STK_E_LIMIT,
                      (stki_place){shard->path, within, -1, STKI_TEXT("%lld", (long long)shape[0]),
                                   STKI_TEXT("at most %lld", (long long)plan->shape[0])},
-                     "%s: length of the sample", plan->name);
+                     "%s: length of the sample (source.max_bytes of the field makes room for longer ones)", plan->name);
         row_fails(core, batch, row, &error);
     } else {
         length = shape[0];

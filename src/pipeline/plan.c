@@ -261,6 +261,16 @@ static stk_status resolve_strides(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
+/* Entries along axis 0 that `max_bytes` of the source's samples hold, whatever the longest in the files is. */
+static int64_t longest_of(const stki_field *field, int64_t max_bytes)
+{
+    int64_t bytes = stk_dtype_size(field->dtype);
+
+    for (int i = 1; i < field->ndim; i++)
+        bytes *= field->shape[i] > 0 ? field->shape[i] : 1; /* a part of max_bytes of the readers */
+    return max_bytes / bytes > 0 ? max_bytes / bytes : 1;
+}
+
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err)
 {
@@ -282,6 +292,8 @@ stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *
     if (plan->ragged && plan->fold->arithmetic)
         return fail(err, config, STK_E_UNSUPPORTED,
                     "samples of different shapes allow no scale, normalize or quantize");
+    if (plan->ragged && config->source.max_bytes > 0)
+        plan->shape[0] = longest_of(field, config->source.max_bytes);
     if ((status = resolve_strides(plan, err)) != STK_OK)
         return status;
     plan->item_bytes = plan->ragged ? plan->strides[0] : 0;

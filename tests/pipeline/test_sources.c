@@ -124,6 +124,17 @@ static void a_file_may_be_a_sample(void **state)
     assert_int_equal(((uint8_t *)values.data)[35], 35);
     stk_batch_release(batch);
     stk_loader_destroy(loader);
+    /* room for 2 rows of 6: the first and third file are too long, and the message says what to do */
+    loader = open_ok(config("shard*.npy", ", source: {sample_per_file: true, max_bytes: 12}}}}\n"));
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_E_LIMIT);
+    assert_int_equal(err.record, 0);
+    assert_non_null(strstr(err.message, "found 4, expected at most 2"));
+    assert_non_null(strstr(err.message, "max_bytes"));
+    stk_loader_destroy(loader);
+    loader = open_ok(config("shard*.npy", ", source: {sample_per_file: true, max_bytes: 60}}}}\n"));
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_OK);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
     loader = open_ok(config("shard[02].npy", ", source: {sample_per_file: true}}}}\n"));
     assert_int_equal(drain(loader, "x", bytes), 48);
     assert_int_equal(bytes[24], 36);
