@@ -8,7 +8,6 @@
 #include "array.h"
 #include "allocate.h"
 #include "checked.h"
-#include "container.h"
 #include "error.h"
 #include "storage.h"
 #include <inttypes.h>

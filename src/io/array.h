@@ -26,6 +26,8 @@ stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *p
 /* The whole array, read-only: a view of the mapping or of the memory, which it keeps alive; of a file that is not
  * mapped a copy. */
 stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tensor *out, stk_error *err);
+/* Lets go of the file and the memory. */
+void stki_array_release(stki_array *array);
 /* Samples along opts->axis, or windows along it. `format` is static text; `path` is copied. */
 stk_status stki_array_reader(const stki_array *array, const char *format, const char *path,
                              const stki_reader_opts *opts, stki_reader **out, stk_error *err);

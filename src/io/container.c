@@ -255,3 +255,21 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
     stki_array_release(&array);
     return status;
 }
+
+stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    static const stki_reader_opts defaults;
+    stki_container *container;
+    int64_t member;
+    stk_status status;
+
+    opts = opts ? opts : &defaults;
+    status = stki_container_open(path, opts, &container, err);
+    if (status)
+        return status;
+    status = stki_container_find(container, opts, &member, err);
+    if (!status)
+        status = stki_container_reader(container, member, opts, out, err);
+    stki_container_release(container);
+    return status;
+}

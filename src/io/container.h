@@ -85,6 +85,5 @@ stk_status stki_container_array(const stki_container *container, int64_t member,
                                 stki_array *out, stk_error *err);
 stk_status stki_container_reader(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                                  stki_reader **out, stk_error *err);
-void stki_array_release(stki_array *array);
 
 #endif

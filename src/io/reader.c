@@ -1,7 +1,6 @@
 /* reader.c: what all readers share. */
 #include "reader.h"
 #include "allocate.h"
-#include "container.h"
 #include "decode.h"
 #include "error.h"
 
@@ -40,22 +39,4 @@ void stki_reader_destroy(stki_reader *reader)
 {
     if (reader)
         reader->ops->destroy(reader);
-}
-
-stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
-{
-    static const stki_reader_opts defaults;
-    stki_container *container;
-    int64_t member;
-    stk_status status;
-
-    opts = opts ? opts : &defaults;
-    status = stki_container_open(path, opts, &container, err);
-    if (status)
-        return status;
-    status = stki_container_find(container, opts, &member, err);
-    if (!status)
-        status = stki_container_reader(container, member, opts, out, err);
-    stki_container_release(container);
-    return status;
 }
