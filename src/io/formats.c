@@ -5,6 +5,8 @@
 #include "error.h"
 #include "format.h"
 #include "hdf5_container.h"
+#include "image_folder.h"
+#include "image_kind.h"
 #include "npy.h"
 #include "npz.h"
 #include "pt.h"
@@ -26,6 +28,20 @@ static bool is_npy(const char *head, int64_t length)
     return begins_with(head, length, "\x93NUMPY", 6);
 }
 
+static bool is_jpeg(const char *head, int64_t length)
+{
+    const char *what;
+
+    return length > 0 && stki_image_kind_of(head, length, &what) == STKI_KIND_JPEG;
+}
+
+static bool is_png(const char *head, int64_t length)
+{
+    const char *what;
+
+    return length > 0 && stki_image_kind_of(head, length, &what) == STKI_KIND_PNG;
+}
+
 #define ENDINGS(...)      \
     (const char *const[]) \
     {                     \
@@ -44,6 +60,10 @@ static const stki_file_format formats[] = {
     {"llmc", NULL, stki_llmc_matches, stki_llmc_open, false},
     {"megatron", ENDINGS(".idx"), stki_megatron_matches, stki_megatron_open, false},
     {"raw", ENDINGS(".bin", ".raw"), NULL, stki_raw_open, false},
+    {"jpeg", ENDINGS(".jpg", ".jpeg"), is_jpeg, stki_jpeg_container, false},
+    {"png", ENDINGS(".png"), is_png, stki_png_container, false},
+    {"image_folder", NULL, NULL, stki_image_folder_container, true},
+    {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -55,8 +75,6 @@ static const struct {
     {0, 8, "\x89HDF\r\n\x1a\n", "an HDF5 file"},
     {0, 4, "PK\x03\x04", "a zip archive (npz or pt)"},
     {0, 4, "PK\x05\x06", "an empty zip archive"},
-    {0, 3, "\xff\xd8\xff", "a JPEG image"},
-    {0, 8, "\x89PNG\r\n\x1a\n", "a PNG image"},
     {0, 2, "\x1f\x8b", "a gzip file"},
     {0, 4, "\x28\xb5\x2f\xfd", "a zstd file"},
     {0, 4, "PAR1", "a Parquet file"},

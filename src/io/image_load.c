@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -93,6 +95,34 @@ static stk_status read_source(const struct source *source, void *to, int64_t byt
     return STK_OK;
 }
 
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), end = strlen(ending);
+
+    return length >= end && !strcasecmp(text + length - end, ending);
+}
+
+stk_status stki_image_name_fits(const char *path, enum stki_image_kind kind, stk_error *err)
+{
+    bool named_jpeg = ends_with(path, ".jpg") || ends_with(path, ".jpeg"), named_png = ends_with(path, ".png");
+
+    if ((kind == STKI_KIND_PNG && named_jpeg) || (kind == STKI_KIND_JPEG && named_png))
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){NULL, -1, -1, named_jpeg ? "a PNG image" : "a JPEG image",
+                                         named_jpeg ? "a JPEG image" : "a PNG image"},
+                            "the file is not what its name says");
+    return STK_OK;
+}
+
+static stk_status check_name(const struct source *source, const void *bytes, int64_t count)
+{
+    const char *what;
+    enum stki_image_kind kind = stki_image_kind_of(bytes, count, &what);
+
+    return stki_image_place(source->err, stki_image_name_fits(source->path, kind, source->err), source->path,
+                            source->record);
+}
+
 stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
                            stk_error *err)
 {
@@ -105,6 +135,8 @@ stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t reco
     if (!status)
         status = read_source(&source, room, source.size);
     close_source(&source);
+    if (!status)
+        status = check_name(&source, room, source.size);
     *bytes = room;
     *count = source.size;
     return status;
@@ -113,8 +145,11 @@ stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t reco
 static stk_status shape_of(const struct source *source, const void *bytes, int64_t count, const stki_decode_opts *opts,
                            int64_t shape[3])
 {
-    stk_status status = stki_image_shape(bytes, count, opts, shape, source->err);
+    stk_status status = check_name(source, bytes, count);
 
+    if (status)
+        return status;
+    status = stki_image_shape(bytes, count, opts, shape, source->err);
     return stki_image_place(source->err, status, source->path, source->record);
 }
 

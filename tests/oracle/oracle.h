@@ -35,5 +35,7 @@ void oracle_read_all(struct outcome *o, const char *path, const stki_reader_opts
  * tells without reading must be the one that comes. */
 bool oracle_record(struct outcome *o, const stki_reader *reader, int64_t index, stki_scratch *scratch, char digest[65],
                    int64_t *count);
+void oracle_jpeg(struct outcome *o, const char *path, const json_t *entry);
+void oracle_jpeg_folder(struct outcome *o, const char *path, const json_t *entry);
 
 #endif

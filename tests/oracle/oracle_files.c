@@ -30,6 +30,8 @@ static const struct {
     {"tokens_raw", oracle_arrays},
     {"tokens_megatron", oracle_megatron},
     {"raw", oracle_arrays},
+    {"jpeg", oracle_jpeg},
+    {"jpeg_folder", oracle_jpeg_folder},
 };
 enum { CHECKS = sizeof checks / sizeof checks[0] };
 

@@ -1,0 +1,130 @@
+/* image_file.c: one image file as a container: the member "image", records of one sample. Its size is looked at when it
+ * is opened; it is read and decoded at each read. */
+#include "allocate.h"
+#include "error.h"
+#include "image_folder.h"
+#include "image_load.h"
+#include "image_reader.h"
+#include "image_set.h"
+#include <string.h>
+
+struct image_file {
+    stki_container base; /* first member */
+    stki_image_set set;  /* of one */
+};
+
+static stk_status file_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                              stki_reader **out, stk_error *err)
+{
+    const struct image_file *file = (const struct image_file *)(const void *)base;
+    stk_status status = stki_image_reader_open(base, &file->set, opts, out, err);
+
+    (void)member;
+    if (status)
+        return status;
+    status = (*out)->ops->shape(*out, 0, (*out)->shape, err);
+    if (status) {
+        stki_reader_destroy(*out);
+        return status;
+    }
+    (*out)->max_bytes = (*out)->shape[0] * (*out)->shape[1] * (*out)->shape[2];
+    (*out)->strides[1] = (*out)->shape[2];
+    (*out)->strides[0] = (*out)->shape[1] * (*out)->shape[2];
+    (*out)->variable = false;
+    return STK_OK;
+}
+
+static void file_destroy(stki_container *base)
+{
+    struct image_file *file = (struct image_file *)(void *)base;
+
+    stki_image_set_fini(&file->set);
+    stki_container_free(base);
+}
+
+static const stki_container_ops file_ops = {.format = "image", .reader = file_reader, .destroy = file_destroy};
+
+/* The header's facts, of an image of this kind under a name that fits. */
+static stk_status info_of(const stki_file *file, const void *bytes, enum stki_image_kind kind,
+                          const stki_decode_opts *opts, stki_image_info *out, stk_error *err)
+{
+    const char *what;
+    enum stki_image_kind found = stki_image_kind_of(bytes, file->size, &what);
+
+    if (found != kind && found != STKI_KIND_OTHER)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){NULL, -1, -1, what, kind == STKI_KIND_JPEG ? "a JPEG image" : "a PNG image"},
+                            "cannot be decoded as that");
+    if (stki_image_name_fits(file->path, found, err))
+        return STK_E_UNSUPPORTED;
+    return stki_image_info_of(bytes, file->size, opts, out, err);
+}
+
+static stk_status read_info(const char *path, enum stki_image_kind kind, const stki_decode_opts *opts,
+                            stki_image_info *out, stk_error *err)
+{
+    stki_file *file;
+    void *bytes;
+    stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
+
+    if (status)
+        return status;
+    bytes = stki_zalloc(file->size + 1);
+    status = bytes ? stki_file_read(file, 0, bytes, file->size, err) : stki_fail_memory(err, file->size, path);
+    if (!status)
+        status = stki_image_place(err, info_of(file, bytes, kind, opts, out, err), path, -1);
+    stki_free(bytes);
+    stki_file_close(file);
+    return status;
+}
+
+static stk_status describe(struct image_file *file, const stki_image_info *info, const stki_reader_opts *opts,
+                           stk_error *err)
+{
+    const int64_t shape[3] = {info->height, info->width, stki_image_channels(&opts->decode)};
+    stki_member *member;
+    stk_status status = stki_container_add(&file->base, "image", 3, shape, &member, err);
+
+    if (status)
+        return status;
+    member->kind = STKI_MEMBER_RECORDS;
+    member->dtype = STK_U8;
+    member->count = 1;
+    member->layout = "records";
+    member->details = json_pack("{s:s, s:i, s:i}", "encoded", info->format, "channels", info->channels, "orientation",
+                                info->orientation);
+    return STK_OK;
+}
+
+static stk_status open_image(const char *path, enum stki_image_kind kind, const stki_reader_opts *opts,
+                             stki_container **out, stk_error *err)
+{
+    struct image_file *file;
+    stki_image_info info;
+    stk_status status = stki_container_create(sizeof *file, &file_ops, path, &file, err);
+
+    if (status)
+        return status;
+    file->set.root = stki_strdup("");
+    status = file->set.root ? read_info(path, kind, &opts->decode, &info, err) : stki_fail_memory(err, 1, path);
+    if (!status)
+        status = stki_image_set_add(&file->set, "", path, 0, err);
+    if (!status)
+        status = describe(file, &info, opts, err);
+    if (status) {
+        file_destroy(&file->base);
+        return status;
+    }
+    *out = &file->base;
+    return STK_OK;
+}
+
+stk_status stki_jpeg_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    return open_image(path, STKI_KIND_JPEG, opts, out, err);
+}
+
+stk_status stki_png_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    return open_image(path, STKI_KIND_PNG, opts, out, err);
+}

@@ -1,0 +1,195 @@
+/* image_folder.c: the images of a folder or a list as a container: "image" and "path" are records, "label" an array in
+ * memory. What was left out is said in the warnings. */
+#include "image_folder.h"
+#include "allocate.h"
+#include "error.h"
+#include "image_reader.h"
+#include "image_set.h"
+#include "storage.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { IMAGE, PATH, LABEL }; /* members, in this order */
+
+struct folder {
+    stki_container base; /* first member */
+    stki_image_set set;
+    stk_storage *labels;
+};
+
+static const struct folder *folder_of(const stki_container *base)
+{
+    return (const struct folder *)(const void *)base;
+}
+
+static stk_status folder_array(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                               stki_array *out, stk_error *err)
+{
+    const struct folder *folder = folder_of(base);
+
+    (void)opts;
+    if (member != LABEL)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){base->path, -1, -1, "samples of different sizes", "one array"}, "%s",
+                            base->members[member].name);
+    *out = (stki_array){
+        .memory = folder->labels, .dtype = STK_I64, .ndim = 1, .shape = {folder->set.count}, .strides = {8}};
+    stk_storage_retain(folder->labels);
+    return STK_OK;
+}
+
+static stk_status folder_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                                stki_reader **out, stk_error *err)
+{
+    const struct folder *folder = folder_of(base);
+    stki_array labels;
+    stk_status status;
+
+    if (member == IMAGE)
+        return stki_image_reader_open(base, &folder->set, opts, out, err);
+    if (member == PATH)
+        return stki_image_path_reader_open(base, &folder->set, out, err);
+    status = folder_array(base, member, opts, &labels, err);
+    if (status)
+        return status;
+    status = stki_array_reader(&labels, base->ops->format, base->path, opts, out, err);
+    stki_array_release(&labels);
+    return status;
+}
+
+static void folder_destroy(stki_container *base)
+{
+    struct folder *folder = (struct folder *)(void *)base;
+
+    stk_storage_release(folder->labels);
+    stki_image_set_fini(&folder->set);
+    stki_container_free(base);
+}
+
+static const stki_container_ops folder_ops = {
+    .format = "image_folder", .array = folder_array, .reader = folder_reader, .destroy = folder_destroy};
+static const stki_container_ops list_ops = {
+    .format = "image_list", .array = folder_array, .reader = folder_reader, .destroy = folder_destroy};
+
+static void warn(struct folder *folder)
+{
+    const stki_image_set *set = &folder->set;
+
+    if (set->hidden)
+        stki_container_warn(&folder->base, "left out: %" PRId64 " hidden files or folders", set->hidden);
+    if (set->others)
+        stki_container_warn(&folder->base, "left out: %" PRId64 " files that are no .jpg, .jpeg or .png", set->others);
+    if (set->outside)
+        stki_container_warn(&folder->base, "left out: %" PRId64 " images beside the class folders", set->outside);
+    if (set->loops)
+        stki_container_warn(
+            &folder->base, "left out: %" PRId64 " folders inside themselves (links), or more than 64 deep", set->loops);
+    if (set->empty_classes)
+        stki_container_warn(&folder->base, "%" PRId64 " class folders hold no image", set->empty_classes);
+}
+
+static json_t *class_name(const char *name)
+{
+    json_t *text = json_string(name);
+
+    return text ? text : json_string("(not UTF-8)");
+}
+
+static stk_status add_details(struct folder *folder, stk_error *err)
+{
+    const stki_image_set *set = &folder->set;
+    json_t *names;
+
+    folder->base.details = json_object();
+    if (!folder->base.details)
+        return stki_fail_memory(err, 0, "the details of a folder");
+    json_object_set_new(folder->base.details, "images", json_integer(set->count));
+    if (!set->classes)
+        return STK_OK;
+    names = json_array();
+    for (int64_t i = 0; names && i < set->class_count; i++)
+        json_array_append_new(names, class_name(set->classes[i]));
+    json_object_set_new(folder->base.details, "classes", names);
+    return STK_OK;
+}
+
+static stk_status add_records(struct folder *folder, const char *name, int ndim, const int64_t *shape, stk_error *err)
+{
+    stki_member *member;
+    stk_status status = stki_container_add(&folder->base, name, ndim, shape, &member, err);
+
+    if (status)
+        return status;
+    member->kind = STKI_MEMBER_RECORDS;
+    member->dtype = STK_U8;
+    member->count = folder->set.count;
+    member->layout = "records";
+    return STK_OK;
+}
+
+static stk_status add_labels(struct folder *folder, stk_error *err)
+{
+    int64_t count = folder->set.count, stride = 8;
+    stki_member *member;
+    stk_status status = stk_storage_create(NULL, count * 8, &folder->labels, err);
+
+    if (status)
+        return status;
+    memcpy(stk_storage_data(folder->labels), folder->set.labels, (size_t)count * 8);
+    stki_free(folder->set.labels);
+    folder->set.labels = NULL;
+    status = stki_container_add(&folder->base, "label", 1, &count, &member, err);
+    if (status)
+        return status;
+    member->kind = STKI_MEMBER_ARRAY;
+    member->dtype = STK_I64;
+    member->layout = "contiguous";
+    return stki_member_set_strides(member, &stride, err);
+}
+
+static stk_status describe(struct folder *folder, const stki_reader_opts *opts, stk_error *err)
+{
+    const int64_t image[3] = {-1, -1, opts->decode.gray ? 1 : 3}, path[1] = {-1};
+    stk_status status = add_records(folder, "image", 3, image, err);
+
+    if (!status)
+        status = add_records(folder, "path", 1, path, err);
+    if (!status && folder->set.labels)
+        status = add_labels(folder, err);
+    if (!status)
+        status = add_details(folder, err);
+    return status;
+}
+
+static stk_status open_set(const char *path, const stki_container_ops *ops,
+                           stk_status (*make)(const char *path, stki_image_set *out, stk_error *err),
+                           const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    struct folder *folder;
+    stk_status status = stki_container_create(sizeof *folder, ops, path, &folder, err);
+
+    if (status)
+        return status;
+    status = make(path, &folder->set, err);
+    if (!status)
+        status = describe(folder, opts, err);
+    if (status) {
+        folder_destroy(&folder->base);
+        return status;
+    }
+    warn(folder);
+    *out = &folder->base;
+    return STK_OK;
+}
+
+stk_status stki_image_folder_container(const char *path, const stki_reader_opts *opts, stki_container **out,
+                                       stk_error *err)
+{
+    return open_set(path, &folder_ops, stki_image_set_scan, opts, out, err);
+}
+
+stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
+                                     stk_error *err)
+{
+    return open_set(path, &list_ops, stki_image_set_list, opts, out, err);
+}

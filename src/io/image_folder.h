@@ -1,0 +1,16 @@
+/* image_folder.h: sets of image files, and single ones, as containers. */
+#ifndef STKI_IMAGE_FOLDER_H
+#define STKI_IMAGE_FOLDER_H
+
+#include "container.h"
+
+/* A folder, or a list of files: "image", "label" (where there are some) and "path". */
+stk_status stki_image_folder_container(const char *path, const stki_reader_opts *opts, stki_container **out,
+                                       stk_error *err);
+stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
+                                     stk_error *err);
+/* One JPEG or PNG file: "image", of one sample. STK_E_UNSUPPORTED names what it is instead. */
+stk_status stki_jpeg_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+stk_status stki_png_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+
+#endif

@@ -1,0 +1,268 @@
+/* image_reader.c: see image_reader.h. Nothing of an image is looked at before it is asked for; its size is remembered
+ * from then on (8 bytes an image, read and written without a lock: every thread writes the same). */
+#include "image_reader.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "image_load.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { MOST_PATH = 4096, MOST_SIDE = 65535, PROBES = 4 };
+
+#define WARM_FOR_NS INT64_C(2000000) /* an image in memory says so for the others as long as this */
+
+struct images {
+    stki_reader base; /* first member */
+    stki_container *container;
+    const stki_image_set *set;
+    stki_decode_opts decode;
+    stki_counter *sizes; /* height << 32 | width; 0: not known yet */
+    stki_counter warm_until_ns;
+};
+
+static const struct images *images_of(const stki_reader *base)
+{
+    return (const struct images *)(const void *)base;
+}
+
+static stk_status find_path(const stki_reader *base, const stki_image_set *set, int64_t index, char *path,
+                            stk_error *err)
+{
+    if (index < 0 || index >= base->count)
+        return stki_fail_at(err, STK_E_RANGE,
+                            (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
+                                         STKI_TEXT("0 to %" PRId64, base->count - 1)},
+                            "no such sample");
+    if (!stki_image_set_path(set, index, path, MOST_PATH))
+        return stki_fail_at(err, STK_E_LIMIT, (stki_place){base->path, index, -1, "a longer one", "4095 bytes"},
+                            "path of the image");
+    return STK_OK;
+}
+
+static void remember(const struct images *images, int64_t index, int64_t height, int64_t width)
+{
+    if (height <= UINT32_MAX && width <= INT32_MAX)
+        stki_count_set(&images->sizes[index], height << 32 | width);
+}
+
+static stk_status images_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct images *images = images_of(base);
+    char path[MOST_PATH];
+    int64_t known;
+    stk_status status = find_path(base, images->set, index, path, err);
+
+    if (status)
+        return status;
+    known = stki_counted(&images->sizes[index]);
+    if (known) {
+        shape[0] = known >> 32;
+        shape[1] = known & UINT32_MAX;
+        shape[2] = stki_image_channels(&images->decode);
+        return STK_OK;
+    }
+    status = stki_image_load_shape(path, index, &images->decode, shape, err);
+    if (!status)
+        remember(images, index, shape[0], shape[1]);
+    return status;
+}
+
+static stk_status images_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                              stk_tensor *out, stk_error *err)
+{
+    const struct images *images = images_of(base);
+    char path[MOST_PATH];
+    stki_decoder *decoder;
+    const void *bytes;
+    int64_t count;
+    stk_status status = find_path(base, images->set, index, path, err);
+
+    if (!status)
+        status = stki_scratch_decoder(scratch, &decoder, err);
+    if (!status)
+        status = stki_image_load(decoder, path, index, &bytes, &count, err);
+    if (!status)
+        status = stki_image_sample(bytes, count, &images->decode, want, scratch, path, index, out, err);
+    if (!status && (!want || (want->given && want->given->scale == 0)))
+        remember(images, index, out->shape[0], out->shape[1]);
+    return status;
+}
+
+/* Asks one of them; if it is in memory, so are most. */
+static void images_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
+{
+    const struct images *images = images_of(base);
+    stki_counter *warm_until = (stki_counter *)(uintptr_t)&images->warm_until_ns;
+    char path[MOST_PATH];
+    int64_t now = stki_now_ns(), any;
+
+    if (count <= 0 || now < stki_counted(warm_until))
+        return;
+    any = (int64_t)((uint64_t)indices[0] * UINT64_C(0x9E3779B97F4A7C15) >> 33) % count;
+    if (stki_image_set_path(images->set, indices[any], path, sizeof path) && stki_image_load_ahead(path)) {
+        stki_count_set(warm_until, now + WARM_FOR_NS);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (stki_image_set_path(images->set, indices[i], path, sizeof path))
+            (void)stki_image_load_ahead(path);
+}
+
+static void images_destroy(stki_reader *base)
+{
+    struct images *images = (struct images *)(void *)base;
+
+    stki_free(images->sizes);
+    stki_container_release(images->container);
+    stki_free(base->path);
+    stki_free(images);
+}
+
+static const stki_reader_ops image_ops = {
+    .format = "images",
+    .read = images_read,
+    .shape = images_shape,
+    .will_need = images_will_need,
+    .destroy = images_destroy,
+};
+
+static void describe(stki_reader *base, int64_t count, const stki_decode_opts *decode)
+{
+    base->ops = &image_ops;
+    base->count = count;
+    base->dtype = STK_U8;
+    base->ndim = 3;
+    base->shape[0] = base->shape[1] = MOST_SIDE;
+    base->shape[2] = stki_image_channels(decode);
+    base->strides[2] = 1;
+    base->variable = true;
+    base->copies = true;
+    base->access = "pread";
+    base->max_bytes = decode->max_bytes > 0 ? decode->max_bytes : STKI_IMAGE_MOST_BYTES;
+    base->file_bytes = base->data_offset = -1;
+}
+
+/* What one image may take, for those who estimate: that of the first one that has a size. */
+static void estimate(stki_reader *base)
+{
+    int64_t shape[3];
+
+    for (int64_t i = 0; i < PROBES && i < base->count; i++)
+        if (!images_shape(base, i, shape, NULL)) {
+            base->max_bytes = shape[0] * shape[1] * shape[2];
+            return;
+        }
+}
+
+stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
+                                  const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    struct images *images = stki_zalloc(sizeof *images);
+
+    if (!images)
+        return stki_fail_memory(err, sizeof *images, "a reader of images");
+    images->decode = opts->decode;
+    if (opts->max_bytes > 0)
+        images->decode.max_bytes = opts->max_bytes;
+    images->set = set;
+    describe(&images->base, set->count, &images->decode);
+    images->container = stki_container_retain(container);
+    images->base.path = stki_strdup(container->path);
+    images->sizes = stki_zalloc_array(set->count, sizeof *images->sizes);
+    if (!images->base.path || !images->sizes) {
+        images_destroy(&images->base);
+        return stki_fail_memory(err, set->count * (int64_t)sizeof *images->sizes, "the sizes of images");
+    }
+    if (opts->max_bytes <= 0)
+        estimate(&images->base);
+    *out = &images->base;
+    return STK_OK;
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------------------ */
+
+struct paths {
+    stki_reader base; /* first member */
+    stki_container *container;
+    const stki_image_set *set;
+};
+
+static const struct paths *paths_of(const stki_reader *base)
+{
+    return (const struct paths *)(const void *)base;
+}
+
+static stk_status paths_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    char path[MOST_PATH];
+    stk_status status = find_path(base, paths_of(base)->set, index, path, err);
+
+    if (!status)
+        shape[0] = (int64_t)strlen(stki_image_set_name(paths_of(base)->set, index));
+    return status;
+}
+
+static stk_status paths_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
+{
+    int64_t length;
+    stk_status status = paths_shape(base, index, &length, err);
+
+    (void)want, (void)scratch;
+    if (status)
+        return status;
+    *out = (stk_tensor){.data = (char *)(uintptr_t)stki_image_set_name(paths_of(base)->set, index),
+                        .dtype = STK_U8,
+                        .ndim = 1,
+                        .flags = STK_TENSOR_READONLY,
+                        .shape = {length},
+                        .strides = {1}};
+    return STK_OK;
+}
+
+static void paths_destroy(stki_reader *base)
+{
+    struct paths *paths = (struct paths *)(void *)base;
+
+    stki_container_release(paths->container);
+    stki_free(base->path);
+    stki_free(paths);
+}
+
+static const stki_reader_ops path_ops = {
+    .format = "paths", .read = paths_read, .shape = paths_shape, .destroy = paths_destroy};
+
+stk_status stki_image_path_reader_open(const stki_container *container, const stki_image_set *set, stki_reader **out,
+                                       stk_error *err)
+{
+    struct paths *paths = stki_zalloc(sizeof *paths);
+    stki_reader *base;
+
+    if (!paths)
+        return stki_fail_memory(err, sizeof *paths, "a reader of paths");
+    base = &paths->base;
+    paths->set = set;
+    paths->container = stki_container_retain(container);
+    *base = (stki_reader){.ops = &path_ops,
+                          .count = set->count,
+                          .dtype = STK_U8,
+                          .ndim = 1,
+                          .strides = {1},
+                          .variable = true,
+                          .access = "memory",
+                          .file_bytes = -1,
+                          .data_offset = -1};
+    for (int64_t i = 0; i < set->count; i++) {
+        int64_t length = (int64_t)strlen(stki_image_set_name(set, i));
+        base->max_bytes = length > base->max_bytes ? length : base->max_bytes;
+    }
+    base->shape[0] = base->max_bytes;
+    base->path = stki_strdup(container->path);
+    if (!base->path) {
+        paths_destroy(base);
+        return stki_fail_memory(err, (int64_t)strlen(container->path), "a reader of paths");
+    }
+    *out = base;
+    return STK_OK;
+}

@@ -1,0 +1,15 @@
+/* image_reader.h: the images of a set as samples: u8, height x width x 3 (1 with decode.gray), each of its own size. */
+#ifndef STKI_IMAGE_READER_H
+#define STKI_IMAGE_READER_H
+
+#include "container.h"
+#include "image_set.h"
+
+/* The set lives in the container, which the reader keeps. */
+stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
+                                  const stki_reader_opts *opts, stki_reader **out, stk_error *err);
+/* The paths relative to the set's root, u8, as samples of their own lengths. */
+stk_status stki_image_path_reader_open(const stki_container *container, const stki_image_set *set, stki_reader **out,
+                                       stk_error *err);
+
+#endif
