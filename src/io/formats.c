@@ -134,8 +134,8 @@ static stk_status by_name(const char *path, const char *name, const stki_file_fo
             *out = &formats[i];
             return STK_OK;
         }
-    return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, name, names(all, sizeof all)},
-                        "source.format: unknown format");
+    return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, name, NULL}, "source.format: expected one of %s",
+                        names(all, sizeof all));
 }
 
 static stk_status read_head(const char *path, char *head, int64_t *length, stk_error *err)
@@ -180,8 +180,6 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
                 *out = &formats[i];
                 return STK_OK;
             }
-    return stki_fail_at(err, STK_E_UNSUPPORTED,
-                        (stki_place){path, -1, -1, looks_like(path, head, length),
-                                     stki_text(all, sizeof all, "one of %s", names((char[200]){0}, 200))},
-                        "there is no reader for it");
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, looks_like(path, head, length), NULL},
+                        "there is no reader for it among %s", names(all, sizeof all));
 }
