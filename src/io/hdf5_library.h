@@ -7,6 +7,9 @@
 #define STKI_HDF5_LIBRARY_H
 
 #include <hdf5.h>
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
 #include <stdbool.h>
 #include <stoker/status.h>
 
