@@ -37,6 +37,51 @@ STK_API stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err);
 /* Gives up: removes what was written and frees the writer. NULL is fine. */
 STK_API void stk_npy_abort(stk_npy_writer *writer);
 
+/* ---- files of several arrays ----------------------------------------------------------------------------------------
+ *
+ *     stk_writer_opts opts = STK_WRITER_OPTS_INIT;
+ *     stk_writer *writer;
+ *     stk_status status = stk_writer_create("set.npz", NULL, &opts, &writer, &err);
+ *     if (status == STK_OK) {
+ *         … stk_writer_add(writer, "labels", &labels, &err), or begin, append as often as needed, end …
+ *         status = stk_writer_commit(writer, &err);      (or stk_writer_abort(writer) after a failure)
+ *     }
+ *
+ * As above: one thread at a time, and the file appears under its name when commit succeeds.
+ */
+
+typedef struct stki_writer stk_writer;
+
+typedef struct stk_writer_opts {
+    uint32_t struct_size; /* set by STK_WRITER_OPTS_INIT */
+    int32_t level;        /* npz, HDF5: deflate 1 to 9; 0: none */
+    int64_t chunk_rows;   /* HDF5: rows a chunk; 0: contiguous without compression, else chosen */
+    int32_t threads;      /* that compress; 0: as many as there are processors */
+    bool alias;           /* npy, npz: dtypes that they cannot name are written as raw bytes */
+} stk_writer_opts;
+
+#define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
+
+/* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, with weights_only=True), "safetensors", "hdf5";
+ * NULL: by the ending of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: no such format, or it has no compression. */
+STK_API stk_status stk_writer_create(const char *path, const char *format, const stk_writer_opts *opts,
+                                     stk_writer **out, stk_error *err);
+/* Begins array `name` (UTF-8, each once) of rows of this dtype and shape; the array's shape is the number of rows
+ * followed by `row_shape`. row_ndim 0: a vector; -1: a single number, shape (). rows: how many will come; -1: as many
+ * as are appended. After a failure only commit (which then fails too) and abort make sense. */
+STK_API stk_status stk_writer_begin(stk_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
+                                    const int64_t *row_shape, int64_t rows, stk_error *err);
+/* `count` whole rows, one after the other, row-major and little-endian. */
+STK_API stk_status stk_writer_append(stk_writer *writer, const void *rows, int64_t count, stk_error *err);
+/* Ends the array. STK_E_BAD_SHAPE: other rows came than were announced. */
+STK_API stk_status stk_writer_end(stk_writer *writer, stk_error *err);
+/* A whole tensor in memory of the CPU, of any strides. */
+STK_API stk_status stk_writer_add(stk_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
+/* Finishes the file and frees the writer, whatever happens. On failure an older file of that name is still there. */
+STK_API stk_status stk_writer_commit(stk_writer *writer, stk_error *err);
+/* Gives up: removes what was written and frees the writer. NULL is fine. */
+STK_API void stk_writer_abort(stk_writer *writer);
+
 /* ---- HDF5 ---------------------------------------------------------------------------------------------------------
  * stoker calls libhdf5 under one lock of its own. A program that uses libhdf5 too, in a build of it that is not
  * thread-safe (H5is_library_threadsafe), wraps its own calls in this pair while stoker has HDF5 files open; with a

@@ -8,8 +8,8 @@
 
 typedef struct stki_npy_writer stki_npy_writer;
 
-/* Rows of this dtype and shape (the file's shape is the row count followed by it). bf16 and f8 are refused unless
- * `alias` (they become V2/V1, f8_e5m2 f1). */
+/* Rows of this dtype and shape (the file's shape is the row count followed by it; row_ndim -1: it is ()). bf16 and f8
+ * are refused unless `alias` (they become V2/V1, f8_e5m2 f1). */
 stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                            stki_npy_writer **out, stk_error *err);
 /* Whole rows, C order, little-endian. */

@@ -1,5 +1,6 @@
-/* writer.h: files of named arrays, written one array after the other. Every such format implements this table; the
- * public face is dataset.h. A writer belongs to one thread at a time.
+/* writer.h: files of named arrays, written one array after the other. Every such format implements the table; the
+ * functions below it check what all formats check, and call the table. The public face is dataset.h. A writer belongs
+ * to one thread at a time.
  */
 #ifndef STKI_WRITER_H
 #define STKI_WRITER_H
@@ -31,11 +32,31 @@ typedef struct stki_writer_ops {
 
 struct stki_writer {
     const stki_writer_ops *ops;
+    /* What writer.c keeps; formats zero it. */
+    bool writing;      /* an array is begun */
+    stk_status failed; /* nothing more is written, commit fails too */
+    int64_t row_bytes, rows, rows_wanted;
+    char **names; /* of the arrays so far: a hash table of `name_room` places */
+    int64_t name_count, name_room;
 };
 
+/* By opts->…: `format` is "npy", "npz", …, or NULL: by the ending of `path`. */
+stk_status stki_writer_create(const char *path, const char *format, const stki_writer_opts *opts, stki_writer **out,
+                              stk_error *err);
+/* STK_E_BAD_ARG: out of turn; a name that is no UTF-8, or that is there already. */
+stk_status stki_writer_begin(stki_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
+                             const int64_t *row_shape, int64_t rows, stk_error *err);
+stk_status stki_writer_append(stki_writer *writer, const void *rows, int64_t count, stk_error *err);
+/* STK_E_BAD_SHAPE: fewer rows came than were announced. */
+stk_status stki_writer_end(stki_writer *writer, stk_error *err);
 /* One whole tensor of any strides, through begin, append and end. */
 stk_status stki_writer_add(stki_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
+/* Both free the writer. After a failure commit fails too, and leaves nothing; only arguments that were refused before
+ * anything was written (STK_E_BAD_ARG, STK_E_BAD_SHAPE of begin and append) may be put right. */
+stk_status stki_writer_commit(stki_writer *writer, stk_error *err);
+void stki_writer_abort(stki_writer *writer); /* NULL is fine */
 
+stk_status stki_npy_array_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 stk_status stki_npz_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 stk_status stki_pt_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 stk_status stki_safetensors_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);

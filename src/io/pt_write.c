@@ -1,0 +1,306 @@
+/* pt_write.c: .pt files that torch.load reads, with weights_only=True too: a dict of contiguous tensors on the CPU, or
+ * one tensor alone where the only array has the name "". Storages are written as they come, the pickle that names them
+ * behind them: readers find members by the archive's directory.
+ */
+#include "allocate.h"
+#include "error.h"
+#include "tensor_internal.h"
+#include "text_build.h"
+#include "writer.h"
+#include "zip_write.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct saved {
+    char *name;
+    stk_dtype dtype;
+    int ndim;
+    int64_t shape[STK_MAX_DIMS];
+};
+
+struct pt_writer {
+    stki_writer base; /* first member */
+    stki_zip_writer zip;
+    struct saved *saved;
+    int64_t count, room;
+    int64_t row_bytes, rows; /* of the array that is being written */
+    bool scalar;
+};
+
+static struct pt_writer *pt_of(stki_writer *base)
+{
+    return (struct pt_writer *)(void *)base;
+}
+
+/* ---- dtypes -------------------------------------------------------------------------------------------------------
+ */
+
+/* Of older torch versions: the class of a typed storage. NULL: named by its dtype, over untyped bytes. */
+static const char *storage_class(stk_dtype dtype)
+{
+    switch (dtype) {
+    case STK_BOOL:
+        return "BoolStorage";
+    case STK_U8:
+        return "ByteStorage";
+    case STK_I8:
+        return "CharStorage";
+    case STK_I16:
+        return "ShortStorage";
+    case STK_I32:
+        return "IntStorage";
+    case STK_I64:
+        return "LongStorage";
+    case STK_F16:
+        return "HalfStorage";
+    case STK_BF16:
+        return "BFloat16Storage";
+    case STK_F32:
+        return "FloatStorage";
+    case STK_F64:
+        return "DoubleStorage";
+    case STK_C64:
+        return "ComplexFloatStorage";
+    case STK_C128:
+        return "ComplexDoubleStorage";
+    default:
+        return NULL;
+    }
+}
+
+/* ---- the pickle ---------------------------------------------------------------------------------------------------
+ */
+
+static void put_u32(stki_text_build *to, uint32_t number)
+{
+    char bytes[4];
+
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (char)(number >> (8 * i));
+    stki_put_bytes(to, bytes, 4);
+}
+
+static void put_text(stki_text_build *to, const char *text)
+{
+    stki_put(to, "X");
+    put_u32(to, (uint32_t)strlen(text)); /* below 4 GiB: names are much shorter */
+    stki_put(to, text);
+}
+
+static void put_integer(stki_text_build *to, int64_t number)
+{
+    char bytes[10] = {'\x8A', 8};
+
+    if (number >= INT32_MIN && number <= INT32_MAX) {
+        stki_put(to, "J");
+        put_u32(to, (uint32_t)number);
+        return;
+    }
+    for (int i = 0; i < 8; i++)
+        bytes[2 + i] = (char)((uint64_t)number >> (8 * i));
+    stki_put_bytes(to, bytes, 10);
+}
+
+static void put_numbers(stki_text_build *to, const int64_t *numbers, int count)
+{
+    stki_put(to, "(");
+    for (int i = 0; i < count; i++)
+        put_integer(to, numbers[i]);
+    stki_put(to, "t");
+}
+
+/* Product of the sizes, and strides in elements: 1 for axes behind an empty one too, as torch has them. */
+static int64_t count_elements(const struct saved *s, int64_t *strides)
+{
+    int64_t count = 1, step = 1;
+
+    for (int i = s->ndim - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= s->shape[i] > 0 ? s->shape[i] : 1;
+        count *= s->shape[i];
+    }
+    return count;
+}
+
+/* rebuild(('storage', class, key, 'cpu', count), 0, size, stride, False, OrderedDict()[, dtype]) */
+static void put_tensor(stki_text_build *to, const struct saved *s, int64_t number)
+{
+    int64_t strides[STK_MAX_DIMS], count = count_elements(s, strides);
+    const char *class = storage_class(s->dtype);
+    char key[24];
+
+    snprintf(key, sizeof key, "%" PRId64, number);
+    stki_putf(to, "ctorch._utils\n_rebuild_tensor_v%d\n((", class ? 2 : 3);
+    put_text(to, "storage");
+    if (class)
+        stki_putf(to, "ctorch\n%s\n", class);
+    else
+        stki_put(to, "ctorch.storage\nUntypedStorage\n");
+    put_text(to, key);
+    put_text(to, "cpu");
+    put_integer(to, class ? count : count * stk_dtype_size(s->dtype));
+    stki_put(to, "tQ");
+    put_integer(to, 0);
+    put_numbers(to, s->shape, s->ndim);
+    put_numbers(to, strides, s->ndim);
+    stki_put(to, "\x89"
+                 "ccollections\nOrderedDict\n)R");
+    if (!class)
+        stki_putf(to, "ctorch\n%s\n", stk_dtype_long_name(s->dtype));
+    stki_put(to, "tR");
+}
+
+static void put_pickle(stki_text_build *to, const struct pt_writer *w)
+{
+    stki_put(to, "\x80\x02");
+    if (w->count == 1 && !*w->saved[0].name) {
+        put_tensor(to, &w->saved[0], 0);
+    } else {
+        stki_put(to, "}(");
+        for (int64_t i = 0; i < w->count; i++) {
+            put_text(to, w->saved[i].name);
+            put_tensor(to, &w->saved[i], i);
+        }
+        stki_put(to, "u");
+    }
+    stki_put(to, ".");
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status add_saved(struct pt_writer *w, const char *name, stk_error *err)
+{
+    if (w->count == w->room) {
+        int64_t room = w->room ? 2 * w->room : 8, bytes = room * (int64_t)sizeof *w->saved;
+        struct saved *saved = stki_resize(w->saved, bytes);
+
+        if (!saved)
+            return stki_fail_memory(err, bytes, "the tensors of a file");
+        w->saved = saved;
+        w->room = room;
+    }
+    w->saved[w->count] = (struct saved){.name = stki_strdup(name)};
+    if (!w->saved[w->count].name)
+        return stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
+    w->count++;
+    return STK_OK;
+}
+
+static stk_status pt_begin(stki_writer *base, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
+                           int64_t rows, stk_error *err)
+{
+    struct pt_writer *w = pt_of(base);
+    struct saved *saved;
+    int64_t strides[STK_MAX_DIMS];
+    char member[48];
+    stk_status status;
+
+    (void)rows;
+    if (stk_dtype_size(dtype) == 0 || row_ndim >= STK_MAX_DIMS)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){stki_output_path(w->zip.output), -1, -1,
+                                         STKI_TEXT("dtype number %d, %d axes", (int)dtype, row_ndim + 1), NULL},
+                            "cannot write %s", name);
+    status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
+    if (!status)
+        status = add_saved(w, name, err);
+    if (status)
+        return status;
+    saved = &w->saved[w->count - 1];
+    saved->dtype = dtype;
+    saved->ndim = row_ndim + 1;
+    if (row_ndim > 0)
+        memcpy(saved->shape + 1, row_shape, sizeof *row_shape * (size_t)row_ndim);
+    w->scalar = row_ndim < 0;
+    w->rows = 0;
+    snprintf(member, sizeof member, "archive/data/%" PRId64, w->count - 1);
+    return stki_zip_write_begin(&w->zip, member, 0, 0, err);
+}
+
+static stk_status pt_append(stki_writer *base, const void *rows, int64_t count, stk_error *err)
+{
+    struct pt_writer *w = pt_of(base);
+
+    w->rows += count; /* checked by stki_writer_append */
+    return stki_zip_write_append(&w->zip, rows, count * w->row_bytes, err);
+}
+
+static stk_status pt_end(stki_writer *base, stk_error *err)
+{
+    struct pt_writer *w = pt_of(base);
+
+    if (!w->scalar)
+        w->saved[w->count - 1].shape[0] = w->rows;
+    return stki_zip_write_end(&w->zip, NULL, err);
+}
+
+static void pt_free(struct pt_writer *w)
+{
+    for (int64_t i = 0; i < w->count; i++)
+        stki_free(w->saved[i].name);
+    stki_free(w->saved);
+    stki_zip_write_fini(&w->zip);
+    stki_free(w);
+}
+
+static stk_status finish(struct pt_writer *w, stk_error *err)
+{
+    stki_text_build pickle = {0};
+    stk_status status;
+
+    put_pickle(&pickle, w);
+    status = pickle.failed ? stki_fail_memory(err, pickle.length, "a pickle")
+                           : stki_zip_write_member(&w->zip, "archive/data.pkl", pickle.text, pickle.length, err);
+    stki_free(stki_text_take(&pickle));
+    if (!status)
+        status = stki_zip_write_member(&w->zip, "archive/byteorder", "little", 6, err);
+    if (!status)
+        status = stki_zip_write_member(&w->zip, "archive/version", "3\n", 2, err);
+    return status ? status : stki_zip_write_directory(&w->zip, err);
+}
+
+static stk_status pt_commit(stki_writer *base, stk_error *err)
+{
+    struct pt_writer *w = pt_of(base);
+    stki_output *output = w->zip.output;
+    stk_status status = finish(w, err);
+
+    pt_free(w);
+    if (!status)
+        return stki_output_commit(output, err);
+    stki_output_abort(output);
+    return status;
+}
+
+static void pt_abort(stki_writer *base)
+{
+    struct pt_writer *w = pt_of(base);
+
+    stki_output_abort(w->zip.output);
+    pt_free(w);
+}
+
+static const stki_writer_ops pt_ops = {
+    .format = "pt", .begin = pt_begin, .append = pt_append, .end = pt_end, .commit = pt_commit, .abort = pt_abort};
+
+stk_status stki_pt_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err)
+{
+    struct pt_writer *w;
+    stk_status status;
+
+    if (opts && opts->level)
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, STKI_TEXT("level %d", opts->level), "0"},
+                            "torch maps its files: they are not compressed");
+    w = stki_zalloc(sizeof *w);
+    if (!w)
+        return stki_fail_memory(err, sizeof *w, path);
+    w->base.ops = &pt_ops;
+    status = stki_output_create(path, &w->zip.output, err);
+    if (status)
+        pt_free(w);
+    else
+        *out = &w->base;
+    return status;
+}

@@ -1,0 +1,279 @@
+/* safetensors_write.c: .safetensors files. The header comes first and says where every tensor lies, so the data waits
+ * in a file without a name until all is known. Tensors then go by the size of their elements, the largest first, as the
+ * original library does: each begins at a multiple of its elements, and the data at a multiple of 8.
+ */
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "output.h"
+#include "spill.h"
+#include "tensor_internal.h"
+#include "text_build.h"
+#include "writer.h"
+#include "writer_test.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1 << 20, ALIGN = 8 };
+
+static int64_t header_limit = INT64_C(100000000); /* what readers accept */
+
+void stki_safetensors_test_header_limit(int64_t bytes)
+{
+    header_limit = bytes;
+}
+
+struct saved {
+    char *name;
+    stk_dtype dtype;
+    int ndim;
+    int64_t shape[STK_MAX_DIMS];
+    int64_t spilled, bytes; /* where its data waits */
+    int64_t begin;          /* in the file's data */
+};
+
+struct safetensors_writer {
+    stki_writer base; /* first member */
+    stki_output *output;
+    stki_spill *spill;
+    struct saved *saved;
+    int64_t count, room;
+    int64_t row_bytes, rows;
+    bool scalar;
+};
+
+static struct safetensors_writer *writer_of(stki_writer *base)
+{
+    return (struct safetensors_writer *)(void *)base;
+}
+
+static const char *dtype_name(stk_dtype dtype)
+{
+    static const char *const names[STK_DTYPE_END] = {
+        [STK_BOOL] = "BOOL",      [STK_U8] = "U8",   [STK_I8] = "I8",   [STK_U16] = "U16", [STK_I16] = "I16",
+        [STK_U32] = "U32",        [STK_I32] = "I32", [STK_U64] = "U64", [STK_I64] = "I64", [STK_F16] = "F16",
+        [STK_BF16] = "BF16",      [STK_F32] = "F32", [STK_F64] = "F64", [STK_C64] = "C64", [STK_F8_E4M3FN] = "F8_E4M3",
+        [STK_F8_E5M2] = "F8_E5M2"};
+
+    return dtype > STK_DTYPE_NONE && dtype < STK_DTYPE_END ? names[dtype] : NULL;
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status add_saved(struct safetensors_writer *w, const char *name, stk_error *err)
+{
+    if (w->count == w->room) {
+        int64_t room = w->room ? 2 * w->room : 8, bytes = room * (int64_t)sizeof *w->saved;
+        struct saved *saved = stki_resize(w->saved, bytes);
+
+        if (!saved)
+            return stki_fail_memory(err, bytes, "the tensors of a file");
+        w->saved = saved;
+        w->room = room;
+    }
+    w->saved[w->count] = (struct saved){.name = stki_strdup(name)};
+    if (!w->saved[w->count].name)
+        return stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
+    w->count++;
+    return STK_OK;
+}
+
+static stk_status safetensors_begin(stki_writer *base, const char *name, stk_dtype dtype, int row_ndim,
+                                    const int64_t *row_shape, int64_t rows, stk_error *err)
+{
+    struct safetensors_writer *w = writer_of(base);
+    struct saved *saved;
+    int64_t strides[STK_MAX_DIMS];
+    stk_status status;
+
+    (void)rows;
+    if (!dtype_name(dtype) || row_ndim >= STK_MAX_DIMS || !strcmp(name, "__metadata__"))
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){stki_output_path(w->output), -1, -1,
+                                         STKI_TEXT("%s, %d axes", stk_dtype_long_name(dtype), row_ndim + 1), NULL},
+                            "safetensors can't hold %s", name);
+    status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
+    if (!status)
+        status = add_saved(w, name, err);
+    if (status)
+        return status;
+    saved = &w->saved[w->count - 1];
+    saved->dtype = dtype;
+    saved->ndim = row_ndim + 1;
+    if (row_ndim > 0)
+        memcpy(saved->shape + 1, row_shape, sizeof *row_shape * (size_t)row_ndim);
+    saved->spilled = stki_spill_bytes(w->spill);
+    w->scalar = row_ndim < 0;
+    w->rows = 0;
+    return STK_OK;
+}
+
+static stk_status safetensors_append(stki_writer *base, const void *rows, int64_t count, stk_error *err)
+{
+    struct safetensors_writer *w = writer_of(base);
+
+    w->rows += count; /* checked by stki_writer_append */
+    return stki_spill_append(w->spill, rows, count * w->row_bytes, err);
+}
+
+static stk_status safetensors_end(stki_writer *base, stk_error *err)
+{
+    struct safetensors_writer *w = writer_of(base);
+    struct saved *saved = &w->saved[w->count - 1];
+
+    (void)err;
+    if (!w->scalar)
+        saved->shape[0] = w->rows;
+    saved->bytes = stki_spill_bytes(w->spill) - saved->spilled;
+    return STK_OK;
+}
+
+/* ---- the file -----------------------------------------------------------------------------------------------------
+ */
+
+static int by_element(const void *a, const void *b)
+{
+    const struct saved *x = a, *y = b;
+    int64_t size_x = stk_dtype_size(x->dtype), size_y = stk_dtype_size(y->dtype);
+
+    if (size_x != size_y)
+        return size_x > size_y ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void put_header(stki_text_build *to, const struct safetensors_writer *w)
+{
+    stki_put(to, "{");
+    for (int64_t i = 0; i < w->count; i++) {
+        const struct saved *s = &w->saved[i];
+
+        stki_put(to, i ? "," : "");
+        stki_put_json(to, s->name);
+        stki_putf(to, ":{\"dtype\":\"%s\",\"shape\":[", dtype_name(s->dtype));
+        for (int k = 0; k < s->ndim; k++)
+            stki_putf(to, "%s%" PRId64, k ? "," : "", s->shape[k]);
+        stki_putf(to, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", s->begin, s->begin + s->bytes);
+    }
+    stki_put(to, "}");
+    if (to->length % ALIGN)
+        stki_put_many(to, ' ', ALIGN - to->length % ALIGN);
+}
+
+static stk_status write_header(struct safetensors_writer *w, stk_error *err)
+{
+    stki_text_build header = {0};
+    char length[8];
+    stk_status status = STK_OK;
+
+    put_header(&header, w);
+    if (header.failed)
+        status = stki_fail_memory(err, header.length, "a header");
+    else if (header.length > header_limit) /* no reader would take it */
+        status = stki_fail_at(err, STK_E_LIMIT,
+                              (stki_place){stki_output_path(w->output), -1, -1,
+                                           STKI_TEXT("%" PRId64 " bytes", header.length),
+                                           STKI_TEXT("at most %" PRId64, header_limit)},
+                              "the header of safetensors gets too long: fewer or shorter names");
+    for (int i = 0; i < 8; i++)
+        length[i] = (char)((uint64_t)header.length >> (8 * i));
+    if (!status)
+        status = stki_output_append(w->output, length, 8, err);
+    if (!status)
+        status = stki_output_append(w->output, header.text, header.length, err);
+    stki_free(stki_text_take(&header));
+    return status;
+}
+
+static stk_status copy_data(struct safetensors_writer *w, stk_error *err)
+{
+    char *piece = stki_resize(NULL, PIECE);
+    stk_status status = piece ? STK_OK : stki_fail_memory(err, PIECE, "writing");
+
+    for (int64_t i = 0; i < w->count; i++)
+        for (int64_t done = 0, n; !status && done < w->saved[i].bytes; done += n) {
+            n = w->saved[i].bytes - done < PIECE ? w->saved[i].bytes - done : PIECE;
+            status = stki_spill_read(w->spill, w->saved[i].spilled + done, piece, n, err);
+            if (!status)
+                status = stki_output_append(w->output, piece, n, err);
+        }
+    stki_free(piece);
+    return status;
+}
+
+static stk_status finish(struct safetensors_writer *w, stk_error *err)
+{
+    int64_t at = 0;
+    stk_status status;
+
+    if (w->count)
+        qsort(w->saved, (size_t)w->count, sizeof *w->saved, by_element);
+    for (int64_t i = 0; i < w->count; i++) {
+        w->saved[i].begin = at;
+        at += w->saved[i].bytes;
+    }
+    status = write_header(w, err);
+    return status ? status : copy_data(w, err);
+}
+
+static void writer_free(struct safetensors_writer *w)
+{
+    for (int64_t i = 0; i < w->count; i++)
+        stki_free(w->saved[i].name);
+    stki_free(w->saved);
+    stki_spill_destroy(w->spill);
+    stki_free(w);
+}
+
+static stk_status safetensors_commit(stki_writer *base, stk_error *err)
+{
+    struct safetensors_writer *w = writer_of(base);
+    stki_output *output = w->output;
+    stk_status status = finish(w, err);
+
+    writer_free(w);
+    if (!status)
+        return stki_output_commit(output, err);
+    stki_output_abort(output);
+    return status;
+}
+
+static void safetensors_abort(stki_writer *base)
+{
+    struct safetensors_writer *w = writer_of(base);
+
+    stki_output_abort(w->output);
+    writer_free(w);
+}
+
+static const stki_writer_ops safetensors_ops = {.format = "safetensors",
+                                                .begin = safetensors_begin,
+                                                .append = safetensors_append,
+                                                .end = safetensors_end,
+                                                .commit = safetensors_commit,
+                                                .abort = safetensors_abort};
+
+stk_status stki_safetensors_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err)
+{
+    struct safetensors_writer *w;
+    stk_status status;
+
+    if (opts && opts->level)
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, STKI_TEXT("level %d", opts->level), "0"},
+                            "safetensors are not compressed");
+    w = stki_zalloc(sizeof *w);
+    if (!w)
+        return stki_fail_memory(err, sizeof *w, path);
+    w->base.ops = &safetensors_ops;
+    status = stki_output_create(path, &w->output, err);
+    if (!status)
+        status = stki_spill_create(path, &w->spill, err);
+    if (status) {
+        stki_output_abort(w->output);
+        writer_free(w);
+    } else {
+        *out = &w->base;
+    }
+    return status;
+}

@@ -1,0 +1,163 @@
+/* spill.c: see spill.h. */
+#include "spill.h"
+#include "allocate.h"
+#include "checked.h"
+#include "counter.h"
+#include "error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER = 256 << 10 };
+
+struct stki_spill {
+    char *beside;
+    int fd;
+    int64_t flushed, used;
+    char buffer[BUFFER];
+};
+
+static stki_counter fail_at, fail_errno;
+
+void stki_spill_test_fail_write(int64_t n, int error_number)
+{
+    stki_count_set(&fail_errno, error_number);
+    stki_count_set(&fail_at, n);
+}
+
+static bool must_fail(void)
+{
+    if (stki_counted(&fail_at) <= 0 || atomic_fetch_sub_explicit(&fail_at, 1, memory_order_relaxed) != 1)
+        return false;
+    errno = (int)stki_counted(&fail_errno);
+    return true;
+}
+
+/* File systems without O_TMPFILE get a name that goes at once. */
+static int open_in(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char *name;
+
+    if (fd >= 0)
+        return fd;
+    name = stki_format("%s/stoker-XXXXXX", folder);
+    fd = name ? mkostemp(name, O_CLOEXEC) : -1;
+    if (fd >= 0)
+        (void)unlink(name);
+    stki_free(name);
+    return fd;
+}
+
+static int open_beside(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *other = getenv("TMPDIR");
+    struct stat st;
+    char *folder;
+    int fd = -1;
+
+    if (stat(path, &st) || S_ISREG(st.st_mode)) {
+        folder = slash == path ? stki_strdup("/")
+                 : slash       ? stki_format("%.*s", (int)(slash - path), path)
+                               : stki_strdup(".");
+        fd = folder ? open_in(folder) : -1;
+        stki_free(folder);
+    }
+    return fd >= 0 ? fd : open_in(other && *other ? other : "/tmp");
+}
+
+stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *err)
+{
+    stki_spill *s = stki_zalloc(sizeof *s);
+    stk_status status;
+
+    if (!s)
+        return stki_fail_memory(err, sizeof *s, beside);
+    s->fd = -1;
+    s->beside = stki_strdup(beside);
+    if (!s->beside) {
+        stki_spill_destroy(s);
+        return stki_fail_memory(err, (int64_t)strlen(beside) + 1, beside);
+    }
+    s->fd = open_beside(beside);
+    if (s->fd >= 0) {
+        *out = s;
+        return STK_OK;
+    }
+    status = stki_fail_errno(err, errno, beside, "cannot make a file for its data");
+    stki_spill_destroy(s);
+    return status;
+}
+
+static stk_status write_all(stki_spill *s, const char *from, int64_t count, stk_error *err)
+{
+    while (count > 0) {
+        ssize_t n = must_fail() ? -1 : pwrite(s->fd, from, (size_t)count, s->flushed);
+
+        if (n < 0 && errno != EINTR)
+            return stki_fail_errno(err, errno, s->beside, "cannot write %" PRId64 " bytes of its data", count);
+        n = n > 0 ? n : 0;
+        from += n;
+        count -= n;
+        s->flushed += n;
+    }
+    return STK_OK;
+}
+
+static stk_status flush(stki_spill *s, stk_error *err)
+{
+    stk_status status = write_all(s, s->buffer, s->used, err);
+
+    s->used = 0;
+    return status;
+}
+
+stk_status stki_spill_append(stki_spill *s, const void *bytes, int64_t count, stk_error *err)
+{
+    stk_status status = count > BUFFER - s->used ? flush(s, err) : STK_OK;
+
+    if (status)
+        return status;
+    if (count > BUFFER)
+        return write_all(s, bytes, count, err);
+    if (count > 0)
+        memcpy(s->buffer + s->used, bytes, (size_t)count);
+    s->used += count;
+    return STK_OK;
+}
+
+int64_t stki_spill_bytes(const stki_spill *s)
+{
+    return s->flushed + s->used;
+}
+
+stk_status stki_spill_read(stki_spill *s, int64_t offset, void *to, int64_t count, stk_error *err)
+{
+    stk_status status = flush(s, err);
+
+    for (int64_t done = 0; !status && done < count;) {
+        ssize_t n = pread(s->fd, (char *)to + done, (size_t)(count - done), offset + done);
+
+        if (n == 0)
+            return stki_fail_at(err, STK_E_TRUNCATED, (stki_place){s->beside, -1, -1, NULL, NULL},
+                                "its data was cut while it was written");
+        if (n < 0 && errno != EINTR)
+            return stki_fail_errno(err, errno, s->beside, "cannot read its data back");
+        done += n > 0 ? n : 0;
+    }
+    return status;
+}
+
+void stki_spill_destroy(stki_spill *s)
+{
+    if (!s)
+        return;
+    if (s->fd >= 0)
+        (void)close(s->fd);
+    stki_free(s->beside);
+    stki_free(s);
+}

@@ -1,0 +1,20 @@
+/* spill.h: bytes that are kept on disk for a while, in a file without a name: nothing is left of it whatever happens.
+ * One thread at a time. */
+#ifndef STKI_SPILL_H
+#define STKI_SPILL_H
+
+#include <stoker/status.h>
+
+typedef struct stki_spill stki_spill;
+
+/* In the folder of `beside`; where that can't be, or `beside` is a device, in TMPDIR or /tmp. */
+stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *err);
+stk_status stki_spill_append(stki_spill *spill, const void *bytes, int64_t count, stk_error *err);
+int64_t stki_spill_bytes(const stki_spill *spill);
+stk_status stki_spill_read(stki_spill *spill, int64_t offset, void *to, int64_t count, stk_error *err);
+void stki_spill_destroy(stki_spill *spill); /* NULL is fine */
+
+/* Tests: the n-th write from now fails with an errno. */
+void stki_spill_test_fail_write(int64_t n, int error_number);
+
+#endif

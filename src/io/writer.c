@@ -1,0 +1,281 @@
+/* writer.c: see writer.h. Which writers there are, the order of calls, names, row counts, and whole tensors in pieces.
+ */
+#include "writer.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "tensor_internal.h"
+#include "text_check.h"
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+enum { PIECE = 256 << 10, ALIGN = 64, FIRST_NAMES = 16 };
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *ending, *other_ending;
+    stk_status (*create)(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
+} writers[] = {
+    {"npy", ".npy", NULL, stki_npy_array_writer},
+    {"npz", ".npz", NULL, stki_npz_writer},
+    {"pt", ".pt", ".pth", stki_pt_writer},
+    {"safetensors", ".safetensors", NULL, stki_safetensors_writer},
+    {"hdf5", ".h5", ".hdf5", stki_hdf5_writer},
+};
+enum { WRITERS = sizeof writers / sizeof writers[0] };
+
+#define KNOWN "npy, npz, pt, safetensors or hdf5"
+
+static bool ends_with(const char *path, const char *ending)
+{
+    size_t length = strlen(path), end = ending ? strlen(ending) : 0;
+
+    return ending && length > end && !strcasecmp(path + length - end, ending);
+}
+
+static stk_status check_opts(const char *path, const stki_writer_opts *opts, stk_error *err)
+{
+    if (!opts || (opts->level >= 0 && opts->level <= 9))
+        return STK_OK;
+    return stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, STKI_TEXT("%d", opts->level), "0 to 9"},
+                        "the level of compression");
+}
+
+stk_status stki_writer_create(const char *path, const char *format, const stki_writer_opts *opts, stki_writer **out,
+                              stk_error *err)
+{
+    stk_status status = check_opts(path, opts, err);
+
+    if (status)
+        return status;
+    for (int i = 0; i < WRITERS; i++)
+        if (format ? !strcmp(format, writers[i].name)
+                   : ends_with(path, writers[i].ending) || ends_with(path, writers[i].other_ending))
+            return writers[i].create(path, opts, out, err);
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, format, KNOWN},
+                        format ? "no such format to write" : "its name says no format to write");
+}
+
+/* ---- names --------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t hash_of(const char *name)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* The name's place, or the free one where it belongs. There is always a free one. */
+static char **place_of(char **names, int64_t room, const char *name)
+{
+    uint64_t at = hash_of(name) % (uint64_t)room;
+
+    while (names[at] && strcmp(names[at], name) != 0)
+        at = (at + 1) % (uint64_t)room;
+    return &names[at];
+}
+
+static stk_status grow_names(stki_writer *w, stk_error *err)
+{
+    int64_t room = w->name_room ? 2 * w->name_room : FIRST_NAMES;
+    char **names;
+
+    if (w->name_count < w->name_room / 2)
+        return STK_OK;
+    names = stki_zalloc_array(room, sizeof(char *));
+    if (!names)
+        return stki_fail_memory(err, room * (int64_t)sizeof(char *), "names");
+    for (int64_t i = 0; i < w->name_room; i++)
+        if (w->names[i])
+            *place_of(names, room, w->names[i]) = w->names[i];
+    stki_free(w->names);
+    w->names = names;
+    w->name_room = room;
+    return STK_OK;
+}
+
+static stk_status add_name(stki_writer *w, const char *name, stk_error *err)
+{
+    char what[48], **place;
+    stk_status status = grow_names(w, err);
+
+    if (status)
+        return status;
+    if (stki_text_check(name, (int64_t)strlen(name), STKI_TEXT_KEY, what) >= 0)
+        return stki_fail(err, STK_E_BAD_ARG, "the name of an array holds %s", what);
+    place = place_of(w->names, w->name_room, name);
+    if (*place)
+        return stki_fail(err, STK_E_BAD_ARG, "there is an array %s already", name);
+    *place = stki_strdup(name);
+    if (!*place)
+        return stki_fail_memory(err, (int64_t)strlen(name) + 1, "a name");
+    w->name_count++;
+    return STK_OK;
+}
+
+static void free_names(stki_writer *w)
+{
+    for (int64_t i = 0; i < w->name_room; i++)
+        stki_free(w->names[i]);
+    stki_free(w->names);
+    w->names = NULL;
+    w->name_count = w->name_room = 0;
+}
+
+/* ---- the calls ----------------------------------------------------------------------------------------------------
+ */
+
+/* Keeps a failure for commit. */
+static stk_status note(stki_writer *w, stk_status status)
+{
+    if (status)
+        w->failed = status;
+    return status;
+}
+
+static stk_status check_turn(stki_writer *w, bool writing, stk_error *err)
+{
+    if (w->failed)
+        return stki_fail(err, w->failed, "an earlier call failed, so that the file can't be finished");
+    if (w->writing == writing)
+        return STK_OK;
+    return stki_fail(err, STK_E_BAD_ARG, writing ? "no array is begun" : "an array is begun and not ended");
+}
+
+stk_status stki_writer_begin(stki_writer *w, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
+                             int64_t rows, stk_error *err)
+{
+    int64_t strides[STK_MAX_DIMS];
+    stk_status status = check_turn(w, false, err);
+
+    if (status)
+        return status;
+    if (rows < -1 || (row_ndim < 0 && rows != 1 && rows != -1))
+        return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " rows of array %s", rows, name);
+    status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
+    if (!status)
+        status = add_name(w, name, err);
+    if (status)
+        return status == STK_E_MEMORY ? note(w, status) : status;
+    status = note(w, w->ops->begin(w, name, dtype, row_ndim < 0 ? -1 : row_ndim, row_shape, rows, err));
+    w->writing = !status;
+    w->rows = 0;
+    w->rows_wanted = row_ndim < 0 ? 1 : rows;
+    return status;
+}
+
+stk_status stki_writer_append(stki_writer *w, const void *rows, int64_t count, stk_error *err)
+{
+    int64_t total, bytes;
+    stk_status status = check_turn(w, true, err);
+
+    if (status)
+        return status;
+    if (count < 0 || !stki_add(w->rows, count, &total) || !stki_mul(total, w->row_bytes, &bytes))
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: at most 63 bits of bytes fit", count);
+    if (w->rows_wanted >= 0 && total > w->rows_wanted)
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", total,
+                         w->rows_wanted);
+    status = note(w, w->ops->append(w, rows, count, err));
+    if (!status)
+        w->rows = total;
+    return status;
+}
+
+stk_status stki_writer_end(stki_writer *w, stk_error *err)
+{
+    stk_status status = check_turn(w, true, err);
+
+    if (status)
+        return status;
+    if (w->rows_wanted >= 0 && w->rows != w->rows_wanted)
+        return note(w, stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", w->rows,
+                                 w->rows_wanted));
+    w->writing = false;
+    return note(w, w->ops->end(w, err));
+}
+
+stk_status stki_writer_commit(stki_writer *w, stk_error *err)
+{
+    stk_status status = check_turn(w, false, err);
+
+    if (status) {
+        stki_writer_abort(w);
+        return status;
+    }
+    free_names(w);
+    return w->ops->commit(w, err);
+}
+
+void stki_writer_abort(stki_writer *w)
+{
+    if (!w)
+        return;
+    free_names(w);
+    w->ops->abort(w);
+}
+
+/* ---- whole tensors ------------------------------------------------------------------------------------------------
+ */
+
+static stk_status add_in_pieces(stki_writer *w, const stk_tensor *t, int64_t total, stk_error *err)
+{
+    int64_t at_once = w->row_bytes > 0 && w->row_bytes < PIECE ? PIECE / w->row_bytes : 1, strides[STK_MAX_DIMS];
+    int64_t packed_bytes;
+    stk_tensor piece = *t;
+    stk_status status;
+    char *packed;
+
+    piece.shape[0] = at_once = at_once < total ? at_once : total;
+    status = stki_row_major(t->dtype, piece.ndim, piece.shape, strides, &packed_bytes, err);
+    if (status)
+        return status;
+    packed = stki_block_alloc(NULL, packed_bytes, ALIGN);
+    if (!packed)
+        return stki_fail_memory(err, packed_bytes, "rows to write");
+    for (int64_t row = 0; row < total && !status; row += at_once) {
+        piece.shape[0] = at_once < total - row ? at_once : total - row;
+        if (w->row_bytes > 0)
+            stki_copy_strided(packed, t->dtype, strides, (const char *)t->data + row * piece.strides[0], t->dtype,
+                              piece.strides, t->flags & STK_TENSOR_SWAPPED, piece.ndim, piece.shape);
+        status = stki_writer_append(w, packed, piece.shape[0], err);
+    }
+    stki_block_free(NULL, packed, packed_bytes, ALIGN);
+    return status;
+}
+
+/* Row-major ones in native order go as they are; bool goes through the copy, which makes every byte 0 or 1. */
+static stk_status add_rows(stki_writer *w, const stk_tensor *t, int64_t total, stk_error *err)
+{
+    if (total == 0)
+        return STK_OK;
+    if (t->dtype != STK_BOOL && !(t->flags & STK_TENSOR_SWAPPED) && stk_tensor_is_contiguous(t))
+        return stki_writer_append(w, t->data, total, err);
+    return add_in_pieces(w, t, total, err);
+}
+
+stk_status stki_writer_add(stki_writer *w, const char *name, const stk_tensor *tensor, stk_error *err)
+{
+    stk_tensor t = *tensor;
+    stk_status status;
+
+    if (t.device && stk_device_get_kind(t.device) != STK_DEVICE_CPU)
+        return stki_fail(err, STK_E_BAD_DEVICE, "array %s is on %s: only memory of the CPU is written", name,
+                         stk_device_name(t.device));
+    status = stki_writer_begin(w, name, t.dtype, t.ndim - 1, t.ndim > 0 ? t.shape + 1 : NULL,
+                               t.ndim > 0 ? t.shape[0] : 1, err);
+    if (status)
+        return status;
+    if (t.ndim == 0) {
+        t.ndim = 1;
+        t.shape[0] = 1;
+        t.strides[0] = 0;
+    }
+    status = note(w, add_rows(w, &t, t.shape[0], err));
+    return status ? status : stki_writer_end(w, err);
+}

@@ -1,0 +1,10 @@
+/* writer_test.h: what tests may change in writers. */
+#ifndef STKI_WRITER_TEST_H
+#define STKI_WRITER_TEST_H
+
+#include <stdint.h>
+
+/* The longest header that the writer of safetensors makes; 100,000,000 otherwise. */
+void stki_safetensors_test_header_limit(int64_t bytes);
+
+#endif

@@ -1,0 +1,15 @@
+/* fuzz_zip.c: any bytes as an .npz and as a .pt archive. Failures are of the classes of files and name the file; what
+ * is listed as readable can be read, every element of it, and nothing outside the bytes is looked at. */
+#include "fuzz_file.h"
+#include "npz.h"
+#include "pt.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    stki_reader_opts plain = {.memory_limit = 1 << 20}, verify = {.memory_limit = 1 << 20, .verify = true};
+
+    fuzz_container(data, size, &plain, stki_npz_of_file);
+    fuzz_container(data, size, &verify, stki_npz_of_file);
+    fuzz_container(data, size, &plain, stki_pt_of_file);
+    return 0;
+}
