@@ -303,13 +303,27 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
+/* What a row costs to make, in bytes: a small picture of a large image is as much work as the image. */
+static int64_t cost_of_row(const stki_field_plan *plan)
+{
+    int64_t cost = plan->row_bytes;
+
+    for (int i = 0; i < plan->field->shard_count; i++) {
+        const stki_reader *shard = plan->field->shards[i];
+
+        if (shard->copies && shard->max_bytes > cost)
+            cost = shard->max_bytes;
+    }
+    return cost;
+}
+
 static void choose_tiles(stki_core *core)
 {
     int64_t tile = core->config->tile_bytes, row = 1;
 
     core->config->tile_bytes = tile = tile ? tile : DEFAULT_TILE;
     for (int i = 0; i < core->plan_count; i++)
-        row += core->plans[i].row_bytes;
+        row += cost_of_row(&core->plans[i]);
     core->rows_per_tile = tile / row < 1 ? 1 : tile / row;
     if (core->rows_per_tile > core->max_rows && core->max_rows > 0)
         core->rows_per_tile = core->max_rows;

@@ -18,7 +18,8 @@ struct stki_ring {
     stki_ring_slot *free_list; /* last in, first out: the slot used last is the one in the caches */
     int64_t next_open, next_deliver;
     int sleeping_workers;
-    bool consumer_waits, stopping, finishing;
+    bool consumer_waits, finishing;
+    _Atomic bool stopping; /* written under the lock; workers look at it between two tiles without */
 };
 
 stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_t end, const stki_ring_work *work,
@@ -179,7 +180,7 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
     for (;;) {
         bool fresh = false;
 
-        if (slot && claim(slot, &tile)) {
+        if (slot && !atomic_load_explicit(&ring->stopping, memory_order_relaxed) && claim(slot, &tile)) {
             run_tile(ring, slot, tile, worker, clocks);
             continue;
         }

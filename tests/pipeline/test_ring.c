@@ -26,6 +26,8 @@ typedef struct toy {
     int64_t slow_step, slow_ns;
 } toy;
 
+static int64_t stop_tile; /* > 0: the ring is stopped from inside this tile */
+
 static int64_t tiles_of(int64_t step, int phase)
 {
     return (step * 7 + phase * 5) % MAX_TILES; /* 0 now and then: empty phases and empty steps */
@@ -51,6 +53,8 @@ static void toy_tile(void *context, stki_ring_slot *ring_slot, int64_t tile, int
     (void)worker;
     if (slot->ring.step == t->slow_step)
         stki_sleep_ns(t->slow_ns);
+    if (stop_tile > 0 && tile == stop_tile)
+        stki_ring_stop(t->ring);
     slot->runs[slot->ring.phase][tile]++;
 }
 
@@ -245,6 +249,25 @@ static void timeout_is_not_sticky(void **state)
     free(t);
 }
 
+/* Tiles may take long each: a stop waits for those that run, not for the rest of their batch. */
+static void stop_between_tiles(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slot;
+
+    (void)state;
+    stop_tile = 2;
+    start(t, 1, 1, 1, 3); /* step 0 has no tiles, step 1 has 7 */
+    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+    stki_ring_release(t->ring, &slot->ring);
+    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_E_CLOSED);
+    stop(t);
+    stop_tile = 0;
+    for (int64_t tile = 0; tile < tiles_of(1, 0); tile++)
+        assert_int_equal(t->slots[0].runs[0][tile], tile <= 2);
+    free(t);
+}
+
 static void stop_from_any_state(void **state)
 {
     (void)state;
@@ -316,6 +339,7 @@ int main(void)
         cmocka_unit_test(leases_in_any_order),
         cmocka_unit_test(a_long_lease_blocks_one_slot),
         cmocka_unit_test(timeout_is_not_sticky),
+        cmocka_unit_test(stop_between_tiles),
         cmocka_unit_test(stop_from_any_state),
         cmocka_unit_test(finish_delivers_what_is_begun),
         cmocka_unit_test(create_survives_every_allocation_failure),
