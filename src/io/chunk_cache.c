@@ -9,6 +9,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "storage.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static void watch_forks(void)
     (void)pthread_atfork(before_fork, after_fork, after_fork_child);
 }
 
-/* ---- the list and the table -------------------------------------------------------------------------------------- */
+/* ---- the list and the table ------------------------------------------------------------------------------------- */
 
 static void unlink_entry(struct entry *entry)
 {
@@ -159,7 +160,8 @@ static void free_entry(struct entry *entry)
 static struct entry *next_to_go(struct cache *cache)
 {
     for (struct entry *e = cache->ends.after; e != &cache->ends; e = e->after)
-        if (!e->filling && stk_storage_refs(e->storage) == 1)
+        /* Pairs with the release of whoever had it last: its block is written next. */
+        if (!e->filling && atomic_load_explicit(&e->storage->refs, memory_order_acquire) == 1)
             return e;
     return NULL;
 }
@@ -310,8 +312,7 @@ void stki_chunk_read_counts(const stki_chunk_user *user, stki_chunk_counts *out)
     stki_unlock(&user->cache->lock);
 }
 
-/* ---- users
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- users ------------------------------------------------------------------------------------------------------ */
 
 static stk_status create_cache(struct cache **out, stk_error *err)
 {

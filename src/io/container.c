@@ -114,14 +114,21 @@ void stki_container_warn(stki_container *c, const char *format, ...)
     c->warning_count += warnings[c->warning_count] != NULL;
 }
 
-void stki_container_free(stki_container *c)
+void stki_container_clear(stki_container *c)
 {
     for (int64_t i = 0; i < c->member_count; i++)
         member_fini(&c->members[i]);
+    stki_free(c->members);
+    c->members = NULL;
+    c->member_count = 0;
+}
+
+void stki_container_free(stki_container *c)
+{
+    stki_container_clear(c);
     for (int i = 0; i < c->warning_count; i++)
         stki_free(c->warnings[i]);
     stki_free(c->warnings);
-    stki_free(c->members);
     json_decref(c->details);
     stki_free(c->path);
     stki_free(c);
@@ -158,7 +165,8 @@ void stki_container_release(stki_container *container)
 static int64_t member_named(const stki_container *c, const char *name)
 {
     for (int64_t i = c->member_count - 1; i >= 0; i--) /* of two with one name the last counts */
-        if (!strcmp(c->members[i].name, name))
+        if (!strcmp(c->members[i].name, name) ||
+            (c->members[i].name[0] == '/' && !strcmp(c->members[i].name + 1, name)))
             return i;
     return -1;
 }

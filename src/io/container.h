@@ -55,6 +55,7 @@ struct stki_container {
     int64_t member_count;
     stki_member *members; /* owned */
     json_t *details;      /* of the file, for inspect; owned, or NULL */
+    bool partial;         /* has the member that opts->name asked for and no other, though the file may */
     char **warnings;      /* what is odd but harmless: two members of one name; owned */
     int warning_count;
 };
@@ -69,6 +70,8 @@ stk_status stki_container_add(stki_container *container, const char *name, int n
 stk_status stki_member_set_strides(stki_member *member, const int64_t *strides, stk_error *err);
 /* Marks a member as not readable, with the message of `cause`. */
 void stki_member_refuse(stki_member *member, const stk_error *cause);
+/* Takes all members away again. */
+void stki_container_clear(stki_container *container);
 void stki_container_warn(stki_container *container, const char *format, ...) STK_PRINTF(2, 3);
 /* Frees the common part and the struct; what ops->destroy ends with. */
 void stki_container_free(stki_container *container);
@@ -77,7 +80,8 @@ void stki_container_free(stki_container *container);
 stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stki_container *stki_container_retain(const stki_container *container);
 void stki_container_release(stki_container *container); /* NULL is fine */
-/* STK_E_NOT_FOUND names members that are near or all there are. name NULL: opts->prefer, else the only readable one. */
+/* STK_E_NOT_FOUND names members that are near or all there are. A slash before a member's name may be left out. name
+ * NULL: opts->prefer, else the only readable one. */
 stk_status stki_container_find(const stki_container *container, const stki_reader_opts *opts, int64_t *out,
                                stk_error *err);
 /* Refuses a member that cannot be read with its own message. */

@@ -43,8 +43,7 @@ static stk_status name_record(stk_status status, int64_t index, stk_error *err)
     return status;
 }
 
-/* ---- in one chunk
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- in one chunk ----------------------------------------------------------------------------------------------- */
 
 /* The chunk's elements as they are, positional: only the sample is read. */
 static stk_status read_plain(const struct chunked *r, const stki_hdf5_chunk *chunk, int64_t within,
@@ -275,7 +274,7 @@ static stk_status warn_of_amplification(struct chunked *r, const stki_reader_opt
     r->note = stki_format("random order over chunks of %" PRId64 " samples reads up to %" PRId64
                           " times what it delivers (%s holds %" PRId64
                           " bytes of chunks); order: block reads each chunk once",
-                          r->base.unit_length, r->base.unit_length, "source.cache_bytes", budget);
+                          r->base.unit_length, r->base.unit_length, "loader.cache_bytes", budget);
     r->base.note = r->note;
     return r->note ? STK_OK : stki_fail_memory(err, 160, "a note");
 }

@@ -119,8 +119,7 @@ void stki_hdf5_chunks_destroy(stki_hdf5_chunks *c)
     stki_free(c);
 }
 
-/* ---- one chunk
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- one chunk -------------------------------------------------------------------------------------------------- */
 
 static int64_t work_room(const stki_hdf5_chunks *c)
 {
@@ -258,8 +257,7 @@ stk_status stki_hdf5_chunks_get(const stki_hdf5_chunks *c, int64_t number, int64
     return stki_chunk_get(c->cache, number, uses, fill_cache, &filling, c->path, out, err);
 }
 
-/* ---- boxes over several chunks
- * ---------------------------------------------------------------------------------------- */
+/* ---- boxes over several chunks ---------------------------------------------------------------------------------- */
 
 int64_t stki_hdf5_chunks_read_room(const stki_hdf5_chunks *c)
 {

@@ -17,9 +17,14 @@
 #define DEFAULT_LIMIT (INT64_C(4) << 30)
 static const stki_reader_opts no_opts;
 
+/* Containers that keep their file open in the library from one call to the next; others open it for each. */
+enum { MOST_OPEN = 64 };
+static stki_counter open_files;
+
 struct hdf5 {
-    stki_container base; /* first member */
-    stki_hdf5_file *file;
+    stki_container base;   /* first member */
+    stki_hdf5_file *file;  /* NULL: not kept open */
+    stki_reader_opts opts; /* what opening it takes */
 };
 
 static const struct hdf5 *hdf5_of(const stki_container *base)
@@ -27,8 +32,28 @@ static const struct hdf5 *hdf5_of(const stki_container *base)
     return (const struct hdf5 *)(const void *)base;
 }
 
-/* ---- members
- * --------------------------------------------------------------------------------------------------------- */
+/* The file, with a reference for the caller. */
+static stk_status file_of(const struct hdf5 *h, stki_hdf5_file **out, stk_error *err)
+{
+    if (!h->file)
+        return stki_hdf5_file_open(h->base.path, &h->opts, out, err);
+    *out = stki_hdf5_file_retain(h->file);
+    return STK_OK;
+}
+
+static stk_status open_member(const stki_container *base, int64_t member, stki_hdf5_dataset **out, stk_error *err)
+{
+    stki_hdf5_file *file;
+    stk_status status = file_of(hdf5_of(base), &file, err);
+
+    if (status)
+        return status;
+    status = stki_hdf5_dataset_open(file, base->members[member].name, out, err);
+    stki_hdf5_file_release(file);
+    return status;
+}
+
+/* ---- members ---------------------------------------------------------------------------------------------------- */
 
 static const char *layout_name(const stki_hdf5_dataset *d)
 {
@@ -143,8 +168,7 @@ static stk_status on_found(void *context, const char *name, const stk_error *tro
     return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, err);
 }
 
-/* ---- as an array
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- as an array ------------------------------------------------------------------------------------------------ */
 
 static stk_status check_limit(const stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes, stk_error *err)
 {
@@ -243,7 +267,7 @@ static stk_status hdf5_array(const stki_container *base, int64_t member, const s
                              stk_error *err)
 {
     stki_hdf5_dataset *d;
-    stk_status status = stki_hdf5_dataset_open(hdf5_of(base)->file, base->members[member].name, &d, err);
+    stk_status status = open_member(base, member, &d, err);
 
     if (status)
         return status;
@@ -252,8 +276,7 @@ static stk_status hdf5_array(const stki_container *base, int64_t member, const s
     return status;
 }
 
-/* ---- as samples
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- as samples ------------------------------------------------------------------------------------------------- */
 
 static bool needs_library(const stki_hdf5_dataset *d)
 {
@@ -283,7 +306,7 @@ static stk_status hdf5_reader(const stki_container *base, int64_t member, const 
 {
     stki_hdf5_dataset *d;
     stki_reader *reader;
-    stk_status status = stki_hdf5_dataset_open(hdf5_of(base)->file, base->members[member].name, &d, err);
+    stk_status status = open_member(base, member, &d, err);
 
     if (status)
         return status;
@@ -297,13 +320,14 @@ static stk_status hdf5_reader(const stki_container *base, int64_t member, const 
     return status;
 }
 
-/* ---- the container
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the container ---------------------------------------------------------------------------------------------- */
 
 static void hdf5_destroy(stki_container *base)
 {
     struct hdf5 *h = (struct hdf5 *)(void *)base;
 
+    if (h->file)
+        stki_count(&open_files, -1);
     stki_hdf5_file_release(h->file);
     stki_container_free(base);
 }
@@ -317,6 +341,23 @@ bool stki_hdf5_matches(const char *head, int64_t length)
         if (!memcmp(head + at, "\x89HDF\r\n\x1a\n", 8))
             return true;
     return false;
+}
+
+/* The one data set that is asked for, by whatever path leads to it. Where nothing does, all there is, so that it can be
+ * said. */
+static stk_status add_members(struct hdf5 *h, const char *name, stk_error *err)
+{
+    stk_status status;
+
+    if (!name)
+        return stki_hdf5_list(h->file, on_found, h, err);
+    status = add_named(h, name, err);
+    h->base.partial = true;
+    if (status || h->base.members[0].status != STK_E_NOT_FOUND)
+        return status;
+    h->base.partial = false;
+    stki_container_clear(&h->base);
+    return stki_hdf5_list(h->file, on_found, h, err);
 }
 
 stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *opts, stki_container **out,
@@ -334,13 +375,21 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
         return status;
     }
     h->file = file;
+    h->opts.allow_external = opts && opts->allow_external;
+    h->opts.allow_plugins = opts && opts->allow_plugins;
+    stki_count(&open_files, 1);
     if (file->live)
         stki_container_warn(&h->base, "somebody has the file open for writing, or did not close it: it is read through "
                                       "libhdf5");
-    status = opts && opts->name ? add_named(h, opts->name, err) : stki_hdf5_list(file, on_found, h, err);
+    status = add_members(h, opts ? opts->name : NULL, err);
     if (status) {
         stki_container_release(&h->base);
         return status;
+    }
+    if (stki_counted(&open_files) > MOST_OPEN) {
+        stki_hdf5_file_release(h->file);
+        h->file = NULL;
+        stki_count(&open_files, -1);
     }
     *out = &h->base;
     return STK_OK;

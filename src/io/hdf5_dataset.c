@@ -147,8 +147,7 @@ static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *
     return STK_OK;
 }
 
-/* ---- how it is stored
- * ------------------------------------------------------------------------------------------------ */
+/* ---- how it is stored ------------------------------------------------------------------------------------------- */
 
 /* A chunk holds whole elements, so the axes of an array type are never cut. */
 static stk_status read_chunks(stki_hdf5_dataset *d, hid_t plist, const hsize_t *largest, stk_error *err)

@@ -168,8 +168,7 @@ void stki_hdf5_file_release(stki_hdf5_file *file)
     stki_free(file);
 }
 
-/* ---- other files
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- other files ------------------------------------------------------------------------------------------------ */
 
 static stk_status refuse(const char *from, const char *target, stk_status status, const char *what, stk_error *err)
 {

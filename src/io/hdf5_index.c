@@ -236,7 +236,7 @@ static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
     return status;
 }
 
-/* ---- indexes numbered over the largest grid ---------------------------------------------------------------------- */
+/* ---- indexes numbered over the largest grid --------------------------------------------------------------------- */
 
 static stk_status measure_largest(struct walk *w, int64_t *total, stk_error *err)
 {
@@ -404,7 +404,7 @@ static stk_status walk_single(struct walk *w, const unsigned char *at, int flags
     return address == STKI_HDF5_UNDEFINED || w->grid->count == 0 ? STK_OK : add(w, 0, address, bytes, mask, err);
 }
 
-/* ---- layout messages --------------------------------------------------------------------------------------------- */
+/* ---- layout messages -------------------------------------------------------------------------------------------- */
 
 static stk_status check_dimensions(const struct walk *w, const stki_hdf5_layout *layout, int dims, int at, int each,
                                    stk_error *err)

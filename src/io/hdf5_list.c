@@ -56,8 +56,7 @@ static void names_fini(struct names *list)
     *list = (struct names){0};
 }
 
-/* ---- the library's side (inside enter and leave)
- * --------------------------------------------------------------------- */
+/* ---- the library's side (inside enter and leave) ---------------------------------------------------------------- */
 
 enum kind { KIND_DATASET, KIND_GROUP, KIND_OTHER, KIND_LOST };
 
@@ -138,8 +137,7 @@ static stk_status gather_links(stki_hdf5_follow *follow, const char *name, struc
     return done < 0 ? stki_hdf5_fail(err, STK_E_CORRUPT, follow->file->path, name, "a group cannot be listed") : STK_OK;
 }
 
-/* ---- walking
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- walking ---------------------------------------------------------------------------------------------------- */
 
 static stk_status remember(struct listing *l, const struct key *key, bool *fresh, stk_error *err)
 {

@@ -96,8 +96,7 @@ static stk_status start(stki_hdf5_packer *p, int threads, stk_error *err)
     return STK_OK;
 }
 
-/* ---- making and ending
- * ----------------------------------------------------------------------------------------------- */
+/* ---- making and ending ------------------------------------------------------------------------------------------ */
 
 static stk_status make_places(stki_hdf5_packer *p, int count, stk_error *err)
 {
@@ -164,8 +163,7 @@ void stki_hdf5_packer_destroy(stki_hdf5_packer *p)
     stki_free(p);
 }
 
-/* ---- the caller's side
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the caller's side ------------------------------------------------------------------------------------------ */
 
 void *stki_hdf5_packer_room(stki_hdf5_packer *p)
 {

@@ -60,8 +60,7 @@ static stk_status check_external(const stki_hdf5_dataset *d, hid_t plist, stk_er
     return STK_OK;
 }
 
-/* ---- virtual data sets
- * ----------------------------------------------------------------------------------------------- */
+/* ---- virtual data sets ------------------------------------------------------------------------------------------ */
 
 static bool holds_its_elements(hid_t dataset)
 {

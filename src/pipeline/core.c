@@ -38,7 +38,7 @@ static stk_status add_shard(shards *all, stki_reader *reader, stk_error *err)
 static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
 {
     for (int i = 0; i < core->container_count; i++)
-        if (strcmp(core->containers[i].container->path, path) == 0 &&
+        if (!core->containers[i].container->partial && strcmp(core->containers[i].container->path, path) == 0 &&
             memcmp(&core->containers[i].opts, opts, sizeof *opts) == 0)
             return core->containers[i].container;
     return NULL;

@@ -17,8 +17,7 @@
 static stk_error err;
 static const stki_reader_opts defaults;
 
-/* ---- making and reading
- * ---------------------------------------------------------------------------------------------- */
+/* ---- making and reading ----------------------------------------------------------------------------------------- */
 
 static hid_t new_file(const char *path)
 {
@@ -172,8 +171,7 @@ static void expect_refused(const char *path, const char *name, stk_status status
         fail_msg("no file in: %s", err.message);
 }
 
-/* ---- rows H01 to H17
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- rows H01 to H17 -------------------------------------------------------------------------------------------- */
 
 /* H01, h5py/h5py#1738: big-endian numbers returned as they lie. */
 static void test_big_endian(void **state)
@@ -485,8 +483,7 @@ static void test_unfinished(void **state)
     assert_non_null(strstr(err.message, STKI_TEXT("stored_eof = %ld", size)));
 }
 
-/* ---- H24 and the cache
- * -------------------------------------------------------------------------------------------------- */
+/* ---- H24 and the cache ------------------------------------------------------------------------------------------ */
 
 /* `rows` of `width` numbers, row i holding i * width …, in chunks of `chunk` rows and all columns but `split`. */
 static void make_rows(const char *path, int64_t rows, int64_t width, int64_t chunk, int64_t columns, int filters,
@@ -635,8 +632,7 @@ static void test_failed_read(void **state)
     stki_reader_destroy(reader);
 }
 
-/* ---- names and other files
- * ------------------------------------------------------------------------------------------- */
+/* ---- names and other files -------------------------------------------------------------------------------------- */
 
 static void test_listing(void **state)
 {
@@ -733,8 +729,7 @@ static void test_open_for_writing(void **state)
     close_both(x, file);
 }
 
-/* ---- NetCDF/CF
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- NetCDF/CF -------------------------------------------------------------------------------------------------- */
 
 static void add_attribute(hid_t x, const char *name, hid_t type, const void *value)
 {
@@ -781,8 +776,7 @@ static void test_cf(void **state)
     stki_reader_destroy(reader);
 }
 
-/* ---- memory
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 static int64_t blocks(void)
 {

@@ -242,8 +242,7 @@ static void test_alignment(void **state)
     stki_container_release(c);
 }
 
-/* ---- what goes wrong
- * --------------------------------------------------------------------------------------------------- */
+/* ---- what goes wrong -------------------------------------------------------------------------------------------- */
 
 static void test_misuse(void **state)
 {
