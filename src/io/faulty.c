@@ -107,6 +107,7 @@ stk_status stki_faulty_open(stki_reader *inner, const stki_faulty_opts *opts, st
     f->base.ops = inner->variable ? &variable_ops : &fixed_ops;
     f->base.path = path;
     f->base.base = NULL;
+    f->base.unit_base = NULL;
     f->base.copies = true;
     f->inner = inner;
     f->opts = *opts;

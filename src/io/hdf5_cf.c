@@ -210,6 +210,7 @@ static stk_status describe(struct cf *cf, stk_error *err)
     cf->base.swapped = false;
     cf->base.copies = true;
     cf->base.base = NULL;
+    cf->base.unit_base = NULL;
     cf->base.sample_stride = 0;
     cf->base.path = stki_strdup(inner->path);
     if (!cf->base.path)

@@ -29,6 +29,7 @@ struct chunked {
     bool cached;       /* decoded chunks go through the cache */
     char *fill;        /* in one chunk: `span` bytes as a sample that was never written reads */
     char *note;
+    const void **unit_base; /* in one chunk, all mapped: where each begins */
 };
 
 static const struct chunked *chunked_of(const stki_reader *base)
@@ -190,6 +191,7 @@ static void chunked_destroy(stki_reader *base)
 
     stki_hdf5_chunks_destroy(r->chunks);
     stki_free(r->fill);
+    stki_free(r->unit_base);
     stki_free(r->note);
     stki_free(base->path);
     stki_free(r);
@@ -251,6 +253,24 @@ static bool all_mapped(const stki_hdf5_chunks *c)
     return true;
 }
 
+/* Chunks that are all there and all mapped need no reading at all. */
+static stk_status describe_addresses(struct chunked *r, stk_error *err)
+{
+    const stki_hdf5_chunks *c = r->chunks;
+    bool missing;
+
+    if (r->samples.window || c->table.count != c->grid.count || r->base.unit_length == 0)
+        return STK_OK;
+    r->unit_base = stki_zalloc_array(c->grid.count, sizeof *r->unit_base);
+    if (!r->unit_base)
+        return stki_fail_memory(err, c->grid.count * (int64_t)sizeof *r->unit_base, "addresses of chunks");
+    for (int64_t i = 0; i < c->grid.count; i++)
+        r->unit_base[i] = stki_hdf5_chunks_mapped(c, i, &missing);
+    r->base.unit_base = r->unit_base;
+    r->base.sample_stride = c->strides[r->samples.axis];
+    return STK_OK;
+}
+
 static void describe_units(struct chunked *r)
 {
     const stki_hdf5_grid *grid = &r->chunks->grid;
@@ -299,6 +319,8 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     if (one)
         status = describe_in_one(r, d, err);
     describe_units(r);
+    if (!status && one && mapped)
+        status = describe_addresses(r, err);
     if (!status)
         status = warn_of_amplification(r, opts, mapped, err);
     r->sample = (stk_tensor){.dtype = base->dtype,

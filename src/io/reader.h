@@ -74,6 +74,9 @@ struct stki_reader {
     /* The fast path: where base is not NULL, every sample i is base + i * sample_stride with the strides below,
      * readable at any time. */
     const void *base;
+    /* The same by units of unit_length samples: sample i is unit_base[i / unit_length] + i % unit_length *
+     * sample_stride. NULL, or base is NULL. */
+    const void *const *unit_base;
     int64_t sample_stride;
     int64_t strides[STK_MAX_DIMS];
     int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
@@ -82,6 +85,17 @@ struct stki_reader {
     const int64_t *unit_first;
     int64_t unit_count, unit_length;
 };
+
+/* Where a sample lies, by the fast path; NULL: there is none. */
+static inline const char *stki_reader_address(const stki_reader *reader, int64_t index)
+{
+    if (reader->base)
+        return (const char *)reader->base + index * reader->sample_stride;
+    if (!reader->unit_base)
+        return NULL;
+    return (const char *)reader->unit_base[index / reader->unit_length] +
+           index % reader->unit_length * reader->sample_stride;
+}
 
 static inline void stki_reader_done(const stki_reader *reader, stk_tensor *out)
 {

@@ -355,12 +355,12 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
     for (; row + n < last; n++) {
         int shard = stki_field_shard(field, batch->indices[row + n], &within);
         const stki_reader *reader = field->shards[shard];
+        const char *address = stki_reader_address(reader, within);
 
-        if (!reader->base || (n > 0 && plan->convert_of_shard[shard] != convert))
+        if (!address || (n > 0 && plan->convert_of_shard[shard] != convert))
             break;
         convert = plan->convert_of_shard[shard];
-        worker->pointers[n] =
-            (const char *)reader->base + within * reader->sample_stride + stki_plan_view_offset(plan, reader);
+        worker->pointers[n] = address + stki_plan_view_offset(plan, reader);
     }
     if (n == 0)
         return 0;

@@ -575,6 +575,12 @@ static void test_views_and_direct(void **state)
         make_rows(path, 100, 8, 7, 8, 0, latest != 0);
         assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
         assert_false(reader->copies);
+        assert_non_null(reader->unit_base);
+        for (int64_t i = 0; i < 100; i++) {
+            int32_t first;
+            memcpy(&first, stki_reader_address(reader, i), 4);
+            assert_int_equal(first, i * 8);
+        }
         assert_null(reader->note);
         assert_string_equal(reader->access, "mmap");
         for (int i = 0; i < 100; i++)

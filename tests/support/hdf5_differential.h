@@ -84,6 +84,8 @@ static inline void stkt_compare_samples(const stki_container *c, const stki_read
         assert_true(sample.flags & STK_TENSOR_READONLY);
         for (int k = 0; k < sample.ndim; k++)
             assert_true(sample.shape[k] < 2 || sample.strides[k] == reader->strides[k]);
+        if (stki_reader_address(reader, index)) /* the fast path says the same */
+            assert_ptr_equal(stki_reader_address(reader, index), sample.data);
         bytes = stkt_bytes_of(&sample, got);
         assert_int_equal(bytes, reader->max_bytes);
         stkt_expect_sample(h, opts, index, expected, wanted);
