@@ -29,6 +29,18 @@ static uint8_t *lines[16];
 
 enum { WHOLE, CROP, FAST, FAST_CROP, FOLDER };
 
+/* CPU time of the threads, which other programs disturb less than the wall's; by way and thread. */
+static double cpu_seconds[16][16];
+static int64_t cpu_images[16];
+
+static double cpu_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static double uniform(uint64_t *state)
@@ -148,7 +160,7 @@ static void plain_one(struct jpeg_decompress_struct *d, const struct file *file,
     jpeg_finish_decompress(d);
 }
 
-static void plain_pass(const bench_way *way, int thread, int threads)
+static void plain_images(const bench_way *way, int thread, int threads)
 {
     struct jpeg_decompress_struct d;
     struct jpeg_error_mgr errors;
@@ -162,7 +174,7 @@ static void plain_pass(const bench_way *way, int thread, int threads)
 
 /* ---- stoker ----------------------------------------------------------------------------------------------------- */
 
-static void stoker_pass(const bench_way *way, int thread, int threads)
+static void stoker_images(const bench_way *way, int thread, int threads)
 {
     int what = way->option;
     stki_decode_opts opts = {.fast = what == FAST || what == FAST_CROP};
@@ -190,19 +202,48 @@ static void stoker_pass(const bench_way *way, int thread, int threads)
     }
 }
 
+/* ---- ways ---------------------------------------------------------------------------------------------------------
+ */
+
+struct kind {
+    void (*images)(const bench_way *way, int thread, int threads);
+    int number;
+};
+
+static void pass(const bench_way *way, int thread, int threads)
+{
+    const struct kind *kind = way->context;
+    double start = cpu_now();
+
+    kind->images(way, thread, threads);
+    cpu_seconds[kind->number][thread] += cpu_now() - start;
+    if (thread == 0)
+        cpu_images[kind->number] += file_count;
+}
+
+static void print_cpu(const bench_way *ways, int count)
+{
+    for (int i = 0; i < count; i++) {
+        double sum = 0;
+        for (int thread = 0; thread < 16; thread++)
+            sum += cpu_seconds[i][thread];
+        printf("jpeg cpu  %-44s %8.1f us/image\n", ways[i].name, sum * 1e6 / (double)cpu_images[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 2 ? atoi(argv[2]) : 7, threads = argc > 3 ? atoi(argv[3]) : 2;
     bench_way ways[] = {
-        {.name = "whole, libjpeg", .pass = plain_pass, .option = WHOLE},
-        {.name = "whole, stoker", .pass = stoker_pass, .option = WHOLE},
-        {.name = "whole, stoker, from files", .pass = stoker_pass, .option = FOLDER},
-        {.name = "crop, libjpeg", .pass = plain_pass, .option = CROP},
-        {.name = "crop, stoker", .pass = stoker_pass, .option = CROP},
-        {.name = "whole fast, libjpeg", .pass = plain_pass, .option = FAST},
-        {.name = "whole fast, stoker", .pass = stoker_pass, .option = FAST},
-        {.name = "crop fast, libjpeg", .pass = plain_pass, .option = FAST_CROP},
-        {.name = "crop fast, stoker", .pass = stoker_pass, .option = FAST_CROP},
+        {.name = "whole, libjpeg", .context = &(struct kind){plain_images, 0}, .option = WHOLE},
+        {.name = "whole, stoker", .context = &(struct kind){stoker_images, 0}, .option = WHOLE},
+        {.name = "whole, stoker, from files", .context = &(struct kind){stoker_images, 0}, .option = FOLDER},
+        {.name = "crop, libjpeg", .context = &(struct kind){plain_images, 0}, .option = CROP},
+        {.name = "crop, stoker", .context = &(struct kind){stoker_images, 0}, .option = CROP},
+        {.name = "whole fast, libjpeg", .context = &(struct kind){plain_images, 0}, .option = FAST},
+        {.name = "whole fast, stoker", .context = &(struct kind){stoker_images, 0}, .option = FAST},
+        {.name = "crop fast, libjpeg", .context = &(struct kind){plain_images, 0}, .option = FAST_CROP},
+        {.name = "crop fast, stoker", .context = &(struct kind){stoker_images, 0}, .option = FAST_CROP},
     };
     enum { WAYS = sizeof ways / sizeof ways[0] };
 
@@ -218,10 +259,13 @@ int main(int argc, char **argv)
     for (int i = 0; i < WAYS; i++) {
         ways[i].units = (double)file_count;
         ways[i].unit = "images/s";
+        ways[i].pass = pass;
+        ((struct kind *)(uintptr_t)ways[i].context)->number = i;
     }
     bench_run("jpeg", ways, WAYS, 1, rounds);
     if (threads > 1)
         bench_run("jpeg", ways, WAYS, threads, rounds);
+    print_cpu(ways, WAYS);
     for (int i = 0; i < threads; i++)
         stki_scratch_fini(&scratch[i]);
     stki_reader_destroy(folder);
