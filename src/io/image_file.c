@@ -42,7 +42,8 @@ static void file_destroy(stki_container *base)
     stki_container_free(base);
 }
 
-static const stki_container_ops file_ops = {.format = "image", .reader = file_reader, .destroy = file_destroy};
+static const stki_container_ops jpeg_ops = {.format = "jpeg", .reader = file_reader, .destroy = file_destroy};
+static const stki_container_ops png_ops = {.format = "png", .reader = file_reader, .destroy = file_destroy};
 
 /* The header's facts, of an image of this kind under a name that fits. */
 static stk_status info_of(const stki_file *file, const void *bytes, enum stki_image_kind kind,
@@ -91,8 +92,7 @@ static stk_status describe(struct image_file *file, const stki_image_info *info,
     member->dtype = STK_U8;
     member->count = 1;
     member->layout = "records";
-    member->details = json_pack("{s:s, s:i, s:i}", "encoded", info->format, "channels", info->channels, "orientation",
-                                info->orientation);
+    member->details = json_pack("{s:i, s:i}", "channels", info->channels, "orientation", info->orientation);
     return STK_OK;
 }
 
@@ -101,7 +101,8 @@ static stk_status open_image(const char *path, enum stki_image_kind kind, const 
 {
     struct image_file *file;
     stki_image_info info;
-    stk_status status = stki_container_create(sizeof *file, &file_ops, path, &file, err);
+    stk_status status =
+        stki_container_create(sizeof *file, kind == STKI_KIND_PNG ? &png_ops : &jpeg_ops, path, &file, err);
 
     if (status)
         return status;
