@@ -17,8 +17,17 @@
  * Threads: stk_loader_next is for one thread at a time; stk_batch_release and everything that only asks may be called
  * from any thread; close and destroy while no other call on that loader runs. Batches are a pure function of data,
  * options and seed: the same bytes for any number of workers. Fork: in a child process every call on a loader of the
- * parent answers STK_E_FORKED; stk_loader_destroy then only lets go of the handle. Files must not be cut or overwritten
- * while a loader has them open.
+ * parent answers STK_E_FORKED; stk_loader_destroy then only lets go of the handle. Files should not be cut or written
+ * to while a loader has them open.
+ *
+ * Mapped files and SIGBUS (sigbus_guard, on by default): reading a page of a mapped file that was cut raises SIGBUS.
+ * The first loader (or reader) that maps a file installs a handler for the whole process, once, which looks at
+ * addresses in stoker's own mappings alone and calls the handler that was there before for everything else. The records
+ * read from such a file, or from one that was written to or replaced, fail with STK_E_TRUNCATED or STK_E_CORRUPT
+ * instead of being delivered. Handlers that the program installs later should pass on what they do not know, and
+ * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping,
+ * not copies, and are looked at outside of the loader, are not watched: after a cut they may read as zeros. With
+ * STK_ACCESS_PREAD nothing is mapped, and with STK_GUARD_OFF no handler is installed.
  */
 #ifndef STOKER_LOADER_H
 #define STOKER_LOADER_H
@@ -47,6 +56,7 @@ typedef enum stk_last_batch {
 } stk_last_batch;
 typedef enum stk_access { STK_ACCESS_AUTO = 0, STK_ACCESS_MMAP = 1, STK_ACCESS_PREAD = 2 } stk_access;
 typedef enum stk_pin { STK_PIN_AUTO = 0, STK_PIN_TRUE = 1, STK_PIN_FALSE = 2 } stk_pin;
+typedef enum stk_guard { STK_GUARD_ON = 0, STK_GUARD_OFF = 1 } stk_guard;
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
 
 /* One named field. Texts are copied. */
@@ -97,6 +107,7 @@ typedef struct stk_loader_opts {
     int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
                              cache_bytes holds, at most 64 */
     int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
+    stk_guard sigbus_guard; /* a mapped file that is cut is an error of its records (above) */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 

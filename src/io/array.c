@@ -131,6 +131,13 @@ static stk_status storage_of(const stki_array *array, int64_t extent, stk_storag
     return status;
 }
 
+const stki_file *stki_array_file(const stk_tensor *tensor)
+{
+    const stk_storage *storage = tensor->storage;
+
+    return storage && storage->mapping && storage->free_fn == close_file ? storage->context : NULL;
+}
+
 static uint32_t flags_of(const stki_array *array)
 {
     return STK_TENSOR_READONLY | (array->swapped ? STK_TENSOR_SWAPPED : 0);
@@ -338,6 +345,7 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     base->file_bytes = array->file ? array->file->size : -1;
     base->data_offset = array->file ? array->offset : -1;
     base->copies = array->file && !array->file->map;
+    base->file = array->file;
     if (array->file && array->file->map)
         base->base = (const char *)array->file->map + array->offset;
     else if (!array->file)

@@ -445,6 +445,7 @@ static void describe(struct records *r, const struct survey *s)
     base->access = file->access;
     base->note = file->note;
     base->file_bytes = file->size;
+    base->file = file;
     base->data_offset = r->beton->layout.data_start;
     base->copies = !file->map || s->jpeg;
     base->unit_first = r->units;

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -122,13 +123,32 @@ static bool mincore_tells(const stki_file *file)
            !faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS);
 }
 
-static void map_whole(stki_file *file)
+/* The path from the root, for stki_file_intact. */
+static stk_status watch(stki_file *file, stk_error *err)
+{
+    char *here = *file->path == '/' ? NULL : getcwd(NULL, 0);
+
+    if (*file->path != '/' && !here)
+        return STK_OK; /* no way to say where it is: the guard's mark alone */
+    file->watched = stki_format("%s%s%s", here ? here : "", here ? "/" : "", file->path);
+    free(here);
+    return file->watched ? STK_OK : stki_fail_memory(err, (int64_t)strlen(file->path) + 1, file->path);
+}
+
+static void map_whole(stki_file *file, enum stki_access access)
 {
     void *map = counts_down(&fail_maps) ? (errno = ENOMEM, MAP_FAILED)
                                         : mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
 
     if (map == MAP_FAILED) {
         file->note = map_note(errno);
+        return;
+    }
+    if (access != STKI_ACCESS_UNGUARDED)
+        file->guard = stki_guard_add(map, file->size);
+    if (access != STKI_ACCESS_UNGUARDED && !file->guard) {
+        (void)munmap(map, (size_t)file->size);
+        file->note = "no memory to guard the mapping: read with pread";
         return;
     }
     (void)madvise(map, (size_t)file->size, file->pattern == STKI_PATTERN_SEQUENTIAL ? MADV_SEQUENTIAL : MADV_RANDOM);
@@ -158,12 +178,14 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
         return stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
     }
     status = open_regular(file, err);
+    if (!status && access != STKI_ACCESS_PREAD && access != STKI_ACCESS_UNGUARDED)
+        status = watch(file, err);
     if (status) {
         stki_file_close(file);
         return status;
     }
     if (access != STKI_ACCESS_PREAD && file->size > 0)
-        map_whole(file);
+        map_whole(file, access);
     if (!file->map)
         (void)posix_fadvise(file->fd, 0, 0,
                             pattern == STKI_PATTERN_SEQUENTIAL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
@@ -183,10 +205,12 @@ void stki_file_close(stki_file *file)
 {
     if (!file || !stki_unref(&file->refs))
         return;
+    stki_guard_remove(file->guard);
     if (file->map)
         (void)munmap((void *)(uintptr_t)file->map, (size_t)file->size);
     if (file->fd >= 0)
         (void)close(file->fd);
+    stki_free(file->watched);
     stki_free(file->path);
     stki_free(file);
 }
@@ -218,7 +242,7 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
         return fail_cut(file, offset, bytes, offset < file->size ? file->size - offset : 0, err);
     if (file->map) {
         memcpy(to, (const char *)file->map + offset, (size_t)bytes);
-        return STK_OK;
+        return stki_file_known_changed(file) ? stki_file_intact(file, -1, err) : STK_OK;
     }
     while (got < bytes) {
         ssize_t n = read_some(file, offset + got, (char *)to + got, bytes - got);

@@ -1,10 +1,12 @@
 /* file.h: files opened for reading only, mapped or read at a position. Files must be regular; they are opened
- * O_NONBLOCK so that a FIFO or a device can't hang an open. Sizes are taken at open (fstat); files must not be cut
- * while they are open. Any thread after open. */
+ * O_NONBLOCK so that a FIFO or a device can't hang an open. Sizes are taken at open (fstat). A file should not be cut
+ * or written to while it is open; where it is, stki_file_read fails, and whoever looks at `map` itself asks
+ * stki_file_intact afterwards. Any thread after open. */
 #ifndef STKI_FILE_H
 #define STKI_FILE_H
 
 #include "counter.h"
+#include "guard.h"
 #include "reader.h"
 
 typedef struct stki_file {
@@ -16,6 +18,12 @@ typedef struct stki_file {
     uint64_t device, inode;
     const void
         *map; /* the whole file from offset 0, or NULL: use stki_file_read. No mapping is made of an empty file. */
+    stki_guard *guard; /* of the mapping; NULL: none */
+    char *watched;     /* the path from the root, since the working directory may change; NULL: nothing is watched */
+    const struct stki_file
+        *beside;                /* a file that is asked together with this one, and lives as long: an index; or NULL */
+    _Atomic bool changed;       /* somebody saw that it is not what was opened; stays */
+    stki_counter asked_ns;      /* when it was last looked at and found unchanged */
     const char *access;         /* "mmap" or "pread" */
     const char *note;           /* static text: why mmap was asked for and is not used; or NULL */
     stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this */
@@ -30,6 +38,14 @@ stki_file *stki_file_retain(const stki_file *file);
 void stki_file_close(stki_file *file); /* NULL is fine */
 /* Exactly `bytes` from `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file ends before. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
+/* Is the mapped file still what was opened? To be asked after bytes of the mapping were used and before they are relied
+ * on, since a page that is gone reads as zeros. The mark of the guard costs nothing; size, time of writing and inode
+ * are asked of the system (microseconds), as a cut inside the last page raises no signal. A file that was deleted is
+ * still what it was. STK_E_TRUNCATED: it is shorter. STK_E_CORRUPT: written to, or replaced by another file.
+ * STK_E_IO: a page could not be read. Always fine: a file that is not mapped, or without a guard. */
+stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
+/* The same without asking the system: known to be changed, or marked by the guard. */
+bool stki_file_known_changed(const stki_file *file);
 /* Is the range in the page cache, as far as its first pages (mapped) or its ends (read) tell? One cheap call; true
  * also where the system can't say. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);

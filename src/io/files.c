@@ -50,6 +50,11 @@ static stk_status open_sample(const struct files *f, int64_t index, stk_tensor *
     if (status)
         return status;
     status = stk_tensor_contiguous(&found, out, err);
+    if (!status && stki_array_file(&found) && !stki_array_file(out)) { /* copied: nobody can ask later */
+        status = stki_file_intact(stki_array_file(&found), -1, err);
+        if (status)
+            stk_tensor_release(out);
+    }
     stk_tensor_release(&found);
     return status;
 }

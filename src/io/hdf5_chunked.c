@@ -310,6 +310,7 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->note =
         c->dataset ? "stored chunks come from libhdf5: their index is of a kind it has to read" : c->file->note;
     base->file_bytes = c->file->size;
+    base->file = c->file;
     base->data_offset = -1;
     one = base->max_bytes > 0 && base->count > 0 && fits_in_one(r);
     base->ops = one ? &in_one_ops : &gathered_ops;

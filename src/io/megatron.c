@@ -248,6 +248,8 @@ static void describe(struct spans *s)
     base->access = set->bin->access;
     base->note = set->bin->note;
     base->file_bytes = set->bin->size;
+    base->file = set->bin;
+    set->bin->beside = set->idx;
     base->data_offset = 0;
     if (base->count > 0)
         base->unit_length = 1 + (int64_t)((double)base->count / ((double)set->bin->size / UNIT_BYTES + 1));

@@ -80,6 +80,9 @@ struct stki_reader {
     int64_t sample_stride;
     int64_t strides[STK_MAX_DIMS];
     int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
+    /* The file behind the samples: where it is mapped, it is asked after they were used whether it still is what was
+     * opened (stki_file_intact). NULL: none, or a sample's storage knows it (stki_array_file). */
+    const struct stki_file *file;
     /* What is best read together (chunks, pages), for `order: block`. unit_first holds unit_count + 1 sample numbers,
      * or is NULL: every unit has unit_length samples, the last one perhaps fewer. unit_length 0: no units. */
     const int64_t *unit_first;
@@ -117,7 +120,8 @@ static inline stk_status stki_reader_shape(const stki_reader *reader, int64_t in
 
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 
-enum stki_access { STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD };
+/* UNGUARDED: as AUTO, and a mapped file that is cut ends the process (see guard.h). */
+enum stki_access { STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD, STKI_ACCESS_UNGUARDED };
 enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 
 /* How images are decoded. */

@@ -492,6 +492,7 @@ static stk_status describe(struct files *f, stk_error *err)
     base->access = file->access;
     base->note = file->note;
     base->file_bytes = file->size;
+    base->file = file;
     base->data_offset = -1;
     base->copies = !file->map || f->kind == STKI_TAR_IMAGE || f->kind == STKI_TAR_CLASS;
     switch (f->kind) {

@@ -47,6 +47,9 @@ static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, world_size, 1, 1, MOST, "ranks", "Processes that share the data set"),
     STKI_ENUM(stki_loader_config, access, auto, access_words,
               "How files are read; auto: mapped where that is possible"),
+    STKI_BOOL(
+        stki_loader_config, sigbus_guard, true,
+        "A mapped file that is cut or changed is an error of its records; false: the process may end with SIGBUS"),
     STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,
               "Unpacked chunks that are kept for all workers, of each field"),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,

@@ -25,7 +25,7 @@ typedef struct stki_loader_config {
     int64_t memory_budget, tile_bytes; /* bytes */
     int64_t timeout, close_timeout;    /* ns */
     int64_t rank, world_size;
-    bool allow_empty;
+    bool allow_empty, sigbus_guard;
     const stki_node *indices; /* as written in the config */
 
     int64_t *index_list; /* the subset, or NULL */

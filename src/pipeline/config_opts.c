@@ -70,7 +70,7 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     static const char *const orders[] = {"sequential", "random", "block"}, *const lasts[] = {"partial", "drop", "pad"},
                              *const accesses[] = {"auto", "mmap", "pread"},
                              *const stores[] = {"auto", "cached", "streaming"},
-                             *const pins[] = {"auto", "true", "false"};
+                             *const pins[] = {"auto", "true", "false"}, *const guards[] = {"true", "false"};
 
     put_int(w, "batch_size", o->batch_size);
     put_int(w, "global_batch_size", o->global_batch_size);
@@ -97,6 +97,7 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     put_int(w, "world_size", o->world_size);
     put_int(w, "rank", o->rank);
     put_word(w, "access", (int)o->access, accesses, 3);
+    put_word(w, "sigbus_guard", (int)o->sigbus_guard, guards, 2);
     put_word(w, "stores", (int)o->stores, stores, 3);
     put_int(w, "tile_bytes", o->tile_bytes);
     put_int(w, "block_window", o->block_window);

@@ -135,6 +135,8 @@ static stk_status open_field(stki_core *core, const stki_field_config *field, st
 
     memcpy(&opts, &field->source, sizeof opts); /* zeroed when the config was read */
     opts.access = (enum stki_access)core->config->access;
+    if (!core->config->sigbus_guard && opts.access != STKI_ACCESS_PREAD)
+        opts.access = STKI_ACCESS_UNGUARDED;
     opts.pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM;
     opts.prefer = field->name;
     opts.cache_bytes = core->config->cache_bytes;

@@ -5,6 +5,7 @@
  *     loader.c  the public calls          batch.c  what a lease can be asked
  *     core.c    create and destroy        fill.c   positions -> rows: what the ring's workers do
  *     worker.c  threads and their stop    slot.c   the memory of one batch
+ *     watch.c   were the files still what was opened?
  */
 #ifndef STKI_CORE_H
 #define STKI_CORE_H
@@ -15,6 +16,7 @@
 #include "resample.h"
 #include "ring.h"
 #include "slot.h"
+#include "watch.h"
 #include <stoker/loader.h>
 
 enum stki_stage { STKI_STAGE_IDLE, STKI_STAGE_ORDER, STKI_STAGE_READ, STKI_STAGE_CONVERT };
@@ -29,6 +31,7 @@ typedef struct stki_worker {
     const void **pointers; /* of a tile's rows; pointer_count of them */
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
+    stki_watch watch; /* of the files it reads */
     /* What it is doing, for stall reports. The path belongs to the data set, which the core keeps. */
     _Atomic int stage;
     _Atomic(const char *) path;
@@ -76,6 +79,8 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 
 /* fill.c: the work the ring calls for. */
 extern const stki_ring_work stki_fill_work; /* its context is the core */
+/* The row gets this error, unless a row before it has one or it has one already. Any thread. */
+void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
 /* Tests: the n-th conversion from now fails, as if the kernel had. */
 void stki_fill_test_fail_convert(int64_t n);
 

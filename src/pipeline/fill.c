@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "core.h"
 #include "error.h"
+#include "file.h"
 #include "log.h"
 #include "tensor_internal.h"
 #include <assert.h>
@@ -38,13 +39,22 @@ static bool row_has_failed(const stk_batch *batch, int64_t row)
     return atomic_load_explicit(&batch->row_failed[row], memory_order_relaxed) != 0;
 }
 
-static void row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
+void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
 {
     if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0) {
         stki_count(&core->failed_samples, 1);
         stki_count(&batch->failed_rows, 1);
     }
     stki_slot_fail(batch, row, error);
+}
+
+/* What a reader says of bytes that a changed file no longer has is beside the point. */
+static void read_fails(stki_core *core, stk_batch *batch, const stki_reader *shard, int64_t within, int64_t row,
+                       stk_error *error)
+{
+    if (shard->file)
+        (void)stki_file_intact(shard->file, within, error);
+    stki_row_fails(core, batch, row, error);
 }
 
 /* ---- begin ----------------------------------------------------------------------------------------------------------
@@ -185,17 +195,18 @@ static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan
     stk_status status;
 
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
+    stki_watch_use(worker, plan, shard, row, NULL);
     status = stki_reader_shape(shard, within, shape, &error);
     if (status == STK_OK && plan->ndim > 1)
         status = check_trailing(plan, shard, within, shape, &error);
     if (status != STK_OK) {
-        row_fails(core, batch, row, &error);
+        read_fails(core, batch, shard, within, row, &error);
     } else if (shape[0] > plan->shape[0] || shape[0] < 0) {
         stki_fail_at(&error, STK_E_LIMIT,
                      (stki_place){shard->path, within, -1, STKI_TEXT("%lld", (long long)shape[0]),
                                   STKI_TEXT("at most %lld", (long long)plan->shape[0])},
                      "%s: length of the sample (source.max_bytes of the field makes room for longer ones)", plan->name);
-        row_fails(core, batch, row, &error);
+        read_fails(core, batch, shard, within, row, &error);
     } else {
         length = shape[0];
     }
@@ -207,9 +218,11 @@ static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_w
     int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile, before = stki_now_ns();
 
     last = last < batch->rows ? last : batch->rows;
+    stki_watch_begin(worker, batch, first, last);
     for (int f = 0; f < core->plan_count; f++)
         for (int64_t row = first; core->plans[f].ragged && row < last; row++)
             measure_row(core, batch, &core->plans[f], row, worker);
+    stki_watch_end(worker);
     stki_count(&worker->read_ns, stki_now_ns() - before);
 }
 
@@ -227,7 +240,7 @@ static bool convert_may_run(stki_core *core, stk_batch *batch, const stki_field_
     for (int64_t r = row; r < row + rows; r++) {
         stki_fail(&error, STK_E_DEVICE, "%s: conversion of sample %lld failed", plan->name,
                   (long long)batch->indices[r]);
-        row_fails(core, batch, r, &error);
+        stki_row_fails(core, batch, r, &error);
     }
     return false;
 }
@@ -245,11 +258,11 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
                      (stki_place){shard->path, within, -1, STKI_TEXT("%lld", (long long)sample->shape[0]),
                                   STKI_TEXT("%lld as its index says", (long long)length)},
                      "%s: length of the sample", plan->name);
-        row_fails(core, batch, row, &error);
+        read_fails(core, batch, shard, within, row, &error);
         return;
     }
     if (sample->ndim > 1 && check_trailing(plan, shard, within, sample->shape, &error) != STK_OK) {
-        row_fails(core, batch, row, &error);
+        read_fails(core, batch, shard, within, row, &error);
         return;
     }
     stki_copy_strided(stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes, plan->dtype, plan->strides,
@@ -290,7 +303,7 @@ static void fill_resampled(stki_core *core, stk_batch *batch, const stki_field_p
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
     if (stki_resample_want(plan, resampler, index, shard, within, &want, &error) != STK_OK ||
         shard->ops->read(shard, within, want, &worker->scratch, &sample, &error) != STK_OK) {
-        row_fails(core, batch, row, &error);
+        read_fails(core, batch, shard, within, row, &error);
         stki_count(&worker->read_ns, stki_now_ns() - before);
         return;
     }
@@ -298,12 +311,13 @@ static void fill_resampled(stki_core *core, stk_batch *batch, const stki_field_p
     stki_count(&worker->read_ns, between - before);
     doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
     if (stki_resample_run(plan, resampler, shard, within, &sample, &block, &error) != STK_OK) {
-        row_fails(core, batch, row, &error);
+        read_fails(core, batch, shard, within, row, &error);
     } else if (convert_may_run(core, batch, plan, row, 1)) {
         stki_convert_run(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, block);
         stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
     }
+    stki_watch_use(worker, plan, shard, row, &sample);
     stki_reader_done(shard, &sample);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
 }
@@ -324,7 +338,7 @@ static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *p
     }
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
     if (shard->ops->read(shard, within, NULL, &worker->scratch, &sample, &error) != STK_OK) {
-        row_fails(core, batch, row, &error);
+        read_fails(core, batch, shard, within, row, &error);
         stki_count(&worker->read_ns, stki_now_ns() - before);
         return;
     }
@@ -337,6 +351,7 @@ static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *p
         else
             convert_fixed(batch, plan, shard_number, row, &sample, part, parts, worker);
     }
+    stki_watch_use(worker, plan, shard, row, &sample);
     stki_reader_done(shard, &sample);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
 }
@@ -357,9 +372,10 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
         const stki_reader *reader = field->shards[shard];
         const char *address = stki_reader_address(reader, within);
 
-        if (!address || (n > 0 && plan->convert_of_shard[shard] != convert))
+        if (!address || (n > 0 && (plan->convert_of_shard[shard] != convert || stki_watch_is_full(worker, reader))))
             break;
         convert = plan->convert_of_shard[shard];
+        stki_watch_use(worker, plan, reader, row + n, NULL);
         worker->pointers[n] = address + stki_plan_view_offset(plan, reader);
     }
     if (n == 0)
@@ -394,6 +410,7 @@ static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_work
 {
     int64_t parts = core->parts_per_row, row = tile / parts, part = tile % parts;
 
+    stki_watch_begin(worker, batch, row, row + 1);
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field_plan *plan = &core->plans[f];
 
@@ -417,9 +434,13 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     } else {
         int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile;
 
+        last = last < batch->rows ? last : batch->rows;
+        stki_watch_begin(worker, batch, first, last);
         for (int f = 0; f < core->plan_count; f++)
-            fill_rows(core, batch, &core->plans[f], first, last < batch->rows ? last : batch->rows, worker);
+            fill_rows(core, batch, &core->plans[f], first, last, worker);
     }
+    if (slot->phase != 0)
+        stki_watch_end(worker);
     if (core->streams)
         stki_store_fence(); /* non-temporal stores are not ordered by the ring's release */
     doing(worker, STKI_STAGE_IDLE, NULL, -1, 0);

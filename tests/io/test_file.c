@@ -317,7 +317,7 @@ static void test_every_allocation_failing(void **state)
         assert_null(file);
     } while (n < 50);
     stki_memory_fail_at(0);
-    assert_int_equal(n, 3);
+    assert_int_equal(n, 4);
     stki_file_close(file);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(before.bytes, after.bytes);

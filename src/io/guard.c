@@ -1,0 +1,228 @@
+/* guard.c: see guard.h.
+ *
+ * The handler may run in any thread, at any read of a mapping, while other threads add and remove mappings; it may take
+ * no lock and call little more than system calls. So the table is blocks of slots that are never moved and never freed,
+ * each slot with a sequence number that is odd while the slot is written. The mapping that a thread reads cannot be
+ * removed meanwhile, hence its slot stands still; a slot whose number is odd or changes while it is looked at belongs
+ * to another mapping and is passed over. Nothing is waited for and nothing is tried twice.
+ *
+ *     writer (under the lock)          handler
+ *     sequence = odd                   before = sequence       acquire, pairs with the release of `even`
+ *     start, end     release           start, end              acquire: whoever sees a new one sees the odd number too
+ *     sequence = even release          sequence == before?
+ *
+ * The mark is set before the zero pages are there: who reads zeros finds it.
+ */
+#include "guard.h"
+#include "thread.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2,
+               "a handler of signals may use nothing else");
+
+enum { SLOTS = 1000 };
+
+struct stki_guard {
+    _Atomic uint64_t sequence;
+    _Atomic uintptr_t start, end; /* 0, 0: a free slot */
+    _Atomic bool broken;
+    stki_guard *next_free; /* guarded by lock */
+};
+
+struct block {
+    stki_guard slots[SLOTS];
+    struct block *_Atomic next;
+};
+
+static struct block first_block;
+
+static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
+static stki_guard *free_slots;                  /* guarded by lock: slots that were used before */
+static struct block *last_block = &first_block; /* guarded by lock */
+static int last_used;                           /* guarded by lock: slots taken of the last block */
+
+static const struct sigaction by_default = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
+static struct sigaction found;                   /* when ours was installed first; then fixed, as page_bytes is */
+static const struct sigaction *_Atomic previous; /* one of the three; NULL: ours was never installed */
+static uintptr_t page_bytes;
+static _Atomic bool spent; /* `found` asked to be called once (SA_RESETHAND) and was */
+
+/* ---- the handler ---------------------------------------------------------------------------------------------------
+ */
+
+static stki_guard *slot_of(uintptr_t address)
+{
+    for (struct block *block = &first_block; block; block = atomic_load_explicit(&block->next, memory_order_acquire))
+        for (int i = 0; i < SLOTS; i++) {
+            stki_guard *slot = &block->slots[i];
+            uint64_t before = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+            uintptr_t start = atomic_load_explicit(&slot->start, memory_order_acquire);
+            uintptr_t end = atomic_load_explicit(&slot->end, memory_order_acquire);
+
+            if (address >= start && address < end && !(before & 1) &&
+                atomic_load_explicit(&slot->sequence, memory_order_relaxed) == before)
+                return slot;
+        }
+    return NULL;
+}
+
+static bool zeros_from(uintptr_t from, uintptr_t end)
+{
+    void *at = (void *)from; /* NOLINT(performance-no-int-to-ptr) */
+
+    return mmap(at, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at;
+}
+
+static bool repair(const siginfo_t *info)
+{
+    uintptr_t address = (uintptr_t)info->si_addr;
+    stki_guard *slot;
+
+    if (info->si_code != BUS_ADRERR && info->si_code != BUS_OBJERR && info->si_code != BUS_MCEERR_AR)
+        return false;
+    slot = slot_of(address);
+    if (!slot)
+        return false;
+    atomic_store_explicit(&slot->broken, true, memory_order_release);
+    /* Where one mapping more than there are is not allowed, or pages are larger than they seem: all of it. */
+    return zeros_from(address & ~(page_bytes - 1), slot->end) || zeros_from(slot->start, slot->end);
+}
+
+/* What the system would have done. An instruction that faulted does so again when we return, with everything that a
+ * debugger wants to know; a signal that was sent has to be sent again. */
+static void end_process(const siginfo_t *info)
+{
+    sigaction(SIGBUS, &by_default, NULL);
+    if (info->si_code <= 0 || info->si_code == BUS_MCEERR_AO)
+        raise(SIGBUS);
+}
+
+static void pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
+{
+    if ((to->sa_flags & (int)SA_RESETHAND) && atomic_exchange_explicit(&spent, true, memory_order_acq_rel))
+        to = &by_default;
+    if (to->sa_flags & SA_SIGINFO)
+        to->sa_sigaction(number, info, context);
+    else if (to->sa_handler == SIG_DFL || (to->sa_handler == SIG_IGN && info->si_code > 0)) /* faults are not ignored */
+        end_process(info);
+    else if (to->sa_handler != SIG_IGN)
+        to->sa_handler(number);
+}
+
+static void on_bus(int number, siginfo_t *info, void *context)
+{
+    int error_number = errno;
+    const struct sigaction *to = atomic_load_explicit(&previous, memory_order_acquire); /* and what is fixed with it */
+
+    if (!repair(info))
+        pass_on(to, number, info, context);
+    errno = error_number;
+}
+
+/* ---- the table -----------------------------------------------------------------------------------------------------
+ */
+
+static void lock_table(void)
+{
+    stki_lock(&lock);
+}
+
+static void unlock_table(void)
+{
+    stki_unlock(&lock);
+}
+
+static bool is_plain(const struct sigaction *action, void (*handler)(int))
+{
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == handler;
+}
+
+/* Over what is there the first time, and again where somebody has put the system's own ways back (which calls nobody,
+ * so that no circle comes of it). Ours runs as the one before it asked to be run, since it may have to be called. */
+static void install(void)
+{
+    struct sigaction ours = {.sa_sigaction = on_bus}, now;
+    const struct sigaction *before = &found;
+
+    sigaction(SIGBUS, NULL, &now);
+    if (!atomic_load_explicit(&previous, memory_order_relaxed)) {
+        page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+        found = now;
+        pthread_atfork(lock_table, unlock_table, unlock_table); /* a child finds the table whole and the lock free */
+    } else if (is_plain(&now, SIG_DFL)) {
+        before = &by_default;
+    } else if (is_plain(&now, SIG_IGN)) {
+        before = &ignored;
+    } else {
+        return;
+    }
+    atomic_store_explicit(&previous, before, memory_order_release);
+    ours.sa_mask = before->sa_mask;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before->sa_flags & (int)(SA_NODEFER | SA_RESTART));
+    sigaction(SIGBUS, &ours, NULL);
+}
+
+static stki_guard *take_slot(void)
+{
+    stki_guard *slot = free_slots;
+    struct block *block;
+
+    if (slot) {
+        free_slots = slot->next_free;
+        return slot;
+    }
+    if (last_used == SLOTS) { /* blocks stay for good: the handler may be looking at them */
+        block = mmap(NULL, sizeof *block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED)
+            return NULL;
+        atomic_store_explicit(&last_block->next, block, memory_order_release);
+        last_block = block;
+        last_used = 0;
+    }
+    return &last_block->slots[last_used++];
+}
+
+static void write_slot(stki_guard *slot, uintptr_t start, uintptr_t end)
+{
+    uint64_t sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
+
+    atomic_store_explicit(&slot->sequence, sequence + 1, memory_order_relaxed);
+    atomic_store_explicit(&slot->start, start, memory_order_release);
+    atomic_store_explicit(&slot->end, end, memory_order_release);
+    atomic_store_explicit(&slot->broken, false, memory_order_relaxed);
+    atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
+}
+
+stki_guard *stki_guard_add(const void *start, int64_t bytes)
+{
+    stki_guard *slot;
+
+    stki_lock(&lock);
+    install();
+    slot = take_slot();
+    if (slot)
+        write_slot(slot, (uintptr_t)start, ((uintptr_t)start + (uintptr_t)bytes + page_bytes - 1) & ~(page_bytes - 1));
+    stki_unlock(&lock);
+    return slot;
+}
+
+void stki_guard_remove(stki_guard *slot)
+{
+    if (!slot)
+        return;
+    stki_lock(&lock);
+    write_slot(slot, 0, 0);
+    slot->next_free = free_slots;
+    free_slots = slot;
+    stki_unlock(&lock);
+}
+
+bool stki_guard_broken(const stki_guard *slot)
+{
+    return slot && atomic_load_explicit(&slot->broken, memory_order_acquire);
+}

@@ -1,0 +1,94 @@
+/* watch.c: see watch.h. */
+#include "array.h"
+#include "clock.h"
+#include "core.h"
+
+#define ALWAYS_ALLOWED (INT64_C(10) * 1000000)
+
+void stki_watch_begin(stki_worker *worker, stk_batch *batch, int64_t first, int64_t last)
+{
+    worker->watch.batch = batch;
+    worker->watch.first = first;
+    worker->watch.last = last;
+    worker->watch.count = 0;
+}
+
+static void fail_row(stki_worker *worker, const struct stki_use *use, int64_t row, int64_t within)
+{
+    stk_error error;
+
+    if (stki_file_intact(use->file, within, &error) != STK_OK)
+        stki_row_fails(worker->core, worker->watch.batch, row, &error);
+}
+
+/* Every row of the tile that is of this file. */
+static void fail_rows(stki_worker *worker, const struct stki_use *use)
+{
+    const stki_watch *watch = &worker->watch;
+    int64_t within;
+
+    for (int64_t row = watch->first; row < watch->last; row++)
+        if (stki_field_locate(use->plan->field, watch->batch->indices[row], &within) == use->reader &&
+            (use->reader->file || row == use->row))
+            fail_row(worker, use, row, within);
+}
+
+/* tile_end: when the last byte had been taken. Whoever asked later asked for this tile too. */
+static bool is_intact(stki_worker *worker, stki_file *file, int64_t tile_end)
+{
+    stki_watch *watch = &worker->watch;
+    int64_t now;
+    bool intact;
+
+    if (stki_file_known_changed(file))
+        return false;
+    if (stki_counted(&file->asked_ns) >= tile_end)
+        return true;
+    now = stki_now_ns();
+    if (watch->spent_ns > ALWAYS_ALLOWED && watch->spent_ns > (now - worker->core->opened_ns) / 100)
+        return true;
+    intact = stki_file_intact(file, -1, NULL) == STK_OK;
+    stki_count_set(&file->asked_ns, now);
+    watch->spent_ns += stki_now_ns() - now;
+    return intact;
+}
+
+static void ask(stki_worker *worker)
+{
+    stki_watch *watch = &worker->watch;
+    int64_t tile_end = watch->count > 0 ? stki_now_ns() : 0;
+
+    for (int i = 0; i < watch->count; i++) {
+        const struct stki_use *use = &watch->used[i];
+
+        if (!is_intact(worker, use->file, tile_end))
+            fail_rows(worker, use);
+        if (!use->reader->file)
+            stki_file_close(use->file);
+    }
+    watch->count = 0;
+}
+
+bool stki_watch_is_full(const stki_worker *worker, const stki_reader *reader)
+{
+    return worker->watch.count == STKI_WATCH_FILES && worker->watch.used[STKI_WATCH_FILES - 1].file != reader->file;
+}
+
+void stki_watch_use(stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t row,
+                    const stk_tensor *sample)
+{
+    stki_watch *watch = &worker->watch;
+    const stki_file *file = reader->file ? reader->file : sample ? stki_array_file(sample) : NULL;
+
+    if (!file || !file->guard || (watch->count > 0 && watch->used[watch->count - 1].file == file))
+        return;
+    if (watch->count == STKI_WATCH_FILES)
+        ask(worker);
+    watch->used[watch->count++] =
+        (struct stki_use){plan, reader, reader->file ? (stki_file *)(uintptr_t)file : stki_file_retain(file), row};
+}
+
+void stki_watch_end(stki_worker *worker)
+{
+    ask(worker);
+}

@@ -1,0 +1,391 @@
+/* test_watch.c, stki-threads: data files that are cut, written to or replaced in the middle of an epoch. What is
+ * delivered is right; what is not right is an error that names file and record, and never a signal. */
+#include "file.h"
+#include "io_files.h"
+#include "loader_test.h"
+#include <signal.h>
+#include <sys/wait.h>
+
+enum { RECORDS = 96, BYTES = 3000, FILES = 6 };
+
+static unsigned char data[RECORDS * BYTES];
+
+static unsigned char value(int64_t record, int64_t at)
+{
+    return (unsigned char)(1 + (record * 31 + at) % 251);
+}
+
+static void write_shards(int count)
+{
+    int64_t each = RECORDS / count;
+
+    for (int64_t i = 0; i < RECORDS; i++)
+        for (int64_t k = 0; k < BYTES; k++)
+            data[i * BYTES + k] = value(i, k);
+    for (int s = 0; s < count; s++) {
+        char name[32], shape[64];
+
+        snprintf(name, sizeof name, "x%d.npy", s);
+        snprintf(shape, sizeof shape, "(%d, %d)", (int)each, BYTES);
+        stkt_write_npy(stkt_path(name), "|u1", "False", shape, 64, data + s * each * BYTES, (size_t)(each * BYTES));
+    }
+}
+
+/* One record a file; `ragged`: the lengths differ. */
+static void write_samples(bool ragged)
+{
+    for (int i = 0; i < RECORDS; i++) {
+        char name[32], shape[64];
+        int length = ragged ? BYTES - i : BYTES;
+
+        snprintf(name, sizeof name, "s%03d.npy", i);
+        snprintf(shape, sizeof shape, "(%d,)", length);
+        for (int64_t k = 0; k < BYTES; k++)
+            data[k] = value(i, k);
+        stkt_write_npy(stkt_path(name), "|u1", "False", shape, 64, data, (size_t)length);
+    }
+}
+
+static void cut_half(const char *path)
+{
+    assert_int_equal(truncate(path, stkt_file_bytes(path) / 2), 0);
+}
+
+static void cut_a_byte(const char *path)
+{
+    assert_int_equal(truncate(path, stkt_file_bytes(path) - 1), 0);
+}
+
+static void cut_all(const char *path)
+{
+    assert_int_equal(truncate(path, 0), 0);
+}
+
+static void replace(const char *path)
+{
+    char other[300];
+
+    snprintf(other, sizeof other, "%s.new", path);
+    stkt_write_file(other, data, sizeof data);
+    assert_int_equal(rename(other, path), 0);
+}
+
+static void write_over(const char *path)
+{
+    const struct timespec times[2] = {{1000000000, 0}, {1000000000, 0}};
+    FILE *file = fopen(path, "r+");
+
+    assert_non_null(file);
+    assert_true(fwrite("overwritten", 1, 11, file) == 11);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0); /* the clock of a file system may be slower than a test */
+}
+
+static void check_row(const unsigned char *row, int64_t record, int64_t length)
+{
+    for (int64_t k = 0; k < length; k++)
+        if (row[k] != value(record, k))
+            fail_msg("record %lld, byte %lld: got %d", (long long)record, (long long)k, row[k]);
+}
+
+static void check_batch(const stk_batch *batch)
+{
+    stk_tensor x, offsets;
+    stk_error err;
+
+    if (stk_batch_tensor(batch, "x", &x, NULL) == STK_OK) {
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++)
+            check_row((unsigned char *)x.data + r * BYTES, stk_batch_indices(batch)[r], BYTES);
+        return;
+    }
+    assert_ok(stk_batch_tensor(batch, "x.values", &x, &err));
+    assert_ok(stk_batch_tensor(batch, "x.offsets", &offsets, &err));
+    for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+        const int64_t *at = (const int64_t *)offsets.data + r;
+
+        assert_int_equal(at[1] - at[0], BYTES - stk_batch_indices(batch)[r]);
+        check_row((unsigned char *)x.data + at[0], stk_batch_indices(batch)[r], at[1] - at[0]);
+    }
+}
+
+struct change {
+    void (*apply)(const char *path);
+    stk_status status;
+    const char *says;
+};
+
+static const struct change changes[] = {
+    {cut_half, STK_E_TRUNCATED, "the file was cut while it was open: found "},
+    {cut_a_byte, STK_E_TRUNCATED, "the file was cut while it was open: found "},
+    {cut_all, STK_E_TRUNCATED, "the file was cut while it was open: found 0, expected "},
+    {replace, STK_E_CORRUPT, "the file changed while it was open: found another file"},
+    {write_over, STK_E_CORRUPT, "the file changed while it was open: found "},
+};
+enum { CHANGES = sizeof changes / sizeof *changes };
+
+/* The first batch, then the change to file `name`, then on to the end: an error of that file, every row before it
+ * right.
+ */
+static void run(const char *paths, const char *more, int workers, const char *name, const struct change *change)
+{
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    stk_status status;
+    int64_t rows = 0;
+
+    assert_ok(stkt_open(&loader,
+                        "{dataset: {fields: {x: {path: '%s/%s'%s}}}, loader: {batch_size: 8, num_workers: %d, "
+                        "prefetch: 2, tile_bytes: 6000, num_epochs: 3, timeout: 20s}}",
+                        stkt_dir, paths, more, workers));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    check_batch(batch);
+    rows += stk_batch_rows(batch);
+    stk_batch_release(batch);
+    change->apply(stkt_path(name));
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        check_batch(batch);
+        rows += stk_batch_rows(batch);
+        stk_batch_release(batch);
+    }
+    if (status != change->status || !strstr(err.message, change->says) || !strstr(err.message, name))
+        fail_msg("%d workers, %s: %s: %s", workers, paths, stk_status_name(status), err.message);
+    assert_true(err.record >= 0 && err.record < RECORDS && rows < 2 * RECORDS);
+    assert_int_equal(stk_loader_next(loader, &batch, &err), change->status);
+    stk_loader_destroy(loader);
+}
+
+/* cmocka has a handler of its own for each test, which passes nothing on, and takes ours away with it afterwards. */
+static int guard_on(void **state)
+{
+    static struct sigaction ours;
+    stki_file *file;
+    stk_error err;
+
+    (void)state;
+    if (!ours.sa_sigaction) {
+        (void)signal(SIGBUS, SIG_DFL);
+        write_shards(1);
+        assert_ok(stki_file_open(stkt_path("x0.npy"), STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &file, &err));
+        stki_file_close(file);
+        sigaction(SIGBUS, NULL, &ours);
+    }
+    return sigaction(SIGBUS, &ours, NULL);
+}
+
+static void one_file(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int workers = 0; workers <= 4; workers += 2)
+        for (int i = 0; i < CHANGES; i++) {
+            write_shards(1);
+            run("x0.npy", "", workers, "x0.npy", &changes[i]);
+        }
+}
+
+static void several_files(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int workers = 0; workers <= 4; workers += 2)
+        for (int i = 0; i < CHANGES; i++) {
+            write_shards(FILES);
+            run("x*.npy", "", workers, "x4.npy", &changes[i]);
+        }
+    for (int s = 1; s < FILES; s++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "x%d.npy", s);
+        assert_int_equal(unlink(stkt_path(name)), 0);
+    }
+}
+
+static void a_file_a_sample(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int ragged = 0; ragged < 2; ragged++)
+        for (int workers = 0; workers <= 2; workers += 2) { /* files are opened when they are read */
+            struct change change = {cut_half, STK_E_TRUNCATED, "expected "};
+
+            write_samples(ragged);
+            run("s*.npy", ", source: {sample_per_file: true}", workers, "s050.npy", &change);
+            write_samples(ragged);
+            run("s*.npy", ", source: {sample_per_file: true}", workers, "s004.npy", &change);
+        }
+}
+
+/* A row of many tiles is read in parts by several workers. */
+static void rows_in_parts(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int workers = 0; workers <= 4; workers += 2)
+        for (int i = 0; i < CHANGES; i++) {
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_error err;
+            stk_status status;
+            int64_t delivered = 0;
+
+            write_shards(1);
+            stkt_write_npy(stkt_path("big.npy"), "|u1", "False", "(8, 32, 9000)", 64, data, sizeof data);
+            for (int k = 1; k < 8; k++)
+                stkt_append_file(stkt_path("big.npy"), data, sizeof data);
+            assert_ok(stkt_open(&loader,
+                                "{dataset: {fields: {x: {path: '%s/big.npy'}}}, loader: {num_workers: %d, prefetch: 1, "
+                                "tile_bytes: 2000, timeout: 20s}}",
+                                stkt_dir, workers));
+            assert_true(!strstr(stk_loader_options_json(loader), "\"parts_per_row\": 1,"));
+            while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+                stk_tensor x;
+
+                assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+                assert_memory_equal(x.data, data, sizeof data);
+                stk_batch_release(batch);
+                if (delivered++ == 2)
+                    changes[i].apply(stkt_path("big.npy"));
+            }
+            assert_int_equal(status, changes[i].status);
+            assert_says(changes[i].says);
+            assert_true(delivered < 8);
+            stk_loader_destroy(loader);
+        }
+}
+
+/* Failed rows left out: the loader goes on to the end, with what is still there. */
+static void the_other_files_go_on(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int workers = 0; workers <= 4; workers += 2) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_loader_stats stats = {.struct_size = sizeof stats};
+        stk_error err;
+        stk_status status;
+        int64_t rows = 0;
+
+        write_shards(FILES);
+        assert_ok(stkt_open_faulty(&loader, NULL, true, &err,
+                                   "{dataset: {fields: {x: {path: '%s/x*.npy'}}}, loader: {batch_size: 8, num_workers: "
+                                   "%d, prefetch: 1, order: random, num_epochs: 4, tile_bytes: 6000, timeout: 20s}}",
+                                   stkt_dir, workers));
+        for (int i = 0; (status = stk_loader_next(loader, &batch, &err)) == STK_OK; i++) {
+            check_batch(batch);
+            rows += stk_batch_rows(batch);
+            stk_batch_release(batch);
+            if (i == 12)
+                cut_half(stkt_path("x1.npy"));
+            if (i == 24)
+                replace(stkt_path("x2.npy"));
+        }
+        assert_int_equal(status, STK_END);
+        assert_ok(stk_loader_get_stats(loader, &stats, &err));
+        assert_int_equal(rows + stats.errors, 4 * RECORDS);
+        assert_in_range(stats.errors, 2 * 2 * 16, 3 * 16 + 2 * 16);
+        stk_loader_destroy(loader);
+    }
+}
+
+/* A loader that only reads raises no signal, guard or not, and one without a guard installs no handler. */
+static void without_a_guard(void **state)
+{
+    pid_t child;
+    int status;
+
+    (void)state;
+    write_shards(1);
+    child = fork();
+    if (child == 0) {
+        stk_field_opts field = STK_FIELD_OPTS_INIT;
+        stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+        char path[300];
+        const char *paths[1] = {path};
+        struct sigaction before, now;
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        snprintf(path, sizeof path, "%s/x0.npy", stkt_dir);
+        field.name = "x";
+        field.paths = paths;
+        field.path_count = 1;
+        opts.fields = &field;
+        opts.field_count = 1;
+        opts.batch_size = 8;
+        opts.num_workers = STK_WORKERS_INLINE;
+        opts.sigbus_guard = STK_GUARD_OFF;
+        (void)signal(SIGBUS, SIG_DFL);
+        sigaction(SIGBUS, NULL, &before);
+        if (stk_loader_open(&opts, &loader, &err) || stk_loader_next(loader, &batch, &err) ||
+            !strstr(stk_loader_options_json(loader), "\"sigbus_guard\": false"))
+            _exit(1);
+        sigaction(SIGBUS, NULL, &now);
+        if (now.sa_handler != before.sa_handler)
+            _exit(2);
+        cut_half(path);
+        while (stk_loader_next(loader, &batch, &err) == STK_OK)
+            stk_batch_release(batch);
+        _exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+}
+
+static void pread_never_maps(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i += 2) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        stk_status status;
+
+        write_shards(1);
+        assert_ok(stkt_open(&loader,
+                            "{dataset: {fields: {x: {path: '%s/x0.npy'}}}, loader: {batch_size: 8, num_workers: 2, "
+                            "prefetch: 1, access: pread, timeout: 20s}}",
+                            stkt_dir));
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        stk_batch_release(batch);
+        changes[i].apply(stkt_path("x0.npy"));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+            check_batch(batch);
+            stk_batch_release(batch);
+        }
+        assert_int_equal(status, STK_E_TRUNCATED);
+        assert_says("ends too early");
+        stk_loader_destroy(loader);
+    }
+}
+
+static void wrong_values_are_refused(void **state)
+{
+    stk_field_opts field = STK_FIELD_OPTS_INIT;
+    stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+    stk_loader *loader;
+    stk_error err;
+
+    (void)state;
+    field.name = "x";
+    field.synthetic = "{count: 8}";
+    opts.fields = &field;
+    opts.field_count = 1;
+    opts.sigbus_guard = (stk_guard)2;
+    assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
+    assert_says("options: loader.sigbus_guard: found the value 2, expected 0 to 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_guard), /* first: its child must be the first to map a file */
+        cmocka_unit_test(one_file),
+        cmocka_unit_test(several_files),
+        cmocka_unit_test(a_file_a_sample),
+        cmocka_unit_test(rows_in_parts),
+        cmocka_unit_test(the_other_files_go_on),
+        cmocka_unit_test(pread_never_maps),
+        cmocka_unit_test(wrong_values_are_refused),
+    };
+
+    (void)stkt_path("");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
