@@ -176,10 +176,19 @@ bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t w
 
 /* What the steps so far have come to. */
 typedef struct frame {
-    double left, top, width, height; /* of the image, before resize */
+    int64_t top, left, height, width; /* of the image: what crops before resize leave */
+    double box[4];                    /* in it: left, top, right, bottom */
     bool resized;
+    int64_t out_height, out_width;
     int64_t window_top, window_left, window_height, window_width; /* of the result, behind resize */
 } frame;
+
+static void box_is_whole(frame *f)
+{
+    f->box[0] = f->box[1] = 0;
+    f->box[2] = (double)f->width;
+    f->box[3] = (double)f->height;
+}
 
 /* Halves are rounded to even, as everywhere in Python. */
 static int64_t half(int64_t difference)
@@ -187,115 +196,123 @@ static int64_t half(int64_t difference)
     return difference / 2 + (difference % 2 && difference / 2 % 2);
 }
 
-static stk_status too_large(const stki_geometry_step *step, double height, double width, stk_error *err)
+static stk_status too_large(const stki_geometry_step *step, int64_t height, int64_t width, stk_error *err)
 {
     if (step->kind == STKI_CENTER_CROP)
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "center_crop: found %g x %g pixels (height x width), expected at least %" PRId64 " x %" PRId64
-                         " (nothing is padded)",
+                         "center_crop: found %" PRId64 " x %" PRId64
+                         " pixels (height x width), expected at least %" PRId64 " x %" PRId64 " (nothing is padded)",
                          height, width, step->height, step->width);
     return stki_fail(err, STK_E_BAD_SHAPE,
-                     "crop: found %g x %g pixels (height x width), expected at least %" PRId64 " x %" PRId64
-                     " for top %" PRId64 ", left %" PRId64 ", height %" PRId64 ", width %" PRId64,
+                     "crop: found %" PRId64 " x %" PRId64 " pixels (height x width), expected at least %" PRId64
+                     " x %" PRId64 " for top %" PRId64 ", left %" PRId64 ", height %" PRId64 ", width %" PRId64,
                      height, width, step->top + step->height, step->left + step->width, step->top, step->left,
                      step->height, step->width);
 }
 
 static stk_status apply_crop(const stki_geometry_step *step, frame *f, stk_error *err)
 {
-    const double height = f->resized ? (double)f->window_height : f->height;
-    const double width = f->resized ? (double)f->window_width : f->width;
+    int64_t *const at[] = {f->resized ? &f->window_top : &f->top, f->resized ? &f->window_left : &f->left};
+    int64_t *const size[] = {f->resized ? &f->window_height : &f->height, f->resized ? &f->window_width : &f->width};
     int64_t top = step->top, left = step->left;
 
-    if (step->kind == STKI_CENTER_CROP && (double)step->height <= height && (double)step->width <= width) {
-        top = half((int64_t)height - step->height);
-        left = half((int64_t)width - step->width);
+    if (step->kind == STKI_CENTER_CROP && step->height <= *size[0] && step->width <= *size[1]) {
+        top = half(*size[0] - step->height);
+        left = half(*size[1] - step->width);
     }
-    if ((double)(top + step->height) > height || (double)(left + step->width) > width)
-        return too_large(step, height, width, err);
-    if (f->resized) {
-        f->window_top += top;
-        f->window_left += left;
-        f->window_height = step->height;
-        f->window_width = step->width;
-    } else {
-        f->top += (double)top;
-        f->left += (double)left;
-        f->height = (double)step->height;
-        f->width = (double)step->width;
-    }
+    if (top + step->height > *size[0] || left + step->width > *size[1])
+        return too_large(step, *size[0], *size[1], err);
+    *at[0] += top;
+    *at[1] += left;
+    *size[0] = step->height;
+    *size[1] = step->width;
+    if (!f->resized)
+        box_is_whole(f);
     return STK_OK;
 }
 
+/* The pixels that the box touches, and the box in them. */
 static stk_status apply_field(const double *box, frame *f, stk_error *err)
 {
     /* Not >=: a NaN is no box. */
-    if (!(box[0] >= 0 && box[1] >= 0 && box[2] > 0 && box[3] > 0 && box[0] + box[2] <= f->height &&
-          box[1] + box[3] <= f->width))
+    if (!(box[0] >= 0 && box[1] >= 0 && box[2] > 0 && box[3] > 0 && box[0] + box[2] <= (double)f->height &&
+          box[1] + box[3] <= (double)f->width))
         return stki_fail(err, STK_E_BAD_SHAPE,
-                         "crop: found the box top %g, left %g, height %g, width %g, expected one with area inside %g x "
-                         "%g pixels (height x width)",
+                         "crop: found the box top %g, left %g, height %g, width %g, expected one with area inside "
+                         "%" PRId64 " x %" PRId64 " pixels (height x width)",
                          box[0], box[1], box[2], box[3], f->height, f->width);
-    *f = (frame){.top = box[0], .left = box[1], .height = box[2], .width = box[3]};
+    f->top = (int64_t)floor(box[0]);
+    f->left = (int64_t)floor(box[1]);
+    f->height = (int64_t)ceil(box[0] + box[2]) - f->top;
+    f->width = (int64_t)ceil(box[1] + box[3]) - f->left;
+    f->box[0] = box[1] - (double)f->left;
+    f->box[1] = box[0] - (double)f->top;
+    f->box[2] = f->box[0] + box[3];
+    f->box[3] = f->box[1] + box[2];
     return STK_OK;
 }
 
-static stk_status apply_resize(const stki_geometry_step *step, frame *f, stki_resize_job *job, stk_error *err)
+static stk_status apply_resize(const stki_geometry_step *step, frame *f, stk_error *err)
 {
-    const double *box = step->box;
+    const double *box = step->box, width = f->box[2] - f->box[0], height = f->box[3] - f->box[1];
 
     if (step->has_box) {
-        if (box[2] > f->width || box[3] > f->height)
+        if (box[2] > width || box[3] > height)
             return stki_fail(err, STK_E_BAD_SHAPE,
                              "resize: found %g x %g pixels (height x width), expected at least %g x %g for the box",
-                             f->height, f->width, box[3], box[2]);
-        f->left += box[0];
-        f->top += box[1];
-        f->width = box[2] - box[0];
-        f->height = box[3] - box[1];
+                             height, width, box[3], box[2]);
+        f->box[2] = f->box[0] + box[2];
+        f->box[3] = f->box[1] + box[3];
+        f->box[0] += box[0];
+        f->box[1] += box[1];
     }
-    job->out_height = step->height;
-    job->out_width = step->width;
+    f->out_height = step->height;
+    f->out_width = step->width;
     if (!step->width)
-        keep_aspect(step->height, f->height, f->width, &job->out_height, &job->out_width);
+        keep_aspect(step->height, f->box[3] - f->box[1], f->box[2] - f->box[0], &f->out_height, &f->out_width);
     f->resized = true;
-    f->window_top = f->window_left = 0;
-    f->window_height = job->out_height;
-    f->window_width = job->out_width;
+    f->window_height = f->out_height;
+    f->window_width = f->out_width;
     return STK_OK;
+}
+
+static stki_placing placing_of(const stki_geometry *geometry, const frame *f)
+{
+    stki_placing p = {.top = f->top,
+                      .left = f->left,
+                      .job = {.in_height = f->height,
+                              .in_width = f->width,
+                              .out_height = f->resized ? f->out_height : f->height,
+                              .out_width = f->resized ? f->out_width : f->width,
+                              .filter = geometry->filter,
+                              .window_top = f->window_top,
+                              .window_left = f->window_left,
+                              .window_height = f->window_height,
+                              .window_width = f->window_width}};
+
+    for (int i = 0; i < 4; i++)
+        p.job.box[i] = f->box[i];
+    return p;
 }
 
 stk_status stki_geometry_apply(const stki_geometry *geometry, int64_t height, int64_t width, const double *box,
-                               stki_resize_job *job, stk_error *err)
+                               stki_placing *out, stk_error *err)
 {
-    frame f = {.width = (double)width, .height = (double)height};
+    frame f = {.width = width, .height = height};
     stk_status status = STK_OK;
 
-    *job = (stki_resize_job){.in_height = height, .in_width = width, .filter = geometry->filter};
+    box_is_whole(&f);
     for (int i = 0; i < geometry->count && status == STK_OK; i++) {
         const stki_geometry_step *step = &geometry->steps[i];
 
         if (step->kind == STKI_RESIZE)
-            status = apply_resize(step, &f, job, err);
+            status = apply_resize(step, &f, err);
         else if (step->kind == STKI_CROP_BY_FIELD)
             status = apply_field(box, &f, err);
         else
             status = apply_crop(step, &f, err);
     }
-    if (status != STK_OK)
-        return status;
-    job->box[0] = f.left;
-    job->box[1] = f.top;
-    job->box[2] = f.left + f.width;
-    job->box[3] = f.top + f.height;
-    if (!f.resized) { /* whole pixels: only resize follows a crop by field */
-        job->out_height = (int64_t)f.height;
-        job->out_width = (int64_t)f.width;
-        return STK_OK;
-    }
-    job->window_top = f.window_top;
-    job->window_left = f.window_left;
-    job->window_height = f.window_height;
-    job->window_width = f.window_width;
-    return STK_OK;
+    if (status == STK_OK)
+        *out = placing_of(geometry, &f);
+    return status;
 }

@@ -1,7 +1,8 @@
 /* geometry.h: which part of an image becomes a row, and of which size: the steps crop, center_crop and resize of a list
- * of transforms. However many there are, they come to one box of the image, one size it is scaled to, and one window of
- * the result (stki_resize_job), so that no pixel is computed that nobody sees. Sizes mean what torchvision's Resize and
- * CenterCrop mean by them.
+ * of transforms. However many there are, they come to one part of the image, one size it is scaled to, and one window
+ * of the result, so that no pixel is computed that nobody sees. The bytes are those of one step after the other: what a
+ * crop has cut off is not looked at by the resize behind it. Sizes mean what torchvision's Resize and CenterCrop mean
+ * by them.
  */
 #ifndef STKI_GEOMETRY_H
 #define STKI_GEOMETRY_H
@@ -39,10 +40,16 @@ stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, co
  * depends on what is not known. */
 bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t width, int64_t *out_height,
                         int64_t *out_width, const stki_geometry_step **why);
-/* For an image of this size: everything of *job but the channels. Without a resize step the job is a copy of its
- * window. `box`: the sample's own (top, left, height, width), where there is a box_field. STK_E_BAD_SHAPE names step,
- * size found and size expected, but no file. */
+/* What the steps come to for one image. */
+typedef struct stki_placing {
+    int64_t top, left;   /* of the part of the image that is the job's input, pixels */
+    stki_resize_job job; /* all but the channels; without a resize step a copy */
+} stki_placing;
+
+/* For an image of this size. `box`: the sample's own (top, left, height, width), where there is a box_field; a box that
+ * cuts through pixels takes its share of them. STK_E_BAD_SHAPE names step, size found and size expected, but no file.
+ */
 stk_status stki_geometry_apply(const stki_geometry *geometry, int64_t height, int64_t width, const double *box,
-                               stki_resize_job *job, stk_error *err);
+                               stki_placing *out, stk_error *err);
 
 #endif

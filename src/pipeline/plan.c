@@ -133,7 +133,7 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
     const stki_field *field = plan->field;
     const int y = plan->height_axis, x = plan->width_axis;
     const stki_geometry_step *why;
-    stki_resize_job job;
+    stki_placing placing;
     int64_t height, width;
     stk_status status;
 
@@ -153,13 +153,13 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
     if (!field->variable && !plan->geometry->box_field) {
         stk_error cause = {.status = STK_OK};
 
-        status = stki_geometry_apply(plan->geometry, field->shape[y], field->shape[x], NULL, &job, &cause);
+        status = stki_geometry_apply(plan->geometry, field->shape[y], field->shape[x], NULL, &placing, &cause);
         if (status == STK_OK)
-            job.channels = 1, status = stki_resize_check(&job, &cause);
+            placing.job.channels = 1, status = stki_resize_check(&placing.job, &cause);
         if (status != STK_OK)
             return fail(err, plan->config, status, "%s", cause.message);
-        plan->crop_top = plan->geometry->resizes ? 0 : (int64_t)job.box[1];
-        plan->crop_left = plan->geometry->resizes ? 0 : (int64_t)job.box[0];
+        plan->crop_top = plan->geometry->resizes ? 0 : placing.top;
+        plan->crop_left = plan->geometry->resizes ? 0 : placing.left;
     }
     image[y] = height;
     image[x] = width;

@@ -102,7 +102,7 @@ static void widen(int64_t *start, int64_t *length, int64_t more, int64_t limit)
  * further. */
 static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
-    const stki_resize_job *job = &resampler->job;
+    const stki_resize_job *job = &resampler->placing.job;
     stki_want *want = &resampler->want;
     int64_t *height = &want->length[plan->height_axis], *width = &want->length[plan->width_axis], times;
 
@@ -113,8 +113,8 @@ static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
     if (times < 2)
         return;
     times = times < MOST_SCALE ? times : MOST_SCALE;
-    widen(&want->start[plan->height_axis], height, times, job->in_height);
-    widen(&want->start[plan->width_axis], width, times, job->in_width);
+    widen(&want->start[plan->height_axis], height, times, resampler->shape[plan->height_axis]);
+    widen(&want->start[plan->width_axis], width, times, resampler->shape[plan->width_axis]);
 }
 
 /* The box that the job looks at, along the sample's own axes. */
@@ -126,9 +126,9 @@ static void ask(const stki_field_plan *plan, stki_resampler *resampler)
     *want = (stki_want){.ndim = plan->field->ndim, .given = &resampler->given};
     for (int i = 0; i < want->ndim; i++)
         want->length[i] = resampler->shape[i];
-    want->start[plan->height_axis] = part->top;
+    want->start[plan->height_axis] = resampler->placing.top + part->top;
     want->length[plan->height_axis] = part->height;
-    want->start[plan->width_axis] = part->left;
+    want->start[plan->width_axis] = resampler->placing.left + part->left;
     want->length[plan->width_axis] = part->width;
     if (plan->geometry->resizes)
         ask_for_less(plan, resampler);
@@ -138,6 +138,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
                               const stki_reader *shard, int64_t within, const stki_want **out, stk_error *err)
 {
     const stki_geometry *geometry = plan->geometry;
+    stki_placing *placing = &resampler->placing;
     int64_t *shape = resampler->shape;
     double box[4] = {0};
     stk_status status;
@@ -150,13 +151,12 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
         return status;
     if (!resampler->resizer && (status = stki_resizer_create(&resampler->resizer, err)) != STK_OK)
         return status;
-    status =
-        stki_geometry_apply(geometry, shape[plan->height_axis], shape[plan->width_axis], box, &resampler->job, err);
-    resampler->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
+    status = stki_geometry_apply(geometry, shape[plan->height_axis], shape[plan->width_axis], box, placing, err);
+    placing->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
     if (!geometry->resizes)
-        resampler->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
+        placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
     if (status == STK_OK)
-        status = stki_resizer_set(resampler->resizer, &resampler->job, err);
+        status = stki_resizer_set(resampler->resizer, &placing->job, err);
     if (status != STK_OK)
         return place(plan, shard, within, status, err);
     ask(plan, resampler);
@@ -167,20 +167,27 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
 /* ---- after reading -----------------------------------------------------------------------------------------------
  */
 
-/* The job in the pixels of an image that the reader has made smaller. */
+/* One direction of an image that the reader has made smaller: the pixels that the part touches, and the box in them. */
+static void scale_axis(int64_t scale, int64_t whole, int64_t *start, int64_t *size, double *low, double *high)
+{
+    const int64_t first = *start / scale, end = (*start + *size + scale - 1) / scale;
+    const double offset = (double)*start / (double)scale - (double)first;
+
+    *start = first;
+    *size = (end < whole ? end : whole) - first;
+    *low = *low / (double)scale + offset;
+    *high = fmin(*high / (double)scale + offset, (double)*size);
+}
+
 static stk_status scale_job(stki_resampler *resampler, stk_error *err)
 {
     const stki_given *given = &resampler->given;
-    stki_resize_job *job = &resampler->job;
-    const double scale = (double)given->scale;
+    stki_placing *p = &resampler->placing;
+    double *box = p->job.box;
 
-    job->in_height = given->whole_height;
-    job->in_width = given->whole_width;
-    for (int i = 0; i < 4; i++)
-        job->box[i] /= scale;
-    job->box[2] = fmin(job->box[2], (double)job->in_width);
-    job->box[3] = fmin(job->box[3], (double)job->in_height);
-    return stki_resizer_set(resampler->resizer, job, err);
+    scale_axis(given->scale, given->whole_height, &p->top, &p->job.in_height, &box[1], &box[3]);
+    scale_axis(given->scale, given->whole_width, &p->left, &p->job.in_width, &box[0], &box[2]);
+    return stki_resizer_set(resampler->resizer, &p->job, err);
 }
 
 /* `height` x `width` pixels from (top, left) on of what was given, as a view. NULL data: they are not all there. */
@@ -223,7 +230,7 @@ static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const
 static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
                          const void **out, stk_error *err)
 {
-    const int64_t channels = resampler->job.channels;
+    const int64_t channels = resampler->placing.job.channels;
     const void *pixels = view->data;
     int64_t row = view->strides[0];
     stk_status status = STK_OK;
@@ -234,7 +241,8 @@ static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler,
     }
     if (status != STK_OK || (status = stki_scratch_reserve(&resampler->block, plan->block_bytes, err)) != STK_OK)
         return status;
-    stki_resizer_run(resampler->resizer, pixels, row, resampler->block.data, resampler->job.window_width * channels);
+    stki_resizer_run(resampler->resizer, pixels, row, resampler->block.data,
+                     resampler->placing.job.window_width * channels);
     *out = resampler->block.data;
     return STK_OK;
 }
@@ -267,7 +275,8 @@ stk_status stki_resample_run(const stki_field_plan *plan, stki_resampler *resamp
     if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
         return place(plan, shard, within, status, err);
     part = *stki_resizer_support(resampler->resizer);
-    window_of(plan, sample, part.top - given->top, part.left - given->left, part.height, part.width, &view);
+    window_of(plan, sample, resampler->placing.top + part.top - given->top,
+              resampler->placing.left + part.left - given->left, part.height, part.width, &view);
     if (!view.data)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){shard->path, within, -1, NULL, NULL},
                             "%s: the reader gave less than the part asked for", plan->name);

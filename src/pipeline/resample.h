@@ -17,7 +17,7 @@ typedef struct stki_resampler {
     stki_scratch box;   /* for reading the sample's own box */
     /* of the sample at hand, set by stki_resample_want */
     int64_t shape[STK_MAX_DIMS];
-    stki_resize_job job;
+    stki_placing placing;
     stki_want want;
     stki_given given;
 } stki_resampler;

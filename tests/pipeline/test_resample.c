@@ -6,6 +6,7 @@
 #include "io_files.h"
 #include "loader_test.h"
 #include "resize.h"
+#include "test_random.h"
 #include <math.h>
 
 static stk_error err;
@@ -68,12 +69,12 @@ static stk_status run_until_error(stk_loader *loader)
 /* ---- by hand -----------------------------------------------------------------------------------------------------
  */
 
-/* The job's result from a whole image, made in one piece and then cut. */
-static void resize_by_hand(const stki_resize_job *job, const uint8_t *image, uint8_t *out)
+/* The job's result from an image in rows of `width` pixels, made in one piece and then cut. */
+static void resize_by_hand(const stki_resize_job *job, const uint8_t *image, int64_t width, uint8_t *out)
 {
     stki_resize_job whole = *job;
     const stki_resize_support *part;
-    const int64_t row = job->in_width * job->channels, out_row = job->out_width * job->channels;
+    const int64_t row = width * job->channels, out_row = job->out_width * job->channels;
     uint8_t *full = malloc((size_t)(out_row * job->out_height));
     stki_resizer *resizer;
 
@@ -140,7 +141,16 @@ static void expect_fixed(int64_t index, uint8_t *pixels, const void *context)
     uint8_t image[37 * 53 * 3];
 
     stki_synthetic_fill(&fixed_opts, index, 37, image);
-    resize_by_hand(context, image, pixels);
+    resize_by_hand(context, image, 53, pixels);
+}
+
+/* Of the rows from 5 and the columns from 3 on. */
+static void expect_cropped(int64_t index, uint8_t *pixels, const void *context)
+{
+    uint8_t image[37 * 53 * 3];
+
+    stki_synthetic_fill(&fixed_opts, index, 37, image);
+    resize_by_hand(context, image + (5 * 53 + 3) * 3, 53, pixels);
 }
 
 static void test_resize_of_one_shape(void **unused)
@@ -179,8 +189,8 @@ static void test_shorter_side_and_middle(void **unused)
 
 static void test_crops_before_and_behind_resize(void **unused)
 {
-    /* rows 5 to 33, of them 1.5 to 27.25; columns 3 to 50, of them 0.5 to 40 */
-    const stki_resize_job job = {37, 53, 3, {3.5, 6.5, 43, 32.25}, 30, 41, STKI_FILTER_LANCZOS, 2, 20, 9, 11};
+    /* what the crops have cut off is not looked at: the job's image is rows 5 to 33 and columns 3 to 50 */
+    const stki_resize_job job = {28, 47, 3, {0.5, 1.5, 40, 27.25}, 30, 41, STKI_FILTER_LANCZOS, 2, 20, 9, 11};
     stk_loader *loader;
 
     (void)unused;
@@ -192,7 +202,7 @@ static void test_crops_before_and_behind_resize(void **unused)
         "{resize: {size: [30, 41], filter: lanczos, box: [0.5, 1.5, 40, 27.25]}}, {crop: {top: 1, left: 16, height: "
         "11, "
         "width: 19}}, {center_crop: [9, 11]}, " AFFINE "]}}}, loader: {batch_size: 7}}"));
-    check_rows(loader, 9, 11, expect_fixed, &job);
+    check_rows(loader, 9, 11, expect_cropped, &job);
 }
 
 /* A crop alone is a view: whole rows of a tile are converted at once, and samples may be cut into parts. */
@@ -259,7 +269,7 @@ static void expect_image(int64_t index, uint8_t *pixels, const void *context)
     job.in_width = shape[1];
     job.box[2] = (double)shape[1];
     job.box[3] = (double)shape[0];
-    resize_by_hand(&job, image, pixels);
+    resize_by_hand(&job, image, shape[1], pixels);
 }
 
 static void test_images_of_many_sizes(void **unused)
@@ -364,7 +374,7 @@ static void expect_half(int64_t index, uint8_t *pixels, const void *context)
         for (int64_t x = 0; x < job.in_width; x++)
             for (int64_t c = 0; c < 3; c++)
                 *at++ = stkt_image_half(index, y, x, c);
-    resize_by_hand(&job, image, pixels);
+    resize_by_hand(&job, image, job.in_width, pixels);
 }
 
 static void test_images_given_smaller(void **unused)
@@ -482,17 +492,19 @@ static void expect_boxed(int64_t index, uint8_t *pixels, const void *context)
     stki_resize_job job = {0, 0, 3, {0}, 20, 22, STKI_FILTER_BILINEAR, 0, 0, 20, 22};
     uint8_t image[61 * 60 * 3];
     const double *box = (const double *)context + index * 4;
-    int64_t shape[3];
+    int64_t shape[3], top, left;
 
     stkt_image_size(&sizes, index, shape);
     stkt_image_fill(&sizes, index, image);
-    job.in_height = shape[0];
-    job.in_width = shape[1];
-    job.box[0] = box[1];
-    job.box[1] = box[0];
-    job.box[2] = box[1] + box[3];
-    job.box[3] = box[0] + box[2];
-    resize_by_hand(&job, image, pixels);
+    top = (int64_t)floor(box[0]);
+    left = (int64_t)floor(box[1]);
+    job.in_height = (int64_t)ceil(box[0] + box[2]) - top;
+    job.in_width = (int64_t)ceil(box[1] + box[3]) - left;
+    job.box[0] = box[1] - (double)left;
+    job.box[1] = box[0] - (double)top;
+    job.box[2] = job.box[0] + box[3];
+    job.box[3] = job.box[1] + box[2];
+    resize_by_hand(&job, image + (top * shape[1] + left) * 3, shape[1], pixels);
 }
 
 static void test_a_box_for_each_sample(void **unused)
@@ -545,6 +557,134 @@ static void test_a_box_for_each_sample(void **unused)
         assert_int_equal(run_until_error(loader), STK_E_BAD_SHAPE);
         assert_says("record 11");
         assert_says("height 100");
+    }
+}
+
+/* ---- photographs -------------------------------------------------------------------------------------------------
+ */
+
+/* Two JPEG images of 640 x 427, each six times. */
+static void write_photo_list(void)
+{
+    FILE *file = fopen(stkt_path("photos.lst"), "w");
+
+    assert_non_null(file);
+    for (int i = 0; i < 12; i++)
+        fprintf(file, STKT_TESTS_DIR "/data/photos/%s.jpg\n", i % 2 ? "flower" : "china");
+    fclose(file);
+}
+
+static stk_status open_photos(stk_loader **out, const char *decode, const char *transforms, int workers)
+{
+    return open_images(
+        out, NULL,
+        "{dataset: {fields: {image: {path: %s, source: {layout: nhwc, decode: %s}, transforms: [%s]}, box: "
+        "{path: %s}}}, loader: {batch_size: 5, num_workers: %d}}",
+        stkt_path("photos.lst"), decode, transforms, stkt_path("photo_boxes.npy"), workers);
+}
+
+/* Whole images, decoded by the reader alone. */
+static uint8_t *decode_photos(void)
+{
+    const stki_reader_opts opts = {.name = "image"};
+    uint8_t *pixels = malloc(2 * 427 * 640 * 3);
+    stki_scratch scratch;
+    stki_reader *reader;
+
+    assert_ok(stki_reader_open(stkt_path("photos.lst"), &opts, &reader, &err));
+    stki_scratch_init(&scratch);
+    for (int i = 0; i < 2; i++) {
+        stk_tensor image;
+
+        assert_ok(reader->ops->read(reader, i, NULL, &scratch, &image, &err));
+        assert_int_equal(image.shape[0], 427);
+        assert_int_equal(image.shape[1], 640);
+        assert_int_equal(image.strides[0], 640 * 3);
+        memcpy(pixels + i * 427 * 640 * 3, image.data, 427 * 640 * 3);
+        stki_reader_done(reader, &image);
+    }
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
+    return pixels;
+}
+
+/* Only a part of each is decoded; the bytes are those of the whole image cropped and resized. */
+static void test_parts_of_photographs(void **unused)
+{
+    int64_t boxes[12 * 4];
+    uint64_t state = 9;
+    uint8_t *photos, *expected = malloc(80 * 90 * 3);
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_status status = STK_OK;
+
+    (void)unused;
+    for (int i = 0; i < 12; i++) {
+        boxes[i * 4 + 2] = stkt_random_in(&state, 9, 427);
+        boxes[i * 4 + 3] = stkt_random_in(&state, 9, 640);
+        boxes[i * 4] = stkt_random_in(&state, 0, 427 - boxes[i * 4 + 2]);
+        boxes[i * 4 + 1] = stkt_random_in(&state, 0, 640 - boxes[i * 4 + 3]);
+    }
+    stkt_write_npy(stkt_path("photo_boxes.npy"), "<i8", "False", "(12, 4)", 64, boxes, sizeof boxes);
+    write_photo_list();
+    photos = decode_photos();
+    assert_ok(open_photos(&loader, "exact", "{crop: {field: box}}, {resize: [80, 90]}", 2));
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        stk_tensor x;
+
+        assert_ok(stk_batch_tensor(batch, "image", &x, &err));
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+            const int64_t index = stk_batch_indices(batch)[r], *box = boxes + index * 4;
+            const stki_resize_job job = {
+                box[2], box[3], 3, {0, 0, (double)box[3], (double)box[2]}, 80, 90, STKI_FILTER_BILINEAR, 0, 0, 80, 90};
+
+            resize_by_hand(&job, photos + ((index % 2 * 427 + box[0]) * 640 + box[1]) * 3, 640, expected);
+            assert_memory_equal((const uint8_t *)x.data + r * 80 * 90 * 3, expected, 80 * 90 * 3);
+        }
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_END);
+    stk_loader_destroy(loader);
+    free(photos);
+    free(expected);
+}
+
+/* decode: fast has other bits, but the same picture, and the same bits for every number of workers. */
+static void test_fast_photographs(void **unused)
+{
+    static const char *const lists[] = {"{resize: 100}, {center_crop: 96}", "{crop: {field: box}}, {resize: [40, 30]}",
+                                        "{crop: {top: 33, left: 101, height: 359, width: 407}}, {resize: [64, 64]}"};
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        stk_loader *exact, *fast;
+        stk_batch *a, *b;
+        uint64_t h[2];
+
+        assert_ok(open_photos(&exact, "exact", lists[i], 1));
+        assert_ok(open_photos(&fast, "fast", lists[i], 1));
+        while (stk_loader_next(exact, &a, &err) == STK_OK) {
+            stk_tensor x, y;
+            int64_t distance = 0, count;
+
+            assert_ok(stk_loader_next(fast, &b, &err));
+            assert_ok(stk_batch_tensor(a, "image", &x, &err));
+            assert_ok(stk_batch_tensor(b, "image", &y, &err));
+            count = stk_tensor_nbytes(&x);
+            for (int64_t k = 0; k < count; k++)
+                distance += llabs(((const uint8_t *)x.data)[k] - ((const uint8_t *)y.data)[k]);
+            if (distance > count * 3)
+                fail_msg("%s: pixels differ by %g on average", lists[i], (double)distance / (double)count);
+            stk_batch_release(a);
+            stk_batch_release(b);
+        }
+        stk_loader_destroy(exact);
+        stk_loader_destroy(fast);
+        for (int workers = 0; workers < 2; workers++) {
+            assert_ok(open_photos(&fast, "fast", lists[i], workers * 3));
+            h[workers] = hash_of_run(fast);
+        }
+        assert_true(h[0] == h[1]);
     }
 }
 
@@ -703,6 +843,8 @@ int main(void)
         cmocka_unit_test(test_images_that_are_alike),
         cmocka_unit_test(test_images_without_a_layout),
         cmocka_unit_test(test_a_box_for_each_sample),
+        cmocka_unit_test(test_parts_of_photographs),
+        cmocka_unit_test(test_fast_photographs),
         cmocka_unit_test(test_configs_that_are_refused),
         cmocka_unit_test(test_fields_that_are_refused),
         cmocka_unit_test(test_samples_that_are_refused),
