@@ -11,14 +11,22 @@ failed=0
 
 declare -A may=(
     [src/base]="src/base" [src/tensor]="src/tensor src/base" [src/io]="src/io src/tensor src/base"
+    [src/io/arrays]="src/io/arrays src/io src/tensor src/base" [src/io/images]="src/io/images src/io src/tensor src/base"
+    [src/io/hdf5]="src/io/hdf5 src/io src/tensor src/base"
+    [src/io/records]="src/io/records src/io/arrays src/io/images src/io src/tensor src/base"
     [src/gpu]="src/gpu src/tensor src/base" [src/pipeline]="src/pipeline src/io src/gpu src/tensor src/base"
     [tools/loadbench]="tools/loadbench src/base" [tools/play]="tools/play tools/stoker src/base"
     [tools/stoker]="tools/stoker tools/play src/pipeline src/io src/tensor src/base" [examples]="examples"
 )
+# Files of io that know the formats behind it.
+declare -A also=(
+    [src/io/formats.c]="src/io/arrays src/io/images src/io/hdf5 src/io/records"
+    [src/io/reader.c]="src/io/images" [src/io/dataset_public.c]="src/io/arrays"
+)
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
-    [hdf5.h]="src/io/hdf5_library.h" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
-    [jpeglib.h]="src/io/jpeg_decode.c" [jerror.h]="src/io/jpeg_decode.c" [spng.h]="src/io/png_decode.c tools/stoker/stoker_sheet.c"
+    [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda_runtime_api.h]="src/gpu/*" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
+    [jpeglib.h]="src/io/images/jpeg_decode.c" [jerror.h]="src/io/images/jpeg_decode.c" [spng.h]="src/io/images/png_decode.c tools/stoker/stoker_sheet.c"
     [libdeflate.h]="src/io/*"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/pipeline/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
@@ -49,7 +57,7 @@ for folder in "${!may[@]}"; do
             */*) say "$file: \"$header\": a path; folders are found by the compiler's flags" ;;
             esac
             found=no
-            for from in ${may[$folder]}; do
+            for from in ${may[$folder]} ${also[$file]:-}; do
                 [ -e "$from/$header" ] && found=yes
             done
             [ $found = yes ] || say "$file: \"$header\" is in none of: ${may[$folder]}"
