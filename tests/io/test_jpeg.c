@@ -304,6 +304,58 @@ static void test_orientation(void **state) /* J06 */
     free(plain.data);
 }
 
+/* Turned and scaled: what is given covers the box, seen from whichever end the file counts. */
+static void test_fast_orientation(void **state)
+{
+    enum { H = 150, W = 211 };
+    stkt_bytes plain = stkt_jpeg_make(&(stkt_jpeg){.width = W, .height = H, .h = 2, .v = 2});
+    uint8_t *scaled[9] = {NULL};
+    uint64_t random = 8;
+
+    (void)state;
+    for (int s = 1; s <= 8; s *= 2)
+        scaled[s] = stkt_jpeg_plain(plain, JCS_RGB, s, true);
+    for (int o = 1; o <= 8; o++) {
+        stkt_bytes file = with_orientation(plain, o);
+        for (int n = 0; n < 100; n++) {
+            int64_t height = o >= 5 ? W : H, width = o >= 5 ? H : W, s, hs, ws;
+            stki_decode_opts opts = {.fast = true, .upright = true};
+            stki_given given = {0};
+            stki_want want = {.given = &given};
+            stk_tensor got;
+            stk_error err;
+
+            any_box(&random, height, width, &want);
+            want.enough_height = 1 + below(&random, want.length[0]) / 4;
+            want.enough_width = 1 + below(&random, want.length[1]) / 4;
+            assert_ok(sample(file, &opts, &want, &got, &err));
+            check_covers(&want, &given, &got);
+            s = given.scale ? given.scale : 1;
+            hs = (H + s - 1) / s;
+            ws = (W + s - 1) / s;
+            if (s > 1) {
+                /* Each pixel of the box, counted from the end that the file counts from, lies in one that was given. */
+                int64_t rest = given.whole_height * s - height; /* of the last pixel, beyond the image */
+                int64_t low = want.start[0], high = want.start[0] + want.length[0];
+                rest = o == 3 || o == 4 || o == 7 || o == 8 ? rest : 0;
+                assert_true(given.top * s <= low + rest);
+                assert_true((given.top + got.shape[0]) * s >= high + rest ||
+                            given.top + got.shape[0] == given.whole_height);
+            }
+            for (int64_t y = 0; y < got.shape[0]; y++)
+                for (int64_t x = 0; x < got.shape[1]; x++)
+                    assert_memory_equal((const uint8_t *)got.data + y * got.strides[0] + x * got.strides[1],
+                                        upright_pixel(scaled[s], hs, ws, o, (given.scale ? given.top : 0) + y,
+                                                      (given.scale ? given.left : 0) + x),
+                                        3);
+        }
+        free(file.data);
+    }
+    for (int s = 1; s <= 8; s *= 2)
+        free(scaled[s]);
+    free(plain.data);
+}
+
 /* ---- four components -------------------------------------------------------------------------------------------- */
 
 static int worst_distance(const stk_tensor *got, const uint8_t *expected)
@@ -711,6 +763,7 @@ int main(void)
         cmocka_unit_test(test_parts_are_small),
         cmocka_unit_test(test_fast_parts),
         cmocka_unit_test(test_orientation),
+        cmocka_unit_test(test_fast_orientation),
         cmocka_unit_test(test_cmyk),
         cmocka_unit_test(test_two_components),
         cmocka_unit_test(test_warnings),

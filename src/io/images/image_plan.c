@@ -52,11 +52,22 @@ static int64_t scaled_up(int64_t size, int64_t scale)
     return (size + scale - 1) / scale;
 }
 
-static struct range range_scaled(struct range range, int64_t scale)
+/* The pixels of the scaled image that cover `range`, of `size` pixels, and `more` on either side. */
+static struct range range_scaled(struct range range, int64_t scale, int64_t more, int64_t size)
 {
-    int64_t first = range.first / scale;
+    int64_t first = range.first / scale - more, end = scaled_up(range.first + range.count, scale) + more;
 
-    return (struct range){first, scaled_up(range.first + range.count, scale) - first};
+    first = first > 0 ? first : 0;
+    end = end < scaled_up(size, scale) ? end : scaled_up(size, scale);
+    return (struct range){first, end - first};
+}
+
+/* A scaled image begins at the stored one's first pixel. Seen from the other end, what is scaled of a size that is no
+ * multiple of 8 lies a part of a pixel further on: one more covers it. */
+static struct box box_scaled(struct box box, int64_t scale, stki_turn turn, const stki_image_info *info)
+{
+    return (struct box){range_scaled(box.rows, scale, scale > 1 && turn.flip_rows, info->stored_height),
+                        range_scaled(box.columns, scale, scale > 1 && turn.flip_columns, info->stored_width)};
 }
 
 /* The largest step down that leaves enough of the box. */
@@ -134,7 +145,7 @@ stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *
     scale = scale_of(info, opts, &box, part);
     height = scaled_up(info->stored_height, scale);
     width = scaled_up(info->stored_width, scale);
-    box = (struct box){range_scaled(box.rows, scale), range_scaled(box.columns, scale)};
+    box = box_scaled(box, scale, turn, info);
     if (info->whole)
         box.rows = (struct range){0, height};
     if (info->whole_rows)
