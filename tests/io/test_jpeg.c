@@ -500,6 +500,22 @@ static void test_warnings(void **state)
     free(file.data);
 }
 
+/* J09 in every kind: decoders that read ahead see it by themselves, others must be asked. */
+static void test_no_end_mark(void **state)
+{
+    (void)state;
+    for (int i = 0; i < KINDS; i++) {
+        stkt_bytes file = stkt_jpeg_make(&kinds[i]);
+        stki_decode_opts opts = {0};
+        stk_tensor got;
+        stk_error err;
+
+        file.size -= 2;
+        assert_status(sample(file, &opts, NULL, &got, &err), STK_E_TRUNCATED);
+        free(file.data);
+    }
+}
+
 static void test_other_files(void **state) /* J17 */
 {
     static const struct {
@@ -767,6 +783,7 @@ int main(void)
         cmocka_unit_test(test_cmyk),
         cmocka_unit_test(test_two_components),
         cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_no_end_mark),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_headers_refused),
         cmocka_unit_test(test_tables_of_the_image_before),
