@@ -137,6 +137,7 @@ typedef struct stki_decode_opts {
 typedef struct stki_reader_opts {
     enum stki_access access;
     enum stki_pattern pattern; /* the advice given to the system */
+    bool by_units;             /* samples are read unit by unit (order: block) */
     const char *format;        /* "npz", "hdf5", …; NULL: by content and name */
     const char *name;          /* the member, dataset or field; NULL: `prefer` if there is one, else the only one */
     const char *prefer;        /* the name of the field of the data set */

@@ -138,6 +138,7 @@ static stk_status open_field(stki_core *core, const stki_field_config *field, st
     if (!core->config->sigbus_guard && opts.access != STKI_ACCESS_PREAD)
         opts.access = STKI_ACCESS_UNGUARDED;
     opts.pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM;
+    opts.by_units = core->config->order == STK_ORDER_BLOCK;
     opts.prefer = field->name;
     opts.cache_bytes = core->config->cache_bytes;
     status = field->synthetic ? open_synthetic(field, &all, err) : open_files(core, field, &opts, &all, err);

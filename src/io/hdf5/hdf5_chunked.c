@@ -288,7 +288,7 @@ static stk_status warn_of_amplification(struct chunked *r, const stki_reader_opt
     const stki_hdf5_grid *grid = &r->chunks->grid;
     int64_t budget = opts->cache_bytes > 0 ? opts->cache_bytes : INT64_C(64) << 20, total;
 
-    if (opts->pattern != STKI_PATTERN_RANDOM || mapped || r->base.unit_length <= 1 ||
+    if (opts->pattern != STKI_PATTERN_RANDOM || opts->by_units || mapped || r->base.unit_length <= 1 ||
         (stki_mul(grid->count, grid->chunk_bytes, &total) && total <= budget))
         return STK_OK;
     r->note = stki_format("random order over chunks of %" PRId64 " samples reads up to %" PRId64

@@ -1,0 +1,185 @@
+/* test_loader_hdf5.c: (stki-threads) HDF5 data sets through the loader: several fields of one file, groups, chunked
+ * data in every order with the right values for any number of workers, and each chunk decoded once by blocks. */
+#include "hdf5_files.h"
+#include "hdf5_reader.h"
+#include "io_files.h"
+#include "loader_test.h"
+
+static stk_error err;
+
+enum { ROWS = 960, WIDTH = 24, CHUNK = 32 };
+
+/* "images" u8 [ROWS, 4, 6] in deflated chunks and "group/labels" i64 [ROWS], both telling the row. */
+static void make(const char *path)
+{
+    const hsize_t shape[] = {ROWS, 4, 6}, chunk[] = {CHUNK, 4, 6};
+    static uint8_t images[ROWS * WIDTH];
+    static int64_t labels[ROWS];
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t group = H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, shape, NULL), x;
+
+    for (int i = 0; i < ROWS; i++) {
+        labels[i] = 1000 + i;
+        for (int k = 0; k < WIDTH; k++)
+            images[i * WIDTH + k] = (uint8_t)(i * 7 + k);
+    }
+    STKT_MUST(H5Pset_chunk(plist, 3, chunk));
+    STKT_MUST(H5Pset_deflate(plist, 6));
+    x = H5Dcreate2(file, "images", H5T_STD_U8LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    STKT_MUST(H5Dwrite(x, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, images));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(space));
+    space = H5Screate_simple(1, shape, NULL);
+    x = H5Dcreate2(group, "labels", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Pclose(plist));
+    STKT_MUST(H5Gclose(group));
+    STKT_MUST(H5Fclose(file));
+}
+
+/* All batches of an epoch; each row must be its sample, each sample once. */
+static void check_epoch(stk_loader *loader)
+{
+    static uint8_t seen[ROWS];
+    stk_batch *batch;
+    stk_status status;
+    int64_t rows = 0;
+
+    memset(seen, 0, sizeof seen);
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        stk_tensor images, labels;
+        const int64_t *indices = stk_batch_indices(batch);
+        bool last = stk_batch_last_of_epoch(batch);
+
+        assert_ok(stk_batch_tensor(batch, "images", &images, &err));
+        assert_ok(stk_batch_tensor(batch, "labels", &labels, &err));
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+            const uint8_t *image = (const uint8_t *)images.data + r * images.strides[0];
+
+            assert_int_equal(((const int64_t *)labels.data)[r], 1000 + indices[r]);
+            for (int k = 0; k < WIDTH; k++)
+                assert_int_equal(image[k], (uint8_t)(indices[r] * 7 + k));
+            assert_int_equal(seen[indices[r]]++, 0);
+            rows++;
+        }
+        stk_batch_release(batch);
+        if (last)
+            break;
+    }
+    if (status)
+        fail_msg("%s", err.message);
+    assert_int_equal(rows, ROWS);
+}
+
+static bool notes_say(const stk_loader *loader, const char *words)
+{
+    for (int i = 0; i < stk_loader_note_count(loader); i++)
+        if (strstr(stk_loader_note(loader, i), words))
+            return true;
+    return false;
+}
+
+static void every_order(void **state)
+{
+    static const char *const orders[] = {"sequential", "random", "block"};
+    const char *path = stkt_path("orders.h5");
+
+    (void)state;
+    make(path);
+    for (int o = 0; o < 3; o++)
+        for (int workers = 0; workers <= 4; workers += 2)
+            for (int access = 0; access < 2; access++) {
+                stk_loader *loader;
+
+                assert_ok(stkt_open(&loader,
+                                    "dataset: {fields: {images: {path: %s, source: {name: images}}, labels: {path: %s, "
+                                    "source: {name: group/labels}}}}\n"
+                                    "loader: {order: %s, batch_size: 50, num_workers: %d, num_epochs: 2, access: %s, "
+                                    "cache_bytes: 4KiB}",
+                                    path, path, orders[o], workers, access ? "pread" : "mmap"));
+                /* Random order is the one that decodes chunks again and again, and the only one that says so. */
+                assert_int_equal(notes_say(loader, "order: block"), o == 1);
+                check_epoch(loader);
+                check_epoch(loader);
+                stk_loader_destroy(loader);
+            }
+}
+
+/* A field finds the data set of its own name, in a file of several. */
+static void by_name_of_field(void **state)
+{
+    const char *path = stkt_path("named.h5");
+    stk_loader *loader;
+
+    (void)state;
+    make(path);
+    assert_ok(stkt_open(&loader,
+                        "dataset: {fields: {images: {path: %s}, labels: {path: %s, source: {name: /group/labels}}}}\n"
+                        "loader: {batch_size: 64}",
+                        path, path));
+    check_epoch(loader);
+    stk_loader_destroy(loader);
+    assert_int_equal(stkt_open(&loader, "dataset: {fields: {other: {path: %s}}}", path), STK_E_CONFIG);
+    assert_int_equal(stkt_open(&loader, "dataset: {fields: {x: {path: %s, source: {name: nothing}}}}", path),
+                     STK_E_NOT_FOUND);
+}
+
+/* Notes the reader of the images, and leaves it as it is. */
+static stk_status keep_reader(void *context, const char *field, stki_reader **reader, stk_error *error)
+{
+    (void)error;
+    if (!strcmp(field, "images"))
+        *(stki_reader **)context = *reader;
+    return STK_OK;
+}
+
+/* H24, h5py/h5py#2526: in order of blocks each chunk is decoded once an epoch, whatever the workers. */
+static void once_by_blocks(void **state)
+{
+    const char *path = stkt_path("once.h5");
+    stki_loader_config *config;
+    stki_document *document;
+    char text[1024];
+
+    (void)state;
+    make(path);
+    for (int workers = 1; workers <= 3; workers++) {
+        stki_hdf5_counts counts;
+        stk_loader *loader;
+        stki_reader *images = NULL;
+
+        snprintf(
+            text, sizeof text,
+            "dataset: {fields: {images: {path: %s, source: {name: images}}, labels: {path: %s, source: {name: "
+            "group/labels}}}}\nloader: {order: block, block_window: 3, batch_size: 40, num_workers: %d, num_epochs: "
+            "3, cache_bytes: %d}",
+            path, path, workers, 16 * CHUNK * WIDTH); /* half of the chunks */
+        assert_ok(stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, &err));
+        assert_ok(stki_config_read(document, NULL, &config, &err));
+        config->wrap_reader = keep_reader;
+        config->wrap_context = &images;
+        assert_ok(stki_loader_open_config(config, &loader, &err));
+        for (int epoch = 0; epoch < 3; epoch++)
+            check_epoch(loader);
+        assert_true(stki_hdf5_reader_counts(images, &counts));
+        assert_true(counts.walked);
+        /* Chunks of the epoch before may still be there. */
+        assert_true(counts.cache.decoded <= 3 * ROWS / CHUNK && counts.cache.decoded >= ROWS / CHUNK);
+        assert_int_equal(counts.direct, 0);
+        stk_loader_destroy(loader);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order),
+        cmocka_unit_test(by_name_of_field),
+        cmocka_unit_test(once_by_blocks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
