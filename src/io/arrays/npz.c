@@ -155,12 +155,12 @@ static stk_status read_header(const struct npz *npz, const stki_zip_entry *entry
 
 static void describe_archive_member(stki_member *member, const stki_zip_entry *entry)
 {
-    member->details = json_pack("{s:s, s:s, s:I, s:I, s:I}", "member", entry->name, "method",
+    member->details = json_pack("{s:s, s:s, s:I, s:I, s:s}", "member", entry->name, "method",
                                 entry->method == STKI_ZIP_DEFLATED ? "deflate"
                                 : entry->method == STKI_ZIP_STORED ? "stored"
                                                                    : "other",
                                 "bytes", (json_int_t)entry->size, "stored_bytes", (json_int_t)entry->compressed,
-                                "crc32", (json_int_t)entry->crc);
+                                "crc32", STKI_TEXT("%08" PRIx32, entry->crc));
 }
 
 static stk_status add_member(struct npz *npz, const stki_zip_entry *entry, const stki_npy_header *header,

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER_LIMIT INT64_C(100000000)
+#define HEADER_LIMIT UINT64_C(100000000)
 
 struct tensors {
     stki_container base; /* first member */
@@ -282,9 +282,8 @@ static stk_status parse_header(struct tensors *t, const char *text, int64_t byte
     return status;
 }
 
-static stk_status read_header(struct tensors *t, const stki_reader_opts *opts, stk_error *err)
+static stk_status read_header(struct tensors *t, stk_error *err)
 {
-    int64_t limit = opts->header_limit > 0 && opts->header_limit < HEADER_LIMIT ? opts->header_limit : HEADER_LIMIT;
     unsigned char head[8];
     uint64_t bytes = 0;
     char *text;
@@ -301,9 +300,9 @@ static stk_status read_header(struct tensors *t, const stki_reader_opts *opts, s
     if (bytes > (uint64_t)t->file->size - 8)
         return fail(t, STK_E_TRUNCATED, 0, "the file ends inside its header",
                     STKI_TEXT("%" PRId64 " bytes", t->file->size - 8), STKI_TEXT("%" PRIu64, bytes), err);
-    if (bytes > (uint64_t)limit)
+    if (bytes > HEADER_LIMIT)
         return fail(t, STK_E_LIMIT, 0, "the header is too long", STKI_TEXT("%" PRIu64 " bytes", bytes),
-                    STKI_TEXT("at most %" PRId64 "%s", limit, limit < HEADER_LIMIT ? " (header_limit)" : ""), err);
+                    "at most 100000000, the limit of the format", err);
     t->data = 8 + (int64_t)bytes;
     if (t->file->map)
         return parse_header(t, (const char *)t->file->map + 8, (int64_t)bytes, err);
@@ -352,8 +351,9 @@ stk_status stki_safetensors_of_file(stki_file *file, const stki_reader_opts *opt
         stki_file_close(file);
         return status;
     }
+    (void)opts;
     t->file = file;
-    status = read_header(t, opts, err);
+    status = read_header(t, err);
     if (status)
         stki_container_release(&t->base);
     else
