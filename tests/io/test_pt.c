@@ -212,6 +212,11 @@ static void test_reduce(void **state)
     REFUSED("ctorch\nfloat32\n)R.", STK_E_CORRUPT, "takes arguments");
     REFUSED("K\1)R.", STK_E_CORRUPT, "a name");
     REFUSED("ccollections\nOrderedDict\n]R.", STK_E_CORRUPT, "tuple");
+    REFUSED("ccollections\nOrderedDict\n)(R.", STK_E_CORRUPT, "empty stack"); /* nothing reaches below a mark */
+    REFUSED("ccollections\nOrderedDict\n()R.", STK_E_CORRUPT, "empty stack");
+    REFUSED(ORDERED "}(b.", STK_E_CORRUPT, "empty stack");
+    REFUSED("K\1(Q.", STK_E_CORRUPT, "empty stack");
+    REFUSED("](q\0.", STK_E_CORRUPT, "empty stack");
     REFUSED("]}b.", STK_E_CORRUPT, "attributes");
     REFUSED(ORDERED "K\1b.", STK_E_CORRUPT, "attributes");
 }
