@@ -12,7 +12,7 @@ static const char *const warning_words[] = {"fail", "accept", NULL};
 static const char *const file_words[] = {"file", NULL};
 
 typedef struct source_options {
-    const char *format, *name, *dtype, *layout;
+    const char *format, *name, *dtype, *layout, *index_cache;
     int64_t axis, count, offset, max_bytes, memory_limit, header_limit;
     const stki_node *shape, *window;
     int byte_order, decode, color, orientation, on_warning;
@@ -45,6 +45,9 @@ static const stki_option source_rows[] = {
     STKI_SIZE(source_options, memory_limit, 4GiB, 0, INT64_MAX,
               "A compressed member may take this much memory when it is unpacked"),
     STKI_SIZE(source_options, header_limit, 1MiB, 64, INT64_MAX, "Largest header that is read"),
+    STKI_STRING(source_options, index_cache, NULL,
+                "Tar: the folder that the index of an archive is kept in, or none; by default beside the archive, from "
+                "10,000 files on"),
     STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped"),
     STKI_ENUM(source_options, decode, exact, decode_words,
               "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits"),
@@ -121,6 +124,7 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     out->max_bytes = o.max_bytes;
     out->memory_limit = o.memory_limit;
     out->header_limit = o.header_limit;
+    out->index_cache = o.index_cache;
     out->verify = o.verify;
     out->cf = o.cf;
     out->allow_external = o.allow_external;
