@@ -215,25 +215,34 @@ static stk_status read_file(stki_beton *beton, stk_error *err)
     return status;
 }
 
-stk_status stki_beton_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err)
 {
     stki_beton *beton;
-    stk_status status = stki_container_create(sizeof *beton, &ops, path, &beton, err);
+    stk_status status = stki_container_create(sizeof *beton, &ops, file->path, &beton, err);
 
-    if (status)
+    (void)opts; /* fields ask for theirs */
+    if (status) {
+        stki_file_close(file);
         return status;
+    }
+    beton->file = file;
     beton->lazy = stki_zalloc(sizeof *beton->lazy);
     if (beton->lazy)
         stki_mutex_init(&beton->lazy->lock);
-    status = beton->lazy ? stki_file_open(path, opts->access, opts->pattern, &beton->file, err)
-                         : stki_fail_memory(err, sizeof *beton->lazy, path);
-    if (!status)
-        status = read_file(beton, err);
+    status = beton->lazy ? read_file(beton, err) : stki_fail_memory(err, sizeof *beton->lazy, file->path);
     if (status)
         beton_destroy(&beton->base);
     else
         *out = &beton->base;
     return status;
+}
+
+stk_status stki_beton_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    stki_file *file;
+    stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
+
+    return status ? status : stki_beton_of_file(file, opts, out, err);
 }
 
 /* Version 2, a page size that is a power of two, and a first field of a known type with a name. */

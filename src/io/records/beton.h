@@ -103,6 +103,8 @@ typedef struct stki_beton {
 } stki_beton;
 
 stk_status stki_beton_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+/* Takes the file over, also when it fails. */
+stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 bool stki_beton_matches(const char *head, int64_t length);
 /* The table of allocations; made once, any thread. */
 stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table **out, stk_error *err);

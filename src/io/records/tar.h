@@ -120,6 +120,8 @@ typedef struct stki_webdataset {
 } stki_webdataset;
 
 stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+/* Takes the file over, also when it fails. */
+stk_status stki_webdataset_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 bool stki_webdataset_matches(const char *head, int64_t length);
 stk_status stki_webdataset_reader(const stki_webdataset *set, int extension, const stki_reader_opts *opts,
                                   stki_reader **out, stk_error *err);

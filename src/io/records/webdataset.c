@@ -100,16 +100,17 @@ static stk_status add_members(stki_webdataset *set, stk_error *err)
     return status;
 }
 
-stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+stk_status stki_webdataset_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err)
 {
     stki_webdataset *set;
-    stk_status status = stki_container_create(sizeof *set, &ops, path, &set, err);
+    stk_status status = stki_container_create(sizeof *set, &ops, file->path, &set, err);
 
-    if (status)
+    if (status) {
+        stki_file_close(file);
         return status;
-    status = stki_file_open(path, opts->access, opts->pattern, &set->file, err);
-    if (!status)
-        status = get_index(set, opts, err);
+    }
+    set->file = file;
+    status = get_index(set, opts, err);
     if (!status)
         status = add_members(set, err);
     if (status)
@@ -117,6 +118,14 @@ stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, 
     else
         *out = &set->base;
     return status;
+}
+
+stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    stki_file *file;
+    stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
+
+    return status ? status : stki_webdataset_of_file(file, opts, out, err);
 }
 
 bool stki_webdataset_matches(const char *head, int64_t length)
