@@ -123,7 +123,7 @@ static void open_limit(struct way *w, const char *path)
     stk_error err;
 
     if (stki_hdf5_file_open(path, &opts, &file, &err) || stki_hdf5_dataset_open(file, w->dataset, &dataset, &err) ||
-        stki_hdf5_chunks_open(dataset, &opts, &w->limit.chunks, &err))
+        stki_hdf5_chunks_open(dataset, NULL, &opts, &w->limit.chunks, &err))
         die(w->name, &err);
     stki_hdf5_dataset_release(dataset);
     stki_hdf5_file_release(file);

@@ -782,6 +782,151 @@ static void test_cf(void **state)
     stki_reader_destroy(reader);
 }
 
+/* ---- groups as samples ------------------------------------------------------------------------------------------- */
+
+/* "/sN/image" u8 [4 + N, 3] (or [4, 3] where `same`), value 10 N + element; every third one in a deflated chunk. */
+static void make_groups(const char *path, int count, bool same, bool chunks)
+{
+    hid_t file = new_file(path);
+
+    for (int n = 0; n < count; n++) {
+        const hsize_t shape[] = {(hsize_t)(same ? 4 : 4 + n), 3};
+        char name[32];
+        uint8_t values[64 * 3];
+        hid_t group, plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, shape, NULL), x;
+
+        for (size_t i = 0; i < sizeof values; i++)
+            values[i] = (uint8_t)(10 * n + (int)i);
+        snprintf(name, sizeof name, "s%d", n);
+        group = H5Gcreate2(file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        if (chunks && n % 3 == 1) {
+            STKT_MUST(H5Pset_chunk(plist, 2, shape));
+            STKT_MUST(H5Pset_deflate(plist, 5));
+        }
+        x = H5Dcreate2(group, "image", H5T_STD_U8LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+        STKT_MUST(H5Dwrite(x, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+        STKT_MUST(H5Dclose(x));
+        x = H5Dcreate2(group, "other", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        STKT_MUST(H5Dclose(x));
+        STKT_MUST(H5Sclose(space));
+        STKT_MUST(H5Pclose(plist));
+        STKT_MUST(H5Gclose(group));
+    }
+    STKT_MUST(H5Fclose(file));
+}
+
+static void test_groups(void **state)
+{
+    static const char *const patterns[] = {"s*/image", "/s?/im*"};
+    const char *path = stkt_path("groups.h5");
+
+    (void)state;
+    for (int same = 0; same < 2; same++)
+        for (int chunks = 0; chunks < 2; chunks++) {
+            make_groups(path, 9, same != 0, chunks != 0);
+            for (int k = 0; k < 4; k++) {
+                stki_reader_opts opts = {.name = patterns[k % 2],
+                                         .access = k < 2 ? STKI_ACCESS_MMAP : STKI_ACCESS_PREAD};
+                stki_reader *reader;
+
+                if (open_reader(path, &opts, &reader))
+                    fail_msg("%s", err.message);
+                assert_int_equal(reader->count, 9);
+                assert_int_equal(reader->variable, !same);
+                assert_int_equal(reader->copies, chunks || k >= 2);
+                assert_int_equal(reader->shape[0], same ? 4 : 12);
+                for (int n = 0; n < 9; n++) {
+                    int64_t shape[2];
+                    uint8_t got[64 * 3];
+
+                    assert_int_equal(stki_reader_shape(reader, n, shape, &err), STK_OK);
+                    assert_int_equal(shape[0], same ? 4 : 4 + n);
+                    assert_int_equal(sample(reader, n, got), STK_OK);
+                    for (int i = 0; i < shape[0] * 3; i++)
+                        assert_int_equal(got[i], (uint8_t)(10 * n + i));
+                }
+                assert_int_equal(sample(reader, 9, NULL), STK_E_RANGE);
+                stki_reader_destroy(reader);
+            }
+        }
+}
+
+static void test_groups_refused(void **state)
+{
+    const char *path = stkt_path("refused.h5");
+    const hsize_t shape[] = {3};
+    stki_reader_opts opts = {.name = "s*/image"};
+    stki_reader *reader;
+    hid_t file, group, x;
+
+    (void)state;
+    make_groups(path, 3, true, false);
+    opts.name = "t*/image";
+    assert_int_equal(open_reader(path, &opts, &reader), STK_E_NOT_FOUND);
+    assert_non_null(strstr(err.message, "t*/image"));
+    opts.name = "s*/image";
+    opts.axis = 1;
+    assert_int_equal(open_reader(path, &opts, &reader), STK_E_CONFIG);
+    opts.axis = 0;
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    group = H5Gcreate2(file, "s9", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    {
+        hid_t space = H5Screate_simple(1, shape, NULL);
+        x = H5Dcreate2(group, "image", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        STKT_MUST(H5Dclose(x));
+        x = H5Dcreate2(group, "other2", H5T_STD_I16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        STKT_MUST(H5Dclose(x));
+        STKT_MUST(H5Sclose(space));
+    }
+    STKT_MUST(H5Gclose(group));
+    STKT_MUST(H5Fclose(file));
+    assert_int_equal(open_reader(path, &opts, &reader), STK_E_MISMATCH);
+    assert_non_null(strstr(err.message, "number of axes"));
+    opts.name = "s*/other*";
+    assert_int_equal(open_reader(path, &opts, &reader), STK_E_MISMATCH);
+}
+
+/* ---- a file that changes under us -------------------------------------------------------------------------------- */
+
+static struct sigaction guard_handler;
+
+/* cmocka puts a handler of its own in the place of ours for each test. */
+static void note_guard(void)
+{
+    stki_file *file;
+
+    (void)signal(SIGBUS, SIG_DFL); /* sanitizers have one too */
+    stkt_write_file(stkt_path("guard"), "x", 1);
+    if (!stki_file_open(stkt_path("guard"), STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err))
+        stki_file_close(file);
+    sigaction(SIGBUS, NULL, &guard_handler);
+}
+
+/* Cut while it is mapped: no signal, and the record says that the file is shorter. */
+static void test_cut_while_open(void **state)
+{
+    const char *path = stkt_path("cut_open.h5");
+
+    (void)state;
+    assert_int_equal(sigaction(SIGBUS, &guard_handler, NULL), 0);
+    for (int filters = 0; filters < 2; filters++) {
+        stki_reader_opts opts = {.name = "x", .cache_bytes = 1};
+        stki_reader *reader;
+        stk_status status;
+        int32_t row[64];
+
+        make_rows(path, 4000, 8, 100, 8, filters, false);
+        assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
+        assert_int_equal(sample(reader, 0, row), STK_OK);
+        assert_int_equal(truncate(path, 4096), 0);
+        status = sample(reader, 3900, row);
+        if (filters) /* zeros are no stream */
+            assert_int_equal(status, STK_E_TRUNCATED);
+        assert_int_equal(stki_file_intact(reader->file, 3900, &err), STK_E_TRUNCATED);
+        stki_reader_destroy(reader);
+    }
+}
+
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 static int64_t blocks(void)
@@ -854,18 +999,33 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_big_endian),       cmocka_unit_test(test_fill_never),
-        cmocka_unit_test(test_extended),         cmocka_unit_test(test_unfiltered_edges),
-        cmocka_unit_test(test_filter_mask),      cmocka_unit_test(test_external),
-        cmocka_unit_test(test_virtual),          cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_null_and_scalar),  cmocka_unit_test(test_compounds),
-        cmocka_unit_test(test_odd_float),        cmocka_unit_test(test_unfinished),
-        cmocka_unit_test(test_each_chunk_once),  cmocka_unit_test(test_views_and_direct),
-        cmocka_unit_test(test_no_mapping),       cmocka_unit_test(test_failed_read),
-        cmocka_unit_test(test_listing),          cmocka_unit_test(test_external_links),
-        cmocka_unit_test(test_open_for_writing), cmocka_unit_test(test_cf),
-        cmocka_unit_test(test_without_memory),   cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_big_endian),
+        cmocka_unit_test(test_fill_never),
+        cmocka_unit_test(test_extended),
+        cmocka_unit_test(test_unfiltered_edges),
+        cmocka_unit_test(test_filter_mask),
+        cmocka_unit_test(test_external),
+        cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_null_and_scalar),
+        cmocka_unit_test(test_compounds),
+        cmocka_unit_test(test_odd_float),
+        cmocka_unit_test(test_unfinished),
+        cmocka_unit_test(test_each_chunk_once),
+        cmocka_unit_test(test_views_and_direct),
+        cmocka_unit_test(test_no_mapping),
+        cmocka_unit_test(test_failed_read),
+        cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_external_links),
+        cmocka_unit_test(test_open_for_writing),
+        cmocka_unit_test(test_cf),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_groups_refused),
+        cmocka_unit_test(test_cut_while_open),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_limit),
     };
 
+    note_guard();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

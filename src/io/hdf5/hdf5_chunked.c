@@ -309,6 +309,7 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->access = c->dataset ? "library" : c->file->access;
     base->note =
         c->dataset ? "stored chunks come from libhdf5: their index is of a kind it has to read" : c->file->note;
+    base->file = c->dataset ? NULL : c->file;
     base->file_bytes = c->file->size;
     base->file = c->file;
     base->data_offset = -1;
@@ -344,7 +345,7 @@ stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *d, const stki_reader_opts
     status = r->base.path ? stki_hdf5_samples_of(d, opts, &r->samples, &r->base, err)
                           : stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
     if (!status)
-        status = stki_hdf5_chunks_open(d, opts, &r->chunks, err);
+        status = stki_hdf5_chunks_open(d, NULL, opts, &r->chunks, err);
     if (!status)
         status = describe(r, d, opts, err);
     if (status) {

@@ -62,7 +62,7 @@ static stk_status find_chunks(stki_hdf5_chunks *c, stki_hdf5_dataset *d, stk_err
 
 static stk_status open_parts(stki_hdf5_chunks *c, stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
 {
-    stk_status status;
+    stk_status status = STK_OK;
 
     c->path = stki_strdup(d->path);
     c->name = stki_strdup(d->name);
@@ -70,7 +70,8 @@ static stk_status open_parts(stki_hdf5_chunks *c, stki_hdf5_dataset *d, const st
     if (!c->path || !c->name || !c->fill)
         return stki_fail_memory(err, d->type.bytes + (int64_t)strlen(d->path) + (int64_t)strlen(d->name) + 2, d->name);
     memcpy(c->fill, d->fill, (size_t)d->type.bytes);
-    status = stki_file_open(d->path, opts->access, opts->pattern, &c->file, err);
+    if (!c->file)
+        status = stki_file_open(d->path, opts->access, opts->pattern, &c->file, err);
     if (!status)
         status = find_chunks(c, d, err);
     if (!status)
@@ -78,8 +79,8 @@ static stk_status open_parts(stki_hdf5_chunks *c, stki_hdf5_dataset *d, const st
     return status;
 }
 
-stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_hdf5_chunks **out,
-                                 stk_error *err)
+stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, stki_file *file, const stki_reader_opts *opts,
+                                 stki_hdf5_chunks **out, stk_error *err)
 {
     stki_hdf5_chunks *c;
     int64_t stride = d->type.bytes;
@@ -90,6 +91,7 @@ stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *d, const stki_reader_opts *o
     c = stki_zalloc(sizeof *c);
     if (!c)
         return stki_fail_memory(err, sizeof *c, d->name);
+    c->file = file ? stki_file_retain(file) : NULL;
     c->grid = d->grid;
     c->pipeline = d->pipeline;
     for (int i = c->grid.ndim - 1; i >= 0; i--) {
@@ -234,7 +236,10 @@ stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void
     }
     if (status)
         return status;
-    return stki_hdf5_decode(&c->pipeline, chunk->mask, stored, chunk->bytes, to, room, c->path, chunk->address, err);
+    status = stki_hdf5_decode(&c->pipeline, chunk->mask, stored, chunk->bytes, to, room, c->path, chunk->address, err);
+    if (status == STK_E_CORRUPT && stki_file_intact(c->file, -1, NULL))
+        return stki_file_intact(c->file, -1, err); /* that is why */
+    return status;
 }
 
 struct filling {

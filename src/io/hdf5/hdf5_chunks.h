@@ -27,8 +27,9 @@ typedef struct stki_hdf5_chunks {
 
 /* Are filters, type and layout on the list of what is proven? */
 bool stki_hdf5_chunks_can(const stki_hdf5_dataset *dataset);
-stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_hdf5_chunks **out,
-                                 stk_error *err);
+/* `file`: the data set's own, if it is open already (retained); or NULL. */
+stk_status stki_hdf5_chunks_open(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
+                                 stki_hdf5_chunks **out, stk_error *err);
 void stki_hdf5_chunks_destroy(stki_hdf5_chunks *chunks); /* NULL is fine */
 
 /* Memory that undoing a chunk's filters takes, in the caller's scratch. */

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define DEFAULT_LIMIT (INT64_C(4) << 30)
 static const stki_reader_opts no_opts;
 
 /* Containers that keep their file open in the library from one call to the next; others open it for each. */
@@ -161,6 +160,30 @@ static stk_status add_named(struct hdf5 *h, const char *name, stk_error *err)
     return status;
 }
 
+/* A pattern stands for all data sets that fit it, one sample each. */
+static stk_status add_pattern(struct hdf5 *h, const char *pattern, const stki_reader_opts *opts, stk_error *err)
+{
+    int64_t shape[STK_MAX_DIMS];
+    stki_reader *reader;
+    stki_member *member;
+    stk_status status = stki_hdf5_groups_reader(h->file, pattern, opts, &reader, err);
+
+    if (status)
+        return status;
+    for (int i = 0; i < reader->ndim; i++)
+        shape[i] = reader->variable ? -1 : reader->shape[i];
+    status = stki_container_add(&h->base, pattern, reader->ndim, shape, &member, err);
+    if (!status) {
+        member->kind = STKI_MEMBER_RECORDS;
+        member->dtype = reader->dtype;
+        member->swapped = reader->swapped;
+        member->count = reader->count;
+        member->layout = "records";
+    }
+    stki_reader_destroy(reader);
+    return status;
+}
+
 static stk_status on_found(void *context, const char *name, const stk_error *trouble, stk_error *err)
 {
     struct hdf5 *h = context;
@@ -168,100 +191,7 @@ static stk_status on_found(void *context, const char *name, const stk_error *tro
     return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, err);
 }
 
-/* ---- as an array ------------------------------------------------------------------------------------------------ */
-
-static stk_status check_limit(const stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes, stk_error *err)
-{
-    int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : DEFAULT_LIMIT;
-
-    if (bytes <= limit)
-        return STK_OK;
-    return stki_fail_at(err, STK_E_LIMIT,
-                        (stki_place){d->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", bytes),
-                                     STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
-                        "%s: the whole of it in memory", d->name);
-}
-
-/* One element for all of them. */
-static stk_status array_of_fill(const stki_hdf5_dataset *d, stki_array *out, stk_error *err)
-{
-    stk_status status = stk_storage_create(NULL, d->type.bytes, &out->memory, err);
-
-    if (status)
-        return status;
-    memcpy(stk_storage_data(out->memory), d->fill, (size_t)d->type.bytes);
-    for (int i = 0; i < d->rank; i++)
-        out->strides[i] = 0;
-    return STK_OK;
-}
-
-static stk_status array_of_chunks(stki_hdf5_dataset *d, const stki_reader_opts *opts, void *to, stk_error *err)
-{
-    stki_hdf5_chunks *chunks;
-    stki_scratch scratch;
-    const int64_t start[STK_MAX_DIMS] = {0};
-    stk_status status = stki_hdf5_chunks_open(d, opts, &chunks, err);
-
-    if (status)
-        return status;
-    stki_scratch_init(&scratch);
-    status = stki_scratch_reserve(&scratch, stki_hdf5_chunks_read_room(chunks), err);
-    if (!status)
-        status = stki_hdf5_chunks_read(chunks, start, d->shape, false, to, scratch.data, err);
-    stki_scratch_fini(&scratch);
-    stki_hdf5_chunks_destroy(chunks);
-    return status;
-}
-
-static stk_status array_in_memory(stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes, stki_array *out,
-                                  stk_error *err)
-{
-    const int64_t start[STK_MAX_DIMS] = {0};
-    stk_status status = check_limit(d, opts, bytes, err);
-
-    if (!status)
-        status = stki_hdf5_dataset_check_sources(d, err);
-    if (!status)
-        status = stk_storage_create(NULL, bytes, &out->memory, err);
-    if (status)
-        return status;
-    status = stki_hdf5_chunks_can(d)
-                 ? array_of_chunks(d, opts, stk_storage_data(out->memory), err)
-                 : stki_hdf5_dataset_read(d, start, d->shape, stk_storage_data(out->memory), bytes, err);
-    if (status) {
-        stk_storage_release(out->memory);
-        out->memory = NULL;
-    }
-    return status;
-}
-
-static stk_status array_of(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_array *out, stk_error *err)
-{
-    stki_array array = {.dtype = d->type.dtype, .swapped = d->type.swapped, .ndim = d->ndim};
-    int64_t bytes;
-    bool contiguous = d->layout == STKI_HDF5_CONTIGUOUS && d->type.raw && !d->live;
-    stk_status status;
-
-    memcpy(array.shape, d->shape, sizeof array.shape);
-    status = stki_array_row_major(&array, &bytes, d->path, err);
-    if (status)
-        return status;
-    if (contiguous && bytes > 0 && d->offset >= 0) {
-        array.offset = d->offset;
-        status = stki_file_open(d->path, opts->access, opts->pattern, &array.file, err);
-        if (!status)
-            status = stki_array_check(&array, d->path, err);
-        if (status) {
-            stki_file_close(array.file);
-            return status;
-        }
-    } else {
-        status = contiguous ? array_of_fill(d, &array, err) : array_in_memory(d, opts, bytes, &array, err);
-    }
-    if (!status)
-        *out = array;
-    return status;
-}
+/* ---- as an array and as samples ---------------------------------------------------------------------------------- */
 
 static stk_status hdf5_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                              stk_error *err)
@@ -271,12 +201,10 @@ static stk_status hdf5_array(const stki_container *base, int64_t member, const s
 
     if (status)
         return status;
-    status = array_of(d, opts ? opts : &no_opts, out, err);
+    status = stki_hdf5_array_of(d, NULL, opts ? opts : &no_opts, out, err);
     stki_hdf5_dataset_release(d);
     return status;
 }
-
-/* ---- as samples ------------------------------------------------------------------------------------------------- */
 
 static bool needs_library(const stki_hdf5_dataset *d)
 {
@@ -293,11 +221,26 @@ static stk_status samples_of(stki_hdf5_dataset *d, const stki_reader_opts *opts,
         return stki_hdf5_chunked_reader(d, opts, out, err);
     if (d->rank > 0 && needs_library(d))
         return stki_hdf5_library_reader(d, opts, out, err);
-    status = array_of(d, opts, &array, err);
+    status = stki_hdf5_array_of(d, NULL, opts, &array, err);
     if (status)
         return status;
     status = stki_array_reader(&array, "hdf5", d->path, opts, out, err);
     stki_array_release(&array);
+    return status;
+}
+
+static stk_status records_of(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                             stki_reader **out, stk_error *err)
+{
+    stki_hdf5_file *file = NULL;
+    stk_status status = file_of(hdf5_of(base), &file, err);
+
+    if (!status && opts->cf)
+        status = stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){base->path, -1, -1, NULL, NULL},
+                              "%s: cf is for one data set", base->members[member].name);
+    else if (!status)
+        status = stki_hdf5_groups_reader(file, base->members[member].name, opts, out, err);
+    stki_hdf5_file_release(file);
     return status;
 }
 
@@ -306,11 +249,14 @@ static stk_status hdf5_reader(const stki_container *base, int64_t member, const 
 {
     stki_hdf5_dataset *d;
     stki_reader *reader;
-    stk_status status = open_member(base, member, &d, err);
+    stk_status status;
 
+    opts = opts ? opts : &no_opts;
+    if (base->members[member].kind == STKI_MEMBER_RECORDS)
+        return records_of(base, member, opts, out, err);
+    status = open_member(base, member, &d, err);
     if (status)
         return status;
-    opts = opts ? opts : &no_opts;
     status = samples_of(d, opts, &reader, err);
     if (!status && opts->cf)
         status = stki_hdf5_cf_reader(d, reader, &reader, err);
@@ -345,18 +291,20 @@ bool stki_hdf5_matches(const char *head, int64_t length)
 
 /* The one data set that is asked for, by whatever path leads to it. Where nothing does, all there is, so that it can be
  * said. */
-static stk_status add_members(struct hdf5 *h, const char *name, stk_error *err)
+static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_error *err)
 {
     stk_status status;
 
-    if (!name)
+    if (!opts->name)
         return stki_hdf5_list(h->file, on_found, h, err);
-    status = add_named(h, name, err);
+    status = add_named(h, opts->name, err);
     h->base.partial = true;
     if (status || h->base.members[0].status != STK_E_NOT_FOUND)
         return status;
-    h->base.partial = false;
     stki_container_clear(&h->base);
+    if (stki_hdf5_is_pattern(opts->name))
+        return add_pattern(h, opts->name, opts, err);
+    h->base.partial = false;
     return stki_hdf5_list(h->file, on_found, h, err);
 }
 
@@ -381,7 +329,7 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
     if (file->live)
         stki_container_warn(&h->base, "somebody has the file open for writing, or did not close it: it is read through "
                                       "libhdf5");
-    status = add_members(h, opts ? opts->name : NULL, err);
+    status = add_members(h, opts ? opts : &no_opts, err);
     if (status) {
         stki_container_release(&h->base);
         return status;

@@ -2,9 +2,18 @@
 #ifndef STKI_HDF5_READER_H
 #define STKI_HDF5_READER_H
 
+#include "array.h"
 #include "chunk_cache.h"
 #include "hdf5_dataset.h"
 
+/* The whole of it. `file`: the data set's own, if it is open already; or NULL. */
+stk_status stki_hdf5_array_of(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
+                              stki_array *out, stk_error *err);
+/* Every data set whose path fits the pattern is one sample, in the order of their paths. */
+stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, const stki_reader_opts *opts,
+                                   stki_reader **out, stk_error *err);
+/* Is it a pattern at all? */
+bool stki_hdf5_is_pattern(const char *name);
 /* Samples along opts->axis of a chunked data set, past the library. */
 stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
                                     stk_error *err);
