@@ -7,6 +7,7 @@
 #include "stk_test.h"
 #include "zip_build.h"
 #include <stoker/tensor.h>
+#include <sys/wait.h>
 
 static stk_error err;
 
@@ -324,6 +325,35 @@ static void test_lying_sizes(void **state)
     }
 }
 
+/* A container opened before a fork reads right in the child: positions are kept nowhere. */
+static void test_fork(void **state)
+{
+    const char *path = four_arrays();
+    const enum stki_access modes[] = {STKI_ACCESS_MMAP, STKI_ACCESS_PREAD};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        stki_reader_opts opts = {.access = modes[i]};
+        stki_container *c;
+        int result;
+        pid_t child;
+
+        assert_ok(stki_container_open(path, &opts, &c, &err));
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            check_values(c, 0, &opts, 0);
+            check_values(c, 3, &opts, 3000);
+            _exit(0);
+        }
+        check_values(c, 2, &opts, 2000);
+        check_values(c, 0, &opts, 0);
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_int_equal(result, 0);
+        stki_container_release(c);
+    }
+}
+
 static stk_status open_and_read(const char *path, enum stki_access access)
 {
     stki_reader_opts opts = {.access = access};
@@ -370,9 +400,16 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_and_deflated), cmocka_unit_test(test_memory_limit), cmocka_unit_test(test_crc),
-        cmocka_unit_test(test_long_headers),        cmocka_unit_test(test_names),        cmocka_unit_test(test_alias),
-        cmocka_unit_test(test_savez_compressed),    cmocka_unit_test(test_lying_sizes),  cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_stored_and_deflated),
+        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_crc),
+        cmocka_unit_test(test_long_headers),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_alias),
+        cmocka_unit_test(test_savez_compressed),
+        cmocka_unit_test(test_lying_sizes),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

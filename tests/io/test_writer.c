@@ -273,13 +273,14 @@ static void test_views(void **state)
     }
 }
 
-/* Stored data lies at multiples of 64 in the file, so that mapped arrays are aligned. */
+/* Stored data lies at multiples of 64 in the file, so that mapped arrays are aligned; safetensors allow no gaps, so
+ * there the first one does. */
 static void test_alignment(void **state)
 {
     char path[300];
 
     (void)state;
-    for (int f = 0; f < 2; f++) {
+    for (int f = 0; f < FORMATS; f++) {
         stki_container *c;
         stki_writer *w;
 
@@ -292,7 +293,7 @@ static void test_alignment(void **state)
         assert_ok(stki_writer_commit(w, &err));
         open_file(path, &c);
         assert_int_equal(c->member_count, 26);
-        for (int i = 0; i < 26; i++)
+        for (int i = 0; i < (f == 2 ? 1 : 26); i++)
             assert_int_equal(c->members[i].offset % 64, 0);
         stki_container_release(c);
         assert_int_equal(unlink(path), 0);
@@ -461,7 +462,7 @@ static void test_header_limit(void **state)
     stki_writer *w;
 
     (void)state;
-    for (int limit = 100; limit <= 200; limit += 100) {
+    for (int limit = 100; limit <= 300; limit += 200) {
         assert_ok(stki_writer_create(named(path, "safetensors"), NULL, NULL, &w, &err));
         for (char name[2] = "a"; name[0] <= 'b'; name[0]++) {
             assert_ok(stki_writer_begin(w, name, STK_U8, 0, NULL, 1, &err));

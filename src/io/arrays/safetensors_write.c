@@ -1,6 +1,6 @@
 /* safetensors_write.c: .safetensors files. The header comes first and says where every tensor lies, so the data waits
  * in a file without a name until all is known. Tensors then go by the size of their elements, the largest first, as the
- * original library does: each begins at a multiple of its elements, and the data at a multiple of 8.
+ * original library does: each begins at a multiple of its elements, and the data at a multiple of 64.
  */
 #include "allocate.h"
 #include "checked.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 20, ALIGN = 8 };
+enum { PIECE = 1 << 20, LENGTH_BYTES = 8, ALIGN = 64 };
 
 static int64_t header_limit = INT64_C(100000000); /* what readers accept */
 
@@ -157,14 +157,13 @@ static void put_header(stki_text_build *to, const struct safetensors_writer *w)
         stki_putf(to, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", s->begin, s->begin + s->bytes);
     }
     stki_put(to, "}");
-    if (to->length % ALIGN)
-        stki_put_many(to, ' ', ALIGN - to->length % ALIGN);
+    stki_put_many(to, ' ', stki_round_up(LENGTH_BYTES + to->length, ALIGN) - LENGTH_BYTES - to->length);
 }
 
 static stk_status write_header(struct safetensors_writer *w, stk_error *err)
 {
     stki_text_build header = {0};
-    char length[8];
+    char length[LENGTH_BYTES];
     stk_status status = STK_OK;
 
     put_header(&header, w);
@@ -176,10 +175,10 @@ static stk_status write_header(struct safetensors_writer *w, stk_error *err)
                                            STKI_TEXT("%" PRId64 " bytes", header.length),
                                            STKI_TEXT("at most %" PRId64, header_limit)},
                               "the header of safetensors gets too long: fewer or shorter names");
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (char)((uint64_t)header.length >> (8 * i));
     if (!status)
-        status = stki_output_append(w->output, length, 8, err);
+        status = stki_output_append(w->output, length, LENGTH_BYTES, err);
     if (!status)
         status = stki_output_append(w->output, header.text, header.length, err);
     stki_free(stki_text_take(&header));
