@@ -15,7 +15,7 @@ static void write_file(const char *path, int level)
     stk_writer_opts opts = STK_WRITER_OPTS_INIT;
     stk_writer *w;
     int64_t shape[1] = {ROW};
-    char name[8];
+    char name[16];
 
     opts.level = level;
     assert_ok(stk_writer_create(path, NULL, &opts, &w, &err));
