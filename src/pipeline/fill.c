@@ -294,9 +294,7 @@ static void fill_resampled(stki_core *core, stk_batch *batch, const stki_field_p
     int64_t within, index = batch->indices[row], before = stki_now_ns(), between;
     const stki_reader *shard = stki_field_locate(plan->field, index, &within);
     stki_resampler *resampler = &worker->resamplers[plan - core->plans];
-    const stki_convert *convert = plan->converts[0];
     const stki_want *want;
-    const void *block;
     stk_tensor sample;
     stk_error error;
 
@@ -310,14 +308,14 @@ static void fill_resampled(stki_core *core, stk_batch *batch, const stki_field_p
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);
     doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
-    if (stki_resample_run(plan, resampler, shard, within, &sample, &block, &error) != STK_OK) {
-        read_fails(core, batch, shard, within, row, &error);
-    } else if (convert_may_run(core, batch, plan, row, 1)) {
-        stki_convert_run(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, block);
+    if (convert_may_run(core, batch, plan, row, 1)) {
+        char *to = stki_slot_values(batch, plan) + row * plan->row_bytes;
+
+        if (stki_resample_store(plan, resampler, shard, within, &sample, to, &error) != STK_OK)
+            stki_row_fails(core, batch, row, &error);
         stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
-        stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
+        stki_count(&worker->bytes_written, stki_convert_bytes_written(plan->converts[0]));
     }
-    stki_watch_use(worker, plan, shard, row, &sample);
     stki_reader_done(shard, &sample);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
 }

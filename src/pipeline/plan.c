@@ -342,6 +342,41 @@ static bool same_geometry(const stki_field_plan *plan, const stki_reader *x, con
     return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
 }
 
+int64_t stki_plan_line_stride(const stki_field_plan *plan)
+{
+    return plan->strides[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1];
+}
+
+/* A conversion of `lines` pixel rows of the block into as many of the row. */
+static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, int64_t lines, stki_convert **out,
+                                stk_error *err)
+{
+    desc.shape[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1] = lines;
+    return stki_convert_create(&desc, out, err);
+}
+
+/* Whoever writes past the caches waits for memory; resizing meanwhile is for free. */
+static stk_status compile_strips(stki_field_plan *plan, const stki_convert_desc *desc, stk_error *err)
+{
+    enum { STRIP_BYTES = 12 << 10, LINES = 4 };
+    int64_t lines, strip;
+    stk_status status;
+
+    if (!plan->geometry || !plan->geometry->resizes)
+        return STK_OK;
+    lines = plan->shape[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1];
+    strip = STRIP_BYTES / plan->block_strides[0] / LINES * LINES;
+    strip = strip < LINES ? LINES : strip;
+    if (strip >= lines)
+        return STK_OK;
+    plan->strip_rows = strip;
+    plan->strip_bytes = strip * plan->block_strides[0];
+    status = compile_strip(plan, *desc, strip, &plan->strip, err);
+    if (status == STK_OK && lines % strip != 0)
+        status = compile_strip(plan, *desc, lines % strip, &plan->last_strip, err);
+    return status;
+}
+
 static stk_status compile_shards(stki_field_plan *plan, const float *a, const float *b, enum stki_stores stores,
                                  int64_t bytes_in_flight, stk_error *err)
 {
@@ -360,6 +395,10 @@ static stk_status compile_shards(stki_field_plan *plan, const float *a, const fl
         }
         describe(plan, field->shards[i], a, b, stores, bytes_in_flight, &desc);
         status = stki_convert_create(&desc, &plan->converts[plan->convert_count], err);
+        if (status == STK_OK) {
+            plan->convert_of_shard[i] = plan->convert_count++;
+            status = compile_strips(plan, &desc, err);
+        }
         if (status != STK_OK) {
             stk_error cause = {.status = status};
 
@@ -367,7 +406,6 @@ static stk_status compile_shards(stki_field_plan *plan, const float *a, const fl
                 cause = *err;
             return fail(err, plan->config, status, "%s", cause.message);
         }
-        plan->convert_of_shard[i] = plan->convert_count++;
     }
     return STK_OK;
 }
@@ -415,6 +453,8 @@ void stki_plan_fini(stki_field_plan *plan)
 {
     for (int i = 0; i < plan->convert_count; i++)
         stki_convert_destroy(plan->converts[i]);
+    stki_convert_destroy(plan->strip);
+    stki_convert_destroy(plan->last_strip);
     stki_free(plan->converts);
     stki_free(plan->convert_of_shard);
     stki_fold_destroy(plan->fold);

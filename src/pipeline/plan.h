@@ -44,9 +44,12 @@ typedef struct stki_field_plan {
     int64_t crop_top, crop_left;               /* of the view that a sample is seen through, pixels */
     int64_t sample_shape[STK_MAX_DIMS];        /* resample: of the first sample; the channels are those of all */
     int64_t block_strides[STK_MAX_DIMS], block_bytes; /* resample: of the block, in the order of the sample's axes */
-    bool may_run_many;                                /* fixed shapes: mapped rows can be converted by address */
-    bool may_split;                                   /* a sample may be cut into parts: reading it costs nothing */
-    int64_t units;                                    /* into which it may be cut: the fewest of all converts */
+    /* Resized rows are converted some pixel rows at a time, while they are in the first-level cache. */
+    int64_t strip_rows, strip_bytes; /* of the block; strip_rows 0: converted whole */
+    stki_convert *strip, *last_strip;
+    bool may_run_many;                   /* fixed shapes: mapped rows can be converted by address */
+    bool may_split;                      /* a sample may be cut into parts: reading it costs nothing */
+    int64_t units;                       /* into which it may be cut: the fewest of all converts */
     int64_t slot_offset, offsets_offset; /* where the field lies in a slot's memory; set by the slot's layout */
     /* kept from resolve to compile */
     const stki_field_config *config;
@@ -66,6 +69,8 @@ void stki_plan_fini(stki_field_plan *plan); /* fine on a zeroed plan */
 
 const char *stki_layout_name(enum stki_layout layout);
 
+/* From one pixel row of a row to the next, bytes. */
+int64_t stki_plan_line_stride(const stki_field_plan *plan);
 /* Bytes from a sample's first element to the first that is seen. */
 static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_reader *shard)
 {

@@ -226,25 +226,58 @@ static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const
     return STK_OK;
 }
 
-/* Resizes a view of the support. */
-static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
-                         const void **out, stk_error *err)
+/* The resized lines become lines of the row, some at a time. */
+static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, uint8_t *row)
+{
+    const int64_t lines = resampler->placing.job.window_height, step = plan->strip_rows;
+    const int64_t stride = stki_plan_line_stride(plan);
+    uint8_t *strip = resampler->block.data;
+
+    for (int64_t y = 0; y < lines; y += step) {
+        const int64_t n = step < lines - y ? step : lines - y;
+
+        stki_resizer_next(resampler->resizer, strip, plan->block_strides[0], n);
+        stki_convert_run(n == step ? plan->strip : plan->last_strip, row + y * stride, strip);
+    }
+}
+
+/* From a view of the support. */
+static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
+                         stk_error *err)
 {
     const int64_t channels = resampler->placing.job.channels;
+    const int64_t bytes = plan->strip_rows ? plan->strip_bytes : plan->block_bytes;
     const void *pixels = view->data;
-    int64_t row = view->strides[0];
+    int64_t line = view->strides[0];
     stk_status status = STK_OK;
 
     if ((view->strides[2] != 1 && channels > 1) || view->strides[1] != channels) {
         status = bring_together(view, &resampler->tight, &pixels, err);
-        row = view->shape[1] * channels;
+        line = view->shape[1] * channels;
     }
-    if (status != STK_OK || (status = stki_scratch_reserve(&resampler->block, plan->block_bytes, err)) != STK_OK)
+    if (status != STK_OK || (status = stki_scratch_reserve(&resampler->block, bytes, err)) != STK_OK)
         return status;
-    stki_resizer_run(resampler->resizer, pixels, row, resampler->block.data,
-                     resampler->placing.job.window_width * channels);
-    *out = resampler->block.data;
+    stki_resizer_begin(resampler->resizer, pixels, line);
+    if (plan->strip_rows) {
+        store_strips(plan, resampler, row);
+    } else {
+        stki_resizer_next(resampler->resizer, resampler->block.data, plan->block_strides[0],
+                          resampler->placing.job.window_height);
+        stki_convert_run(plan->converts[0], row, resampler->block.data);
+    }
     return STK_OK;
+}
+
+/* Pixels as they are. */
+static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
+                       stk_error *err)
+{
+    const void *block;
+    stk_status status = bring_together(view, &resampler->block, &block, err);
+
+    if (status == STK_OK)
+        stki_convert_run(plan->converts[0], row, block);
+    return status;
 }
 
 /* Was the whole sample given, it must have the shape that was announced. */
@@ -260,8 +293,8 @@ static stk_status check_whole(const stki_field_plan *plan, const stki_resampler 
                         "%s: shape of the sample", plan->name);
 }
 
-stk_status stki_resample_run(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
-                             int64_t within, const stk_tensor *sample, const void **out, stk_error *err)
+stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                               int64_t within, const stk_tensor *sample, void *row, stk_error *err)
 {
     const stki_given *given = &resampler->given;
     stki_resize_support part;
@@ -271,7 +304,7 @@ stk_status stki_resample_run(const stki_field_plan *plan, stki_resampler *resamp
     if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
         return status;
     if (!plan->geometry)
-        return bring_together(sample, &resampler->block, out, err);
+        return copy(plan, resampler, sample, row, err);
     if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
         return place(plan, shard, within, status, err);
     part = *stki_resizer_support(resampler->resizer);
@@ -280,7 +313,5 @@ stk_status stki_resample_run(const stki_field_plan *plan, stki_resampler *resamp
     if (!view.data)
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){shard->path, within, -1, NULL, NULL},
                             "%s: the reader gave less than the part asked for", plan->name);
-    if (plan->geometry->resizes)
-        return resize(plan, resampler, &view, out, err);
-    return bring_together(&view, &resampler->block, out, err);
+    return plan->geometry->resizes ? resize(plan, resampler, &view, row, err) : copy(plan, resampler, &view, row, err);
 }

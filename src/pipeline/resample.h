@@ -1,8 +1,9 @@
 /* resample.h: samples whose pixels have to be brought together before they are converted: images that are resized, and
- * images that come in sizes of their own. The result is one block of adjacent elements, of the same shape for every
- * sample, in the order of the sample's axes. (A crop of samples of one shape needs none of this: it is a view.)
+ * images that come in sizes of their own. They become a block of adjacent elements, of the same shape for every sample,
+ * in the order of the sample's axes, and from there a row. (A crop of samples of one shape needs none of this: it is a
+ * view.)
  *
- *     stki_resample_want    what to ask the reader for        stki_resample_run    from what it gave to the block
+ *     stki_resample_want    what to ask the reader for        stki_resample_store    from what it gave to the row
  */
 #ifndef STKI_RESAMPLE_H
 #define STKI_RESAMPLE_H
@@ -12,7 +13,7 @@
 /* A worker's tables and memory for one field; zeroed at first. */
 typedef struct stki_resampler {
     stki_resizer *resizer;
-    stki_scratch block; /* the result */
+    stki_scratch block; /* the result, or some lines of it */
     stki_scratch tight; /* pixels side by side, where the reader's are not */
     stki_scratch box;   /* for reading the sample's own box */
     /* of the sample at hand, set by stki_resample_want */
@@ -28,8 +29,8 @@ void stki_resampler_fini(stki_resampler *resampler);
  * next call. */
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
                               const stki_reader *shard, int64_t within, const stki_want **out, stk_error *err);
-/* `sample` is what reading with that want gave. *out is valid until the next call, and as long as the sample. */
-stk_status stki_resample_run(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
-                             int64_t within, const stk_tensor *sample, const void **out, stk_error *err);
+/* `sample` is what reading with that want gave; `row` is where it goes. */
+stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                               int64_t within, const stk_tensor *sample, void *row, stk_error *err);
 
 #endif

@@ -198,26 +198,26 @@ static uint8_t *ring_row(const stki_resizer *resizer, int64_t row)
     return (uint8_t *)resizer->row_memory.data + row % resizer->row_count * resizer->row_bytes;
 }
 
-/* The horizontal pass over rows [done, …) of the support, at most STKI_RESIZE_ROWS. Returns where it came to. */
-static int64_t make_ring_rows(const stki_resizer *resizer, const uint8_t *in, int64_t in_row, int64_t done)
+/* The horizontal pass over the next rows of the support, at most STKI_RESIZE_ROWS. */
+static void make_ring_rows(stki_resizer *resizer)
 {
     const uint8_t *from[STKI_RESIZE_ROWS];
     uint8_t *to[STKI_RESIZE_ROWS];
-    int64_t last = resizer->support.height - 1;
+    const int64_t done = resizer->done, last = resizer->support.height - 1;
 
     for (int r = 0; r < STKI_RESIZE_ROWS; r++) {
         int64_t row = done + r < last ? done + r : last;
 
-        from[r] = in + row * in_row;
+        from[r] = resizer->in + row * resizer->in_row;
         to[r] = ring_row(resizer, row);
     }
     resizer->kernels->horizontal(resizer, from, to);
-    return done + STKI_RESIZE_ROWS;
+    resizer->done = done + STKI_RESIZE_ROWS;
 }
 
 /* The window of output row i: rows of the ring, or of the input. Behind it any row: its coefficients are zeros. Returns
  * how many. */
-static int64_t point_at_rows(const stki_resizer *resizer, int64_t i, bool ring, const uint8_t *in, int64_t in_row)
+static int64_t point_at_rows(const stki_resizer *resizer, int64_t i, bool ring)
 {
     const stki_resize_axis *y = &resizer->y;
     const int64_t first = y->plain ? i : y->first[i], count = y->plain ? 1 : y->count[i];
@@ -226,31 +226,31 @@ static int64_t point_at_rows(const stki_resizer *resizer, int64_t i, bool ring, 
     for (int64_t t = 0; t < taps; t++) {
         int64_t row = first + (t < count ? t : count - 1);
 
-        resizer->rows[t] = ring ? ring_row(resizer, row) : in + row * in_row;
+        resizer->rows[t] = ring ? ring_row(resizer, row) : resizer->in + row * resizer->in_row;
     }
     return taps;
 }
 
-static void run_vertical_first(const stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out,
-                               int64_t out_row)
+/* Output rows from resizer->next on. */
+static void run_vertical_first(const stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count)
 {
     const stki_resize_axis *x = &resizer->x, *y = &resizer->y;
     const int64_t in_bytes = x->support_length * resizer->channels, out_bytes = x->out * resizer->channels;
 
-    for (int64_t i = 0; i < y->out; i += STKI_RESIZE_ROWS) {
-        const int64_t n = y->out - i < STKI_RESIZE_ROWS ? y->out - i : STKI_RESIZE_ROWS;
+    for (int64_t i = 0; i < count; i += STKI_RESIZE_ROWS) {
+        const int64_t n = count - i < STKI_RESIZE_ROWS ? count - i : STKI_RESIZE_ROWS;
         const uint8_t *from[STKI_RESIZE_ROWS];
         uint8_t *to[STKI_RESIZE_ROWS];
 
         for (int64_t r = 0; r < STKI_RESIZE_ROWS; r++) {
-            const int64_t place = r < n ? r : n - 1;
+            const int64_t place = r < n ? r : n - 1, row = resizer->next + i + r;
 
             from[r] = ring_row(resizer, place);
             to[r] = ring_row(resizer, STKI_RESIZE_ROWS + place);
             if (r < n) {
-                const int64_t taps = point_at_rows(resizer, i + r, false, in, in_row);
+                const int64_t taps = point_at_rows(resizer, row, false);
 
-                resizer->vertical(ring_row(resizer, r), resizer->rows, y->k + (i + r) * y->taps, taps, in_bytes);
+                resizer->vertical(ring_row(resizer, r), resizer->rows, y->k + row * y->taps, taps, in_bytes);
             }
         }
         resizer->kernels->horizontal(resizer, from, to);
@@ -259,19 +259,18 @@ static void run_vertical_first(const stki_resizer *resizer, const uint8_t *in, i
     }
 }
 
-static void run_passes(const stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row)
+static void run_passes(stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count)
 {
     const stki_resize_axis *x = &resizer->x, *y = &resizer->y;
     const int64_t row_bytes = x->out * resizer->channels;
-    int64_t done = 0;
 
-    for (int64_t i = 0; i < y->out; i++, out += out_row) {
+    for (int64_t i = resizer->next; i < resizer->next + count; i++, out += out_row) {
         const int64_t end = y->plain ? i + 1 : y->first[i] + y->count[i];
         int64_t taps;
 
-        while (!x->plain && done < end)
-            done = make_ring_rows(resizer, in, in_row, done);
-        taps = point_at_rows(resizer, i, !x->plain, in, in_row);
+        while (!x->plain && resizer->done < end)
+            make_ring_rows(resizer);
+        taps = point_at_rows(resizer, i, !x->plain);
         if (y->plain)
             memcpy(out, resizer->rows[0], (size_t)row_bytes);
         else
@@ -293,28 +292,42 @@ static void pick_pixels(const stki_resizer *resizer, const uint8_t *in, uint8_t 
             out[i * channels + c] = in[(int64_t)x->first[i] * channels + c];
 }
 
-static void run_nearest(const stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row)
+static void run_nearest(const stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count)
 {
     const stki_resize_axis *y = &resizer->y;
     int64_t before = -1;
 
-    for (int64_t i = 0; i < y->out; i++, out += out_row) {
+    for (int64_t i = resizer->next; i < resizer->next + count; i++, out += out_row) {
         int64_t row = y->plain ? i : y->first[i];
 
         if (row == before)
             memcpy(out, out - out_row, (size_t)(resizer->x.out * resizer->channels));
         else
-            pick_pixels(resizer, in + row * in_row, out);
+            pick_pixels(resizer, resizer->in + row * resizer->in_row, out);
         before = row;
     }
 }
 
-void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row)
+void stki_resizer_begin(stki_resizer *resizer, const uint8_t *in, int64_t in_row)
+{
+    resizer->in = in;
+    resizer->in_row = in_row;
+    resizer->next = resizer->done = 0;
+}
+
+void stki_resizer_next(stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count)
 {
     if (resizer->filter == STKI_FILTER_NEAREST)
-        run_nearest(resizer, in, in_row, out, out_row);
+        run_nearest(resizer, out, out_row, count);
     else if (resizer->vertical_first)
-        run_vertical_first(resizer, in, in_row, out, out_row);
+        run_vertical_first(resizer, out, out_row, count);
     else
-        run_passes(resizer, in, in_row, out, out_row);
+        run_passes(resizer, out, out_row, count);
+    resizer->next += count;
+}
+
+void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row)
+{
+    stki_resizer_begin(resizer, in, in_row);
+    stki_resizer_next(resizer, out, out_row, resizer->y.out);
 }

@@ -62,5 +62,9 @@ const stki_resize_support *stki_resizer_support(const stki_resizer *resizer);
  * (y, x) behind it lies at in + y * in_row + x * channels; the output (the window) likewise. The buffers must not
  * overlap. */
 void stki_resizer_run(stki_resizer *resizer, const uint8_t *in, int64_t in_row, uint8_t *out, int64_t out_row);
+/* The same some rows at a time, for whoever uses them while they are in the cache: begin, then the next `count` rows
+ * (of the window) until all have come. `in` must stay as it is meanwhile. Cheapest in multiples of four. */
+void stki_resizer_begin(stki_resizer *resizer, const uint8_t *in, int64_t in_row);
+void stki_resizer_next(stki_resizer *resizer, uint8_t *out, int64_t out_row, int64_t count);
 
 #endif

@@ -71,6 +71,9 @@ struct stki_resizer {
     bool vertical_first;
     stki_resize_memory row_memory; /* between the passes: a ring; or, vertical first, rows in and out of the other */
     int64_t row_count, row_bytes;
+    const uint8_t *in;    /* of the image at hand, and how far it has come: */
+    int64_t in_row, next; /* output rows */
+    int64_t done;         /* rows of the ring */
     const uint8_t **rows; /* of one output row */
     stki_resize_memory pointer_memory;
     const stki_resize_kernels *variant, *kernels; /* of the ISA; in use */

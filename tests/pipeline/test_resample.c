@@ -172,6 +172,47 @@ static void test_resize_of_one_shape(void **unused)
     }
 }
 
+/* Results of more than one strip of lines, in every layout. */
+static void test_large_results(void **unused)
+{
+    static const struct {
+        const char *layout;
+        int64_t y, x, c; /* elements from one to the next */
+    } layouts[] = {{"nchw", 117, 1, 131 * 117}, {"nhwc", 351, 3, 1}, {"channels_last", 351, 3, 1}};
+    const stki_resize_job job = {37, 53, 3, {0, 0, 53, 37}, 140, 120, STKI_FILTER_BILINEAR, 4, 2, 131, 117};
+    uint8_t *pixels = malloc(131 * 117 * 3);
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_tensor x;
+
+        assert_ok(
+            open_images(&loader, NULL,
+                        "{dataset: {fields: {image: {synthetic: {count: 40, shape: [37, 53, 3]}, source: {layout: "
+                        "nhwc}, layout: %s, transforms: [{resize: [140, 120]}, {crop: {top: 4, left: 2, height: "
+                        "131, width: 117}}, " AFFINE "]}}}, loader: {batch_size: 4, stores: %s}}",
+                        layouts[i].layout, i % 2 ? "cached" : "streaming"));
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "image", &x, &err));
+        for (int64_t r = 0; r < 4; r++) {
+            const float *row = (const float *)x.data + r * 131 * 117 * 3;
+
+            expect_fixed(r, pixels, &job);
+            for (int64_t k = 0; k < 131 * 117 * 3; k++) {
+                int64_t at = k / 351 * layouts[i].y + k / 3 % 117 * layouts[i].x + k % 3 * layouts[i].c;
+
+                if (row[at] != 2.0f * (float)pixels[k] - 2.0f)
+                    fail_msg("%s: row %lld element %lld", layouts[i].layout, (long long)r, (long long)k);
+            }
+        }
+        stk_batch_release(batch);
+        stk_loader_destroy(loader);
+    }
+    free(pixels);
+}
+
 /* The usual way to evaluate: the shorter side to N, then the middle. Only the middle is computed. */
 static void test_shorter_side_and_middle(void **unused)
 {
@@ -832,6 +873,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resize_of_one_shape),
+        cmocka_unit_test(test_large_results),
         cmocka_unit_test(test_shorter_side_and_middle),
         cmocka_unit_test(test_crops_before_and_behind_resize),
         cmocka_unit_test(test_crop_is_a_view),

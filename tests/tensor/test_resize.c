@@ -47,7 +47,15 @@ static uint8_t *resized(stki_resizer *resizer, const stki_resize_job *job, const
     for (int64_t y = 0; y < part->height; y++)
         memcpy(in + y * in_row, image + (part->top + y) * image_row + part->left * channels,
                (size_t)(part->width * channels));
-    stki_resizer_run(resizer, in, in_row, out, out_row);
+    if (pad % 2) { /* all at once, or some rows at a time */
+        stki_resizer_run(resizer, in, in_row, out, out_row);
+    } else {
+        stki_resizer_begin(resizer, in, in_row);
+        for (int64_t y = 0, n = 1; y < height; y += n, n = n % 7 + 1) {
+            n = n < height - y ? n : height - y;
+            stki_resizer_next(resizer, out + y * out_row, out_row, n);
+        }
+    }
     for (int64_t y = 0; y < height; y++)
         for (int64_t i = width * channels; i < out_row; i++)
             assert_int_equal(out[y * out_row + i], GUARD);
