@@ -209,7 +209,8 @@ typedef struct stk_loader_stats {
     int64_t slots, slots_ready, slots_leased; /* now */
     int64_t slot_bytes;                       /* of all slots together */
     int64_t pinned_bytes;
-    int64_t errors; /* failed samples */
+    int64_t errors;   /* failed samples */
+    int64_t warnings; /* samples decoded in spite of their decoder's warnings (on_warning: accept) */
 } stk_loader_stats;
 
 STK_API stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err);

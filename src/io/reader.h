@@ -7,6 +7,7 @@
 #ifndef STKI_READER_H
 #define STKI_READER_H
 
+#include "counter.h"
 #include <stdbool.h>
 #include <stoker/tensor.h>
 
@@ -35,6 +36,7 @@ typedef struct stki_scratch {
     void *data;
     int64_t capacity;
     struct stki_decoder *decoder; /* of images; made at first use (stki_scratch_decoder in decode.h) */
+    stki_counter warnings;        /* samples that were decoded in spite of warnings; any thread may look */
 } stki_scratch;
 
 void stki_scratch_init(stki_scratch *scratch);

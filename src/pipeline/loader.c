@@ -416,6 +416,7 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
         stats.convert_ns += stki_counted(&worker->convert_ns);
         stats.bytes_read += stki_counted(&worker->bytes_read);
         stats.bytes_written += stki_counted(&worker->bytes_written);
+        stats.warnings += stki_counted(&worker->scratch.warnings);
     }
     stki_ring_look(core->ring, &view);
     stats.batches = stki_counted(&loader->batches);

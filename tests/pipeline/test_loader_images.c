@@ -140,11 +140,42 @@ static void a_bad_image(void **state)
     }
 }
 
+/* J09: an image that is cut is delivered where that is accepted, and counted. */
+static void accepted_warnings_are_counted(void **state)
+{
+    const char *folder = make_folder("warned", 4, 1000);
+
+    (void)state;
+    for (int workers = 0; workers <= 2; workers++) {
+        stk_loader_stats stats = {.struct_size = sizeof stats};
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        int64_t rows = 0;
+
+        assert_ok(stkt_open(&loader,
+                            "{dataset: {fields: {image: {path: '%s', source: {layout: nhwc, on_warning: accept}, "
+                            "transforms: [{center_crop: [16, 16]}]}}}, loader: {batch_size: 4, num_workers: %d, "
+                            "num_epochs: 2, last_batch: partial}}",
+                            folder, workers));
+        while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+            rows += stk_batch_rows(batch);
+            stk_batch_release(batch);
+        }
+        assert_int_equal(rows, 2 * IMAGES);
+        assert_ok(stk_loader_get_stats(loader, &stats, &err));
+        assert_int_equal(stats.warnings, 2);
+        assert_int_equal(stats.errors, 0);
+        stk_loader_destroy(loader);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_images),
         cmocka_unit_test(a_bad_image),
+        cmocka_unit_test(accepted_warnings_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

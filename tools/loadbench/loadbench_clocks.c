@@ -18,6 +18,7 @@ void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
     stats->wait_work_ns -= before->wait_work_ns;
     stats->wait_next_ns -= before->wait_next_ns;
     stats->errors -= before->errors;
+    stats->warnings -= before->warnings;
 }
 
 static void take_from(int64_t *clock, int64_t *excess)

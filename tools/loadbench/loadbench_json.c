@@ -178,6 +178,7 @@ static json_t *run_json(const struct lb_result *result, int index)
     set(json, "sample_count", json_integer(run->samples));
     set(json, "epoch_count", json_integer(run->epochs));
     set(json, "failed_sample_count", json_integer(run->stats.errors));
+    set(json, "warned_sample_count", json_integer(run->stats.warnings));
     set(json, "tile_count", json_integer(run->stats.tiles));
     set(json, "batch_bytes", json_integer(run->stats.batch_bytes));
     set(json, "read_bytes", json_integer(run->stats.bytes_read));

@@ -54,6 +54,8 @@ static void print_method(const struct lb_result *result, FILE *to)
         fprintf(to, "note       %s\n", result->facts.notes[i]);
     if (last->stats.errors > 0)
         fprintf(to, "note       %" PRId64 " samples failed\n", last->stats.errors);
+    if (last->stats.warnings > 0)
+        fprintf(to, "note       %" PRId64 " samples were decoded in spite of warnings\n", last->stats.warnings);
 }
 
 static void print_figures(const struct lb_result *result, FILE *to)

@@ -9,6 +9,7 @@
 #include "image_kind.h"
 #include "jpeg_decode.h"
 #include "jpeg_header.h"
+#include "log.h"
 #include "png_decode.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -28,9 +29,15 @@ struct stki_decoder {
     struct room encoded; /* of stki_decoder_room */
     struct room rows;    /* what a decoder needs beside the result */
     struct room turned;  /* an image before it is turned upright */
+    bool warned;
 };
 
 static stki_counter warnings_accepted;
+
+bool stki_decoder_warned(const stki_decoder *decoder)
+{
+    return decoder->warned;
+}
 
 int64_t stki_decode_warnings(void)
 {
@@ -42,6 +49,7 @@ int64_t stki_decode_warnings(void)
 stk_status stki_decoder_create(stki_decoder **out, stk_error *err)
 {
     *out = stki_zalloc(sizeof **out);
+    stki_log(STKI_LOG_io, "images through libjpeg-turbo %s", stki_jpeg_version());
     return *out ? STK_OK : stki_fail_memory(err, sizeof **out, "an image decoder");
 }
 
@@ -207,7 +215,8 @@ static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t 
         return status;
     status = stki_jpeg_decode(bytes, count, &how, to, part->stored_width * part->channels, decoder->rows.data,
                               &warnings, err);
-    stki_count(&warnings_accepted, !status && warnings > 0);
+    decoder->warned = !status && warnings > 0;
+    stki_count(&warnings_accepted, decoder->warned);
     return status;
 }
 
@@ -239,6 +248,7 @@ stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t c
 {
     stk_status status = stki_image_check(info, count, err);
 
+    decoder->warned = false;
     if (status)
         return status;
     return info->whole_rows ? decode_png(decoder, bytes, count, opts, part, to, err)

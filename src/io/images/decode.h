@@ -39,7 +39,8 @@ stk_status stki_decoder_turning(stki_decoder *decoder, int64_t bytes, void **out
 stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
                               stk_error *err);
 
-/* `count` is all the bytes of the image: STK_E_TRUNCATED, where an image of this size has more. Ask before making room. */
+/* `count` is all the bytes of the image: STK_E_TRUNCATED, where an image of this size has more. Ask before making room.
+ */
 stk_status stki_image_check(const stki_image_info *info, int64_t count, stk_error *err);
 
 /* What to decode: a box of the (upright) image in pixels, and the size that is enough. */
@@ -74,6 +75,7 @@ static inline int stki_image_channels(const stki_decode_opts *opts) /* of what c
     return opts->gray ? 1 : 3;
 }
 
+bool stki_decoder_warned(const stki_decoder *decoder); /* the last image was decoded in spite of warnings */
 int64_t stki_decode_warnings(void); /* images decoded in spite of warnings since start, all threads */
 
 /* ---- for readers ------------------------------------------------------------------------------------------------ */

@@ -123,6 +123,7 @@ stk_status stki_image_sample(const void *bytes, int64_t count, const stki_decode
 
     if (status)
         return stki_image_place(err, status, path, record);
+    stki_count(&scratch->warnings, stki_decoder_warned(scratch->decoder));
     if (want && want->given && !is_whole(&pixels))
         *want->given = (stki_given){pixels.scale, pixels.top, pixels.left, pixels.whole_height, pixels.whole_width};
     return STK_OK;

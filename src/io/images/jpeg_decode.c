@@ -18,6 +18,10 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#ifndef LIBJPEG_TURBO_VERSION_NUMBER
+#error "stoker decodes parts of images, which libjpeg-turbo can and other libjpegs cannot"
+#endif
+
 enum {
     ROWS_AT_ONCE = 16,
     MOST_SCANS = 500 /* of a progressive image, which has about ten; each can cost as much as the whole image */
@@ -221,6 +225,14 @@ static stk_status decode(struct job *job)
     if (d->output_scanline == d->output_height)
         (void)jpeg_finish_decompress(d); /* reads up to the end mark */
     return STK_OK;
+}
+
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+
+const char *stki_jpeg_version(void)
+{
+    return TEXT_OF(LIBJPEG_TURBO_VERSION);
 }
 
 int64_t stki_jpeg_columns(int components, int max_h, int scale)

@@ -17,6 +17,9 @@ typedef struct stki_jpeg_how {
     int64_t top, left, height, width;
 } stki_jpeg_how;
 
+/* "2.1.5": of libjpeg-turbo, when this was compiled. */
+const char *stki_jpeg_version(void);
+
 /* Pixels of the scaled image that are decoded together in a row. */
 int64_t stki_jpeg_columns(int components, int max_h, int scale);
 
