@@ -433,11 +433,12 @@ static stk_status walk_third(struct walk *w, const stki_hdf5_layout *layout, stk
 static stk_status walk_fourth(struct walk *w, const stki_hdf5_layout *layout, stk_error *err)
 {
     int flags = layout->bytes[2], dims = layout->bytes[3], each = layout->bytes[4], at = 5 + dims * each, kind;
-    const unsigned char *from = layout->bytes + at + 1;
+    const unsigned char *from;
     stk_status status = check_dimensions(w, layout, dims, 5, each, err);
 
     if (status)
         return status;
+    from = layout->bytes + at + 1; /* at most 33 dimensions of 8 bytes */
     kind = layout->bytes[at];
     if (at + 1 + (kind == 1 && (flags & 2) ? 20 : kind == 3 ? 9 : 8) > layout->length)
         return corrupt(w, layout->place, "a layout message that is cut", err);
