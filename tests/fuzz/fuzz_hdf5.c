@@ -34,7 +34,7 @@ static void check_table(const stki_hdf5_table *table, const stki_hdf5_grid *grid
         const stki_hdf5_chunk *chunk = &table->chunks[i];
 
         DEMAND(chunk->number > last && chunk->number < grid->count);
-        DEMAND(chunk->address >= 0 && chunk->bytes >= 0);
+        DEMAND(chunk->address >= 0);
         DEMAND(stki_hdf5_table_find(table, chunk->number) == chunk);
         if (chunk->number > last + 1)
             DEMAND(!stki_hdf5_table_find(table, last + 1));

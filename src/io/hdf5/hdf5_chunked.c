@@ -240,34 +240,28 @@ static stk_status describe_in_one(struct chunked *r, const stki_hdf5_dataset *d,
     return STK_OK;
 }
 
-/* Are all chunks views of the mapping? */
-static bool all_mapped(const stki_hdf5_chunks *c)
-{
-    bool missing;
-
-    if (c->dataset || !c->file->map)
-        return false;
-    for (int64_t i = 0; i < c->table.count; i++)
-        if (!stki_hdf5_chunks_mapped(c, c->table.chunks[i].number, &missing))
-            return false;
-    return true;
-}
-
-/* Chunks that are all there and all mapped need no reading at all. */
-static stk_status describe_addresses(struct chunked *r, stk_error *err)
+/* Are all stored chunks views of the mapping? Then those of a data set of which none is missing need no reading at all:
+ * their addresses say everything. */
+static stk_status find_addresses(struct chunked *r, bool one, bool *mapped, stk_error *err)
 {
     const stki_hdf5_chunks *c = r->chunks;
-    bool missing;
+    bool wanted = one && !r->samples.window && c->table.count == c->grid.count;
 
-    if (r->samples.window || c->table.count != c->grid.count || r->base.unit_length == 0)
+    *mapped = !c->dataset && c->file->map;
+    if (!*mapped || !wanted) {
+        for (int64_t i = 0; *mapped && i < c->table.count; i++)
+            *mapped = stki_hdf5_chunks_mapped_entry(c, &c->table.chunks[i]) != NULL;
         return STK_OK;
+    }
     r->unit_base = stki_zalloc_array(c->grid.count, sizeof *r->unit_base);
     if (!r->unit_base)
         return stki_fail_memory(err, c->grid.count * (int64_t)sizeof *r->unit_base, "addresses of chunks");
-    for (int64_t i = 0; i < c->grid.count; i++)
-        r->unit_base[i] = stki_hdf5_chunks_mapped(c, i, &missing);
-    r->base.unit_base = r->unit_base;
-    r->base.sample_stride = c->strides[r->samples.axis];
+    for (int64_t i = 0; *mapped && i < c->table.count; i++)
+        *mapped = (r->unit_base[i] = stki_hdf5_chunks_mapped_entry(c, &c->table.chunks[i])) != NULL;
+    if (*mapped) {
+        r->base.unit_base = r->unit_base;
+        r->base.sample_stride = c->strides[r->samples.axis];
+    }
     return STK_OK;
 }
 
@@ -303,8 +297,8 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
 {
     stki_reader *base = &r->base;
     const stki_hdf5_chunks *c = r->chunks;
-    bool one, mapped = all_mapped(c);
-    stk_status status = STK_OK;
+    bool one, mapped;
+    stk_status status;
 
     base->access = c->dataset ? "library" : c->file->access;
     base->note =
@@ -314,6 +308,9 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->file = c->file;
     base->data_offset = -1;
     one = base->max_bytes > 0 && base->count > 0 && fits_in_one(r);
+    status = find_addresses(r, one, &mapped, err);
+    if (status)
+        return status;
     base->ops = one ? &in_one_ops : &gathered_ops;
     r->uses = c->grid.chunk[r->samples.axis] / r->samples.step;
     r->cached = !one || r->uses > 1;
@@ -321,8 +318,6 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     if (one)
         status = describe_in_one(r, d, err);
     describe_units(r);
-    if (!status && one && mapped)
-        status = describe_addresses(r, err);
     if (!status)
         status = warn_of_amplification(r, opts, mapped, err);
     r->sample = (stk_tensor){.dtype = base->dtype,

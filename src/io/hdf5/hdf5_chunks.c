@@ -143,15 +143,24 @@ stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *c, int64_t number, con
         return STK_OK;
     if (!stki_inside(chunk->address, chunk->bytes, c->file->size))
         return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRId64 " bytes", chunk->bytes),
+                            (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRIu32 " bytes", chunk->bytes),
                                          STKI_TEXT("to lie inside a file of %" PRId64, c->file->size)},
                             "%s: chunk %" PRId64, c->name, number);
     if (c->pipeline.count == 0 && chunk->bytes != c->grid.chunk_bytes)
         return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRId64, chunk->bytes),
+                            (stki_place){c->path, -1, chunk->address, STKI_TEXT("%" PRIu32, chunk->bytes),
                                          STKI_TEXT("%" PRId64 " bytes", c->grid.chunk_bytes)},
                             "%s: chunk %" PRId64, c->name, number);
     return STK_OK;
+}
+
+const char *stki_hdf5_chunks_mapped_entry(const stki_hdf5_chunks *c, const stki_hdf5_chunk *chunk)
+{
+    if (!c->file->map || chunk->bytes != c->grid.chunk_bytes ||
+        !stki_inside(chunk->address, chunk->bytes, c->file->size) ||
+        (c->pipeline.count > 0 && !stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask)))
+        return NULL;
+    return (const char *)c->file->map + chunk->address;
 }
 
 const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *c, int64_t number, bool *missing)
@@ -159,10 +168,7 @@ const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *c, int64_t number, b
     const stki_hdf5_chunk *chunk = c->dataset ? NULL : stki_hdf5_table_find(&c->table, number);
 
     *missing = !chunk && !c->dataset;
-    if (!chunk || !c->file->map || !stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask) ||
-        chunk->bytes != c->grid.chunk_bytes || !stki_inside(chunk->address, chunk->bytes, c->file->size))
-        return NULL;
-    return (const char *)c->file->map + chunk->address;
+    return chunk ? stki_hdf5_chunks_mapped_entry(c, chunk) : NULL;
 }
 
 static void fill_with(char *to, const void *item, int64_t item_bytes, int64_t count)

@@ -37,6 +37,8 @@ int64_t stki_hdf5_chunks_room(const stki_hdf5_chunks *chunks);
 
 /* Where a stored chunk's elements lie as they are in the mapping; NULL: nowhere. *missing: it was never written. */
 const char *stki_hdf5_chunks_mapped(const stki_hdf5_chunks *chunks, int64_t number, bool *missing);
+/* The same of an entry of the table. */
+const char *stki_hdf5_chunks_mapped_entry(const stki_hdf5_chunks *chunks, const stki_hdf5_chunk *chunk);
 /* The entry of a chunk, proven to lie inside the file; NULL with STK_OK: never written, or only the library knows. */
 stk_status stki_hdf5_chunks_entry(const stki_hdf5_chunks *chunks, int64_t number, const stki_hdf5_chunk **out,
                                   stk_error *err);

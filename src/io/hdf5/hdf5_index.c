@@ -31,6 +31,7 @@ struct walk {
     int64_t base;
     int64_t largest_per[STK_MAX_DIMS]; /* chunks along each axis of the largest shape */
     int64_t entries_left;
+    bool unsorted;
 };
 
 static stk_status corrupt(const struct walk *w, int64_t offset, const char *what, stk_error *err)
@@ -86,6 +87,21 @@ const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_
     return low < table->count && table->chunks[low].number == number ? &table->chunks[low] : NULL;
 }
 
+/* At first as many as there can be: the grid's, or what the file has room for. */
+static stk_status make_room(struct walk *w, stk_error *err)
+{
+    stki_hdf5_table *table = w->table;
+    int64_t most = w->grid->count < w->file->size / 16 + 1 ? w->grid->count : w->file->size / 16 + 1;
+    int64_t more = table->capacity ? table->capacity * 2 : most;
+    stki_hdf5_chunk *chunks = stki_resize(table->chunks, more * (int64_t)sizeof *chunks);
+
+    if (!chunks)
+        return stki_fail_memory(err, more * (int64_t)sizeof *chunks, "a table of chunks");
+    table->chunks = chunks;
+    table->capacity = more;
+    return STK_OK;
+}
+
 static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t bytes, uint32_t mask, stk_error *err)
 {
     stki_hdf5_table *table = w->table;
@@ -93,26 +109,47 @@ static stk_status add(struct walk *w, int64_t number, uint64_t address, uint64_t
     int64_t at;
 
     if (table->count == table->capacity) {
-        int64_t more = table->capacity ? table->capacity * 2 : 64;
-        stki_hdf5_chunk *chunks = stki_resize(table->chunks, more * (int64_t)sizeof *chunks);
-
-        if (!chunks)
-            return stki_fail_memory(err, more * (int64_t)sizeof *chunks, "a table of chunks");
-        table->chunks = chunks;
-        table->capacity = more;
+        stk_status status = make_room(w, err);
+        if (status)
+            return status;
     }
     chunk = &table->chunks[table->count++];
     chunk->number = number;
     chunk->address = address <= INT64_MAX && stki_add(w->base, (int64_t)address, &at) ? at : INT64_MAX;
-    chunk->bytes = bytes <= INT64_MAX ? (int64_t)bytes : INT64_MAX;
+    chunk->bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
     chunk->mask = mask;
+    w->unsorted = w->unsorted || (table->count > 1 && chunk[-1].number >= number);
     return STK_OK;
+}
+
+/* Bytes of the file: where they are mapped, or in `buffer`. */
+static stk_status look(const struct walk *w, int64_t at, int64_t bytes, unsigned char *buffer,
+                       const unsigned char **out, stk_error *err)
+{
+    bool mapped = w->file->map && stki_inside(at, bytes, w->file->size);
+
+    *out = mapped ? (const unsigned char *)w->file->map + at : buffer;
+    return mapped ? STK_OK : stki_file_read(w->file, at, buffer, bytes, err);
 }
 
 /* One entry fewer than the file could hold. */
 static stk_status count_entry(struct walk *w, int64_t offset, stk_error *err)
 {
     return w->entries_left-- > 0 ? STK_OK : corrupt(w, offset, "more entries than the file has room for", err);
+}
+
+/* Gives back what the file turned out not to need. */
+static void trim(stki_hdf5_table *table)
+{
+    stki_hdf5_chunk *chunks;
+
+    if (table->capacity / 2 <= table->count || table->count == 0)
+        return;
+    chunks = stki_resize(table->chunks, table->count * (int64_t)sizeof *chunks);
+    if (chunks) {
+        table->chunks = chunks;
+        table->capacity = table->count;
+    }
 }
 
 static int by_number(const void *a, const void *b)
@@ -125,11 +162,8 @@ static int by_number(const void *a, const void *b)
 static stk_status sort(struct walk *w, stk_error *err)
 {
     stki_hdf5_table *table = w->table;
-    bool sorted = true;
 
-    for (int64_t i = 1; i < table->count; i++)
-        sorted = sorted && table->chunks[i - 1].number < table->chunks[i].number;
-    if (sorted)
+    if (!w->unsorted)
         return STK_OK;
     qsort(table->chunks, (size_t)table->count, sizeof *table->chunks, by_number);
     for (int64_t i = 1; i < table->count; i++)
@@ -207,6 +241,7 @@ static stk_status add_leaf(struct walk *w, const unsigned char *entry, int64_t o
 static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
 {
     unsigned char buffer[BUFFER];
+    const unsigned char *entries;
     struct node stack[MAX_DEPTH];
     int depth = 1, entry_bytes = 8 + 8 * (w->grid->ndim + 1) + 8;
     stk_status status = open_node(w, root, -1, &stack[0], err);
@@ -222,16 +257,16 @@ static stk_status walk_tree(struct walk *w, uint64_t root, stk_error *err)
             continue;
         }
         node->next += many;
-        status = stki_file_read(w->file, at, buffer, (int64_t)many * entry_bytes, err);
+        status = look(w, at, (int64_t)many * entry_bytes, buffer, &entries, err);
         if (status)
             break;
         if (node->level > 0) { /* levels fall strictly, so there is room */
-            status = open_node(w, stki_hdf5_number(buffer + entry_bytes - 8, 8), node->level - 1, &stack[depth], err);
+            status = open_node(w, stki_hdf5_number(entries + entry_bytes - 8, 8), node->level - 1, &stack[depth], err);
             depth++;
             continue;
         }
         for (int i = 0; i < many && !status; i++)
-            status = add_leaf(w, buffer + i * entry_bytes, at + (int64_t)i * entry_bytes, err);
+            status = add_leaf(w, entries + i * entry_bytes, at + (int64_t)i * entry_bytes, err);
     }
     return status;
 }
@@ -332,13 +367,14 @@ static stk_status add_entries(struct walk *w, const struct array *a, int64_t fir
                               stk_error *err)
 {
     unsigned char buffer[BUFFER];
+    const unsigned char *entries;
     stk_status status = STK_OK;
 
     for (int64_t done = 0, many; done < count && !status; done += many) {
         many = BUFFER / a->entry_bytes < count - done ? BUFFER / a->entry_bytes : count - done;
-        status = stki_file_read(w->file, at + done * a->entry_bytes, buffer, many * a->entry_bytes, err);
+        status = look(w, at + done * a->entry_bytes, many * a->entry_bytes, buffer, &entries, err);
         for (int64_t i = 0; i < many && !status; i++) {
-            const unsigned char *entry = buffer + i * a->entry_bytes;
+            const unsigned char *entry = entries + i * a->entry_bytes;
             uint64_t address = stki_hdf5_number(entry, 8);
             int64_t number = address == STKI_HDF5_UNDEFINED ? -1 : current_number(w, first + done + i);
 
@@ -483,5 +519,7 @@ stk_status stki_hdf5_index_read(const stki_file *file, uint64_t header, const st
         status = sort(&w, err);
     if (status)
         stki_hdf5_table_fini(table);
+    else
+        trim(table);
     return status;
 }

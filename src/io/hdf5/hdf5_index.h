@@ -30,7 +30,7 @@ stk_status stki_hdf5_grid_measure(stki_hdf5_grid *grid, const char *path, stk_er
 typedef struct stki_hdf5_chunk {
     int64_t number;  /* in the grid */
     int64_t address; /* from the start of the file, user block included. INT64_MAX: outside any file */
-    int64_t bytes;   /* as stored */
+    uint32_t bytes;  /* as stored; a chunk is smaller than 4 GiB, UINT32_MAX stands for more */
     uint32_t mask;   /* bit k: filter k was skipped */
 } stki_hdf5_chunk;
 
