@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "format.h"
+#include "sums.h"
 #include "text_build.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -244,14 +245,12 @@ stk_status stki_container_array(const stki_container *c, int64_t member, const s
     return c->ops->array(c, member, opts ? opts : &defaults, out, err);
 }
 
-stk_status stki_container_reader(const stki_container *c, int64_t member, const stki_reader_opts *opts,
-                                 stki_reader **out, stk_error *err)
+static stk_status plain_reader(const stki_container *c, int64_t member, const stki_reader_opts *opts, stki_reader **out,
+                               stk_error *err)
 {
-    static const stki_reader_opts defaults;
     stki_array array;
     stk_status status;
 
-    opts = opts ? opts : &defaults;
     if (c->members[member].status)
         return refuse(c, &c->members[member], err);
     if (c->ops->reader)
@@ -262,6 +261,17 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
     status = stki_array_reader(&array, c->ops->format, c->path, opts, out, err);
     stki_array_release(&array);
     return status;
+}
+
+stk_status stki_container_reader(const stki_container *c, int64_t member, const stki_reader_opts *opts,
+                                 stki_reader **out, stk_error *err)
+{
+    static const stki_reader_opts defaults;
+    stk_status status;
+
+    opts = opts ? opts : &defaults;
+    status = plain_reader(c, member, opts, out, err);
+    return status || !opts->sums ? status : stki_sums_reader(*out, c->path, c->members[member].name, opts, out, err);
 }
 
 stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err)

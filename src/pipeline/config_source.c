@@ -16,7 +16,7 @@ typedef struct source_options {
     int64_t axis, count, offset, max_bytes, memory_limit, header_limit;
     const stki_node *shape, *window;
     int byte_order, decode, color, orientation, on_warning;
-    bool verify, cf, allow_external, allow_plugins, sample_per_file;
+    bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
 } source_options;
 
 typedef struct window_options {
@@ -49,6 +49,8 @@ static const stki_option source_rows[] = {
                 "Tar: the folder that the index of an archive is kept in, or none; by default beside the archive, from "
                 "10,000 files on"),
     STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped"),
+    STKI_BOOL(source_options, sums, false,
+              "Check every record that is read against FILE.sums, which stoker verify --write-sums writes"),
     STKI_ENUM(source_options, decode, exact, decode_words,
               "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits"),
     STKI_ENUM(source_options, color, rgb, color_words, "Images: channels that they are decoded to"),
@@ -126,6 +128,11 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     out->header_limit = o.header_limit;
     out->index_cache = o.index_cache;
     out->verify = o.verify;
+    out->sums = o.sums;
+    if (o.sums && o.sample_per_file)
+        return stki_fail_node(err, stki_node_get(node, "sums"),
+                              "found sums with sample_per_file, expected one of them: sums belong to files of many "
+                              "samples");
     out->cf = o.cf;
     out->allow_external = o.allow_external;
     out->allow_plugins = o.allow_plugins;

@@ -1,69 +1,20 @@
 /* stoker_digest.c: see stoker_digest.h. */
 #include "stoker_digest.h"
-#include "allocate.h"
 #include "error.h"
-#include "tensor_internal.h"
+#include "packed.h"
 #include <openssl/evp.h>
-#include <string.h>
-
-enum { PIECE = 1 << 20 }; /* bytes that are put in order at a time */
 
 struct digest {
     EVP_MD_CTX *context;
     bool failed;
-    char *piece;
 };
 
-static void add(struct digest *d, const void *bytes, int64_t count)
+static void add(void *context, const void *bytes, int64_t count)
 {
-    if (count > 0 && EVP_DigestUpdate(d->context, bytes, (size_t)count) != 1)
+    struct digest *d = context;
+
+    if (EVP_DigestUpdate(d->context, bytes, (size_t)count) != 1)
         d->failed = true;
-}
-
-static void add_packed(struct digest *d, const stk_tensor *t)
-{
-    int64_t strides[STK_MAX_DIMS], bytes = stk_dtype_size(t->dtype);
-
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        strides[i] = bytes;
-        bytes *= t->shape[i];
-    }
-    stki_copy_strided(d->piece, t->dtype, strides, t->data, t->dtype, t->strides, t->flags & STK_TENSOR_SWAPPED,
-                      t->ndim, t->shape);
-    add(d, d->piece, bytes);
-}
-
-/* Piece by piece along the outermost axes; no axis is larger than a piece at the bottom. */
-static void add_tensor(struct digest *d, const stk_tensor *t)
-{
-    int64_t size = stk_dtype_size(t->dtype), left;
-    stk_tensor part = *t;
-
-    if (stk_tensor_numel(t) == 0)
-        return;
-    if (!(t->flags & STK_TENSOR_SWAPPED) && t->dtype != STK_BOOL && stk_tensor_is_contiguous(t)) {
-        add(d, t->data, stk_tensor_nbytes(t));
-        return;
-    }
-    if (stk_tensor_nbytes(t) <= PIECE) {
-        add_packed(d, t);
-        return;
-    }
-    if (t->ndim == 1) {
-        for (left = t->shape[0]; left > 0; left -= part.shape[0]) {
-            part.shape[0] = left < PIECE / size ? left : PIECE / size;
-            add_packed(d, &part);
-            part.data = (char *)part.data + part.shape[0] * part.strides[0];
-        }
-        return;
-    }
-    part.ndim--;
-    memmove(part.shape, part.shape + 1, (size_t)part.ndim * sizeof *part.shape);
-    memmove(part.strides, part.strides + 1, (size_t)part.ndim * sizeof *part.strides);
-    for (int64_t i = 0; i < t->shape[0]; i++) { /* at most as deep as there are axes */
-        part.data = (char *)t->data + i * t->strides[0];
-        add_tensor(d, &part);
-    }
 }
 
 static stk_status add_array(struct digest *d, const stki_container *c, int64_t member, const stki_reader_opts *opts,
@@ -79,7 +30,7 @@ static stk_status add_array(struct digest *d, const stki_container *c, int64_t m
     stki_array_release(&array);
     if (status)
         return status;
-    add_tensor(d, &tensor);
+    stki_packed_each(&tensor, add, d);
     stk_tensor_release(&tensor);
     return STK_OK;
 }
@@ -99,7 +50,7 @@ static stk_status add_samples(struct digest *d, const stki_container *c, int64_t
 
         status = reader->ops->read(reader, i, NULL, &scratch, &sample, err);
         if (!status) {
-            add_tensor(d, &sample);
+            stki_packed_each(&sample, add, d);
             stki_reader_done(reader, &sample);
         }
     }
@@ -126,11 +77,11 @@ stk_status st_digest_member(const stki_container *c, int64_t member, const stki_
     bool by_sample = m->kind == STKI_MEMBER_RECORDS || (c->ops->reader && m->ndim > 0 && !m->strides);
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned count = 0;
-    struct digest d = {.context = EVP_MD_CTX_new(), .piece = stki_zalloc(PIECE)};
+    struct digest d = {.context = EVP_MD_CTX_new()};
     stk_status status;
 
-    if (!d.context || !d.piece || EVP_DigestInit_ex(d.context, EVP_sha256(), NULL) != 1)
-        status = stki_fail_memory(err, PIECE, "a digest");
+    if (!d.context || EVP_DigestInit_ex(d.context, EVP_sha256(), NULL) != 1)
+        status = stki_fail_memory(err, 0, "a digest");
     else
         status = by_sample ? add_samples(&d, c, member, opts, err) : add_array(&d, c, member, opts, err);
     if (!status && (d.failed || EVP_DigestFinal_ex(d.context, bytes, &count) != 1))
@@ -138,6 +89,5 @@ stk_status st_digest_member(const stki_container *c, int64_t member, const stki_
     if (!status)
         write_hex(bytes, count, text);
     EVP_MD_CTX_free(d.context);
-    stki_free(d.piece);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "stoker_args.h"
 #include "stoker_digest.h"
+#include "stoker_json.h"
 #include "stoker_sheet.h"
 #include "stoker_tool.h"
 #include "text_build.h"
@@ -56,27 +57,6 @@ static int help(void)
     return stoker_finish_output("inspect", STOKER_FINE);
 }
 
-/* Names in files may be any bytes; JSON is UTF-8. */
-static json_t *text_json(const char *text)
-{
-    json_t *j = json_string(text);
-    stki_text_build b = {0};
-    char *quoted;
-
-    if (j)
-        return j;
-    stki_put_json(&b, text); /* with U+FFFD for what is no UTF-8 */
-    quoted = stki_text_take(&b);
-    j = quoted ? json_loads(quoted, JSON_DECODE_ANY, NULL) : NULL;
-    stki_free(quoted);
-    return j ? j : json_null();
-}
-
-static json_t *error_json(const stk_error *err)
-{
-    return json_pack("{s:s, s:o}", "class", stk_status_name(err->status), "message", text_json(err->message));
-}
-
 static json_t *numbers(const int64_t *from, int count)
 {
     json_t *list = json_array();
@@ -114,7 +94,7 @@ static json_t *member_json(struct inspect *in, const stki_container *c, int64_t 
     const stki_member *m = &c->members[i];
     char text[ST_DIGEST_TEXT];
     stk_error err = {.status = m->status};
-    json_t *j = json_pack("{s:o, s:s}", "name", text_json(m->name), "kind", kinds[m->kind]);
+    json_t *j = json_pack("{s:o, s:s}", "name", st_text_json(m->name), "kind", kinds[m->kind]);
 
     if (m->dtype)
         json_object_set_new(j, "dtype", json_string(stk_dtype_long_name(m->dtype)));
@@ -136,13 +116,13 @@ static json_t *member_json(struct inspect *in, const stki_container *c, int64_t 
         json_object_update_missing(j, m->details);
     if (m->status) {
         snprintf(err.message, sizeof err.message, "%s", m->why ? m->why : "");
-        json_object_set_new(j, "error", error_json(&err));
+        json_object_set_new(j, "error", st_error_json(err.status, err.message));
         in->failed = in->failed || in->sha256 || in->opts.name;
     } else if (in->sha256 && m->kind != STKI_MEMBER_OTHER) {
         if (digest(in, c, i, text, &err) == STK_OK)
             json_object_set_new(j, "sha256", json_string(text));
         else
-            json_object_set_new(j, "error", error_json(&err));
+            json_object_set_new(j, "error", st_error_json(err.status, err.message));
     }
     return j;
 }
@@ -226,13 +206,11 @@ static void show_json(struct inspect *in, const stki_container *c, int64_t only)
             json_array_append_new(members, member_json(in, c, i));
     for (int i = 0; i < c->warning_count; i++)
         json_array_append_new(warnings, json_string(c->warnings[i]));
-    root = json_pack("{s:o, s:s, s:I, s:o, s:o}", "file", text_json(c->path), "format", c->ops->format, "bytes",
+    root = json_pack("{s:o, s:s, s:I, s:o, s:o}", "file", st_text_json(c->path), "format", c->ops->format, "bytes",
                      (json_int_t)file_bytes(c->path), "members", members, "warnings", warnings);
     if (c->details)
         json_object_update_missing(root, c->details);
-    json_dumpf(root, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-    putchar('\n');
-    json_decref(root);
+    st_json_print(root);
 }
 
 static void show_text(struct inspect *in, const stki_container *c, int64_t only)
@@ -255,11 +233,9 @@ static void show_text(struct inspect *in, const stki_container *c, int64_t only)
 static int refuse(const struct inspect *in, const stk_error *err)
 {
     if (in->json) {
-        json_t *root = json_pack("{s:o}", "error", error_json(err));
+        json_t *root = json_pack("{s:o}", "error", st_error_json(err->status, err->message));
 
-        json_dumpf(root, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-        putchar('\n');
-        json_decref(root);
+        st_json_print(root);
     }
     return stoker_finish_output("inspect", stoker_complain("inspect", err, STOKER_FAILED));
 }

@@ -1,0 +1,67 @@
+/* sums.h: checksums of records in a file beside the data, FILE.sums: the XXH3-64 of each record's values as bytes in C
+ * order, little-endian (packed.h). `stoker verify --write-sums` writes them; `source: {sums: true}` checks every record
+ * that is read. The format, little-endian:
+ *
+ *     0    8   89 53 54 4B 53 55 4D 0A ("\x89STKSUM\n")
+ *     8    4   version, 1
+ *     12   4   members
+ *     16   8   bytes of FILE; -1: it is a folder
+ *     24   8   bytes of this file
+ *     32   8   XXH3-64 of everything from 40 on
+ *     40       for each member, padded with zeros to a multiple of 8:
+ *                  8   records
+ *                  8   where their sums begin, a multiple of 8
+ *                  4   bytes of the name
+ *                  4   bytes of `how`
+ *                      the name, then `how` it was read: "uint8 [28, 28]", "uint8 varying; upright"
+ *     ...      the sums, 8 bytes each
+ *
+ * Any thread after open.
+ */
+#ifndef STKI_SUMS_H
+#define STKI_SUMS_H
+
+#include "container.h"
+
+typedef struct stki_sums stki_sums;
+
+enum { STKI_SUMS_HOW = 256 };
+
+/* FILE.sums; stki_free. NULL: no memory. */
+char *stki_sums_path(const char *data_path);
+bool stki_sums_exist(const char *data_path);
+/* Of values. */
+uint64_t stki_sums_of(const stk_tensor *tensor);
+/* How a reader's records come about: dtype, shape and the options that change values. Sums belong to one way. */
+void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char how[STKI_SUMS_HOW]);
+
+/* Opens FILE.sums. STK_E_NOT_FOUND: there is none. STK_E_MISMATCH: FILE has another size than the one they were made
+ * of. STK_E_CORRUPT, STK_E_TRUNCATED, STK_E_UNSUPPORTED: it is no such file, or damaged. */
+stk_status stki_sums_open(const char *data_path, stki_sums **out, stk_error *err);
+void stki_sums_close(stki_sums *sums); /* NULL is fine */
+/* Where the member's sums begin. STK_E_NOT_FOUND: none of this member. STK_E_MISMATCH: they are of other records: read
+ * another way, or another number of them. */
+stk_status stki_sums_find(const stki_sums *sums, const char *member, const char *how, int64_t count, int64_t *first,
+                          stk_error *err);
+/* STK_E_CORRUPT names the record of `path`, the sum found and the one expected. */
+stk_status stki_sums_check(const stki_sums *sums, int64_t first, int64_t index, uint64_t sum, const char *path,
+                           stk_error *err);
+
+/* The bytes of a file of sums, as stki_sums_open proves them. */
+stk_status stki_sums_validate(const void *bytes, int64_t count, const char *path, stk_error *err);
+
+typedef struct stki_sums_member {
+    const char *name, *how;
+    int64_t count;
+    const uint64_t *sums;
+} stki_sums_member;
+
+stk_status stki_sums_write(const char *data_path, const stki_sums_member *members, int64_t count, stk_error *err);
+
+/* Wraps a reader (and owns it from then on, also when this fails): every record read is checked against `member` of
+ * FILE.sums, FILE being the container's path. The whole record is read, whatever is wanted of it, and there is no fast
+ * path. */
+stk_status stki_sums_reader(stki_reader *inner, const char *data_path, const char *member, const stki_reader_opts *opts,
+                            stki_reader **out, stk_error *err);
+
+#endif

@@ -1,0 +1,403 @@
+/* stoker_check.c: see stoker_check.h. The threads take runs of records of one member after the other: the chunks or
+ * pages that are best read together, or about a megabyte. A member is opened by the thread that finds the one before
+ * used up, while the others wait for it, and let go when its last run is done.
+ *
+ * A record that was read is good when its values could be summed up, which touches every byte, the sum is the one
+ * beside the file, if there is one, and the file is still the one that was opened. */
+#include "stoker_check.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "thread.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN_BYTES (INT64_C(1) << 20)
+#define LOOK_EVERY_NS (INT64_C(200) * 1000000)
+
+/* A member while its records are read. */
+struct part {
+    int64_t member;
+    stki_reader *reader; /* or NULL: */
+    stk_tensor whole;    /* one record: an array without axes */
+    int64_t count, next, first_sum;
+    bool has_sums;
+    int users; /* runs that are out, and 1 while it is the current one */
+};
+
+struct run {
+    struct part *part;
+    int64_t first, last;
+};
+
+struct crew {
+    struct st_check *check;
+    stki_mutex lock; /* guards what follows, and check->bad and check->members */
+    struct part *current;
+    int64_t next_member;
+    bool failed;
+    stk_error error;
+};
+
+/* ---- the list of bad records --------------------------------------------------------------------------------------
+ */
+
+/* Takes the message over. A record that there is no memory to list is counted all the same. */
+static void add_bad(struct st_bad_list *list, int64_t member, int64_t record, stk_status status, char *message)
+{
+    list->total++;
+    if (list->count == list->room) {
+        int64_t room = list->room ? list->room * 2 : 16;
+        struct st_bad *items = stki_resize(list->items, room * (int64_t)sizeof *items);
+
+        if (!items) {
+            stki_free(message);
+            return;
+        }
+        list->items = items;
+        list->room = room;
+    }
+    list->items[list->count++] = (struct st_bad){member, record, status, message};
+}
+
+static void note_bad(struct st_bad_list *list, const struct part *part, int64_t record, const stk_error *error)
+{
+    add_bad(list, part->member, record, error->status, stki_strdup(error->message));
+}
+
+static void clear_bad(struct st_bad_list *list)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        stki_free(list->items[i].message);
+    list->count = list->total = 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct st_bad *x = a, *y = b;
+
+    return x->member != y->member   ? (x->member < y->member ? -1 : 1)
+           : x->record != y->record ? (x->record < y->record ? -1 : 1)
+                                    : 0;
+}
+
+/* ---- members -------------------------------------------------------------------------------------------------------
+ */
+
+static void part_free(struct part *part)
+{
+    stki_reader_destroy(part->reader);
+    stk_tensor_release(&part->whole);
+    stki_free(part);
+}
+
+static stk_status open_whole(const struct st_check *check, struct part *part, stk_error *err)
+{
+    const stki_container *c = check->container;
+    stki_array array;
+    stk_status status = stki_container_array(c, part->member, check->opts, &array, err);
+
+    if (status)
+        return status;
+    status = stki_array_tensor(&array, c->path, &part->whole, err);
+    stki_array_release(&array);
+    part->count = 1;
+    return status;
+}
+
+static void describe(const struct st_check *check, const struct part *part, struct st_checked *result)
+{
+    stki_reader of_one = {.dtype = part->whole.dtype};
+
+    stki_sums_how(part->reader ? part->reader : &of_one, check->opts, result->how);
+    result->count = part->count;
+    result->read = true;
+}
+
+static stk_status find_sums(const struct st_check *check, struct part *part, struct st_checked *result, stk_error *err)
+{
+    stk_status status;
+
+    if (!check->sums)
+        return STK_OK;
+    status = stki_sums_find(check->sums, check->container->members[part->member].name, result->how, part->count,
+                            &part->first_sum, err);
+    if (status == STK_E_NOT_FOUND && !check->sums_required)
+        return STK_OK;
+    part->has_sums = result->has_sums = status == STK_OK;
+    return status;
+}
+
+static stk_status open_member(const struct st_check *check, struct part *part, stk_error *err)
+{
+    const stki_member *m = &check->container->members[part->member];
+    struct st_checked *result = &check->members[part->member];
+    stk_status status;
+
+    if (m->kind == STKI_MEMBER_ARRAY && m->ndim == 0) {
+        status = open_whole(check, part, err);
+    } else {
+        status = stki_container_reader(check->container, part->member, check->opts, &part->reader, err);
+        part->count = status ? 0 : part->reader->count;
+    }
+    if (status)
+        return status;
+    describe(check, part, result);
+    status = find_sums(check, part, result, err);
+    if (!status && check->keep) {
+        result->sums = stki_zalloc_array(part->count + 1, sizeof *result->sums);
+        if (!result->sums)
+            status = stki_fail_memory(err, part->count * 8, "checksums");
+    }
+    return status;
+}
+
+/* Members without values are passed over, unless they are there because stoker would not read them. */
+static bool is_wanted(const struct st_check *check, int64_t member)
+{
+    const stki_member *m = &check->container->members[member];
+
+    return (check->only < 0 || member == check->only) && (m->kind != STKI_MEMBER_OTHER || m->status);
+}
+
+/* The next member that can be read becomes the current one. False: there is none. */
+static bool next_part(struct crew *crew)
+{
+    struct st_check *check = crew->check;
+    const stki_container *c = check->container;
+
+    while (crew->next_member < c->member_count) {
+        int64_t member = crew->next_member++;
+        struct part *part;
+        stk_error error;
+
+        if (!is_wanted(check, member))
+            continue;
+        part = stki_zalloc(sizeof *part);
+        if (!part) {
+            crew->failed = true;
+            (void)stki_fail_memory(&crew->error, sizeof *part, "a member");
+            return false;
+        }
+        part->member = member;
+        if (open_member(check, part, &error) == STK_OK) {
+            part->users = 1;
+            crew->current = part;
+            return true;
+        }
+        check->members[member].refused = error.status;
+        check->members[member].why = stki_strdup(error.message);
+        part_free(part);
+    }
+    return false;
+}
+
+static void let_go(struct part *part)
+{
+    if (--part->users == 0)
+        part_free(part);
+}
+
+static int64_t end_of_run(const struct part *part)
+{
+    const stki_reader *r = part->reader;
+    int64_t length = 1, low = 0, high;
+
+    if (!r)
+        return part->count;
+    if (r->unit_first) { /* the first unit that begins behind `next` */
+        for (high = r->unit_count; low < high;) {
+            int64_t middle = low + (high - low) / 2;
+
+            if (r->unit_first[middle] > part->next)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        return r->unit_first[low];
+    }
+    if (r->unit_length > 0)
+        length = r->unit_length - part->next % r->unit_length;
+    else if (r->max_bytes < RUN_BYTES)
+        length = RUN_BYTES / (r->max_bytes > 16 ? r->max_bytes : 16);
+    return length < part->count - part->next ? part->next + length : part->count;
+}
+
+static bool claim(struct crew *crew, struct run *out)
+{
+    bool found = false;
+
+    stki_lock(&crew->lock);
+    while (!found && !crew->failed) {
+        struct part *part = crew->current;
+
+        if (part && part->next < part->count) {
+            *out = (struct run){part, part->next, end_of_run(part)};
+            part->next = out->last;
+            part->users++;
+            found = true;
+            continue;
+        }
+        crew->current = NULL;
+        if (part)
+            let_go(part);
+        if (!next_part(crew))
+            break;
+    }
+    stki_unlock(&crew->lock);
+    return found;
+}
+
+/* ---- records -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status check_values(struct st_check *check, const struct part *part, int64_t record, const stk_tensor *t,
+                               stk_error *err)
+{
+    uint64_t sum = stki_sums_of(t);
+
+    stki_count(&check->bytes, stk_tensor_nbytes(t));
+    if (check->keep)
+        check->members[part->member].sums[record] = sum;
+    return part->has_sums ? stki_sums_check(check->sums, part->first_sum, record, sum,
+                                            part->reader ? part->reader->path : check->container->path, err)
+                          : STK_OK;
+}
+
+static stk_status check_record(struct st_check *check, const struct part *part, int64_t record, stki_scratch *scratch,
+                               stk_error *err)
+{
+    stk_tensor sample;
+    stk_status status;
+
+    if (!part->reader)
+        return check_values(check, part, record, &part->whole, err);
+    status = part->reader->ops->read(part->reader, record, NULL, scratch, &sample, err);
+    if (status)
+        return status;
+    status = check_values(check, part, record, &sample, err);
+    stki_reader_done(part->reader, &sample);
+    return status;
+}
+
+static void check_run(struct st_check *check, const struct run *run, stki_scratch *scratch, struct st_bad_list *bad)
+{
+    const struct part *part = run->part;
+    const stki_file *file = part->reader ? part->reader->file : stki_array_file(&part->whole);
+    stk_error error;
+
+    for (int64_t i = run->first; i < run->last; i++)
+        if (check_record(check, part, i, scratch, &error) != STK_OK)
+            note_bad(bad, part, i, &error);
+    if (file &&
+        stki_file_intact(file, run->first, &error) != STK_OK) { /* then that is what is wrong with all of them */
+        clear_bad(bad);
+        for (int64_t i = run->first; i < run->last; i++)
+            if (stki_file_intact(file, i, &error) != STK_OK)
+                note_bad(bad, part, i, &error);
+    }
+    stki_count(&check->records, run->last - run->first);
+    stki_count(&check->bad_count, bad->total);
+}
+
+static void finish_run(struct crew *crew, const struct run *run, struct st_bad_list *bad)
+{
+    struct st_check *check = crew->check;
+
+    stki_lock(&crew->lock);
+    check->members[run->part->member].bad += bad->total;
+    for (int64_t i = 0; i < bad->count; i++) {
+        add_bad(&check->bad, bad->items[i].member, bad->items[i].record, bad->items[i].status, bad->items[i].message);
+        bad->items[i].message = NULL; /* it has moved */
+    }
+    let_go(run->part);
+    stki_unlock(&crew->lock);
+    clear_bad(bad);
+}
+
+static void work(void *context)
+{
+    struct crew *crew = context;
+    struct st_bad_list bad = {0};
+    stki_scratch scratch;
+    struct run run;
+
+    stki_scratch_init(&scratch);
+    while (claim(crew, &run)) {
+        check_run(crew->check, &run, &scratch, &bad);
+        finish_run(crew, &run, &bad);
+    }
+    stki_scratch_fini(&scratch);
+    stki_free(bad.items);
+}
+
+/* ---- the whole -----------------------------------------------------------------------------------------------------
+ */
+
+static int64_t expected_records(const struct st_check *check)
+{
+    const stki_container *c = check->container;
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < c->member_count; i++) {
+        const stki_member *m = &c->members[i];
+
+        if (!is_wanted(check, i) || m->status)
+            continue;
+        count += m->kind == STKI_MEMBER_RECORDS            ? m->count
+                 : m->shape && check->opts->axis < m->ndim ? m->shape[check->opts->axis]
+                                                           : 1;
+    }
+    return count;
+}
+
+static void wait_for(struct st_check *check, stki_thread *thread)
+{
+    while (!stki_thread_join(thread, stki_deadline_ns(LOOK_EVERY_NS)))
+        if (check->progress)
+            check->progress(check);
+}
+
+stk_status st_check_run(struct st_check *check, stk_error *err)
+{
+    struct crew crew = {.check = check};
+    stki_thread **threads = stki_zalloc_array(check->threads, sizeof *threads);
+    stk_status status = STK_OK;
+    int started = 0;
+
+    check->members = stki_zalloc_array(check->container->member_count + 1, sizeof *check->members);
+    if (!threads || !check->members) {
+        stki_free(threads);
+        return stki_fail_memory(err, check->container->member_count * (int64_t)sizeof *check->members, "members");
+    }
+    check->expected_records = expected_records(check);
+    stki_mutex_init(&crew.lock);
+    for (; started < check->threads && !status; started += !status)
+        status = stki_thread_start(&threads[started], "stoker-verify", work, &crew, err);
+    for (int i = 0; i < started; i++)
+        wait_for(check, threads[i]);
+    if (started > 0)
+        status = STK_OK; /* fewer threads do the same */
+    if (crew.current)
+        let_go(crew.current);
+    stki_mutex_fini(&crew.lock);
+    stki_free(threads);
+    if (check->bad.count > 1)
+        qsort(check->bad.items, (size_t)check->bad.count, sizeof *check->bad.items, by_place);
+    if (!status && crew.failed) {
+        *err = crew.error;
+        status = crew.error.status;
+    }
+    return status;
+}
+
+void st_check_fini(struct st_check *check)
+{
+    clear_bad(&check->bad);
+    stki_free(check->bad.items);
+    for (int64_t i = 0; check->members && i < check->container->member_count; i++) {
+        stki_free(check->members[i].sums);
+        stki_free(check->members[i].why);
+    }
+    stki_free(check->members);
+}

@@ -1,0 +1,325 @@
+/* stoker_verify.c: `stoker verify FILE [NAME]`: reads and checks every record, and writes checksums of them. */
+#include "allocate.h"
+#include "clock.h"
+#include "container.h"
+#include "error.h"
+#include "stoker_args.h"
+#include "stoker_check.h"
+#include "stoker_json.h"
+#include "stoker_tool.h"
+#include "text_build.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTIONS = 5, SHOWN = 20, MOST_THREADS = 1024 };
+
+struct verify {
+    bool json, write_sums, help;
+    const char *source, *threads;
+    const char *words[2];
+    int word_count;
+    stki_reader_opts opts;
+    int64_t started_ns;
+    const char *sums; /* what became of them: "none", "checked", "written" */
+    bool failed;
+};
+
+static void options_of(struct verify *v, struct st_option *options)
+{
+    const struct st_option table[OPTIONS] = {
+        {"--threads", "N", "that read and check; by default as many as there are processors", NULL, &v->threads},
+        {"--json", NULL, "one JSON object with every bad record", &v->json, NULL},
+        {"--write-sums", NULL, "write the XXH3 sum of each record to FILE.sums", &v->write_sums, NULL},
+        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &v->source},
+        {"--help", NULL, "this text", &v->help, NULL},
+    };
+
+    memcpy(options, table, sizeof table);
+}
+
+static int help(void)
+{
+    struct verify none = {0};
+    struct st_option options[OPTIONS];
+
+    options_of(&none, options);
+    fputs("Usage: stoker verify FILE [NAME] [OPTIONS]\n"
+          "\n"
+          "Reads and checks every record of every member, or of NAME: the sums that the format carries, decoding,\n"
+          "bounds, and the sums in FILE.sums if there are some.\n"
+          "\n"
+          "  stoker verify train.beton\n"
+          "  stoker verify train.npy --write-sums\n"
+          "  stoker verify images/ --threads=8 --json\n"
+          "\n",
+          stdout);
+    st_args_help(options, OPTIONS);
+    fputs("\nExit status: 0 all records are good, 1 some are not or the file cannot be read, 2 the command is wrong.\n",
+          stdout);
+    return stoker_finish_output("verify", STOKER_FINE);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t progress_from; /* when st_check_run began */
+
+static void show_progress(const struct st_check *check)
+{
+    int64_t done = stki_counted(&check->records), bad = stki_counted(&check->bad_count);
+    double seconds = (double)(stki_now_ns() - progress_from) * 1e-9;
+
+    fprintf(stderr, "\r\033[K%" PRId64 " of %" PRId64 " records, %.0f MB/s", done, check->expected_records,
+            (double)stki_counted(&check->bytes) / 1e6 / seconds);
+    if (bad > 0)
+        fprintf(stderr, ", %" PRId64 " bad", bad);
+}
+
+/* ---- results -------------------------------------------------------------------------------------------------------
+ */
+
+/* What the format has no values for, or stoker will not read: nothing is wrong with it. */
+static bool only_declined(stk_status status)
+{
+    return status == STK_E_UNSUPPORTED || status == STK_E_UNSAFE;
+}
+
+static bool fails(const struct st_check *check, const struct st_checked *m)
+{
+    return m->bad > 0 || (m->refused && (check->only >= 0 || !only_declined(m->refused)));
+}
+
+static json_t *member_json(const struct st_check *check, int64_t i)
+{
+    const struct st_checked *m = &check->members[i];
+    json_t *j = json_pack("{s:o}", "name", st_text_json(check->container->members[i].name));
+
+    if (m->read) {
+        json_object_set_new(j, "records", json_integer(m->count));
+        json_object_set_new(j, "bad", json_integer(m->bad));
+        json_object_set_new(j, "read_as", json_string(m->how));
+        json_object_set_new(j, "sums_checked", json_boolean(m->has_sums));
+    }
+    if (m->refused)
+        json_object_set_new(j, fails(check, m) ? "error" : "not_checked",
+                            st_error_json(m->refused, m->why ? m->why : ""));
+    return j;
+}
+
+static void show_json(const struct verify *v, const struct st_check *check)
+{
+    json_t *members = json_array(), *bad = json_array();
+
+    for (int64_t i = 0; i < check->container->member_count; i++)
+        if (check->members[i].read || check->members[i].refused)
+            json_array_append_new(members, member_json(check, i));
+    for (int64_t i = 0; i < check->bad.count; i++) {
+        const struct st_bad *b = &check->bad.items[i];
+        json_t *j = st_error_json(b->status, b->message ? b->message : "");
+
+        json_object_set_new(j, "member", st_text_json(check->container->members[b->member].name));
+        json_object_set_new(j, "record", json_integer(b->record));
+        json_array_append_new(bad, j);
+    }
+    st_json_print(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:i, s:s, s:o, s:o}", "file",
+                            st_text_json(check->container->path), "format", check->container->ops->format, "records",
+                            (json_int_t)stki_counted(&check->records), "bad_records", (json_int_t)check->bad.total,
+                            "bytes_of_values", (json_int_t)stki_counted(&check->bytes), "seconds",
+                            (double)(stki_now_ns() - v->started_ns) * 1e-9, "threads", check->threads, "sums", v->sums,
+                            "members", members, "bad", bad));
+}
+
+static const char *named(const char *name)
+{
+    return *name ? name : "the array";
+}
+
+static void show_text(const struct verify *v, const struct st_check *check)
+{
+    const stki_container *c = check->container;
+    int64_t shown = check->bad.count < SHOWN ? check->bad.count : SHOWN;
+    double seconds = (double)(stki_now_ns() - v->started_ns) * 1e-9;
+    stki_text_build size = {0};
+    char *text;
+
+    for (int64_t i = 0; i < c->member_count; i++) {
+        const struct st_checked *m = &check->members[i];
+
+        if (m->refused)
+            printf("%s: %s: %s: %s\n", fails(check, m) ? "bad" : "not checked", named(c->members[i].name),
+                   stk_status_name(m->refused), m->why ? m->why : "");
+        else if (m->read && check->sums && !m->has_sums)
+            printf("note: %s has no sums\n", named(c->members[i].name));
+    }
+    for (int64_t i = 0; i < shown; i++) {
+        const struct st_bad *b = &check->bad.items[i];
+
+        printf("bad: %s%s%s: %s\n", c->members[b->member].name, *c->members[b->member].name ? ": " : "",
+               stk_status_name(b->status), b->message ? b->message : "");
+    }
+    if (check->bad.total > shown)
+        printf("and %" PRId64 " more (--json has all)\n", check->bad.total - shown);
+    stki_put_size(&size, stki_counted(&check->bytes));
+    text = stki_text_take(&size);
+    printf("%s: %s: %" PRId64 " records, %" PRId64 " bad; %s%s of values in %.2f s, %d thread%s; sums: %s\n", c->path,
+           c->ops->format, stki_counted(&check->records), check->bad.total, text ? text : "",
+           stki_counted(&check->bytes) < 1024 ? " bytes" : "", seconds, check->threads, check->threads == 1 ? "" : "s",
+           v->sums);
+    stki_free(text);
+}
+
+static int refuse(const struct verify *v, const stk_error *err)
+{
+    if (v->json)
+        st_json_print(json_pack("{s:o}", "error", st_error_json(err->status, err->message)));
+    return stoker_finish_output("verify", stoker_complain("verify", err, STOKER_FAILED));
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------------------
+ */
+
+static stk_status write_sums(const struct st_check *check, stk_error *err)
+{
+    const stki_container *c = check->container;
+    stki_sums_member *members = stki_zalloc_array(c->member_count + 1, sizeof *members);
+    int64_t count = 0;
+    stk_status status;
+
+    if (!members)
+        return stki_fail_memory(err, c->member_count * (int64_t)sizeof *members, "members");
+    for (int64_t i = 0; i < c->member_count; i++)
+        if (check->members[i].read)
+            members[count++] = (stki_sums_member){c->members[i].name, check->members[i].how, check->members[i].count,
+                                                  check->members[i].sums};
+    status = stki_sums_write(c->path, members, count, err);
+    stki_free(members);
+    return status;
+}
+
+/* Does anything fail, or was there nothing to check at all? */
+static bool has_failed(const struct st_check *check, stk_error *err)
+{
+    bool failed = check->bad.total > 0, read = false, refused = false;
+
+    for (int64_t i = 0; i < check->container->member_count; i++) {
+        failed = failed || fails(check, &check->members[i]);
+        read = read || check->members[i].read;
+        refused = refused || check->members[i].refused;
+    }
+    if (failed)
+        (void)stki_fail(err, STK_E_CORRUPT, "%s: %s", check->container->path,
+                        check->bad.total ? "there are bad records" : "a member cannot be read");
+    else if (!read && refused)
+        (void)stki_fail(err, STK_E_UNSUPPORTED, "%s: nothing in it could be checked", check->container->path);
+    return failed || (!read && refused);
+}
+
+static int report(struct verify *v, struct st_check *check)
+{
+    stk_error err;
+    bool failed = has_failed(check, &err);
+
+    if (!failed && v->write_sums) {
+        failed = write_sums(check, &err) != STK_OK;
+        v->sums = failed ? "none" : "written";
+    }
+    if (v->json)
+        show_json(v, check);
+    else
+        show_text(v, check);
+    return stoker_finish_output("verify", failed ? stoker_complain("verify", &err, STOKER_FAILED) : STOKER_FINE);
+}
+
+static stk_status open_sums(struct verify *v, const stki_container *c, bool required, stki_sums **out, stk_error *err)
+{
+    *out = NULL;
+    v->sums = "none";
+    if (v->write_sums || (!required && !stki_sums_exist(c->path)))
+        return STK_OK;
+    v->sums = "checked";
+    return stki_sums_open(c->path, out, err);
+}
+
+static int verify(struct verify *v, int threads)
+{
+    struct st_check check = {.opts = &v->opts, .only = -1, .threads = threads, .keep = v->write_sums};
+    stki_container *container;
+    stki_sums *sums = NULL;
+    stk_error err;
+    stk_status status;
+    int code;
+
+    v->started_ns = stki_now_ns();
+    check.sums_required = v->opts.sums;
+    v->opts.sums = false; /* they are checked here */
+    v->opts.verify = true;
+    status = stki_container_open(v->words[0], &v->opts, &container, &err);
+    if (status)
+        return refuse(v, &err);
+    check.container = container;
+    if (v->opts.name)
+        status = stki_container_find(container, &v->opts, &check.only, &err);
+    if (!status)
+        status = open_sums(v, container, check.sums_required, &sums, &err);
+    if (!status) {
+        check.sums = sums;
+        check.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+        progress_from = stki_now_ns();
+        status = st_check_run(&check, &err);
+        if (check.progress)
+            fputs("\r\033[K", stderr);
+    }
+    code = status ? refuse(v, &err) : report(v, &check);
+    st_check_fini(&check);
+    stki_sums_close(sums);
+    stki_container_release(container);
+    return code;
+}
+
+static stk_status read_threads(const char *text, int *out, stk_error *err)
+{
+    char *end;
+    long n;
+
+    *out = stki_cpu_count();
+    if (!text)
+        return STK_OK;
+    n = strtol(text, &end, 10);
+    if (end == text || *end || n < 1 || n > MOST_THREADS)
+        return stki_fail(err, STK_E_CONFIG, "--threads: found %s, expected 1 to %d", text, MOST_THREADS);
+    *out = (int)n;
+    return STK_OK;
+}
+
+int stoker_verify(int argc, char **argv)
+{
+    struct verify v = {0};
+    struct st_option options[OPTIONS];
+    stki_document *document = NULL;
+    stk_error err;
+    stk_status status;
+    int threads = 1, code;
+
+    options_of(&v, options);
+    status = st_args_read(argc, argv, options, OPTIONS, v.words, 2, &v.word_count, &err);
+    if (!status && v.help)
+        return help();
+    if (!status && v.word_count == 0)
+        status = stki_fail(&err, STK_E_CONFIG, "no file named; see --help");
+    if (!status)
+        status = read_threads(v.threads, &threads, &err);
+    if (!status)
+        status = st_args_source(v.source, &document, &v.opts, &err);
+    if (status) {
+        stki_document_destroy(document);
+        return stoker_complain("verify", &err, STOKER_USE);
+    }
+    if (v.word_count > 1)
+        v.opts.name = v.words[1];
+    code = verify(&v, threads);
+    stki_document_destroy(document);
+    return code;
+}
