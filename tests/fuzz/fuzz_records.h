@@ -31,7 +31,10 @@ static inline void fuzz_check_record(const stki_reader *reader, int64_t index, s
     for (int i = 0; i < sample.ndim; i++) {
         DEMAND(sample.shape[i] <= reader->shape[i]);
         DEMAND(sample.shape[i] == (reader->variable ? shape[i] : reader->shape[i]));
+        DEMAND(reader->variable || sample.shape[i] <= 1 || sample.strides[i] == reader->strides[i]);
     }
+    DEMAND(reader->variable || stk_tensor_nbytes(&sample) == 0 ||
+           ((sample.flags & STK_TENSOR_SWAPPED) != 0) == reader->swapped);
     fuzz_read_tensor(&sample);
     stki_reader_done(reader, &sample);
 }

@@ -453,6 +453,7 @@ static void test_arrays(void **state)
     put_npy(&t, "b.npy", "<f4", "(2, 3)", numbers + 6, 24);
     put_npy(&t, "c.npy", "<f4", "(3, 2)", numbers, 24); /* of the same size, and another shape */
     put_npy(&t, "d.npy", "<i4", "(2, 3)", numbers, 24);
+    put_npy(&t, "d2.npy", ">f4", "(2, 3)", numbers, 24);
     memset(noise, 'x', sizeof noise);
     stkt_tar_put(&t, '0', "e.npy", noise, sizeof noise); /* as many bytes as all */
     stkt_tar_write(&t, path);
@@ -469,9 +470,13 @@ static void test_arrays(void **state)
         assert_status(reader->ops->read(reader, 2, NULL, &scratch, &sample, &err), STK_E_MISMATCH);
         assert_says("found f32 [3, 2], expected f32 [2, 3]");
         assert_status(reader->ops->read(reader, 3, NULL, &scratch, &sample, &err), STK_E_MISMATCH);
-        assert_status(reader->ops->read(reader, 4, NULL, &scratch, &sample, &err), STK_E_CORRUPT);
-        assert_says("arrays.tar: the .npy of sample 4");
-        assert_int_equal(err.record, 4);
+        assert_status(reader->ops->read(reader, 4, NULL, &scratch, &sample, &err), STK_E_MISMATCH);
+        assert_says("in another order");
+        assert_status(reader->ops->read(reader, 5, NULL, &scratch, &sample, &err), STK_E_CORRUPT);
+        assert_says("arrays.tar: the .npy of sample 5");
+        assert_int_equal(err.record, 5);
+        assert_int_equal(reader->strides[0], 12);
+        assert_int_equal(reader->strides[1], 4);
         stki_reader_destroy(reader);
     }
     stki_scratch_fini(&scratch);

@@ -467,6 +467,7 @@ static void describe(struct records *r, const struct survey *s)
         base->max_bytes = r->field->bytes;
     }
     base->ops = base->variable ? &variable_ops : &fixed_ops;
+    (void)stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &(int64_t){0}, NULL); /* it fits a page */
 }
 
 stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err)

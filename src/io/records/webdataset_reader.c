@@ -249,6 +249,16 @@ static bool same_array(const struct files *f, const stki_npy_header *h)
     return same;
 }
 
+/* Where all shapes are the same, so must be the orders of elements and bytes: one conversion is made for all. */
+static bool same_order(const struct files *f, const stki_npy_header *h)
+{
+    bool same = h->swapped == f->base.swapped || h->data_bytes == 0;
+
+    for (int i = 0; same && i < h->ndim; i++)
+        same = h->shape[i] <= 1 || h->strides[i] == f->base.strides[i];
+    return same || f->base.variable;
+}
+
 static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_scratch *scratch,
                            stk_tensor *out, stk_error *err)
 {
@@ -262,6 +272,10 @@ static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_
         return status;
     if (!same_array(f, &h))
         return fail_shape(f, index, &h, err);
+    if (!same_order(f, &h))
+        return stki_fail_at(err, STK_E_MISMATCH,
+                            (stki_place){f->base.path, index, -1, "another order", "that of the first sample"},
+                            "its .%s has its elements or their bytes in another order", name_of(f));
     set_tensor(f, (const char *)bytes + h.data_offset, out);
     out->flags |= h.swapped ? STK_TENSOR_SWAPPED : 0;
     memcpy(out->shape, h.shape, sizeof h.shape);
@@ -466,6 +480,8 @@ static stk_status survey_npy(struct files *f, stk_error *err)
         if (first) {
             f->base.dtype = h.dtype;
             f->base.ndim = h.ndim;
+            f->base.swapped = h.swapped;
+            memcpy(f->base.strides, h.strides, sizeof h.strides);
         } else if (h.dtype != f->base.dtype || h.ndim != f->base.ndim) {
             return fail_shape(f, i, &h, err);
         }
@@ -475,11 +491,15 @@ static stk_status survey_npy(struct files *f, stk_error *err)
     return first && failed ? failed : STK_OK;
 }
 
+/* Bytes of the largest sample; and the strides, which of arrays are those of the first. */
 static stk_status measure(struct files *f)
 {
     int64_t strides[STK_MAX_DIMS];
+    stk_status status = stki_row_major(f->base.dtype, f->base.ndim, f->base.shape, strides, &f->base.max_bytes, NULL);
 
-    return stki_row_major(f->base.dtype, f->base.ndim, f->base.shape, strides, &f->base.max_bytes, NULL);
+    if (!status && (f->kind != STKI_TAR_NPY || f->base.variable))
+        memcpy(f->base.strides, strides, (size_t)f->base.ndim * sizeof *strides);
+    return status;
 }
 
 static stk_status describe(struct files *f, stk_error *err)
