@@ -40,15 +40,28 @@ static bool read_octal(const unsigned char *text, int length, int64_t *out)
     return at == length || text[at] == '\0';
 }
 
+/* Sum and number of the bytes above 127, whose signed values are 256 less. */
+static void add_bytes(const unsigned char *bytes, int count, int32_t *sum, int32_t *high)
+{
+    int32_t total = 0, above = 0;
+
+    for (int i = 0; i < count; i++) {
+        total += bytes[i];
+        above += bytes[i] >> 7;
+    }
+    *sum = total;
+    *high = above;
+}
+
+/* The checksum's own field counts as blanks. */
 static void sums(const unsigned char *block, int64_t *plain, int64_t *of_signed)
 {
-    *plain = *of_signed = 0;
-    for (int i = 0; i < STKI_TAR_BLOCK; i++) {
-        int byte = i >= SUM && i < SUM + SUM_BYTES ? ' ' : block[i];
+    int32_t sum, high, field, field_high;
 
-        *plain += byte;
-        *of_signed += byte < 128 ? byte : byte - 256;
-    }
+    add_bytes(block, STKI_TAR_BLOCK, &sum, &high);
+    add_bytes(block + SUM, SUM_BYTES, &field, &field_high);
+    *plain = sum - field + SUM_BYTES * ' ';
+    *of_signed = *plain - 256 * (int64_t)(high - field_high);
 }
 
 /* Old programs summed signed bytes. */

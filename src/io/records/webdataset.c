@@ -32,11 +32,18 @@ static const stki_container_ops ops = {.format = "webdataset", .reader = set_rea
 /* ---- the index -----------------------------------------------------------------------------------------------------
  */
 
-/* That an index can't be kept is no reason not to read: the folder may be read-only. */
-static void keep_index(const stki_webdataset *set, const char *path, const char *where)
+/* That an index can't be kept is no reason not to read: the folder may be read-only. One that is kept is used from its
+ * file from then on, so that the first who opens an archive holds no more memory than the next. */
+static void keep_index(stki_webdataset *set, const char *path, const char *where)
 {
-    if (path && (where || set->index.entry_count >= KEPT_FROM))
-        (void)stki_tar_cache_store(path, set->file, &set->index, NULL);
+    stki_tar_index kept;
+
+    if ((!where && set->index.entry_count < KEPT_FROM) || stki_tar_cache_store(path, set->file, &set->index, NULL) ||
+        !stki_tar_cache_load(path, set->file, &kept))
+        return;
+    stki_tar_index_fini(&set->index);
+    set->index = kept;
+    set->index.source = "built";
 }
 
 static stk_status get_index(stki_webdataset *set, const stki_reader_opts *opts, stk_error *err)
