@@ -118,8 +118,8 @@ static int64_t run_loader(struct way *w, int64_t until, int64_t *bytes)
 static void open_limit(struct way *w, const char *path)
 {
     stki_reader_opts opts = {.name = w->dataset, .pattern = STKI_PATTERN_RANDOM};
-    stki_hdf5_file *file;
-    stki_hdf5_dataset *dataset;
+    stki_hdf5_file *file = NULL;
+    stki_hdf5_dataset *dataset = NULL;
     stk_error err;
 
     if (stki_hdf5_file_open(path, &opts, &file, &err) || stki_hdf5_dataset_open(file, w->dataset, &dataset, &err) ||

@@ -289,6 +289,19 @@ bool stki_hdf5_matches(const char *head, int64_t length)
     return false;
 }
 
+/* What reads it, for whoever shares the process with the library. */
+static json_t *library_details(void)
+{
+    unsigned major = 0, minor = 0, release = 0;
+    stki_hdf5_guard guard;
+
+    stki_hdf5_enter(&guard, false);
+    (void)H5get_libversion(&major, &minor, &release);
+    stki_hdf5_leave(&guard);
+    return json_pack("{s:o, s:b}", "libhdf5", json_sprintf("%u.%u.%u", major, minor, release), "thread_safe",
+                     stki_hdf5_thread_safe());
+}
+
 /* The one data set that is asked for, by whatever path leads to it. Where nothing does, all there is, so that it can be
  * said. */
 static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_error *err)
@@ -325,6 +338,7 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
     h->file = file;
     h->opts.allow_external = opts && opts->allow_external;
     h->opts.allow_plugins = opts && opts->allow_plugins;
+    h->base.details = library_details();
     stki_count(&open_files, 1);
     if (file->live)
         stki_container_warn(&h->base, "somebody has the file open for writing, or did not close it: it is read through "
