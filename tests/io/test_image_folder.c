@@ -435,6 +435,8 @@ static void test_one_file(void **state)
         {"read/1.png", {0}, STK_OK, NULL},
         {"read/0.jpg", {.format = "png"}, STK_E_UNSUPPORTED, "a JPEG image"},
         {"read/1.png", {.format = "jpeg"}, STK_E_UNSUPPORTED, "a PNG image"},
+        {"read/0.jpg", {.max_bytes = 599}, STK_E_LIMIT, "max_bytes"},
+        {"read/0.jpg", {.max_bytes = 600}, STK_OK, NULL},
         {"read/3.jpg", {0}, STK_E_TRUNCATED, "empty"},
         {"read/4.jpg", {0}, STK_E_UNSUPPORTED, "a PNG image"},
         {"read/6.jpg", {0}, STK_E_UNSUPPORTED, "gzip"},

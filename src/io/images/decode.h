@@ -75,6 +75,15 @@ static inline int stki_image_channels(const stki_decode_opts *opts) /* of what c
     return opts->gray ? 1 : 3;
 }
 
+/* How a reader opened with these decodes: max_bytes is of a sample. */
+static inline stki_decode_opts stki_image_opts(const stki_reader_opts *opts)
+{
+    stki_decode_opts decode = opts->decode;
+
+    decode.max_bytes = opts->max_bytes > 0 ? opts->max_bytes : decode.max_bytes;
+    return decode;
+}
+
 bool stki_decoder_warned(const stki_decoder *decoder); /* the last image was decoded in spite of warnings */
 int64_t stki_decode_warnings(void); /* images decoded in spite of warnings since start, all threads */
 

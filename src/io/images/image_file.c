@@ -99,6 +99,7 @@ static stk_status describe(struct image_file *file, const stki_image_info *info,
 static stk_status open_image(const char *path, enum stki_image_kind kind, const stki_reader_opts *opts,
                              stki_container **out, stk_error *err)
 {
+    const stki_decode_opts decode = stki_image_opts(opts);
     struct image_file *file;
     stki_image_info info;
     stk_status status =
@@ -107,7 +108,7 @@ static stk_status open_image(const char *path, enum stki_image_kind kind, const 
     if (status)
         return status;
     file->set.root = stki_strdup("");
-    status = file->set.root ? read_info(path, kind, &opts->decode, &info, err) : stki_fail_memory(err, 1, path);
+    status = file->set.root ? read_info(path, kind, &decode, &info, err) : stki_fail_memory(err, 1, path);
     if (!status)
         status = stki_image_set_add(&file->set, "", path, 0, err);
     if (!status)

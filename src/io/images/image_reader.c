@@ -162,9 +162,7 @@ stk_status stki_image_reader_open(const stki_container *container, const stki_im
 
     if (!images)
         return stki_fail_memory(err, sizeof *images, "a reader of images");
-    images->decode = opts->decode;
-    if (opts->max_bytes > 0)
-        images->decode.max_bytes = opts->max_bytes;
+    images->decode = stki_image_opts(opts);
     images->set = set;
     describe(&images->base, set->count, &images->decode);
     images->container = stki_container_retain(container);
