@@ -62,7 +62,7 @@ static void test_files_that_are_something_else(void **state)
     looks_like("a.x", "PAR1....", 8, STK_E_UNSUPPORTED, "found a Parquet file");
     looks_like("a.tfrecord", "????", 4, STK_E_UNSUPPORTED, "found a TFRecord file");
     looks_like("a.x", "", 0, STK_E_UNSUPPORTED, "found an empty file");
-    looks_like("a.x", "\x1f", 1, STK_E_UNSUPPORTED, "found an unknown kind of file"); /* half a signature */
+    looks_like("a.x", "\xff\xd8", 2, STK_E_UNSUPPORTED, "found an unknown kind of file"); /* half a signature */
     looks_like("a.npy", "", 0, STK_E_TRUNCATED, "found 0 bytes");
     looks_like("a.npy", "????....", 8, STK_E_CORRUPT, "not an npy file");
     looks_like("npy", "?\x93NUMPY", 7, STK_E_UNSUPPORTED, "unknown kind");
