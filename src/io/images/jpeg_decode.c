@@ -2,7 +2,7 @@
  * upsampling unless told otherwise, which gives the same bits in all its versions.
  *
  * Each image gets a decompressor of its own: tables of an earlier image would otherwise serve a later one that lacks
- * them, and after an error nothing has to be repaired. It costs about a thousandth of a decode (bench_jpeg).
+ * them, and after an error nothing has to be repaired. It costs less than a microsecond.
  *
  * Errors leave libjpeg by longjmp; everything that has to survive it lies in struct job. A warning ends the decode at
  * once unless it is accepted. Rows above the part are skipped, columns beside it are not transformed, rows below it are
