@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_SCALE = 8 }; /* of a JPEG */
-
 void stki_resampler_fini(stki_resampler *resampler)
 {
     stki_resizer_destroy(resampler->resizer);
@@ -89,32 +87,16 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
 /* ---- before reading ----------------------------------------------------------------------------------------------
  */
 
-/* [*start, *start + *length) and `more` on either side, inside [0, limit). */
-static void widen(int64_t *start, int64_t *length, int64_t more, int64_t limit)
-{
-    const int64_t low = *start > more ? *start - more : 0, end = *start + *length;
-
-    *length = (limit - end > more ? end + more : limit) - low;
-    *start = low;
-}
-
-/* How many pixels of the part are enough. An image that is decoded smaller is looked at in larger pixels, which reach
- * further. */
+/* How many pixels of the part are enough. An image that is decoded smaller but not below that is looked at within the
+ * same part: the filter reaches as far in its larger pixels. */
 static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_job *job = &resampler->placing.job;
     stki_want *want = &resampler->want;
-    int64_t *height = &want->length[plan->height_axis], *width = &want->length[plan->width_axis], times;
+    const double height = (double)want->length[plan->height_axis], width = (double)want->length[plan->width_axis];
 
-    want->enough_height = (int64_t)ceil((double)job->out_height * (double)*height / (job->box[3] - job->box[1]));
-    want->enough_width = (int64_t)ceil((double)job->out_width * (double)*width / (job->box[2] - job->box[0]));
-    times = *height / want->enough_height < *width / want->enough_width ? *height / want->enough_height
-                                                                        : *width / want->enough_width;
-    if (times < 2)
-        return;
-    times = times < MOST_SCALE ? times : MOST_SCALE;
-    widen(&want->start[plan->height_axis], height, times, resampler->shape[plan->height_axis]);
-    widen(&want->start[plan->width_axis], width, times, resampler->shape[plan->width_axis]);
+    want->enough_height = (int64_t)ceil((double)job->out_height * height / (job->box[3] - job->box[1]));
+    want->enough_width = (int64_t)ceil((double)job->out_width * width / (job->box[2] - job->box[0]));
 }
 
 /* The box that the job looks at, along the sample's own axes. */

@@ -395,41 +395,69 @@ static void test_crop_of_many_sizes(void **unused)
     }
 }
 
-/* Images that a reader decodes smaller are resized in their own pixels. */
+/* Images that a reader decodes smaller are resized in their own pixels: of the part (top, left, height, width) those
+ * that it touches. */
+typedef struct halved {
+    int64_t top, left, height, width; /* height 0: all of the image */
+    stki_resize_job job;
+} halved;
+
+static void halve_axis(int64_t whole, int64_t start, int64_t size, int64_t *first, int64_t *count, double *low,
+                       double *high)
+{
+    *first = start / 2;
+    *count = (start + size + 1) / 2 < whole / 2 ? (start + size + 1) / 2 - *first : whole / 2 - *first;
+    *low = (double)start / 2 - (double)*first;
+    *high = fmin((double)(start + size) / 2 - (double)*first, (double)*count);
+}
+
 static void expect_half(int64_t index, uint8_t *pixels, const void *context)
 {
-    stki_resize_job job = *(const stki_resize_job *)context;
+    halved part = *(const halved *)context;
+    stki_resize_job *job = &part.job;
     uint8_t image[61 * 60 * 3], *at = image;
-    int64_t shape[3];
+    int64_t shape[3], top, left;
 
     stkt_image_size(&sizes, index, shape);
-    if (shape[0] / 2 < 15 || shape[1] / 2 < 14) {
-        expect_image(index, pixels, context);
-        return;
-    }
-    job.in_height = shape[0] / 2;
-    job.in_width = shape[1] / 2;
-    job.box[2] = fmin((double)shape[1] / 2, (double)job.in_width);
-    job.box[3] = fmin((double)shape[0] / 2, (double)job.in_height);
-    for (int64_t y = 0; y < job.in_height; y++)
-        for (int64_t x = 0; x < job.in_width; x++)
+    part.height = part.height ? part.height : shape[0];
+    part.width = part.width ? part.width : shape[1];
+    halve_axis(shape[0], part.top, part.height, &top, &job->in_height, &job->box[1], &job->box[3]);
+    halve_axis(shape[1], part.left, part.width, &left, &job->in_width, &job->box[0], &job->box[2]);
+    for (int64_t y = 0; y < job->in_height; y++)
+        for (int64_t x = 0; x < job->in_width; x++)
             for (int64_t c = 0; c < 3; c++)
-                *at++ = stkt_image_half(index, y, x, c);
-    resize_by_hand(&job, image, job.in_width, pixels);
+                *at++ = stkt_image_half(index, top + y, left + x, c);
+    resize_by_hand(job, image, job->in_width, pixels);
 }
 
 static void test_images_given_smaller(void **unused)
 {
-    const stki_resize_job job = {0, 0, 3, {0}, 15, 14, STKI_FILTER_BILINEAR, 0, 0, 15, 14};
-    stkt_images images = sizes;
-    stk_loader *loader;
+    static const struct {
+        const char *transforms;
+        halved part;
+    } cases[] = {
+        {"{resize: [14, 13]}", {.job = {0, 0, 3, {0}, 14, 13, STKI_FILTER_BILINEAR, 0, 0, 14, 13}}},
+        {"{crop: {top: 3, left: 5, height: 24, width: 22}}, {resize: [10, 9]}",
+         {3, 5, 24, 22, {0, 0, 3, {0}, 10, 9, STKI_FILTER_BILINEAR, 0, 0, 10, 9}}},
+        {"{resize: {size: [7, 6], filter: lanczos}}, {crop: {top: 4, left: 2, height: 2, width: 3}}",
+         {.job = {0, 0, 3, {0}, 7, 6, STKI_FILTER_LANCZOS, 4, 2, 2, 3}}},
+        {"{resize: {size: [7, 6], filter: box}}, {crop: {top: 3, left: 1, height: 2, width: 1}}",
+         {.job = {0, 0, 3, {0}, 7, 6, STKI_FILTER_BOX, 3, 1, 2, 1}}},
+    };
 
     (void)unused;
-    images.way = STKT_HALF;
-    assert_ok(open_images(&loader, &images,
-                          "{dataset: {fields: {image: {" IMAGES "transforms: [{resize: [15, 14]}, " AFFINE
-                          "]}}}, loader: {batch_size: 8, num_workers: 2}}"));
-    check_rows(loader, 15, 14, expect_half, &job);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const stki_resize_job *job = &cases[i].part.job;
+        stkt_images images = sizes;
+        stk_loader *loader;
+
+        images.way = STKT_HALF;
+        assert_ok(open_images(&loader, &images,
+                              "{dataset: {fields: {image: {" IMAGES "transforms: [%s, " AFFINE
+                              "]}}}, loader: {batch_size: 8, num_workers: 2}}",
+                              cases[i].transforms));
+        check_rows(loader, job->window_height, job->window_width, expect_half, &cases[i].part);
+    }
 }
 
 /* The same bytes for every number of workers and every way of giving images, also from one seed to the next epoch. */
@@ -497,6 +525,7 @@ static void test_images_without_a_layout(void **unused)
 {
     const stkt_images images = {.min_side = 30, .max_side = 60, .odd_one = -1},
                       alike = {.min_side = 40, .max_side = 40, .odd_one = 9};
+    stkt_images narrow = alike;
     stk_loader *loader;
     stk_batch *batch;
     stk_tensor x;
@@ -512,6 +541,12 @@ static void test_images_without_a_layout(void **unused)
     snprintf(text, sizeof text, "[%d, %d, 3]", (int)shape[0], (int)shape[1]);
     assert_says(text);
     assert_says("more than its first axis");
+    narrow.way = STKT_NARROW; /* read with fewer columns than announced */
+    assert_ok(
+        open_images(&loader, &narrow,
+                    "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}}}}, loader: {batch_size: 4}}"));
+    assert_int_equal(run_until_error(loader), STK_E_MISMATCH);
+    assert_says("[40, 39, 3]");
     assert_ok(
         open_images(&loader, &alike, /* here one is a row longer */
                     "{dataset: {fields: {image: {synthetic: {count: 30, shape: [1]}}}}, loader: {batch_size: 30}}"));

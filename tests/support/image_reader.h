@@ -16,7 +16,8 @@ enum stkt_image_way {
     STKT_TURNED,  /* whole, columns in memory where rows should be */
     STKT_HALF,    /* half size, where that is enough: each pixel the mean of four, rounded down */
     STKT_TOO_FEW, /* breaks its promise: less than the part */
-    STKT_OTHER    /* breaks its promise: another shape than it announced */
+    STKT_OTHER,   /* breaks its promise: another shape than it announced */
+    STKT_NARROW   /* the same, with fewer columns */
 };
 
 typedef struct stkt_images {
@@ -112,12 +113,14 @@ static inline stk_status stkt_image_read(const stki_reader *reader, int64_t inde
     stkt_image_size(images, index, shape);
     if (images->way == STKT_OTHER)
         return stkt_image_give(index, 0, 0, shape[0] - 1, shape[1], false, false, scratch, out, err);
+    if (images->way == STKT_NARROW)
+        return stkt_image_give(index, 0, 0, shape[0], shape[1] - 1, false, false, scratch, out, err);
     if (!want || images->way == STKT_WHOLE || images->way == STKT_TURNED)
         return stkt_image_give(index, 0, 0, shape[0], shape[1], images->way == STKT_TURNED, false, scratch, out, err);
-    top = want->start[0] - (want->start[0] > 0);
-    left = want->start[1] - (want->start[1] > 1) * 2;
-    bottom = want->start[0] + want->length[0];
-    right = want->start[1] + want->length[1];
+    top = want->start[0];
+    left = want->start[1];
+    bottom = top + want->length[0];
+    right = left + want->length[1];
     assert_true(want->start[0] >= 0 && want->start[1] >= 0 && bottom <= shape[0] && right <= shape[1]);
     assert_true(want->start[2] == 0 && want->length[2] == 3);
     if (images->way == STKT_HALF && want->enough_height > 0 && want->length[0] / 2 >= want->enough_height &&
@@ -128,6 +131,8 @@ static inline stk_status stkt_image_read(const stki_reader *reader, int64_t inde
         return stkt_image_give(index, top / 2, left / 2, bottom - top / 2, right - left / 2, false, true, scratch, out,
                                err);
     }
+    top -= top > 0;
+    left -= left > 1 ? 2 : 0;
     *want->given = (stki_given){1, top, left, shape[0], shape[1]};
     if (images->way == STKT_TOO_FEW)
         bottom--;
