@@ -10,7 +10,9 @@
 #include "io_files.h"
 #include "tensor_internal.h"
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -424,18 +426,46 @@ static void test_compounds(void **state)
 /* H16, h5py/h5py#141: 16 bits, and neither half nor bfloat16. */
 static void test_odd_float(void **state)
 {
+    static const struct {
+        size_t exponent_bits, mantissa_bits, bias;
+    } floats[] = {{6, 9, 31}, {5, 10, 16}}; /* another split; half with another bias */
     const hsize_t shape[] = {2};
     const char *path = stkt_path("odd.h5");
-    hid_t file = new_file(path), type = H5Tcopy(H5T_IEEE_F32LE), x;
 
     (void)state;
-    STKT_MUST(H5Tset_fields(type, 15, 9, 6, 0, 9));
-    STKT_MUST(H5Tset_size(type, 2));
-    STKT_MUST(H5Tset_ebias(type, 31));
-    x = new_dataset(file, type, 1, shape, NULL, H5P_DEFAULT);
-    STKT_MUST(H5Tclose(type));
-    close_both(x, file);
-    expect_refused(path, "x", STK_E_UNSUPPORTED, "float type of unusual fields");
+    for (size_t i = 0; i < 2; i++) {
+        hid_t file = new_file(path), type = H5Tcopy(H5T_IEEE_F32LE), x;
+
+        STKT_MUST(
+            H5Tset_fields(type, 15, floats[i].mantissa_bits, floats[i].exponent_bits, 0, floats[i].mantissa_bits));
+        STKT_MUST(H5Tset_size(type, 2));
+        STKT_MUST(H5Tset_ebias(type, floats[i].bias));
+        x = new_dataset(file, type, 1, shape, NULL, H5P_DEFAULT);
+        STKT_MUST(H5Tclose(type));
+        close_both(x, file);
+        expect_refused(path, "x", STK_E_UNSUPPORTED, "float type of unusual fields");
+    }
+}
+
+/* libhdf5 1.10 gives an address to data that was never written, where the file has a user block. */
+static void test_never_written(void **state)
+{
+    const hsize_t shape[] = {4};
+    const char *path = stkt_path("unwritten.h5");
+    int32_t fill = 5, expected[] = {5, 5, 5, 5};
+
+    (void)state;
+    for (int block = 0; block < 2; block++) {
+        hid_t create = H5Pcreate(H5P_FILE_CREATE), plist = H5Pcreate(H5P_DATASET_CREATE), file, x;
+
+        STKT_MUST(H5Pset_userblock(create, block ? 1024 : 0));
+        STKT_MUST(H5Pset_fill_value(plist, H5T_NATIVE_INT32, &fill));
+        file = H5Fcreate(path, H5F_ACC_TRUNC, create, H5P_DEFAULT);
+        x = new_dataset(file, H5T_STD_I32LE, 1, shape, NULL, plist);
+        STKT_MUST(H5Pclose(create));
+        close_both(x, file);
+        expect_values(path, "x", expected, sizeof expected);
+    }
 }
 
 /* H21, h5py/h5py#1807: the writer was killed, or the file was cut. */
@@ -667,6 +697,42 @@ static void test_listing(void **state)
     stki_container_release(container);
 }
 
+/* Many files at once need few descriptors: samples in a mapping need none. */
+static void test_many_files(void **state)
+{
+    enum { FILES = 150 };
+    static stki_container *containers[FILES];
+    static stki_reader *readers[FILES];
+    struct rlimit before, small;
+    char name[32];
+
+    (void)state;
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "many%d.h5", i);
+        make_rows(stkt_path(name), 10, 8, 4, 8, i % 2, false);
+    }
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    small = before;
+    small.rlim_cur = 100;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+    for (int i = 0; i < FILES; i++) {
+        stki_reader_opts opts = {.prefer = "x"};
+        int64_t member;
+
+        snprintf(name, sizeof name, "many%d.h5", i);
+        if (stki_container_open(stkt_path(name), &opts, &containers[i], &err) ||
+            stki_container_find(containers[i], &opts, &member, &err) ||
+            stki_container_reader(containers[i], member, &opts, &readers[i], &err))
+            fail_msg("%s", err.message);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int i = 0; i < FILES; i++) {
+        check_row(readers[i], i % 10, 8);
+        stki_reader_destroy(readers[i]);
+        stki_container_release(containers[i]);
+    }
+}
+
 /* External links are followed inside the folder of the file and nowhere else. */
 static void test_external_links(void **state)
 {
@@ -780,6 +846,42 @@ static void test_cf(void **state)
     }
     assert_int_equal(sample(reader, 3, &(float[2]){0}), STK_E_RANGE);
     stki_reader_destroy(reader);
+}
+
+/* NaN as a fill value, floats, an integer attribute, and nothing to do. */
+static void test_cf_more(void **state)
+{
+    const char *path = stkt_path("cf_more.h5");
+    const hsize_t shape[] = {4};
+    double values[] = {1, (double)NAN, -5, 2.5}, fill = (double)NAN, got;
+    int32_t offset = 10;
+
+    (void)state;
+    for (int packed = 0; packed < 2; packed++) {
+        hid_t file = new_file(path), x = new_dataset(file, H5T_IEEE_F64LE, 1, shape, NULL, H5P_DEFAULT);
+        stki_reader_opts opts = {.name = "x", .cf = true};
+        stki_reader *reader;
+
+        STKT_MUST(H5Dwrite(x, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+        if (packed) {
+            add_attribute(x, "add_offset", H5T_NATIVE_INT32, &offset);
+            add_attribute(x, "_FillValue", H5T_NATIVE_DOUBLE, &fill);
+            fill = -5;
+            add_attribute(x, "missing_value", H5T_NATIVE_DOUBLE, &fill);
+        }
+        close_both(x, file);
+        assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
+        assert_int_equal(reader->dtype, STK_F64);
+        assert_int_equal(reader->base != NULL, !packed); /* without attributes it is what it was */
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(sample(reader, i, &got), STK_OK);
+            if (i == 1 || (i == 2 && packed))
+                assert_true(got != got);
+            else
+                assert_true(got == values[i] + (packed ? 10 : 0));
+        }
+        stki_reader_destroy(reader);
+    }
 }
 
 /* ---- groups as samples ------------------------------------------------------------------------------------------- */
@@ -999,31 +1101,20 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_big_endian),
-        cmocka_unit_test(test_fill_never),
-        cmocka_unit_test(test_extended),
-        cmocka_unit_test(test_unfiltered_edges),
-        cmocka_unit_test(test_filter_mask),
-        cmocka_unit_test(test_external),
-        cmocka_unit_test(test_virtual),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_null_and_scalar),
-        cmocka_unit_test(test_compounds),
-        cmocka_unit_test(test_odd_float),
-        cmocka_unit_test(test_unfinished),
-        cmocka_unit_test(test_each_chunk_once),
-        cmocka_unit_test(test_views_and_direct),
-        cmocka_unit_test(test_no_mapping),
-        cmocka_unit_test(test_failed_read),
-        cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_external_links),
-        cmocka_unit_test(test_open_for_writing),
-        cmocka_unit_test(test_cf),
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_groups_refused),
-        cmocka_unit_test(test_cut_while_open),
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_big_endian),       cmocka_unit_test(test_fill_never),
+        cmocka_unit_test(test_extended),         cmocka_unit_test(test_unfiltered_edges),
+        cmocka_unit_test(test_filter_mask),      cmocka_unit_test(test_external),
+        cmocka_unit_test(test_virtual),          cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_null_and_scalar),  cmocka_unit_test(test_compounds),
+        cmocka_unit_test(test_odd_float),        cmocka_unit_test(test_never_written),
+        cmocka_unit_test(test_unfinished),       cmocka_unit_test(test_each_chunk_once),
+        cmocka_unit_test(test_views_and_direct), cmocka_unit_test(test_no_mapping),
+        cmocka_unit_test(test_failed_read),      cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_many_files),       cmocka_unit_test(test_external_links),
+        cmocka_unit_test(test_open_for_writing), cmocka_unit_test(test_cf),
+        cmocka_unit_test(test_cf_more),          cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_groups_refused),   cmocka_unit_test(test_cut_while_open),
+        cmocka_unit_test(test_without_memory),   cmocka_unit_test(test_limit),
     };
 
     note_guard();

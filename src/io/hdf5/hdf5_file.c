@@ -75,6 +75,10 @@ static stk_status fail_open(const char *path, stk_error *err)
         status = STK_E_TRUNCATED;
     else if (strstr(said.message, "ersion number"))
         status = STK_E_UNSUPPORTED;
+    else if (strstr(said.message, "Too many open files"))
+        status = STK_E_LIMIT;
+    else if (strstr(said.message, "Permission denied"))
+        status = STK_E_IO;
     said.status = status;
     if (err)
         *err = said;
