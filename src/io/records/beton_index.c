@@ -91,25 +91,55 @@ static stk_status each_entry(stki_beton_table *table,
     return status;
 }
 
-/* First look: every entry is checked; do they come sample by sample, the same number for each? */
+/* First look: every entry is checked; do they come sample by sample, the same number for each? All entries of all files
+ * go through here, so this one loop has its numbers at hand. */
 struct first_look {
-    stki_beton_table *table;
-    uint64_t sample; /* expected */
-    int64_t left;    /* entries of it still to come */
+    const stki_beton_table *table;
+    int64_t number;    /* of the next entry */
+    uint64_t expected; /* its sample */
+    int64_t left;      /* entries of that sample still to come, this one counted */
     bool regular;
 };
 
-static stk_status look(void *context, int64_t number, const struct entry *e, stk_error *err)
+static stk_status look_at(struct first_look *first, const char *bytes, int64_t count, stk_error *err)
 {
-    struct first_look *first = context;
+    const int64_t each = first->table->per_sample;
+    struct first_look now = *first;
+    stk_status status = STK_OK;
 
-    if (first->left == 0) {
-        first->sample++;
-        first->left = first->table->per_sample;
+    for (int64_t at = 0; at < count && !status; at += STKI_BETON_ENTRY, now.number++) {
+        struct entry e = load(bytes + at);
+
+        status = check_entry(now.table, now.number, &e, err);
+        now.regular &= e.sample == now.expected;
+        if (--now.left == 0) {
+            now.left = each;
+            now.expected++;
+        }
     }
-    first->left--;
-    first->regular = first->regular && e->sample == first->sample;
-    return check_entry(first->table, number, e, err);
+    *first = now;
+    return status;
+}
+
+static stk_status look_at_all(stki_beton_table *table, bool *regular, stk_error *err)
+{
+    const stki_beton_layout *l = table->layout;
+    struct first_look first = {.table = table, .left = table->per_sample};
+    stki_pieces pieces;
+    const void *bytes;
+    int64_t count;
+    stk_status status = stki_pieces_init(&pieces, table->file, l->table, STKI_BETON_ENTRY, l->entry_count, err);
+
+    first.regular = l->sample_count > 0 && l->entry_count % l->sample_count == 0;
+    while (!status) {
+        status = stki_pieces_next(&pieces, &bytes, &count, err);
+        if (status || count == 0)
+            break;
+        status = look_at(&first, bytes, count, err);
+    }
+    stki_pieces_fini(&pieces);
+    *regular = first.regular;
+    return status;
 }
 
 /* Second look: the first entry of each sample. */
@@ -196,16 +226,14 @@ static stk_status index_samples(stki_beton_table *table, stk_error *err)
 stk_status stki_beton_table_build(const stki_file *file, const stki_beton_layout *layout, stki_beton_table *out,
                                   stk_error *err)
 {
-    struct first_look first = {.table = out, .regular = true};
+    bool regular;
     stk_status status;
 
     *out = (stki_beton_table){.file = file, .layout = layout};
     if (layout->sample_count > 0)
         out->per_sample = layout->entry_count / layout->sample_count;
-    first.regular = layout->sample_count > 0 && layout->entry_count % layout->sample_count == 0;
-    first.sample = UINT64_MAX; /* the first entry makes it 0 */
-    status = each_entry(out, look, &first, err);
-    if (!status && layout->entry_count > 0 && !first.regular)
+    status = look_at_all(out, &regular, err);
+    if (!status && layout->entry_count > 0 && !regular)
         status = index_samples(out, err);
     if (status)
         stki_beton_table_fini(out);
