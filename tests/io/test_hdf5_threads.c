@@ -212,12 +212,46 @@ static void test_fork(void **state)
         }
 }
 
+/* Who holds the lock may call stoker, and fork. */
+static void test_host_lock(void **state)
+{
+    const char *path = stkt_path("host.h5");
+    stki_scratch scratch;
+    stki_reader *reader;
+    int wait_status;
+    pid_t child;
+
+    (void)state;
+    make(path, SCALE_OFFSET);
+    stki_scratch_init(&scratch);
+    stk_hdf5_lock();
+    stk_hdf5_lock();
+    reader = open_x(path, STKI_ACCESS_MMAP, 0);
+    assert_int_equal(read_row(reader, 7, &scratch, &err), STK_OK);
+    child = fork();
+    if (child == 0) {
+        stk_hdf5_unlock();
+        stk_hdf5_unlock();
+        stk_hdf5_lock();
+        stk_hdf5_unlock();
+        _exit(0);
+    }
+    stk_hdf5_unlock();
+    stk_hdf5_unlock();
+    assert_int_equal(waitpid(child, &wait_status, 0), child);
+    assert_int_equal(wait_status, 0);
+    assert_int_equal(read_row(reader, 8, &scratch, &err), STK_OK);
+    stki_reader_destroy(reader);
+    stki_scratch_fini(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_threads),
         cmocka_unit_test(test_once_for_all_threads),
         cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_host_lock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

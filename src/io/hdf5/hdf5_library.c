@@ -9,45 +9,33 @@
 #include <stoker/dataset.h>
 #include <string.h>
 
-static pthread_mutex_t library_lock;
+/* A plain mutex and a depth instead of a recursive mutex, which a child could not let go of: it has another owner
+ * there. */
+static stki_mutex library_lock = {PTHREAD_MUTEX_INITIALIZER};
+static _Thread_local int depth;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void before_fork(void)
+static void hold(void)
 {
-    pthread_mutex_lock(&library_lock);
+    if (depth++ == 0)
+        stki_lock(&library_lock);
 }
 
-static void after_fork(void)
+static void watch_forks(void)
 {
-    pthread_mutex_unlock(&library_lock);
-}
-
-static void after_fork_child(void)
-{
-    pthread_mutexattr_t recursive;
-
-    /* The child's only thread has another id than the one that locked it. */
-    pthread_mutexattr_init(&recursive);
-    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&library_lock, &recursive);
-    pthread_mutexattr_destroy(&recursive);
-}
-
-static void prepare(void)
-{
-    after_fork_child();
-    (void)pthread_atfork(before_fork, after_fork, after_fork_child);
+    (void)pthread_atfork(hold, stk_hdf5_unlock, stk_hdf5_unlock);
 }
 
 void stk_hdf5_lock(void)
 {
-    pthread_once(&once, prepare);
-    pthread_mutex_lock(&library_lock);
+    pthread_once(&once, watch_forks);
+    hold();
 }
 
 void stk_hdf5_unlock(void)
 {
-    pthread_mutex_unlock(&library_lock);
+    if (--depth == 0)
+        stki_unlock(&library_lock);
 }
 
 void stki_hdf5_enter(stki_hdf5_guard *guard, bool plugins)
