@@ -85,7 +85,8 @@ STK_API void stk_writer_abort(stk_writer *writer);
 /* ---- HDF5 ---------------------------------------------------------------------------------------------------------
  * stoker calls libhdf5 under one lock of its own. A program that uses libhdf5 too, in a build of it that is not
  * thread-safe (H5is_library_threadsafe), wraps its own calls in this pair while stoker has HDF5 files open; with a
- * thread-safe build there is no need to. The lock is recursive: stoker may be called inside, by the same thread.
+ * thread-safe build there is no need to. The lock is recursive: stoker may be called inside, by the same thread. Do not
+ * fork while holding it: a fork takes it too.
  */
 STK_API void stk_hdf5_lock(void);
 STK_API void stk_hdf5_unlock(void);

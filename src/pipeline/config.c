@@ -51,7 +51,7 @@ static const stki_option loader_rows[] = {
         stki_loader_config, sigbus_guard, true,
         "A mapped file that is cut or changed is an error of its records; false: the process may end with SIGBUS"),
     STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,
-              "Unpacked chunks that are kept for all workers, of each field"),
+              "Unpacked chunks that are kept, for all workers, fields and loaders together"),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,
               "Whether large outputs go past the caches; auto: when the slots are larger than the last one"),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
