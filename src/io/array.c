@@ -174,10 +174,11 @@ struct array_reader {
     stki_reader_ops ops;
     stki_array array;
     stki_rows rows;
-    bool scattered;               /* a sample is no single run of bytes: rows says nothing */
-    int64_t extent;               /* of one sample, first to last byte */
-    stk_tensor sample;            /* all of a sample but its address */
-    int64_t packed[STK_MAX_DIMS]; /* row-major strides of one sample */
+    bool scattered;              /* a sample is no single run of bytes: rows says nothing */
+    int64_t extent;              /* of one sample, first to last byte */
+    stk_tensor sample;           /* all of a sample but its address */
+    bool stretch;                /* scattered, and read with what lies between its elements */
+    int64_t steps[STK_MAX_DIMS]; /* strides of a sample in the file; the reader's own are those of what it gives */
 };
 
 static const struct array_reader *reader_of(const stki_reader *base)
@@ -215,10 +216,10 @@ static stk_status read_elements(const struct array_reader *r, int64_t offset, ch
         if (status)
             return status;
         for (int axis = base->ndim - 1; axis >= 0; axis--) { /* the next index in row-major order */
-            offset += base->strides[axis];
+            offset += r->steps[axis];
             if (++at[axis] < base->shape[axis])
                 break;
-            offset -= base->strides[axis] * base->shape[axis];
+            offset -= r->steps[axis] * base->shape[axis];
             at[axis] = 0;
         }
     }
@@ -229,8 +230,7 @@ static stk_status read_positional(const stki_reader *base, int64_t index, const 
                                   stk_tensor *out, stk_error *err)
 {
     const struct array_reader *r = reader_of(base);
-    bool stretch = r->scattered && (r->extent <= READ_STRETCH || r->extent / 4 <= base->max_bytes);
-    int64_t bytes = stretch ? r->extent : base->max_bytes, offset;
+    int64_t bytes = r->stretch ? r->extent : base->max_bytes, offset;
     stk_status status;
 
     (void)want;
@@ -239,8 +239,8 @@ static stk_status read_positional(const stki_reader *base, int64_t index, const 
     offset = r->array.offset + index * base->sample_stride;
     status = stki_scratch_reserve(scratch, bytes, err);
     if (!status && bytes > 0)
-        status = r->scattered && !stretch ? read_elements(r, offset, scratch->data, err)
-                                          : stki_file_read(r->array.file, offset, scratch->data, bytes, err);
+        status = r->scattered && !r->stretch ? read_elements(r, offset, scratch->data, err)
+                                             : stki_file_read(r->array.file, offset, scratch->data, bytes, err);
     if (status) {
         if (err)
             err->record = index;
@@ -248,8 +248,6 @@ static stk_status read_positional(const stki_reader *base, int64_t index, const 
     }
     *out = r->sample;
     out->data = scratch->data;
-    if (!stretch)
-        memcpy(out->strides, r->packed, sizeof r->packed);
     return STK_OK;
 }
 
@@ -330,12 +328,13 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     status = stki_array_row_major(&sample, &base->max_bytes, path, err);
     if (status)
         return status;
-    memcpy(r->packed, sample.strides, sizeof r->packed);
+    memcpy(r->steps, base->strides, sizeof r->steps);
     for (int i = 0; i < base->ndim; i++)
-        packed = packed && (base->shape[i] <= 1 || base->strides[i] == r->packed[i]);
+        packed = packed && (base->shape[i] <= 1 || base->strides[i] == sample.strides[i]);
     if (base->count > 0) /* else windows may be longer than the array */
         (void)extent_of(array->dtype, base->ndim, base->shape, base->strides, &r->extent);
     r->scattered = !packed && base->max_bytes > 0;
+    r->stretch = r->scattered && (r->extent <= READ_STRETCH || r->extent / 4 <= base->max_bytes);
     r->rows = (stki_rows){array->offset, base->sample_stride, base->max_bytes};
     base->ops = &r->ops;
     base->dtype = array->dtype;
@@ -345,6 +344,8 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     base->file_bytes = array->file ? array->file->size : -1;
     base->data_offset = array->file ? array->offset : -1;
     base->copies = array->file && !array->file->map;
+    if (base->copies && !r->stretch) /* every sample comes packed */
+        memcpy(base->strides, sample.strides, sizeof base->strides);
     base->file = array->file;
     if (array->file && array->file->map)
         base->base = (const char *)array->file->map + array->offset;
