@@ -271,6 +271,10 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
 
     opts = opts ? opts : &defaults;
     status = plain_reader(c, member, opts, out, err);
+    if (!status && (*out)->file && stki_file_known_changed((*out)->file)) { /* it was cut while its index was read */
+        status = stki_file_intact((*out)->file, -1, err);
+        stki_reader_destroy(*out);
+    }
     return status || !opts->sums ? status : stki_sums_reader(*out, c->path, c->members[member].name, opts, out, err);
 }
 

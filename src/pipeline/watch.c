@@ -49,7 +49,9 @@ static bool is_intact(stki_worker *worker, stki_file *file, int64_t tile_end)
         return true;
     intact = stki_file_intact(file, -1, NULL) == STK_OK;
     stki_count_set(&file->asked_ns, now);
-    watch->spent_ns += stki_now_ns() - now;
+    now = stki_now_ns() - now;
+    watch->spent_ns += now;
+    stki_count(&worker->read_ns, now);
     return intact;
 }
 

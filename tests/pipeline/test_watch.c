@@ -25,7 +25,7 @@ static void write_shards(int count)
     for (int s = 0; s < count; s++) {
         char name[32], shape[64];
 
-        snprintf(name, sizeof name, "x%d.npy", s);
+        snprintf(name, sizeof name, "x%02d.npy", s);
         snprintf(shape, sizeof shape, "(%d, %d)", (int)each, BYTES);
         stkt_write_npy(stkt_path(name), "|u1", "False", shape, 64, data + s * each * BYTES, (size_t)(each * BYTES));
     }
@@ -166,7 +166,7 @@ static int guard_on(void **state)
     if (!ours.sa_sigaction) {
         (void)signal(SIGBUS, SIG_DFL);
         write_shards(1);
-        assert_ok(stki_file_open(stkt_path("x0.npy"), STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &file, &err));
+        assert_ok(stki_file_open(stkt_path("x00.npy"), STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &file, &err));
         stki_file_close(file);
         sigaction(SIGBUS, NULL, &ours);
     }
@@ -179,7 +179,7 @@ static void one_file(void **state)
     for (int workers = 0; workers <= 4; workers += 2)
         for (int i = 0; i < CHANGES; i++) {
             write_shards(1);
-            run("x0.npy", "", workers, "x0.npy", &changes[i]);
+            run("x00.npy", "", workers, "x00.npy", &changes[i]);
         }
 }
 
@@ -189,12 +189,49 @@ static void several_files(void **state)
     for (int workers = 0; workers <= 4; workers += 2)
         for (int i = 0; i < CHANGES; i++) {
             write_shards(FILES);
-            run("x*.npy", "", workers, "x4.npy", &changes[i]);
+            run("x*.npy", "", workers, "x04.npy", &changes[i]);
         }
     for (int s = 1; s < FILES; s++) {
         char name[32];
 
-        snprintf(name, sizeof name, "x%d.npy", s);
+        snprintf(name, sizeof name, "x%02d.npy", s);
+        assert_int_equal(unlink(stkt_path(name)), 0);
+    }
+}
+
+/* One tile of more files than are noted at once. */
+static void more_files_than_fit(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int workers = 0; workers <= 2; workers += 2)
+        for (int i = 0; i < CHANGES; i++) {
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_error err;
+            stk_status status;
+
+            write_shards(RECORDS);
+            assert_ok(stkt_open(&loader,
+                                "{dataset: {fields: {x: {path: '%s/x*.npy'}}}, loader: {batch_size: 96, num_workers: "
+                                "%d, prefetch: 1, order: random, num_epochs: 3, tile_bytes: 10000000, timeout: 20s}}",
+                                stkt_dir, workers));
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            check_batch(batch);
+            stk_batch_release(batch);
+            changes[i].apply(stkt_path("x50.npy"));
+            while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+                check_batch(batch);
+                stk_batch_release(batch);
+            }
+            assert_int_equal(status, changes[i].status);
+            assert_says(changes[i].says);
+            assert_says("x50.npy: record 0");
+            stk_loader_destroy(loader);
+        }
+    for (int s = 1; s < RECORDS; s++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "x%02d.npy", s);
         assert_int_equal(unlink(stkt_path(name)), 0);
     }
 }
@@ -210,6 +247,10 @@ static void a_file_a_sample(void **state)
             run("s*.npy", ", source: {sample_per_file: true}", workers, "s050.npy", &change);
             write_samples(ragged);
             run("s*.npy", ", source: {sample_per_file: true}", workers, "s004.npy", &change);
+            for (int i = 0; i < CHANGES; i++) { /* few files stay open: the change is found while they are */
+                write_samples(ragged);
+                run("s00*.npy", ", source: {sample_per_file: true}", workers, "s004.npy", &changes[i]);
+            }
         }
 }
 
@@ -272,9 +313,9 @@ static void the_other_files_go_on(void **state)
             rows += stk_batch_rows(batch);
             stk_batch_release(batch);
             if (i == 12)
-                cut_half(stkt_path("x1.npy"));
+                cut_half(stkt_path("x01.npy"));
             if (i == 24)
-                replace(stkt_path("x2.npy"));
+                replace(stkt_path("x02.npy"));
         }
         assert_int_equal(status, STK_END);
         assert_ok(stk_loader_get_stats(loader, &stats, &err));
@@ -303,7 +344,7 @@ static void without_a_guard(void **state)
         stk_batch *batch;
         stk_error err;
 
-        snprintf(path, sizeof path, "%s/x0.npy", stkt_dir);
+        snprintf(path, sizeof path, "%s/x00.npy", stkt_dir);
         field.name = "x";
         field.paths = paths;
         field.path_count = 1;
@@ -340,12 +381,12 @@ static void pread_never_maps(void **state)
 
         write_shards(1);
         assert_ok(stkt_open(&loader,
-                            "{dataset: {fields: {x: {path: '%s/x0.npy'}}}, loader: {batch_size: 8, num_workers: 2, "
+                            "{dataset: {fields: {x: {path: '%s/x00.npy'}}}, loader: {batch_size: 8, num_workers: 2, "
                             "prefetch: 1, access: pread, timeout: 20s}}",
                             stkt_dir));
         assert_ok(stk_loader_next(loader, &batch, &err));
         stk_batch_release(batch);
-        changes[i].apply(stkt_path("x0.npy"));
+        changes[i].apply(stkt_path("x00.npy"));
         while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
             check_batch(batch);
             stk_batch_release(batch);
@@ -379,6 +420,7 @@ int main(void)
         cmocka_unit_test(without_a_guard), /* first: its child must be the first to map a file */
         cmocka_unit_test(one_file),
         cmocka_unit_test(several_files),
+        cmocka_unit_test(more_files_than_fit),
         cmocka_unit_test(a_file_a_sample),
         cmocka_unit_test(rows_in_parts),
         cmocka_unit_test(the_other_files_go_on),

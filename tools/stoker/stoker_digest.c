@@ -31,8 +31,10 @@ static stk_status add_array(struct digest *d, const stki_container *c, int64_t m
     if (status)
         return status;
     stki_packed_each(&tensor, add, d);
+    if (stki_array_file(&tensor))
+        status = stki_file_intact(stki_array_file(&tensor), -1, err);
     stk_tensor_release(&tensor);
-    return STK_OK;
+    return status;
 }
 
 static stk_status add_samples(struct digest *d, const stki_container *c, int64_t member, const stki_reader_opts *opts,
@@ -55,6 +57,8 @@ static stk_status add_samples(struct digest *d, const stki_container *c, int64_t
         }
     }
     stki_scratch_fini(&scratch);
+    if (!status && reader->file)
+        status = stki_file_intact(reader->file, -1, err);
     stki_reader_destroy(reader);
     return status;
 }
