@@ -6,7 +6,7 @@
  * DATA is a folder made by bench/peers/make_data.py; w4/x.npy, the rows of w4/contig.h5 as .npy, is made if it is not
  * there. Every way runs for some seconds a round, all of them in turns, and the median of the rounds is printed with
  * the CPU seconds for a GB delivered. `row` is rows in random order, `blk` runs of 64 rows in random order, `block`
- * rows in `order: block`, with a cache that holds a third of the data. The limits inflate (and unshuffle) the chunks of
+ * rows in `order: block`, with a cache that holds little of the data. The limits inflate (and unshuffle) the chunks of
  * the file in as many threads, from the mapping into memory of each thread's own, and deliver nothing. */
 #include "allocate.h"
 #include "clock.h"
@@ -38,16 +38,16 @@ struct way {
 };
 
 static struct way ways[] = {
-    {"npy row", "x.npy", NULL, "loader: {order: random, batch_size: 256, num_epochs: 0, cache_bytes: 64MiB}", 1},
-    {"contig row", "contig.h5", "x", "loader: {order: random, batch_size: 256, num_epochs: 0, cache_bytes: 64MiB}", 1},
-    {"chunk row", "chunk.h5", "x", "loader: {order: random, batch_size: 256, num_epochs: 0, cache_bytes: 64MiB}", 1},
-    {"npy blk", "x.npy", NULL, "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 64MiB}", 64},
-    {"contig blk", "contig.h5", "x", "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 64MiB}", 64},
-    {"chunk blk", "chunk.h5", "x", "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 64MiB}", 64},
-    {"gzip blk", "gzip.h5", "x", "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 64MiB}", 64},
-    {"gzip block", "gzip.h5", "x", "loader: {order: block, batch_size: 256, num_epochs: 0, cache_bytes: 64MiB}", 1},
+    {"npy row", "x.npy", NULL, "loader: {order: random, batch_size: 256, num_epochs: 0, cache_bytes: 16MiB}", 1},
+    {"contig row", "contig.h5", "x", "loader: {order: random, batch_size: 256, num_epochs: 0, cache_bytes: 16MiB}", 1},
+    {"chunk row", "chunk.h5", "x", "loader: {order: random, batch_size: 256, num_epochs: 0, cache_bytes: 16MiB}", 1},
+    {"npy blk", "x.npy", NULL, "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 16MiB}", 64},
+    {"contig blk", "contig.h5", "x", "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 16MiB}", 64},
+    {"chunk blk", "chunk.h5", "x", "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 16MiB}", 64},
+    {"gzip blk", "gzip.h5", "x", "loader: {order: random, batch_size: 4, num_epochs: 0, cache_bytes: 16MiB}", 64},
+    {"gzip block", "gzip.h5", "x", "loader: {order: block, batch_size: 256, num_epochs: 0, cache_bytes: 16MiB}", 1},
     {"gzip limit", "gzip.h5", "x", NULL, 64},
-    {"img", "img.h5", "images", "loader: {order: random, batch_size: 64, num_epochs: 0, cache_bytes: 64MiB}", 1},
+    {"img", "img.h5", "images", "loader: {order: random, batch_size: 64, num_epochs: 0, cache_bytes: 16MiB}", 1},
     {"img limit", "img.h5", "images", NULL, 1},
 };
 enum { WAYS = sizeof ways / sizeof ways[0] };
