@@ -26,6 +26,7 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard);
 /* Inside enter and leave, after a failed call: "FILE: NAME: WHAT: <what the library said>", with the library's errors
  * read away. `name` may be NULL. */
 stk_status stki_hdf5_fail(stk_error *err, stk_status status, const char *path, const char *name, const char *what);
+/* Does the library here lock by itself? */
 bool stki_hdf5_thread_safe(void);
 
 /* STK_E_FORKED where `generation` is not that of this process. */
