@@ -664,6 +664,7 @@ static void test_failed_read(void **state)
     stki_file_test_fail_read(1, EIO);
     assert_int_equal(sample(reader, 20, row), STK_E_IO);
     assert_int_equal(err.record, 20);
+    assert_non_null(strstr(err.message, "failing.h5: record 20: "));
     check_row(reader, 20, 8);
     stki_reader_destroy(reader);
 }

@@ -37,13 +37,6 @@ static const struct chunked *chunked_of(const stki_reader *base)
     return (const struct chunked *)(const void *)base;
 }
 
-static stk_status name_record(stk_status status, int64_t index, stk_error *err)
-{
-    if (status && err)
-        err->record = index;
-    return status;
-}
-
 /* ---- in one chunk ----------------------------------------------------------------------------------------------- */
 
 /* The chunk's elements as they are, positional: only the sample is read. */
@@ -112,7 +105,7 @@ static stk_status read_in_one(const stki_reader *base, int64_t index, const stki
             status = read_decoded(r, number, within, scratch, &data, &kept, err);
     }
     if (status)
-        return name_record(status, index, err);
+        return stki_hdf5_name_record(base, status, index, err);
     *out = r->sample;
     out->data = (void *)(uintptr_t)data;
     out->storage = kept;
@@ -138,7 +131,7 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
         status = stki_hdf5_chunks_read(r->chunks, start, r->samples.length, r->cached, scratch->data,
                                        (char *)scratch->data + room, err);
     if (status)
-        return name_record(status, index, err);
+        return stki_hdf5_name_record(base, status, index, err);
     *out = r->sample;
     out->data = scratch->data;
     return STK_OK;

@@ -120,11 +120,8 @@ static stk_status groups_read(const stki_reader *base, int64_t index, const stki
     if (!status)
         status = item->offset >= 0 ? stki_file_read(g->map, item->offset, scratch->data, bytes, err)
                                    : unpack(g, item, scratch->data, err);
-    if (status) {
-        if (err)
-            err->record = index;
-        return status;
-    }
+    if (status)
+        return stki_hdf5_name_record(base, status, index, err);
     sample.data = scratch->data;
     *out = sample;
     return STK_OK;

@@ -5,6 +5,7 @@
 #include "hdf5_reader.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_error *err)
@@ -15,6 +16,21 @@ stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_err
                         (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
                                      STKI_TEXT("0 to %" PRId64, base->count - 1)},
                         "no such sample");
+}
+
+stk_status stki_hdf5_name_record(const stki_reader *base, stk_status status, int64_t index, stk_error *err)
+{
+    size_t length = strlen(base->path);
+    char message[sizeof err->message];
+
+    if (!status || !err || err->record >= 0)
+        return status;
+    err->record = index;
+    if (strncmp(err->message, base->path, length) || err->message[length] != ':')
+        return status;
+    snprintf(message, sizeof message, "%s: record %" PRId64 "%s", base->path, index, err->message + length);
+    memcpy(err->message, message, sizeof message);
+    return status;
 }
 
 static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
@@ -92,11 +108,8 @@ static stk_status library_read(const stki_reader *base, int64_t index, const stk
     status = stki_scratch_reserve(scratch, base->max_bytes > 0 ? base->max_bytes : 1, err);
     if (!status)
         status = stki_hdf5_dataset_read(r->dataset, start, r->samples.length, scratch->data, base->max_bytes, err);
-    if (status) {
-        if (err)
-            err->record = index;
-        return status;
-    }
+    if (status)
+        return stki_hdf5_name_record(base, status, index, err);
     *out = (stk_tensor){.data = scratch->data,
                         .dtype = base->dtype,
                         .ndim = base->ndim,
