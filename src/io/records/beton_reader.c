@@ -507,7 +507,7 @@ stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_read
     (void)stki_container_retain(&beton->base);
     r->beton = beton;
     r->field = &beton->fields[field];
-    r->decode = opts->decode;
+    r->decode = stki_image_opts(opts);
     r->decode.upright = false; /* these images were decoded and encoded again by the writer: pixels are as they lie */
     r->max_bytes = opts->max_bytes;
     r->base.path = stki_strdup(beton->base.path);

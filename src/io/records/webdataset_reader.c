@@ -556,7 +556,7 @@ stk_status stki_webdataset_reader(const stki_webdataset *set, int extension, con
     f->set = set;
     f->extension = extension;
     f->kind = stki_tar_kind_of(name_of(f));
-    f->decode = opts->decode;
+    f->decode = stki_image_opts(opts);
     f->alias = opts->alias_dtype;
     f->max_bytes = opts->max_bytes;
     f->header_limit = opts->header_limit;
