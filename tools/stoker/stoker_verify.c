@@ -66,12 +66,21 @@ static int help(void)
  */
 
 static int64_t progress_from; /* when st_check_run began */
+static bool progress_shown;
+
+static bool has_terminal(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
 
 static void show_progress(const struct st_check *check)
 {
     int64_t done = stki_counted(&check->records), bad = stki_counted(&check->bad_count);
     double seconds = (double)(stki_now_ns() - progress_from) * 1e-9;
 
+    progress_shown = true;
     fprintf(stderr, "\r\033[K%" PRId64 " of %" PRId64 " records, %.0f MB/s", done, check->expected_records,
             (double)stki_counted(&check->bytes) / 1e6 / seconds);
     if (bad > 0)
@@ -266,10 +275,10 @@ static int verify(struct verify *v, int threads)
         status = open_sums(v, container, check.sums_required, &sums, &err);
     if (!status) {
         check.sums = sums;
-        check.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+        check.progress = has_terminal() ? show_progress : NULL;
         progress_from = stki_now_ns();
         status = st_check_run(&check, &err);
-        if (check.progress)
+        if (progress_shown)
             fputs("\r\033[K", stderr);
     }
     code = status ? refuse(v, &err) : report(v, &check);
