@@ -51,6 +51,11 @@ typedef struct stki_reader_ops {
      * holds the reference). STK_E_RANGE: index outside [0, count). */
     stk_status (*read)(const stki_reader *reader, int64_t index, const stki_want *want, stki_scratch *scratch,
                        stk_tensor *out, stk_error *err);
+    /* Where a sample lies, with the reader's strides, in a block that several samples share and that *kept (NULL: not
+     * needed) keeps alive until it is released. Several may be held at once. STK_AGAIN: not this one, it has to be
+     * read. NULL: no sample lies so. */
+    stk_status (*pin)(const stki_reader *reader, int64_t index, stki_scratch *scratch, const char **address,
+                      stk_storage **kept, stk_error *err);
     /* NULL: stk_tensor_release(out) is enough. */
     void (*done)(const stki_reader *reader, stk_tensor *out);
     /* Variable shapes only: the shape of a sample without reading it. NULL: every sample has the reader's own shape. */
@@ -80,7 +85,7 @@ struct stki_reader {
      * sample_stride. NULL, or base is NULL. */
     const void *const *unit_base;
     int64_t sample_stride;
-    int64_t strides[STK_MAX_DIMS]; /* of every sample, also without base, where shapes do not vary */
+    int64_t strides[STK_MAX_DIMS];   /* of every sample, also without base, where shapes do not vary */
     int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
     /* The file behind the samples: where it is mapped, it is asked after they were used whether it still is what was
      * opened (stki_file_intact). NULL: none, or a sample's storage knows it (stki_array_file). */

@@ -389,12 +389,66 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
     return n;
 }
 
+enum { MOST_PINNED = 32 };
+
+/* The same for rows that lie in blocks which have to be kept meanwhile (unpacked chunks): of one reader, and not too
+ * many at once. */
+static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                           stki_worker *worker)
+{
+    int64_t within, n = 0, before = stki_now_ns(), between;
+    int number = stki_field_shard(plan->field, batch->indices[row], &within);
+    const stki_reader *reader = plan->field->shards[number];
+    const stki_convert *convert;
+    stk_storage *kept[MOST_PINNED];
+    stk_error error;
+    stk_status status = STK_OK;
+
+    if (!plan->may_run_many || !reader->ops->pin)
+        return 0;
+    convert = plan->converts[plan->convert_of_shard[number]];
+    doing(worker, STKI_STAGE_READ, reader->path, within, before);
+    for (; row + n < last && n < MOST_PINNED; n++) {
+        const char *address;
+
+        if (n > 0 && (stki_field_locate(plan->field, batch->indices[row + n], &within) != reader ||
+                      stki_watch_is_full(worker, reader)))
+            break;
+        kept[n] = NULL;
+        status = reader->ops->pin(reader, within, &worker->scratch, &address, &kept[n], &error);
+        if (status != STK_OK)
+            break;
+        stki_watch_use(worker, plan, reader, row + n, NULL);
+        worker->pointers[n] = address + stki_plan_view_offset(plan, reader);
+    }
+    between = stki_now_ns();
+    stki_count(&worker->read_ns, between - before);
+    if (n == 0 && status != STK_AGAIN) {
+        read_fails(core, batch, reader, within, row, &error);
+        return 1;
+    }
+    if (n == 0)
+        return 0;
+    doing(worker, STKI_STAGE_CONVERT, reader->path, batch->indices[row], between);
+    if (convert_may_run(core, batch, plan, row, n))
+        stki_convert_run_many(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, plan->row_bytes,
+                              worker->pointers, n);
+    for (int64_t i = 0; i < n; i++)
+        stk_storage_release(kept[i]);
+    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(convert));
+    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(convert));
+    stki_count(&worker->convert_ns, stki_now_ns() - between);
+    return n;
+}
+
 static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
                       stki_worker *worker)
 {
     while (row < last) {
         int64_t n = fill_mapped(core, batch, plan, row, last, worker);
 
+        if (n == 0 && !row_has_failed(batch, row))
+            n = fill_pinned(core, batch, plan, row, last, worker);
         if (n == 0) {
             if (!row_has_failed(batch, row))
                 fill_row(core, batch, plan, row, 0, 1, worker);

@@ -173,12 +173,51 @@ static void once_by_blocks(void **state)
     }
 }
 
+/* A broken chunk is an error in its batch's place, with its record, and the batches before it are delivered. */
+static void broken_chunk(void **state)
+{
+    const char *path = stkt_path("broken.h5");
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_status status;
+    hid_t file, x;
+    hsize_t first[3] = {10 * CHUNK, 0, 0};
+    char rubbish[100] = "no stream at all";
+
+    (void)state;
+    make(path);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    x = H5Dopen2(file, "images", H5P_DEFAULT);
+    STKT_MUST(H5Dwrite_chunk(x, H5P_DEFAULT, 0, first, sizeof rubbish, rubbish));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Fclose(file));
+    for (int workers = 0; workers <= 2; workers++) {
+        int64_t batches = 0;
+
+        assert_ok(stkt_open(&loader,
+                            "dataset: {fields: {images: {path: %s, source: {name: images}}}}
+                            "
+                            "loader: {batch_size: 40, num_workers: %d}",
+                            path, workers));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+            batches++;
+            stk_batch_release(batch);
+        }
+        assert_int_equal(status, STK_E_CORRUPT);
+        assert_int_equal(batches, 10 * CHUNK / 40);
+        assert_int_equal(err.record, 10 * CHUNK);
+        assert_non_null(strstr(err.message, "record 320"));
+        stk_loader_destroy(loader);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_order),
         cmocka_unit_test(by_name_of_field),
         cmocka_unit_test(once_by_blocks),
+        cmocka_unit_test(broken_chunk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

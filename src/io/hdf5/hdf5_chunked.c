@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, MOST_PINNED = 1 << 20 /* bytes of a chunk of which several are held at once */ };
 #define WARM_FOR_NS INT64_C(2000000)
 
 struct chunked {
@@ -112,6 +112,36 @@ static stk_status read_in_one(const stki_reader *base, int64_t index, const stki
     return STK_OK;
 }
 
+/* Rows out of a chunk in the cache, without a copy of everything else that a tensor says. */
+static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratch *scratch, const char **address,
+                             stk_storage **kept, stk_error *err)
+{
+    const struct chunked *r = chunked_of(base);
+    const stki_hdf5_chunks *c = r->chunks;
+    int64_t chunk_length = c->grid.chunk[r->samples.axis], first, number, within;
+    const stki_hdf5_chunk *chunk;
+    bool missing;
+    stk_status status;
+
+    if (index < 0 || index >= base->count)
+        return stki_hdf5_check_index(base, index, err);
+    first = index * r->samples.step;
+    number = first / chunk_length;
+    within = first % chunk_length * c->strides[r->samples.axis];
+    if (stki_hdf5_chunks_mapped(c, number, &missing) || missing)
+        return STK_AGAIN;
+    status = stki_hdf5_chunks_entry(c, number, &chunk, err);
+    if (!status && chunk && stki_hdf5_pipeline_plain(&c->pipeline, chunk->mask))
+        return STK_AGAIN;
+    if (!status)
+        status = stki_scratch_reserve(scratch, stki_hdf5_chunks_room(c), err);
+    if (!status)
+        status = stki_hdf5_chunks_get(c, number, r->uses, scratch->data, kept, err);
+    if (status == STK_OK)
+        *address = (const char *)stk_storage_data(*kept) + within;
+    return stki_hdf5_name_record(base, status, index, err);
+}
+
 /* ---- in several chunks ----------------------------------------------------------------------------------------------
  */
 
@@ -192,6 +222,11 @@ static void chunked_destroy(stki_reader *base)
 
 static const stki_reader_ops in_one_ops = {
     .format = "hdf5", .read = read_in_one, .will_need = chunked_will_need, .destroy = chunked_destroy};
+static const stki_reader_ops pinned_ops = {.format = "hdf5",
+                                           .read = read_in_one,
+                                           .pin = pin_in_one,
+                                           .will_need = chunked_will_need,
+                                           .destroy = chunked_destroy};
 static const stki_reader_ops gathered_ops = {
     .format = "hdf5", .read = read_gathered, .will_need = chunked_will_need, .destroy = chunked_destroy};
 
@@ -307,6 +342,8 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->ops = one ? &in_one_ops : &gathered_ops;
     r->uses = c->grid.chunk[r->samples.axis] / r->samples.step;
     r->cached = !one || r->uses > 1;
+    if (one && r->cached && c->grid.chunk_bytes <= MOST_PINNED) /* those that are held are beyond the budget */
+        base->ops = &pinned_ops;
     base->copies = !(one && mapped);
     if (one)
         status = describe_in_one(r, d, err);
@@ -348,7 +385,7 @@ bool stki_hdf5_reader_counts(const stki_reader *reader, stki_hdf5_counts *out)
 {
     const stki_hdf5_chunks *c;
 
-    if (reader->ops != &in_one_ops && reader->ops != &gathered_ops)
+    if (reader->ops != &in_one_ops && reader->ops != &pinned_ops && reader->ops != &gathered_ops)
         return false;
     c = chunked_of(reader)->chunks;
     *out = (stki_hdf5_counts){

@@ -23,7 +23,7 @@ stk_status stki_hdf5_name_record(const stki_reader *base, stk_status status, int
     size_t length = strlen(base->path);
     char message[sizeof err->message];
 
-    if (!status || !err || err->record >= 0)
+    if (status >= 0 || !err || err->record >= 0)
         return status;
     err->record = index;
     if (strncmp(err->message, base->path, length) || err->message[length] != ':')
