@@ -7,18 +7,15 @@
  *
  * An empty region takes a byte, so that no two allocations share a pointer: FFCV looks lengths up by pointer alone. */
 #include "allocate.h"
-#include "beton.h"
+#include "beton_check.h"
 #include "checked.h"
-#include "decode.h"
 #include "error.h"
 #include "page_writer.h"
-#include "tensor_internal.h"
 #include "thread.h"
 #include <inttypes.h>
-#include <stoker/dataset.h>
 #include <string.h>
 
-enum { ROW_BUFFER = 1 << 20, TABLE_BUFFER = 24 << 10, ALIGNMENT = 64, SIDE_MOST = 65535, FIELDS_MOST = 65535 };
+enum { ROW_BUFFER = 1 << 20, TABLE_BUFFER = 24 << 10, ALIGNMENT = 64 };
 #define PAGE_LEAST (INT64_C(2) << 20)
 #define PAGE_MOST (INT64_C(2) << 30)
 #define PAGE_DEFAULT (INT64_C(8) << 20)
@@ -44,121 +41,13 @@ struct stk_beton_writer {
     stk_status failed;
 };
 
-static bool has_region(enum stki_beton_kind kind)
-{
-    return kind != STKI_BETON_FLOAT && kind != STKI_BETON_INT;
-}
-
-static bool is_array(enum stki_beton_kind kind)
-{
-    return kind == STKI_BETON_NDARRAY || kind == STKI_BETON_TENSOR;
-}
-
-/* ---- fields --------------------------------------------------------------------------------------------------------
- */
-
-static stk_status fail_field(const char *path, int index, const char *found, const char *expected, const char *what,
-                             stk_error *err)
-{
-    return stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, found, expected}, "field %d: %s", index, what);
-}
-
-static stk_status take_name(const char *path, const stk_beton_field *fields, int index, char *out, stk_error *err)
-{
-    const char *name = fields[index].name;
-    size_t length = name ? strlen(name) : 0;
-
-    if (length == 0 || length > STKI_BETON_NAME)
-        return fail_field(path, index, STKI_TEXT("%zu bytes: %s", length, name ? name : "none"),
-                          "1 to 16 bytes, which FFCV keeps", "name", err);
-    for (size_t i = 0; i < length; i++)
-        if (name[i] < ' ' || name[i] > '~')
-            return fail_field(path, index, STKI_TEXT("byte 0x%02x", (unsigned char)name[i]), "ASCII", "name", err);
-    for (int i = 0; i < index; i++)
-        if (!strcmp(fields[i].name, name))
-            return fail_field(path, index, name, "a name of its own", "name", err);
-    memcpy(out, name, length + 1);
-    return STK_OK;
-}
-
-/* "<f4"; NULL: NumPy has no such type. */
-static const char *descr_of(stk_dtype dtype)
-{
-    static const char *const descrs[STK_DTYPE_END] = {
-        [STK_BOOL] = "|b1", [STK_U8] = "|u1",  [STK_I8] = "|i1",  [STK_U16] = "<u2",  [STK_I16] = "<i2",
-        [STK_U32] = "<u4",  [STK_I32] = "<i4", [STK_U64] = "<u8", [STK_I64] = "<i8",  [STK_F16] = "<f2",
-        [STK_F32] = "<f4",  [STK_F64] = "<f8", [STK_C64] = "<c8", [STK_C128] = "<c16"};
-
-    return dtype > STK_DTYPE_NONE && dtype < STK_DTYPE_END ? descrs[dtype] : NULL;
-}
-
-static stk_status take_array(const char *path, const stk_beton_field *field, int index, int64_t page_bytes,
-                             stki_beton_field *out, stk_error *err)
-{
-    int64_t strides[STK_MAX_DIMS];
-
-    if (!descr_of(field->dtype))
-        return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){path, -1, -1, stk_dtype_long_name(field->dtype), "a type that NumPy has"},
-                            "field %d", index);
-    if (field->ndim < 1 || field->ndim > STK_MAX_DIMS)
-        return fail_field(path, index, STKI_TEXT("%d axes", field->ndim), STKI_TEXT("1 to %d", STK_MAX_DIMS), "shape",
-                          err);
-    out->dtype = field->dtype;
-    out->ndim = field->ndim;
-    memcpy(out->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
-    if (stki_row_major(out->dtype, out->ndim, out->shape, strides, &out->bytes, NULL))
-        return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "sizes that fit in memory", "shape", err);
-    if (out->shape[out->ndim - 1] == 0)
-        return fail_field(path, index, STKI_SHAPE(out->ndim, out->shape), "a last axis that is not 0", "shape", err);
-    for (int i = 0; i < out->ndim; i++)
-        out->bytes = out->shape[i] == 0 ? 0 : out->bytes;
-    if (out->bytes > page_bytes)
-        return stki_fail_at(err, STK_E_LIMIT,
-                            (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", out->bytes),
-                                         STKI_TEXT("at most a page of %" PRId64 " (page_bytes)", page_bytes)},
-                            "field '%s': a sample does not fit a page", out->name);
-    return STK_OK;
-}
-
-static stk_status take_field(stk_beton_writer *w, const char *path, const stk_beton_field *fields, int index,
-                             stk_error *err)
-{
-    stki_beton_field *out = &w->fields[index];
-    stk_status status = take_name(path, fields, index, out->name, err);
-
-    if (status)
-        return status;
-    if (fields[index].kind < STK_BETON_FLOAT || fields[index].kind > STK_BETON_TENSOR)
-        return fail_field(path, index, STKI_TEXT("%d", (int)fields[index].kind), "0 to 6", "kind", err);
-    out->kind = (enum stki_beton_kind)fields[index].kind;
-    w->regions += has_region(out->kind);
-    return is_array(out->kind) ? take_array(path, &fields[index], index, w->layout.page_bytes, out, err) : STK_OK;
-}
-
-static void write_descriptor(const stki_beton_field *field, char *out)
-{
-    char *arguments = out + 1 + STKI_BETON_NAME;
-    uint64_t length;
-
-    memset(out, 0, STKI_BETON_FIELD);
-    out[0] = (char)field->kind;
-    memcpy(out + 1, field->name, strlen(field->name));
-    if (!is_array(field->kind))
-        return;
-    memcpy(arguments, field->shape, (size_t)field->ndim * sizeof *field->shape);
-    length =
-        (uint64_t)snprintf(arguments + 264, STKI_BETON_ARGUMENTS - 264, "[[\"\", \"%s\"]]", descr_of(field->dtype));
-    memcpy(arguments + 256, &length, sizeof length);
-}
-
 /* ---- creating ------------------------------------------------------------------------------------------------------
  */
 
 static stk_status check_numbers(const char *path, int field_count, int64_t sample_count, int64_t page_bytes,
                                 stk_error *err)
 {
-    if (field_count < 1 || field_count > FIELDS_MOST)
+    if (field_count < 1 || field_count > UINT16_MAX)
         return stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, STKI_TEXT("%d", field_count), "1 to 65535"},
                             "number of fields");
     if (sample_count < 1)
@@ -193,7 +82,7 @@ static stk_status write_front(stk_beton_writer *w, stk_error *err)
     stk_status status = write_header(w, 0, err);
 
     for (int i = 0; i < w->layout.field_count && !status; i++) {
-        write_descriptor(&w->fields[i], descriptor);
+        stki_beton_write_descriptor(&w->fields[i], descriptor);
         status = stki_output_write_at(w->output, STKI_BETON_HEADER + (int64_t)i * STKI_BETON_FIELD, descriptor,
                                       sizeof descriptor, err);
     }
@@ -226,7 +115,9 @@ static stk_status prepare(stk_beton_writer *w, const char *path, const stk_beton
     if (!w->fields)
         return stki_fail_memory(err, w->layout.field_count * (int64_t)sizeof *w->fields, path);
     for (int i = 0; i < w->layout.field_count && !status; i++)
-        status = take_field(w, path, fields, i, err);
+        status = stki_beton_check_field(path, fields, i, w->layout.page_bytes, &w->fields[i], err);
+    for (int i = 0; i < w->layout.field_count && !status; i++)
+        w->regions += stki_beton_has_region(w->fields[i].kind);
     if (!status) {
         w->layout.rows = STKI_BETON_HEADER + (int64_t)w->layout.field_count * STKI_BETON_FIELD;
         w->layout.table = INT64_MAX / 2; /* it comes last */
@@ -277,86 +168,6 @@ stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int
 /* ---- one sample ----------------------------------------------------------------------------------------------------
  */
 
-static stk_status fail_value(const stk_beton_writer *w, const stki_beton_field *field, const char *found,
-                             const char *expected, const char *what, stk_error *err)
-{
-    return stki_fail_at(err, STK_E_BAD_VALUE, (stki_place){stki_output_path(w->output), w->done, -1, found, expected},
-                        "field '%s': %s", field->name, what);
-}
-
-static stk_status check_jpeg(const stk_beton_writer *w, const stki_beton_field *field, const stk_beton_value *value,
-                             stk_error *err)
-{
-    static const stki_decode_opts as_stored;
-    int64_t shape[3];
-    stk_status status = stki_image_shape(value->bytes, value->size, &as_stored, shape, err);
-
-    if (status)
-        return stki_image_place(err, status, stki_output_path(w->output), w->done);
-    if (((const unsigned char *)value->bytes)[0] != 0xff)
-        return fail_value(w, field, "another kind of image", "a JPEG image", "bytes", err);
-    if (shape[0] == value->height && shape[1] == value->width)
-        return STK_OK;
-    return fail_value(w, field, STKI_TEXT("%" PRId64 " x %" PRId64 " pixels in the JPEG image", shape[0], shape[1]),
-                      STKI_TEXT("%" PRId64 " x %" PRId64, value->height, value->width), "height and width", err);
-}
-
-static stk_status check_image(const stk_beton_writer *w, const stki_beton_field *field, const stk_beton_value *value,
-                              stk_error *err)
-{
-    if (value->height < 1 || value->width < 1 || value->height > SIDE_MOST || value->width > SIDE_MOST)
-        return fail_value(w, field, STKI_TEXT("%" PRId64 " x %" PRId64, value->height, value->width),
-                          "sides of 1 to 65535", "height and width", err);
-    if (value->jpeg)
-        return check_jpeg(w, field, value, err);
-    if (value->size != value->height * value->width * 3)
-        return fail_value(w, field, STKI_TEXT("%" PRId64 " bytes", value->size),
-                          STKI_TEXT("%" PRId64 " for %" PRId64 " x %" PRId64 " pixels",
-                                    value->height * value->width * 3, value->height, value->width),
-                          "size", err);
-    return STK_OK;
-}
-
-static stk_status check_json(const stk_beton_writer *w, const stki_beton_field *field, const stk_beton_value *value,
-                             stk_error *err)
-{
-    json_error_t why;
-    json_t *json = json_loadb(value->bytes, (size_t)value->size, JSON_DECODE_ANY, &why);
-
-    if (!json)
-        return fail_value(w, field, why.text, "a JSON text", "bytes", err);
-    json_decref(json);
-    return STK_OK;
-}
-
-/* Bytes of the region that the value needs. */
-static stk_status size_of(const stk_beton_writer *w, const stki_beton_field *field, const stk_beton_value *value,
-                          int64_t *out, stk_error *err)
-{
-    *out = value->size;
-    if (value->size < 0 || value->size > w->layout.page_bytes)
-        *out = w->layout.page_bytes + 1; /* more than fits */
-    if (value->size < 0)
-        return fail_value(w, field, STKI_TEXT("%" PRId64 " bytes", value->size), "at least 0", "size", err);
-    if (*out > w->layout.page_bytes)
-        return STK_OK;
-    switch (field->kind) {
-    case STKI_BETON_IMAGE:
-        return check_image(w, field, value, err);
-    case STKI_BETON_JSON:
-        *out += 1; /* a NUL */
-        return check_json(w, field, value, err);
-    case STKI_BETON_NDARRAY:
-    case STKI_BETON_TENSOR:
-        if (value->size != field->bytes)
-            return fail_value(w, field, STKI_TEXT("%" PRId64 " bytes", value->size),
-                              STKI_TEXT("%" PRId64, field->bytes), "size", err);
-        return STK_OK;
-    default:
-        return STK_OK;
-    }
-}
-
 /* Moves the cursor to where a sample with regions of these sizes begins. False: it does not fit a page. */
 static bool place_sample(struct cursor *cursor, int64_t page_bytes, const uint32_t *sizes, int regions, int64_t *total)
 {
@@ -394,15 +205,16 @@ static stk_status end_page(stk_beton_writer *w, int64_t page, int64_t used, stk_
 /* Sizes of all regions; the page they go to is w->page afterwards. */
 static stk_status make_room(stk_beton_writer *w, const stk_beton_value *values, uint32_t *sizes, stk_error *err)
 {
+    const stki_beton_place place = {stki_output_path(w->output), w->done, w->layout.page_bytes};
     struct cursor before = w->cursor;
     int64_t total, size, wanted = 0;
     stk_status status = STK_OK;
     void *page;
 
     for (int i = 0, region = 0; i < w->layout.field_count && !status; i++) {
-        if (!has_region(w->fields[i].kind))
+        if (!stki_beton_has_region(w->fields[i].kind))
             continue;
-        status = size_of(w, &w->fields[i], &values[i], &size, err);
+        status = stki_beton_check_value(&place, &w->fields[i], &values[i], &size, err);
         sizes[region++] = (uint32_t)size; /* at most a page and one */
         wanted += values[i].size > INT64_MAX - wanted - 1 ? 0 : values[i].size + (w->fields[i].kind == STKI_BETON_JSON);
     }
