@@ -266,6 +266,11 @@ static void longer(struct stkt_beton *b)
     stkt_beton_row(b, 2)[8]++;
 }
 
+static void shorter(struct stkt_beton *b)
+{
+    stkt_beton_row(b, 2)[8]--;
+}
+
 static void too_long(struct stkt_beton *b)
 {
     memset(stkt_beton_row(b, 2) + 8, 0xff, 8);
@@ -282,6 +287,7 @@ static void test_faults(void **state)
     check_fault(move_pointer, "region: found pointer");
     check_fault(take_other_samples, "region: found pointer");
     check_fault(longer, "size of the region: found 3 bytes allocated, expected 4");
+    check_fault(shorter, "size of the region: found 3 bytes allocated, expected 2");
     check_fault(too_long, "size: found 18446744073709551615 bytes");
     check_fault(beyond_page, "at most a page of 4096");
 }

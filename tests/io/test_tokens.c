@@ -215,6 +215,25 @@ static void test_megatron_gathered(void **state)
     }
 }
 
+/* Sequences in order with a gap between them are no view either. */
+static void test_megatron_gap(void **state)
+{
+    static const int32_t two[2] = {3, 2};
+    static const int64_t gap[2] = {0, 16}, all[2] = {0, 2};
+    static const uint16_t tokens[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, expected[] = {0, 1, 2, 8, 9};
+    stki_reader *reader;
+    struct idx x;
+    stk_error err;
+
+    (void)state;
+    make_idx(&x, 8, 2, two, gap, 2, all);
+    stkt_write_file(stkt_path("gap.idx"), x.bytes, (size_t)x.size);
+    stkt_write_file(stkt_path("gap.bin"), tokens, sizeof tokens);
+    assert_ok(open_member(stkt_path("gap.idx"), "documents", NULL, &reader, &err));
+    check_span(reader, 0, 5, expected);
+    stki_reader_destroy(reader);
+}
+
 static void test_megatron_members(void **state)
 {
     stki_container *container;
@@ -364,8 +383,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_llmc_header),        cmocka_unit_test(test_llmc_windows),
         cmocka_unit_test(test_megatron_documents), cmocka_unit_test(test_megatron_gathered),
-        cmocka_unit_test(test_megatron_members),   cmocka_unit_test(test_megatron_limits),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_megatron_gap),       cmocka_unit_test(test_megatron_members),
+        cmocka_unit_test(test_megatron_limits),    cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
