@@ -195,8 +195,7 @@ static void broken_chunk(void **state)
         int64_t batches = 0;
 
         assert_ok(stkt_open(&loader,
-                            "dataset: {fields: {images: {path: %s, source: {name: images}}}}
-                            "
+                            "dataset: {fields: {images: {path: %s, source: {name: images}}}}\n"
                             "loader: {batch_size: 40, num_workers: %d}",
                             path, workers));
         while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
