@@ -1,4 +1,4 @@
-/* test_cut_formats.c, stki-threads: a file of every format, mapped, is cut after it was opened. Reading its records
+/* test_cut_formats.c: a file of every format, mapped, is cut after it was opened. Reading its records
  * then raises no signal and reads nothing outside; what was read is either an error or of a file that says that it
  * changed. */
 #include "container.h"
