@@ -2,7 +2,8 @@
  * and the rest, which both fit 16 bits; the two sums are put together at the end, so that nothing is lost.
  *
  * Horizontal: one output pixel at a time, one channel a lane (three or four channels), four inputs a step, two rows
- * side by side in the halves of a register, four rows for each look at the coefficients. Vertical: 32 bytes at a time,
+ * side by side in the halves of a register, four rows for each look at the coefficients (one channel:
+ * resize_gray_avx2.c; two are left to the plain loops). Vertical: 32 bytes at a time,
  * two rows a step.
  */
 #include "resize_internal.h"
@@ -89,6 +90,8 @@ static stk_status prepare(stki_resizer *resizer, bool *usable, stk_error *err)
     stk_status status = STK_OK;
     pair *table;
 
+    if (resizer->channels == 1)
+        return stki_resize_gray_prepare(resizer, usable, err);
     *usable = resizer->channels >= 3;
     if (!*usable ||
         (status = stki_resize_grow(&resizer->tables, x->out * pairs * (int64_t)sizeof(pair), err)) != STK_OK)
@@ -196,6 +199,10 @@ static void last_pixels(const stki_resizer *resizer, const uint8_t *const *in, u
 
 static void horizontal(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out)
 {
+    if (resizer->channels == 1) {
+        stki_resize_gray_horizontal(resizer, in, out);
+        return;
+    }
     pixels(resizer, in, out, 0, resizer->table_groups, 0);
     if (resizer->table_groups < resizer->x.out)
         last_pixels(resizer, in, out);

@@ -95,6 +95,9 @@ void stki_resize_ref_column(uint8_t *out, const uint8_t *const *rows, const int3
                             int64_t n);
 
 extern const stki_resize_kernels stki_resize_avx2;
+/* resize_gray_avx2.c, for it */
+stk_status stki_resize_gray_prepare(stki_resizer *resizer, bool *usable, stk_error *err);
+void stki_resize_gray_horizontal(const stki_resizer *resizer, const uint8_t *const *in, uint8_t *const *out);
 extern const stki_resize_kernels stki_resize_vnni;
 extern const stki_resize_kernels stki_resize_neon;
 bool stki_native_vnni(void); /* isa.c */
