@@ -75,7 +75,8 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     enum stki_tar_kind kind = stki_tar_kind_of(extension->name);
     int ndim = kind == STKI_TAR_IMAGE ? 3 : kind == STKI_TAR_BYTES ? 1 : 0;
     stki_member *member;
-    stk_status status = stki_container_add(&set->base, extension->name, ndim, varying, &member, err);
+    stk_status status =
+        stki_container_add(&set->base, extension->name, ndim, kind == STKI_TAR_NPY ? NULL : varying, &member, err);
 
     if (status)
         return status;
