@@ -58,7 +58,7 @@ static void members_are_found_by_name(void **state)
 
 static void many_members_are_cut_short_in_messages(void **state)
 {
-    char names[300][24];
+    char names[300][32];
     const char *pointers[300];
     stki_container *c;
     int64_t found;
