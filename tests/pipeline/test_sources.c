@@ -44,7 +44,7 @@ static int write_files(void **state)
     for (int i = 0; i < 3; i++) { /* shards of 4, 2 and 4 rows of one array */
         static const char *const shapes[] = {"(4, 6)", "(2, 6)", "(4, 6)"};
         static const int first[] = {0, 24, 36}, bytes_of[] = {24, 12, 24};
-        char name[16];
+        char name[32];
 
         snprintf(name, sizeof name, "shard%d.npy", i);
         stkt_write_npy(stkt_path(name), "|u1", "False", shapes[i], 64, bytes + first[i], (size_t)bytes_of[i]);
