@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2,
@@ -71,11 +72,16 @@ static stki_guard *slot_of(uintptr_t address)
     return NULL;
 }
 
+/* The bare call: what stands in front of mmap (a checker of races, a profiler) is not made for signal handlers. */
 static bool zeros_from(uintptr_t from, uintptr_t end)
 {
+#ifdef SYS_mmap
+    return syscall(SYS_mmap, from, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)from;
+#else
     void *at = (void *)from; /* NOLINT(performance-no-int-to-ptr) */
 
     return mmap(at, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at;
+#endif
 }
 
 static bool repair(const siginfo_t *info)
@@ -142,6 +148,18 @@ static bool is_plain(const struct sigaction *action, void (*handler)(int))
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == handler;
 }
 
+static void watch_forks(void)
+{
+    (void)pthread_atfork(lock_table, unlock_table, unlock_table); /* a child finds the table whole and the lock free */
+}
+
+void stki_guard_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, watch_forks);
+}
+
 /* Over what is there the first time, and again where somebody has put the system's own ways back (which calls nobody,
  * so that no circle comes of it). Ours runs as the one before it asked to be run, since it may have to be called. */
 static void install(void)
@@ -153,7 +171,6 @@ static void install(void)
     if (!atomic_load_explicit(&previous, memory_order_relaxed)) {
         page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
         found = now;
-        pthread_atfork(lock_table, unlock_table, unlock_table); /* a child finds the table whole and the lock free */
     } else if (is_plain(&now, SIG_DFL)) {
         before = &by_default;
     } else if (is_plain(&now, SIG_IGN)) {
@@ -202,6 +219,7 @@ stki_guard *stki_guard_add(const void *start, int64_t bytes)
 {
     stki_guard *slot;
 
+    stki_guard_watch_forks();
     stki_lock(&lock);
     install();
     slot = take_slot();

@@ -28,4 +28,8 @@ stki_guard *stki_guard_add(const void *start, int64_t bytes);
 void stki_guard_remove(stki_guard *guard);
 bool stki_guard_broken(const stki_guard *guard); /* NULL: false */
 
+/* A fork waits for the table's lock. Locks that are held while files are closed (HDF5's) must be waited for before it:
+ * their owner calls this first and registers its own handlers behind, which then run first. */
+void stki_guard_watch_forks(void);
+
 #endif

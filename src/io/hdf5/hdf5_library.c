@@ -5,6 +5,7 @@
  * A fork waits for the lock, so that the child finds neither it nor the library's own in use. */
 #include "hdf5_library.h"
 #include "error.h"
+#include "guard.h"
 #include "thread.h"
 #include <stoker/dataset.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static void hold(void)
 
 static void watch_forks(void)
 {
+    stki_guard_watch_forks(); /* its lock is taken with ours held: a fork has to take ours first */
     (void)pthread_atfork(hold, stk_hdf5_unlock, stk_hdf5_unlock);
 }
 
