@@ -4,7 +4,8 @@
  *
  * The guard's mark is free. Asking the system for size, time and inode is not, where tiles take tens of microseconds
  * and draw from many files, so a worker spends at most a hundredth of its time on that and leaves out what is beyond;
- * what was left out is found by one of the next tiles that use the file. The first 10 ms of asking are always allowed.
+ * what was left out is found by one of the next tiles that use the file. The first thousand times, and 10 ms, are
+ * always allowed.
  */
 #ifndef STKI_WATCH_H
 #define STKI_WATCH_H
@@ -28,7 +29,7 @@ typedef struct stki_watch {
         struct stki_file *file; /* retained where it is one sample's own */
         int64_t row;
     } used[STKI_WATCH_FILES];
-    int64_t spent_ns; /* asking, since the worker began */
+    int64_t asked, spent_ns; /* since the worker began */
 } stki_watch;
 
 void stki_watch_begin(struct stki_worker *worker, stk_batch *batch, int64_t first, int64_t last);
