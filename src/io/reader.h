@@ -72,6 +72,7 @@ struct stki_reader {
     stk_dtype dtype;
     int ndim;                    /* axes of one sample */
     int64_t shape[STK_MAX_DIMS]; /* of one sample; where shapes vary: the largest in each axis */
+    bool image;                  /* samples are images that the format knows as such: height, width, channels of u8 */
     bool variable;               /* shapes differ in axis 0 or more: ops->shape is there */
     bool swapped;                /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
     bool copies;                 /* read works: decodes or copies into scratch; a sample is then not cut into parts */

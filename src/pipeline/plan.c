@@ -49,6 +49,24 @@ static stk_status read_layout(const stki_field_config *config, const char *name,
                 of_source ? " or nhwc" : ", nhwc or channels_last");
 }
 
+/* What the config says of the source, or what the format does. */
+static stk_status source_layout(const stki_field_config *config, const stki_field *field, enum stki_layout *out,
+                                stk_error *err)
+{
+    stk_status status = read_layout(config, config->source_layout, true, out, err);
+    bool images = true;
+
+    for (int i = 0; i < field->shard_count; i++)
+        images = images && field->shards[i]->image;
+    if (status != STK_OK || !images)
+        return status;
+    if (*out == STKI_LAYOUT_NCHW)
+        return fail(err, config, STK_E_CONFIG, "source.layout: found %s, but images of %s are nhwc",
+                    config->source_layout, field->shards[0]->ops->format);
+    *out = STKI_LAYOUT_NHWC;
+    return STK_OK;
+}
+
 /* Which axis of the sample stands at each axis of a row, and how many channels the sample has (0: none declared). */
 static stk_status resolve_axes(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                                int64_t *channels, stk_error *err)
@@ -58,9 +76,10 @@ static stk_status resolve_axes(const stki_field_config *config, const stki_field
     stk_status status;
     bool row_is_chw;
 
-    if ((status = read_layout(config, config->source_layout, true, &source, err)) != STK_OK ||
+    if ((status = source_layout(config, field, &source, err)) != STK_OK ||
         (status = read_layout(config, config->layout, false, &plan->layout, err)) != STK_OK)
         return status;
+    plan->source_layout = source;
     for (int i = 0; i < field->ndim; i++)
         plan->source_axis[i] = i;
     if (source == STKI_LAYOUT_NONE) {
@@ -170,13 +189,13 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
 static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error *err)
 {
     const stki_field *field = plan->field;
-    const bool planar = plan->config->source_layout && strstr(plan->config->source_layout, "chw");
+    const bool planar = plan->source_layout == STKI_LAYOUT_NCHW;
     stk_status status = STK_OK;
 
     memcpy(image, field->shape, sizeof field->shape);
     memcpy(plan->sample_shape, field->shape, sizeof field->shape);
     plan->geometry = plan->fold->geometry.count > 0 ? &plan->fold->geometry : NULL;
-    if (!plan->config->source_layout)
+    if (plan->source_layout == STKI_LAYOUT_NONE)
         return plan->geometry ? stki_fail_node(err, plan->geometry->steps[0].node,
                                                "which axes are height and width? Say how the file holds the samples: "
                                                "source: {layout: nhwc} or {layout: nchw}")

@@ -27,6 +27,7 @@ typedef struct stki_field_plan {
     const stki_field *field;
     const char *name;
     stk_dtype dtype;
+    enum stki_layout source_layout; /* of a sample */
     enum stki_layout layout;
     int ndim;                      /* axes of a row */
     int64_t shape[STK_MAX_DIMS];   /* of a row; ragged: axis 0 is the largest length */

@@ -725,6 +725,40 @@ static void test_parts_of_photographs(void **unused)
     free(expected);
 }
 
+/* Formats of images say themselves how their samples lie. */
+static void test_layout_of_image_formats(void **unused)
+{
+    uint8_t *photos;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor x;
+
+    (void)unused;
+    write_photo_list();
+    photos = decode_photos();
+    assert_ok(open_images(&loader, NULL,
+                          "{dataset: {fields: {image: {path: %s, layout: nchw}}}, loader: {batch_size: 2}}",
+                          stkt_path("photos.lst")));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "image", &x, &err));
+    assert_int_equal(x.shape[1], 3);
+    assert_int_equal(x.shape[2], 427);
+    for (int64_t i = 0; i < 427 * 640; i += 97)
+        assert_int_equal(((const uint8_t *)x.data)[(3 + 2) * 427 * 640 + i], photos[(427 * 640 + i) * 3 + 2]);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    free(photos);
+    assert_ok(open_images(&loader, NULL, "{dataset: {fields: {image: {path: %s}}}, loader: {batch_size: 4}}",
+                          STKT_TESTS_DIR "/oracle/jpeg_folder"));
+    assert_int_equal(run_until_error(loader), STK_E_MISMATCH);
+    assert_says("[11, 12, 3]");
+    assert_says("[10, 12, 3]");
+    assert_status(open_images(&loader, NULL, "{dataset: {fields: {image: {path: %s, source: {layout: nchw}}}}}",
+                              STKT_TESTS_DIR "/oracle/jpeg_folder"),
+                  STK_E_CONFIG);
+    assert_says("found nchw, but images");
+}
+
 /* decode: fast has other bits, but the same picture, and the same bits for every number of workers. */
 static void test_fast_photographs(void **unused)
 {
@@ -907,25 +941,16 @@ static void test_no_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resize_of_one_shape),
-        cmocka_unit_test(test_large_results),
-        cmocka_unit_test(test_shorter_side_and_middle),
-        cmocka_unit_test(test_crops_before_and_behind_resize),
-        cmocka_unit_test(test_crop_is_a_view),
-        cmocka_unit_test(test_images_of_many_sizes),
-        cmocka_unit_test(test_middle_of_many_sizes),
-        cmocka_unit_test(test_crop_of_many_sizes),
-        cmocka_unit_test(test_images_given_smaller),
-        cmocka_unit_test(test_workers_give_the_same),
-        cmocka_unit_test(test_images_that_are_alike),
-        cmocka_unit_test(test_images_without_a_layout),
-        cmocka_unit_test(test_a_box_for_each_sample),
-        cmocka_unit_test(test_parts_of_photographs),
-        cmocka_unit_test(test_fast_photographs),
-        cmocka_unit_test(test_configs_that_are_refused),
-        cmocka_unit_test(test_fields_that_are_refused),
-        cmocka_unit_test(test_samples_that_are_refused),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_resize_of_one_shape),      cmocka_unit_test(test_large_results),
+        cmocka_unit_test(test_shorter_side_and_middle),  cmocka_unit_test(test_crops_before_and_behind_resize),
+        cmocka_unit_test(test_crop_is_a_view),           cmocka_unit_test(test_images_of_many_sizes),
+        cmocka_unit_test(test_middle_of_many_sizes),     cmocka_unit_test(test_crop_of_many_sizes),
+        cmocka_unit_test(test_images_given_smaller),     cmocka_unit_test(test_workers_give_the_same),
+        cmocka_unit_test(test_images_that_are_alike),    cmocka_unit_test(test_images_without_a_layout),
+        cmocka_unit_test(test_a_box_for_each_sample),    cmocka_unit_test(test_parts_of_photographs),
+        cmocka_unit_test(test_layout_of_image_formats),  cmocka_unit_test(test_fast_photographs),
+        cmocka_unit_test(test_configs_that_are_refused), cmocka_unit_test(test_fields_that_are_refused),
+        cmocka_unit_test(test_samples_that_are_refused), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,7 @@ static void describe(stki_reader *base, int64_t count, const stki_decode_opts *d
     base->count = count;
     base->dtype = STK_U8;
     base->ndim = 3;
+    base->image = true;
     base->shape[0] = base->shape[1] = MOST_SIDE;
     base->shape[2] = stki_image_channels(decode);
     base->strides[2] = 1;

@@ -452,6 +452,7 @@ static void describe(struct records *r, const struct survey *s)
     base->unit_count = s->unit_count;
     if (kind == STKI_BETON_IMAGE) {
         base->ndim = 3;
+        base->image = true;
         base->shape[0] = s->height;
         base->shape[1] = s->width;
         base->shape[2] = r->decode.gray ? 1 : 3;

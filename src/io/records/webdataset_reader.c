@@ -446,6 +446,7 @@ static void survey_images(struct files *f)
     bool first = true;
 
     f->base.ndim = 3;
+    f->base.image = true;
     f->base.dtype = STK_U8;
     f->base.shape[2] = f->decode.gray ? 1 : 3;
     for (int64_t i = 0; i < index->entry_count; i++) {
