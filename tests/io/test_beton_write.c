@@ -455,6 +455,22 @@ static void test_output_fails(void **state)
         }
 }
 
+/* P12: a full disk is an error of a write, not a signal, whoever writes. */
+static void test_p12_full_disk(void **state)
+{
+    static const uint32_t threads[] = {1, 3};
+    stk_error err;
+
+    (void)state;
+    if (access("/dev/full", W_OK))
+        skip();
+    for (size_t i = 0; i < 2; i++) {
+        assert_status(write_all("/dev/full", threads[i], &err), STK_E_IO);
+        assert_says("/dev/full");
+        assert_says("No space left");
+    }
+}
+
 static void test_no_memory(void **state)
 {
     const char *path = stkt_path("nomemory.beton");
@@ -495,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_exact_page),
         cmocka_unit_test(test_wrong_count),
         cmocka_unit_test(test_output_fails),
+        cmocka_unit_test(test_p12_full_disk),
         cmocka_unit_test(test_no_memory),
     };
 
