@@ -1,15 +1,15 @@
 /* tar_cache.c: the index of a tar archive in a file of its own, laid out so that it is used from its mapping:
  *
  *     0     header, 80 bytes: magic, version, extensions X, the archive's size and time, samples N, entries E, bytes of
- *           keys K, files skipped
+ *           keys K, files skipped, XXH3 of the whole index with this number 0
  *     80    E entries of 32 bytes
  *           N + 1 i64, where keys begin
  *           N + 1 u32, where samples begin; zeros to a multiple of 8
  *           X extensions of 256 bytes: 232 of name, i64 files, fewest and most bytes
  *           K bytes of keys
  *
- * It belongs to an archive of just that size and time of change. It says where data lies, not what it is, and each of
- * its numbers is checked when it is used, so that a wrong one leads to an error or to other bytes of the same archive.
+ * It belongs to an archive of just that size and time of change. One that was damaged has another sum, and is built
+ * again; each of its numbers is checked when it is used all the same, since a sum is no proof against malice.
  */
 #include "allocate.h"
 #include "checked.h"
@@ -20,8 +20,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 #define MAGIC UINT64_C(0x5854414b4f545300) /* "\0STOKATX" */
 
 struct header {
@@ -29,7 +30,8 @@ struct header {
     uint32_t version, extensions;
     int64_t archive_bytes, archive_mtime_ns;
     int64_t samples, entries, key_bytes, skipped;
-    int64_t reserved[2];
+    uint64_t sum;
+    int64_t reserved;
 };
 
 /* Where each part begins. False: the numbers are no index of `bytes` bytes. */
@@ -62,6 +64,32 @@ static bool belongs(const struct header *h, const stki_file *archive)
            h->archive_mtime_ns == archive->mtime_ns;
 }
 
+/* The header's part comes first and without the sum itself; false: no memory. */
+static XXH3_state_t *begin_sum(struct header h)
+{
+    XXH3_state_t *state = XXH3_createState();
+
+    h.sum = 0;
+    if (state) {
+        XXH3_64bits_reset(state);
+        XXH3_64bits_update(state, &h, sizeof h);
+    }
+    return state;
+}
+
+static bool sum_is_right(const struct header *h, const char *bytes, int64_t size)
+{
+    XXH3_state_t *state = begin_sum(*h);
+    bool right = false;
+
+    if (state) {
+        XXH3_64bits_update(state, bytes + sizeof *h, (size_t)size - sizeof *h);
+        right = XXH3_64bits_digest(state) == h->sum;
+    }
+    XXH3_freeState(state);
+    return right;
+}
+
 static bool names_end(const stki_tar_extension *extensions, int count)
 {
     for (int i = 0; i < count; i++)
@@ -79,7 +107,7 @@ static bool take(const char *bytes, int64_t size, const stki_file *archive, stki
     if (size < (int64_t)sizeof h)
         return false;
     memcpy(&h, bytes, sizeof h);
-    if (!belongs(&h, archive) || !place(&h, &parts) || parts.end != size)
+    if (!belongs(&h, archive) || !place(&h, &parts) || parts.end != size || !sum_is_right(&h, bytes, size))
         return false;
     out->sample_count = h.samples;
     out->entry_count = h.entries;
@@ -120,6 +148,25 @@ bool stki_tar_cache_load(const char *path, const stki_file *archive, stki_tar_in
 /* ---- storing -------------------------------------------------------------------------------------------------------
  */
 
+static stk_status set_sum(struct header *h, const stki_tar_index *index, stk_error *err)
+{
+    static const char zeros[8];
+    int64_t first = (h->samples + 1) * (int64_t)sizeof *index->first;
+    XXH3_state_t *state = begin_sum(*h);
+
+    if (!state)
+        return stki_fail_memory(err, 1024, "the sum of an index");
+    XXH3_64bits_update(state, index->entries, (size_t)h->entries * sizeof *index->entries);
+    XXH3_64bits_update(state, index->key_at, (size_t)(h->samples + 1) * sizeof *index->key_at);
+    XXH3_64bits_update(state, index->first, (size_t)first);
+    XXH3_64bits_update(state, zeros, (size_t)(stki_round_up(first, 8) - first));
+    XXH3_64bits_update(state, index->extensions, h->extensions * sizeof *index->extensions);
+    XXH3_64bits_update(state, index->keys, (size_t)h->key_bytes);
+    h->sum = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return STK_OK;
+}
+
 static stk_status write_parts(stki_output *output, const struct header *h, const stki_tar_index *index, stk_error *err)
 {
     stk_status status = stki_output_append(output, h, sizeof *h, err);
@@ -150,8 +197,11 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
                        .key_bytes = index->key_bytes,
                        .skipped = index->skipped};
     stki_output *output;
-    stk_status status = stki_output_create(path, &output, err);
+    stk_status status = set_sum(&h, index, err);
 
+    if (status)
+        return status;
+    status = stki_output_create(path, &output, err);
     if (status)
         return status;
     status = write_parts(output, &h, index, err);
