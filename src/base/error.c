@@ -47,7 +47,7 @@ void stki_error_clear(stk_error *err)
 
 /* What may not stand in a message: whatever a terminal obeys instead of showing it, and broken UTF-8 (a cut can leave
  * half a character). Files and their names are not trusted, so neither are the texts made of them. */
-static void make_printable(char *text)
+void stki_make_printable(char *text)
 {
     int64_t left = (int64_t)strlen(text);
 
@@ -86,8 +86,8 @@ void stki_error_facts(stk_error *err, stki_place place)
     stki_text_end(err->file, sizeof err->file, place.file ? place.file : "");
     stki_text_end(err->found, sizeof err->found, place.found ? place.found : "");
     stki_text_end(err->expected, sizeof err->expected, place.expected ? place.expected : "");
-    make_printable(err->found);
-    make_printable(err->expected);
+    stki_make_printable(err->found);
+    stki_make_printable(err->expected);
 }
 
 /* A message while it grows. */
@@ -124,7 +124,7 @@ static void fill(stk_error *err, stk_status status, const struct words *words)
     stki_error_clear(err);
     err->status = status;
     memcpy(err->message, words->text, words->used + 1);
-    make_printable(err->message);
+    stki_make_printable(err->message);
 }
 
 stk_status stki_fail(stk_error *err, stk_status status, const char *format, ...)
@@ -165,7 +165,7 @@ stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, con
         append(&words, "%s expected %s", place.found ? "," : ":", facts.expected);
     facts.status = status;
     memcpy(facts.message, words.text, words.used + 1);
-    make_printable(facts.message);
+    stki_make_printable(facts.message);
     *err = facts;
     return status;
 }

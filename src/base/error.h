@@ -39,4 +39,8 @@ const char *stki_text(char *buffer, int size, const char *format, ...) STK_PRINT
 /* `text`, or "..." and its end if it is longer than the buffer; size >= 8. The buffer is returned. */
 const char *stki_text_end(char *buffer, int size, const char *text);
 
+/* In place: what a terminal obeys instead of showing it, and what is no UTF-8, becomes ?. For texts out of files that
+ * are printed otherwise than by an error. */
+void stki_make_printable(char *text);
+
 #endif

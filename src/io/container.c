@@ -180,7 +180,8 @@ static const char *list_names(const stki_container *c, char *buffer, size_t size
 
     buffer[0] = '\0';
     for (int64_t i = 0; i < c->member_count && shown < NAMES_SHOWN && used + 1 < size; i++, shown++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s", shown ? ", " : "", c->members[i].name);
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", shown ? ", " : "",
+                                 *c->members[i].name ? c->members[i].name : "an array without a name");
     if (used + 1 < size && shown < c->member_count)
         snprintf(buffer + used, size - used, " and %" PRId64 " more", c->member_count - shown);
     return c->member_count ? buffer : "nothing";

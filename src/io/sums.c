@@ -6,8 +6,10 @@
 #include "output.h"
 #include "packed.h"
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #define XXH_STATIC_LINKING_ONLY /* the state on the stack */
@@ -157,7 +159,12 @@ stk_status stki_sums_validate(const void *data, int64_t count, const char *path,
 
 char *stki_sums_path(const char *data_path)
 {
+    const char *slash = strrchr(data_path, '/'), *base = slash ? slash + 1 : data_path;
     size_t length = strlen(data_path);
+    char whole[PATH_MAX];
+
+    if ((!strcmp(base, ".") || !strcmp(base, "..")) && realpath(data_path, whole)) /* beside the folder, by its name */
+        return stki_format("%s.sums", whole);
 
     while (length > 1 && data_path[length - 1] == '/')
         length--;

@@ -108,6 +108,8 @@ stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor
     const char *part;
     const stki_field_plan *plan;
 
+    if (!batch || !name || !out)
+        return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL", !batch ? "batch" : !name ? "name" : "out");
     if (belongs_to_parent(batch))
         return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
     plan = find_plan(batch, name, &part);

@@ -53,13 +53,18 @@ static void put_word(writer *w, const char *key, int value, const char *const *w
         put(w, path, "%s", words[value]);
 }
 
-/* 0 is the default, negative means for ever. */
+/* 0 is the default, -1 means for ever. */
 static void put_time(writer *w, const char *key, int64_t ns)
 {
     char path[64];
 
     snprintf(path, sizeof path, "loader.%s", key);
-    if (ns < 0)
+    if (ns < STK_TIMEOUT_INFINITE && w->status == STK_OK)
+        w->status = stki_fail(w->err, STK_E_CONFIG,
+                              "options: loader.%s: found %lld ns, expected 0 (the default), more, or "
+                              "STK_TIMEOUT_INFINITE (-1)",
+                              key, (long long)ns);
+    else if (ns < 0)
         put(w, path, "infinite");
     else if (ns > 0)
         put(w, path, "%lldns", (long long)ns);
@@ -81,9 +86,14 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     put_int(w, "seed", (int64_t)o->seed);
     if (o->num_workers == STK_WORKERS_INLINE)
         put(w, "loader.num_workers", "0");
-    else if (o->num_workers != STK_WORKERS_AUTO)
-        put_int(w, "num_workers",
-                o->num_workers < 0 ? o->num_workers - 1 : o->num_workers); /* -2 is no word for auto */
+    else if (o->num_workers < 0 && w->status == STK_OK)
+        w->status =
+            stki_fail(w->err, STK_E_CONFIG,
+                      "options: loader.num_workers: found %lld, expected STK_WORKERS_AUTO (0), STK_WORKERS_INLINE "
+                      "(-1) or a number of threads",
+                      (long long)o->num_workers);
+    else
+        put_int(w, "num_workers", o->num_workers); /* 0: auto */
     put_int(w, "prefetch", o->prefetch);
     put_word(w, "last_batch", (int)o->last_batch, lasts, 3);
     if (o->num_epochs == STK_EPOCHS_ENDLESS)
@@ -149,6 +159,11 @@ static void put_field(writer *w, const stk_field_opts *given, int number)
         return;
     }
     memcpy(&f, given, given->struct_size < sizeof f ? given->struct_size : sizeof f);
+    if (f.path_count > 0 && !f.paths) {
+        w->status = stki_fail(w->err, STK_E_BAD_ARG, "options: fields[%d].paths: found NULL and a path_count of %u",
+                              number, f.path_count);
+        return;
+    }
     if (!f.name || !*f.name || strpbrk(f.name, ". =") || strlen(f.name) > 200) {
         w->status =
             stki_fail(w->err, STK_E_CONFIG, "options: fields[%d].name: found \"%s\", expected letters, digits, _ and -",
@@ -202,6 +217,8 @@ stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_confi
         return stki_fail(err, STK_E_CONFIG, "options: struct_size: found %u, expected STK_LOADER_OPTS_INIT",
                          given ? given->struct_size : 0);
     memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+    if (o.field_count > 0 && !o.fields)
+        return stki_fail(err, STK_E_BAD_ARG, "options: fields: found NULL and a field_count of %u", o.field_count);
     if (o.index_count < 0 || (o.indices && o.index_count == 0))
         return stki_fail(err, STK_E_CONFIG, "options: index_count: found %lld, expected 1 or more",
                          (long long)o.index_count);

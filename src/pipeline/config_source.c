@@ -34,7 +34,9 @@ static const stki_option source_rows[] = {
                 "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2; of raw data any"),
     STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw"),
     STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
-    STKI_NODE(source_options, window, "Overlapping windows along the axis are the samples: {length, stride}"),
+    STKI_NODE(
+        source_options, window,
+        "Overlapping windows along the axis are the samples: {length, stride}; a sample keeps the axis, where it is"),
     STKI_NODE(source_options, shape, "Shape of one sample of raw data, a list; [] is one number"),
     STKI_INT(source_options, count, 0, 0, MOST, "samples", "Of raw data; 0: as many as the file's size says"),
     STKI_SIZE(source_options, offset, 0, 0, INT64_MAX, "Of raw data: where the first sample begins"),

@@ -117,11 +117,23 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
     return STK_OK;
 }
 
+static stk_status check_out(const void *out, stk_error *err)
+{
+    return out ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "out: found NULL, expected where the result goes");
+}
+
+static stk_status check_loader(const stk_loader *loader, stk_error *err)
+{
+    return loader ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "loader: found NULL, expected one that was opened");
+}
+
 stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err)
 {
     stki_loader_config *config;
-    stk_status status = stki_config_from_opts(opts, &config, err);
+    stk_status status = check_out(out, err);
 
+    if (status == STK_OK)
+        status = stki_config_from_opts(opts, &config, err);
     return status != STK_OK ? status : stki_loader_open_config(config, out, err);
 }
 
@@ -169,8 +181,10 @@ stk_status stk_loader_open_file(const char *path, const char *const *sets, int s
                                 stk_error *err)
 {
     stki_loader_config *config;
-    stk_status status = read_file(path, sets, set_count, &config, err);
+    stk_status status = check_out(out, err);
 
+    if (status == STK_OK)
+        status = read_file(path, sets, set_count, &config, err);
     return status != STK_OK ? status : stki_loader_open_config(config, out, err);
 }
 
@@ -189,8 +203,10 @@ stk_status stk_loader_open_text(const char *text, const char *base_dir, const ch
 {
     stki_document *document;
     stki_loader_config *config;
-    stk_status status = check_arguments(text, "text", sets, set_count, err);
+    stk_status status = check_out(out, err);
 
+    if (status == STK_OK)
+        status = check_arguments(text, "text", sets, set_count, err);
     if (status == STK_OK)
         status = stki_document_parse(text, (int64_t)strlen(text), "text", base_dir, &document, err);
     if (status != STK_OK)
@@ -205,7 +221,10 @@ stk_status stk_loader_open_text(const char *text, const char *base_dir, const ch
 stk_status stk_loader_close(stk_loader *loader, stk_error *err)
 {
     char report[512];
+    stk_status status = check_loader(loader, err);
 
+    if (status != STK_OK)
+        return status;
     if (is_forked(loader))
         return forked(err);
     if (!loader->closed) {
@@ -284,11 +303,14 @@ static void deliver(stk_loader *loader, stk_batch *batch)
 
 stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err)
 {
-    stki_core *core = loader->core;
+    stki_core *core;
     stki_ring_slot *slot = NULL;
     int64_t deadline, waited = 0;
     stk_status status;
 
+    if ((status = check_loader(loader, err)) != STK_OK || (status = check_out(out, err)) != STK_OK)
+        return status;
+    core = loader->core;
     if (is_forked(loader))
         return forked(err);
     if (timeout_ns < STK_TIMEOUT_INFINITE)
@@ -319,7 +341,7 @@ stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_b
 
 stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err)
 {
-    return stk_loader_next_timeout(loader, loader->core->config->timeout, out, err);
+    return stk_loader_next_timeout(loader, loader ? loader->core->config->timeout : 0, out, err);
 }
 
 /* ---- questions

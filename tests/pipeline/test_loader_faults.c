@@ -281,6 +281,51 @@ static void running_survives_allocation_failures(void **state)
     }
 }
 
+/* NULL where something is needed is an error that names the argument. */
+static void null_arguments(void **state)
+{
+    stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+    stk_field_opts field = STK_FIELD_OPTS_INIT;
+    stk_loader *loader = NULL;
+    stk_batch *batch = NULL;
+    stk_tensor tensor;
+    stk_error err;
+
+    (void)state;
+    opts.field_count = 1;
+    assert_int_equal(stk_loader_open(&opts, &loader, &err), STK_E_BAD_ARG);
+    assert_non_null(strstr(err.message, "fields"));
+    opts.fields = &field;
+    field.name = "x";
+    field.path_count = 1;
+    assert_int_equal(stk_loader_open(&opts, &loader, &err), STK_E_BAD_ARG);
+    assert_non_null(strstr(err.message, "paths"));
+    field.path_count = 0;
+    field.synthetic = "{count: 8, shape: [2], dtype: u8}";
+    assert_int_equal(stk_loader_open(&opts, NULL, &err), STK_E_BAD_ARG);
+    assert_int_equal(stk_loader_open_text("x: 1", NULL, NULL, 0, NULL, &err), STK_E_BAD_ARG);
+    assert_int_equal(stk_loader_open_file("x.yaml", NULL, 0, NULL, &err), STK_E_BAD_ARG);
+    opts.num_workers = -2;
+    assert_int_equal(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
+    assert_non_null(strstr(err.message, "num_workers: found -2"));
+    opts.num_workers = 1;
+    opts.timeout_ns = -2;
+    assert_int_equal(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
+    assert_non_null(strstr(err.message, "timeout: found -2"));
+    opts.timeout_ns = 0;
+    assert_int_equal(stk_loader_next(NULL, &batch, &err), STK_E_BAD_ARG);
+    assert_int_equal(stk_loader_close(NULL, &err), STK_E_BAD_ARG);
+    assert_int_equal(stk_loader_close(NULL, NULL), STK_E_BAD_ARG);
+    assert_int_equal(stk_loader_open(&opts, &loader, &err), STK_OK);
+    assert_int_equal(stk_loader_next(loader, NULL, &err), STK_E_BAD_ARG);
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_OK);
+    assert_int_equal(stk_batch_tensor(batch, NULL, &tensor, &err), STK_E_BAD_ARG);
+    assert_int_equal(stk_batch_tensor(batch, "x", NULL, &err), STK_E_BAD_ARG);
+    assert_int_equal(stk_batch_tensor(NULL, "x", &tensor, &err), STK_E_BAD_ARG);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
 static void wrong_configs_say_what_and_where(void **state)
 {
     static const struct {
@@ -420,6 +465,7 @@ int main(void)
         cmocka_unit_test(budgets),
         cmocka_unit_test(open_survives_every_allocation_failure),
         cmocka_unit_test(running_survives_allocation_failures),
+        cmocka_unit_test(null_arguments),
         cmocka_unit_test(wrong_configs_say_what_and_where),
         cmocka_unit_test(a_check_finds_what_needs_no_data),
         cmocka_unit_test(wrong_arguments_are_named),

@@ -6,6 +6,7 @@
 #include "stoker_digest.h"
 #include "stoker_json.h"
 #include "stoker_sheet.h"
+#include "stoker_shown.h"
 #include "stoker_tool.h"
 #include "text_build.h"
 #include <inttypes.h>
@@ -149,7 +150,7 @@ static void member_text(struct inspect *in, const stki_container *c, int64_t i)
     char text[ST_DIGEST_TEXT];
     stk_error err;
 
-    printf("%s\n", *m->name ? m->name : "(array)");
+    printf("%s\n", *m->name ? st_shown(m->name) : "(array)");
     if (m->dtype)
         printf("    dtype    %s%s\n", stk_dtype_long_name(m->dtype), m->swapped ? ", big-endian" : "");
     if (m->kind == STKI_MEMBER_RECORDS)
@@ -170,12 +171,12 @@ static void member_text(struct inspect *in, const stki_container *c, int64_t i)
         {
             char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_SORT_KEYS);
 
-            printf("    %-8s %s\n", key, dump ? dump : "");
+            printf("    %-8s %s\n", st_shown(key), st_shown(dump ? dump : ""));
             free(dump);
         }
     }
     if (m->status) {
-        printf("    refused  %s: %s\n", stk_status_name(m->status), m->why ? m->why : "");
+        printf("    refused  %s: %s\n", stk_status_name(m->status), st_shown(m->why ? m->why : ""));
         in->failed = in->failed || in->sha256 || in->opts.name;
     } else if (in->sha256 && m->kind != STKI_MEMBER_OTHER) {
         if (digest(in, c, i, text, &err) == STK_OK)
@@ -220,11 +221,11 @@ static void show_text(struct inspect *in, const stki_container *c, int64_t only)
 
     stki_put_size(&size, file_bytes(c->path) < 0 ? 0 : file_bytes(c->path));
     text = stki_text_take(&size);
-    printf("%s: %s, %s, %" PRId64 " member%s\n", c->path, c->ops->format, text ? text : "", c->member_count,
+    printf("%s: %s, %s, %" PRId64 " member%s\n", st_shown(c->path), c->ops->format, text ? text : "", c->member_count,
            c->member_count == 1 ? "" : "s");
     stki_free(text);
     for (int i = 0; i < c->warning_count; i++)
-        printf("note: %s\n", c->warnings[i]);
+        printf("note: %s\n", st_shown(c->warnings[i]));
     for (int64_t i = 0; i < c->member_count; i++)
         if (only < 0 || i == only)
             member_text(in, c, i);
@@ -240,16 +241,32 @@ static int refuse(const struct inspect *in, const stk_error *err)
     return stoker_finish_output("inspect", stoker_complain("inspect", err, STOKER_FAILED));
 }
 
+/* Of a folder, a .beton or a tar there is often one member of images beside others. */
+static stk_status find_images(const struct inspect *in, const stki_container *container, int64_t *out, stk_error *err)
+{
+    int64_t found = -1, count = 0;
+
+    for (int64_t i = 0; i < container->member_count; i++)
+        if (container->members[i].kind == STKI_MEMBER_RECORDS && container->members[i].ndim == 3) {
+            found = i;
+            count++;
+        }
+    if (in->opts.name || count != 1)
+        return stki_container_find(container, &in->opts, out, err);
+    *out = found;
+    return STK_OK;
+}
+
 static stk_status write_image(struct inspect *in, const stki_container *container, stk_error *err)
 {
     int64_t member, shown;
-    stk_status status = stki_container_find(container, &in->opts, &member, err);
+    stk_status status = find_images(in, container, &member, err);
 
     if (!status)
         status = st_sheet_write(container, member, &in->opts, in->image, &shown, err);
     if (!status && !in->json)
         printf("%s: the first %" PRId64 " of %s\n", in->image, shown,
-               *container->members[member].name ? container->members[member].name : "the array");
+               *container->members[member].name ? st_shown(container->members[member].name) : "the array");
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include "stoker_args.h"
 #include "stoker_check.h"
 #include "stoker_json.h"
+#include "stoker_shown.h"
 #include "stoker_tool.h"
 #include "text_build.h"
 #include "thread.h"
@@ -143,7 +144,7 @@ static void show_json(const struct verify *v, const struct st_check *check)
 
 static const char *named(const char *name)
 {
-    return *name ? name : "the array";
+    return *name ? st_shown(name) : "the array";
 }
 
 static void show_text(const struct verify *v, const struct st_check *check)
@@ -151,12 +152,14 @@ static void show_text(const struct verify *v, const struct st_check *check)
     const stki_container *c = check->container;
     int64_t shown = check->bad.count < SHOWN ? check->bad.count : SHOWN;
     double seconds = (double)(stki_now_ns() - v->started_ns) * 1e-9;
+    int64_t unreadable = 0;
     stki_text_build size = {0};
     char *text;
 
     for (int64_t i = 0; i < c->member_count; i++) {
         const struct st_checked *m = &check->members[i];
 
+        unreadable += m->refused && fails(check, m);
         if (m->refused)
             printf("%s: %s: %s: %s\n", fails(check, m) ? "bad" : "not checked", named(c->members[i].name),
                    stk_status_name(m->refused), m->why ? m->why : "");
@@ -166,15 +169,18 @@ static void show_text(const struct verify *v, const struct st_check *check)
     for (int64_t i = 0; i < shown; i++) {
         const struct st_bad *b = &check->bad.items[i];
 
-        printf("bad: %s%s%s: %s\n", c->members[b->member].name, *c->members[b->member].name ? ": " : "",
+        printf("bad: %s%s%s: %s\n", st_shown(c->members[b->member].name), *c->members[b->member].name ? ": " : "",
                stk_status_name(b->status), b->message ? b->message : "");
     }
     if (check->bad.total > shown)
         printf("and %" PRId64 " more (--json has all)\n", check->bad.total - shown);
     stki_put_size(&size, stki_counted(&check->bytes));
     text = stki_text_take(&size);
-    printf("%s: %s: %" PRId64 " records, %" PRId64 " bad; %s%s of values in %.2f s, %d thread%s; sums: %s\n", c->path,
-           c->ops->format, stki_counted(&check->records), check->bad.total, text ? text : "",
+    printf("%s: %s: %" PRId64 " records, %" PRId64 " bad", st_shown(c->path), c->ops->format,
+           stki_counted(&check->records), check->bad.total);
+    if (unreadable > 0)
+        printf(", %" PRId64 " member%s not readable", unreadable, unreadable == 1 ? "" : "s");
+    printf("; %s%s of values in %.2f s, %d thread%s; sums: %s\n", text ? text : "",
            stki_counted(&check->bytes) < 1024 ? " bytes" : "", seconds, check->threads, check->threads == 1 ? "" : "s",
            v->sums);
     stki_free(text);
@@ -231,9 +237,15 @@ static int report(struct verify *v, struct st_check *check)
     stk_error err;
     bool failed = has_failed(check, &err);
 
-    if (!failed && v->write_sums) {
-        failed = write_sums(check, &err) != STK_OK;
-        v->sums = failed ? "none" : "written";
+    if (v->write_sums && check->bad.total == 0) { /* of what could be read, whatever else there is */
+        stk_error write_error;
+        bool written = write_sums(check, &write_error) == STK_OK;
+
+        v->sums = written ? "written" : "none";
+        if (!written) {
+            failed = true;
+            err = write_error;
+        }
     }
     if (v->json)
         show_json(v, check);
