@@ -181,6 +181,8 @@ stk_status stki_writer_append(stki_writer *w, const void *rows, int64_t count, s
     if (w->rows_wanted >= 0 && total > w->rows_wanted)
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", total,
                          w->rows_wanted);
+    if (count == 0)
+        return STK_OK;
     status = note(w, w->ops->append(w, rows, count, err));
     if (!status)
         w->rows = total;

@@ -254,6 +254,8 @@ stk_status stki_zip_write_append(stki_zip_writer *zip, const void *bytes, int64_
 {
     stk_status status = STK_OK;
 
+    if (count == 0) /* libdeflate_crc32 starts over at NULL */
+        return STK_OK;
     zip->body_crc = libdeflate_crc32(zip->body_crc, bytes, (size_t)count);
     zip->body_bytes += count;
     if (!zip->stream)
