@@ -175,7 +175,7 @@ stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err)
     if (plain(node) && stki_scalar_int(node->text, out))
         return STK_OK;
     if (plain(node) && strspn(node->text, "+-0123456789") == strlen(node->text) && strlen(node->text) > 18)
-        return stki_fail_value(err, node, "a whole number of at most 63 bits and a sign");
+        return stki_fail_value(err, node, "a whole number that fits in 64 bits, sign included");
     return stki_fail_value(err, node, "a whole number in decimal");
 }
 
