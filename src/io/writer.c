@@ -18,10 +18,8 @@ static const struct {
     const char *name, *ending, *other_ending;
     stk_status (*create)(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 } writers[] = {
-    {"npy", ".npy", NULL, stki_npy_array_writer},
-    {"npz", ".npz", NULL, stki_npz_writer},
-    {"pt", ".pt", ".pth", stki_pt_writer},
-    {"safetensors", ".safetensors", NULL, stki_safetensors_writer},
+    {"npy", ".npy", NULL, stki_npy_array_writer}, {"npz", ".npz", NULL, stki_npz_writer},
+    {"pt", ".pt", ".pth", stki_pt_writer},        {"safetensors", ".safetensors", NULL, stki_safetensors_writer},
     {"hdf5", ".h5", ".hdf5", stki_hdf5_writer},
 };
 enum { WRITERS = sizeof writers / sizeof writers[0] };
@@ -130,10 +128,11 @@ static void free_names(stki_writer *w)
 /* ---- the calls ----------------------------------------------------------------------------------------------------
  */
 
-/* Keeps a failure for commit. */
+/* Keeps the first failure for commit. Also that of a call which was refused before anything was written: the file would
+ * lack what the caller meant to be in it. */
 static stk_status note(stki_writer *w, stk_status status)
 {
-    if (status)
+    if (status && !w->failed)
         w->failed = status;
     return status;
 }
@@ -147,8 +146,8 @@ static stk_status check_turn(stki_writer *w, bool writing, stk_error *err)
     return stki_fail(err, STK_E_BAD_ARG, writing ? "no array is begun" : "an array is begun and not ended");
 }
 
-stk_status stki_writer_begin(stki_writer *w, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
-                             int64_t rows, stk_error *err)
+static stk_status begin(stki_writer *w, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
+                        int64_t rows, stk_error *err)
 {
     int64_t strides[STK_MAX_DIMS];
     stk_status status = check_turn(w, false, err);
@@ -160,16 +159,21 @@ stk_status stki_writer_begin(stki_writer *w, const char *name, stk_dtype dtype, 
     status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
     if (!status)
         status = add_name(w, name, err);
-    if (status)
-        return status == STK_E_MEMORY ? note(w, status) : status;
-    status = note(w, w->ops->begin(w, name, dtype, row_ndim < 0 ? -1 : row_ndim, row_shape, rows, err));
+    if (!status)
+        status = w->ops->begin(w, name, dtype, row_ndim < 0 ? -1 : row_ndim, row_shape, rows, err);
     w->writing = !status;
     w->rows = 0;
     w->rows_wanted = row_ndim < 0 ? 1 : rows;
     return status;
 }
 
-stk_status stki_writer_append(stki_writer *w, const void *rows, int64_t count, stk_error *err)
+stk_status stki_writer_begin(stki_writer *w, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
+                             int64_t rows, stk_error *err)
+{
+    return note(w, begin(w, name, dtype, row_ndim, row_shape, rows, err));
+}
+
+static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_error *err)
 {
     int64_t total, bytes;
     stk_status status = check_turn(w, true, err);
@@ -183,23 +187,33 @@ stk_status stki_writer_append(stki_writer *w, const void *rows, int64_t count, s
                          w->rows_wanted);
     if (count == 0)
         return STK_OK;
-    status = note(w, w->ops->append(w, rows, count, err));
+    status = w->ops->append(w, rows, count, err);
     if (!status)
         w->rows = total;
     return status;
 }
 
-stk_status stki_writer_end(stki_writer *w, stk_error *err)
+stk_status stki_writer_append(stki_writer *w, const void *rows, int64_t count, stk_error *err)
+{
+    return note(w, append(w, rows, count, err));
+}
+
+static stk_status end(stki_writer *w, stk_error *err)
 {
     stk_status status = check_turn(w, true, err);
 
     if (status)
         return status;
     if (w->rows_wanted >= 0 && w->rows != w->rows_wanted)
-        return note(w, stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", w->rows,
-                                 w->rows_wanted));
+        return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", w->rows,
+                         w->rows_wanted);
     w->writing = false;
-    return note(w, w->ops->end(w, err));
+    return w->ops->end(w, err);
+}
+
+stk_status stki_writer_end(stki_writer *w, stk_error *err)
+{
+    return note(w, end(w, err));
 }
 
 stk_status stki_writer_commit(stki_writer *w, stk_error *err)
@@ -267,8 +281,8 @@ stk_status stki_writer_add(stki_writer *w, const char *name, const stk_tensor *t
     stk_status status;
 
     if (t.device && stk_device_get_kind(t.device) != STK_DEVICE_CPU)
-        return stki_fail(err, STK_E_BAD_DEVICE, "array %s is on %s: only memory of the CPU is written", name,
-                         stk_device_name(t.device));
+        return note(w, stki_fail(err, STK_E_BAD_DEVICE, "array %s is on %s: only memory of the CPU is written", name,
+                                 stk_device_name(t.device)));
     status = stki_writer_begin(w, name, t.dtype, t.ndim - 1, t.ndim > 0 ? t.shape + 1 : NULL,
                                t.ndim > 0 ? t.shape[0] : 1, err);
     if (status)

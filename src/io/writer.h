@@ -51,8 +51,8 @@ stk_status stki_writer_append(stki_writer *writer, const void *rows, int64_t cou
 stk_status stki_writer_end(stki_writer *writer, stk_error *err);
 /* One whole tensor of any strides, through begin, append and end. */
 stk_status stki_writer_add(stki_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
-/* Both free the writer. After a failure commit fails too, and leaves nothing; only arguments that were refused before
- * anything was written (STK_E_BAD_ARG, STK_E_BAD_SHAPE of begin and append) may be put right. */
+/* Both free the writer. After a failure of any call, refused arguments included, commit fails too, and leaves nothing:
+ * an array would be missing. */
 stk_status stki_writer_commit(stki_writer *writer, stk_error *err);
 void stki_writer_abort(stki_writer *writer); /* NULL is fine */
 

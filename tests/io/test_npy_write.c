@@ -250,7 +250,7 @@ static void test_p12_full_in_the_middle(void **state)
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err), STK_E_IO);
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err),
                      STK_E_IO); /* the disk works again; the file can't */
-    assert_non_null(strstr(err.message, "an earlier write failed"));
+    assert_non_null(strstr(err.message, "an earlier call failed"));
     assert_int_equal(stki_npy_commit(w, &err), STK_E_IO);
     assert_int_equal(files_beginning("p12.npy"), 0);
 }

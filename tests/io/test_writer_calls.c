@@ -149,11 +149,201 @@ static void test_rows_without_bytes(void **state)
     }
 }
 
+/* ---- after a failure ----------------------------------------------------------------------------------------------
+ */
+
+/* Files in the program's directory. */
+static int file_count(void)
+{
+    DIR *handle = opendir(stkt_path(""));
+    struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(handle);
+    while ((entry = readdir(handle)))
+        count += entry->d_name[0] != '.';
+    closedir(handle);
+    return count;
+}
+
+/* Each fails; those from IN_ARRAY on when an array of three numbers a row is begun, of 4 rows as announced. */
+enum call {
+    BAD_NAME,
+    SAME_NAME,
+    BAD_DTYPE,
+    NEGATIVE_SHAPE,
+    HUGE_SHAPE,
+    MANY_AXES,
+    NEGATIVE_ROWS,
+    NUMBERS_OF_A_NUMBER,
+    APPEND_OUTSIDE,
+    END_OUTSIDE,
+    BROKEN_ADD,
+    IN_ARRAY,
+    NEGATIVE_COUNT = IN_ARRAY,
+    HUGE_COUNT,
+    ONE_ROW_MORE,
+    EARLY_END,
+    BEGIN_INSIDE,
+    ADD_INSIDE,
+    CALLS
+};
+
+static const float rows_of_three[15] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+static stk_status fail_outside(stk_writer *w, enum call call)
+{
+    static const int64_t negative[2] = {3, -4}, huge[2] = {INT64_C(1) << 40, INT64_C(1) << 40}, axes[40] = {1, 1, 1};
+    stk_tensor t;
+
+    switch (call) {
+    case BAD_NAME:
+        return stk_writer_begin(w, "b\377", STK_F32, 0, NULL, -1, &err);
+    case SAME_NAME:
+        return stk_writer_begin(w, "a", STK_F32, 0, NULL, -1, &err);
+    case BAD_DTYPE:
+        return stk_writer_begin(w, "b", (stk_dtype)99, 0, NULL, -1, &err);
+    case NEGATIVE_SHAPE:
+        return stk_writer_begin(w, "b", STK_F32, 2, negative, -1, &err);
+    case HUGE_SHAPE:
+        return stk_writer_begin(w, "b", STK_F32, 2, huge, -1, &err);
+    case MANY_AXES:
+        return stk_writer_begin(w, "b", STK_F32, 33, axes, -1, &err);
+    case NEGATIVE_ROWS:
+        return stk_writer_begin(w, "b", STK_F32, 0, NULL, -2, &err);
+    case NUMBERS_OF_A_NUMBER:
+        return stk_writer_begin(w, "b", STK_F32, -1, NULL, 2, &err);
+    case APPEND_OUTSIDE:
+        return stk_writer_append(w, rows_of_three, 1, &err);
+    case END_OUTSIDE:
+        return stk_writer_end(w, &err);
+    default: /* the type is broken */
+        assert_ok(stk_tensor_borrow((void *)(uintptr_t)rows_of_three, STK_F32, 1, (int64_t[]){3}, NULL, &t, &err));
+        t.dtype = (stk_dtype)99;
+        return stk_writer_add(w, "b", &t, &err);
+    }
+}
+
+static stk_status fail_inside(stk_writer *w, enum call call)
+{
+    stk_tensor t;
+
+    switch (call) {
+    case NEGATIVE_COUNT:
+        return stk_writer_append(w, rows_of_three, -1, &err);
+    case HUGE_COUNT:
+        return stk_writer_append(w, rows_of_three, INT64_MAX / 8, &err);
+    case ONE_ROW_MORE:
+        return stk_writer_append(w, rows_of_three, 5, &err);
+    case EARLY_END:
+        return stk_writer_end(w, &err);
+    case BEGIN_INSIDE:
+        return stk_writer_begin(w, "c", STK_F32, 0, NULL, -1, &err);
+    default:
+        assert_ok(stk_tensor_borrow((void *)(uintptr_t)rows_of_three, STK_F32, 1, (int64_t[]){3}, NULL, &t, &err));
+        return stk_writer_add(w, "c", &t, &err);
+    }
+}
+
+static void write_a(stk_writer *w)
+{
+    static const int64_t shape[1] = {3};
+
+    assert_ok(stk_writer_begin(w, "a", STK_F32, 1, shape, 4, &err));
+    assert_ok(stk_writer_append(w, rows_of_three, 4, &err));
+    assert_ok(stk_writer_end(w, &err));
+}
+
+/* After any failed call, refused arguments included, every other fails as it did, and commit too: the file would lack
+ * an array without anybody saying so. An older file stays. */
+static void test_nothing_goes_on_after_a_failure(void **state)
+{
+    static const int64_t shape[1] = {3};
+
+    (void)state;
+    for (int i = 0; i < WAYS; i++)
+        for (int call = 0; call < CALLS; call++) {
+            bool one_array = !strcmp(ways[i].format, "npy");
+            char buffer[300];
+            const char *path = named(buffer, "failed", ways[i].format);
+            stk_status status;
+            stk_writer *w;
+            int files;
+
+            stkt_write_file(path, "older", 5);
+            files = file_count();
+            w = create(path, &ways[i]);
+            if (call < IN_ARRAY || !one_array)
+                write_a(w);
+            if (call >= IN_ARRAY)
+                assert_ok(stk_writer_begin(w, "b", STK_F32, 1, shape, 4, &err));
+            status = call < IN_ARRAY ? fail_outside(w, (enum call)call) : fail_inside(w, (enum call)call);
+            if (status >= 0)
+                fail_msg("%s: call %d succeeds", ways[i].format, call);
+            assert_int_equal(err.status, status);
+            if (call >= IN_ARRAY) { /* as if nothing had happened */
+                assert_int_equal(stk_writer_append(w, rows_of_three, 4, &err), status);
+                assert_int_equal(stk_writer_end(w, &err), status);
+            }
+            assert_int_equal(stk_writer_begin(w, "other", STK_F32, 0, NULL, 0, &err), status);
+            assert_says("an earlier call failed");
+            if (call % 3 == 0) {
+                stk_writer_abort(w);
+            } else {
+                assert_int_equal(stk_writer_commit(w, &err), status);
+                assert_says("an earlier call failed");
+            }
+            assert_int_equal(stkt_file_bytes(path), 5);
+            assert_int_equal(file_count(), files);
+            assert_int_equal(unlink(path), 0);
+        }
+}
+
+static void test_npy_fails_on(void **state)
+{
+    const char *path = stkt_path("failed.npy");
+    int files = file_count();
+    stk_npy_writer *w;
+
+    (void)state;
+    for (int64_t count = -1; count <= -1 || count == INT64_MAX; count = count < 0 ? INT64_MAX : 0) {
+        assert_ok(stk_npy_create(path, STK_F32, 0, NULL, false, &w, &err));
+        assert_ok(stk_npy_append(w, rows_of_three, 2, &err));
+        assert_status(stk_npy_append(w, rows_of_three, count, &err), STK_E_BAD_SHAPE);
+        assert_status(stk_npy_append(w, rows_of_three, 2, &err), STK_E_BAD_SHAPE);
+        assert_says("an earlier call failed");
+        assert_status(stk_npy_commit(w, &err), STK_E_BAD_SHAPE);
+        assert_says("an earlier call failed");
+        assert_int_equal(file_count(), files);
+    }
+}
+
+static void test_beton_fails_on(void **state)
+{
+    static const stk_beton_field field = {.name = "a", .kind = STK_BETON_INT};
+    stk_beton_value values[2] = {{.integer = 1}, {.integer = 2}};
+    const char *path = stkt_path("failed.beton");
+    int files = file_count();
+    stk_beton_writer *w;
+
+    (void)state;
+    assert_ok(stk_beton_create(path, &field, 1, 2, NULL, &w, &err));
+    assert_ok(stk_beton_append(w, values, 1, &err));
+    assert_status(stk_beton_append(w, values, -1, &err), STK_E_BAD_ARG);
+    assert_says("found -1, expected at least 0");
+    assert_status(stk_beton_append(w, values + 1, 1, &err), STK_E_BAD_ARG);
+    assert_status(stk_beton_commit(w, &err), STK_E_BAD_ARG);
+    assert_int_equal(file_count(), files);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_rows_change_nothing),
         cmocka_unit_test(test_rows_without_bytes),
+        cmocka_unit_test(test_nothing_goes_on_after_a_failure),
+        cmocka_unit_test(test_npy_fails_on),
+        cmocka_unit_test(test_beton_fails_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@ struct stki_npy_writer {
     stki_output *output;
     stki_npy_form form;
     int64_t rows;
+    stk_status failed; /* nothing more is written, commit fails too */
 };
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
@@ -44,11 +45,19 @@ stk_status stki_npy_create(const char *path, stk_dtype dtype, int row_ndim, cons
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-stk_status stki_npy_append(stki_npy_writer *w, const void *rows, int64_t count, stk_error *err)
+static stk_status fail_earlier(const stki_npy_writer *w, stk_error *err)
+{
+    return stki_fail_at(err, w->failed, (stki_place){stki_output_path(w->output), -1, -1, NULL, NULL},
+                        "an earlier call failed, so that the file can't be finished");
+}
+
+static stk_status append(stki_npy_writer *w, const void *rows, int64_t count, stk_error *err)
 {
     int64_t bytes, total, file_bytes;
     stk_status status = STK_OK;
 
+    if (w->failed)
+        return fail_earlier(w, err);
     if (count < 0 || !stki_mul(count, w->form.row_bytes, &bytes) || !stki_add(w->rows, count, &total) ||
         !stki_mul(total, w->form.row_bytes, &file_bytes) || !stki_add(file_bytes, w->form.header_bytes, &file_bytes))
         return stki_fail_at(err, STK_E_BAD_SHAPE,
@@ -61,12 +70,26 @@ stk_status stki_npy_append(stki_npy_writer *w, const void *rows, int64_t count, 
     return status;
 }
 
+stk_status stki_npy_append(stki_npy_writer *w, const void *rows, int64_t count, stk_error *err)
+{
+    stk_status status = append(w, rows, count, err);
+
+    if (status && !w->failed)
+        w->failed = status;
+    return status;
+}
+
 stk_status stki_npy_commit(stki_npy_writer *w, stk_error *err)
 {
     char header[STKI_NPY_FORM_MAX];
     stk_error first;
     stk_status status, closed;
 
+    if (w->failed) {
+        status = fail_earlier(w, err);
+        stki_npy_abort(w);
+        return status;
+    }
     stki_npy_form_write(&w->form, w->rows, header);
     status = stki_output_write_at(w->output, 0, header, w->form.header_bytes, &first);
     closed = stki_output_commit(w->output, err); /* fails after a failed write */

@@ -320,6 +320,11 @@ stk_status stk_beton_append(stk_beton_writer *w, const stk_beton_value *values, 
 {
     if (w->failed)
         return fail_earlier(w, err);
+    if (count < 0)
+        w->failed = stki_fail_at(
+            err, STK_E_BAD_ARG,
+            (stki_place){stki_output_path(w->output), w->done, -1, STKI_TEXT("%" PRId64, count), "at least 0"},
+            "number of samples to append");
     for (int64_t i = 0; i < count && !w->failed; i++)
         w->failed = append_one(w, values + i * w->layout.field_count, err);
     return w->failed;
