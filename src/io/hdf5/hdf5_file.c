@@ -2,6 +2,7 @@
  * and devices and tell a file that is cut off from one that is something else. */
 #include "hdf5_file.h"
 #include "allocate.h"
+#include "checked.h"
 #include "error.h"
 #include "file.h"
 #include "thread.h"
@@ -14,7 +15,17 @@
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */
 
-static stk_status check_signature(const char *path, stk_error *err)
+/* Does the superblock behind this signature say that a SWMR writer has the file open? Only the third version can: its
+ * flags stand behind version and sizes, 1 for open for writing and 4 for SWMR. */
+static bool says_swmr(const stki_file *file, int64_t at)
+{
+    unsigned char block[12];
+
+    return stki_inside(at, sizeof block, file->size) && !stki_file_read(file, at, block, sizeof block, NULL) &&
+           block[8] >= 3 && (block[11] & 5) == 5;
+}
+
+static stk_status check_signature(const char *path, bool *swmr, stk_error *err)
 {
     stki_file *file;
     char head[8] = {0};
@@ -22,12 +33,14 @@ static stk_status check_signature(const char *path, stk_error *err)
     int64_t size;
     stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
 
+    *swmr = false;
     if (status)
         return status;
     size = file->size;
     for (int64_t at = 0; at <= size - 8 && !found && !status; at = at ? at * 2 : 512) {
         status = stki_file_read(file, at, head, 8, err);
         found = !memcmp(head, "\x89HDF\r\n\x1a\n", 8);
+        *swmr = found && says_swmr(file, at);
     }
     stki_file_close(file);
     if (status || found)
@@ -38,10 +51,16 @@ static stk_status check_signature(const char *path, stk_error *err)
                         "no HDF5 file");
 }
 
+/* As a SWMR reader the library takes a wrong checksum for a write that is under way and reads again, 100 times, waiting
+ * twice as long each time from 1 ns on: for ever. This often is 16 ms, more than a write takes. */
+enum { SWMR_ATTEMPTS = 24 };
+
 /* Opens, trying what systems and writers may demand: without locks; as another handle of this process has it open; as
- * a reader beside a SWMR writer. */
+ * a reader beside a SWMR writer, where the file says there is one (*swmr; afterwards: was it opened so?). */
 static hid_t open_id(const char *path, bool *swmr)
 {
+    const bool try_swmr = *swmr;
+
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), id;
 
     *swmr = false;
@@ -53,7 +72,7 @@ static hid_t open_id(const char *path, bool *swmr)
     id = H5Fopen(path, H5F_ACC_RDONLY, access);
     if (id < 0)
         id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    if (id < 0) {
+    if (id < 0 && try_swmr && H5Pset_metadata_read_attempts(access, SWMR_ATTEMPTS) >= 0) {
         id = H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
         *swmr = id >= 0;
     }
@@ -92,10 +111,9 @@ static bool open_for_writing(hid_t id)
     return H5Fget_intent(id, &intent) < 0 || (intent & H5F_ACC_RDWR);
 }
 
-static stk_status open_locked(stki_hdf5_file *file, bool plugins, stk_error *err)
+static stk_status open_locked(stki_hdf5_file *file, bool plugins, bool swmr, stk_error *err)
 {
     stki_hdf5_guard guard;
-    bool swmr;
     stk_status status = STK_OK;
 
     stki_hdf5_enter(&guard, plugins);
@@ -125,7 +143,8 @@ static stk_status find_folder(stki_hdf5_file *file, stk_error *err)
 stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, stki_hdf5_file **out, stk_error *err)
 {
     stki_hdf5_file *file;
-    stk_status status = check_signature(path, err);
+    bool swmr;
+    stk_status status = check_signature(path, &swmr, err);
 
     if (status)
         return status;
@@ -141,7 +160,7 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
     if (!status && !opts->allow_external)
         status = find_folder(file, err);
     if (!status)
-        status = open_locked(file, opts->allow_plugins, err);
+        status = open_locked(file, opts->allow_plugins, swmr, err);
     if (status) {
         stki_hdf5_file_release(file);
         return status;
