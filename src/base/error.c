@@ -192,6 +192,50 @@ stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what)
     return stki_fail(err, STK_E_MEMORY, "out of memory: %lld bytes for %s", (long long)bytes, what);
 }
 
+/* The length of "FILE: " at the beginning of the message; 0: it begins with something else. */
+static int after_file(const stk_error *err)
+{
+    char file[sizeof err->file];
+    size_t length;
+
+    memcpy(file, err->file, sizeof file);
+    stki_make_printable(file); /* as in the message */
+    length = strlen(file);
+    return length > 0 && !strncmp(err->message, file, length) && !strncmp(err->message + length, ": ", 2)
+               ? (int)length + 2
+               : 0;
+}
+
+stk_status stki_fail_record(stk_error *err, stk_status status, int64_t record)
+{
+    struct words words = {.used = 0};
+    int place;
+
+    if (status >= 0 || !err || err->record >= 0 || record < 0)
+        return status;
+    place = after_file(err);
+    append(&words, "%.*srecord %lld: %s", place, err->message, (long long)record, err->message + place);
+    memcpy(err->message, words.text, words.used + 1);
+    stki_make_printable(err->message); /* a cut can leave half a character */
+    err->record = record;
+    return status;
+}
+
+stk_status stki_fail_place(stk_error *err, stk_status status, const char *file, int64_t record, const char *what)
+{
+    stk_error cause;
+
+    if (status >= 0 || !err)
+        return status;
+    cause = *err;
+    stki_fail_at(err, status, (stki_place){file, record, -1, NULL, NULL}, "%s%s%s", what ? what : "", what ? ": " : "",
+                 cause.message);
+    err->offset = cause.offset;
+    memcpy(err->found, cause.found, sizeof err->found);
+    memcpy(err->expected, cause.expected, sizeof err->expected);
+    return status;
+}
+
 const char *stki_text(char *buffer, int size, const char *format, ...)
 {
     va_list args;

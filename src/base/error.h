@@ -28,6 +28,15 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
 /* STK_E_MEMORY: "out of memory: N bytes for WHAT". */
 stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
 
+/* For who knows better where it happened than the function that failed. Both return `status` and do nothing where it is
+ * no error.
+ *
+ * Adds the record to an error without one: the field, and "record R: " in the message, behind its file. */
+stk_status stki_fail_record(stk_error *err, stk_status status, int64_t record);
+/* Puts "FILE: record R: " (-1: none) and "WHAT: " (NULL: none) before the message of an error that has no place; found
+ * and expected stay. */
+stk_status stki_fail_place(stk_error *err, stk_status status, const char *file, int64_t record, const char *what);
+
 void stki_error_clear(stk_error *err);
 /* Sets the facts alone, for a message that has another shape. */
 void stki_error_facts(stk_error *err, stki_place place);

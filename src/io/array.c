@@ -241,11 +241,8 @@ static stk_status read_positional(const stki_reader *base, int64_t index, const 
     if (!status && bytes > 0)
         status = r->scattered && !r->stretch ? read_elements(r, offset, scratch->data, err)
                                              : stki_file_read(r->array.file, offset, scratch->data, bytes, err);
-    if (status) {
-        if (err)
-            err->record = index;
-        return status;
-    }
+    if (status)
+        return stki_fail_record(err, status, index);
     *out = r->sample;
     out->data = scratch->data;
     return STK_OK;

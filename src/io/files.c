@@ -139,11 +139,8 @@ static stk_status files_read(const stki_reader *base, int64_t index, const stki_
     if (cached(f, index, out))
         return STK_OK;
     status = open_sample(f, index, out, err);
-    if (status) {
-        if (err)
-            err->record = index;
-        return status;
-    }
+    if (status)
+        return stki_fail_record(err, status, index);
     status = check_sample(f, index, out, err);
     if (status)
         stk_tensor_release(out);

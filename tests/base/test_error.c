@@ -163,6 +163,60 @@ static void an_error_may_be_wrapped(void **state)
     assert_string_equal(err.found, "x");
 }
 
+static void a_record_is_added(void **state)
+{
+    stk_error err;
+    char path[400] = "";
+
+    (void)state;
+    stki_fail_at(&err, STK_E_TRUNCATED, (stki_place){"w.npy", -1, 7, "x", "y"}, "the file ends too early");
+    assert_int_equal(stki_fail_record(&err, STK_E_TRUNCATED, 3), STK_E_TRUNCATED);
+    assert_string_equal(err.message, "w.npy: record 3: offset 7: the file ends too early: found x, expected y");
+    assert_int_equal(err.record, 3);
+    assert_int_equal(err.offset, 7);
+    assert_string_equal(err.found, "x");
+    stki_fail_record(&err, STK_E_TRUNCATED, 4); /* it knows better */
+    assert_int_equal(err.record, 3);
+    assert_null(strstr(err.message, "record 4"));
+
+    stki_fail_memory(&err, 7, "a row");
+    stki_fail_record(&err, STK_E_MEMORY, 0);
+    assert_string_equal(err.message, "record 0: out of memory: 7 bytes for a row");
+    assert_int_equal(err.record, 0);
+
+    memset(path, 'x', sizeof path - 1); /* cut, and not printable */
+    path[390] = '\033';
+    stki_fail_at(&err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL}, "cannot read");
+    stki_fail_record(&err, STK_E_IO, 5);
+    assert_non_null(strstr(err.message, "xxx?xxxxxxxx: record 5: cannot read"));
+
+    stki_fail(&err, STK_E_CORRUPT, "nothing happened yet");
+    assert_int_equal(stki_fail_record(&err, STK_OK, 5), STK_OK);
+    assert_int_equal(err.record, -1);
+    assert_int_equal(stki_fail_record(NULL, STK_E_IO, 5), STK_E_IO);
+}
+
+static void a_place_is_added(void **state)
+{
+    stk_error err;
+
+    (void)state;
+    stki_fail_at(&err, STK_E_BAD_SHAPE, (stki_place){NULL, -1, -1, "2 x 2", "at least 3 x 3"}, "crop");
+    assert_int_equal(stki_fail_place(&err, STK_E_BAD_SHAPE, "a.jpg", 3, "image"), STK_E_BAD_SHAPE);
+    assert_string_equal(err.message, "a.jpg: record 3: image: crop: found 2 x 2, expected at least 3 x 3");
+    assert_string_equal(err.file, "a.jpg");
+    assert_string_equal(err.found, "2 x 2");
+    assert_string_equal(err.expected, "at least 3 x 3");
+    assert_int_equal(err.record, 3);
+    stki_fail_at(&err, STK_E_CORRUPT, (stki_place){NULL, -1, 9, NULL, NULL}, "marker");
+    stki_fail_place(&err, STK_E_CORRUPT, "a.jpg", -1, NULL);
+    assert_string_equal(err.message, "a.jpg: offset 9: marker");
+    assert_int_equal(err.offset, 9);
+    assert_int_equal(stki_fail_place(&err, STK_OK, "b.jpg", 3, NULL), STK_OK);
+    assert_string_equal(err.file, "a.jpg");
+    assert_int_equal(stki_fail_place(NULL, STK_E_IO, "b.jpg", 3, NULL), STK_E_IO);
+}
+
 static void ends_of_texts(void **state)
 {
     char buffer[8];
@@ -183,6 +237,8 @@ int main(void)
         cmocka_unit_test(long_texts_keep_what_matters),
         cmocka_unit_test(messages_are_one_clean_line),
         cmocka_unit_test(an_error_may_be_wrapped),
+        cmocka_unit_test(a_record_is_added),
+        cmocka_unit_test(a_place_is_added),
         cmocka_unit_test(ends_of_texts),
     };
 

@@ -234,6 +234,28 @@ static void what_does_not_fit_is_refused(void **state)
     stki_array_release(&array);
 }
 
+/* The message says which sample it was, and so does the field. */
+static void a_file_that_was_cut_is_told_by_record(void **state)
+{
+    stki_array array = make(STKI_ACCESS_PREAD);
+    stki_reader *reader;
+    stki_scratch scratch;
+    stk_tensor sample;
+
+    (void)state;
+    assert_int_equal(stki_array_reader(&array, "test", stkt_path("array"), NULL, &reader, &err), STK_OK);
+    assert_int_equal(truncate(stkt_path("array"), 7 + 150), 0);
+    stki_scratch_init(&scratch);
+    assert_int_equal(reader->ops->read(reader, 0, NULL, &scratch, &sample, &err), STK_OK);
+    stki_reader_done(reader, &sample);
+    assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &sample, &err), STK_E_TRUNCATED);
+    assert_int_equal(err.record, 1);
+    assert_non_null(strstr(err.message, "/array: record 1: offset 127: the file ends too early"));
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
+    stki_array_release(&array);
+}
+
 static void memory_may_run_out(void **state)
 {
     stk_status status = STK_E_MEMORY;
@@ -271,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_whole_array_outlives_its_file),
         cmocka_unit_test(axes_that_are_not_there),
         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(a_file_that_was_cut_is_told_by_record),
         cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(far_apart),
     };

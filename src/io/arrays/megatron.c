@@ -118,13 +118,6 @@ static stk_status locate(const struct spans *s, int64_t index, struct span *out,
                         "the record is too long");
 }
 
-static stk_status name_record(stk_status status, int64_t index, stk_error *err)
-{
-    if (status && err)
-        err->record = index;
-    return status;
-}
-
 /* Its sequences, one behind the other in the scratch. */
 static stk_status gather(const struct spans *s, const struct span *span, stki_scratch *scratch, stk_error *err)
 {
@@ -170,7 +163,7 @@ static stk_status spans_read(const stki_reader *base, int64_t index, const stki_
     out->reserved = 0;
     out->shape[0] = span.tokens;
     out->strides[0] = stk_dtype_size(base->dtype);
-    return name_record(status, index, err);
+    return stki_fail_record(err, status, index);
 }
 
 static stk_status spans_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)

@@ -105,7 +105,7 @@ static stk_status read_in_one(const stki_reader *base, int64_t index, const stki
             status = read_decoded(r, number, within, scratch, &data, &kept, err);
     }
     if (status)
-        return stki_hdf5_name_record(base, status, index, err);
+        return stki_fail_record(err, status, index);
     *out = r->sample;
     out->data = (void *)(uintptr_t)data;
     out->storage = kept;
@@ -139,7 +139,7 @@ static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratc
         status = stki_hdf5_chunks_get(c, number, r->uses, scratch->data, kept, err);
     if (status == STK_OK)
         *address = (const char *)stk_storage_data(*kept) + within;
-    return stki_hdf5_name_record(base, status, index, err);
+    return stki_fail_record(err, status, index);
 }
 
 /* ---- in several chunks ----------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
         status = stki_hdf5_chunks_read(r->chunks, start, r->samples.length, r->cached, scratch->data,
                                        (char *)scratch->data + room, err);
     if (status)
-        return stki_hdf5_name_record(base, status, index, err);
+        return stki_fail_record(err, status, index);
     *out = r->sample;
     out->data = scratch->data;
     return STK_OK;

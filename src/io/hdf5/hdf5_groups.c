@@ -121,7 +121,7 @@ static stk_status groups_read(const stki_reader *base, int64_t index, const stki
         status = item->offset >= 0 ? stki_file_read(g->map, item->offset, scratch->data, bytes, err)
                                    : unpack(g, item, scratch->data, err);
     if (status)
-        return stki_hdf5_name_record(base, status, index, err);
+        return stki_fail_record(err, status, index);
     sample.data = scratch->data;
     *out = sample;
     return STK_OK;

@@ -5,7 +5,6 @@
 #include "hdf5_reader.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_error *err)
@@ -16,21 +15,6 @@ stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_err
                         (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
                                      STKI_TEXT("0 to %" PRId64, base->count - 1)},
                         "no such sample");
-}
-
-stk_status stki_hdf5_name_record(const stki_reader *base, stk_status status, int64_t index, stk_error *err)
-{
-    size_t length = strlen(base->path);
-    char message[sizeof err->message];
-
-    if (status >= 0 || !err || err->record >= 0)
-        return status;
-    err->record = index;
-    if (strncmp(err->message, base->path, length) || err->message[length] != ':')
-        return status;
-    snprintf(message, sizeof message, "%s: record %" PRId64 "%s", base->path, index, err->message + length);
-    memcpy(err->message, message, sizeof message);
-    return status;
 }
 
 static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
@@ -109,7 +93,7 @@ static stk_status library_read(const stki_reader *base, int64_t index, const stk
     if (!status)
         status = stki_hdf5_dataset_read(r->dataset, start, r->samples.length, scratch->data, base->max_bytes, err);
     if (status)
-        return stki_hdf5_name_record(base, status, index, err);
+        return stki_fail_record(err, status, index);
     *out = (stk_tensor){.data = scratch->data,
                         .dtype = base->dtype,
                         .ndim = base->ndim,

@@ -33,7 +33,7 @@ stk_status stki_decoder_room(stki_decoder *decoder, int64_t bytes, void **out, s
 /* The same for an image that is turned upright afterwards. */
 stk_status stki_decoder_turning(stki_decoder *decoder, int64_t bytes, void **out, stk_error *err);
 
-/* From the header alone. Errors carry no place: the caller adds file and record (stki_image_place). What is no image is
+/* From the header alone. Errors carry no place: the caller adds file and record (stki_fail_place). What is no image is
  * named for what it is (STK_E_UNSUPPORTED: "a WebP image", "a gzip file"). STK_E_TRUNCATED: more bytes would tell more;
  * enough for most images are 4 KiB of their beginning. STK_E_LIMIT: larger than opts->max_bytes. */
 stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decode_opts *opts, stki_image_info *out,
@@ -97,7 +97,5 @@ stk_status stki_image_shape(const void *bytes, int64_t count, const stki_decode_
  * record. */
 stk_status stki_image_sample(const void *bytes, int64_t count, const stki_decode_opts *opts, const stki_want *want,
                              stki_scratch *scratch, const char *path, int64_t record, stk_tensor *out, stk_error *err);
-/* Puts file and record in front of an error's message; returns the error's status. */
-stk_status stki_image_place(stk_error *err, stk_status status, const char *path, int64_t record);
 
 #endif

@@ -73,7 +73,7 @@ static stk_status read_info(const char *path, enum stki_image_kind kind, const s
     bytes = stki_zalloc(file->size + 1);
     status = bytes ? stki_file_read(file, 0, bytes, file->size, err) : stki_fail_memory(err, file->size, path);
     if (!status)
-        status = stki_image_place(err, info_of(file, bytes, kind, opts, out, err), path, -1);
+        status = stki_fail_place(err, info_of(file, bytes, kind, opts, out, err), path, -1, NULL);
     stki_free(bytes);
     stki_file_close(file);
     return status;

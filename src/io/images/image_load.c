@@ -33,17 +33,14 @@ static stk_status fail(const struct source *source, stk_status status, const cha
 static stk_status fail_errno(const struct source *source, int error_number, const char *what)
 {
     struct rlimit limit = {0};
-    stk_status status;
 
     if (error_number == EMFILE) {
         (void)getrlimit(RLIMIT_NOFILE, &limit);
         return fail(source, STK_E_LIMIT, STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur),
                     "a free descriptor (ulimit -n)", "cannot open: too many open files");
     }
-    status = stki_fail_errno(source->err, error_number, source->path, "record %" PRId64 ": %s", source->record, what);
-    if (source->err)
-        source->err->record = source->record;
-    return status;
+    return stki_fail_record(source->err, stki_fail_errno(source->err, error_number, source->path, "%s", what),
+                            source->record);
 }
 
 static int open_quietly(const char *path)
@@ -119,8 +116,8 @@ static stk_status check_name(const struct source *source, const void *bytes, int
     const char *what;
     enum stki_image_kind kind = stki_image_kind_of(bytes, count, &what);
 
-    return stki_image_place(source->err, stki_image_name_fits(source->path, kind, source->err), source->path,
-                            source->record);
+    return stki_fail_place(source->err, stki_image_name_fits(source->path, kind, source->err), source->path,
+                           source->record, NULL);
 }
 
 stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
@@ -150,7 +147,7 @@ static stk_status shape_of(const struct source *source, const void *bytes, int64
     if (status)
         return status;
     status = stki_image_shape(bytes, count, opts, shape, source->err);
-    return stki_image_place(source->err, status, source->path, source->record);
+    return stki_fail_place(source->err, status, source->path, source->record, NULL);
 }
 
 /* Cameras put thumbnails and profiles before the size. */

@@ -3,25 +3,7 @@
 #include "decode.h"
 #include "error.h"
 #include "tensor_internal.h"
-#include <inttypes.h>
 #include <string.h>
-
-stk_status stki_image_place(stk_error *err, stk_status status, const char *path, int64_t record)
-{
-    char end[sizeof err->file];
-    stk_error cause;
-
-    if (!err || !status)
-        return status;
-    cause = *err;
-    stki_text_end(end, sizeof end, path);
-    if (record >= 0)
-        stki_fail(err, status, "%s: record %" PRId64 ": %s", end, record, cause.message);
-    else
-        stki_fail(err, status, "%s: %s", end, cause.message);
-    stki_error_facts(err, (stki_place){path, record, cause.offset, cause.found, cause.expected});
-    return status;
-}
 
 stk_status stki_image_shape(const void *bytes, int64_t count, const stki_decode_opts *opts, int64_t shape[3],
                             stk_error *err)
@@ -122,7 +104,7 @@ stk_status stki_image_sample(const void *bytes, int64_t count, const stki_decode
     stk_status status = decode_sample(bytes, count, opts, want, scratch, &pixels, out, err);
 
     if (status)
-        return stki_image_place(err, status, path, record);
+        return stki_fail_place(err, status, path, record, NULL);
     stki_count(&scratch->warnings, stki_decoder_warned(scratch->decoder));
     if (want && want->given && !is_whole(&pixels))
         *want->given = (stki_given){pixels.scale, pixels.top, pixels.left, pixels.whole_height, pixels.whole_width};

@@ -133,7 +133,7 @@ static stk_status check_jpeg(const stki_beton_place *place, const stki_beton_fie
     stk_status status = stki_image_shape(value->bytes, value->size, &as_stored, shape, err);
 
     if (status)
-        return stki_image_place(err, status, place->path, place->record);
+        return stki_fail_place(err, status, place->path, place->record, NULL);
     if (((const unsigned char *)value->bytes)[0] != 0xff)
         return fail_value(place, field, "another kind of image", "a JPEG image", "bytes", err);
     if (shape[0] == value->height && shape[1] == value->width)

@@ -203,13 +203,6 @@ static void shape_of(const struct records *r, const struct row *row, int64_t *sh
 /* ---- samples -------------------------------------------------------------------------------------------------------
  */
 
-static stk_status name_record(stk_status status, int64_t index, stk_error *err)
-{
-    if (status && err)
-        err->record = index;
-    return status;
-}
-
 /* The bytes of a region: of the mapping, else read to where `jpeg` says they may be. */
 static stk_status region(const struct records *r, int64_t index, const struct row *row, stki_scratch *scratch,
                          const void **out, stk_error *err)
@@ -234,7 +227,7 @@ static stk_status region(const struct records *r, int64_t index, const struct ro
     if (!status && row->bytes > 0)
         status = stki_file_read(file, (int64_t)row->pointer, to, row->bytes, err);
     *out = to;
-    return name_record(status, index, err);
+    return stki_fail_record(err, status, index);
 }
 
 static stk_status read_jpeg(const struct records *r, int64_t index, const struct row *row, const void *bytes,
@@ -248,7 +241,7 @@ static stk_status read_jpeg(const struct records *r, int64_t index, const struct
         return fail_row(r, index, STKI_TEXT("bytes %02x %02x", b[0], b[1]), "ff d8", "beginning of a JPEG image", err);
     status = stki_image_shape(bytes, row->bytes, &r->decode, shape, err);
     if (status)
-        return stki_image_place(err, status, r->base.path, index);
+        return stki_fail_place(err, status, r->base.path, index, NULL);
     if (shape[0] != row->height || shape[1] != row->width)
         return fail_row(r, index, STKI_TEXT("a JPEG image of %" PRId64 " x %" PRId64 " pixels", shape[0], shape[1]),
                         STKI_TEXT("%" PRId64 " x %" PRId64 " as the row says", row->height, row->width),
@@ -268,7 +261,7 @@ static stk_status records_read(const stki_reader *base, int64_t index, const stk
     if (!status)
         status = region(r, index, &row, scratch, &bytes, err);
     if (status)
-        return name_record(status, index, err);
+        return stki_fail_record(err, status, index);
     if (row.jpeg)
         return read_jpeg(r, index, &row, bytes, want, scratch, out, err);
     if (r->field->kind == STKI_BETON_JSON && (row.bytes == 0 || ((const char *)bytes)[row.bytes - 1] != '\0'))
@@ -297,7 +290,7 @@ static stk_status records_shape(const stki_reader *base, int64_t index, int64_t 
 
     if (!status)
         shape_of(r, &row, shape);
-    return name_record(status, index, err);
+    return stki_fail_record(err, status, index);
 }
 
 static void records_will_need(const stki_reader *base, const int64_t *indices, int64_t count)

@@ -55,13 +55,6 @@ static stk_status find(const struct files *f, int64_t index, const stki_tar_entr
                         "its .%s is too long", name_of(f));
 }
 
-static stk_status name_record(stk_status status, int64_t index, stk_error *err)
-{
-    if (status && err)
-        err->record = index;
-    return status;
-}
-
 /* A file's bytes: of the mapping, else read into the scratch. */
 static stk_status bytes_of(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_scratch *scratch,
                            const void **out, stk_error *err)
@@ -76,7 +69,7 @@ static stk_status bytes_of(const struct files *f, int64_t index, const stki_tar_
     if (!status)
         status = stki_file_read(f->set->file, entry->offset, scratch->data, entry->size, err);
     *out = scratch->data;
-    return name_record(status, index, err);
+    return stki_fail_record(err, status, index);
 }
 
 static void set_tensor(const struct files *f, const void *data, stk_tensor *out)
@@ -110,7 +103,7 @@ static stk_status read_image(const struct files *f, int64_t index, const stki_ta
         if (!status)
             status = stki_file_read(f->set->file, entry->offset, room, entry->size, err);
         if (status)
-            return name_record(status, index, err);
+            return stki_fail_record(err, status, index);
         bytes = room;
     }
     return stki_image_sample(bytes, entry->size, &f->decode, want, scratch, f->base.path, index, out, err);
@@ -144,7 +137,8 @@ static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar
                       : stki_fail_memory(err, count + 1, "the beginning of an image");
     }
     if (!status)
-        status = stki_image_place(err, stki_image_shape(bytes, count, &f->decode, shape, err), f->base.path, index);
+        status =
+            stki_fail_place(err, stki_image_shape(bytes, count, &f->decode, shape, err), f->base.path, index, NULL);
     stki_free(head);
     return status;
 }
@@ -195,7 +189,7 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
     if (!status)
         status = stki_scratch_reserve(scratch, sizeof value, err);
     if (status)
-        return name_record(status, index, err);
+        return stki_fail_record(err, status, index);
     memcpy(scratch->data, &value, sizeof value);
     set_tensor(f, scratch->data, out);
     return STK_OK;
@@ -227,7 +221,7 @@ static stk_status npy_header(const struct files *f, int64_t index, const void *b
         return STK_OK;
     stki_text(path, sizeof path, "%s: the .%s of sample %" PRId64, stki_text_end(shown, sizeof shown, f->base.path),
               name_of(f), index);
-    return name_record(parse_npy(f, bytes, size, path, out, err), index, err);
+    return stki_fail_record(err, parse_npy(f, bytes, size, path, out, err), index);
 }
 
 static stk_status fail_shape(const struct files *f, int64_t index, const stki_npy_header *h, stk_error *err)
@@ -300,7 +294,7 @@ static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_
     if (!status)
         status = stki_npy_read_prefix(prefix_bytes, entry->size, f->header_limit, f->base.path, &prefix, err);
     if (status)
-        return name_record(status, index, err);
+        return stki_fail_record(err, status, index);
     head = stki_zalloc(prefix.text_offset + prefix.text_bytes + STKI_NPY_PREFIX);
     if (!head)
         return stki_fail_memory(err, prefix.text_bytes, "an npy header");
