@@ -177,13 +177,60 @@ static void test_left_out(void **state) /* P17 */
     stkt_write_file(stkt_path("odd/cat/.DS_Store"), "x", 1);
     stkt_write_file(stkt_path("odd/cat/notes.txt"), "x", 1);
     stkt_write_file(stkt_path("odd/.jpg"), "x", 1);
-    assert_int_equal(symlink("nowhere.jpg", stkt_path("odd/cat/gone.jpg")), 0);
-    assert_int_equal(mkfifo(stkt_path("odd/cat/pipe.jpg"), 0600), 0);
+    assert_int_equal(symlink("nowhere", stkt_path("odd/cat/gone")), 0);
+    assert_int_equal(mkfifo(stkt_path("odd/cat/pipe"), 0600), 0);
     assert_string_equal(listing("odd", NULL), "cat/1.jpg=0");
     assert_true(warns("odd", "left out: 4 hidden"));
-    assert_true(warns("odd", "left out: 3 files that are no .jpg"));
+    assert_true(warns("odd", "left out: 1 files that are no .jpg"));
+    assert_true(warns("odd", "left out: 2 links to nothing, pipes and the like"));
     assert_true(warns("odd", "left out: 1 images beside the class folders"));
     assert_true(warns("odd", "1 class folders hold no image"));
+}
+
+/* What has the name of an image is a sample, and fails as one: a set with a hole is not a smaller set. */
+static void test_no_files_under_names_of_images(void **state)
+{
+    static const struct {
+        const char *path, *says;
+        stk_status status;
+    } rows[] = {{"holes/gone.jpg", "record 0: cannot open: No such file", STK_E_NOT_FOUND},
+                {"holes/here.jpg", NULL, STK_OK},
+                {"holes/itself.png", "record 2: cannot open: Too many levels of symbolic links", STK_E_IO},
+                {"holes/pipe.jpeg", "record 3: cannot be read: found no regular file", STK_E_UNSUPPORTED}};
+    stki_container *container;
+    stki_reader *reader;
+    stki_scratch scratch;
+    stk_tensor sample;
+    int64_t shape[3];
+    stk_error err;
+
+    (void)state;
+    make_dir("holes");
+    make_jpeg("holes/here.jpg", 4, 5);
+    assert_int_equal(symlink("nowhere.jpg", stkt_path("holes/gone.jpg")), 0);
+    assert_int_equal(symlink("itself.png", stkt_path("holes/itself.png")), 0);
+    assert_int_equal(mkfifo(stkt_path("holes/pipe.jpeg"), 0600), 0);
+    container = open_container("holes", NULL);
+    assert_int_equal(container->warning_count, 0);
+    reader = open_member(container, "image", (stki_reader_opts){0});
+    assert_int_equal(reader->count, 4);
+    stki_scratch_init(&scratch);
+    for (int i = 0; i < 4; i++) {
+        stk_status status = reader->ops->read(reader, i, NULL, &scratch, &sample, &err);
+
+        assert_int_equal(status, rows[i].status);
+        if (status == STK_OK) {
+            stki_reader_done(reader, &sample);
+            continue;
+        }
+        assert_says(rows[i].path);
+        assert_says(rows[i].says);
+        assert_int_equal(err.record, i);
+        assert_status(reader->ops->shape(reader, i, shape, &err), rows[i].status);
+    }
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
+    stki_container_release(container);
 }
 
 static void test_links(void **state)
@@ -537,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_flat_folder),
         cmocka_unit_test(test_same_order_whatever_came_first),
         cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_no_files_under_names_of_images),
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_nothing_there),
         cmocka_unit_test(test_list),

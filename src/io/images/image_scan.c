@@ -113,7 +113,7 @@ static unsigned char kind_of(int fd, const struct dirent *entry)
     if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
         return entry->d_type;
     if (fstatat(fd, entry->d_name, &stat, 0))
-        return DT_UNKNOWN; /* a link to nothing */
+        return DT_UNKNOWN; /* a link to nothing, or to what may not be seen */
     return S_ISDIR(stat.st_mode) ? DT_DIR : S_ISREG(stat.st_mode) ? DT_REG : DT_UNKNOWN;
 }
 
@@ -131,10 +131,12 @@ static stk_status take_entry(struct scan *scan, int64_t number, int fd, const st
     kind = kind_of(fd, entry);
     if (kind == DT_DIR)
         return add_folder(scan, number, name);
-    if (kind != DT_REG || !stki_image_name(name)) {
-        scan->set->others++;
+    if (!stki_image_name(name)) {
+        scan->set->others += kind == DT_REG;
+        scan->set->broken += kind != DT_REG;
         return STK_OK;
     }
+    /* Whatever it is: a link to nothing fails when it is read, and is not missing without a word. */
     return stki_image_set_add(scan->set, scan->folders[number].path, name, scan->folders[number].klass, scan->err);
 }
 
@@ -381,7 +383,8 @@ stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_erro
         status = stki_fail_at(
             err, STK_E_NOT_FOUND,
             (stki_place){folder, -1, -1,
-                         STKI_TEXT("%" PRId64 " other and %" PRId64 " hidden files", out->others, out->hidden),
+                         STKI_TEXT("%" PRId64 " other and %" PRId64 " hidden files, %" PRId64 " broken links",
+                                   out->others, out->hidden, out->broken),
                          ".jpg, .jpeg or .png files"},
             "no image in the folder");
     if (status)

@@ -17,12 +17,13 @@ typedef struct stki_image_set {
     char **classes; /* names of the labels; owned; NULL: labels are just numbers */
     int64_t class_count;
     /* What was left out. */
-    int64_t hidden, others, outside, loops, empty_classes;
+    int64_t hidden, others, broken, outside, loops, empty_classes;
 } stki_image_set;
 
 /* Class folders (labels: their order, bytewise; what lies beside them is `outside`), or where no folder holds an image,
  * one flat folder without labels. Sorted by path, bytewise. Hidden names and other endings than .jpg, .jpeg and .png
- * (any case) are left out and counted; links are followed, a folder inside itself ends there. */
+ * (any case) are left out and counted; links are followed, a folder inside itself ends there. What has the name of an
+ * image and is no file that can be read (a link to nothing, a pipe) belongs to the set: it fails when it is read. */
 stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err);
 /* Lines of "PATH" or of "PATH<TAB or space>LABEL", in that order; paths are relative to the list's own folder. */
 stk_status stki_image_set_list(const char *path, stki_image_set *out, stk_error *err);
