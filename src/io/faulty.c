@@ -34,6 +34,7 @@ static stk_status faulty_read(const stki_reader *base, int64_t index, const stki
                               stk_tensor *out, stk_error *err)
 {
     const struct faulty *f = faulty_of(base);
+    char path[STKI_RECORD_PATH];
     struct faulty *shared = (struct faulty *)(uintptr_t)f; /* its counter and lock are made for many threads */
     int64_t number = atomic_fetch_add_explicit(&shared->reads, 1, memory_order_relaxed) + 1;
 
@@ -44,7 +45,8 @@ static stk_status faulty_read(const stki_reader *base, int64_t index, const stki
     else if (index == f->opts.slow_at && f->opts.slow_ns > 0)
         stki_sleep_ns(f->opts.slow_ns);
     if (index == f->opts.fail_at || (f->opts.fail_from_read >= 0 && number >= f->opts.fail_from_read))
-        return stki_fail_at(err, f->opts.status, (stki_place){base->path, index, -1, NULL, NULL},
+        return stki_fail_at(err, f->opts.status,
+                            (stki_place){stki_reader_path(base, index, path), index, -1, NULL, NULL},
                             "made to fail (read %" PRId64 ")", number);
     return f->inner->ops->read(f->inner, index, want, scratch, out, err);
 }
@@ -59,6 +61,13 @@ static stk_status faulty_shape(const stki_reader *base, int64_t index, int64_t *
     const struct faulty *f = faulty_of(base);
 
     return f->inner->ops->shape(f->inner, index, shape, err);
+}
+
+static bool faulty_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
+{
+    const struct faulty *f = faulty_of(base);
+
+    return f->inner->ops->path && f->inner->ops->path(f->inner, index, buffer, size);
 }
 
 static void faulty_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
@@ -83,11 +92,13 @@ static void faulty_destroy(stki_reader *base)
 static const stki_reader_ops fixed_ops = {.format = "faulty",
                                           .read = faulty_read,
                                           .done = faulty_done,
+                                          .path = faulty_path,
                                           .will_need = faulty_will_need,
                                           .destroy = faulty_destroy};
 static const stki_reader_ops variable_ops = {.format = "faulty",
                                              .read = faulty_read,
                                              .done = faulty_done,
+                                             .path = faulty_path,
                                              .shape = faulty_shape,
                                              .will_need = faulty_will_need,
                                              .destroy = faulty_destroy};

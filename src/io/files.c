@@ -158,6 +158,13 @@ static stk_status files_shape(const stki_reader *base, int64_t index, int64_t *s
     return STK_OK;
 }
 
+static bool files_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
+{
+    const struct files *f = files_of(base);
+
+    return index >= 0 && index < base->count && snprintf(buffer, (size_t)size, "%s", f->list.paths[index]) < size;
+}
+
 static void files_destroy(stki_reader *base)
 {
     struct files *f = files_of(base);
@@ -173,7 +180,7 @@ static void files_destroy(stki_reader *base)
 }
 
 static const stki_reader_ops files_ops = {
-    .format = "files", .read = files_read, .shape = files_shape, .destroy = files_destroy};
+    .format = "files", .read = files_read, .shape = files_shape, .path = files_path, .destroy = files_destroy};
 
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */

@@ -60,6 +60,9 @@ typedef struct stki_reader_ops {
     void (*done)(const stki_reader *reader, stk_tensor *out);
     /* Variable shapes only: the shape of a sample without reading it. NULL: every sample has the reader's own shape. */
     stk_status (*shape)(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err);
+    /* Samples that are files of their own: the path of one, for messages, in `buffer`. False: longer than that. NULL:
+     * they are all of the reader's path. */
+    bool (*path)(const stki_reader *reader, int64_t index, char *buffer, int64_t size);
     /* These samples will be read soon, in this order. Never blocks for long, never fails. NULL: no use for it. */
     void (*will_need)(const stki_reader *reader, const int64_t *indices, int64_t count);
     void (*destroy)(stki_reader *reader);
@@ -124,6 +127,14 @@ static inline stk_status stki_reader_shape(const stki_reader *reader, int64_t in
     for (int i = 0; i < reader->ndim; i++)
         shape[i] = reader->shape[i];
     return STK_OK;
+}
+
+enum { STKI_RECORD_PATH = 4096 }; /* enough for the path of a sample */
+
+/* The file that a sample is of, for messages; perhaps in `buffer`. */
+static inline const char *stki_reader_path(const stki_reader *reader, int64_t index, char buffer[STKI_RECORD_PATH])
+{
+    return reader->ops->path && reader->ops->path(reader, index, buffer, STKI_RECORD_PATH) ? buffer : reader->path;
 }
 
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */

@@ -22,13 +22,14 @@ static stk_status summed_read(const stki_reader *base, int64_t index, const stki
                               stk_tensor *out, stk_error *err)
 {
     const struct summed *s = summed_of(base);
+    char path[STKI_RECORD_PATH];
     stk_status status;
 
     (void)want; /* the sum is of the whole record */
     status = s->inner->ops->read(s->inner, index, NULL, scratch, out, err);
     if (status)
         return status;
-    status = stki_sums_check(s->sums, s->first, index, stki_sums_of(out), base->path, err);
+    status = stki_sums_check(s->sums, s->first, index, stki_sums_of(out), stki_reader_path(s->inner, index, path), err);
     if (status)
         stki_reader_done(s->inner, out);
     return status;
@@ -44,6 +45,13 @@ static stk_status summed_shape(const stki_reader *base, int64_t index, int64_t *
     const struct summed *s = summed_of(base);
 
     return s->inner->ops->shape(s->inner, index, shape, err);
+}
+
+static bool summed_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
+{
+    const struct summed *s = summed_of(base);
+
+    return s->inner->ops->path(s->inner, index, buffer, size);
 }
 
 static void summed_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
@@ -85,6 +93,7 @@ stk_status stki_sums_reader(stki_reader *inner, const char *data_path, const cha
                                .read = summed_read,
                                .done = summed_done,
                                .shape = inner->ops->shape ? summed_shape : NULL,
+                               .path = inner->ops->path ? summed_path : NULL,
                                .will_need = inner->ops->will_need ? summed_will_need : NULL,
                                .destroy = summed_destroy};
     stki_sums_how(inner, opts, how);

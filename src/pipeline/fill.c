@@ -167,6 +167,7 @@ static stk_status check_trailing(const stki_field_plan *plan, const stki_reader 
                                  const int64_t *shape, stk_error *err)
 {
     int64_t other, other_within = 0, other_shape[STK_MAX_DIMS];
+    char path[STKI_RECORD_PATH], other_path[STKI_RECORD_PATH];
     const stki_reader *other_shard;
 
     if (memcmp(shape + 1, plan->shape + 1, (size_t)(plan->ndim - 1) * sizeof shape[0]) == 0)
@@ -174,22 +175,23 @@ static stk_status check_trailing(const stki_field_plan *plan, const stki_reader 
     other = unlike(plan, shape);
     other_shard = other < 0 ? shard : stki_field_locate(plan->field, other, &other_within);
     if (other < 0 || stki_reader_shape(other_shard, other_within, other_shape, NULL) != STK_OK)
-        return stki_fail_at(
-            err, STK_E_MISMATCH,
-            (stki_place){shard->path, within, -1, STKI_SHAPE(plan->ndim, shape), STKI_SHAPE(plan->ndim, plan->shape)},
-            "%s: axes behind the first", plan->name);
-    return stki_fail_at(
-        err, STK_E_MISMATCH,
-        (stki_place){shard->path, within, -1, STKI_SHAPE(plan->ndim, shape), STKI_SHAPE(plan->ndim, other_shape)},
-        "%s: the sample differs from record %lld of %s in more than its first axis; images need a "
-        "source layout and a resize or crop",
-        plan->name, (long long)other_within, other_shard->path);
+        return stki_fail_at(err, STK_E_MISMATCH,
+                            (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                         STKI_SHAPE(plan->ndim, shape), STKI_SHAPE(plan->ndim, plan->shape)},
+                            "%s: axes behind the first", plan->name);
+    return stki_fail_at(err, STK_E_MISMATCH,
+                        (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_SHAPE(plan->ndim, shape),
+                                     STKI_SHAPE(plan->ndim, other_shape)},
+                        "%s: the sample differs from record %lld of %s in more than its first axis; images need a "
+                        "source layout and a resize or crop",
+                        plan->name, (long long)other_within, stki_reader_path(other_shard, other_within, other_path));
 }
 
 static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
                         stki_worker *worker)
 {
     int64_t within, shape[STK_MAX_DIMS], length = 0;
+    char path[STKI_RECORD_PATH];
     const stki_reader *shard = stki_field_locate(plan->field, batch->indices[row], &within);
     stk_error error;
     stk_status status;
@@ -203,7 +205,8 @@ static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan
         read_fails(core, batch, shard, within, row, &error);
     } else if (shape[0] > plan->shape[0] || shape[0] < 0) {
         stki_fail_at(&error, STK_E_LIMIT,
-                     (stki_place){shard->path, within, -1, STKI_TEXT("%lld", (long long)shape[0]),
+                     (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                  STKI_TEXT("%lld", (long long)shape[0]),
                                   STKI_TEXT("at most %lld", (long long)plan->shape[0])},
                      "%s: length of the sample (source.max_bytes of the field makes room for longer ones)", plan->name);
         read_fails(core, batch, shard, within, row, &error);
@@ -251,11 +254,13 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
 {
     const int64_t *offsets = stki_slot_offsets(batch, plan);
     int64_t length = offsets[row + 1] - offsets[row];
+    char path[STKI_RECORD_PATH];
     stk_error error;
 
     if (sample->shape[0] != length) {
         stki_fail_at(&error, STK_E_CORRUPT,
-                     (stki_place){shard->path, within, -1, STKI_TEXT("%lld", (long long)sample->shape[0]),
+                     (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                  STKI_TEXT("%lld", (long long)sample->shape[0]),
                                   STKI_TEXT("%lld as its index says", (long long)length)},
                      "%s: length of the sample", plan->name);
         read_fails(core, batch, shard, within, row, &error);

@@ -196,18 +196,25 @@ static int64_t half(int64_t difference)
     return difference / 2 + (difference % 2 && difference / 2 % 2);
 }
 
+#define NOWHERE NULL, -1, -1
+
 static stk_status too_large(const stki_geometry_step *step, int64_t height, int64_t width, stk_error *err)
 {
+    const char *found = STKI_TEXT("%" PRId64 " x %" PRId64 " pixels (height x width)", height, width);
+
     if (step->kind == STKI_CENTER_CROP)
-        return stki_fail(err, STK_E_BAD_SHAPE,
-                         "center_crop: found %" PRId64 " x %" PRId64
-                         " pixels (height x width), expected at least %" PRId64 " x %" PRId64 " (nothing is padded)",
-                         height, width, step->height, step->width);
-    return stki_fail(err, STK_E_BAD_SHAPE,
-                     "crop: found %" PRId64 " x %" PRId64 " pixels (height x width), expected at least %" PRId64
-                     " x %" PRId64 " for top %" PRId64 ", left %" PRId64 ", height %" PRId64 ", width %" PRId64,
-                     height, width, step->top + step->height, step->left + step->width, step->top, step->left,
-                     step->height, step->width);
+        return stki_fail_at(err, STK_E_BAD_SHAPE,
+                            (stki_place){NOWHERE, found,
+                                         STKI_TEXT("at least %" PRId64 " x %" PRId64 " (nothing is padded)",
+                                                   step->height, step->width)},
+                            "center_crop");
+    return stki_fail_at(err, STK_E_BAD_SHAPE,
+                        (stki_place){NOWHERE, found,
+                                     STKI_TEXT("at least %" PRId64 " x %" PRId64 " for top %" PRId64 ", left %" PRId64
+                                               ", height %" PRId64 ", width %" PRId64,
+                                               step->top + step->height, step->left + step->width, step->top,
+                                               step->left, step->height, step->width)},
+                        "crop");
 }
 
 static stk_status apply_crop(const stki_geometry_step *step, frame *f, stk_error *err)
@@ -237,10 +244,13 @@ static stk_status apply_field(const double *box, frame *f, stk_error *err)
     /* Not >=: a NaN is no box. */
     if (!(box[0] >= 0 && box[1] >= 0 && box[2] > 0 && box[3] > 0 && box[0] + box[2] <= (double)f->height &&
           box[1] + box[3] <= (double)f->width))
-        return stki_fail(err, STK_E_BAD_SHAPE,
-                         "crop: found the box top %g, left %g, height %g, width %g, expected one with area inside "
-                         "%" PRId64 " x %" PRId64 " pixels (height x width)",
-                         box[0], box[1], box[2], box[3], f->height, f->width);
+        return stki_fail_at(
+            err, STK_E_BAD_SHAPE,
+            (stki_place){NOWHERE,
+                         STKI_TEXT("the box top %g, left %g, height %g, width %g", box[0], box[1], box[2], box[3]),
+                         STKI_TEXT("one with area inside %" PRId64 " x %" PRId64 " pixels (height x width)", f->height,
+                                   f->width)},
+            "crop");
     f->top = (int64_t)floor(box[0]);
     f->left = (int64_t)floor(box[1]);
     f->height = (int64_t)ceil(box[0] + box[2]) - f->top;
@@ -258,9 +268,10 @@ static stk_status apply_resize(const stki_geometry_step *step, frame *f, stk_err
 
     if (step->has_box) {
         if (box[2] > width || box[3] > height)
-            return stki_fail(err, STK_E_BAD_SHAPE,
-                             "resize: found %g x %g pixels (height x width), expected at least %g x %g for the box",
-                             height, width, box[3], box[2]);
+            return stki_fail_at(err, STK_E_BAD_SHAPE,
+                                (stki_place){NOWHERE, STKI_TEXT("%g x %g pixels (height x width)", height, width),
+                                             STKI_TEXT("at least %g x %g for the box", box[3], box[2])},
+                                "resize");
         f->box[2] = f->box[0] + box[2];
         f->box[3] = f->box[1] + box[3];
         f->box[0] += box[0];

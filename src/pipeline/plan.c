@@ -170,13 +170,14 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
                               "images of different shapes have different shapes still; center_crop, crop or resize: "
                               "[height, width] behind it would make them alike");
     if (!field->variable && !plan->geometry->box_field) {
-        stk_error cause = {.status = STK_OK};
+        char where[256];
 
-        status = stki_geometry_apply(plan->geometry, field->shape[y], field->shape[x], NULL, &placing, &cause);
+        status = stki_geometry_apply(plan->geometry, field->shape[y], field->shape[x], NULL, &placing, err);
         if (status == STK_OK)
-            placing.job.channels = 1, status = stki_resize_check(&placing.job, &cause);
+            placing.job.channels = 1, status = stki_resize_check(&placing.job, err);
         if (status != STK_OK)
-            return fail(err, plan->config, status, "%s", cause.message);
+            return stki_fail_place(err, status, NULL, -1,
+                                   stki_text(where, sizeof where, "dataset.fields.%s", plan->config->name));
         plan->crop_top = plan->geometry->resizes ? 0 : placing.top;
         plan->crop_left = plan->geometry->resizes ? 0 : placing.left;
     }

@@ -19,13 +19,9 @@ void stki_resampler_fini(stki_resampler *resampler)
 static stk_status place(const stki_field_plan *plan, const stki_reader *shard, int64_t within, stk_status status,
                         stk_error *err)
 {
-    stk_error cause;
+    char path[STKI_RECORD_PATH];
 
-    if (!err)
-        return status;
-    cause = *err;
-    return stki_fail_at(err, status, (stki_place){shard->path, within, -1, NULL, NULL}, "%s: %s", plan->name,
-                        cause.message);
+    return stki_fail_place(err, status, stki_reader_path(shard, within, path), within, plan->name);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------
@@ -36,19 +32,22 @@ static stk_status other_shape(const stki_field_plan *plan, const stki_reader *sh
                               const int64_t *shape, stk_error *err)
 {
     const int ndim = plan->field->ndim;
+    char path[STKI_RECORD_PATH], first[STKI_RECORD_PATH];
 
     return stki_fail_at(
         err, STK_E_MISMATCH,
-        (stki_place){shard->path, within, -1, STKI_SHAPE(ndim, shape), STKI_SHAPE(ndim, plan->sample_shape)},
+        (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_SHAPE(ndim, shape),
+                     STKI_SHAPE(ndim, plan->sample_shape)},
         "%s: the sample's shape differs from that of record 0 of %s; a resize or crop in its transforms "
         "would make them alike",
-        plan->name, plan->field->shards[0]->path);
+        plan->name, stki_reader_path(plan->field->shards[0], 0, first));
 }
 
 static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard, int64_t within, int64_t *shape,
                            stk_error *err)
 {
     const int64_t channels = plan->sample_shape[plan->channel_axis];
+    char path[STKI_RECORD_PATH];
     stk_status status = stki_reader_shape(shard, within, shape, err);
 
     if (status != STK_OK)
@@ -60,7 +59,8 @@ static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard
     }
     if (shape[plan->channel_axis] != channels)
         return stki_fail_at(err, STK_E_MISMATCH,
-                            (stki_place){shard->path, within, -1, STKI_TEXT("%" PRId64, shape[plan->channel_axis]),
+                            (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                         STKI_TEXT("%" PRId64, shape[plan->channel_axis]),
                                          STKI_TEXT("%" PRId64, channels)},
                             "%s: channels of the sample", plan->name);
     return STK_OK;
@@ -266,11 +266,14 @@ static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, c
 static stk_status check_whole(const stki_field_plan *plan, const stki_resampler *resampler, const stki_reader *shard,
                               int64_t within, const stk_tensor *sample, stk_error *err)
 {
+    char path[STKI_RECORD_PATH];
+
     if (sample->ndim == plan->field->ndim &&
         memcmp(sample->shape, resampler->shape, (size_t)sample->ndim * sizeof sample->shape[0]) == 0)
         return STK_OK;
     return stki_fail_at(err, STK_E_CORRUPT,
-                        (stki_place){shard->path, within, -1, STKI_SHAPE(sample->ndim, sample->shape),
+                        (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                     STKI_SHAPE(sample->ndim, sample->shape),
                                      STKI_SHAPE(plan->field->ndim, resampler->shape)},
                         "%s: shape of the sample", plan->name);
 }
@@ -293,7 +296,7 @@ stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resa
     window_of(plan, sample, resampler->placing.top + part.top - given->top,
               resampler->placing.left + part.left - given->left, part.height, part.width, &view);
     if (!view.data)
-        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){shard->path, within, -1, NULL, NULL},
-                            "%s: the reader gave less than the part asked for", plan->name);
+        return place(plan, shard, within, stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"),
+                     err);
     return plan->geometry->resizes ? resize(plan, resampler, &view, row, err) : copy(plan, resampler, &view, row, err);
 }

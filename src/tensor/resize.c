@@ -59,40 +59,43 @@ void stki_resizer_destroy(stki_resizer *resizer)
 /* ---- set ---------------------------------------------------------------------------------------------------------
  */
 
+static stk_status refuse(const char *found, const char *expected, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_BAD_SHAPE, (stki_place){NULL, -1, -1, found, expected}, "resize");
+}
+
+static bool is_side(int64_t pixels)
+{
+    return pixels >= 1 && pixels <= STKI_RESIZE_MOST;
+}
+
 stk_status stki_resize_check(const stki_resize_job *job, stk_error *err)
 {
+    const char *most = STKI_TEXT("1 to %d", STKI_RESIZE_MOST);
     const double *box = job->box;
 
-    if (job->in_height < 1 || job->in_height > STKI_RESIZE_MOST || job->in_width < 1 ||
-        job->in_width > STKI_RESIZE_MOST)
-        return stki_fail(err, STK_E_BAD_SHAPE,
-                         "resize: found an image of %" PRId64 " x %" PRId64
-                         " pixels (height x width), expected 1 to %d",
-                         job->in_height, job->in_width, STKI_RESIZE_MOST);
-    if (job->out_height < 1 || job->out_height > STKI_RESIZE_MOST || job->out_width < 1 ||
-        job->out_width > STKI_RESIZE_MOST)
-        return stki_fail(err, STK_E_BAD_SHAPE,
-                         "resize: found a result of %" PRId64 " x %" PRId64
-                         " pixels (height x width), expected 1 to %d",
-                         job->out_height, job->out_width, STKI_RESIZE_MOST);
+    if (!is_side(job->in_height) || !is_side(job->in_width))
+        return refuse(
+            STKI_TEXT("an image of %" PRId64 " x %" PRId64 " pixels (height x width)", job->in_height, job->in_width),
+            most, err);
+    if (!is_side(job->out_height) || !is_side(job->out_width))
+        return refuse(
+            STKI_TEXT("a result of %" PRId64 " x %" PRId64 " pixels (height x width)", job->out_height, job->out_width),
+            most, err);
     if (job->channels < 1 || job->channels > STKI_RESIZE_MAX_CHANNELS)
-        return stki_fail(err, STK_E_BAD_SHAPE, "resize: found %d channels, expected 1 to %d", job->channels,
-                         STKI_RESIZE_MAX_CHANNELS);
+        return refuse(STKI_TEXT("%d channels", job->channels), STKI_TEXT("1 to %d", STKI_RESIZE_MAX_CHANNELS), err);
     if (job->window_height != 0 &&
         (!stki_inside(job->window_top, job->window_height, job->out_height) || job->window_height < 1 ||
          !stki_inside(job->window_left, job->window_width, job->out_width) || job->window_width < 1))
-        return stki_fail(err, STK_E_BAD_SHAPE,
-                         "resize: found the part top %" PRId64 ", left %" PRId64 ", %" PRId64 " x %" PRId64
-                         " of a result of %" PRId64 " x %" PRId64 " pixels, expected one inside it",
-                         job->window_top, job->window_left, job->window_height, job->window_width, job->out_height,
-                         job->out_width);
+        return refuse(STKI_TEXT("the part top %" PRId64 ", left %" PRId64 ", %" PRId64 " x %" PRId64 " pixels",
+                                job->window_top, job->window_left, job->window_height, job->window_width),
+                      STKI_TEXT("one inside a result of %" PRId64 " x %" PRId64, job->out_height, job->out_width), err);
     if (!((float)box[0] >= 0 && (float)box[1] >= 0 && (float)box[2] <= (float)job->in_width &&
           (float)box[3] <= (float)job->in_height && (float)box[0] < (float)box[2] && (float)box[1] < (float)box[3]))
-        return stki_fail(
-            err, STK_E_BAD_SHAPE,
-            "resize: found the box left %g, top %g, right %g, bottom %g, expected one with area inside %" PRId64
-            " x %" PRId64 " pixels (width x height)",
-            box[0], box[1], box[2], box[3], job->in_width, job->in_height);
+        return refuse(STKI_TEXT("the box left %g, top %g, right %g, bottom %g", box[0], box[1], box[2], box[3]),
+                      STKI_TEXT("one with area inside %" PRId64 " x %" PRId64 " pixels (width x height)", job->in_width,
+                                job->in_height),
+                      err);
     return STK_OK;
 }
 

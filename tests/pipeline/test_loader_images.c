@@ -3,6 +3,7 @@
 #include "io_files.h"
 #include "jpeg_make.h"
 #include "loader_test.h"
+#include "sums.h"
 
 enum { IMAGES = 11, SIDE = 16 };
 
@@ -141,6 +142,75 @@ static void a_bad_image(void **state)
 }
 
 /* J09: an image that is cut is delivered where that is accepted, and counted. */
+/* What is wrong with one image of a folder is said with its own path, and found and expected are fields too. */
+static void errors_name_the_image(void **state)
+{
+    static const struct {
+        const char *field, *file, *expected;
+        int64_t record;
+        stk_status status;
+    } rows[] = {
+        {"transforms: [{center_crop: 24}]", "/a/00.jpg", "at least 24 x 24 (nothing is padded)", 0, STK_E_BAD_SHAPE},
+        {"transforms: [{crop: {top: 1, left: 2, height: 15, width: 60}}]", "/b/06.jpg", "at least 16 x 62 for", 6,
+         STK_E_BAD_SHAPE},
+        {"transforms: [{resize: {size: [4, 4], box: [0, 0, 60, 20]}}]", "/b/07.jpg", "at least 20 x 60 for the box", 7,
+         STK_E_BAD_SHAPE},
+        {"", "/a/01.jpg", "[20, 90, 3]", 1, STK_E_MISMATCH},
+        {"source: {sums: true}, transforms: [{resize: [4, 4]}]", "/a/03.jpg", "0000000000000000", 3, STK_E_CORRUPT},
+    };
+    const char *folder = make_folder("alone", -1, 0);
+    stki_reader_opts opts = {.name = "image"};
+    uint64_t sums[IMAGES];
+    stki_container *container;
+    stki_reader *reader;
+    stki_scratch scratch;
+    int64_t member;
+    stk_tensor sample;
+    char how[STKI_SUMS_HOW];
+    stk_error err;
+
+    (void)state;
+    assert_ok(stki_container_open(folder, &opts, &container, &err));
+    assert_ok(stki_container_find(container, &opts, &member, &err));
+    assert_ok(stki_container_reader(container, member, &opts, &reader, &err));
+    stki_scratch_init(&scratch);
+    for (int i = 0; i < IMAGES; i++) {
+        assert_ok(reader->ops->read(reader, i, NULL, &scratch, &sample, &err));
+        sums[i] = i == 3 ? 0 : stki_sums_of(&sample);
+        stki_reader_done(reader, &sample);
+    }
+    stki_scratch_fini(&scratch);
+    stki_sums_how(reader, &opts, how);
+    assert_ok(stki_sums_write(folder, &(stki_sums_member){"image", how, IMAGES, sums}, 1, &err));
+    stki_reader_destroy(reader);
+    stki_container_release(container);
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_status status;
+        char text[64];
+
+        assert_ok(stkt_open(&loader,
+                            "{dataset: {fields: {image: {path: '%s', %s}}}, loader: {batch_size: 1, num_workers: 0}}",
+                            folder, rows[i].field));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+            stk_batch_release(batch);
+        assert_int_equal(status, rows[i].status);
+        assert_int_equal(err.record, rows[i].record);
+        assert_true(strlen(err.file) > 10 && !strcmp(err.file + strlen(err.file) - 9, rows[i].file));
+        snprintf(text, sizeof text, "alone%s: record %d: ", rows[i].file, (int)rows[i].record);
+        assert_says(text);
+        assert_non_null(strstr(err.expected, rows[i].expected));
+        assert_string_not_equal(err.found, "");
+        assert_says(err.found);
+        assert_says(err.expected);
+        if (rows[i].status == STK_E_MISMATCH)
+            assert_says("alone/a/00.jpg"); /* the one it differs from */
+        stk_loader_destroy(loader);
+    }
+}
+
 static void accepted_warnings_are_counted(void **state)
 {
     const char *folder = make_folder("warned", 4, 1000);
@@ -175,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_images),
         cmocka_unit_test(a_bad_image),
+        cmocka_unit_test(errors_name_the_image),
         cmocka_unit_test(accepted_warnings_are_counted),
     };
 

@@ -89,6 +89,11 @@ static stk_status images_read(const stki_reader *base, int64_t index, const stki
     return status;
 }
 
+static bool images_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
+{
+    return index >= 0 && index < base->count && stki_image_set_path(images_of(base)->set, index, buffer, size);
+}
+
 /* Asks one of them; if it is in memory, so are most. */
 static void images_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
@@ -123,6 +128,7 @@ static const stki_reader_ops image_ops = {
     .format = "images",
     .read = images_read,
     .shape = images_shape,
+    .path = images_path,
     .will_need = images_will_need,
     .destroy = images_destroy,
 };
