@@ -8,8 +8,9 @@
  *         status = stk_npy_commit(writer, &err);
  *     }
  *
- * A writer belongs to one thread at a time. The file appears under its name only when everything is written, synced and
- * checked; until then a temporary file beside it is written, which goes on any failure.
+ * A NULL where something is needed is STK_E_BAD_ARG and named, `err` excepted. A writer belongs to one thread at a
+ * time. The file appears under its name only when everything is written, synced and checked; until then a temporary
+ * file beside it is written, which goes on any failure.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -55,7 +56,7 @@ typedef struct stki_writer stk_writer;
 typedef struct stk_writer_opts {
     uint32_t struct_size; /* set by STK_WRITER_OPTS_INIT */
     int32_t level;        /* npz, HDF5: deflate 1 to 9; 0: none */
-    int64_t chunk_rows;   /* HDF5: rows a chunk; 0: contiguous without compression, else chosen */
+    int64_t chunk_rows;   /* HDF5 alone: rows a chunk; 0: contiguous without compression, else chosen */
     int32_t threads;      /* that compress; 0: as many as there are processors */
     bool alias;           /* npy, npz: dtypes that they cannot name are written as raw bytes */
 } stk_writer_opts;
@@ -63,12 +64,14 @@ typedef struct stk_writer_opts {
 #define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
 
 /* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, with weights_only=True), "safetensors", "hdf5";
- * NULL: by the ending of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: no such format, or it has no compression. */
+ * NULL: by the ending of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: no such format, or it has no compression or
+ * no chunks. */
 STK_API stk_status stk_writer_create(const char *path, const char *format, const stk_writer_opts *opts,
                                      stk_writer **out, stk_error *err);
 /* Begins array `name` (UTF-8, each once) of rows of this dtype and shape; the array's shape is the number of rows
  * followed by `row_shape`. row_ndim 0: a vector; -1: a single number, shape (). rows: how many will come; -1: as many
- * as are appended. After a failure only commit (which then fails too) and abort make sense. */
+ * as are appended. After a failure of this or any other call, one of refused arguments included, only commit (which
+ * then fails too) and abort make sense. */
 STK_API stk_status stk_writer_begin(stk_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
                                     const int64_t *row_shape, int64_t rows, stk_error *err);
 /* `count` whole rows, one after the other, row-major and little-endian. */

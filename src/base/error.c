@@ -236,6 +236,13 @@ stk_status stki_fail_place(stk_error *err, stk_status status, const char *file, 
     return status;
 }
 
+stk_status stki_check_given(const void *given, const char *argument, stk_error *err)
+{
+    if (given)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_BAD_ARG, (stki_place){NULL, -1, -1, "NULL", NULL}, "%s", argument);
+}
+
 const char *stki_text(char *buffer, int size, const char *format, ...)
 {
     va_list args;

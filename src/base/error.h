@@ -27,6 +27,8 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
     STK_PRINTF(4, 5);
 /* STK_E_MEMORY: "out of memory: N bytes for WHAT". */
 stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
+/* STK_E_BAD_ARG if an argument is NULL that must not be: "ARGUMENT: found NULL". */
+stk_status stki_check_given(const void *given, const char *argument, stk_error *err);
 
 /* For who knows better where it happened than the function that failed. Both return `status` and do nothing where it is
  * no error.

@@ -14,13 +14,16 @@ enum { PIECE = 256 << 10, ALIGN = 64, FIRST_NAMES = 16 };
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 
-static const struct {
+static const struct format {
     const char *name, *ending, *other_ending;
+    bool chunks;
     stk_status (*create)(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 } writers[] = {
-    {"npy", ".npy", NULL, stki_npy_array_writer}, {"npz", ".npz", NULL, stki_npz_writer},
-    {"pt", ".pt", ".pth", stki_pt_writer},        {"safetensors", ".safetensors", NULL, stki_safetensors_writer},
-    {"hdf5", ".h5", ".hdf5", stki_hdf5_writer},
+    {"npy", ".npy", NULL, false, stki_npy_array_writer},
+    {"npz", ".npz", NULL, false, stki_npz_writer},
+    {"pt", ".pt", ".pth", false, stki_pt_writer},
+    {"safetensors", ".safetensors", NULL, false, stki_safetensors_writer},
+    {"hdf5", ".h5", ".hdf5", true, stki_hdf5_writer},
 };
 enum { WRITERS = sizeof writers / sizeof writers[0] };
 
@@ -33,25 +36,44 @@ static bool ends_with(const char *path, const char *ending)
     return ending && length > end && !strcasecmp(path + length - end, ending);
 }
 
-static stk_status check_opts(const char *path, const stki_writer_opts *opts, stk_error *err)
+static stk_status fail_option(const char *path, stk_status status, int64_t found, const char *expected,
+                              const char *what, stk_error *err)
 {
-    if (!opts || (opts->level >= 0 && opts->level <= 9))
+    return stki_fail_at(err, status, (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, found), expected}, "%s", what);
+}
+
+static stk_status check_opts(const char *path, const stki_writer_opts *opts, const struct format *format,
+                             stk_error *err)
+{
+    if (!opts)
         return STK_OK;
-    return stki_fail_at(err, STK_E_BAD_ARG, (stki_place){path, -1, -1, STKI_TEXT("%d", opts->level), "0 to 9"},
-                        "the level of compression");
+    if (opts->level < 0 || opts->level > 9)
+        return fail_option(path, STK_E_BAD_ARG, opts->level, "0 to 9", "level, of compression", err);
+    if (opts->chunk_rows < 0)
+        return fail_option(path, STK_E_BAD_ARG, opts->chunk_rows, "at least 0", "chunk_rows", err);
+    if (opts->threads < 0)
+        return fail_option(path, STK_E_BAD_ARG, opts->threads, "at least 0", "threads", err);
+    if (opts->chunk_rows > 0 && !format->chunks)
+        return fail_option(path, STK_E_UNSUPPORTED, opts->chunk_rows,
+                           STKI_TEXT("0: %s has no chunks of rows", format->name), "chunk_rows", err);
+    return STK_OK;
 }
 
 stk_status stki_writer_create(const char *path, const char *format, const stki_writer_opts *opts, stki_writer **out,
                               stk_error *err)
 {
-    stk_status status = check_opts(path, opts, err);
+    stk_status status = stki_check_given(path, "path", err);
 
+    if (!status)
+        status = stki_check_given(out, "out", err);
     if (status)
         return status;
     for (int i = 0; i < WRITERS; i++)
         if (format ? !strcmp(format, writers[i].name)
-                   : ends_with(path, writers[i].ending) || ends_with(path, writers[i].other_ending))
-            return writers[i].create(path, opts, out, err);
+                   : ends_with(path, writers[i].ending) || ends_with(path, writers[i].other_ending)) {
+            status = check_opts(path, opts, &writers[i], err);
+            return status ? status : writers[i].create(path, opts, out, err);
+        }
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, format, KNOWN},
                         format ? "no such format to write" : "its name says no format to write");
 }
@@ -146,16 +168,36 @@ static stk_status check_turn(stki_writer *w, bool writing, stk_error *err)
     return stki_fail(err, STK_E_BAD_ARG, writing ? "no array is begun" : "an array is begun and not ended");
 }
 
+/* Sizes of a row are for stki_row_major to check. */
+static stk_status check_begin(const char *name, int row_ndim, const int64_t *row_shape, int64_t rows, stk_error *err)
+{
+    stk_status status = stki_check_given(name, "name", err);
+
+    if (!status && row_ndim < -1)
+        status = stki_fail_at(err, STK_E_BAD_ARG,
+                              (stki_place){NULL, -1, -1, STKI_TEXT("%d", row_ndim),
+                                           STKI_TEXT("-1, for one number, to %d", STK_MAX_DIMS - 1)},
+                              "array %s: row_ndim", name);
+    if (!status && row_ndim > 0)
+        status = stki_check_given(row_shape, "row_shape", err);
+    if (!status && (rows < -1 || (row_ndim < 0 && rows != 1 && rows != -1)))
+        status = stki_fail_at(err, STK_E_BAD_ARG,
+                              (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, rows),
+                                           row_ndim < 0 ? "1 or -1" : "a number from 0 on, or -1"},
+                              "array %s: rows", name);
+    return status;
+}
+
 static stk_status begin(stki_writer *w, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
                         int64_t rows, stk_error *err)
 {
     int64_t strides[STK_MAX_DIMS];
     stk_status status = check_turn(w, false, err);
 
+    if (!status)
+        status = check_begin(name, row_ndim, row_shape, rows, err);
     if (status)
         return status;
-    if (rows < -1 || (row_ndim < 0 && rows != 1 && rows != -1))
-        return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " rows of array %s", rows, name);
     status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
     if (!status)
         status = add_name(w, name, err);
@@ -170,7 +212,9 @@ static stk_status begin(stki_writer *w, const char *name, stk_dtype dtype, int r
 stk_status stki_writer_begin(stki_writer *w, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
                              int64_t rows, stk_error *err)
 {
-    return note(w, begin(w, name, dtype, row_ndim, row_shape, rows, err));
+    stk_status status = stki_check_given(w, "writer", err);
+
+    return status ? status : note(w, begin(w, name, dtype, row_ndim, row_shape, rows, err));
 }
 
 static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_error *err)
@@ -180,13 +224,19 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
 
     if (status)
         return status;
-    if (count < 0 || !stki_add(w->rows, count, &total) || !stki_mul(total, w->row_bytes, &bytes))
+    if (count < 0)
+        return stki_fail_at(err, STK_E_BAD_SHAPE,
+                            (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, count), "at least 0"}, "rows to append");
+    if (!stki_add(w->rows, count, &total) || !stki_mul(total, w->row_bytes, &bytes))
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " more rows: at most 63 bits of bytes fit", count);
     if (w->rows_wanted >= 0 && total > w->rows_wanted)
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows, where %" PRId64 " were announced", total,
                          w->rows_wanted);
     if (count == 0)
         return STK_OK;
+    status = w->row_bytes > 0 ? stki_check_given(rows, "rows", err) : STK_OK;
+    if (status)
+        return status;
     status = w->ops->append(w, rows, count, err);
     if (!status)
         w->rows = total;
@@ -195,7 +245,9 @@ static stk_status append(stki_writer *w, const void *rows, int64_t count, stk_er
 
 stk_status stki_writer_append(stki_writer *w, const void *rows, int64_t count, stk_error *err)
 {
-    return note(w, append(w, rows, count, err));
+    stk_status status = stki_check_given(w, "writer", err);
+
+    return status ? status : note(w, append(w, rows, count, err));
 }
 
 static stk_status end(stki_writer *w, stk_error *err)
@@ -213,13 +265,17 @@ static stk_status end(stki_writer *w, stk_error *err)
 
 stk_status stki_writer_end(stki_writer *w, stk_error *err)
 {
-    return note(w, end(w, err));
+    stk_status status = stki_check_given(w, "writer", err);
+
+    return status ? status : note(w, end(w, err));
 }
 
 stk_status stki_writer_commit(stki_writer *w, stk_error *err)
 {
-    stk_status status = check_turn(w, false, err);
+    stk_status status = stki_check_given(w, "writer", err);
 
+    if (!status)
+        status = check_turn(w, false, err);
     if (status) {
         stki_writer_abort(w);
         return status;
@@ -268,21 +324,22 @@ static stk_status add_in_pieces(stki_writer *w, const stk_tensor *t, int64_t tot
 /* Row-major ones in native order go as they are; bool goes through the copy, which makes every byte 0 or 1. */
 static stk_status add_rows(stki_writer *w, const stk_tensor *t, int64_t total, stk_error *err)
 {
-    if (total == 0)
-        return STK_OK;
+    stk_status status = total > 0 && w->row_bytes > 0 ? stki_check_given(t->data, "tensor.data", err) : STK_OK;
+
+    if (status || total == 0)
+        return status;
     if (t->dtype != STK_BOOL && !(t->flags & STK_TENSOR_SWAPPED) && stk_tensor_is_contiguous(t))
         return stki_writer_append(w, t->data, total, err);
     return add_in_pieces(w, t, total, err);
 }
 
-stk_status stki_writer_add(stki_writer *w, const char *name, const stk_tensor *tensor, stk_error *err)
+static stk_status add(stki_writer *w, const char *name, stk_tensor t, stk_error *err)
 {
-    stk_tensor t = *tensor;
     stk_status status;
 
     if (t.device && stk_device_get_kind(t.device) != STK_DEVICE_CPU)
-        return note(w, stki_fail(err, STK_E_BAD_DEVICE, "array %s is on %s: only memory of the CPU is written", name,
-                                 stk_device_name(t.device)));
+        return stki_fail(err, STK_E_BAD_DEVICE, "array %s is on %s: only memory of the CPU is written", name,
+                         stk_device_name(t.device));
     status = stki_writer_begin(w, name, t.dtype, t.ndim - 1, t.ndim > 0 ? t.shape + 1 : NULL,
                                t.ndim > 0 ? t.shape[0] : 1, err);
     if (status)
@@ -292,6 +349,18 @@ stk_status stki_writer_add(stki_writer *w, const char *name, const stk_tensor *t
         t.shape[0] = 1;
         t.strides[0] = 0;
     }
-    status = note(w, add_rows(w, &t, t.shape[0], err));
+    status = add_rows(w, &t, t.shape[0], err);
     return status ? status : stki_writer_end(w, err);
+}
+
+stk_status stki_writer_add(stki_writer *w, const char *name, const stk_tensor *tensor, stk_error *err)
+{
+    stk_status status = stki_check_given(w, "writer", err);
+
+    if (status)
+        return status;
+    status = stki_check_given(name, "name", err);
+    if (!status)
+        status = stki_check_given(tensor, "tensor", err);
+    return note(w, status ? status : add(w, name, *tensor, err));
 }

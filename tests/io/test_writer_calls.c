@@ -336,6 +336,186 @@ static void test_beton_fails_on(void **state)
     assert_int_equal(file_count(), files);
 }
 
+/* ---- arguments ----------------------------------------------------------------------------------------------------
+ */
+
+/* What is refused names the argument, and err may be NULL too. */
+static void refused(stk_status status, stk_status expected, const char *says)
+{
+    if (status != expected || err.status != expected || !strstr(err.message, says))
+        fail_msg("%s: %s, expected %s: %s", stk_status_name(status), err.message, stk_status_name(expected), says);
+    memset(&err, 0, sizeof err);
+}
+
+static void test_null_of_writers(void **state)
+{
+    static const int64_t shape[1] = {3};
+    const char *path = stkt_path("null.npz");
+    stk_tensor t;
+    stk_writer *w;
+
+    (void)state;
+    assert_ok(stk_tensor_borrow((void *)(uintptr_t)rows_of_three, STK_F32, 1, shape, NULL, &t, &err));
+    refused(stk_writer_create(NULL, "npz", NULL, &w, &err), STK_E_BAD_ARG, "path: found NULL");
+    refused(stk_writer_create(NULL, NULL, NULL, &w, &err), STK_E_BAD_ARG, "path: found NULL");
+    refused(stk_writer_create(path, NULL, NULL, NULL, &err), STK_E_BAD_ARG, "out: found NULL");
+    refused(stk_writer_begin(NULL, "a", STK_F32, 0, NULL, -1, &err), STK_E_BAD_ARG, "writer: found NULL");
+    refused(stk_writer_append(NULL, rows_of_three, 1, &err), STK_E_BAD_ARG, "writer: found NULL");
+    refused(stk_writer_end(NULL, &err), STK_E_BAD_ARG, "writer: found NULL");
+    refused(stk_writer_add(NULL, "a", &t, &err), STK_E_BAD_ARG, "writer: found NULL");
+    refused(stk_writer_commit(NULL, &err), STK_E_BAD_ARG, "writer: found NULL");
+    stk_writer_abort(NULL);
+    assert_int_equal(stk_writer_create(NULL, NULL, NULL, NULL, NULL), STK_E_BAD_ARG);
+    assert_int_equal(stk_writer_commit(NULL, NULL), STK_E_BAD_ARG);
+    for (int i = 0; i < WAYS; i++)
+        for (int call = 0; call < 7; call++) {
+            char buffer[300];
+            stk_writer *of = create(named(buffer, "null", ways[i].format), &ways[i]);
+            stk_tensor none = t;
+
+            if (call >= 5)
+                assert_ok(stk_writer_begin(of, "a", STK_F32, 1, shape, -1, &err));
+            none.data = NULL;
+            if (call == 0)
+                refused(stk_writer_begin(of, NULL, STK_F32, 0, NULL, -1, &err), STK_E_BAD_ARG, "name: found NULL");
+            else if (call == 1)
+                refused(stk_writer_begin(of, "a", STK_F32, 1, NULL, -1, &err), STK_E_BAD_ARG, "row_shape: found NULL");
+            else if (call == 2)
+                refused(stk_writer_add(of, NULL, &t, &err), STK_E_BAD_ARG, "name: found NULL");
+            else if (call == 3)
+                refused(stk_writer_add(of, "a", NULL, &err), STK_E_BAD_ARG, "tensor: found NULL");
+            else if (call == 4)
+                refused(stk_writer_add(of, "a", &none, &err), STK_E_BAD_ARG, "tensor.data: found NULL");
+            else if (call == 5)
+                refused(stk_writer_append(of, NULL, 1, &err), STK_E_BAD_ARG, "rows: found NULL");
+            else
+                assert_int_equal(stk_writer_append(of, NULL, 1, NULL), STK_E_BAD_ARG);
+            assert_int_equal(stk_writer_commit(of, NULL), STK_E_BAD_ARG);
+            assert_int_equal(stkt_file_bytes(buffer), -1);
+        }
+}
+
+static void test_null_of_npy(void **state)
+{
+    static const int64_t shape[1] = {3};
+    const char *path = stkt_path("null.npy");
+    stk_npy_writer *w;
+
+    (void)state;
+    refused(stk_npy_create(NULL, STK_F32, 0, NULL, false, &w, &err), STK_E_BAD_ARG, "path: found NULL");
+    refused(stk_npy_create(path, STK_F32, 0, NULL, false, NULL, &err), STK_E_BAD_ARG, "out: found NULL");
+    refused(stk_npy_create(path, STK_F32, 1, NULL, false, &w, &err), STK_E_BAD_ARG, "row_shape: found NULL");
+    refused(stk_npy_create(path, STK_F32, -1, shape, false, &w, &err), STK_E_BAD_ARG,
+            "row_ndim: found -1, expected 0 to 31");
+    refused(stk_npy_append(NULL, rows_of_three, 1, &err), STK_E_BAD_ARG, "writer: found NULL");
+    refused(stk_npy_commit(NULL, &err), STK_E_BAD_ARG, "writer: found NULL");
+    assert_int_equal(stk_npy_create(NULL, STK_F32, 0, NULL, false, NULL, NULL), STK_E_BAD_ARG);
+    stk_npy_abort(NULL);
+    assert_ok(stk_npy_create(path, STK_F32, 1, shape, false, &w, &err));
+    assert_ok(stk_npy_append(w, NULL, 0, &err));
+    refused(stk_npy_append(w, NULL, 1, &err), STK_E_BAD_ARG, "rows: found NULL");
+    assert_int_equal(stk_npy_commit(w, NULL), STK_E_BAD_ARG);
+    assert_int_equal(stkt_file_bytes(path), -1);
+}
+
+/* One value without bytes for a field of this kind. */
+static void beton_value(stk_beton_kind kind, stk_beton_value value, stk_status expected, const char *says)
+{
+    static const int64_t shape[1] = {3};
+    const stk_beton_field field = {.name = "a", .kind = kind, .dtype = STK_F32, .ndim = 1, .shape = shape};
+    stk_beton_writer *w;
+
+    assert_ok(stk_beton_create(stkt_path("null.beton"), &field, 1, 1, NULL, &w, &err));
+    refused(stk_beton_append(w, &value, 1, &err), expected, says);
+    assert_int_equal(stk_beton_commit(w, NULL), expected);
+}
+
+static void test_null_of_beton(void **state)
+{
+    static const stk_beton_field field = {.name = "a", .kind = STK_BETON_INT};
+    static const stk_beton_field array = {.name = "a", .kind = STK_BETON_NDARRAY, .dtype = STK_F32, .ndim = 1};
+    stk_beton_opts no_size = {.page_bytes = 2 << 20};
+    const char *path = stkt_path("null.beton");
+    stk_beton_writer *w;
+
+    (void)state;
+    refused(stk_beton_create(NULL, &field, 1, 1, NULL, &w, &err), STK_E_BAD_ARG, "path: found NULL");
+    refused(stk_beton_create(path, NULL, 1, 1, NULL, &w, &err), STK_E_BAD_ARG, "fields: found NULL");
+    refused(stk_beton_create(path, &field, 1, 1, NULL, NULL, &err), STK_E_BAD_ARG, "out: found NULL");
+    refused(stk_beton_create(path, &field, 1, 1, &no_size, &w, &err), STK_E_BAD_ARG, "struct_size: found 0");
+    refused(stk_beton_create(path, &array, 1, 1, NULL, &w, &err), STK_E_BAD_ARG, "field 0: shape: found NULL");
+    refused(stk_beton_append(NULL, NULL, 0, &err), STK_E_BAD_ARG, "writer: found NULL");
+    refused(stk_beton_commit(NULL, &err), STK_E_BAD_ARG, "writer: found NULL");
+    assert_int_equal(stk_beton_create(NULL, NULL, 1, 1, NULL, NULL, NULL), STK_E_BAD_ARG);
+    stk_beton_abort(NULL);
+    assert_ok(stk_beton_create(path, &field, 1, 1, NULL, &w, &err));
+    assert_ok(stk_beton_append(w, NULL, 0, &err));
+    refused(stk_beton_append(w, NULL, 1, &err), STK_E_BAD_ARG, "values: found NULL");
+    assert_int_equal(stk_beton_commit(w, NULL), STK_E_BAD_ARG);
+    beton_value(STK_BETON_BYTES, (stk_beton_value){.size = 5}, STK_E_BAD_ARG, "bytes: found NULL, expected 5 bytes");
+    beton_value(STK_BETON_JSON, (stk_beton_value){.size = 5}, STK_E_BAD_ARG, "bytes: found NULL");
+    beton_value(STK_BETON_NDARRAY, (stk_beton_value){.size = 12}, STK_E_BAD_ARG, "bytes: found NULL");
+    beton_value(STK_BETON_IMAGE, (stk_beton_value){.size = 3, .height = 1, .width = 1}, STK_E_BAD_ARG, "found NULL");
+    beton_value(STK_BETON_IMAGE, (stk_beton_value){.size = 9, .height = 1, .width = 1, .jpeg = true}, STK_E_BAD_ARG,
+                "bytes: found NULL");
+    beton_value(STK_BETON_IMAGE, (stk_beton_value){.height = 1, .width = 1, .jpeg = true}, STK_E_TRUNCATED,
+                "null.beton");
+    beton_value(STK_BETON_JSON, (stk_beton_value){.size = 0}, STK_E_BAD_VALUE, "expected a JSON text");
+    assert_int_equal(stkt_file_bytes(path), -1);
+}
+
+static void test_begin_says_what_it_expects(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WAYS; i++) {
+        char buffer[300];
+        stk_writer *w = create(named(buffer, "begin", ways[i].format), &ways[i]);
+
+        refused(stk_writer_begin(w, "a", STK_F32, -2, NULL, 1, &err), STK_E_BAD_ARG,
+                "array a: row_ndim: found -2, expected -1, for one number, to 31");
+        stk_writer_abort(w);
+        w = create(buffer, &ways[i]);
+        refused(stk_writer_begin(w, "a", STK_F32, 0, NULL, -2, &err), STK_E_BAD_ARG, "array a: rows: found -2");
+        stk_writer_abort(w);
+        w = create(buffer, &ways[i]);
+        refused(stk_writer_begin(w, "a", STK_F32, -1, NULL, 5, &err), STK_E_BAD_ARG, "found 5, expected 1 or -1");
+        stk_writer_abort(w);
+        w = create(buffer, &ways[i]);
+        assert_ok(stk_writer_begin(w, "a", STK_F32, 0, NULL, -1, &err));
+        refused(stk_writer_append(w, rows_of_three, -1, &err), STK_E_BAD_SHAPE, "found -1, expected at least 0");
+        stk_writer_abort(w);
+    }
+}
+
+static void test_options(void **state)
+{
+    static const char *const formats[] = {"npy", "npz", "pt", "safetensors", "hdf5"};
+
+    (void)state;
+    for (int f = 0; f < 5; f++) {
+        stk_writer_opts level = STK_WRITER_OPTS_INIT, chunks = level, negative = level, threads = level;
+        bool can_deflate = f == 1 || f == 4;
+        char buffer[300];
+        const char *path = named(buffer, "options", formats[f]);
+        int files = file_count();
+        stk_writer *w;
+
+        level.level = 10;
+        refused(stk_writer_create(path, NULL, &level, &w, &err), STK_E_BAD_ARG, "found 10, expected 0 to 9");
+        level.level = 6;
+        if (!can_deflate)
+            refused(stk_writer_create(path, NULL, &level, &w, &err), STK_E_UNSUPPORTED, "found level 6, expected 0");
+        negative.chunk_rows = -5;
+        refused(stk_writer_create(path, NULL, &negative, &w, &err), STK_E_BAD_ARG, "chunk_rows: found -5");
+        threads.threads = -3;
+        refused(stk_writer_create(path, NULL, &threads, &w, &err), STK_E_BAD_ARG, "threads: found -3");
+        chunks.chunk_rows = 7;
+        if (f < 4)
+            refused(stk_writer_create(path, NULL, &chunks, &w, &err), STK_E_UNSUPPORTED, "chunk_rows: found 7");
+        assert_int_equal(file_count(), files);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +524,11 @@ int main(void)
         cmocka_unit_test(test_nothing_goes_on_after_a_failure),
         cmocka_unit_test(test_npy_fails_on),
         cmocka_unit_test(test_beton_fails_on),
+        cmocka_unit_test(test_null_of_writers),
+        cmocka_unit_test(test_null_of_npy),
+        cmocka_unit_test(test_null_of_beton),
+        cmocka_unit_test(test_begin_says_what_it_expects),
+        cmocka_unit_test(test_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

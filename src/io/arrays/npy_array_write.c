@@ -71,8 +71,12 @@ static const stki_writer_ops array_ops = {.format = "npy",
 
 stk_status stki_npy_array_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err)
 {
-    struct npy_array *a = stki_zalloc(sizeof *a);
+    struct npy_array *a;
 
+    if (opts && opts->level)
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, STKI_TEXT("level %d", opts->level), "0"},
+                            ".npy files are not compressed");
+    a = stki_zalloc(sizeof *a);
     if (!a)
         return stki_fail_memory(err, sizeof *a, path);
     a->base.ops = &array_ops;

@@ -64,7 +64,10 @@ static stk_status append(stki_npy_writer *w, const void *rows, int64_t count, st
                             (stki_place){stki_output_path(w->output), -1, -1, STKI_TEXT("%" PRId64 " more rows", count),
                                          "a file size that fits in 63 bits"},
                             "cannot append");
-    status = stki_output_append(w->output, rows, bytes, err);
+    if (bytes > 0)
+        status = stki_check_given(rows, "rows", err);
+    if (!status)
+        status = stki_output_append(w->output, rows, bytes, err);
     if (!status)
         w->rows = total;
     return status;

@@ -69,6 +69,8 @@ static stk_status take_array(const char *path, const stk_beton_field *field, int
     if (field->ndim < 1 || field->ndim > STK_MAX_DIMS)
         return fail_field(path, index, STKI_TEXT("%d axes", field->ndim), STKI_TEXT("1 to %d", STK_MAX_DIMS), "shape",
                           err);
+    if (!field->shape)
+        return fail_field(path, index, "NULL", STKI_TEXT("%d sizes", field->ndim), "shape", err);
     out->dtype = field->dtype;
     out->ndim = field->ndim;
     memcpy(out->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
@@ -130,7 +132,7 @@ static stk_status check_jpeg(const stki_beton_place *place, const stki_beton_fie
 {
     static const stki_decode_opts as_stored;
     int64_t shape[3];
-    stk_status status = stki_image_shape(value->bytes, value->size, &as_stored, shape, err);
+    stk_status status = stki_image_shape(value->bytes ? value->bytes : "", value->size, &as_stored, shape, err);
 
     if (status)
         return stki_fail_place(err, status, place->path, place->record, NULL);
@@ -162,7 +164,7 @@ static stk_status check_json(const stki_beton_place *place, const stki_beton_fie
                              stk_error *err)
 {
     json_error_t why;
-    json_t *json = json_loadb(value->bytes, (size_t)value->size, JSON_DECODE_ANY, &why);
+    json_t *json = json_loadb(value->bytes ? value->bytes : "", (size_t)value->size, JSON_DECODE_ANY, &why);
 
     if (!json)
         return fail_value(place, field, why.text, "a JSON text", "bytes", err);
@@ -180,6 +182,11 @@ stk_status stki_beton_check_value(const stki_beton_place *place, const stki_beto
         return fail_value(place, field, STKI_TEXT("%" PRId64 " bytes", value->size), "at least 0", "size", err);
     if (*out > place->page_bytes)
         return STK_OK;
+    if (value->size > 0 && !value->bytes)
+        return stki_fail_at(
+            err, STK_E_BAD_ARG,
+            (stki_place){place->path, place->record, -1, "NULL", STKI_TEXT("%" PRId64 " bytes", value->size)},
+            "field '%s': bytes", field->name);
     switch (field->kind) {
     case STKI_BETON_IMAGE:
         return check_image(place, field, value, err);

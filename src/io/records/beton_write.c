@@ -44,6 +44,23 @@ struct stk_beton_writer {
 /* ---- creating ------------------------------------------------------------------------------------------------------
  */
 
+static stk_status check_given(const char *path, const stk_beton_field *fields, const stk_beton_opts *opts,
+                              stk_beton_writer **out, stk_error *err)
+{
+    stk_status status = stki_check_given(path, "path", err);
+
+    if (!status)
+        status = stki_check_given(fields, "fields", err);
+    if (!status)
+        status = stki_check_given(out, "out", err);
+    if (!status && opts && opts->struct_size < sizeof opts->struct_size)
+        status = stki_fail_at(
+            err, STK_E_BAD_ARG,
+            (stki_place){path, -1, -1, STKI_TEXT("%" PRIu32, opts->struct_size), "that of STK_BETON_OPTS_INIT"},
+            "opts.struct_size");
+    return status;
+}
+
 static stk_status check_numbers(const char *path, int field_count, int64_t sample_count, int64_t page_bytes,
                                 stk_error *err)
 {
@@ -139,8 +156,10 @@ stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int
 {
     stk_beton_opts effective = {0};
     stk_beton_writer *w;
-    stk_status status;
+    stk_status status = check_given(path, fields, opts, out, err);
 
+    if (status)
+        return status;
     if (opts)
         memcpy(&effective, opts, opts->struct_size < sizeof effective ? opts->struct_size : sizeof effective);
     if (effective.page_bytes == 0)
@@ -318,8 +337,14 @@ static stk_status fail_earlier(const stk_beton_writer *w, stk_error *err)
 
 stk_status stk_beton_append(stk_beton_writer *w, const stk_beton_value *values, int64_t count, stk_error *err)
 {
+    stk_status status = stki_check_given(w, "writer", err);
+
+    if (status)
+        return status;
     if (w->failed)
         return fail_earlier(w, err);
+    if (count > 0)
+        w->failed = stki_check_given(values, "values", err);
     if (count < 0)
         w->failed = stki_fail_at(
             err, STK_E_BAD_ARG,
@@ -400,8 +425,11 @@ static void discard(stk_beton_writer *w)
 
 stk_status stk_beton_commit(stk_beton_writer *w, stk_error *err)
 {
-    stk_status status = finish(w, err);
+    stk_status status = stki_check_given(w, "writer", err);
 
+    if (status)
+        return status;
+    status = finish(w, err);
     if (!status) {
         stki_page_writer_destroy(w->pages); /* its threads are done */
         w->pages = NULL;
