@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "counter.h"
 #include "error.h"
+#include "stamp.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -123,18 +124,6 @@ static bool mincore_tells(const stki_file *file)
            !faccessat(AT_FDCWD, file->path, W_OK, AT_EACCESS);
 }
 
-/* The path from the root, for stki_file_intact. */
-static stk_status watch(stki_file *file, stk_error *err)
-{
-    char *here = *file->path == '/' ? NULL : getcwd(NULL, 0);
-
-    if (*file->path != '/' && !here)
-        return STK_OK; /* no way to say where it is: the guard's mark alone */
-    file->watched = stki_format("%s%s%s", here ? here : "", here ? "/" : "", file->path);
-    free(here);
-    return file->watched ? STK_OK : stki_fail_memory(err, (int64_t)strlen(file->path) + 1, file->path);
-}
-
 static void map_whole(stki_file *file, enum stki_access access)
 {
     void *map = counts_down(&fail_maps) ? (errno = ENOMEM, MAP_FAILED)
@@ -179,7 +168,7 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
     }
     status = open_regular(file, err);
     if (!status && access != STKI_ACCESS_PREAD && access != STKI_ACCESS_UNGUARDED)
-        status = watch(file, err);
+        status = stki_stamp_path(file->path, &file->watched, err); /* NULL: the guard's mark alone */
     if (status) {
         stki_file_close(file);
         return status;

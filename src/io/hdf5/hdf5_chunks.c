@@ -190,7 +190,7 @@ static void first_element(const stki_hdf5_grid *grid, int64_t number, int64_t *e
     }
 }
 
-static stk_status load_from_library(const stki_hdf5_chunks *c, int64_t number, void *to, char *room, stk_error *err)
+static stk_status load_by_library(const stki_hdf5_chunks *c, int64_t number, void *to, char *room, stk_error *err)
 {
     int64_t element[STK_MAX_DIMS], bytes, expected = c->pipeline.count > 0 ? c->stored_room : c->grid.chunk_bytes;
     char *stored = c->pipeline.count > 0 ? room + work_room(c) : to;
@@ -216,6 +216,18 @@ static stk_status load_from_library(const stki_hdf5_chunks *c, int64_t number, v
     if (status || c->pipeline.count == 0)
         return status;
     return stki_hdf5_decode(&c->pipeline, mask, stored, bytes, to, room, c->path, -1, err);
+}
+
+static stk_status load_from_library(const stki_hdf5_chunks *c, int64_t number, void *to, char *room, stk_error *err)
+{
+    stk_error changed;
+    stk_status status = load_by_library(c, number, to, room, err);
+
+    if (stki_hdf5_dataset_intact(c->dataset, &changed) == STK_OK)
+        return status;
+    if (err) /* that is why */
+        *err = changed;
+    return changed.status;
 }
 
 stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)

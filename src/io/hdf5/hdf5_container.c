@@ -336,6 +336,7 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
         return status;
     }
     h->file = file;
+    h->opts.access = opts ? opts->access : STKI_ACCESS_AUTO;
     h->opts.allow_external = opts && opts->allow_external;
     h->opts.allow_plugins = opts && opts->allow_plugins;
     h->base.details = library_details();

@@ -310,6 +310,8 @@ static stk_status open_following(stki_hdf5_dataset *d, stki_hdf5_follow *follow,
 
     if (!status)
         status = find_path(d, err);
+    if (!status && strcmp(d->path, d->file->path) != 0)
+        status = stki_hdf5_dataset_add_beside(d, d->path, err);
     if (!status)
         status = read_facts(d, err);
     return status ? status : open_again_beside(d, follow, err);
@@ -376,6 +378,9 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
         stki_hdf5_leave(&guard);
     }
     stki_hdf5_file_release(d->file);
+    for (int64_t i = 0; i < d->beside_count; i++)
+        stki_free(d->beside[i].path);
+    stki_free(d->beside);
     stki_free(d->path);
     stki_free(d->name);
     stki_free(d->fill);

@@ -17,6 +17,12 @@ enum stki_hdf5_layout_kind {
     STKI_HDF5_EXTERNAL
 };
 
+/* A file beside the data set's first one, that it needs too: behind an external link, external raw data, a source. */
+typedef struct stki_hdf5_beside {
+    char *path; /* from the root */
+    stki_stamp stamp;
+} stki_hdf5_beside;
+
 typedef struct stki_hdf5_dataset {
     stki_counter refs;
     stki_hdf5_file *file; /* that it was asked from; holds a reference */
@@ -36,6 +42,8 @@ typedef struct stki_hdf5_dataset {
     uint64_t header;             /* address of its object header */
     void *fill;                  /* type.bytes: what was never written reads as */
     char filter_missing[64];     /* not "": a filter that nobody here can undo */
+    stki_hdf5_beside *beside;
+    int64_t beside_count;
 } stki_hdf5_dataset;
 
 /* STK_E_NOT_FOUND: nothing of that name, or a link that leads nowhere. STK_E_UNSUPPORTED: a group, a type without
@@ -56,6 +64,14 @@ stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *dataset, const
 stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *dataset, const int64_t *element, void *to, uint32_t *mask,
                                    stk_error *err);
 /* The files and data sets that a virtual or an external one is made of: are all there, and allowed? */
-stk_status stki_hdf5_dataset_check_sources(const stki_hdf5_dataset *dataset, stk_error *err);
+stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error *err);
+
+/* The library reads what a file no longer has as zeros, and a source that is gone as fill values. So whoever has read
+ * by it asks afterwards whether all files are still what they were when they were opened. STK_E_TRUNCATED,
+ * STK_E_CORRUPT: as stki_file_intact. STK_E_NOT_FOUND: a file beside is gone. Always fine: a file that somebody writes
+ * to, which is known, and one that is not to be guarded. */
+stk_status stki_hdf5_dataset_intact(const stki_hdf5_dataset *dataset, stk_error *err);
+/* Remembers a file beside; before the data set is read. One that is known already, or not to be watched: nothing. */
+stk_status stki_hdf5_dataset_add_beside(stki_hdf5_dataset *dataset, const char *path, stk_error *err);
 
 #endif

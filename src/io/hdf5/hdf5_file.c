@@ -154,9 +154,14 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
     file->id = -1;
     file->plugins = opts->allow_plugins;
     file->generation = stki_fork_generation();
+    file->watched = opts->access != STKI_ACCESS_UNGUARDED;
     stki_count_set(&file->refs, 1);
     file->path = stki_strdup(path);
     status = file->path ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    if (!status && file->watched)
+        status = stki_stamp_path(path, &file->place, err);
+    if (!status && file->place)
+        status = stki_stamp_take(path, &file->stamp, err);
     if (!status && !opts->allow_external)
         status = find_folder(file, err);
     if (!status)
@@ -188,6 +193,7 @@ void stki_hdf5_file_release(stki_hdf5_file *file)
     }
     stki_free(file->path);
     stki_free(file->folder);
+    stki_free(file->place);
     stki_free(file);
 }
 

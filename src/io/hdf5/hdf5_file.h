@@ -13,6 +13,7 @@
 #include "counter.h"
 #include "hdf5_library.h"
 #include "reader.h"
+#include "stamp.h"
 
 typedef struct stki_hdf5_file {
     stki_counter refs;
@@ -20,7 +21,10 @@ typedef struct stki_hdf5_file {
     char *path;
     char *folder; /* of the file, without links; NULL: external files are allowed anywhere */
     bool live, plugins;
+    bool watched; /* is it still what it was? is asked after each reading by the library */
     int64_t generation;
+    stki_stamp stamp;
+    char *place; /* where `stamp` is asked again; NULL: not */
 } stki_hdf5_file;
 
 /* STK_E_TRUNCATED, STK_E_CORRUPT: no HDF5 file, or not all of it. */

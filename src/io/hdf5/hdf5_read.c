@@ -52,6 +52,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
                                   int64_t bytes, stk_error *err)
 {
     stki_hdf5_guard guard;
+    stk_error changed;
     stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
 
     if (status)
@@ -66,7 +67,11 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
     stki_hdf5_enter(&guard, d->file->plugins);
     status = read_locked(d, start, length, to, err);
     stki_hdf5_leave(&guard);
-    return status;
+    if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)
+        return status;
+    if (err) /* that is why, where it failed */
+        *err = changed;
+    return changed.status;
 }
 
 /* ---- stored chunks ---------------------------------------------------------------------------------------------- */

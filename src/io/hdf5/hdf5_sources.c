@@ -18,26 +18,30 @@ static stk_status fail(const stki_hdf5_dataset *d, stk_status status, const char
 }
 
 /* Where the library will look: beside the file. */
-static int64_t size_beside(const stki_hdf5_dataset *d, const char *target)
+static void path_beside(const stki_hdf5_dataset *d, const char *target, char path[PATH_MAX])
 {
-    char path[PATH_MAX];
     const char *slash = strrchr(d->path, '/');
     int folder = slash && target[0] != '/' ? (int)(slash - d->path) + 1 : 0;
+
+    snprintf(path, PATH_MAX, "%.*s%s", folder, d->path, target);
+}
+
+static int64_t size_of(const char *path)
+{
     struct stat about;
 
-    snprintf(path, sizeof path, "%.*s%s", folder, d->path, target);
     return stat(path, &about) ? -1 : about.st_size;
 }
 
 /* ---- external raw data ----------------------------------------------------------------------------------------------
  */
 
-static stk_status check_external(const stki_hdf5_dataset *d, hid_t plist, stk_error *err)
+static stk_status check_external(stki_hdf5_dataset *d, hid_t plist, stk_error *err)
 {
     int count = H5Pget_external_count(plist);
 
     for (int i = 0; i < count; i++) {
-        char target[PATH_MAX] = "";
+        char target[PATH_MAX] = "", path[PATH_MAX];
         off_t offset = 0;
         hsize_t bytes = 0;
         int64_t needed = d->type.bytes, size;
@@ -53,7 +57,11 @@ static stk_status check_external(const stki_hdf5_dataset *d, hid_t plist, stk_er
                 return fail(d, STK_E_LIMIT, NULL, "its bytes do not fit in 63 bits", err);
         if (bytes <= INT64_MAX && (int64_t)bytes < needed)
             needed = (int64_t)bytes; /* one of several files */
-        size = size_beside(d, target);
+        path_beside(d, target, path);
+        status = stki_hdf5_dataset_add_beside(d, path, err);
+        if (status)
+            return status;
+        size = size_of(path);
         if (count == 1 && !stki_inside(offset, needed, size))
             return fail(d, STK_E_TRUNCATED, target, "the external file is too short", err);
     }
@@ -76,13 +84,11 @@ static bool holds_its_elements(hid_t dataset)
 static hid_t open_source_file(const stki_hdf5_dataset *d, const char *target)
 {
     char path[PATH_MAX];
-    const char *slash = strrchr(d->path, '/');
-    int folder = slash && target[0] != '/' ? (int)(slash - d->path) + 1 : 0;
     hid_t access, file;
 
     if (!strcmp(target, "."))
         return H5Iget_file_id(d->id);
-    snprintf(path, sizeof path, "%.*s%s", folder, d->path, target);
+    path_beside(d, target, path);
     access = H5Pcreate(H5P_FILE_ACCESS);
 #if H5_VERSION_GE(1, 10, 7)
     if (access >= 0)
@@ -94,7 +100,21 @@ static hid_t open_source_file(const stki_hdf5_dataset *d, const char *target)
     return file;
 }
 
-static stk_status check_source(const stki_hdf5_dataset *d, const char *target, const char *name, stk_error *err)
+/* The file of the source's name, and where that leads by an external link. */
+static stk_status watch_source(stki_hdf5_dataset *d, const char *target, hid_t source, stk_error *err)
+{
+    char path[PATH_MAX];
+    ssize_t length = H5Fget_name(source, path, sizeof path);
+    stk_status status =
+        length > 0 && length < (ssize_t)sizeof path ? stki_hdf5_dataset_add_beside(d, path, err) : STK_OK;
+
+    if (status || !strcmp(target, "."))
+        return status;
+    path_beside(d, target, path);
+    return stki_hdf5_dataset_add_beside(d, path, err);
+}
+
+static stk_status check_source(stki_hdf5_dataset *d, const char *target, const char *name, stk_error *err)
 {
     stki_hdf5_follow follow;
     hid_t file, source;
@@ -117,6 +137,8 @@ static stk_status check_source(const stki_hdf5_dataset *d, const char *target, c
         status = stki_hdf5_fail(err, STK_E_NOT_FOUND, d->path, d->name, "a source of it is not there");
     } else if (!holds_its_elements(source)) {
         status = fail(d, STK_E_UNSUPPORTED, target, "a virtual data set over virtual or external ones", err);
+    } else {
+        status = watch_source(d, target, source, err);
     }
     if (source >= 0)
         (void)H5Dclose(source);
@@ -126,7 +148,7 @@ static stk_status check_source(const stki_hdf5_dataset *d, const char *target, c
     return status;
 }
 
-static stk_status check_virtual(const stki_hdf5_dataset *d, hid_t plist, stk_error *err)
+static stk_status check_virtual(stki_hdf5_dataset *d, hid_t plist, stk_error *err)
 {
     size_t count = 0;
     stk_status status = STK_OK;
@@ -144,7 +166,7 @@ static stk_status check_virtual(const stki_hdf5_dataset *d, hid_t plist, stk_err
     return status;
 }
 
-stk_status stki_hdf5_dataset_check_sources(const stki_hdf5_dataset *d, stk_error *err)
+stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *d, stk_error *err)
 {
     stki_hdf5_guard guard;
     hid_t plist;
