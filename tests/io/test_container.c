@@ -227,7 +227,7 @@ static void a_file_that_differs_is_named(void **state)
     assert_int_equal(err.record, 4);
     assert_non_null(strstr(err.message, "f004.npy: record 4: "));
     assert_string_equal(stki_reader_path(reader, 2, path), stkt_path("f002.npy"));
-    assert_string_equal(stki_reader_path(reader, 5, path), reader->path); /* there is none */
+    assert_string_equal(stki_reader_path(reader, 5, path), reader->path);             /* there is none */
     assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_OK); /* the others are still good */
     stki_reader_done(reader, &t);
     stki_scratch_fini(&scratch);
