@@ -9,6 +9,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* libhdf5 does not free all of a broken file. */
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_options(void);
+
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libhdf5";
+}
+
+const char *__lsan_default_options(void)
+{
+    return "print_suppressions=0";
+}
+
 static stk_error err;
 static const stki_reader_opts defaults;
 
