@@ -164,10 +164,10 @@ static void test_changed(void **state)
             for (int access = STKI_ACCESS_AUTO; access <= STKI_ACCESS_PREAD; access++) {
                 stki_reader *reader;
 
-                make_file(path, kind, changed, sizeof changed);
-                reader = open_reader(path, access);
+                make_file(path, (enum kind)kind, changed, sizeof changed);
+                reader = open_reader(path, (enum stki_access)access);
                 assert_int_equal(read_row(reader, 0), STK_OK);
-                change(changed, how);
+                change(changed, (enum change)how);
                 assert_int_equal(read_row(reader, ROWS - 5), how == CUT ? STK_E_TRUNCATED : STK_E_CORRUPT);
                 assert_int_equal(err.record, ROWS - 5);
                 assert_non_null(strstr(err.message, "while it was open"));
@@ -186,7 +186,7 @@ static void test_deleted(void **state)
     for (int kind = 0; kind < KINDS; kind++) {
         stki_reader *reader;
 
-        make_file(path, kind, changed, sizeof changed);
+        make_file(path, (enum kind)kind, changed, sizeof changed);
         reader = open_reader(path, STKI_ACCESS_AUTO);
         assert_int_equal(read_row(reader, 0), STK_OK);
         assert_int_equal(unlink(changed), 0);
@@ -204,7 +204,7 @@ static void test_unguarded(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s", stkt_path("unguarded.h5"));
     for (int kind = 0; kind < KINDS; kind++) {
-        make_file(path, kind, changed, sizeof changed);
+        make_file(path, (enum kind)kind, changed, sizeof changed);
         reader = open_reader(path, STKI_ACCESS_UNGUARDED);
         change(changed, TOUCHED);
         assert_int_equal(read_row(reader, ROWS - 5), STK_OK);
