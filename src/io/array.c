@@ -186,20 +186,12 @@ static const struct array_reader *reader_of(const stki_reader *base)
     return (const struct array_reader *)(const void *)base;
 }
 
-static stk_status fail_index(const stki_reader *base, int64_t index, stk_error *err)
-{
-    return stki_fail_at(err, STK_E_RANGE,
-                        (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                     STKI_TEXT("0 to %" PRId64, base->count - 1)},
-                        "no such sample");
-}
-
 static stk_status read_in_place(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                                 stk_tensor *out, stk_error *err)
 {
     (void)want, (void)scratch;
     if (index < 0 || index >= base->count)
-        return fail_index(base, index, err);
+        return stki_reader_check_index(base, index, err);
     *out = reader_of(base)->sample;
     out->data = (char *)(uintptr_t)base->base + index * base->sample_stride;
     return STK_OK;
@@ -235,7 +227,7 @@ static stk_status read_positional(const stki_reader *base, int64_t index, const 
 
     (void)want;
     if (index < 0 || index >= base->count)
-        return fail_index(base, index, err);
+        return stki_reader_check_index(base, index, err);
     offset = r->array.offset + index * base->sample_stride;
     status = stki_scratch_reserve(scratch, bytes, err);
     if (!status && bytes > 0)

@@ -131,11 +131,9 @@ static stk_status files_read(const stki_reader *base, int64_t index, const stki_
     stk_status status;
 
     (void)want, (void)scratch;
-    if (index < 0 || index >= base->count)
-        return stki_fail_at(err, STK_E_RANGE,
-                            (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                         STKI_TEXT("0 to %" PRId64, base->count - 1)},
-                            "no such sample");
+    status = stki_reader_check_index(base, index, err);
+    if (status)
+        return status;
     if (cached(f, index, out))
         return STK_OK;
     status = open_sample(f, index, out, err);

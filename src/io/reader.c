@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"
+#include <inttypes.h>
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
@@ -33,6 +34,16 @@ stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error 
     scratch->data = data;
     scratch->capacity = wanted;
     return STK_OK;
+}
+
+stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk_error *err)
+{
+    if (index >= 0 && index < reader->count)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_RANGE,
+                        (stki_place){reader->path, index, -1, STKI_TEXT("sample %" PRId64, index),
+                                     STKI_TEXT("0 to %" PRId64, reader->count - 1)},
+                        "no such sample");
 }
 
 void stki_reader_destroy(stki_reader *reader)

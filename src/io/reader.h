@@ -137,6 +137,8 @@ static inline const char *stki_reader_path(const stki_reader *reader, int64_t in
     return reader->ops->path && reader->ops->path(reader, index, buffer, STKI_RECORD_PATH) ? buffer : reader->path;
 }
 
+/* STK_E_RANGE: no sample has that number; what every read and shape begins with. */
+stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk_error *err);
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 
 /* UNGUARDED: as AUTO, and a mapped file that is cut ends the process (see guard.h). */

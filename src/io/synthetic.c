@@ -116,16 +116,6 @@ static const struct synthetic *synthetic_of(const stki_reader *base)
     return (const struct synthetic *)(const void *)base;
 }
 
-static stk_status check_index(const stki_reader *base, int64_t index, stk_error *err)
-{
-    if (index >= 0 && index < base->count)
-        return STK_OK;
-    return stki_fail_at(err, STK_E_RANGE,
-                        (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                     STKI_TEXT("0 to %" PRId64, base->count - 1)},
-                        "no such sample");
-}
-
 static int64_t block_of(const struct synthetic *s, int64_t index)
 {
     return s->opts.form == STKI_SYNTHETIC_MEMORY ? index % s->distinct : index;
@@ -134,7 +124,7 @@ static int64_t block_of(const struct synthetic *s, int64_t index)
 static stk_status synthetic_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
 {
     const struct synthetic *s = synthetic_of(base);
-    stk_status status = check_index(base, index, err);
+    stk_status status = stki_reader_check_index(base, index, err);
 
     if (status)
         return status;
@@ -162,7 +152,7 @@ static stk_status synthetic_read(const stki_reader *base, int64_t index, const s
     const struct synthetic *s = synthetic_of(base);
     stk_tensor sample = s->sample;
     int64_t block = block_of(s, index);
-    stk_status status = check_index(base, index, err);
+    stk_status status = stki_reader_check_index(base, index, err);
 
     (void)want;
     if (status)

@@ -84,12 +84,10 @@ static stk_status locate(const struct spans *s, int64_t index, struct span *out,
 {
     const struct megatron *set = s->set;
     int64_t size = stk_dtype_size(set->index.dtype), end = 0;
+    stk_status status = stki_reader_check_index(&s->base, index, err);
 
-    if (index < 0 || index >= s->base.count)
-        return stki_fail_at(err, STK_E_RANGE,
-                            (stki_place){s->base.path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                         STKI_TEXT("0 to %" PRId64, s->base.count - 1)},
-                            "no such sample");
+    if (status)
+        return status;
     *out = (struct span){.first = index, .last = index + 1, .together = true};
     if (s->documents) {
         out->first = first_of(set, index);

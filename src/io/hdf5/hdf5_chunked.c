@@ -87,7 +87,7 @@ static stk_status read_in_one(const stki_reader *base, int64_t index, const stki
 
     (void)want;
     if (index < 0 || index >= base->count)
-        return stki_hdf5_check_index(base, index, err);
+        return stki_reader_check_index(base, index, err);
     first = index * r->samples.step;
     number = first / chunk_length;
     within = first % chunk_length * c->strides[r->samples.axis];
@@ -124,7 +124,7 @@ static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratc
     stk_status status;
 
     if (index < 0 || index >= base->count)
-        return stki_hdf5_check_index(base, index, err);
+        return stki_reader_check_index(base, index, err);
     first = index * r->samples.step;
     number = first / chunk_length;
     within = first % chunk_length * c->strides[r->samples.axis];
@@ -154,7 +154,7 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
 
     (void)want;
     if (index < 0 || index >= base->count)
-        return stki_hdf5_check_index(base, index, err);
+        return stki_reader_check_index(base, index, err);
     start[r->samples.axis] = index * r->samples.step;
     status = stki_scratch_reserve(scratch, room + stki_hdf5_chunks_read_room(r->chunks), err);
     if (!status)

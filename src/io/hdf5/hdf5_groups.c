@@ -102,7 +102,7 @@ static stk_status groups_read(const stki_reader *base, int64_t index, const stki
     const struct item *item;
     stk_tensor sample;
     int64_t bytes;
-    stk_status status = stki_hdf5_check_index(base, index, err);
+    stk_status status = stki_reader_check_index(base, index, err);
 
     (void)want;
     if (status)
@@ -129,7 +129,7 @@ static stk_status groups_read(const stki_reader *base, int64_t index, const stki
 
 static stk_status groups_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
 {
-    stk_status status = stki_hdf5_check_index(base, index, err);
+    stk_status status = stki_reader_check_index(base, index, err);
 
     if (!status && base->ndim > 0)
         memcpy(shape, groups_of(base)->items[index].shape, (size_t)base->ndim * sizeof *shape);

@@ -38,7 +38,6 @@ typedef struct stki_hdf5_samples {
  * STK_E_UNSUPPORTED, STK_E_RANGE: no such axis, or one inside an array type. */
 stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_hdf5_samples *out,
                                 stki_reader *base, stk_error *err);
-stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_error *err);
 
 /* Tests: what the chunks of a chunked reader cost. `direct` were decoded past the cache, `library` asked of it. */
 typedef struct stki_hdf5_counts {

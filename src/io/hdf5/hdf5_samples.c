@@ -7,16 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-stk_status stki_hdf5_check_index(const stki_reader *base, int64_t index, stk_error *err)
-{
-    if (index >= 0 && index < base->count)
-        return STK_OK;
-    return stki_fail_at(err, STK_E_RANGE,
-                        (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                     STKI_TEXT("0 to %" PRId64, base->count - 1)},
-                        "no such sample");
-}
-
 static stk_status check_axis(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
 {
     if (d->rank == 0)
@@ -83,7 +73,7 @@ static stk_status library_read(const stki_reader *base, int64_t index, const stk
 {
     const struct library_reader *r = (const struct library_reader *)(const void *)base;
     int64_t start[STK_MAX_DIMS] = {0};
-    stk_status status = stki_hdf5_check_index(base, index, err);
+    stk_status status = stki_reader_check_index(base, index, err);
 
     (void)want;
     if (status)

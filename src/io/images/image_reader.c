@@ -29,11 +29,10 @@ static const struct images *images_of(const stki_reader *base)
 static stk_status find_path(const stki_reader *base, const stki_image_set *set, int64_t index, char *path,
                             stk_error *err)
 {
-    if (index < 0 || index >= base->count)
-        return stki_fail_at(err, STK_E_RANGE,
-                            (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                         STKI_TEXT("0 to %" PRId64, base->count - 1)},
-                            "no such sample");
+    stk_status status = stki_reader_check_index(base, index, err);
+
+    if (status)
+        return status;
     if (!stki_image_set_path(set, index, path, MOST_PATH))
         return stki_fail_at(err, STK_E_LIMIT, (stki_place){base->path, index, -1, "a longer one", "4095 bytes"},
                             "path of the image");

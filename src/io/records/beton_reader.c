@@ -117,14 +117,6 @@ static stk_status fail_parse(const struct records *r, int64_t index, const unsig
                     why, err);
 }
 
-static stk_status fail_index(const stki_reader *base, int64_t index, stk_error *err)
-{
-    return stki_fail_at(err, STK_E_RANGE,
-                        (stki_place){base->path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                     STKI_TEXT("0 to %" PRId64, base->count - 1)},
-                        "no such sample");
-}
-
 static stk_status fail_allocation(const struct records *r, int64_t index, const struct row *row, int64_t found,
                                   stk_error *err)
 {
@@ -158,7 +150,7 @@ static stk_status locate(const struct records *r, int64_t index, struct row *row
     stk_status status = STK_OK;
 
     if (index < 0 || index >= r->base.count)
-        return fail_index(&r->base, index, err);
+        return stki_reader_check_index(&r->base, index, err);
     if (file->map) {
         at = (const unsigned char *)file->map + row_offset(r, index);
     } else {

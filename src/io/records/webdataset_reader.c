@@ -41,11 +41,9 @@ static stk_status find(const struct files *f, int64_t index, const stki_tar_entr
 {
     stk_status status;
 
-    if (index < 0 || index >= f->base.count)
-        return stki_fail_at(err, STK_E_RANGE,
-                            (stki_place){f->base.path, index, -1, STKI_TEXT("sample %" PRId64, index),
-                                         STKI_TEXT("0 to %" PRId64, f->base.count - 1)},
-                            "no such sample");
+    status = stki_reader_check_index(&f->base, index, err);
+    if (status)
+        return status;
     status = stki_tar_index_find(&f->set->index, f->set->file, index, f->extension, out, err);
     if (status || f->max_bytes == 0 || f->kind != STKI_TAR_BYTES || (*out)->size <= f->max_bytes)
         return status;
