@@ -57,6 +57,7 @@ typedef enum stk_last_batch {
 typedef enum stk_access { STK_ACCESS_AUTO = 0, STK_ACCESS_MMAP = 1, STK_ACCESS_PREAD = 2 } stk_access;
 typedef enum stk_pin { STK_PIN_AUTO = 0, STK_PIN_TRUE = 1, STK_PIN_FALSE = 2 } stk_pin;
 typedef enum stk_guard { STK_GUARD_ON = 0, STK_GUARD_OFF = 1 } stk_guard;
+typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/ranks.md */
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
 
 /* One named field. Texts are copied. */
@@ -97,7 +98,7 @@ typedef struct stk_loader_opts {
     int64_t timeout_ns;       /* of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
     int64_t close_timeout_ns; /* how long close waits for a stuck worker; 0: 1 s */
     int64_t rank;             /* of [0, world_size) */
-    int64_t world_size;       /* 0: 1 */
+    int64_t world_size;       /* 0: rank and world_size as the launcher says, else 0 of 1 */
     stk_access access;
     stk_stores stores;
     int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
@@ -107,7 +108,10 @@ typedef struct stk_loader_opts {
     int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
                              cache_bytes holds, at most 64 */
     int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
-    stk_guard sigbus_guard; /* a mapped file that is cut is an error of its records (above) */
+    stk_launcher launcher;
+    int64_t replication;        /* so many neighbouring ranks read the same data; 0: 1 */
+    int64_t replication_blocks; /* the ranks are so many equal blocks that read the same data; 0: 1 */
+    stk_guard sigbus_guard;     /* a mapped file that is cut is an error of its records (above) */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 

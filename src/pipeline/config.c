@@ -14,6 +14,7 @@ static const char *const last_batch_words[] = {"partial", "drop", "pad", NULL};
 static const char *const access_words[] = {"auto", "mmap", "pread", NULL};
 static const char *const stores_words[] = {"auto", "cached", "streaming", NULL};
 static const char *const pin_words[] = {"auto", "true", "false", NULL};
+static const char *const launcher_words[] = {"auto", "none", NULL};
 static const char *const auto_words[] = {"auto", NULL};
 static const char *const infinite_words[] = {"infinite", NULL};
 
@@ -43,8 +44,16 @@ static const stki_option loader_rows[] = {
                     "How long next waits for a batch"),
     STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX, infinite_words, -1,
                     "How long close waits for a stuck worker"),
-    STKI_INT(stki_loader_config, rank, 0, 0, MOST, "", "This process among world_size"),
-    STKI_INT(stki_loader_config, world_size, 1, 1, MOST, "ranks", "Processes that share the data set"),
+    STKI_INT_WORDS(stki_loader_config, rank, auto, 0, MOST, auto_words, -1, "",
+                   "This process among world_size; auto: as the launcher says, else 0"),
+    STKI_INT_WORDS(stki_loader_config, world_size, auto, 1, MOST, auto_words, 0, "ranks",
+                   "Processes that share the data set; auto: as the launcher says, else 1"),
+    STKI_ENUM(stki_loader_config, launcher, auto, launcher_words,
+              "Whether torchrun, Open MPI, MPICH or Slurm are asked for rank and world_size (docs/ranks.md)"),
+    STKI_INT(stki_loader_config, replication, 1, 1, 1 << 20, "ranks",
+             "So many neighbouring ranks read the same data (tensor parallel)"),
+    STKI_INT(stki_loader_config, replication_blocks, 1, 1, 1 << 20, "blocks",
+             "The ranks are so many equal blocks that read the same data (pipeline parallel)"),
     STKI_ENUM(stki_loader_config, access, auto, access_words,
               "How files are read; auto: mapped where that is possible"),
     STKI_BOOL(
@@ -371,10 +380,8 @@ static stk_status read_loader(stki_loader_config *config, const stki_node *root,
     if ((status = stki_options_read(&loader_table, section, config, NULL, err)) != STK_OK ||
         (status = read_synonyms(config, section, err)) != STK_OK || (status = read_indices(config, err)) != STK_OK)
         return status;
-    if (config->rank >= config->world_size)
-        return stki_fail_node(err, stki_node_get(section, "rank"),
-                              "found rank %lld of world_size %lld, expected 0 to %lld", (long long)config->rank,
-                              (long long)config->world_size, (long long)config->world_size - 1);
+    if ((status = stki_config_ranks(config, section, err)) != STK_OK)
+        return status;
     if (config->global_batch_size && stki_node_get(section, "batch_size"))
         return stki_fail_node(err, stki_node_get(section, "global_batch_size"),
                               "found both batch_size and global_batch_size, expected one of them");

@@ -5,6 +5,7 @@
 #define STKI_CONFIG_H
 
 #include "document.h"
+#include "launcher.h"
 #include "option.h"
 #include "order.h"
 #include "plan.h"
@@ -24,10 +25,13 @@ typedef struct stki_loader_config {
     int64_t num_epochs;                /* 0: endless */
     int64_t memory_budget, tile_bytes; /* bytes */
     int64_t timeout, close_timeout;    /* ns */
-    int64_t rank, world_size;
+    int64_t rank, world_size;          /* -1, 0: as the launcher says */
+    int launcher;
+    int64_t replication, replication_blocks;
     bool allow_empty, sigbus_guard;
     const stki_node *indices; /* as written in the config */
 
+    stki_ranks ranks;    /* what the keys above come to */
     int64_t *index_list; /* the subset, or NULL */
     int64_t index_count;
     int field_count;
@@ -65,6 +69,9 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
 extern const stki_option_table *const stki_source_tables[2];
 /* The text of `key` in `map` as a dtype; NULL leaves *out alone. */
 stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err);
+
+/* config_ranks.c: `ranks`, from the keys of the loader section and from the launcher. */
+stk_status stki_config_ranks(stki_loader_config *config, const stki_node *section, stk_error *err);
 
 /* synthetic.{count, shape, dtype, …} of a field. */
 stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err);

@@ -75,7 +75,8 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     static const char *const orders[] = {"sequential", "random", "block"}, *const lasts[] = {"partial", "drop", "pad"},
                              *const accesses[] = {"auto", "mmap", "pread"},
                              *const stores[] = {"auto", "cached", "streaming"},
-                             *const pins[] = {"auto", "true", "false"}, *const guards[] = {"true", "false"};
+                             *const pins[] = {"auto", "true", "false"}, *const launchers[] = {"auto", "none"},
+                             *const guards[] = {"true", "false"};
 
     put_int(w, "batch_size", o->batch_size);
     put_int(w, "global_batch_size", o->global_batch_size);
@@ -105,7 +106,11 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     put_time(w, "timeout", o->timeout_ns);
     put_time(w, "close_timeout", o->close_timeout_ns);
     put_int(w, "world_size", o->world_size);
-    put_int(w, "rank", o->rank);
+    if (o->world_size || o->rank)
+        put(w, "loader.rank", "%lld", (long long)o->rank);
+    put_word(w, "launcher", (int)o->launcher, launchers, 2);
+    put_int(w, "replication", o->replication);
+    put_int(w, "replication_blocks", o->replication_blocks);
     put_word(w, "access", (int)o->access, accesses, 3);
     put_word(w, "sigbus_guard", (int)o->sigbus_guard, guards, 2);
     put_word(w, "stores", (int)o->stores, stores, 3);

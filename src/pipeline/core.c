@@ -215,14 +215,14 @@ static stk_status make_order(stki_core *core, stk_error *err)
 
     if (status != STK_OK)
         return status;
-    if (!global && !stki_mul(config->batch_size, config->world_size, &global))
+    if (!global && !stki_mul(config->batch_size, config->ranks.data_world_size, &global))
         return stki_fail(err, STK_E_CONFIG, "loader.batch_size: found %lld, too large for %lld ranks",
-                         (long long)config->batch_size, (long long)config->world_size);
+                         (long long)config->batch_size, (long long)config->ranks.data_world_size);
     core->batching = (stki_batching){
         .length = stki_order_length(core->order),
         .global_batch = global,
-        .rank = config->rank,
-        .world_size = config->world_size,
+        .rank = config->ranks.data_rank,
+        .world_size = config->ranks.data_world_size,
         .last = config->last_batch == STK_LAST_BATCH_DROP  ? STKI_LAST_DROP
                 : config->last_batch == STK_LAST_BATCH_PAD ? STKI_LAST_PAD
                                                            : STKI_LAST_PARTIAL,
@@ -408,7 +408,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     int count;
 
     if (wanted == STK_WORKERS_AUTO)
-        wanted = stki_cpu_count();
+        wanted = stki_ranks_workers(&core->config->ranks);
     core->worker_count = wanted == STK_WORKERS_INLINE ? 0 : (int)wanted;
     core->config->num_workers = core->worker_count ? core->worker_count : STK_WORKERS_INLINE;
     count = core->worker_count ? core->worker_count : 1;

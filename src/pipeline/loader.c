@@ -57,6 +57,18 @@ static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
     return json;
 }
 
+static json_t *ranks_json(const stki_ranks *ranks)
+{
+    json_t *json = json_object();
+
+    json_object_set_new(json, "source", json_string(ranks->source));
+    json_object_set_new(json, "rank", json_integer(ranks->rank));
+    json_object_set_new(json, "world_size", json_integer(ranks->world_size));
+    json_object_set_new(json, "data_rank", json_integer(ranks->data_rank));
+    json_object_set_new(json, "data_world_size", json_integer(ranks->data_world_size));
+    return json;
+}
+
 static stk_status make_json(stk_loader *loader, stk_error *err)
 {
     const stki_core *core = loader->core;
@@ -79,6 +91,7 @@ static stk_status make_json(stk_loader *loader, stk_error *err)
     json_object_set_new(plan, "parts_per_row", json_integer(core->parts_per_row));
     json_object_set_new(plan, "pinned", json_boolean(core->pinned));
     json_object_set_new(plan, "isa", json_string(stki_isa_name(stki_isa())));
+    json_object_set_new(plan, "ranks", ranks_json(&core->config->ranks));
     json_object_set_new(json, "plan", plan);
     text = json_dumps(json, JSON_INDENT(2));
     json_decref(json);

@@ -1,0 +1,57 @@
+/* config_ranks.c: the keys rank, world_size, launcher and replication become the place of this process among those
+ * that read different data. What is said in the config and what a launcher says must agree, as far as both say it. */
+#include "config.h"
+#include "error.h"
+#include <string.h>
+
+static stk_status contradiction(const stki_loader_config *config, const stki_node *section, const char *key,
+                                const char *variable, int64_t said, int64_t launched, stk_error *err)
+{
+    const stki_node *node = stki_node_get(section, key);
+    const char *name = config->ranks.source;
+
+    return stki_fail_node(err, node ? node : section,
+                          "found %lld, but %s says %lld (%s in the environment): leave it out, or say launcher: none",
+                          (long long)said, name, (long long)launched, variable);
+}
+
+static stk_status ask_launcher(stki_loader_config *config, const stki_node *section, stk_error *err)
+{
+    stki_launch launch;
+    stk_status status = stki_launch_find(&launch, err);
+
+    if (status != STK_OK || !launch.name)
+        return status;
+    config->ranks.source = launch.name;
+    if (config->world_size && config->world_size != launch.world_size)
+        return contradiction(config, section, "world_size", launch.size_variable, config->world_size, launch.world_size,
+                             err);
+    if (config->rank >= 0 && config->rank != launch.rank)
+        return contradiction(config, section, "rank", launch.rank_variable, config->rank, launch.rank, err);
+    config->rank = launch.rank;
+    config->world_size = launch.world_size;
+    config->ranks.local_size = launch.local_size;
+    stki_config_note(config, "rank %lld of %lld: %s (%s, %s in the environment)", (long long)launch.rank,
+                     (long long)launch.world_size, launch.name, launch.rank_variable, launch.size_variable);
+    return STK_OK;
+}
+
+stk_status stki_config_ranks(stki_loader_config *config, const stki_node *section, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    config->ranks.source = config->rank >= 0 || config->world_size ? "options" : "alone";
+    if (config->launcher == STK_LAUNCHER_AUTO)
+        status = ask_launcher(config, section, err);
+    if (status != STK_OK)
+        return status;
+    config->world_size = config->world_size ? config->world_size : 1;
+    config->rank = config->rank < 0 ? 0 : config->rank;
+    if (config->rank >= config->world_size)
+        return stki_fail_node(err, stki_node_get(section, "rank"),
+                              "found rank %lld of world_size %lld, expected 0 to %lld", (long long)config->rank,
+                              (long long)config->world_size, (long long)config->world_size - 1);
+    config->ranks.rank = config->rank;
+    config->ranks.world_size = config->world_size;
+    return stki_ranks_replicate(&config->ranks, config->replication, config->replication_blocks, err);
+}

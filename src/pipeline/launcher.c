@@ -1,0 +1,110 @@
+/* launcher.c: see launcher.h. Launchers are a table: two variables each, rank and number of processes. Several may be
+ * set at once, since launchers start each other (srun starts torchrun, mpirun runs inside an allocation of Slurm); the
+ * one nearest to the process comes first and is taken. */
+#include "launcher.h"
+#include "error.h"
+#include "thread.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct launcher {
+    const char *name, *rank, *size, *size_first, *local;
+} launchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", NULL, "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL, "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALNRANKS"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE"},
+};
+
+/* NULL: not set, or set to nothing. */
+static const char *variable(const char *name)
+{
+    const char *text = name ? getenv(name) : NULL;
+
+    return text && *text ? text : NULL;
+}
+
+static stk_status read_number(const char *name, int64_t least, int64_t *out, stk_error *err)
+{
+    const char *text = variable(name);
+    char *end;
+    long long value;
+
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (*end || errno || value < least)
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "%s in the environment: found \"%s\", expected a number from %lld; loader.launcher: none leaves "
+            "the environment alone",
+            name, text, (long long)least);
+    *out = value;
+    return STK_OK;
+}
+
+/* A batch script of Slurm has the number of tasks of its allocation in its environment and is one process; srun, which
+ * starts the tasks, gives each the number of its step. */
+static bool is_batch_script(const struct launcher *launcher)
+{
+    const char *environment = getenv("ENVIRONMENT");
+
+    return strcmp(launcher->name, "Slurm") == 0 && environment && strcmp(environment, "BATCH") == 0 &&
+           !variable("SLURM_STEP_ID") && !variable("SLURM_STEPID");
+}
+
+stk_status stki_launch_find(stki_launch *out, stk_error *err)
+{
+    *out = (stki_launch){0};
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+        const struct launcher *launcher = &launchers[i];
+        const char *size = variable(launcher->size_first) ? launcher->size_first : launcher->size;
+        stk_status status;
+
+        if (!variable(launcher->rank) || !variable(size) || is_batch_script(launcher))
+            continue;
+        if ((status = read_number(launcher->rank, 0, &out->rank, err)) != STK_OK ||
+            (status = read_number(size, 1, &out->world_size, err)) != STK_OK)
+            return status;
+        if (out->rank >= out->world_size)
+            return stki_fail(err, STK_E_CONFIG,
+                             "%s and %s in the environment: found rank %lld of %lld, expected 0 to %lld; "
+                             "loader.launcher: none leaves the environment alone",
+                             launcher->rank, size, (long long)out->rank, (long long)out->world_size,
+                             (long long)out->world_size - 1);
+        if (variable(launcher->local) && read_number(launcher->local, 1, &out->local_size, NULL) != STK_OK)
+            out->local_size = 0; /* only a hint: "2(x4),1" is also a value of Slurm's */
+        out->name = launcher->name;
+        out->rank_variable = launcher->rank;
+        out->size_variable = size;
+        return STK_OK;
+    }
+    return STK_OK;
+}
+
+stk_status stki_ranks_replicate(stki_ranks *ranks, int64_t replication, int64_t blocks, stk_error *err)
+{
+    int64_t groups = ranks->world_size / replication;
+
+    if (ranks->world_size % replication != 0 || groups % blocks != 0)
+        return stki_fail(err, STK_E_CONFIG,
+                         "loader.replication: found %lld ranks in %lld block%s of groups of %lld, expected a number of "
+                         "ranks that %lld divides",
+                         (long long)ranks->world_size, (long long)blocks, blocks == 1 ? "" : "s",
+                         (long long)replication, (long long)replication * blocks);
+    ranks->data_world_size = groups / blocks;
+    ranks->data_rank = ranks->rank / replication % ranks->data_world_size;
+    return STK_OK;
+}
+
+int stki_ranks_workers(const stki_ranks *ranks)
+{
+    int64_t mine = stki_cpu_count(), local = ranks->local_size > 0 ? ranks->local_size : 1;
+    int64_t share = sysconf(_SC_NPROCESSORS_ONLN) / local;
+
+    /* A launcher that binds its processes has divided the processors already. */
+    share = share < 1 ? 1 : share;
+    return (int)(mine < share ? mine : share);
+}
