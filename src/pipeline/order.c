@@ -1,66 +1,52 @@
-/* order.c: the order object: what a data set's samples, a seed and perhaps a subset make of a position.
- *
- * Up to TABLE_MAX positions an epoch's permutation is a table, made by a Fisher-Yates shuffle: every order is then
- * possible and, as far as 64-bit draws can tell, equally likely, which no network over so few bits can promise. The
- * last few epochs' tables are kept, so that a pipeline that fetches epoch e + 1 while it still delivers epoch e builds
- * each once. Above TABLE_MAX the permutation is computed (permutation.c) and only an epoch's round keys are needed.
- *
- * Threads. All is fixed after create but the tables, which `lock` guards; a call holds it while it builds a table
- * (about a millisecond at most) or copies out of one.
- */
+/* order.c: the order object: what a data set's samples, a seed and perhaps a subset make of a position. It checks what
+ * goes together and turns places of a permutation into samples; the kinds are in files of their own: order_random.c,
+ * order_block.c, order_weighted.c, order_mixture.c, order_bucket.c (over any of the others). Fixed after create; where
+ * a kind keeps tables, it locks them itself. Any thread. */
 #include "order.h"
 #include "allocate.h"
 #include "error.h"
 #include "order_block.h"
-#include "permutation.h"
-#include "philox.h"
-#include "thread.h"
+#include "order_bucket.h"
+#include "order_mixture.h"
+#include "order_print.h"
+#include "order_random.h"
+#include "order_weighted.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    TABLE_MAX = 65536, /* images then fit 16 bits */
-    TABLES = 4,
-    BLOCK = 512
-};
-
-struct table {
-    bool filled;
-    int64_t epoch;
-    int64_t last_use;
-    uint16_t *images;
-};
+enum { BLOCK = 512 };
 
 struct stki_order {
     enum stki_order_kind kind;
     int64_t length;
     uint64_t seed;
-    int64_t *indices;    /* NULL: position's image is the sample */
-    stki_blocks *blocks; /* BLOCK */
-    /* guarded by lock */
-    stki_mutex lock;
-    int64_t uses;
-    struct table tables[TABLES];
-    uint16_t *table_memory;
+    int64_t *indices; /* NULL: position's image is the sample */
+    /* the one of the kind */
+    stki_random_order *random;
+    stki_blocks *blocks;
+    stki_weighted *weighted;
+    stki_mixture *mixture; /* also of one data set, where an epoch has another length than it */
+    stki_buckets *buckets; /* over all of them */
+    stki_order_print print;
 };
 
-static bool uses_tables(const stki_order *order)
+static stk_status check_indices(const int64_t *indices, int64_t n, int64_t count, const char *of, stk_error *err)
 {
-    return order->kind == STKI_ORDER_RANDOM && order->length <= TABLE_MAX;
+    for (int64_t i = 0; i < n; i++)
+        if (indices[i] < 0 || indices[i] >= count)
+            return stki_fail_at(err, STK_E_RANGE,
+                                (stki_place){.record = -1,
+                                             .offset = -1,
+                                             .found = STKI_TEXT("%" PRId64, indices[i]),
+                                             .expected = STKI_TEXT("0 to %" PRId64, count - 1)},
+                                "index %" PRId64 " of the subset is outside the data set%s%s", i, of ? " " : "",
+                                of ? of : "");
+    return STK_OK;
 }
 
 static stk_status copy_indices(stki_order *order, const stki_order_opts *opts, stk_error *err)
 {
-    for (int64_t i = 0; i < opts->index_count; i++) {
-        if (opts->indices[i] < 0 || opts->indices[i] >= opts->count)
-            return stki_fail_at(err, STK_E_RANGE,
-                                (stki_place){.record = -1,
-                                             .offset = -1,
-                                             .found = STKI_TEXT("%" PRId64, opts->indices[i]),
-                                             .expected = STKI_TEXT("0 to %" PRId64, opts->count - 1)},
-                                "index %" PRId64 " of the subset is outside the data set", i);
-    }
     if (opts->index_count == 0)
         return STK_OK;
     order->indices = stki_zalloc_array(opts->index_count, (int64_t)sizeof *order->indices);
@@ -70,19 +56,8 @@ static stk_status copy_indices(stki_order *order, const stki_order_opts *opts, s
     return STK_OK;
 }
 
-static stk_status make_tables(stki_order *order, stk_error *err)
-{
-    int64_t bytes = TABLES * order->length * (int64_t)sizeof *order->table_memory;
-
-    if (!uses_tables(order) || order->length == 0)
-        return STK_OK;
-    order->table_memory = stki_zalloc(bytes);
-    if (!order->table_memory)
-        return stki_fail_memory(err, bytes, "the shuffle tables");
-    for (int i = 0; i < TABLES; i++)
-        order->tables[i].images = order->table_memory + i * order->length;
-    return STK_OK;
-}
+/* ---- blocks --------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t unit_of(const stki_order_opts *opts, int64_t sample)
 {
@@ -122,94 +97,13 @@ static stk_status make_subset_blocks(stki_order *order, const stki_order_opts *o
 
 static stk_status make_blocks(stki_order *order, const stki_order_opts *opts, stk_error *err)
 {
-    if (order->kind != STKI_ORDER_BLOCK || order->length == 0)
-        return STK_OK;
     if (order->indices)
         return make_subset_blocks(order, opts, err);
     return stki_blocks_create(opts->unit_first, opts->unit_count, opts->window, order->seed, &order->blocks, err);
 }
 
-stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_error *err)
-{
-    stki_order *order;
-    stk_status status;
-
-    if (opts->count < 0 || opts->index_count < 0)
-        return stki_fail(err, STK_E_RANGE, "order: %" PRId64 " samples, %" PRId64 " indices; both must be 0 or more",
-                         opts->count, opts->index_count);
-    order = stki_zalloc((int64_t)sizeof *order);
-    if (!order)
-        return stki_fail_memory(err, (int64_t)sizeof *order, "the order");
-    stki_mutex_init(&order->lock);
-    order->kind = opts->kind;
-    order->seed = opts->seed;
-    order->length = opts->indices ? opts->index_count : opts->count;
-    status = opts->indices ? copy_indices(order, opts, err) : STK_OK;
-    if (status == STK_OK)
-        status = make_tables(order, err);
-    if (status == STK_OK)
-        status = make_blocks(order, opts, err);
-    if (status != STK_OK) {
-        stki_order_destroy(order);
-        return status;
-    }
-    *out = order;
-    return STK_OK;
-}
-
-void stki_order_destroy(stki_order *order)
-{
-    if (!order)
-        return;
-    stki_mutex_fini(&order->lock);
-    stki_blocks_destroy(order->blocks);
-    stki_free(order->indices);
-    stki_free(order->table_memory);
-    stki_free(order);
-}
-
-int64_t stki_order_length(const stki_order *order)
-{
-    return order->length;
-}
-
-/* ---- tables ---------------------------------------------------------------------------------------------------- */
-
-static void shuffle(uint16_t *images, int64_t length, uint64_t key)
-{
-    for (int64_t i = 0; i < length; i++) { /* inside out: entry i lands in a random place of the first i + 1 */
-        uint64_t place = stki_philox_below(key, STKI_KEY_SHUFFLE, (uint64_t)i, (uint64_t)i + 1);
-
-        images[i] = images[place];
-        images[place] = (uint16_t)i;
-    }
-}
-
-/* The epoch's table, built in place of the one unused for longest. Called with the lock held. */
-static const uint16_t *table_of(stki_order *order, int64_t epoch)
-{
-    struct table *found = &order->tables[0];
-
-    for (int i = 0; i < TABLES; i++) {
-        struct table *table = &order->tables[i];
-
-        if (table->filled && table->epoch == epoch) {
-            found = table;
-            break;
-        }
-        if (table->last_use < found->last_use)
-            found = table;
-    }
-    if (!found->filled || found->epoch != epoch) {
-        shuffle(found->images, order->length, stki_order_key(order->seed, (uint64_t)epoch));
-        found->epoch = epoch;
-        found->filled = true;
-    }
-    found->last_use = ++order->uses;
-    return found->images;
-}
-
-/* ---- evaluation ------------------------------------------------------------------------------------------------ */
+/* ---- evaluation ----------------------------------------------------------------------------------------------------
+ */
 
 static void put(const stki_order *order, stki_position *out, int64_t position, int64_t image)
 {
@@ -226,34 +120,30 @@ static void eval_sequential(const stki_order *order, int64_t first, int64_t n, s
         put(order, &out[i], first + i, first + i);
 }
 
-static void eval_table(stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+/* At most BLOCK places, which the samples of the data set or the subset follow. */
+static void images_of(const stki_order *order, int64_t epoch, int64_t first, int64_t n, uint64_t *images)
 {
-    const uint16_t *images;
-
-    stki_lock(&order->lock);
-    images = table_of(order, epoch);
-    for (int64_t i = 0; i < n; i++)
-        put(order, &out[i], first + i, images[first + i]);
-    stki_unlock(&order->lock);
+    if (order->random)
+        stki_random_order_run(order->random, epoch, first, n, images);
+    else
+        stki_weighted_run(order->weighted, epoch, first, n, images);
 }
 
-static void eval_computed(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+static void eval_images(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
-    stki_permutation permutation;
     uint64_t images[BLOCK];
 
-    stki_permutation_init(&permutation, order->seed, (uint64_t)epoch, (uint64_t)order->length);
     for (int64_t done = 0; done < n;) {
         int64_t part = n - done < BLOCK ? n - done : BLOCK;
 
-        stki_permutation_run(&permutation, (uint64_t)(first + done), part, images);
+        images_of(order, epoch, first + done, part, images);
         for (int64_t i = 0; i < part; i++)
             put(order, &out[done + i], first + done + i, (int64_t)images[i]);
         done += part;
     }
 }
 
-static void eval_blocks(stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+static void eval_blocks(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
     int64_t samples[BLOCK];
 
@@ -267,20 +157,144 @@ static void eval_blocks(stki_order *order, int64_t epoch, int64_t first, int64_t
     }
 }
 
-stk_status stki_order_eval(stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
+static void eval_beneath(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+{
+    const stki_order *order = context;
+
+    if (order->mixture)
+        stki_mixture_eval(order->mixture, epoch, first, n, out);
+    else if (order->blocks)
+        eval_blocks(order, epoch, first, n, out);
+    else if (order->random || order->weighted)
+        eval_images(order, epoch, first, n, out);
+    else
+        eval_sequential(order, first, n, out);
+}
+
+stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err)
 {
-    (void)err; /* the tables are made by create, so there is nothing left to fail; other orders may need it */
+    (void)err; /* all memory is taken at create, so there is nothing left to fail */
     assert(first >= 0 && n >= 0 && first <= order->length && n <= order->length - first);
     if (n == 0)
         return STK_OK;
-    if (order->kind == STKI_ORDER_SEQUENTIAL)
-        eval_sequential(order, first, n, out);
-    else if (order->kind == STKI_ORDER_BLOCK)
-        eval_blocks(order, epoch, first, n, out);
-    else if (uses_tables(order))
-        eval_table(order, epoch, first, n, out);
+    if (order->buckets)
+        stki_buckets_eval(order->buckets, epoch, first, n, out);
     else
-        eval_computed(order, epoch, first, n, out);
+        eval_beneath(order, epoch, first, n, out);
     return STK_OK;
+}
+
+/* ---- create --------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status check(const stki_order_opts *opts, stk_error *err)
+{
+    bool simple = opts->kind == STKI_ORDER_SEQUENTIAL || opts->kind == STKI_ORDER_RANDOM;
+    stk_status status = STK_OK;
+
+    if (opts->count < 0 || opts->index_count < 0 || opts->length < 0)
+        return stki_fail(err, STK_E_RANGE,
+                         "order: %" PRId64 " samples, %" PRId64 " indices, %" PRId64
+                         " positions an epoch; all must be 0 or more",
+                         opts->count, opts->index_count, opts->length);
+    if (opts->source_count > 0 && !simple)
+        return stki_fail(err, STK_E_UNSUPPORTED, "order: %s does not mix data sets: use random or sequential",
+                         opts->kind == STKI_ORDER_BLOCK ? "block" : "weighted");
+    if (opts->kind == STKI_ORDER_BLOCK && opts->length > 0)
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "order: block takes every sample once an epoch: epoch_length goes with the other orders");
+    for (int d = 0; d < opts->source_count && status == STK_OK; d++)
+        if (opts->sources[d].indices)
+            status = check_indices(opts->sources[d].indices, opts->sources[d].index_count, opts->sources[d].count,
+                                   opts->sources[d].name, err);
+    if (status == STK_OK && opts->source_count == 0 && opts->indices)
+        status = check_indices(opts->indices, opts->index_count, opts->count, NULL, err);
+    return status;
+}
+
+static stk_status make_mixture(stki_order *order, const stki_order_opts *opts, stk_error *err)
+{
+    stki_order_source one = {"", opts->count, 1, opts->indices, opts->index_count};
+    bool several = opts->source_count > 0;
+    stk_status status =
+        stki_mixture_create(several ? opts->sources : &one, several ? opts->source_count : 1, opts->stop, opts->length,
+                            opts->kind == STKI_ORDER_RANDOM, opts->seed, &order->mixture, err);
+
+    if (status == STK_OK)
+        order->length = stki_mixture_length(order->mixture);
+    return status;
+}
+
+static stk_status make_kind(stki_order *order, const stki_order_opts *opts, stk_error *err)
+{
+    int64_t samples = order->length;
+    stk_status status;
+
+    if (opts->source_count > 0 ||
+        (opts->length > 0 && opts->kind <= STKI_ORDER_RANDOM && opts->length != samples && samples > 0))
+        return make_mixture(order, opts, err);
+    status = opts->indices ? copy_indices(order, opts, err) : STK_OK;
+    if (status != STK_OK || samples == 0)
+        return status;
+    switch (order->kind) {
+    case STKI_ORDER_SEQUENTIAL:
+        return STK_OK;
+    case STKI_ORDER_RANDOM:
+        return stki_random_order_create(samples, order->seed, &order->random, err);
+    case STKI_ORDER_BLOCK:
+        return make_blocks(order, opts, err);
+    case STKI_ORDER_WEIGHTED:
+        order->length = opts->length > 0 ? opts->length : samples;
+        return stki_weighted_create(opts->weights, opts->indices, samples, order->seed, &order->weighted, err);
+    }
+    return STK_OK;
+}
+
+stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_error *err)
+{
+    stki_order *order;
+    stk_status status = check(opts, err);
+
+    if (status != STK_OK)
+        return status;
+    order = stki_zalloc((int64_t)sizeof *order);
+    if (!order)
+        return stki_fail_memory(err, (int64_t)sizeof *order, "the order");
+    order->kind = opts->kind;
+    order->seed = opts->seed;
+    order->length = opts->indices ? opts->index_count : opts->count;
+    status = make_kind(order, opts, err);
+    if (status == STK_OK && opts->bucket_window > 0 && order->length > 0)
+        status = stki_buckets_create(opts, order->length, eval_beneath, order, &order->buckets, err);
+    if (status != STK_OK) {
+        stki_order_destroy(order);
+        return status;
+    }
+    stki_order_print_make(opts, order->length, &order->print);
+    *out = order;
+    return STK_OK;
+}
+
+void stki_order_destroy(stki_order *order)
+{
+    if (!order)
+        return;
+    stki_random_order_destroy(order->random);
+    stki_blocks_destroy(order->blocks);
+    stki_weighted_destroy(order->weighted);
+    stki_mixture_destroy(order->mixture);
+    stki_buckets_destroy(order->buckets);
+    stki_free(order->indices);
+    stki_free(order);
+}
+
+int64_t stki_order_length(const stki_order *order)
+{
+    return order->length;
+}
+
+void stki_order_fingerprint(const stki_order *order, stki_order_print *out)
+{
+    *out = order->print;
 }

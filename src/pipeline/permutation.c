@@ -122,15 +122,13 @@ static void network(const stki_permutation *permutation, uint64_t *values, int c
     }
 }
 
-static void run_block(const stki_permutation *permutation, uint64_t first, int count, uint64_t *out)
+/* out[i] becomes the image of values[i], which are lost. */
+static void run_block(const stki_permutation *permutation, uint64_t *values, int count, uint64_t *out)
 {
-    uint64_t values[BLOCK];
     int place[BLOCK]; /* which of `out` values[i] belongs to */
 
-    for (int i = 0; i < count; i++) {
-        values[i] = first + (uint64_t)i;
+    for (int i = 0; i < count; i++)
         place[i] = i;
-    }
     while (count > 0) {
         int outside = 0;
 
@@ -153,10 +151,29 @@ void stki_permutation_run(const stki_permutation *permutation, uint64_t first, i
     assert(count >= 0 && (count == 0 || (first < permutation->n && (uint64_t)count <= permutation->n - first)));
     while (count > 0) {
         int part = count < BLOCK ? (int)count : BLOCK;
+        uint64_t values[BLOCK];
 
-        run_block(permutation, first, part, out);
+        for (int i = 0; i < part; i++)
+            values[i] = first + (uint64_t)i;
+        run_block(permutation, values, part, out);
         first += (uint64_t)part;
         out += part;
+        count -= part;
+    }
+}
+
+void stki_permutation_map(const stki_permutation *permutation, uint64_t *values, int64_t count)
+{
+    while (count > 0) {
+        int part = count < BLOCK ? (int)count : BLOCK;
+        uint64_t indices[BLOCK];
+
+        for (int i = 0; i < part; i++) {
+            assert(values[i] < permutation->n);
+            indices[i] = values[i];
+        }
+        run_block(permutation, indices, part, values);
+        values += part;
         count -= part;
     }
 }

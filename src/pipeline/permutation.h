@@ -24,6 +24,8 @@ typedef struct stki_permutation {
 void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_t epoch, uint64_t n);
 /* out[i] = image of first + i, for i < count; all must be inside [0, n). */
 void stki_permutation_run(const stki_permutation *permutation, uint64_t first, int64_t count, uint64_t *out);
+/* values[i] becomes its image; all must be inside [0, n). */
+void stki_permutation_map(const stki_permutation *permutation, uint64_t *values, int64_t count);
 
 #define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, their bits well spread */
 #define STKI_MIX_FACTOR_1 UINT32_C(0xcaf649a9)
@@ -38,6 +40,14 @@ stki_permutation_round stki_permutation_round_avx2;
 uint64_t stki_order_key(uint64_t seed, uint64_t epoch);
 
 /* What is drawn with that key; the stream of the draws. */
-enum { STKI_KEY_SHUFFLE = 0, STKI_KEY_ROUNDS = 1, STKI_KEY_UNITS = 2 };
+enum {
+    STKI_KEY_SHUFFLE = 0,
+    STKI_KEY_ROUNDS = 1,
+    STKI_KEY_UNITS = 2,
+    STKI_KEY_WEIGHTED = 3,
+    STKI_KEY_SOURCE = 4,
+    STKI_KEY_BUCKETS = 5,
+    STKI_KEY_SHIFT = 6
+};
 
 #endif

@@ -315,7 +315,7 @@ static void allocations(void **state)
         assert_null(order);
         failed++;
     }
-    assert_int_equal(failed, 3);
+    assert_int_equal(failed, 4);
     stki_memory_read(STKI_MEM_HOST, &after);
     for (int64_t epoch = 0; epoch < 10; epoch++)
         assert_int_equal(stki_order_eval(order, epoch, 0, 3, out, NULL), STK_OK);

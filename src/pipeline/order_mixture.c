@@ -1,0 +1,361 @@
+/* order_mixture.c: see order_mixture.h. */
+#include "order_mixture.h"
+#include "allocate.h"
+#include "error.h"
+#include "order_random.h"
+#include "permutation.h"
+#include "philox.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 512 };
+
+__extension__ typedef __int128 wide;
+
+struct source {
+    int64_t first;          /* of its samples in the concatenation of all */
+    int64_t count;          /* n_d */
+    int64_t share;          /* c_d */
+    uint64_t seed;          /* of its own permutations */
+    const int64_t *indices; /* a subset of its samples, or NULL; part of stki_mixture.indices */
+};
+
+struct stki_mixture {
+    int count;
+    int64_t length;
+    bool shuffled;
+    stki_random_order *outer; /* NULL: the identity */
+    struct source *sources;
+    int64_t *begin; /* count + 1 prefix sums of the shares */
+    int64_t *indices;
+};
+
+/* ---- shares --------------------------------------------------------------------------------------------------------
+ */
+
+void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int64_t *counts)
+{
+    wide sum = 0, rest[STKI_MAX_SOURCES];
+    int64_t left = length;
+
+    for (int d = 0; d < count; d++)
+        sum += weights[d];
+    for (int d = 0; d < count; d++) {
+        counts[d] = (int64_t)((wide)length * weights[d] / sum);
+        rest[d] = (wide)length * weights[d] % sum;
+        left -= counts[d];
+    }
+    for (; left > 0; left--) { /* fewer than there are sources */
+        int best = 0;
+
+        for (int d = 1; d < count; d++)
+            if (rest[d] > rest[best])
+                best = d;
+        counts[best]++;
+        rest[best] = -1;
+    }
+}
+
+/* Weights as whole numbers: times the smallest power of ten that makes all of them whole, or gives the largest its 15
+ * digits. */
+static stk_status whole_weights(const stki_order_source *sources, int count, int64_t *out, stk_error *err)
+{
+    double power = 1, largest = 0;
+
+    for (int d = 0; d < count; d++) {
+        if (!(sources[d].weight >= 0) || sources[d].weight > 1e15)
+            return stki_fail(err, STK_E_RANGE, "data set %s: weight: found %g, expected 0 to 1e15", sources[d].name,
+                             sources[d].weight);
+        largest = sources[d].weight > largest ? sources[d].weight : largest;
+    }
+    if (largest == 0)
+        return stki_fail(err, STK_E_RANGE, "the weights of all %d data sets are 0, expected one above it", count);
+    for (bool whole = false; !whole && largest * power < 1e14; power *= whole ? 1 : 10) {
+        whole = true;
+        for (int d = 0; d < count; d++)
+            whole = whole && rint(sources[d].weight * power) / power == sources[d].weight;
+    }
+    for (int d = 0; d < count; d++) {
+        double scaled = rint(sources[d].weight * power);
+
+        if (sources[d].weight > 0 && scaled < 1)
+            return stki_fail(err, STK_E_RANGE, "data set %s: weight: found %g, too small beside the largest, %g",
+                             sources[d].name, sources[d].weight, largest);
+        out[d] = (int64_t)scaled;
+    }
+    return STK_OK;
+}
+
+/* Under `first_exhausted` no source begins again in an epoch, under `all_exhausted` each comes to its end. */
+static bool keeps_rule(const int64_t *counts, const int64_t *weights, int count, enum stki_mixture_stop stop,
+                       int64_t length)
+{
+    int64_t shares[STKI_MAX_SOURCES];
+    bool keeps = true;
+
+    stki_mixture_counts(weights, count, length, shares);
+    for (int d = 0; d < count; d++)
+        keeps = keeps && (weights[d] == 0 || (stop == STKI_STOP_ALL ? shares[d] >= counts[d] : shares[d] <= counts[d]));
+    return keeps;
+}
+
+/* n / (weight / sum), upwards for `all_exhausted`. A millionth beside a whole number is that number: a weight of 1/3
+ * has an end in decimals. */
+static wide length_for(wide n, wide sum, wide weight, enum stki_mixture_stop stop)
+{
+    wide whole = n * sum / weight, part = n * sum % weight * 1000000;
+
+    if (stop == STKI_STOP_ALL)
+        return part > weight ? whole + 1 : whole;
+    return part >= weight * 999999 ? whole + 1 : whole;
+}
+
+/* How long an epoch is. */
+static stk_status choose_length(const stki_order_source *sources, const int64_t *counts, const int64_t *weights,
+                                int count, enum stki_mixture_stop stop, int64_t *length, stk_error *err)
+{
+    wide sum = 0, chosen = -1;
+
+    for (int d = 0; d < count; d++)
+        sum += weights[d];
+    for (int d = 0; d < count; d++) {
+        wide its;
+
+        if (weights[d] == 0)
+            continue;
+        if (counts[d] == 0)
+            return stki_fail(err, STK_E_EMPTY, "data set %s has no samples and a weight of %g", sources[d].name,
+                             sources[d].weight);
+        its = length_for(counts[d], sum, weights[d], stop);
+        if (chosen < 0 || (stop == STKI_STOP_ALL ? its > chosen : its < chosen))
+            chosen = its;
+    }
+    if (*length > 0)
+        return STK_OK;
+    if (chosen > INT64_MAX / 2)
+        return stki_fail(err, STK_E_LIMIT, "an epoch over %d data sets has more than 2^62 positions", count);
+    *length = (int64_t)chosen;
+    while (*length > 1 && !keeps_rule(counts, weights, count, stop, *length)) /* a step or two */
+        *length += stop == STKI_STOP_ALL ? 1 : -1;
+    return STK_OK;
+}
+
+/* ---- create --------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status copy_indices(stki_mixture *m, const stki_order_source *sources, stk_error *err)
+{
+    int64_t total = 0, at = 0;
+
+    for (int d = 0; d < m->count; d++)
+        total += sources[d].indices ? sources[d].index_count : 0;
+    if (total == 0)
+        return STK_OK;
+    m->indices = stki_zalloc_array(total, sizeof *m->indices);
+    if (!m->indices)
+        return stki_fail_memory(err, total * (int64_t)sizeof *m->indices, "subsets of data sets");
+    for (int d = 0; d < m->count; d++) {
+        if (!sources[d].indices)
+            continue;
+        memcpy(m->indices + at, sources[d].indices, (size_t)sources[d].index_count * sizeof *m->indices);
+        m->sources[d].indices = m->indices + at;
+        at += sources[d].index_count;
+    }
+    return STK_OK;
+}
+
+static stk_status fill(stki_mixture *m, const stki_order_source *sources, enum stki_mixture_stop stop, uint64_t seed,
+                       stk_error *err)
+{
+    int64_t weights[STKI_MAX_SOURCES], counts[STKI_MAX_SOURCES], shares[STKI_MAX_SOURCES], first = 0;
+    stk_status status = whole_weights(sources, m->count, weights, err);
+
+    for (int d = 0; d < m->count; d++)
+        counts[d] = sources[d].indices ? sources[d].index_count : sources[d].count;
+    if (status != STK_OK ||
+        (status = choose_length(sources, counts, weights, m->count, stop, &m->length, err)) != STK_OK ||
+        (status = copy_indices(m, sources, err)) != STK_OK)
+        return status;
+    stki_mixture_counts(weights, m->count, m->length, shares);
+    for (int d = 0; d < m->count; d++) {
+        stki_philox drawn = stki_philox_draw(seed, STKI_KEY_SOURCE, (uint64_t)d);
+        struct source *s = &m->sources[d];
+
+        s->first = first;
+        s->count = counts[d];
+        s->share = shares[d];
+        s->seed = (uint64_t)drawn.word[1] << 32 | drawn.word[0];
+        first += sources[d].count;
+        m->begin[d + 1] = m->begin[d] + s->share;
+    }
+    return m->shuffled ? stki_random_order_create(m->length, seed, &m->outer, err) : STK_OK;
+}
+
+stk_status stki_mixture_create(const stki_order_source *sources, int count, enum stki_mixture_stop stop, int64_t length,
+                               bool shuffled, uint64_t seed, stki_mixture **out, stk_error *err)
+{
+    stki_mixture *m;
+    stk_status status;
+
+    if (count < 1 || count > STKI_MAX_SOURCES)
+        return stki_fail(err, STK_E_LIMIT, "found %d data sets, expected 1 to %d", count, STKI_MAX_SOURCES);
+    m = stki_zalloc(sizeof *m);
+    if (!m)
+        return stki_fail_memory(err, sizeof *m, "a mixture");
+    m->count = count;
+    m->length = length;
+    m->shuffled = shuffled;
+    m->sources = stki_zalloc_array(count, sizeof *m->sources);
+    m->begin = stki_zalloc_array(count + 1, sizeof *m->begin);
+    status = m->sources && m->begin ? fill(m, sources, stop, seed, err)
+                                    : stki_fail_memory(err, count * (int64_t)sizeof *m->sources, "a mixture");
+    if (status != STK_OK)
+        stki_mixture_destroy(m);
+    else
+        *out = m;
+    return status;
+}
+
+void stki_mixture_destroy(stki_mixture *m)
+{
+    if (!m)
+        return;
+    stki_random_order_destroy(m->outer);
+    stki_free(m->sources);
+    stki_free(m->begin);
+    stki_free(m->indices);
+    stki_free(m);
+}
+
+int64_t stki_mixture_length(const stki_mixture *m)
+{
+    return m->length;
+}
+
+int64_t stki_mixture_share(const stki_mixture *m, int source)
+{
+    return m->sources[source].share;
+}
+
+/* ---- evaluation ----------------------------------------------------------------------------------------------------
+ */
+
+/* The source whose stretch holds q: the last that begins at or before it and is not empty. */
+static int source_of(const stki_mixture *m, int64_t q)
+{
+    int low = 0, high = m->count - 1;
+
+    if (m->count <= 16) { /* without a branch on chance */
+        for (int d = 1; d < m->count; d++)
+            low += q >= m->begin[d];
+        return low;
+    }
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+
+        if (m->begin[middle] <= q)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* Positions of one source, sorted by source and then by pass: their numbers and J relative to the epoch's first pass.
+ */
+typedef struct group {
+    int source;
+    uint64_t pass0;  /* of epoch * c_d: which pass … */
+    int64_t offset0; /* … and where in it */
+    uint16_t *places;
+    int64_t *j;
+    int count;
+} group;
+
+static void put(const struct source *s, const group *g, int place, uint64_t image, int64_t first, stki_position *out)
+{
+    out[place] = (stki_position){
+        .source = g->source,
+        .sample = s->first + (s->indices ? s->indices[image] : (int64_t)image),
+        .length = -1,
+        .draw = first + place,
+    };
+}
+
+/* All of the group's positions, one pass after the other: as a rule one, or two where a pass ends in the epoch. */
+static void eval_group(const stki_mixture *m, group *g, int64_t first, stki_position *out)
+{
+    const struct source *s = &m->sources[g->source];
+    int left = g->count;
+
+    while (left > 0) {
+        uint64_t values[BLOCK];
+        uint16_t places[BLOCK];
+        int64_t pass = (g->offset0 + g->j[0]) / s->count, low = pass * s->count - g->offset0;
+        int taken = 0, kept = 0;
+
+        for (int i = 0; i < left; i++) {
+            int64_t within = g->j[i] - low;
+            bool its = within >= 0 && within < s->count;
+
+            places[taken] = g->places[i];
+            values[taken] = (uint64_t)within;
+            g->places[kept] = g->places[i];
+            g->j[kept] = g->j[i];
+            taken += its;
+            kept += !its;
+        }
+        if (m->shuffled) {
+            stki_permutation permutation;
+
+            stki_permutation_init(&permutation, s->seed, g->pass0 + (uint64_t)pass, (uint64_t)s->count);
+            stki_permutation_map(&permutation, values, taken);
+        }
+        for (int i = 0; i < taken; i++)
+            put(s, g, places[i], values[i], first, out);
+        left = kept;
+    }
+}
+
+static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int n, stki_position *out)
+{
+    uint64_t q[BLOCK];
+    uint16_t source[BLOCK], places[BLOCK], begin[STKI_MAX_SOURCES + 1] = {0};
+    int64_t j[BLOCK];
+
+    if (m->outer)
+        stki_random_order_run(m->outer, epoch, first, n, q);
+    for (int i = 0; i < n; i++) {
+        if (!m->outer)
+            q[i] = (uint64_t)(first + i);
+        source[i] = (uint16_t)source_of(m, (int64_t)q[i]);
+        begin[source[i] + 1]++;
+    }
+    for (int d = 0; d < m->count; d++)
+        begin[d + 1] = (uint16_t)(begin[d + 1] + begin[d]);
+    for (int i = 0; i < n; i++) {
+        int d = source[i], at = begin[d]++; /* afterwards begin[d] is where d ends */
+
+        places[at] = (uint16_t)i;
+        j[at] = (int64_t)q[i] - m->begin[d];
+    }
+    for (int d = 0, from = 0; d < m->count; from = begin[d++]) {
+        const struct source *s = &m->sources[d];
+        group g = {.source = d, .places = places + from, .j = j + from, .count = begin[d] - from};
+        wide start = (wide)epoch * s->share;
+
+        if (g.count == 0)
+            continue;
+        g.pass0 = (uint64_t)(start / s->count);
+        g.offset0 = (int64_t)(start % s->count);
+        eval_group(m, &g, first, out);
+    }
+}
+
+void stki_mixture_eval(const stki_mixture *m, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+{
+    for (int64_t done = 0; done < n; done += BLOCK)
+        eval_block(m, epoch, first + done, n - done < BLOCK ? (int)(n - done) : BLOCK, out + done);
+}

@@ -1,0 +1,79 @@
+/* order_print.c: what an order depends on, as hashes (XXH3-64 of the numbers as little-endian 64-bit words). Made once,
+ * at create, while the lists are at hand. */
+#include "order_print.h"
+#define XXH_INLINE_ALL /* no state, no calls */
+#include <string.h>
+#include <xxhash.h>
+
+static uint64_t hash_words(uint64_t seed, const void *words, int64_t count)
+{
+    return XXH3_64bits_withSeed(words, (size_t)count * sizeof(uint64_t), seed);
+}
+
+/* Chains one more number to a hash. */
+static uint64_t chain(uint64_t hash, uint64_t word)
+{
+    return hash_words(hash, &word, 1);
+}
+
+static uint64_t chain_double(uint64_t hash, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return chain(hash, bits);
+}
+
+static void print_sources(const stki_order_opts *opts, stki_order_print *out)
+{
+    out->weights = chain(0, (uint64_t)opts->stop);
+    for (int d = 0; d < opts->source_count; d++) {
+        const stki_order_source *s = &opts->sources[d];
+
+        out->samples = chain(out->samples, (uint64_t)s->count);
+        out->weights = chain_double(out->weights, s->weight);
+        if (s->indices)
+            out->subset = hash_words(chain(out->subset, (uint64_t)d), s->indices, s->index_count);
+    }
+}
+
+void stki_order_print_make(const stki_order_opts *opts, int64_t length, stki_order_print *out)
+{
+    *out = (stki_order_print){
+        .seed = opts->seed,
+        .length = length,
+        .version = STKI_ORDER_VERSION,
+        .kind = opts->kind,
+        .data = opts->data_digest,
+    };
+    if (opts->source_count > 0) {
+        print_sources(opts, out);
+    } else {
+        out->samples = chain(0, (uint64_t)opts->count);
+        if (opts->indices)
+            out->subset = hash_words(1, opts->indices, opts->index_count);
+    }
+    if (opts->kind == STKI_ORDER_WEIGHTED)
+        out->weights = hash_words(2, opts->weights, opts->count);
+    if (opts->kind == STKI_ORDER_BLOCK)
+        out->blocks = hash_words((uint64_t)opts->window, opts->unit_first, opts->unit_count + 1);
+    if (opts->bucket_window > 0)
+        out->buckets = chain(chain(3, (uint64_t)opts->bucket_window), (uint64_t)opts->bucket_batch);
+    out->whole = hash_words(0, &out->seed, (int64_t)((sizeof *out - offsetof(stki_order_print, seed)) / 8));
+}
+
+const char *stki_order_print_difference(const stki_order_print *a, const stki_order_print *b)
+{
+    return a->version != b->version   ? "version of the order"
+           : a->kind != b->kind       ? "order"
+           : a->seed != b->seed       ? "seed"
+           : a->samples != b->samples ? "number of samples"
+           : a->subset != b->subset   ? "subset"
+           : a->weights != b->weights ? "weights"
+           : a->blocks != b->blocks   ? "blocks of samples"
+           : a->buckets != b->buckets ? "buckets"
+           : a->data != b->data       ? "windows of tokens"
+           : a->length != b->length   ? "length of an epoch"
+           : a->whole != b->whole     ? "order"
+                                      : NULL;
+}
