@@ -35,7 +35,7 @@ static void cpu_free(stk_device *device, void *block, int64_t bytes)
 }
 
 static stk_status cpu_copy(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
-                           int64_t bytes, stki_stream *stream, stk_error *err)
+                           int64_t bytes, stk_stream *stream, stk_error *err)
 {
     (void)device, (void)dst_on_device, (void)src_on_device, (void)stream, (void)err;
     if (bytes > 0)
@@ -44,7 +44,7 @@ static stk_status cpu_copy(stk_device *device, void *dst, bool dst_on_device, co
 }
 
 static stk_status cpu_fill(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
-                           stki_stream *stream, stk_error *err)
+                           stk_stream *stream, stk_error *err)
 {
     (void)device, (void)stream, (void)err;
     stki_fill_bytes(dst, pattern, pattern_bytes, count);
@@ -52,7 +52,7 @@ static stk_status cpu_fill(stk_device *device, void *dst, const void *pattern, i
 }
 
 static stk_status cpu_convert(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
-                              const void *src, int64_t src_stride, int64_t count, stki_stream *stream, stk_error *err)
+                              const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err)
 {
     (void)device, (void)stream, (void)err;
     for (int64_t i = 0; i < count; i++)

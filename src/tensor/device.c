@@ -3,6 +3,7 @@
 #include "device_table.h"
 #include "error.h"
 #include "thread.h"
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,25 +34,83 @@ stk_status stki_device_register(stk_device *device, stk_error *err)
     return status;
 }
 
-stk_status stk_device_find(const char *name, stk_device **out, stk_error *err)
+static stk_device *registered(const char *name)
 {
     int count = atomic_load_explicit(&device_count, memory_order_acquire);
+
+    for (int i = 0; i < count; i++)
+        if (!strcmp(devices[i]->name, name))
+            return devices[i];
+    return NULL;
+}
+
+static const stki_device_provider *provider_of(const char *name)
+{
+    for (const stki_device_provider *const *at = stki_device_providers; *at; at++) {
+        size_t length = strlen((*at)->prefix);
+        if (!strncmp(name, (*at)->prefix, length) && (name[length] == 0 || name[length] == ':'))
+            return *at;
+    }
+    return NULL;
+}
+
+stk_status stk_device_find(const char *name, stk_device **out, stk_error *err)
+{
+    const stki_device_provider *provider;
     char known[160] = "cpu";
     size_t used = 3;
+    int count;
 
     if (!name || !strcmp(name, "cpu")) {
         *out = stk_device_cpu();
         return STK_OK;
     }
-    for (int i = 0; i < count; i++) {
-        if (!strcmp(devices[i]->name, name)) {
-            *out = devices[i];
-            return STK_OK;
-        }
-        if (used < sizeof known)
+    *out = registered(name);
+    if (*out)
+        return STK_OK;
+    provider = provider_of(name);
+    if (provider)
+        return provider->find(name, out, err);
+    for (const stki_device_provider *const *at = stki_device_providers; *at && used < sizeof known; at++)
+        used += (size_t)snprintf(known + used, sizeof known - used, ", %s", (*at)->prefix);
+    count = atomic_load_explicit(&device_count, memory_order_acquire);
+    for (int i = 0; i < count && used < sizeof known; i++)
+        if (!provider_of(devices[i]->name))
             used += (size_t)snprintf(known + used, sizeof known - used, ", %s", devices[i]->name);
-    }
     return stki_fail(err, STK_E_DEVICE, "no device '%s' here (there are: %s)", name, known);
+}
+
+int stk_cuda_device_count(stk_error *err)
+{
+    const stki_device_provider *provider = provider_of("cuda");
+
+    if (provider)
+        return provider->count(err);
+    (void)stki_fail(err, STK_E_DEVICE, "this stoker was built without CUDA");
+    return 0;
+}
+
+stk_status stk_device_get_properties(stk_device *device, stk_device_properties *out, stk_error *err)
+{
+    stk_device_properties found = {0};
+    uint32_t size = out->struct_size;
+    stk_status status;
+
+    device = device ? device : stk_device_cpu();
+    if (size < sizeof size)
+        return stki_fail(err, STK_E_BAD_ARG, "device properties: struct_size is %" PRIu32, size);
+    status = device->ops->properties(device, &found, err);
+    if (status)
+        return status;
+    memcpy(out, &found, size < sizeof found ? size : sizeof found);
+    out->struct_size = size;
+    return STK_OK;
+}
+
+stk_status stk_device_synchronize(stk_device *device, stk_error *err)
+{
+    device = device ? device : stk_device_cpu();
+    return device->ops->synchronize(device, err);
 }
 
 const char *stk_device_name(const stk_device *device)

@@ -1,6 +1,6 @@
 /* device_table.h: what a device must be able to do. The CPU device (cpu_device.c) does it all at once and in the
- * calling thread; src/gpu registers asynchronous ones. Streams and events are opaque to everybody but their device. All
- * functions may be called from any thread. A NULL stream is the device's synchronous default.
+ * calling thread; src/gpu brings the asynchronous ones. All functions may be called from any thread. A NULL stream:
+ * done when the call returns.
  */
 #ifndef STKI_DEVICE_TABLE_H
 #define STKI_DEVICE_TABLE_H
@@ -8,14 +8,28 @@
 #include "allocate.h"
 #include <stdbool.h>
 #include <stoker/device.h>
+#include <stoker/tensor.h>
 
 struct stki_convert;
+struct stki_elementwise_job;
+struct stki_sum_job;
+struct stki_quantize_job;
 
-typedef struct stki_stream stki_stream;
-typedef struct stki_event stki_event;
+/* Each device has structs of its own that begin with these. */
+struct stk_stream {
+    stk_device *device;
+    void *native; /* the caller's, where it was wrapped */
+    bool wrapped;
+};
+
+struct stk_event {
+    stk_device *device;
+    bool timing;
+};
 
 typedef struct stki_device_ops {
-    /* Memory of the device itself, and host memory that it can copy from without a detour (page-locked for a GPU). */
+    /* Memory of the device itself, and host memory that it can copy from without a detour (page-locked for a GPU).
+     * Exactly that many bytes, straight from the driver; tensors take theirs from the pools below. */
     stk_status (*alloc)(stk_device *device, int64_t bytes, void **out, stk_error *err);
     void (*free)(stk_device *device, void *block, int64_t bytes);
     stk_status (*alloc_pinned)(stk_device *device, int64_t bytes, void **out, stk_error *err);
@@ -24,33 +38,70 @@ typedef struct stki_device_ops {
     /* Plain bytes. Direction: a side is in device memory or host memory. Source and destination stay valid until the
      * stream has passed. */
     stk_status (*copy)(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
-                       int64_t bytes, stki_stream *stream, stk_error *err);
+                       int64_t bytes, stk_stream *stream, stk_error *err);
     stk_status (*fill)(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
-                       stki_stream *stream, stk_error *err);
+                       stk_stream *stream, stk_error *err);
     /* Runs a compiled plan over `count` samples, both sides in device memory, strides in bytes from sample to sample.
-     */
+     * The plan stays valid until the stream has passed. STK_E_UNSUPPORTED names the step that has no form here. */
     stk_status (*convert)(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
-                          const void *src, int64_t src_stride, int64_t count, stki_stream *stream, stk_error *err);
+                          const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err);
 
-    stk_status (*stream_create)(stk_device *device, stki_stream **out, stk_error *err);
-    void (*stream_destroy)(stk_device *device, stki_stream *stream);
-    stk_status (*stream_synchronize)(stk_device *device, stki_stream *stream, stk_error *err);
-    stk_status (*event_create)(stk_device *device, stki_event **out, stk_error *err);
-    void (*event_destroy)(stk_device *device, stki_event *event);
-    stk_status (*event_record)(stk_device *device, stki_event *event, stki_stream *stream, stk_error *err);
-    stk_status (*event_query)(stk_device *device, stki_event *event, stk_error *err); /* STK_AGAIN: not yet */
-    stk_status (*stream_wait)(stk_device *device, stki_stream *stream, stki_event *event, stk_error *err);
+    stk_status (*stream_create)(stk_device *device, stk_stream **out, stk_error *err);
+    stk_status (*stream_wrap)(stk_device *device, void *native, stk_stream **out, stk_error *err); /* NULL: has none */
+    void (*stream_destroy)(stk_device *device, stk_stream *stream);
+    stk_status (*stream_query)(stk_device *device, stk_stream *stream, stk_error *err); /* STK_AGAIN: not yet */
+    stk_status (*stream_wait)(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err);
+    stk_status (*event_create)(stk_device *device, bool timing, stk_event **out, stk_error *err);
+    void (*event_destroy)(stk_device *device, stk_event *event);
+    stk_status (*event_record)(stk_device *device, stk_event *event, stk_stream *stream, stk_error *err);
+    stk_status (*event_query)(stk_device *device, stk_event *event, stk_error *err); /* STK_AGAIN: not yet */
+    stk_status (*event_elapsed)(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
+                                stk_error *err);
     stk_status (*synchronize)(stk_device *device, stk_error *err);
+    stk_status (*properties)(stk_device *device, stk_device_properties *out, stk_error *err);
+
+    /* Kernels of the tensor core, all operands in this device's memory. NULL, or STK_E_UNSUPPORTED before anything was
+     * queued: the core copies the operands to ordinary memory, works there and copies back. */
+    /* dst[i] = cast(src[i]) for every index of the shape; strides in bytes, any sign, 0 in the source. */
+    stk_status (*copy_strided)(stk_device *device, const stk_tensor *dst, const stk_tensor *src, stk_stream *stream,
+                               stk_error *err);
+    /* The struct is in device_kernels.h. */
+    stk_status (*elementwise)(stk_device *device, const struct stki_elementwise_job *job, stk_stream *stream,
+                              stk_error *err);
+    stk_status (*sum)(stk_device *device, const struct stki_sum_job *job, stk_stream *stream, stk_error *err);
+    stk_status (*quantize)(stk_device *device, const struct stki_quantize_job *job, stk_stream *stream, stk_error *err);
 } stki_device_ops;
+
+/* Where tensors get their memory: a cache over ops->alloc or ops->alloc_pinned (src/gpu/caching_pool.h). The stream is
+ * the one that uses the block; freed, it may go to the next user of that stream at once, and to another one only after
+ * that stream, and those it was recorded with, have passed. */
+typedef struct stki_pool stki_pool;
+typedef struct stki_pool_ops {
+    stk_status (*alloc)(stki_pool *pool, int64_t bytes, stk_stream *stream, void **out, stk_error *err);
+    void (*free)(stki_pool *pool, void *block, int64_t bytes);
+    void (*record_stream)(stki_pool *pool, void *block, stk_stream *stream);
+    stk_status (*empty)(stki_pool *pool, stk_error *err);
+    void (*stats)(stki_pool *pool, stk_device_memory_stats *out);
+    void (*reset_peaks)(stki_pool *pool);
+    stk_status (*snapshot)(stki_pool *pool, char **out, stk_error *err);
+    stk_status (*summary)(stki_pool *pool, char **out, stk_error *err);
+} stki_pool_ops;
+
+struct stki_pool {
+    const stki_pool_ops *ops;
+    stk_device *device;
+    stk_device_memory kind;
+};
 
 struct stk_device {
     const stki_device_ops *ops;
     stk_device_kind kind;
     int index;
     const char *name; /* "cpu", "cuda:0" */
-    bool host_memory; /* ordinary loads and stores reach its memory */
+    bool host_memory; /* ordinary loads and stores reach its memory at any time: the CPU's own, nobody else's */
     void *context;
-    stki_memory_counters memory; /* of an accelerator, kept by its alloc and free through stki_device_note */
+    stki_memory_counters memory;   /* of an accelerator, kept by its alloc and free through stki_device_note */
+    stki_pool *pool, *pinned_pool; /* NULL: tensors take exact blocks from ops */
 };
 
 /* Memory of an accelerator came or went: counted for the device and for all of them. */
@@ -62,5 +113,15 @@ void stki_device_each(void (*visit)(void *context, stk_device *device), void *co
 stk_status stki_device_register(stk_device *device, stk_error *err);
 /* A second memory space for tests, registered on first call: memory of its own, copies through the table only. */
 stk_device *stki_device_test(void);
+
+/* Makers of devices, asked by stk_device_find for names that begin with theirs; they register what they make. The list
+ * is in src/gpu/providers.c and ends with NULL. */
+typedef struct stki_device_provider {
+    const char *prefix; /* "cuda" finds "cuda" and "cuda:0" */
+    stk_status (*find)(const char *name, stk_device **out, stk_error *err);
+    int (*count)(stk_error *err);
+} stki_device_provider;
+
+extern const stki_device_provider *const stki_device_providers[];
 
 #endif

@@ -1,7 +1,7 @@
 /* storage.c: counted blocks of memory, our own or somebody else's. */
 #include "storage.h"
 #include "allocate.h"
-#include "device_table.h"
+#include "device_memory.h"
 #include "error.h"
 #include "record.h"
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static stk_status large_storage(stk_device *device, int64_t bytes, stk_storage *
 
     if (status)
         return status;
-    status = device->ops->alloc(device, bytes, &storage->data, err);
+    status = stki_device_alloc(device, STK_MEMORY_DEVICE, bytes, &storage->data, err);
     if (status) {
         stki_free(storage);
         return status;
@@ -129,7 +129,7 @@ void stk_storage_release(stk_storage *storage)
     if (storage->free_fn)
         storage->free_fn(storage->context);
     else
-        storage->device->ops->free(storage->device, storage->data, storage->bytes);
+        stki_device_free(storage->device, STK_MEMORY_DEVICE, storage->data, storage->bytes);
     stki_free(storage);
 }
 

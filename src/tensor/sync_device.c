@@ -1,9 +1,17 @@
 /* sync_device.c: see sync_device.h. */
 #include "sync_device.h"
+#include "clock.h"
+#include "error.h"
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Streams and events are only compared with NULL by their users, so one object stands for all of them. */
-static char the_stream, the_event;
+/* Streams have nothing to remember. Events know when they were recorded. */
+typedef struct sync_event {
+    stk_event event;
+    _Atomic int64_t at_ns;
+} sync_event;
 
 void stki_fill_bytes(void *dst, const void *pattern, int64_t pattern_bytes, int64_t count)
 {
@@ -25,56 +33,106 @@ void stki_fill_bytes(void *dst, const void *pattern, int64_t pattern_bytes, int6
     }
 }
 
-stk_status stki_sync_stream_create(stk_device *device, stki_stream **out, stk_error *err)
+stk_status stki_sync_stream_create(stk_device *device, stk_stream **out, stk_error *err)
 {
-    (void)device, (void)err;
-    *out = (stki_stream *)(void *)&the_stream;
+    stk_stream *stream = stki_zalloc(sizeof *stream);
+
+    if (!stream)
+        return stki_fail_memory(err, sizeof *stream, "a stream");
+    stream->device = device;
+    *out = stream;
     return STK_OK;
 }
 
-void stki_sync_stream_destroy(stk_device *device, stki_stream *stream)
+void stki_sync_stream_destroy(stk_device *device, stk_stream *stream)
 {
-    (void)device, (void)stream;
+    (void)device;
+    stki_free(stream);
 }
 
-stk_status stki_sync_stream_synchronize(stk_device *device, stki_stream *stream, stk_error *err)
+stk_status stki_sync_stream_query(stk_device *device, stk_stream *stream, stk_error *err)
 {
     (void)device, (void)stream, (void)err;
     return STK_OK;
 }
 
-stk_status stki_sync_event_create(stk_device *device, stki_event **out, stk_error *err)
+stk_status stki_sync_stream_wait(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err)
 {
-    (void)device, (void)err;
-    *out = (stki_event *)(void *)&the_event;
+    (void)device, (void)stream;
+    return stk_event_synchronize(event, STK_WAIT_FOREVER, err);
+}
+
+stk_status stki_sync_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)
+{
+    sync_event *made = stki_zalloc(sizeof *made);
+
+    if (!made)
+        return stki_fail_memory(err, sizeof *made, "an event");
+    made->event = (stk_event){.device = device, .timing = timing};
+    *out = &made->event;
     return STK_OK;
 }
 
-void stki_sync_event_destroy(stk_device *device, stki_event *event)
+void stki_sync_event_destroy(stk_device *device, stk_event *event)
 {
-    (void)device, (void)event;
+    (void)device;
+    stki_free(event);
 }
 
-stk_status stki_sync_event_record(stk_device *device, stki_event *event, stki_stream *stream, stk_error *err)
+stk_status stki_sync_event_record(stk_device *device, stk_event *event, stk_stream *stream, stk_error *err)
 {
-    (void)device, (void)event, (void)stream, (void)err;
+    (void)device, (void)stream, (void)err;
+    atomic_store(&((sync_event *)(void *)event)->at_ns, stki_now_ns());
     return STK_OK;
 }
 
-stk_status stki_sync_event_query(stk_device *device, stki_event *event, stk_error *err)
+stk_status stki_sync_event_query(stk_device *device, stk_event *event, stk_error *err)
 {
     (void)device, (void)event, (void)err;
     return STK_OK;
 }
 
-stk_status stki_sync_stream_wait(stk_device *device, stki_stream *stream, stki_event *event, stk_error *err)
+stk_status stki_sync_event_elapsed(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
+                                   stk_error *err)
 {
-    (void)device, (void)stream, (void)event, (void)err;
+    (void)device, (void)err;
+    *out_ns = atomic_load(&((const sync_event *)(const void *)to)->at_ns) -
+              atomic_load(&((const sync_event *)(const void *)from)->at_ns);
     return STK_OK;
 }
 
 stk_status stki_sync_synchronize(stk_device *device, stk_error *err)
 {
     (void)device, (void)err;
+    return STK_OK;
+}
+
+static void processor_name(char *to, int size)
+{
+    FILE *info = fopen("/proc/cpuinfo", "r");
+    char line[256];
+
+    snprintf(to, (size_t)size, "processor");
+    while (info && fgets(line, sizeof line, info)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(to, (size_t)size, "%s", colon + 2);
+        break;
+    }
+    if (info)
+        fclose(info);
+}
+
+stk_status stki_sync_properties(stk_device *device, stk_device_properties *out, stk_error *err)
+{
+    int64_t page = sysconf(_SC_PAGESIZE);
+
+    (void)device, (void)err;
+    processor_name(out->model, sizeof out->model);
+    out->total_bytes = sysconf(_SC_PHYS_PAGES) * page;
+    out->free_bytes = sysconf(_SC_AVPHYS_PAGES) * page;
+    out->processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
     return STK_OK;
 }

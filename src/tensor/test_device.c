@@ -98,7 +98,7 @@ static stk_status no_such_memory(const void *address, int64_t bytes, stk_error *
 }
 
 static stk_status test_copy(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
-                            int64_t bytes, stki_stream *stream, stk_error *err)
+                            int64_t bytes, stk_stream *stream, stk_error *err)
 {
     void *to = dst;
     const void *from = src;
@@ -115,7 +115,7 @@ static stk_status test_copy(stk_device *device, void *dst, bool dst_on_device, c
 }
 
 static stk_status test_fill(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
-                            stki_stream *stream, stk_error *err)
+                            stk_stream *stream, stk_error *err)
 {
     char *to = shadow_of(dst, pattern_bytes * count);
 
@@ -142,7 +142,7 @@ static void test_free_pinned(stk_device *device, void *block, int64_t bytes)
 }
 
 static stk_status test_convert(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
-                               const void *src, int64_t src_stride, int64_t count, stki_stream *stream, stk_error *err)
+                               const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err)
 {
     (void)device, (void)stream;
     for (int64_t i = 0; i < count; i++) {

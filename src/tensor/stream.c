@@ -1,0 +1,171 @@
+/* stream.c: the public face of streams and events: the device's table does the work. Waits look and sleep, so that a
+ * timeout holds whatever a driver does.
+ */
+#include "stream.h"
+#include "clock.h"
+#include "device_table.h"
+#include "error.h"
+#include "thread.h"
+#include <inttypes.h>
+
+enum { MAX_CURRENT = 16, FIRST_LOOK_NS = 2000, LONGEST_SLEEP_NS = 200000 };
+
+/* A thread's streams, one a device, looked for from the front: a program uses one or two. */
+static _Thread_local struct {
+    stk_device *device;
+    stk_stream *stream;
+} current[MAX_CURRENT];
+
+/* ---- streams -------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stk_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+{
+    device = device ? device : stk_device_cpu();
+    return device->ops->stream_create(device, out, err);
+}
+
+stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream **out, stk_error *err)
+{
+    device = device ? device : stk_device_cpu();
+    if (!device->ops->stream_wrap)
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s has no streams of its own to wrap", device->name);
+    return device->ops->stream_wrap(device, native, out, err);
+}
+
+void stk_stream_destroy(stk_stream *stream)
+{
+    if (!stream)
+        return;
+    for (int i = 0; i < MAX_CURRENT; i++)
+        if (current[i].stream == stream)
+            current[i].stream = NULL;
+    stream->device->ops->stream_destroy(stream->device, stream);
+}
+
+stk_device *stk_stream_device(const stk_stream *stream)
+{
+    return stream ? stream->device : stk_device_cpu();
+}
+
+void *stk_stream_native(const stk_stream *stream)
+{
+    return stream ? stream->native : NULL;
+}
+
+stk_status stk_stream_query(stk_stream *stream, stk_error *err)
+{
+    return stream ? stream->device->ops->stream_query(stream->device, stream, err) : STK_OK;
+}
+
+stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err)
+{
+    if (!stream || !event)
+        return stki_fail(err, STK_E_BAD_ARG, "waiting in a stream needs a stream and an event");
+    return stream->device->ops->stream_wait(stream->device, stream, event, err);
+}
+
+typedef stk_status (*query_fn)(void *what, stk_error *err);
+
+static stk_status wait_until(query_fn query, void *what, const char *noun, int64_t timeout_ns, stk_error *err)
+{
+    int64_t start = stki_now_ns(), deadline = stki_deadline_ns(timeout_ns), sleep_ns = FIRST_LOOK_NS;
+    stk_status status;
+
+    while ((status = query(what, err)) == STK_AGAIN) {
+        int64_t left = deadline - stki_now_ns();
+        if (left <= 0)
+            return stki_fail(err, STK_E_TIMEOUT, "%s is not done after %.3f s", noun,
+                             (double)(stki_now_ns() - start) / 1e9);
+        stki_sleep_ns(sleep_ns < left ? sleep_ns : left);
+        sleep_ns = sleep_ns * 2 < LONGEST_SLEEP_NS ? sleep_ns * 2 : LONGEST_SLEEP_NS;
+    }
+    return status;
+}
+
+static stk_status query_stream(void *what, stk_error *err)
+{
+    return stk_stream_query(what, err);
+}
+
+stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err)
+{
+    return wait_until(query_stream, stream, "the stream", timeout_ns, err);
+}
+
+stk_stream *stk_stream_set_current(stk_device *device, stk_stream *stream)
+{
+    int place = -1;
+
+    device = device ? device : stk_device_cpu();
+    for (int i = 0; i < MAX_CURRENT; i++) {
+        if (current[i].device == device) {
+            stk_stream *before = current[i].stream;
+            current[i].stream = stream;
+            return before;
+        }
+        if (place < 0 && !current[i].stream)
+            place = i;
+    }
+    if (place >= 0) {
+        current[place].device = device;
+        current[place].stream = stream;
+    }
+    return NULL;
+}
+
+stk_stream *stk_stream_current(stk_device *device)
+{
+    device = device ? device : stk_device_cpu();
+    for (int i = 0; i < MAX_CURRENT; i++)
+        if (current[i].device == device)
+            return current[i].stream;
+    return NULL;
+}
+
+/* ---- events --------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stk_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)
+{
+    device = device ? device : stk_device_cpu();
+    return device->ops->event_create(device, timing, out, err);
+}
+
+void stk_event_destroy(stk_event *event)
+{
+    if (event)
+        event->device->ops->event_destroy(event->device, event);
+}
+
+stk_status stk_event_record(stk_event *event, stk_stream *stream, stk_error *err)
+{
+    if (stream && stream->device != event->device)
+        return stki_fail(err, STK_E_BAD_DEVICE, "an event of %s recorded in a stream of %s", event->device->name,
+                         stream->device->name);
+    return event->device->ops->event_record(event->device, event, stream, err);
+}
+
+stk_status stk_event_query(stk_event *event, stk_error *err)
+{
+    return event->device->ops->event_query(event->device, event, err);
+}
+
+static stk_status query_event(void *what, stk_error *err)
+{
+    return stk_event_query(what, err);
+}
+
+stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err)
+{
+    return wait_until(query_event, event, "the event", timeout_ns, err);
+}
+
+stk_status stk_event_elapsed(const stk_event *from, const stk_event *to, int64_t *out_ns, stk_error *err)
+{
+    if (from->device != to->device)
+        return stki_fail(err, STK_E_BAD_DEVICE, "events of %s and %s", from->device->name, to->device->name);
+    if (!from->timing || !to->timing)
+        return stki_fail(err, STK_E_BAD_ARG, "an event that was created without timing has no time");
+    return from->device->ops->event_elapsed(from->device, from, to, out_ns, err);
+}
