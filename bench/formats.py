@@ -67,6 +67,7 @@ def npy(*sets):
 
 
 X = "dataset.fields.x.path=" + os.path.join(DATA, "w4", "x.")
+FFCV = os.path.join(DATA, "ffcv", "w2.beton")  # made by FFCV at its first measurement
 BLOCKS = ("loader.order=block", "loader.block_window=1")
 MIXED = ("loader.order=block", "loader.block_window=auto")
 
@@ -85,7 +86,9 @@ ROWS = [
     ("npz stored", ("w4-npy", X + "npz"), [("npy", npy())]),
     ("safetensors", ("w4-npy", X + "safetensors"), [("npy", npy())]),
     ("pt", ("w4-npy", X + "pt"), [("npy", npy())]),
-    ("beton raw", ("beton-raw",), [("npy", lambda: loader("w2-u8")[0]), ("ffcv", lambda: peer("ffcv", "bench_ffcv.py", "W2-u8/ffcv"))]),
+    ("beton raw", ("beton-raw",), [("npy", lambda: loader("w2-u8")[0])]),
+    ("beton of ffcv", ("beton-raw", "dataset.fields.image.path=" + FFCV, "dataset.fields.label.path=" + FFCV),
+     [("ffcv", lambda: peer("ffcv", "bench_ffcv.py", "W2-u8/w2"))]),
     ("w5-decode", ("w5-decode",), [("libjpeg", lambda: program("bench_jpeg", "w5/jpeg", "1", "2", pattern=r"^jpeg whole, libjpeg +2 +([\d.]+)")),
                                    ("turbojpeg", lambda: peer("torch", "bench_jpeg.py", "W5-decode/turbojpeg_t2")),
                                    ("simplejpeg", lambda: peer("torch", "bench_jpeg.py", "W5-decode/simplejpeg_t2"))]),
@@ -100,7 +103,7 @@ def main():
     only = option("only", "")
     print("%-18s %10s %9s   %s" % ("work", "samples/s", "CPU s/GB", "beside, ratio (lowest to highest)"))
     for name, work, others in ROWS:
-        if only and name not in only.split(","):
+        if (only and name not in only.split(",")) or (name == "beton of ffcv" and not peer("ffcv", "bench_ffcv.py", "W2-u8/w2")):
             continue
         seconds = 2 if "w5" in name or "jpeg" in name else 0.7
         rates, cpu, found = [], [], {other: ([], []) for other, _ in others}

@@ -58,8 +58,9 @@ static void fetch_sample(const stki_convert *convert, const void *src)
 {
     const uint8_t *from = (const uint8_t *)src + convert->prefetch_offset;
     int64_t bytes = convert->prefetch_bytes < FETCH_AT_MOST ? convert->prefetch_bytes : FETCH_AT_MOST;
+    int64_t before = (int64_t)((uintptr_t)from % LINE); /* a row that begins inside a line ends in one more */
 
-    for (int64_t i = 0; i < bytes; i += LINE)
+    for (int64_t i = -before; i < bytes; i += LINE)
         __builtin_prefetch(from + i, 0, 2);
 }
 

@@ -289,6 +289,8 @@ static void test_lists_refused(void **state)
     } lists[] = {
         {"a.jpg 1\nb.jpg\n", 14, STK_E_CORRUPT, "line 2: labels: found no label"},
         {"a.jpg\nb.jpg 1\n", 14, STK_E_CORRUPT, "line 2: labels: found a label"},
+        {"a.jpg\t1\nb.jpg\tcat\n", 18, STK_E_CORRUPT,
+         "line 2: the label behind the tab: found cat, expected a whole number"},
         {"a.jpg\nb\0.jpg\n", 13, STK_E_CORRUPT, "line 2: no list of images"},
         {"\n\n", 2, STK_E_NOT_FOUND, "no image in the list"},
         {"", 0, STK_E_NOT_FOUND, "no image in the list"},

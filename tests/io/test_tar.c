@@ -263,6 +263,7 @@ static void test_classes(void **state)
                  {"1                                                                              ", false, 0}};
     enum { CASES = sizeof cases / sizeof cases[0] };
     const char *path = stkt_path("classes.tar");
+    char member[32];
     struct stkt_tar t = {0};
     stki_reader *reader;
     stki_scratch scratch;
@@ -290,6 +291,8 @@ static void test_classes(void **state)
                 assert_status(reader->ops->read(reader, i, NULL, &scratch, &sample, &err), STK_E_CORRUPT);
                 assert_int_equal(err.record, i);
                 assert_says("its .cls");
+                snprintf(member, sizeof member, "(member s%d.cls)", i);
+                assert_says(member);
                 continue;
             }
             assert_ok(reader->ops->read(reader, i, NULL, &scratch, &sample, &err));

@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "document.h"
 #include "error.h"
+#include "play_parse.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +118,7 @@ static stk_status apply(struct pl_args *args, enum flag flag, const char *value,
         return read_size(name, value, &args->fits, err);
     case DTYPE:
         args->dtype = stk_dtype_find(value);
-        return args->dtype ? STK_OK : stki_fail(err, STK_E_CONFIG, "--dtype: unknown dtype %s", value);
+        return args->dtype ? STK_OK : pl_fail_dtype("--dtype", value, err);
     case PRECISION:
         status = read_real(name, value, &args->amplitude, err);
         return status ? status : set_action(args, PL_PRECISION, name, err);

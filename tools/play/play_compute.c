@@ -37,9 +37,11 @@ static stk_status op_to(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(call->command, STK_DTYPE_NONE, &dtype, err);
 
+    if (!status && dtype == STK_DTYPE_NONE) {
+        const char *word = pl_take_any_word(call->command);
+        return word ? pl_fail_dtype("to", word, err) : stki_fail(err, STK_E_CONFIG, "to: no dtype named: to f16");
+    }
     status = status ? status : pl_take_end(call->command, err);
-    if (!status && dtype == STK_DTYPE_NONE)
-        return stki_fail(err, STK_E_CONFIG, "to: no dtype named: to f16");
     status = status ? status : afford_copy(call, dtype, err);
     return status ? status : stk_tensor_to(call->in, dtype, &call->out, err);
 }

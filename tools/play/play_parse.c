@@ -1,10 +1,12 @@
 /* play_parse.c: the playground's language, see play_parse.h. */
 #include "play_parse.h"
+#include "document.h"
 #include "error.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,6 +231,24 @@ static struct pl_item *find_key(struct pl_command *command, const char *key)
     return NULL;
 }
 
+stk_status pl_fail_dtype(const char *where, const char *given, stk_error *err)
+{
+    const char *names[STK_DTYPE_END], *nearest;
+    char list[256] = "";
+    int count = 0;
+
+    for (int dtype = STK_DTYPE_NONE + 1; dtype < STK_DTYPE_END; dtype++) {
+        size_t used = strlen(list);
+
+        names[count] = stk_dtype_name((stk_dtype)dtype);
+        snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", names[count]);
+        count++;
+    }
+    nearest = stki_nearest_word(given, names, count);
+    return stki_fail(err, STK_E_CONFIG, "%s: unknown dtype %s; %s%s", where, given,
+                     nearest ? "did you mean " : "expected one of: ", nearest ? nearest : list);
+}
+
 stk_status pl_take_dtype(struct pl_command *command, stk_dtype usual, stk_dtype *out, stk_error *err)
 {
     struct pl_item *item = find_key(command, "dtype");
@@ -238,7 +258,7 @@ stk_status pl_take_dtype(struct pl_command *command, stk_dtype usual, stk_dtype 
         item->used = true;
         *out = stk_dtype_find(item->text);
         if (*out == STK_DTYPE_NONE)
-            return stki_fail(err, STK_E_CONFIG, "%s: unknown dtype %s", command->op, item->text);
+            return pl_fail_dtype(command->op, item->text, err);
         return STK_OK;
     }
     for (int i = 0; i < command->item_count; i++) {

@@ -39,6 +39,8 @@ stk_status pl_parse(const char *text, int length, bool (*is_name)(const void *co
                     const void *context, struct pl_command *out, stk_error *err);
 
 /* Each takes items that were not taken yet. A shape, a list: all whole numbers left, or those of the next brackets. */
+/* STK_E_CONFIG: "WHERE: unknown dtype GIVEN", with what there is. */
+stk_status pl_fail_dtype(const char *where, const char *given, stk_error *err);
 stk_status pl_take_dtype(struct pl_command *command, stk_dtype usual, stk_dtype *out, stk_error *err);
 stk_status pl_take_int_key(struct pl_command *command, const char *key, int64_t usual, int64_t *out, stk_error *err);
 bool pl_take_word(struct pl_command *command, const char *word); /* also WORD=True */

@@ -1,7 +1,7 @@
 /* image_list.c: a text file that lists images, one a line: "PATH", or "PATH<TAB>LABEL" or "PATH LABEL" with a whole
- * number as the label. Either all lines have a label or none has. Without a tab, what stands behind the last space is a
- * label if it is a whole number; a path with spaces is fine. Empty lines are skipped. Whether the files are there shows
- * when they are read. */
+ * number as the label. Either all lines have a label or none has. What stands behind a tab must be a label; without a
+ * tab, what stands behind the last space is one if it is a whole number, and a path with spaces is fine. Empty lines
+ * are skipped. Whether the files are there shows when they are read. */
 #include "allocate.h"
 #include "error.h"
 #include "file.h"
@@ -49,7 +49,10 @@ static stk_status take_line(stki_image_set *set, char *line, int64_t number, con
 {
     int64_t label = 0;
     bool has_label = cut_label(line, &label);
+    const char *tab = has_label ? NULL : strrchr(line, '\t');
 
+    if (tab)
+        return fail_line(path, number, STKI_TEXT("%s", tab + 1), "a whole number", "the label behind the tab", err);
     if (set->count == 0)
         *labelled = has_label;
     if (has_label != *labelled)

@@ -12,6 +12,7 @@
 #include "tar.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { CLASS_MOST = 64 /* bytes of a .cls */, ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, HEAD_MOST = 64 << 10 };
@@ -306,10 +307,27 @@ static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_
 /* ---- the reader's calls --------------------------------------------------------------------------------------------
  */
 
-static stk_status files_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
-                             stk_tensor *out, stk_error *err)
+/* Adds the file's name in the archive, by which people find it, to a message. */
+static stk_status name_member(const struct files *f, int64_t index, stk_status status, stk_error *err)
 {
-    const struct files *f = files_of(base);
+    const stki_tar_index *tar = &f->set->index;
+    char key[120], shown[80];
+    size_t used;
+
+    if (status >= STK_OK || !err || index < 0 || index >= tar->sample_count)
+        return status;
+    snprintf(key, sizeof key, "%.*s", (int)(tar->key_at[index + 1] - tar->key_at[index]),
+             tar->keys + tar->key_at[index]);
+    used = strlen(err->message);
+    snprintf(err->message + used, sizeof err->message - used, " (member %s.%s)",
+             stki_text_end(shown, sizeof shown, key), name_of(f));
+    stki_make_printable(err->message);
+    return status;
+}
+
+static stk_status read_any(const struct files *f, int64_t index, const stki_want *want, stki_scratch *scratch,
+                           stk_tensor *out, stk_error *err)
+{
     const stki_tar_entry *entry;
     const void *bytes;
     stk_status status = find(f, index, &entry, err);
@@ -334,9 +352,16 @@ static stk_status files_read(const stki_reader *base, int64_t index, const stki_
     }
 }
 
-static stk_status files_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+static stk_status files_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
 {
     const struct files *f = files_of(base);
+
+    return name_member(f, index, read_any(f, index, want, scratch, out, err), err);
+}
+
+static stk_status shape_any(const struct files *f, int64_t index, int64_t *shape, stk_error *err)
+{
     const stki_tar_entry *entry;
     stki_npy_header h;
     stk_status status = find(f, index, &entry, err);
@@ -355,6 +380,13 @@ static stk_status files_shape(const stki_reader *base, int64_t index, int64_t *s
     if (!status)
         memcpy(shape, h.shape, (size_t)h.ndim * sizeof *shape);
     return status;
+}
+
+static stk_status files_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct files *f = files_of(base);
+
+    return name_member(f, index, shape_any(f, index, shape, err), err);
 }
 
 static void files_will_need(const stki_reader *base, const int64_t *indices, int64_t count)

@@ -1,0 +1,157 @@
+/* test_small_disk.c: a disk that really fills up (a file system of one megabyte in memory), under every writer: an
+ * error that names the file, no signal, and nothing left of it. Row P12, FirebirdSQL/firebird#8048. */
+#include "io_files.h"
+#include "stk_test.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <stoker/dataset.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+enum { ROW = 64 << 10, ROWS = 40 /* two megabytes and a half */ };
+
+static const char *disk;
+
+static bool write_text(const char *path, const char *text)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    ssize_t n = file < 0 ? -1 : write(file, text, strlen(text));
+
+    if (file >= 0)
+        close(file);
+    return n == (ssize_t)strlen(text);
+}
+
+/* In namespaces of this process alone, so that it needs no rights and goes away with it. */
+static bool make_small_disk(void)
+{
+    char users[64], groups[64];
+
+    disk = strdup(stkt_path("disk"));
+    if (mkdir(disk, 0700) && errno != EEXIST)
+        return false;
+    snprintf(users, sizeof users, "0 %d 1", (int)getuid());
+    snprintf(groups, sizeof groups, "0 %d 1", (int)getgid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || !write_text("/proc/self/setgroups", "deny") ||
+        !write_text("/proc/self/uid_map", users) || !write_text("/proc/self/gid_map", groups))
+        return false;
+    return mount("tmpfs", disk, "tmpfs", 0, "size=1m") == 0;
+}
+
+static void expect_empty_disk(const char *what)
+{
+    DIR *folder = opendir(disk);
+    struct dirent *entry;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL)
+        if (entry->d_name[0] != '.' || strlen(entry->d_name) > 2)
+            fail_msg("%s left %s", what, entry->d_name);
+    closedir(folder);
+}
+
+/* Bytes that do not compress. */
+static void make_noise(unsigned char *to, int64_t count)
+{
+    uint32_t state = 12345;
+
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        to[i] = (unsigned char)(state >> 24);
+    }
+}
+
+static void test_arrays(void **state)
+{
+    static const struct {
+        const char *name, *format;
+        int32_t level;
+        int64_t chunk_rows;
+    } ways[] = {{"x.npy", "npy", 0, 0},
+                {"x.npz", "npz", 0, 0},
+                {"y.npz", "npz", 6, 0},
+                {"x.pt", "pt", 0, 0},
+                {"x.safetensors", "safetensors", 0, 0},
+                {"x.h5", "hdf5", 0, 0},
+                {"y.h5", "hdf5", 6, 0},
+                {"z.h5", "hdf5", 0, 3}};
+    static const int64_t shape[1] = {ROW};
+    static unsigned char row[ROW];
+
+    (void)state;
+    make_noise(row, ROW);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        stk_writer_opts opts = STK_WRITER_OPTS_INIT;
+        stk_writer *w;
+        stk_error err;
+        stk_status status;
+        char path[512];
+
+        snprintf(path, sizeof path, "%s/%s", disk, ways[i].name);
+        opts.level = ways[i].level;
+        opts.chunk_rows = ways[i].chunk_rows;
+        assert_ok(stk_writer_create(path, ways[i].format, &opts, &w, &err));
+        status = stk_writer_begin(w, "x", STK_U8, 1, shape, ROWS, &err);
+        for (int n = 0; n < ROWS && !status; n++)
+            status = stk_writer_append(w, row, 1, &err);
+        status = status ? status : stk_writer_end(w, &err);
+        if (status)
+            stk_writer_abort(w);
+        else
+            status = stk_writer_commit(w, &err);
+        if (status != STK_E_IO || !strstr(err.message, "No space left") || !strstr(err.message, ways[i].name))
+            fail_msg("%s: %s: %s", ways[i].name, stk_status_name(status), status ? err.message : "");
+        expect_empty_disk(ways[i].name);
+    }
+}
+
+static void test_beton(void **state)
+{
+    static const uint32_t threads[] = {1, 3};
+    static const stk_beton_field field = {.name = "x", .kind = STK_BETON_BYTES};
+    static unsigned char row[ROW];
+
+    (void)state;
+    make_noise(row, ROW);
+    for (size_t i = 0; i < 2; i++) {
+        stk_beton_opts opts = STK_BETON_OPTS_INIT;
+        stk_beton_value value = {.bytes = row, .size = ROW};
+        stk_beton_writer *w;
+        stk_error err;
+        stk_status status;
+        char path[512];
+
+        snprintf(path, sizeof path, "%s/x.beton", disk);
+        opts.threads = threads[i];
+        status = stk_beton_create(path, &field, 1, ROWS, &opts, &w, &err);
+        if (!status) {
+            for (int n = 0; n < ROWS && !status; n++)
+                status = stk_beton_append(w, &value, 1, &err);
+            if (status)
+                stk_beton_abort(w);
+            else
+                status = stk_beton_commit(w, &err);
+        }
+        if (status != STK_E_IO || !strstr(err.message, "No space left") || !strstr(err.message, "x.beton"))
+            fail_msg("%u threads: %s: %s", threads[i], stk_status_name(status), status ? err.message : "");
+        expect_empty_disk("beton");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arrays), cmocka_unit_test(test_beton)};
+    int failed;
+
+    if (!make_small_disk()) {
+        print_message("skipped: this system lets nobody mount a small disk (%s)\n", strerror(errno));
+        return 77;
+    }
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (umount(disk)) /* the folder is removed at exit */
+        perror("umount");
+    return failed;
+}
