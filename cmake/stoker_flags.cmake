@@ -31,7 +31,8 @@ if(STOKER_SANITIZE)
 endif()
 
 # stoker_folder(NAME USES...): one folder of src/ as an object library that sees the public headers, its own and those of
-# the folders it may use; a wrong #include fails to compile. -iquote keeps our file names away from <system> headers.
+# the folders it may use; a wrong #include fails to compile. -iquote keeps our file names away from <system> headers. Files
+# whose path matches STOKER_LEFT_OUT are not part of this build.
 function(stoker_folder folder)
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
@@ -40,6 +41,9 @@ function(stoker_folder folder)
   endif()
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
     list(FILTER sources EXCLUDE REGEX "_neon\\.c$")
+  endif()
+  if(STOKER_LEFT_OUT)
+    list(FILTER sources EXCLUDE REGEX "${STOKER_LEFT_OUT}")
   endif()
   add_library(stoker_${name} OBJECT ${sources})
   target_link_libraries(stoker_${name} PRIVATE stoker_flags Threads::Threads)

@@ -18,6 +18,7 @@
 #ifndef STOKER_DEVICE_H
 #define STOKER_DEVICE_H
 
+#include <stdbool.h>
 #include <stoker/status.h>
 
 #ifdef __cplusplus

@@ -1,0 +1,137 @@
+# STOKER_CUDA: the CUDA device. AUTO takes it if nvcc and the runtime's static library are there, ON demands them, OFF leaves it
+# out. The runtime is linked statically and finds the driver by itself when a cuda device is asked for, so a library built with
+# CUDA loads and works where there is no driver.
+#
+# Kernels (src/gpu/*.cu) are compiled by plain nvcc commands rather than as a CMake language: that costs nothing at configure
+# time, the linker stays the C compiler, and sanitizers and warnings of the C files do not reach nvcc's own code.
+set(STOKER_CUDA AUTO CACHE STRING "The CUDA device: AUTO (if the toolkit is found), ON (must), OFF")
+set_property(CACHE STOKER_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(STOKER_CUDA_ARCHITECTURES "" CACHE STRING "GPUs to compile kernels for, e.g. 75;90; the newest also as PTX, for later ones. \
+Empty: 75;80;86;89;90;100 in release builds, 90 alone in others, which test on the host device")
+set(STOKER_CUDA_HOST_COMPILER "" CACHE FILEPATH "C++ compiler behind nvcc (-ccbin); empty: nvcc's choice")
+
+# Why there is no cuda device, for its message; empty where there is one.
+set(STOKER_CUDA_MISSING "")
+set(STOKER_CUDA_FOUND FALSE)
+
+function(stoker_cuda_find)
+  if(STOKER_CUDA STREQUAL "OFF")
+    set(STOKER_CUDA_MISSING "STOKER_CUDA=OFF" PARENT_SCOPE)
+    return()
+  endif()
+  find_program(STOKER_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
+  if(NOT STOKER_NVCC)
+    set(STOKER_CUDA_MISSING "no nvcc was found" PARENT_SCOPE)
+    return()
+  endif()
+  set(CUDAToolkit_NVCC_EXECUTABLE ${STOKER_NVCC})
+  find_package(CUDAToolkit 12.0 QUIET)
+  if(NOT TARGET CUDA::cudart_static)
+    set(STOKER_CUDA_MISSING "${STOKER_NVCC} has no CUDA 12 or later with libcudart_static beside it" PARENT_SCOPE)
+    return()
+  endif()
+
+  # A toolkit knows a range of GPUs; those of the default list outside it are left out.
+  execute_process(COMMAND ${STOKER_NVCC} --list-gpu-arch OUTPUT_VARIABLE known ERROR_QUIET)
+  string(REGEX MATCHALL "[0-9]+" known "${known}")
+  set(architectures ${STOKER_CUDA_ARCHITECTURES})
+  if(NOT architectures)
+    if(CMAKE_BUILD_TYPE STREQUAL "Release")
+      foreach(one 75 80 86 89 90 100)
+        if(one IN_LIST known)
+          list(APPEND architectures ${one})
+        endif()
+      endforeach()
+    else()
+      set(architectures 90)
+    endif()
+  endif()
+  list(SORT architectures COMPARE NATURAL)
+  foreach(one ${architectures})
+    if(NOT one IN_LIST known)
+      message(FATAL_ERROR "STOKER_CUDA_ARCHITECTURES: ${STOKER_NVCC} does not know ${one} (it knows ${known})")
+    endif()
+  endforeach()
+
+  # nvcc needs a C++ compiler that it likes; that shows only when it compiles.
+  set(probed "${STOKER_NVCC} ${CUDAToolkit_VERSION} ${architectures} ${STOKER_CUDA_HOST_COMPILER}")
+  if(NOT STOKER_CUDA_PROBED STREQUAL probed)
+    list(GET architectures 0 first)
+    file(WRITE ${PROJECT_BINARY_DIR}/cuda_probe.cu "__global__ void probe(int *x) { *x = 1; }\n")
+    execute_process(COMMAND ${STOKER_NVCC} ${stoker_nvcc_host} -arch=sm_${first} -c ${PROJECT_BINARY_DIR}/cuda_probe.cu
+        -o ${PROJECT_BINARY_DIR}/cuda_probe.o RESULT_VARIABLE failed OUTPUT_VARIABLE why ERROR_VARIABLE why)
+    file(REMOVE ${PROJECT_BINARY_DIR}/cuda_probe.o ${PROJECT_BINARY_DIR}/cuda_probe.cu)
+    if(failed)
+      message(STATUS "CUDA: ${STOKER_NVCC} does not compile:\n${why}")
+      set(STOKER_CUDA_MISSING "${STOKER_NVCC} found no C++ compiler that it works with" PARENT_SCOPE)
+      return()
+    endif()
+    set(STOKER_CUDA_PROBED "${probed}" CACHE INTERNAL "what nvcc was last tried with")
+  endif()
+  set(STOKER_CUDA_FOUND TRUE PARENT_SCOPE)
+  set(STOKER_CUDA_VERSION ${CUDAToolkit_VERSION} PARENT_SCOPE)
+  set(STOKER_CUDA_INCLUDE ${CUDAToolkit_INCLUDE_DIRS} PARENT_SCOPE)
+  set(stoker_cuda_list ${architectures} PARENT_SCOPE)
+endfunction()
+
+set(stoker_nvcc_host)
+if(STOKER_CUDA_HOST_COMPILER)
+  set(stoker_nvcc_host -ccbin ${STOKER_CUDA_HOST_COMPILER})
+endif()
+stoker_cuda_find()
+if(NOT STOKER_CUDA_FOUND AND STOKER_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "STOKER_CUDA=ON: ${STOKER_CUDA_MISSING}")
+endif()
+
+set(stoker_nvcc_code)
+foreach(one ${stoker_cuda_list})
+  list(APPEND stoker_nvcc_code -gencode=arch=compute_${one},code=sm_${one})
+  set(newest ${one})
+endforeach()
+if(STOKER_CUDA_FOUND)
+  list(APPEND stoker_nvcc_code -gencode=arch=compute_${newest},code=compute_${newest})
+  list(GET stoker_cuda_list 0 STOKER_CUDA_OLDEST)
+  message(STATUS "CUDA: toolkit ${STOKER_CUDA_VERSION}, kernels for ${stoker_cuda_list} and PTX of ${newest}")
+else()
+  message(STATUS "CUDA: no (${STOKER_CUDA_MISSING})")
+endif()
+
+# What kernels are compiled with wherever they are compiled (scripts/check-kernels too): --fmad=false, so that the source says
+# where a multiplication and an addition become one; no fast-math.
+set(stoker_nvcc_flags -std=c++17 -O3 --fmad=false -lineinfo)
+
+# A launch keeps its kernel's handle in a static variable. The guard of such variables lies in the C++ library, which nothing
+# else here needs; on x86-64 stores keep their order, so the plain form is safe: the handle is there before the flag that says
+# so, and two threads that find it missing store the same. Elsewhere the C++ library is linked.
+set(stoker_cuda_runtime CUDA::cudart_static)
+set(stoker_nvcc_guards -fno-threadsafe-statics)
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(stoker_cuda_runtime CUDA::cudart_static stdc++)
+  set(stoker_nvcc_guards -fthreadsafe-statics)
+endif()
+
+# stoker_cuda_objects(OUT SOURCES FOLDERS): compiles .cu files that see the public headers and the given folders of src/; OUT
+# gets the object files, to be linked like any other source of the directory that calls this.
+function(stoker_cuda_objects out sources folders)
+  set(objects)
+  set(seen -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include)
+  foreach(folder ${folders})
+    list(APPEND seen -Xcompiler=-iquote,${PROJECT_SOURCE_DIR}/src/${folder})
+  endforeach()
+  set(warnings -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
+  if(STOKER_WERROR)
+    list(APPEND warnings -Werror=all-warnings -Xcompiler=-Werror)
+  endif()
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
+    add_custom_command(OUTPUT ${object}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/cuda
+        COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${STOKER_NVCC} ${stoker_nvcc_host} ${stoker_nvcc_code} ${stoker_nvcc_flags} ${warnings}
+            -Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-ffp-contract=off,${stoker_nvcc_guards} ${seen}
+            -MD -MT ${object} -MF ${object}.d -c ${source} -o ${object}
+        DEPENDS ${source} DEPFILE ${object}.d COMMENT "Building CUDA object ${name}.o" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,59 @@
+/* cuda_calls.h: every call into CUDA that the library makes outside kernel files, as one table, so that the whole of
+ * cuda_device.c and cuda_provider.c runs, and is tested, against a stand-in where there is no GPU.
+ *
+ * Most are functions of the runtime under their own names. A few are the driver's: the runtime cannot restore a thread
+ * that had no device set (cudaSetDevice(0) would make a context there), whereas the driver's push and pop of a device's
+ * primary context, the one that the runtime uses too, leave a thread exactly as it was. They are looked up in
+ * libcuda.so.1 when the first device is made; nothing here needs a driver to load.
+ */
+#ifndef STKI_CUDA_CALLS_H
+#define STKI_CUDA_CALLS_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stoker/status.h>
+
+typedef struct stki_cuda_calls {
+    /* What there is; makes no context. */
+    cudaError_t (*DriverGetVersion)(int *version); /* 0: no driver */
+    cudaError_t (*RuntimeGetVersion)(int *version);
+    cudaError_t (*GetDeviceCount)(int *count);
+
+    /* Primary contexts. `load_driver` comes first and finds the others. */
+    stk_status (*load_driver)(stk_error *err);
+    CUresult (*retain_context)(CUcontext *out, int ordinal);
+    CUresult (*push_context)(CUcontext context);
+    CUresult (*pop_context)(CUcontext *out);
+    CUresult (*context_state)(int ordinal, int *active); /* 1: somebody has made it */
+    const char *(*driver_error_name)(CUresult error);
+
+    /* Of the current context. */
+    cudaError_t (*GetDeviceProperties)(struct cudaDeviceProp *out, int ordinal);
+    cudaError_t (*DeviceGetPCIBusId)(char *out, int size, int ordinal);
+    cudaError_t (*DeviceSynchronize)(void);
+    cudaError_t (*MemGetInfo)(size_t *free_bytes, size_t *total_bytes);
+    cudaError_t (*Malloc)(void **out, size_t bytes);
+    cudaError_t (*Free)(void *block);
+    cudaError_t (*HostAlloc)(void **out, size_t bytes, unsigned flags);
+    cudaError_t (*FreeHost)(void *block);
+    cudaError_t (*MemcpyAsync)(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+    cudaError_t (*MemsetAsync)(void *dst, int value, size_t bytes, cudaStream_t stream);
+    cudaError_t (*StreamCreateWithFlags)(cudaStream_t *out, unsigned flags);
+    cudaError_t (*StreamDestroy)(cudaStream_t stream);
+    cudaError_t (*StreamQuery)(cudaStream_t stream);
+    cudaError_t (*StreamSynchronize)(cudaStream_t stream);
+    cudaError_t (*StreamWaitEvent)(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+    cudaError_t (*EventCreateWithFlags)(cudaEvent_t *out, unsigned flags);
+    cudaError_t (*EventDestroy)(cudaEvent_t event);
+    cudaError_t (*EventRecord)(cudaEvent_t event, cudaStream_t stream);
+    cudaError_t (*EventQuery)(cudaEvent_t event);
+    cudaError_t (*EventElapsedTime)(float *ms, cudaEvent_t from, cudaEvent_t to);
+    cudaError_t (*GetLastError)(void); /* also forgets it */
+    const char *(*GetErrorName)(cudaError_t error);
+    const char *(*GetErrorString)(cudaError_t error);
+} stki_cuda_calls;
+
+/* The real ones. A test puts its own table here before it looks for a device, and never puts the real one back. */
+extern const stki_cuda_calls *stki_cuda;
+
+#endif

@@ -1,0 +1,529 @@
+/* cuda_device.c: a GPU behind the table of device_table.h, on the CUDA runtime.
+ *
+ * Threads: nothing here is written after a device was made, so no call takes a lock; the runtime's functions may be
+ * called from any thread. Each makes the device's context current and puts back what was there (cuda_device.h).
+ *
+ * Streams: ours are non-blocking, so they wait for no other. Work without a stream goes to cudaStreamPerThread, which
+ * comes after what the legacy default stream holds, and is waited for. The legacy stream itself is used only where the
+ * caller wraps it (PyTorch's default stream is it).
+ *
+ * Copies are cudaMemcpyAsync in a stream, never cudaMemcpy. From pageable memory that is still right (the driver stages
+ * it in the order of the stream), only slow and, for the caller, not asynchronous.
+ */
+#include "cuda_device.h"
+#include "allocate.h"
+#include "cuda_kernels.h"
+#include "error.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct cuda_stream {
+    stk_stream stream;
+    cudaStream_t handle; /* as stream.native, but cudaStreamLegacy where that is NULL */
+} cuda_stream;
+
+typedef struct cuda_event {
+    stk_event event;
+    cudaEvent_t handle;
+} cuda_event;
+
+static stki_cuda_device *cuda_of(stk_device *device)
+{
+    return (void *)device; /* its first member */
+}
+
+static cudaStream_t stream_of(const stk_stream *stream)
+{
+    return stream ? ((const cuda_stream *)(const void *)stream)->handle : cudaStreamPerThread;
+}
+
+static cudaEvent_t event_of(const stk_event *event)
+{
+    return ((const cuda_event *)(const void *)event)->handle;
+}
+
+/* ---- context and errors -------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error *err)
+{
+    CUresult result;
+
+    if (cuda->fork_generation != stki_fork_generation())
+        return stki_fail(err, STK_E_DEVICE,
+                         "%s: %s: this process was forked from one that used CUDA, which CUDA does not survive: use "
+                         "the device in the parent, or look for it only after the fork",
+                         cuda->name, doing);
+    result = stki_cuda->push_context(cuda->context);
+    if (result)
+        return stki_fail(err, STK_E_DEVICE, "%s: %s: its context cannot be used: %s", cuda->name, doing,
+                         stki_cuda->driver_error_name(result));
+    return STK_OK;
+}
+
+void stki_cuda_leave(void)
+{
+    CUcontext ours;
+
+    (void)stki_cuda->pop_context(&ours);
+}
+
+/* After these the context is of no use any more, and every later call fails like this one. */
+static bool is_fatal(cudaError_t error)
+{
+    switch ((int)error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorECCUncorrectable:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static stk_status out_of_memory(stki_cuda_device *cuda, const char *doing, int64_t bytes, stk_error *err)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    char size[48] = "";
+
+    if (bytes >= 0)
+        snprintf(size, sizeof size, ": %" PRId64 " bytes", bytes);
+    if (stki_cuda->MemGetInfo(&free_bytes, &total_bytes)) {
+        (void)stki_cuda->GetLastError();
+        return stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s%s", cuda->name, doing, size);
+    }
+    return stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s%s; of its %zu bytes %zu are free", cuda->name, doing,
+                     size, total_bytes, free_bytes);
+}
+
+stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes, stk_error *err)
+{
+    char size[48] = "";
+
+    if (error == cudaSuccess)
+        return STK_OK;
+    (void)stki_cuda->GetLastError();
+    if (error == cudaErrorMemoryAllocation)
+        return out_of_memory(cuda, doing, bytes, err);
+    if (bytes >= 0)
+        snprintf(size, sizeof size, " (%" PRId64 " bytes)", bytes);
+    return stki_fail(err, STK_E_DEVICE, "%s: %s%s: %s: %s%s", cuda->name, doing, size, stki_cuda->GetErrorName(error),
+                     stki_cuda->GetErrorString(error),
+                     is_fatal(error) ? " (work that was queued earlier may be at fault; CUDA can no longer be used in "
+                                       "this process)"
+                                     : "");
+}
+
+/* What was queued without a stream is done when the call returns. */
+static cudaError_t wait_if_default(const stk_stream *stream, cudaError_t error)
+{
+    return error || stream ? error : stki_cuda->StreamSynchronize(cudaStreamPerThread);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status cuda_alloc(stk_device *device, int64_t bytes, void **out, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "allocating";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = stki_cuda_check(cuda, stki_cuda->Malloc(out, (size_t)(bytes ? bytes : 1)), doing, bytes, err);
+    stki_cuda_leave();
+    if (!status)
+        stki_device_note(device, bytes, 1);
+    return status;
+}
+
+static void cuda_free(stk_device *device, void *block, int64_t bytes)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+
+    if (!block || stki_cuda_enter(cuda, "freeing", NULL)) /* in a fork the memory is the parent's */
+        return;
+    (void)stki_cuda_check(cuda, stki_cuda->Free(block), "freeing", bytes, NULL);
+    stki_cuda_leave();
+    stki_device_note(device, -bytes, -1);
+}
+
+/* Portable: pinned for every GPU of the process, not for this one's context alone. */
+static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **out, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "pinning host memory";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+    cudaError_t error;
+
+    if (status)
+        return status;
+    error = stki_cuda->HostAlloc(out, (size_t)(bytes ? bytes : 1), cudaHostAllocPortable);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)stki_cuda->GetLastError();
+        status =
+            stki_fail(err, STK_E_MEMORY, "%s: out of memory: %s: the system does not lock another %" PRId64 " bytes",
+                      cuda->name, doing, bytes);
+    } else {
+        status = stki_cuda_check(cuda, error, doing, bytes, err);
+    }
+    stki_cuda_leave();
+    if (!status)
+        stki_memory_note(STKI_MEM_PINNED, bytes, 1);
+    return status;
+}
+
+static void cuda_free_pinned(stk_device *device, void *block, int64_t bytes)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+
+    if (!block || stki_cuda_enter(cuda, "freeing pinned memory", NULL))
+        return;
+    (void)stki_cuda_check(cuda, stki_cuda->FreeHost(block), "freeing pinned memory", bytes, NULL);
+    stki_cuda_leave();
+    stki_memory_note(STKI_MEM_PINNED, -bytes, -1);
+}
+
+static stk_status cuda_copy(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
+                            int64_t bytes, stk_stream *stream, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const struct {
+        enum cudaMemcpyKind kind;
+        const char *doing;
+    } direction[2][2] = {
+        {{cudaMemcpyHostToHost, "copying host memory"}, {cudaMemcpyDeviceToHost, "copying to the host"}},
+        {{cudaMemcpyHostToDevice, "copying to the device"}, {cudaMemcpyDeviceToDevice, "copying on the device"}},
+    };
+    const char *doing = direction[dst_on_device][src_on_device].doing;
+    stk_status status;
+    cudaError_t error;
+
+    if (bytes == 0)
+        return STK_OK;
+    status = stki_cuda_enter(cuda, doing, err);
+    if (status)
+        return status;
+    error = stki_cuda->MemcpyAsync(dst, src, (size_t)bytes, direction[dst_on_device][src_on_device].kind,
+                                   stream_of(stream));
+    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, bytes, err);
+    stki_cuda_leave();
+    return status;
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------------------
+ */
+
+static bool one_byte(const unsigned char *pattern, int64_t bytes)
+{
+    for (int64_t i = 1; i < bytes; i++)
+        if (pattern[i] != pattern[0])
+            return false;
+    return true;
+}
+
+static stk_status cuda_fill(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
+                            stk_stream *stream, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "filling";
+    int64_t bytes = pattern_bytes * count;
+    stk_status status;
+    cudaError_t error;
+
+    if (bytes == 0)
+        return STK_OK;
+    status = stki_cuda_enter(cuda, doing, err);
+    if (status)
+        return status;
+    if (one_byte(pattern, pattern_bytes))
+        error = stki_cuda->MemsetAsync(dst, *(const unsigned char *)pattern, (size_t)bytes, stream_of(stream));
+    else
+        error =
+            (cudaError_t)stki_cuda_launch->fill(device->index, stream_of(stream), dst, pattern, pattern_bytes, count);
+    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, bytes, err);
+    stki_cuda_leave();
+    return status;
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status stream_alloc(stk_device *device, cuda_stream **out, stk_error *err)
+{
+    *out = stki_zalloc(sizeof **out);
+    if (!*out)
+        return stki_fail_memory(err, sizeof **out, "a stream");
+    (*out)->stream.device = device;
+    return STK_OK;
+}
+
+static stk_status cuda_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "making a stream";
+    cuda_stream *made;
+    stk_status status = stream_alloc(device, &made, err);
+
+    if (status)
+        return status;
+    status = stki_cuda_enter(cuda, doing, err);
+    if (!status) {
+        status = stki_cuda_check(cuda, stki_cuda->StreamCreateWithFlags(&made->handle, cudaStreamNonBlocking), doing,
+                                 -1, err);
+        stki_cuda_leave();
+    }
+    if (status) {
+        stki_free(made);
+        return status;
+    }
+    made->stream.native = made->handle;
+    *out = &made->stream;
+    return STK_OK;
+}
+
+static stk_status cuda_stream_wrap(stk_device *device, void *native, stk_stream **out, stk_error *err)
+{
+    cuda_stream *made;
+    stk_status status = stream_alloc(device, &made, err);
+
+    if (status)
+        return status;
+    made->handle = native ? native : cudaStreamLegacy;
+    made->stream.native = native;
+    made->stream.wrapped = true;
+    *out = &made->stream;
+    return STK_OK;
+}
+
+static void cuda_stream_destroy(stk_device *device, stk_stream *stream)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+
+    /* The driver keeps what is queued and frees the stream behind it. */
+    if (!stream->wrapped && !stki_cuda_enter(cuda, "destroying a stream", NULL)) {
+        (void)stki_cuda_check(cuda, stki_cuda->StreamDestroy(stream_of(stream)), "destroying a stream", -1, NULL);
+        stki_cuda_leave();
+    }
+    stki_free(stream);
+}
+
+/* "Not yet" is an error to the runtime, which must not stay in its memory. */
+static stk_status answer(stki_cuda_device *cuda, cudaError_t error, const char *doing, stk_error *err)
+{
+    if (error != cudaErrorNotReady)
+        return stki_cuda_check(cuda, error, doing, -1, err);
+    (void)stki_cuda->GetLastError();
+    return STK_AGAIN;
+}
+
+static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "asking a stream";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = answer(cuda, stki_cuda->StreamQuery(stream_of(stream)), doing, err);
+    stki_cuda_leave();
+    return status;
+}
+
+static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "letting a stream wait for an event";
+    stk_status status;
+
+    /* The driver knows no events but its own. */
+    if (event->device->kind != STK_DEVICE_CUDA)
+        return stk_event_synchronize(event, STK_WAIT_FOREVER, err);
+    status = stki_cuda_enter(cuda, doing, err);
+    if (status)
+        return status;
+    status = stki_cuda_check(cuda, stki_cuda->StreamWaitEvent(stream_of(stream), event_of(event), 0), doing, -1, err);
+    stki_cuda_leave();
+    return status;
+}
+
+/* ---- events -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status cuda_event_create(stk_device *device, bool timing, stk_event **out, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "making an event";
+    cuda_event *made = stki_zalloc(sizeof *made);
+    stk_status status;
+
+    if (!made)
+        return stki_fail_memory(err, sizeof *made, "an event");
+    made->event = (stk_event){.device = device, .timing = timing};
+    status = stki_cuda_enter(cuda, doing, err);
+    if (!status) {
+        unsigned flags = timing ? cudaEventDefault : cudaEventDisableTiming;
+        status = stki_cuda_check(cuda, stki_cuda->EventCreateWithFlags(&made->handle, flags), doing, -1, err);
+        stki_cuda_leave();
+    }
+    if (status) {
+        stki_free(made);
+        return status;
+    }
+    *out = &made->event;
+    return STK_OK;
+}
+
+static void cuda_event_destroy(stk_device *device, stk_event *event)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+
+    /* The driver frees it behind those that still wait for it. */
+    if (!stki_cuda_enter(cuda, "destroying an event", NULL)) {
+        (void)stki_cuda_check(cuda, stki_cuda->EventDestroy(event_of(event)), "destroying an event", -1, NULL);
+        stki_cuda_leave();
+    }
+    stki_free(event);
+}
+
+static stk_status cuda_event_record(stk_device *device, stk_event *event, stk_stream *stream, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "recording an event";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = stki_cuda_check(cuda, stki_cuda->EventRecord(event_of(event), stream_of(stream)), doing, -1, err);
+    stki_cuda_leave();
+    return status;
+}
+
+static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "asking an event";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = answer(cuda, stki_cuda->EventQuery(event_of(event)), doing, err);
+    stki_cuda_leave();
+    return status;
+}
+
+static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
+                                     stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "taking the time between events";
+    float ms = 0;
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = answer(cuda, stki_cuda->EventElapsedTime(&ms, event_of(from), event_of(to)), doing, err);
+    stki_cuda_leave();
+    if (!status)
+        *out_ns = (int64_t)((double)ms * 1e6);
+    return status;
+}
+
+/* ---- the device ---------------------------------------------------------------------------------------------------
+ */
+
+static stk_status cuda_synchronize(stk_device *device, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "waiting for the device";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = stki_cuda_check(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
+    stki_cuda_leave();
+    return status;
+}
+
+static cudaError_t ask_properties(int index, stk_device_properties *out)
+{
+    struct cudaDeviceProp found;
+    size_t free_bytes, total_bytes;
+    cudaError_t error = stki_cuda->GetDeviceProperties(&found, index);
+
+    if (!error)
+        error = stki_cuda->MemGetInfo(&free_bytes, &total_bytes);
+    if (!error)
+        error = stki_cuda->DeviceGetPCIBusId(out->bus, (int)sizeof out->bus, index);
+    if (!error)
+        error = stki_cuda->DriverGetVersion(&out->driver_version);
+    if (!error)
+        error = stki_cuda->RuntimeGetVersion(&out->runtime_version);
+    if (error)
+        return error;
+    snprintf(out->model, sizeof out->model, "%.*s", (int)sizeof out->model - 1, found.name);
+    out->total_bytes = (int64_t)total_bytes;
+    out->free_bytes = (int64_t)free_bytes;
+    out->compute_major = found.major;
+    out->compute_minor = found.minor;
+    out->processors = found.multiProcessorCount;
+    out->copy_engines = found.asyncEngineCount;
+    out->pins = true;
+    return cudaSuccess;
+}
+
+static stk_status cuda_properties(stk_device *device, stk_device_properties *out, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "asking for its properties";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = stki_cuda_check(cuda, ask_properties(device->index, out), doing, -1, err);
+    stki_cuda_leave();
+    return status;
+}
+
+static const stki_device_ops cuda_ops = {
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .alloc_pinned = cuda_alloc_pinned,
+    .free_pinned = cuda_free_pinned,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .stream_create = cuda_stream_create,
+    .stream_wrap = cuda_stream_wrap,
+    .stream_destroy = cuda_stream_destroy,
+    .stream_query = cuda_stream_query,
+    .stream_wait = cuda_stream_wait,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_query = cuda_event_query,
+    .event_elapsed = cuda_event_elapsed,
+    .synchronize = cuda_synchronize,
+    .properties = cuda_properties,
+};
+
+void stki_cuda_device_init(stki_cuda_device *cuda, int index)
+{
+    snprintf(cuda->name, sizeof cuda->name, "cuda:%d", index);
+    cuda->fork_generation = stki_fork_generation();
+    cuda->device = (stk_device){.ops = &cuda_ops,
+                                .kind = STK_DEVICE_CUDA,
+                                .index = index,
+                                .name = cuda->name,
+                                .host_memory = false,
+                                .context = cuda};
+}

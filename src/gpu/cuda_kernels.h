@@ -1,0 +1,35 @@
+/* cuda_kernels.h: what launches the kernels of the .cu files, in C. All queue work in `stream`, a cudaStream_t of the
+ * current context, and return a cudaError_t as int; operands are in the memory of that device. They go through a table,
+ * so that a test without a GPU can stand in for them.
+ */
+#ifndef STKI_CUDA_KERNELS_H
+#define STKI_CUDA_KERNELS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* `count` copies of a pattern of 1 to 16 bytes, read at the call. */
+int stki_cuda_fill(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
+/* Keeps one processor of the GPU, and the stream, busy for that long by the GPU's clock: a training step without one.
+ */
+int stki_cuda_spin(int ordinal, void *stream, int64_t ns);
+/* Holds the stream until *flag (pinned memory) is no longer 0, at most that long: tests hold a stream at a known place.
+ */
+int stki_cuda_hold(int ordinal, void *stream, const int *flag, int64_t at_most_ns);
+
+typedef struct stki_cuda_launches {
+    int (*fill)(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
+    int (*spin)(int ordinal, void *stream, int64_t ns);
+    int (*hold)(int ordinal, void *stream, const int *flag, int64_t at_most_ns);
+} stki_cuda_launches;
+
+/* The real ones (cuda_launches.c); tests put theirs here together with stki_cuda. */
+extern const stki_cuda_launches *stki_cuda_launch;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

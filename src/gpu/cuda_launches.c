@@ -1,0 +1,10 @@
+/* cuda_launches.c: the table of cuda_kernels.h over the real kernels. */
+#include "cuda_kernels.h"
+
+static const stki_cuda_launches real = {
+    .fill = stki_cuda_fill,
+    .spin = stki_cuda_spin,
+    .hold = stki_cuda_hold,
+};
+
+const stki_cuda_launches *stki_cuda_launch = &real;

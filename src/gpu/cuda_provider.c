@@ -1,0 +1,202 @@
+/* cuda_provider.c: finds GPUs, and says what is missing where there is none. Devices are made once and stay; the lock
+ * guards the list of them. CUDA is first called when somebody asks for a cuda device or for their number. */
+#include "cuda_provider.h"
+#include "allocate.h"
+#include "cuda_device.h"
+#include "error.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_GPUS = 64 };
+
+static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
+static stki_cuda_device *made[MAX_GPUS];
+static int64_t user_generation = -1; /* the process (fork generation) that called CUDA first; -1: nobody has */
+
+/* ---- what is missing ----------------------------------------------------------------------------------------------
+ */
+
+static stk_status no_driver(stk_error *err)
+{
+    return stki_fail(err, STK_E_DEVICE,
+                     "cuda: no NVIDIA driver here (libcuda.so.1 was not found or is none); install the driver, or use "
+                     "the host device");
+}
+
+static stk_status old_driver(int driver, stk_error *err)
+{
+    int needed = 0;
+
+    (void)stki_cuda->RuntimeGetVersion(&needed);
+    return stki_fail(err, STK_E_DEVICE,
+                     "cuda: the driver is too old: it has CUDA %d.%d, this stoker was built with %d.%d; update the "
+                     "driver, or use the host device",
+                     driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+}
+
+static stk_status no_gpu(stk_error *err)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    if (visible && !*visible)
+        return stki_fail(err, STK_E_DEVICE, "cuda: no GPU is visible: CUDA_VISIBLE_DEVICES is empty");
+    if (visible)
+        return stki_fail(err, STK_E_DEVICE, "cuda: no GPU is visible: CUDA_VISIBLE_DEVICES is '%s'", visible);
+    return stki_fail(err, STK_E_DEVICE, "cuda: the driver is there but finds no GPU");
+}
+
+/* How many GPUs there are, at least one. Called with the lock. */
+static stk_status count_gpus(int *out, stk_error *err)
+{
+    int driver = 0;
+    cudaError_t error;
+
+    if (user_generation >= 0 && user_generation != stki_fork_generation())
+        return stki_fail(err, STK_E_DEVICE,
+                         "cuda: this process was forked from one that used CUDA, which CUDA does not survive: use the "
+                         "device in the parent, or look for it only after the fork");
+    if (stki_cuda->DriverGetVersion(&driver) || driver == 0) {
+        (void)stki_cuda->GetLastError();
+        return no_driver(err);
+    }
+    error = stki_cuda->GetDeviceCount(out);
+    if (error)
+        (void)stki_cuda->GetLastError();
+    if (error == cudaErrorInsufficientDriver)
+        return old_driver(driver, err);
+    if (error == cudaErrorNoDevice || (!error && *out == 0))
+        return no_gpu(err);
+    if (error == cudaErrorInitializationError)
+        return stki_fail(err, STK_E_DEVICE,
+                         "cuda: the driver does not start in this process: cudaErrorInitializationError (it was "
+                         "perhaps forked from one that used CUDA, which CUDA does not survive)");
+    if (error)
+        return stki_fail(err, STK_E_DEVICE, "cuda: looking for GPUs: %s: %s", stki_cuda->GetErrorName(error),
+                         stki_cuda->GetErrorString(error));
+    user_generation = stki_fork_generation();
+    return STK_OK;
+}
+
+static stk_status no_such_gpu(int index, int count, stk_error *err)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    char there[48];
+
+    if (count == 1)
+        stki_text(there, sizeof there, "there is cuda:0 alone");
+    else
+        stki_text(there, sizeof there, "there are cuda:0 to cuda:%d", count - 1);
+    return stki_fail(err, STK_E_DEVICE, "no device 'cuda:%d' here: %s%s%s%s", index, there,
+                     visible ? " (CUDA_VISIBLE_DEVICES is '" : "", visible ? visible : "", visible ? "')" : "");
+}
+
+/* ---- making one ---------------------------------------------------------------------------------------------------
+ */
+
+/* The kernels are compiled for this GPU, or for an older one whose PTX the driver compiles for it. */
+static stk_status check_generation(stki_cuda_device *cuda, int index, stk_error *err)
+{
+    struct cudaDeviceProp found;
+    stk_status status = stki_cuda_enter(cuda, "asking for its properties", err);
+
+    if (status)
+        return status;
+    status = stki_cuda_check(cuda, stki_cuda->GetDeviceProperties(&found, index), "asking for its properties", -1, err);
+    stki_cuda_leave();
+    if (status || found.major * 10 + found.minor >= STKI_CUDA_OLDEST)
+        return status;
+    return stki_fail(
+        err, STK_E_DEVICE,
+        "%s: the %.100s has compute capability %d.%d, and the kernels of this stoker were compiled for %d.%d "
+        "and later (STOKER_CUDA_ARCHITECTURES)",
+        cuda->name, found.name, found.major, found.minor, STKI_CUDA_OLDEST / 10, STKI_CUDA_OLDEST % 10);
+}
+
+static stk_status make(int index, stki_cuda_device **out, stk_error *err)
+{
+    stki_cuda_device *cuda;
+    CUresult result;
+    stk_status status = stki_cuda->load_driver(err);
+
+    if (status)
+        return status;
+    cuda = stki_zalloc(sizeof *cuda);
+    if (!cuda)
+        return stki_fail_memory(err, sizeof *cuda, "a cuda device");
+    stki_cuda_device_init(cuda, index);
+    result = stki_cuda->retain_context(&cuda->context, index);
+    if (result)
+        status = stki_fail(err, STK_E_DEVICE, "%s: the driver makes no context on it: %s", cuda->name,
+                           stki_cuda->driver_error_name(result));
+    if (!status)
+        status = check_generation(cuda, index, err);
+    if (!status)
+        status = stki_device_register(&cuda->device, err);
+    if (status) {
+        stki_free(cuda);
+        return status;
+    }
+    *out = cuda;
+    return STK_OK;
+}
+
+/* ---- the provider -------------------------------------------------------------------------------------------------
+ */
+
+/* "cuda" is the first; "cuda:N", N of digits alone. */
+static stk_status read_name(const char *name, int *index, stk_error *err)
+{
+    const char *digits = name + strlen("cuda");
+
+    *index = 0;
+    if (!*digits)
+        return STK_OK;
+    digits++;
+    if (!*digits || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 6)
+        return stki_fail(err, STK_E_DEVICE, "no device '%s': a cuda device is named cuda, cuda:0, cuda:1, …", name);
+    *index = atoi(digits);
+    return STK_OK;
+}
+
+static stk_status find_locked(int index, stk_device **out, stk_error *err)
+{
+    int count = 0;
+    stk_status status = count_gpus(&count, err);
+
+    if (!status && index >= (count < MAX_GPUS ? count : MAX_GPUS))
+        status = no_such_gpu(index, count, err);
+    if (!status && !made[index])
+        status = make(index, &made[index], err);
+    if (!status)
+        *out = &made[index]->device;
+    return status;
+}
+
+static stk_status cuda_find(const char *name, stk_device **out, stk_error *err)
+{
+    int index;
+    stk_status status = read_name(name, &index, err);
+
+    *out = NULL;
+    if (status)
+        return status;
+    stki_lock(&lock);
+    status = find_locked(index, out, err);
+    stki_unlock(&lock);
+    return status;
+}
+
+static int cuda_count(stk_error *err)
+{
+    int count = 0;
+    stk_status status;
+
+    stki_lock(&lock);
+    status = count_gpus(&count, err);
+    stki_unlock(&lock);
+    return status ? 0 : count;
+}
+
+const stki_device_provider stki_cuda_provider = {.prefix = "cuda", .find = cuda_find, .count = cuda_count};

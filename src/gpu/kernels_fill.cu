@@ -1,0 +1,80 @@
+/* kernels_fill.cu: a pattern of up to 16 bytes over and over. Lengths that divide 16 go 16 bytes at a time between a
+ * ragged head and tail; others byte by byte (a pattern of 3 bytes is rare). */
+#include "cuda_kernels.h"
+#include <cuda_runtime.h>
+#include <string.h>
+
+static const int THREADS = 256, MAX_BLOCKS = 4096;
+
+struct pattern16 {
+    unsigned char byte[16];
+};
+
+/* dst is on a 16-byte boundary, and so is the pattern: byte 0 belongs to dst[0]. */
+static __global__ void fill_wide(uint4 *dst, uint4 word, int64_t words)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += step)
+        dst[i] = word;
+}
+
+static __global__ void fill_bytes(unsigned char *dst, pattern16 pattern, int period, int64_t bytes)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += step)
+        dst[i] = pattern.byte[i % period];
+}
+
+static unsigned blocks_for(int64_t work)
+{
+    int64_t blocks = (work + THREADS - 1) / THREADS;
+
+    return (unsigned)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
+}
+
+/* The pattern as it stands `shift` bytes further on, repeated to 16 bytes. */
+static pattern16 turned(const unsigned char *pattern, int64_t period, int64_t shift)
+{
+    pattern16 out;
+
+    for (int64_t i = 0; i < 16; i++)
+        out.byte[i] = pattern[(i + shift) % period];
+    return out;
+}
+
+static cudaError_t queue_bytes(cudaStream_t stream, unsigned char *dst, const unsigned char *pattern, int64_t period,
+                               int64_t shift, int64_t bytes)
+{
+    if (bytes <= 0)
+        return cudaSuccess;
+    fill_bytes<<<blocks_for(bytes), THREADS, 0, stream>>>(dst, turned(pattern, period, shift), (int)period, bytes);
+    return cudaGetLastError();
+}
+
+int stki_cuda_fill(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count)
+{
+    const unsigned char *from = (const unsigned char *)pattern;
+    unsigned char *to = (unsigned char *)dst;
+    int64_t bytes = pattern_bytes * count, head = (int64_t)(-(uintptr_t)dst & 15), words;
+    cudaError_t error;
+    pattern16 wide;
+    uint4 word;
+
+    (void)ordinal;
+    if (16 % pattern_bytes || bytes < head + 16)
+        return (int)queue_bytes((cudaStream_t)stream, to, from, pattern_bytes, 0, bytes);
+    words = (bytes - head) / 16;
+    wide = turned(from, pattern_bytes, head);
+    memcpy(&word, &wide, sizeof word);
+    error = queue_bytes((cudaStream_t)stream, to, from, pattern_bytes, 0, head);
+    if (error)
+        return (int)error;
+    fill_wide<<<blocks_for(words), THREADS, 0, (cudaStream_t)stream>>>((uint4 *)(to + head), word, words);
+    error = cudaGetLastError();
+    if (error)
+        return (int)error;
+    return (int)queue_bytes((cudaStream_t)stream, to + head + 16 * words, from, pattern_bytes, head + 16 * words,
+                            bytes - head - 16 * words);
+}
