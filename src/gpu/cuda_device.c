@@ -12,7 +12,7 @@
  */
 #include "cuda_device.h"
 #include "allocate.h"
-#include "cuda_kernels.h"
+#include "cuda_launches.h"
 #include "error.h"
 #include "thread.h"
 #include <inttypes.h>
@@ -250,7 +250,7 @@ static stk_status cuda_fill(stk_device *device, void *dst, const void *pattern, 
         error = stki_cuda->MemsetAsync(dst, *(const unsigned char *)pattern, (size_t)bytes, stream_of(stream));
     else
         error =
-            (cudaError_t)stki_cuda_launch->fill(device->index, stream_of(stream), dst, pattern, pattern_bytes, count);
+            (cudaError_t)stki_cuda_launcher->fill(device->index, stream_of(stream), dst, pattern, pattern_bytes, count);
     status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, bytes, err);
     stki_cuda_leave();
     return status;

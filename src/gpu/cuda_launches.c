@@ -1,5 +1,5 @@
-/* cuda_launches.c: the table of cuda_kernels.h over the real kernels. */
-#include "cuda_kernels.h"
+/* cuda_launches.c: the table of cuda_launches.h over the real kernels. */
+#include "cuda_launches.h"
 
 static const stki_cuda_launches real = {
     .fill = stki_cuda_fill,
@@ -7,4 +7,4 @@ static const stki_cuda_launches real = {
     .hold = stki_cuda_hold,
 };
 
-const stki_cuda_launches *stki_cuda_launch = &real;
+const stki_cuda_launches *stki_cuda_launcher = &real;

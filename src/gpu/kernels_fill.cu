@@ -1,6 +1,6 @@
 /* kernels_fill.cu: a pattern of up to 16 bytes over and over. Lengths that divide 16 go 16 bytes at a time between a
  * ragged head and tail; others byte by byte (a pattern of 3 bytes is rare). */
-#include "cuda_kernels.h"
+#include "cuda_launches.h"
 #include <cuda_runtime.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* kernels_time.cu: kernels that do nothing for a while: a training step without a model, and a stream that a test
  * holds. One thread each, so that they keep a stream busy and hardly anything else. */
-#include "cuda_kernels.h"
+#include "cuda_launches.h"
 #include <cuda_runtime.h>
 
 static __device__ unsigned long long now_ns()

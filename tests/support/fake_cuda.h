@@ -1,4 +1,4 @@
-/* fake_cuda.h: a stand-in for the CUDA runtime and driver (cuda_calls.h, cuda_kernels.h): GPUs of ordinary memory with
+/* fake_cuda.h: a stand-in for the CUDA runtime and driver (cuda_calls.h, cuda_launches.h): GPUs of ordinary memory with
  * streams that are queues, run when somebody asks or waits. It notes every call with the GPU that was current, insists
  * that a context is, keeps the runtime's memory of the last error, and fails where it is told to.
  */
@@ -6,7 +6,7 @@
 #define STKT_FAKE_CUDA_H
 
 #include "cuda_calls.h"
-#include "cuda_kernels.h"
+#include "cuda_launches.h"
 #include "stk_test.h"
 #include <stdbool.h>
 
@@ -530,7 +530,7 @@ static void fake_reset(int gpus)
     fake.per_thread.count = fake.legacy.count = 0; /* what a failure left there */
     fake.last = cudaSuccess;
     stki_cuda = &fake_calls;
-    stki_cuda_launch = &fake_launches;
+    stki_cuda_launcher = &fake_launches;
 }
 
 #endif

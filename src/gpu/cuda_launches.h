@@ -1,9 +1,9 @@
-/* cuda_kernels.h: what launches the kernels of the .cu files, in C. All queue work in `stream`, a cudaStream_t of the
+/* cuda_launches.h: what launches the kernels of the .cu files, in C. All queue work in `stream`, a cudaStream_t of the
  * current context, and return a cudaError_t as int; operands are in the memory of that device. They go through a table,
  * so that a test without a GPU can stand in for them.
  */
-#ifndef STKI_CUDA_KERNELS_H
-#define STKI_CUDA_KERNELS_H
+#ifndef STKI_CUDA_LAUNCHES_H
+#define STKI_CUDA_LAUNCHES_H
 
 #include <stdint.h>
 
@@ -27,7 +27,7 @@ typedef struct stki_cuda_launches {
 } stki_cuda_launches;
 
 /* The real ones (cuda_launches.c); tests put theirs here together with stki_cuda. */
-extern const stki_cuda_launches *stki_cuda_launch;
+extern const stki_cuda_launches *stki_cuda_launcher;
 
 #ifdef __cplusplus
 }
