@@ -48,7 +48,15 @@ struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
 
-typedef enum stk_order { STK_ORDER_SEQUENTIAL = 0, STK_ORDER_RANDOM = 1, STK_ORDER_BLOCK = 2 } stk_order;
+/* docs/order.md defines them. */
+typedef enum stk_order {
+    STK_ORDER_SEQUENTIAL = 0,
+    STK_ORDER_RANDOM = 1,
+    STK_ORDER_BLOCK = 2,
+    STK_ORDER_WEIGHTED = 3
+} stk_order;
+/* When an epoch over several data sets ends: before the first of them begins again, or when each has been used up. */
+typedef enum stk_mixture_stop { STK_STOP_FIRST_EXHAUSTED = 0, STK_STOP_ALL_EXHAUSTED = 1 } stk_mixture_stop;
 typedef enum stk_last_batch {
     STK_LAST_BATCH_PARTIAL = 0,
     STK_LAST_BATCH_DROP = 1,
@@ -79,6 +87,19 @@ typedef struct stk_field_opts {
                          */
 } stk_field_opts;
 #define STK_FIELD_OPTS_INIT STK_OPTS_INIT(stk_field_opts)
+
+/* One of several data sets that are mixed. Texts and lists are copied. */
+typedef struct stk_dataset_opts {
+    uint32_t struct_size; /* set by STK_DATASET_OPTS_INIT */
+    uint32_t field_count;
+    const stk_field_opts *fields; /* the same names in every data set; dtype, layout and transforms are those of the
+                                     first one's, the others leave them out or repeat them */
+    const char *name;             /* NULL: its number */
+    double weight;                /* its share of an epoch beside the others'; 0: none, it is left out */
+    const int64_t *indices;       /* a subset of its samples; NULL: all */
+    int64_t index_count;
+} stk_dataset_opts;
+#define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
 /* Zero is the default of every member. */
 typedef struct stk_loader_opts {
@@ -112,6 +133,17 @@ typedef struct stk_loader_opts {
     int64_t replication;        /* so many neighbouring ranks read the same data; 0: 1 */
     int64_t replication_blocks; /* the ranks are so many equal blocks that read the same data; 0: 1 */
     stk_guard sigbus_guard;     /* a mapped file that is cut is an error of its records (above) */
+    /* The order, beyond its kind (docs/order.md). */
+    int64_t epoch_length;       /* positions of an epoch; 0: as many as there are samples */
+    const double *weights;      /* STK_ORDER_WEIGHTED: one a sample; copied */
+    int64_t weight_count;       /* of them */
+    const char *weights_from;   /* instead, in the config language: "weights.npy", "{field: weight}" */
+    const char *split;          /* in the config language: "train", "{part: val, fraction: 0.1, method: hash}" */
+    const stk_dataset_opts *datasets; /* instead of `fields`: data sets that are mixed by weight */
+    int64_t dataset_count;
+    stk_mixture_stop mixture_stop; /* where epoch_length is 0 */
+    const char *bucket_by;         /* a field of varying length: batches of samples of about the same length */
+    int64_t bucket_window;         /* global batches whose samples are sorted together; 0: 100 */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 
@@ -160,7 +192,9 @@ STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct D
  * all ranks have the same number of steps. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
 STK_API int64_t stk_batch_valid_rows(const stk_batch *batch);     /* rows whose mask is 1 */
-STK_API const int64_t *stk_batch_indices(const stk_batch *batch); /* sample of each row */
+/* The sample of each row. Several data sets are counted through: those of data set d begin at its `first`. */
+STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
+STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* which data set each row is from; 0 where one is */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
 STK_API int64_t stk_batch_epoch(const stk_batch *batch);          /* from 0 */
 STK_API int64_t stk_batch_step(const stk_batch *batch);           /* in its epoch, from 0 */
@@ -170,9 +204,22 @@ STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
 /* ---- asking
  * ------------------------------------------------------------------------------------------------------------ */
 
-STK_API int64_t stk_loader_samples(const stk_loader *loader); /* of the data set (the subset, if there is one) */
+/* Positions of an epoch: the samples of the data set (the subset, if there is one), or epoch_length. */
+STK_API int64_t stk_loader_samples(const stk_loader *loader);
 STK_API int64_t stk_loader_steps_per_epoch(const stk_loader *loader); /* the same on every rank */
 STK_API int stk_loader_field_count(const stk_loader *loader);
+
+/* One of the data sets. */
+typedef struct stk_dataset_info {
+    const char *name; /* lives as long as the loader; "" where there is one data set without a name */
+    double weight;
+    int64_t samples;   /* subsets aside */
+    int64_t first;     /* where its samples begin in stk_batch_indices */
+    int64_t positions; /* of an epoch that are its own */
+} stk_dataset_info;
+
+STK_API int stk_loader_dataset_count(const stk_loader *loader); /* 1 where nothing is mixed */
+STK_API stk_status stk_loader_dataset(const stk_loader *loader, int index, stk_dataset_info *out, stk_error *err);
 
 typedef struct stk_field_info {
     const char *name; /* lives as long as the loader */

@@ -46,6 +46,11 @@ const int64_t *stk_batch_indices(const stk_batch *batch)
     return batch->indices;
 }
 
+const int32_t *stk_batch_sources(const stk_batch *batch)
+{
+    return batch->sources;
+}
+
 const uint8_t *stk_batch_mask(const stk_batch *batch)
 {
     return batch->mask;

@@ -9,7 +9,7 @@
 
 #define MOST (INT64_C(1) << 40)
 
-static const char *const order_words[] = {"sequential", "random", "block", NULL};
+static const char *const order_words[] = {"sequential", "random", "block", "weighted", NULL};
 static const char *const last_batch_words[] = {"partial", "drop", "pad", NULL};
 static const char *const access_words[] = {"auto", "mmap", "pread", NULL};
 static const char *const stores_words[] = {"auto", "cached", "streaming", NULL};
@@ -29,6 +29,19 @@ static const stki_option loader_rows[] = {
                    "order: block shuffles the samples of so many chunks, pages or shards together; auto: as many as "
                    "half of cache_bytes holds, at most 64"),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random"),
+    STKI_INT(stki_loader_config, epoch_length, 0, 0, MOST, "positions",
+             "Length of an epoch, whatever the number of samples; 0: as many (docs/order.md)"),
+    STKI_NODE(stki_loader_config, weights,
+              "order: weighted: a list of numbers, one a sample, a file of them, or {field: NAME}"),
+    STKI_NODE(
+        stki_loader_config, split,
+        "Only a part of the samples: train, val, or {part, fraction, method, seed, key}; applied before the order"),
+    STKI_ENUM(stki_loader_config, mixture_stop, first_exhausted, stki_stop_words,
+              "Several data sets: when an epoch ends that has no epoch_length"),
+    STKI_STRING(stki_loader_config, bucket_by, NULL,
+                "A field of varying length: batches are made of samples of about the same length (docs/order.md)"),
+    STKI_INT(stki_loader_config, bucket_window, 100, 1, 1 << 30, "batches",
+             "bucket_by sorts the samples of so many global batches together"),
     STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "", "Picks the random order; each epoch has its own"),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
                    "Worker threads; auto: as many as there are processors to use; 0: the caller's thread"),
@@ -113,8 +126,9 @@ static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fiel
 /* In the order of the help. */
 static const stki_option_table *tables_at(size_t i)
 {
-    const stki_option_table *tables[] = {&loader_table, &field_table, stki_source_tables[0], stki_source_tables[1],
-                                         &synthetic_table};
+    const stki_option_table *tables[] = {&loader_table,         &field_table,       stki_source_tables[0],
+                                         stki_source_tables[1], &synthetic_table,   &stki_datasets_table,
+                                         &stki_split_table,     &stki_weights_table};
 
     return i < sizeof tables / sizeof tables[0] ? tables[i] : NULL;
 }
@@ -162,6 +176,14 @@ void stki_config_destroy(stki_loader_config *config)
         return;
     for (int i = 0; i < config->note_count; i++)
         stki_free(config->notes[i]);
+    for (int d = 1; d < config->dataset_count; d++) {
+        for (int i = 0; i < config->datasets[d].field_count; i++)
+            stki_free(config->datasets[d].fields[i].paths);
+        stki_free(config->datasets[d].fields);
+    }
+    for (int d = 0; d < config->dataset_count; d++)
+        stki_free(config->datasets[d].index_list);
+    stki_free(config->datasets);
     for (int i = 0; i < config->field_count; i++)
         stki_free(config->fields[i].paths);
     for (int i = 0; i < config->text_count; i++)
@@ -169,6 +191,7 @@ void stki_config_destroy(stki_loader_config *config)
     stki_free(config->texts);
     stki_free(config->fields);
     stki_free(config->index_list);
+    stki_free(config->weight_list);
     stki_free(config->base_dir);
     stki_document_destroy(config->document);
     stki_free(config);
@@ -201,6 +224,16 @@ static stk_status resolve_path(stki_loader_config *config, const stki_node *node
     config->texts[config->text_count++] = path;
     *out = path;
     return STK_OK;
+}
+
+stk_status stki_config_path(stki_loader_config *config, const stki_node *node, const char **out, stk_error *err)
+{
+    char **texts = stki_resize(config->texts, (config->text_count + 1) * (int64_t)sizeof *texts);
+
+    if (!texts)
+        return stki_fail_memory(err, (config->text_count + 1) * (int64_t)sizeof *texts, "a path");
+    config->texts = texts;
+    return resolve_path(config, node, out, err);
 }
 
 static stk_status read_paths(stki_loader_config *config, stki_field_config *field, const stki_node *node,
@@ -271,12 +304,35 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     return stki_config_synthetic(options.synthetic, &(stki_synthetic_opts){0}, err);
 }
 
+stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, stki_field_config **out, int *count,
+                              stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (map->kind != STKI_NODE_MAP)
+        return stki_fail_value(err, map, "a map of fields, such as image: {path: images.npy}");
+    if (map->count == 0)
+        return stki_fail_node(err, map, "there is no field, expected one or more, such as image: {path: images.npy}");
+    *out = stki_zalloc_array(map->count, sizeof **out);
+    if (!*out)
+        return stki_fail_memory(err, map->count * (int64_t)sizeof **out, "fields");
+    for (int i = 0; i < map->count && status == STK_OK; i++) {
+        *count = i + 1;
+        status = read_field(config, map->keys[i], map->items[i], &(*out)[i], err);
+    }
+    return status;
+}
+
 static stk_status read_dataset(stki_loader_config *config, const stki_node *root, stk_error *err)
 {
     static const char *const known[] = {"fields"};
     const stki_node *dataset = stki_node_get(root, "dataset"), *fields = stki_node_get(dataset, "fields");
-    stk_status status = STK_OK;
+    const stki_node *several = stki_node_get(root, "datasets");
 
+    if (dataset && several)
+        return stki_fail_key(err, several, "found both dataset and datasets, expected one of them");
+    if (several)
+        return stki_config_datasets(config, several, err);
     for (int i = 0; dataset && dataset->kind == STKI_NODE_MAP && i < dataset->count; i++)
         if (strcmp(dataset->keys[i], "fields") != 0) {
             const char *near = stki_nearest_word(dataset->keys[i], known, 1);
@@ -286,19 +342,7 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
         }
     if (!fields)
         return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: which data is to be loaded?");
-    if (fields->kind != STKI_NODE_MAP)
-        return stki_fail_value(err, fields, "a map of fields, such as image: {path: images.npy}");
-    if (fields->count == 0)
-        return stki_fail_node(err, fields,
-                              "there is no field, expected one or more, such as image: {path: images.npy}");
-    config->fields = stki_zalloc_array(fields->count, sizeof *config->fields);
-    if (!config->fields)
-        return stki_fail_memory(err, fields->count * (int64_t)sizeof *config->fields, "fields");
-    for (int i = 0; i < fields->count && status == STK_OK; i++) {
-        config->field_count = i + 1;
-        status = read_field(config, fields->keys[i], fields->items[i], &config->fields[i], err);
-    }
-    return status;
+    return stki_config_fields(config, fields, &config->fields, &config->field_count, err);
 }
 
 stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err)
@@ -353,24 +397,6 @@ static stk_status read_synonyms(stki_loader_config *config, const stki_node *sec
     return STK_OK;
 }
 
-static stk_status read_indices(stki_loader_config *config, stk_error *err)
-{
-    const stki_node *list = config->indices;
-    stk_status status = STK_OK;
-
-    if (!list)
-        return STK_OK;
-    if (list->kind != STKI_NODE_LIST)
-        return stki_fail_value(err, list, "a list of sample numbers");
-    config->index_list = stki_zalloc_array(list->count, sizeof *config->index_list);
-    if (!config->index_list)
-        return stki_fail_memory(err, list->count * (int64_t)sizeof *config->index_list, "indices");
-    config->index_count = list->count;
-    for (int i = 0; i < list->count && status == STK_OK; i++)
-        status = stki_node_int(list->items[i], &config->index_list[i], err);
-    return status;
-}
-
 static stk_status read_loader(stki_loader_config *config, const stki_node *root, stk_error *err)
 {
     const stki_node *section = stki_node_get(root, "loader");
@@ -378,7 +404,8 @@ static stk_status read_loader(stki_loader_config *config, const stki_node *root,
 
     stki_options_defaults(&loader_table, config);
     if ((status = stki_options_read(&loader_table, section, config, NULL, err)) != STK_OK ||
-        (status = read_synonyms(config, section, err)) != STK_OK || (status = read_indices(config, err)) != STK_OK)
+        (status = read_synonyms(config, section, err)) != STK_OK ||
+        (status = stki_config_order(config, section, err)) != STK_OK)
         return status;
     if ((status = stki_config_ranks(config, section, err)) != STK_OK)
         return status;
@@ -391,7 +418,7 @@ static stk_status read_loader(stki_loader_config *config, const stki_node *root,
 /* Sections of other programs may stand in the same file. */
 static stk_status check_sections(const stki_node *root, stk_error *err)
 {
-    static const char *const known[] = {"dataset", "loader", "bench", "prep"};
+    static const char *const known[] = {"dataset", "datasets", "loader", "bench", "prep"};
 
     for (int i = 0; i < root->count; i++) {
         bool found = false;
@@ -403,7 +430,7 @@ static stk_status check_sections(const stki_node *root, stk_error *err)
             continue;
         near = stki_nearest_word(root->keys[i], known, (int)(sizeof known / sizeof known[0]));
         return stki_fail_key(err, root->items[i], "unknown section%s%s%s",
-                             near ? ", did you mean " : " (known: dataset, loader, bench)", near ? near : "",
+                             near ? ", did you mean " : " (known: dataset, datasets, loader, bench)", near ? near : "",
                              near ? "?" : "");
     }
     return STK_OK;

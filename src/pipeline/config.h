@@ -13,6 +13,25 @@
 
 enum { STKI_CONFIG_MAX_NOTES = 32, STKI_MAX_SLOTS = 1024, STKI_MAX_WORKERS = 1024 };
 
+/* One of several data sets, `datasets` of the config. */
+typedef struct stki_dataset_config {
+    const char *name;
+    double weight;
+    const stki_node *node;
+    stki_field_config *fields; /* in the order of the first one's, which are the loader's own */
+    int field_count;
+    int64_t *index_list; /* a subset of its own, or NULL */
+    int64_t index_count;
+} stki_dataset_config;
+
+/* `split`: the part of the samples that is used. */
+typedef struct stki_split_config {
+    int part, method; /* enum stki_split_part, enum stki_split_method */
+    double fraction;  /* of the samples that are val */
+    int64_t seed;
+    const char *key; /* hash: "index", "path" or the name of a field; NULL where there is no split */
+} stki_split_config;
+
 typedef struct stki_loader_config {
     /* the loader section, filled by its option table */
     int64_t batch_size, global_batch_size; /* 0: not given */
@@ -29,13 +48,23 @@ typedef struct stki_loader_config {
     int launcher;
     int64_t replication, replication_blocks;
     bool allow_empty, sigbus_guard;
-    const stki_node *indices; /* as written in the config */
+    const stki_node *indices, *split, *weights; /* as written in the config */
+    int64_t epoch_length;                       /* 0: as many as there are samples */
+    int mixture_stop;
+    const char *bucket_by; /* NULL: none */
+    int64_t bucket_window; /* batches */
 
     stki_ranks ranks;    /* what the keys above come to */
     int64_t *index_list; /* the subset, or NULL */
     int64_t index_count;
+    double *weight_list; /* of every sample, or NULL: they come from one of the next */
+    int64_t weight_count;
+    const char *weights_path, *weights_name, *weights_field;
+    stki_split_config split_config;
     int field_count;
     stki_field_config *fields;
+    int dataset_count; /* 0: one, which has no name */
+    stki_dataset_config *datasets;
     stki_document *document; /* owns every node and text above */
     char *base_dir;          /* relative paths of the document start here */
     char **texts;            /* resolved paths, owned */
@@ -69,6 +98,25 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
 extern const stki_option_table *const stki_source_tables[2];
 /* The text of `key` in `map` as a dtype; NULL leaves *out alone. */
 stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err);
+
+/* A map of fields, of one data set; *out is the caller's also after a failure. */
+stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, stki_field_config **out, int *count,
+                              stk_error *err);
+/* A path as it is opened; lives as long as the config. */
+stk_status stki_config_path(stki_loader_config *config, const stki_node *node, const char **out, stk_error *err);
+
+/* config_datasets.c: the list `datasets`. */
+stk_status stki_config_datasets(stki_loader_config *config, const stki_node *list, stk_error *err);
+extern const stki_option_table stki_datasets_table;
+
+/* config_order.c: `split` and `weights`, and that the keys about the order go together. */
+enum stki_split_part { STKI_SPLIT_TRAIN, STKI_SPLIT_VAL };
+enum stki_split_method { STKI_SPLIT_EXACT, STKI_SPLIT_HASH };
+stk_status stki_config_order(stki_loader_config *config, const stki_node *section, stk_error *err);
+/* A list of sample numbers. */
+stk_status stki_config_indices(const stki_node *list, int64_t **out, int64_t *count, stk_error *err);
+extern const stki_option_table stki_split_table, stki_weights_table;
+extern const char *const stki_stop_words[];
 
 /* config_ranks.c: `ranks`, from the keys of the loader section and from the launcher. */
 stk_status stki_config_ranks(stki_loader_config *config, const stki_node *section, stk_error *err);

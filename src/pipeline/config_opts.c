@@ -72,15 +72,15 @@ static void put_time(writer *w, const char *key, int64_t ns)
 
 static void put_loader(writer *w, const stk_loader_opts *o)
 {
-    static const char *const orders[] = {"sequential", "random", "block"}, *const lasts[] = {"partial", "drop", "pad"},
-                             *const accesses[] = {"auto", "mmap", "pread"},
+    static const char *const orders[] = {"sequential", "random", "block", "weighted"},
+                             *const lasts[] = {"partial", "drop", "pad"}, *const accesses[] = {"auto", "mmap", "pread"},
                              *const stores[] = {"auto", "cached", "streaming"},
                              *const pins[] = {"auto", "true", "false"}, *const launchers[] = {"auto", "none"},
                              *const guards[] = {"true", "false"};
 
     put_int(w, "batch_size", o->batch_size);
     put_int(w, "global_batch_size", o->global_batch_size);
-    put_word(w, "order", (int)o->order, orders, 3);
+    put_word(w, "order", (int)o->order, orders, 4);
     if (o->seed > INT64_MAX && w->status == STK_OK)
         w->status = stki_fail(w->err, STK_E_CONFIG, "options: loader.seed: found %llu, expected 0 to %lld",
                               (unsigned long long)o->seed, (long long)(INT64_MAX));
@@ -150,10 +150,11 @@ static void put_text(writer *w, const char *path, const char *text)
     free(escaped);
 }
 
-static void put_field(writer *w, const stk_field_opts *given, int number)
+/* `where`: "dataset", or "datasets.2". */
+static void put_field(writer *w, const char *where, const stk_field_opts *given, int number)
 {
     stk_field_opts f = {0};
-    char path[320];
+    char path[352];
 
     if (w->status != STK_OK)
         return;
@@ -175,7 +176,7 @@ static void put_field(writer *w, const stk_field_opts *given, int number)
                       number, f.name ? f.name : "NULL");
         return;
     }
-#define PATH(suffix) (snprintf(path, sizeof path, "dataset.fields.%s%s", f.name, suffix), path)
+#define PATH(suffix) (snprintf(path, sizeof path, "%s.fields.%s%s", where, f.name, suffix), path)
     put(w, PATH(""), "{}");
     for (uint32_t i = 0; i < f.path_count; i++) {
         char key[32];
@@ -198,17 +199,101 @@ static void put_field(writer *w, const stk_field_opts *given, int number)
 #undef PATH
 }
 
-/* Millions of numbers do not go through a document. */
-static stk_status copy_indices(const stk_loader_opts *o, stki_loader_config *config, stk_error *err)
+static void put_dataset(writer *w, const stk_dataset_opts *given, int number)
 {
-    if (!o->indices)
+    stk_dataset_opts d = {0};
+    char path[64], where[32];
+
+    if (w->status != STK_OK)
+        return;
+    if (given->struct_size < 2 * sizeof(uint32_t)) {
+        w->status = stki_fail(w->err, STK_E_CONFIG,
+                              "options: datasets[%d].struct_size: found %u, expected STK_DATASET_OPTS_INIT", number,
+                              given->struct_size);
+        return;
+    }
+    memcpy(&d, given, given->struct_size < sizeof d ? given->struct_size : sizeof d);
+    if ((d.field_count > 0 && !d.fields) || d.index_count < 0 || (d.index_count > 0 && !d.indices)) {
+        w->status = stki_fail(w->err, STK_E_BAD_ARG,
+                              "options: datasets[%d]: found NULL and a count above 0, or a count "
+                              "below 0",
+                              number);
+        return;
+    }
+    snprintf(where, sizeof where, "datasets.%d", number);
+    put(w, where, "{}");
+    snprintf(path, sizeof path, "%s.name", where);
+    put_text(w, path, d.name);
+    snprintf(path, sizeof path, "%s.weight", where);
+    put(w, path, "%.17g", d.weight);
+    snprintf(path, sizeof path, "%s.fields", where);
+    put(w, path, "{}");
+    for (uint32_t i = 0; i < d.field_count; i++)
+        put_field(w, where, &d.fields[i], (int)i);
+}
+
+static void put_order(writer *w, const stk_loader_opts *o)
+{
+    static const char *const stops[] = {"first_exhausted", "all_exhausted"};
+
+    put_int(w, "epoch_length", o->epoch_length);
+    put_word(w, "mixture_stop", (int)o->mixture_stop, stops, 2);
+    put_text(w, "loader.bucket_by", o->bucket_by);
+    put_int(w, "bucket_window", o->bucket_window);
+    if (o->split)
+        put(w, "loader.split", "%s", o->split);
+    if (o->weights && o->weights_from && w->status == STK_OK)
+        w->status =
+            stki_fail(w->err, STK_E_CONFIG, "options: found both weights and weights_from, expected one of them");
+    if (o->weights)
+        put(w, "loader.weights", "[]"); /* the numbers come behind */
+    else if (o->weights_from)
+        put(w, "loader.weights", "%s", o->weights_from);
+    for (int64_t i = 0; i < o->dataset_count; i++)
+        put_dataset(w, &o->datasets[i], (int)i);
+}
+
+/* A copy of `count` numbers of 8 bytes; NULL: no memory. */
+static void *copy_of(const void *list, int64_t count)
+{
+    void *copy = stki_zalloc_array(count ? count : 1, sizeof(int64_t));
+
+    if (copy)
+        memcpy(copy, list, (size_t)count * sizeof(int64_t));
+    return copy;
+}
+
+static stk_status copy_indices(const int64_t *indices, int64_t count, int64_t **list, int64_t *list_count,
+                               stk_error *err)
+{
+    if (!indices)
         return STK_OK;
-    config->index_list = stki_zalloc_array(o->index_count, sizeof *config->index_list);
-    if (!config->index_list)
-        return stki_fail_memory(err, o->index_count * (int64_t)sizeof *config->index_list, "indices");
-    memcpy(config->index_list, o->indices, (size_t)o->index_count * sizeof *config->index_list);
-    config->index_count = o->index_count;
-    return STK_OK;
+    *list = copy_of(indices, count);
+    *list_count = count;
+    return *list ? STK_OK : stki_fail_memory(err, count * (int64_t)sizeof **list, "indices");
+}
+
+/* Millions of numbers do not go through a document. */
+static stk_status copy_lists(const stk_loader_opts *o, stki_loader_config *config, stk_error *err)
+{
+    stk_status status = copy_indices(o->indices, o->index_count, &config->index_list, &config->index_count, err);
+
+    if (status == STK_OK && o->weights) {
+        stki_free(config->weight_list);
+        config->weight_list = copy_of(o->weights, o->weight_count);
+        config->weight_count = o->weight_count;
+        if (!config->weight_list)
+            status = stki_fail_memory(err, o->weight_count * (int64_t)sizeof *o->weights, "weights");
+    }
+    for (int64_t d = 0; d < o->dataset_count && status == STK_OK; d++) {
+        stk_dataset_opts given = {0};
+
+        memcpy(&given, &o->datasets[d],
+               o->datasets[d].struct_size < sizeof given ? o->datasets[d].struct_size : sizeof given);
+        status = copy_indices(given.indices, given.index_count, &config->datasets[d].index_list,
+                              &config->datasets[d].index_count, err);
+    }
+    return status;
 }
 
 stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_config **out, stk_error *err)
@@ -227,18 +312,26 @@ stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_confi
     if (o.index_count < 0 || (o.indices && o.index_count == 0))
         return stki_fail(err, STK_E_CONFIG, "options: index_count: found %lld, expected 1 or more",
                          (long long)o.index_count);
+    if (o.dataset_count < 0 || o.weight_count < 0 || (o.dataset_count > 0 && !o.datasets))
+        return stki_fail(err, STK_E_BAD_ARG, "options: %s: found %lld",
+                         o.weight_count < 0 ? "weight_count" : "datasets",
+                         (long long)(o.weight_count < 0 ? o.weight_count : o.dataset_count));
+    if (o.dataset_count > 0 && (o.field_count > 0 || o.indices))
+        return stki_fail(err, STK_E_CONFIG, "options: found datasets beside %s: each data set has its own",
+                         o.indices ? "indices" : "fields");
     status = stki_document_parse("", 0, "options", STKI_NO_INCLUDE, &w.document, err);
     if (status != STK_OK)
         return status;
     put_loader(&w, &o);
     for (uint32_t i = 0; i < o.field_count; i++)
-        put_field(&w, &o.fields[i], (int)i);
+        put_field(&w, "dataset", &o.fields[i], (int)i);
+    put_order(&w, &o);
     if (w.status != STK_OK) {
         stki_document_destroy(w.document);
         return w.status;
     }
     status = stki_config_read(w.document, NULL, &config, err);
-    if (status == STK_OK && (status = copy_indices(&o, config, err)) != STK_OK)
+    if (status == STK_OK && (status = copy_lists(&o, config, err)) != STK_OK)
         stki_config_destroy(config);
     else if (status == STK_OK)
         *out = config;

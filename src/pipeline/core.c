@@ -11,8 +11,6 @@
 
 #define DEFAULT_TILE (INT64_C(512) << 10)
 
-enum { MOST_UNITS = 64 /* that block_window: auto shuffles together */ };
-
 /* ---- the data set ------------------------------------------------------------------------------------------------ */
 
 /* The readers of one field as they come. */
@@ -127,10 +125,11 @@ static stk_status open_synthetic(const stki_field_config *field, shards *all, st
     return status == STK_OK ? add_shard(all, reader, err) : status;
 }
 
-static stk_status open_field(stki_core *core, const stki_field_config *field, stk_error *err)
+/* Adds one data set's files of a field to `all`. */
+static stk_status open_readers(stki_core *core, const stki_field_config *field, shards *all, stk_error *err)
 {
-    shards all = {0};
     stki_reader_opts opts;
+    int before = all->count;
     stk_status status;
 
     memcpy(&opts, &field->source, sizeof opts); /* zeroed when the config was read */
@@ -141,9 +140,47 @@ static stk_status open_field(stki_core *core, const stki_field_config *field, st
     opts.by_units = core->config->order == STK_ORDER_BLOCK;
     opts.prefer = field->name;
     opts.cache_bytes = core->config->cache_bytes;
-    status = field->synthetic ? open_synthetic(field, &all, err) : open_files(core, field, &opts, &all, err);
-    for (int i = 0; status == STK_OK && core->config->wrap_reader && i < all.count; i++)
-        status = core->config->wrap_reader(core->config->wrap_context, field->name, &all.readers[i], err);
+    status = field->synthetic ? open_synthetic(field, all, err) : open_files(core, field, &opts, all, err);
+    for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)
+        status = core->config->wrap_reader(core->config->wrap_context, field->name, &all->readers[i], err);
+    return status;
+}
+
+/* All data sets must have as many samples of every field as of their first. */
+static stk_status count_source(stki_core *core, int number, bool first_field, const shards *all, int first_shard,
+                               const char *field, stk_error *err)
+{
+    struct stki_core_source *source = &core->sources[number];
+    int64_t count = 0;
+
+    for (int i = first_shard; i < all->count; i++)
+        count += all->readers[i]->count;
+    if (first_field) {
+        source->count = count;
+        source->first = number > 0 ? source[-1].first + source[-1].count : 0;
+    } else if (count != source->count) {
+        return stki_fail(err, STK_E_MISMATCH,
+                         "data set %s: field %s: found %lld samples, expected %lld as field %s has", source->name,
+                         field, (long long)count, (long long)source->count, core->config->fields[0].name);
+    }
+    return STK_OK;
+}
+
+static stk_status open_field(stki_core *core, int number, stk_error *err)
+{
+    const stki_field_config *field = &core->config->fields[number];
+    shards all = {0};
+    stk_status status = STK_OK;
+
+    if (core->source_count == 0)
+        status = open_readers(core, field, &all, err);
+    for (int d = 0; d < core->source_count && status == STK_OK; d++) {
+        int before = all.count;
+
+        status = open_readers(core, &core->config->datasets[d].fields[number], &all, err);
+        if (status == STK_OK)
+            status = count_source(core, d, number == 0, &all, before, field->name, err);
+    }
     if (status != STK_OK)
         while (all.count > 0)
             stki_reader_destroy(all.readers[--all.count]);
@@ -153,12 +190,31 @@ static stk_status open_field(stki_core *core, const stki_field_config *field, st
     return status;
 }
 
+/* Several data sets become one: their shards follow each other, and so do their samples' numbers. */
+static stk_status make_sources(stki_core *core, stk_error *err)
+{
+    const stki_loader_config *config = core->config;
+
+    if (config->dataset_count < 2)
+        return STK_OK;
+    core->sources = stki_zalloc_array(config->dataset_count, sizeof *core->sources);
+    if (!core->sources)
+        return stki_fail_memory(err, config->dataset_count * (int64_t)sizeof *core->sources, "data sets");
+    core->source_count = config->dataset_count;
+    for (int d = 0; d < core->source_count; d++)
+        core->sources[d] =
+            (struct stki_core_source){.name = config->datasets[d].name, .weight = config->datasets[d].weight};
+    return STK_OK;
+}
+
 static stk_status open_dataset(stki_core *core, stk_error *err)
 {
     stk_status status = stki_dataset_create(&core->dataset, err);
 
+    if (status == STK_OK)
+        status = make_sources(core, err);
     for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
-        status = open_field(core, &core->config->fields[i], err);
+        status = open_field(core, i, err);
     forget_containers(core);
     if (status == STK_OK)
         status = stki_dataset_finish(core->dataset, err);
@@ -170,81 +226,6 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
                 stki_config_note(core->config, "%s: %s", field->shards[k]->path, field->shards[k]->note);
     }
     return status;
-}
-
-static stk_status create_order(stki_core *core, stk_error *err)
-{
-    static const enum stki_order_kind kinds[] = {STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK};
-    stki_loader_config *config = core->config;
-    stki_units units = {0};
-    stki_order_opts opts = {
-        .kind = kinds[config->order],
-        .count = core->dataset->count,
-        .seed = (uint64_t)config->seed,
-        .indices = config->index_list,
-        .index_count = config->index_count,
-    };
-    stk_status status;
-
-    if (opts.kind == STKI_ORDER_BLOCK) {
-        status = stki_dataset_units(core->dataset, &units, err);
-        if (status != STK_OK)
-            return status;
-        opts.unit_first = units.first;
-        opts.unit_count = units.count;
-        if (config->block_window == 0) { /* two windows are in use where one ends */
-            config->block_window = units.largest_bytes > 0 ? config->cache_bytes / 2 / units.largest_bytes : MOST_UNITS;
-            config->block_window = config->block_window > MOST_UNITS ? MOST_UNITS
-                                   : config->block_window < 1        ? 1
-                                                                     : config->block_window;
-        }
-        opts.window = config->block_window;
-        stki_log(STKI_LOG_order, "%lld blocks of field %s, %lld shuffled together", (long long)units.count, units.field,
-                 (long long)opts.window);
-    }
-    status = stki_order_create(&opts, &core->order, err);
-    stki_free(units.first);
-    return status;
-}
-
-static stk_status make_order(stki_core *core, stk_error *err)
-{
-    stki_loader_config *config = core->config;
-    stk_status status = create_order(core, err);
-    int64_t global = config->global_batch_size;
-
-    if (status != STK_OK)
-        return status;
-    if (!global && !stki_mul(config->batch_size, config->ranks.data_world_size, &global))
-        return stki_fail(err, STK_E_CONFIG, "loader.batch_size: found %lld, too large for %lld ranks",
-                         (long long)config->batch_size, (long long)config->ranks.data_world_size);
-    core->batching = (stki_batching){
-        .length = stki_order_length(core->order),
-        .global_batch = global,
-        .rank = config->ranks.data_rank,
-        .world_size = config->ranks.data_world_size,
-        .last = config->last_batch == STK_LAST_BATCH_DROP  ? STKI_LAST_DROP
-                : config->last_batch == STK_LAST_BATCH_PAD ? STKI_LAST_PAD
-                                                           : STKI_LAST_PARTIAL,
-    };
-    core->steps = stki_batching_steps(&core->batching);
-    stki_log(STKI_LOG_order, "%lld positions an epoch, %lld steps of %lld rows over %lld ranks",
-             (long long)core->batching.length, (long long)core->steps, (long long)global,
-             (long long)config->world_size);
-    core->max_rows = stki_batching_max_rows(&core->batching);
-    if (core->dataset->count == 0 && !config->allow_empty)
-        return stki_fail_at(err, STK_E_EMPTY,
-                            (stki_place){.file = core->dataset->fields[0].shards[0]->path, .record = -1, .offset = -1},
-                            "there are no samples in field %s; allow_empty: true accepts that",
-                            core->dataset->fields[0].name);
-    if (core->steps == 0 && !config->allow_empty)
-        return stki_fail(
-            err, STK_E_EMPTY,
-            "an epoch has no batch: %lld samples, global batch %lld%s; use a smaller batch, last_batch: partial, or "
-            "allow_empty: true",
-            (long long)core->batching.length, (long long)global,
-            config->last_batch == STK_LAST_BATCH_DROP ? ", last_batch: drop" : "");
-    return STK_OK;
 }
 
 /* ---- memory
@@ -461,6 +442,7 @@ static void core_destroy(stki_core *core)
         stki_plan_fini(&core->plans[i]);
     stki_free(core->plans);
     stki_order_destroy(core->order);
+    stki_free(core->sources);
     stki_dataset_release(core->dataset);
     stki_config_destroy(core->config);
     stki_free(core);
@@ -490,7 +472,7 @@ stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_err
     core->config = config;
     core->opened_ns = stki_now_ns();
     core->fork_generation = stki_fork_generation();
-    if ((status = open_dataset(core, err)) == STK_OK && (status = make_order(core, err)) == STK_OK &&
+    if ((status = open_dataset(core, err)) == STK_OK && (status = stki_core_make_order(core, err)) == STK_OK &&
         (status = make_plans(core, err)) == STK_OK && (status = make_slots(core, err)) == STK_OK &&
         (status = make_workers(core, err)) == STK_OK) {
         choose_pinning(core);

@@ -5,6 +5,7 @@
  *     loader.c  the public calls          batch.c  what a lease can be asked
  *     core.c    create and destroy        fill.c   positions -> rows: what the ring's workers do
  *     worker.c  threads and their stop    slot.c   the memory of one batch
+ *     core_order.c  which samples, in which order and steps
  *     watch.c   were the files still what was opened?
  */
 #ifndef STKI_CORE_H
@@ -12,6 +13,7 @@
 
 #include "config.h"
 #include "order.h"
+#include "order_quality.h"
 #include "plan.h"
 #include "resample.h"
 #include "ring.h"
@@ -28,7 +30,7 @@ typedef struct stki_worker {
     stki_thread *thread;
     stki_scratch scratch;
     stki_resampler *resamplers; /* one a plan */
-    const void **pointers; /* of a tile's rows; pointer_count of them */
+    const void **pointers;      /* of a tile's rows; pointer_count of them */
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
     stki_watch watch; /* of the files it reads */
@@ -51,7 +53,14 @@ struct stki_core {
         struct stki_container *container;
     } * containers;
     int container_count;
+    int source_count; /* data sets that are mixed; 0: there is one */
+    struct stki_core_source {
+        const char *name; /* belongs to the config */
+        double weight;
+        int64_t first, count, share; /* of its samples in the whole; samples; positions of an epoch */
+    } * sources;
     stki_order *order;
+    stki_order_quality quality; /* of order: block */
     stki_batching batching;
     int64_t steps; /* of an epoch */
     int64_t max_rows;
@@ -73,6 +82,9 @@ struct stki_core {
 stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_error *err);
 void stki_core_retain(stki_core *core);
 void stki_core_release(stki_core *core); /* NULL is fine */
+
+/* core_order.c: `order` and `batching`, `steps` and `max_rows`, of an open data set. */
+stk_status stki_core_make_order(stki_core *core, stk_error *err);
 
 /* loader.c: a loader from a config, which it takes over (also when it fails). */
 stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out, stk_error *err);

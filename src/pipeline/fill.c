@@ -130,6 +130,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     }
     for (int64_t r = 0; r < batch->rows; r++) {
         batch->indices[r] = batch->positions[r].sample;
+        batch->sources[r] = batch->positions[r].source;
         batch->mask[r] = r < batch->valid;
         atomic_store_explicit(&batch->row_failed[r], 0, memory_order_relaxed);
     }

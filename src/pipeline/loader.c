@@ -69,6 +69,39 @@ static json_t *ranks_json(const stki_ranks *ranks)
     return json;
 }
 
+/* What comes in which order, in numbers. */
+static json_t *order_json(const stki_core *core)
+{
+    static const char *const kinds[] = {"sequential", "random", "block", "weighted"};
+    json_t *json = json_object(), *sources = json_array();
+    stki_order_print print;
+    char hash[17];
+
+    stki_order_fingerprint(core->order, &print);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)print.whole);
+    json_object_set_new(json, "kind", json_string(kinds[print.kind]));
+    json_object_set_new(json, "seed", json_integer(core->config->seed));
+    json_object_set_new(json, "version", json_integer(print.version));
+    json_object_set_new(json, "fingerprint", json_string(hash));
+    json_object_set_new(json, "positions_per_epoch", json_integer(print.length));
+    json_object_set_new(json, "data_set_samples", json_integer(core->dataset->count));
+    if (core->config->split)
+        json_object_set_new(json, "split", stki_options_json(&stki_split_table, &core->config->split_config));
+    if (core->config->bucket_by)
+        json_object_set_new(json, "bucket_by", json_string(core->config->bucket_by));
+    if (core->quality.batch > 0) {
+        json_object_set_new(json, "quality", json_real(core->quality.quality));
+        json_object_set_new(json, "quality_classes_per_batch", json_real(core->quality.classes));
+        json_object_set_new(json, "quality_classes_shuffled", json_real(core->quality.shuffled));
+    }
+    for (int d = 0; d < core->source_count; d++)
+        json_array_append_new(sources, json_pack("{s:s, s:f, s:I, s:I}", "name", core->sources[d].name, "weight",
+                                                 core->sources[d].weight, "samples", (json_int_t)core->sources[d].count,
+                                                 "positions_per_epoch", (json_int_t)core->sources[d].share));
+    json_object_set_new(json, "datasets", sources);
+    return json;
+}
+
 static stk_status make_json(stk_loader *loader, stk_error *err)
 {
     const stki_core *core = loader->core;
@@ -81,6 +114,7 @@ static stk_status make_json(stk_loader *loader, stk_error *err)
     json_object_set_new(json, "fields", fields);
     if (section)
         json_object_set_new(json, "loader", section);
+    json_object_set_new(plan, "order", order_json(core));
     json_object_set_new(plan, "samples", json_integer(core->batching.length));
     json_object_set_new(plan, "steps_per_epoch", json_integer(core->steps));
     json_object_set_new(plan, "global_batch_rows", json_integer(core->batching.global_batch));
@@ -373,6 +407,27 @@ int64_t stk_loader_steps_per_epoch(const stk_loader *loader)
 int stk_loader_field_count(const stk_loader *loader)
 {
     return loader->core->plan_count;
+}
+
+int stk_loader_dataset_count(const stk_loader *loader)
+{
+    return loader->core->source_count ? loader->core->source_count : 1;
+}
+
+stk_status stk_loader_dataset(const stk_loader *loader, int index, stk_dataset_info *out, stk_error *err)
+{
+    const stki_core *core = loader->core;
+
+    if (index < 0 || index >= stk_loader_dataset_count(loader))
+        return stki_fail(err, STK_E_RANGE, "no data set %d: the loader has %d", index,
+                         stk_loader_dataset_count(loader));
+    if (core->source_count > 0)
+        *out = (stk_dataset_info){core->sources[index].name, core->sources[index].weight, core->sources[index].count,
+                                  core->sources[index].first, core->sources[index].share};
+    else
+        *out = (stk_dataset_info){core->config->dataset_count ? core->config->datasets[0].name : "", 1,
+                                  core->dataset->count, 0, core->batching.length};
+    return STK_OK;
 }
 
 stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err)

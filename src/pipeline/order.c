@@ -294,6 +294,11 @@ int64_t stki_order_length(const stki_order *order)
     return order->length;
 }
 
+int64_t stki_order_share(const stki_order *order, int source)
+{
+    return order->mixture ? stki_mixture_share(order->mixture, source) : order->length;
+}
+
 void stki_order_fingerprint(const stki_order *order, stki_order_print *out)
 {
     *out = order->print;

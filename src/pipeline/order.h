@@ -70,6 +70,8 @@ typedef struct stki_order stki_order;
 stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_error *err);
 void stki_order_destroy(stki_order *order);
 int64_t stki_order_length(const stki_order *order);
+/* Positions of an epoch that a source of a mixture has. */
+int64_t stki_order_share(const stki_order *order, int source);
 /* Positions [first, first + n) of an epoch; all must be inside [0, length). Random up to 65,536 positions builds the
  * epoch's table on first use (a few are kept), above it O(1) memory. Never fails as yet. */
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,

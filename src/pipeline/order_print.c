@@ -5,9 +5,14 @@
 #include <string.h>
 #include <xxhash.h>
 
+uint64_t stki_order_hash(uint64_t seed, const void *bytes, int64_t count)
+{
+    return XXH3_64bits_withSeed(bytes, (size_t)count, seed);
+}
+
 static uint64_t hash_words(uint64_t seed, const void *words, int64_t count)
 {
-    return XXH3_64bits_withSeed(words, (size_t)count * sizeof(uint64_t), seed);
+    return stki_order_hash(seed, words, count * (int64_t)sizeof(uint64_t));
 }
 
 /* Chains one more number to a hash. */

@@ -7,4 +7,7 @@
 /* Of checked options; `length`: positions of an epoch. */
 void stki_order_print_make(const stki_order_opts *opts, int64_t length, stki_order_print *out);
 
+/* XXH3-64 with a seed. */
+uint64_t stki_order_hash(uint64_t seed, const void *bytes, int64_t count);
+
 #endif

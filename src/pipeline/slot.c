@@ -37,6 +37,7 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
     }
     if (!reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) || !reserve(&used, max_rows, 1, 64, &out->mask) ||
         !reserve(&used, max_rows, 1, 64, &out->failed) ||
+        !reserve(&used, max_rows, sizeof(int32_t), 64, &out->sources) ||
         !reserve(&used, max_rows, sizeof(stki_position), 64, &out->positions))
         return stki_fail(err, STK_E_LIMIT, "loader.batch_size: %lld rows are more than memory can hold",
                          (long long)max_rows);
@@ -60,6 +61,7 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
     }
     memset(slot->memory, 0, (size_t)layout->bytes); /* every page is touched here and never again for the first time */
     slot->indices = (int64_t *)(void *)(slot->memory + layout->indices);
+    slot->sources = (int32_t *)(void *)(slot->memory + layout->sources);
     slot->mask = (uint8_t *)slot->memory + layout->mask;
     slot->row_failed = (_Atomic uint8_t *)(void *)(slot->memory + layout->failed);
     slot->positions = (stki_position *)(void *)(slot->memory + layout->positions);
@@ -133,6 +135,7 @@ void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_c
         if (slot->row_failed[r])
             continue;
         slot->indices[kept] = slot->indices[r];
+        slot->sources[kept] = slot->sources[r];
         slot->positions[kept] = slot->positions[r];
         slot->mask[kept] = slot->mask[r];
         valid += slot->mask[r];

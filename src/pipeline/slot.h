@@ -16,7 +16,7 @@ typedef struct stki_core stki_core;
 typedef struct stki_slot_layout {
     int64_t max_rows;
     int64_t bytes;
-    int64_t indices, mask, positions, failed; /* offsets */
+    int64_t indices, mask, positions, failed, sources; /* offsets */
 } stki_slot_layout;
 
 /* A batch is its slot. */
@@ -29,6 +29,7 @@ struct stk_batch {
     const stki_allocator *allocator;
     char *memory;
     int64_t *indices;
+    int32_t *sources;
     uint8_t *mask;
     stki_position *positions;
     _Atomic uint8_t *row_failed;

@@ -1,0 +1,153 @@
+/* config_datasets.c: the list `datasets`: several data sets that are mixed by weight. All have the fields of the first,
+ * by name. What a batch holds is said once: dtype, layout and transforms of the first one's fields; the others may
+ * repeat them. */
+#include "allocate.h"
+#include "config.h"
+#include "error.h"
+#include <string.h>
+
+typedef struct dataset_options {
+    const char *name;
+    double weight;
+    const stki_node *fields, *indices;
+} dataset_options;
+
+static const stki_option rows[] = {
+    STKI_STRING(dataset_options, name, NULL, "Names it in messages and reports; by default its number"),
+    STKI_DOUBLE(dataset_options, weight, 1, 0, 1e15, "", "Its share of the samples of an epoch, beside the others'"),
+    STKI_NODE(dataset_options, fields, "As dataset.fields: the same names in every data set"),
+    STKI_NODE(dataset_options, indices, "A list of its sample numbers: only these"),
+};
+const stki_option_table stki_datasets_table = STKI_OPTION_TABLE("datasets", rows);
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static stk_status differs(const stki_field_config *field, const stki_dataset_config *first, const char *what,
+                          stk_error *err)
+{
+    return stki_fail_node(err, field->node,
+                          "its %s differs from the one in data set %s: what a batch holds is said there, for all data "
+                          "sets",
+                          what, first->name);
+}
+
+/* That another data set's field makes the same of its samples. */
+static stk_status check_field(const stki_field_config *field, const stki_field_config *first,
+                              const stki_dataset_config *of, stk_error *err)
+{
+    json_t *a, *b;
+    bool same;
+
+    if (field->dtype && field->dtype != first->dtype)
+        return differs(field, of, "dtype", err);
+    if (field->layout && !same_text(field->layout, first->layout))
+        return differs(field, of, "layout", err);
+    if (!same_text(field->source_layout, first->source_layout))
+        return differs(field, of, "source.layout", err);
+    if (!field->transforms)
+        return STK_OK;
+    a = stki_node_json(field->transforms);
+    b = first->transforms ? stki_node_json(first->transforms) : NULL;
+    same = a && b && json_equal(a, b);
+    json_decref(a);
+    json_decref(b);
+    return same ? STK_OK : differs(field, of, "list of transforms", err);
+}
+
+/* Puts the fields in the order of the first data set's. */
+static stk_status match_fields(stki_dataset_config *dataset, const stki_dataset_config *first, stk_error *err)
+{
+    for (int i = 0; i < first->field_count; i++) {
+        stki_field_config keep;
+        int k = i;
+        stk_status status;
+
+        while (k < dataset->field_count && strcmp(dataset->fields[k].name, first->fields[i].name) != 0)
+            k++;
+        if (k == dataset->field_count)
+            return stki_fail_node(err, dataset->node, "there is no field %s, which data set %s has",
+                                  first->fields[i].name, first->name);
+        keep = dataset->fields[i];
+        dataset->fields[i] = dataset->fields[k];
+        dataset->fields[k] = keep;
+        status = check_field(&dataset->fields[i], &first->fields[i], first, err);
+        if (status != STK_OK)
+            return status;
+    }
+    if (dataset->field_count > first->field_count)
+        return stki_fail_node(err, dataset->fields[first->field_count].node,
+                              "there is no such field in data set %s, and all must have the same", first->name);
+    return STK_OK;
+}
+
+static stk_status name_dataset(stki_loader_config *config, stki_dataset_config *dataset, const char *given, int number,
+                               stk_error *err)
+{
+    char **texts, *text;
+
+    dataset->name = given;
+    for (int d = 0; given && d < number; d++)
+        if (strcmp(config->datasets[d].name, given) == 0)
+            return stki_fail_value(err, stki_node_get(dataset->node, "name"), "names that differ");
+    if (given)
+        return STK_OK;
+    texts = stki_resize(config->texts, (config->text_count + 1) * (int64_t)sizeof *texts);
+    if (texts)
+        config->texts = texts;
+    text = texts ? stki_format("%d", number) : NULL;
+    if (!text)
+        return stki_fail_memory(err, (config->text_count + 1) * (int64_t)sizeof *texts, "a name");
+    config->texts[config->text_count++] = text;
+    dataset->name = text;
+    return STK_OK;
+}
+
+static stk_status read_one(stki_loader_config *config, const stki_node *node, int number, stk_error *err)
+{
+    stki_dataset_config *dataset = &config->datasets[number];
+    dataset_options o = {0};
+    stk_status status;
+
+    stki_options_defaults(&stki_datasets_table, &o);
+    dataset->node = node;
+    if ((status = stki_options_read(&stki_datasets_table, node, &o, NULL, err)) != STK_OK ||
+        (status = name_dataset(config, dataset, o.name, number, err)) != STK_OK)
+        return status;
+    dataset->weight = o.weight;
+    if (!o.fields)
+        return stki_fail_node(err, node, "fields is missing: which data is to be loaded?");
+    if (number == 0) { /* they are the loader's own, which frees them */
+        status = stki_config_fields(config, o.fields, &config->fields, &config->field_count, err);
+        dataset->fields = config->fields;
+        dataset->field_count = config->field_count;
+    } else {
+        status = stki_config_fields(config, o.fields, &dataset->fields, &dataset->field_count, err);
+        if (status == STK_OK)
+            status = match_fields(dataset, &config->datasets[0], err);
+    }
+    return status == STK_OK ? stki_config_indices(o.indices, &dataset->index_list, &dataset->index_count, err) : status;
+}
+
+stk_status stki_config_datasets(stki_loader_config *config, const stki_node *list, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (list->kind != STKI_NODE_LIST || list->count == 0)
+        return stki_fail_value(err, list, "a list of data sets, such as [{name: a, weight: 1, fields: {…}}, …]");
+    if (list->count > STKI_MAX_SOURCES)
+        return stki_fail_node(err, list, "found %d data sets, expected at most %d", list->count, STKI_MAX_SOURCES);
+    if (config->indices)
+        return stki_fail_key(err, config->indices,
+                             "found indices beside datasets: each data set has its own (datasets.0.indices)");
+    config->datasets = stki_zalloc_array(list->count, sizeof *config->datasets);
+    if (!config->datasets)
+        return stki_fail_memory(err, list->count * (int64_t)sizeof *config->datasets, "data sets");
+    for (int d = 0; d < list->count && status == STK_OK; d++) {
+        config->dataset_count = d + 1;
+        status = read_one(config, list->items[d], d, err);
+    }
+    return status;
+}

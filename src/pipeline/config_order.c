@@ -1,0 +1,123 @@
+/* config_order.c: the keys of the loader section that say which samples come in which order, as far as they need more
+ * than a row of a table. What they mean for the data is selection.c's business. */
+#include "allocate.h"
+#include "config.h"
+#include "error.h"
+#include <string.h>
+
+static const char *const part_words[] = {"train", "val", NULL};
+static const char *const method_words[] = {"exact", "hash", NULL};
+const char *const stki_stop_words[] = {"first_exhausted", "all_exhausted", NULL};
+
+static const stki_option split_rows[] = {
+    STKI_ENUM(stki_split_config, part, train, part_words, "Which part is loaded"),
+    STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "", "The share of the samples that is val; the rest is train"),
+    STKI_ENUM(stki_split_config, method, exact, method_words,
+              "exact: that many samples, drawn at random; hash: each sample by the hash of its key, so that samples "
+              "added later leave the others in their part"),
+    STKI_INT(stki_split_config, seed, 0, 0, INT64_MAX, "", "Another one gives another split"),
+    STKI_STRING(
+        stki_split_config, key, "index",
+        "What method: hash looks at: index, path (the name of the sample's file), or a field whose equal values "
+        "stay in one part"),
+};
+const stki_option_table stki_split_table = STKI_OPTION_TABLE("loader.split", split_rows);
+
+typedef struct weights_options {
+    const stki_node *path;
+    const char *field, *name;
+} weights_options;
+
+static const stki_option weights_rows[] = {
+    STKI_NODE(weights_options, path, "A file of one number a sample"),
+    STKI_STRING(weights_options, name, NULL, "Which member of the file"),
+    STKI_STRING(weights_options, field, NULL, "Instead of a file: the field of one number a sample"),
+};
+const stki_option_table stki_weights_table = STKI_OPTION_TABLE("loader.weights", weights_rows);
+
+stk_status stki_config_indices(const stki_node *list, int64_t **out, int64_t *count, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (!list)
+        return STK_OK;
+    if (list->kind != STKI_NODE_LIST)
+        return stki_fail_value(err, list, "a list of sample numbers");
+    *out = stki_zalloc_array(list->count, sizeof **out);
+    if (!*out)
+        return stki_fail_memory(err, list->count * (int64_t)sizeof **out, "indices");
+    *count = list->count;
+    for (int i = 0; i < list->count && status == STK_OK; i++)
+        status = stki_node_int(list->items[i], &(*out)[i], err);
+    return status;
+}
+
+static stk_status read_split(stki_loader_config *config, stk_error *err)
+{
+    stki_split_config *split = &config->split_config;
+
+    if (!config->split)
+        return STK_OK;
+    stki_options_defaults(&stki_split_table, split);
+    if (config->split->kind == STKI_NODE_SCALAR && !stki_node_is_null(config->split))
+        return stki_node_word(config->split, part_words, &split->part, err);
+    if (config->split->kind != STKI_NODE_MAP)
+        return stki_fail_value(err, config->split, "train, val, or a map such as {part: val, fraction: 0.1}");
+    return stki_options_read(&stki_split_table, config->split, split, NULL, err);
+}
+
+static stk_status read_weight_list(stki_loader_config *config, const stki_node *list, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    config->weight_list = stki_zalloc_array(list->count, sizeof *config->weight_list);
+    if (!config->weight_list)
+        return stki_fail_memory(err, list->count * (int64_t)sizeof *config->weight_list, "weights");
+    config->weight_count = list->count;
+    for (int i = 0; i < list->count && status == STK_OK; i++)
+        status = stki_node_double(list->items[i], &config->weight_list[i], err);
+    return status;
+}
+
+static stk_status read_weights(stki_loader_config *config, stk_error *err)
+{
+    const stki_node *node = config->weights;
+    weights_options o = {0};
+    stk_status status;
+
+    if (!node)
+        return STK_OK;
+    if (node->kind == STKI_NODE_LIST)
+        return read_weight_list(config, node, err);
+    if (node->kind == STKI_NODE_SCALAR)
+        return stki_config_path(config, node, &config->weights_path, err);
+    stki_options_defaults(&stki_weights_table, &o);
+    status = stki_options_read(&stki_weights_table, node, &o, NULL, err);
+    if (status != STK_OK)
+        return status;
+    if (!o.path == !o.field)
+        return stki_fail_node(err, node, "expected one of path and field");
+    config->weights_field = o.field;
+    config->weights_name = o.name;
+    return o.path ? stki_config_path(config, o.path, &config->weights_path, err) : STK_OK;
+}
+
+stk_status stki_config_order(stki_loader_config *config, const stki_node *section, stk_error *err)
+{
+    bool weighted = config->order == STK_ORDER_WEIGHTED;
+    stk_status status;
+
+    if ((status = stki_config_indices(config->indices, &config->index_list, &config->index_count, err)) != STK_OK ||
+        (status = read_split(config, err)) != STK_OK || (status = read_weights(config, err)) != STK_OK)
+        return status;
+    if (config->weights && !weighted)
+        return stki_fail_key(err, config->weights, "found weights without order: weighted, which alone uses them");
+    if (weighted && !config->weights)
+        return stki_fail_node(
+            err, stki_node_get(section, "order"),
+            "order: weighted needs loader.weights: how much more often than others does a sample come?");
+    if (config->epoch_length > 0 && config->order == STK_ORDER_BLOCK)
+        return stki_fail_node(err, stki_node_get(section, "epoch_length"),
+                              "found epoch_length with order: block, which takes every sample once an epoch");
+    return STK_OK;
+}

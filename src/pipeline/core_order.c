@@ -1,0 +1,224 @@
+/* core_order.c: the order of a loader's samples and its cut into steps, from the config and the data sets. */
+#include "checked.h"
+#include "core.h"
+#include "error.h"
+#include "log.h"
+#include "order_quality.h"
+#include "selection.h"
+#include <string.h>
+
+enum { MOST_UNITS = 64 /* that block_window: auto shuffles together */ };
+
+/* What goes into the order's options and is only needed until it is made. */
+typedef struct material {
+    stki_order_opts opts;
+    stki_units units;
+    stki_order_source sources[STKI_MAX_SOURCES];
+    int64_t *lists[STKI_MAX_SOURCES]; /* of splits */
+    double *weights;
+} material;
+
+static void material_free(material *m)
+{
+    if (!m)
+        return;
+    for (int d = 0; d < STKI_MAX_SOURCES; d++)
+        stki_free(m->lists[d]);
+    stki_free(m->units.first);
+    stki_free(m->weights);
+    stki_free(m);
+}
+
+/* ---- parts ---------------------------------------------------------------------------------------------------------
+ */
+
+/* One data set's subset: its list, and the part of a split. */
+static stk_status select_samples(const stki_core *core, int64_t first, int64_t count, const int64_t **indices,
+                                 int64_t *index_count, int64_t **list, stk_error *err)
+{
+    const stki_split_config *split = &core->config->split_config;
+    stk_status status;
+
+    if (!core->config->split)
+        return STK_OK;
+    status = stki_split_select(core->dataset, first, count, split, *indices, *index_count, list, index_count, err);
+    *indices = *list;
+    return status;
+}
+
+static stk_status use_sources(stki_core *core, material *m, stk_error *err)
+{
+    const stki_loader_config *config = core->config;
+    stk_status status = STK_OK;
+
+    for (int d = 0; d < core->source_count && status == STK_OK; d++) {
+        const stki_dataset_config *dataset = &config->datasets[d];
+        stki_order_source *source = &m->sources[d];
+
+        *source = (stki_order_source){.name = dataset->name,
+                                      .count = core->sources[d].count,
+                                      .weight = dataset->weight,
+                                      .indices = dataset->index_list,
+                                      .index_count = dataset->index_count};
+        status = select_samples(core, core->sources[d].first, source->count, &source->indices, &source->index_count,
+                                &m->lists[d], err);
+    }
+    m->opts.sources = m->sources;
+    m->opts.source_count = core->source_count;
+    m->opts.stop = (enum stki_mixture_stop)config->mixture_stop;
+    return status;
+}
+
+static stk_status use_one(const stki_core *core, material *m, stk_error *err)
+{
+    const stki_loader_config *config = core->config;
+    const stki_dataset_config *named = config->dataset_count == 1 ? &config->datasets[0] : NULL;
+
+    m->opts.indices = named ? named->index_list : config->index_list;
+    m->opts.index_count = named ? named->index_count : config->index_count;
+    return select_samples(core, 0, core->dataset->count, &m->opts.indices, &m->opts.index_count, &m->lists[0], err);
+}
+
+static stk_status use_units(const stki_core *core, material *m, stk_error *err)
+{
+    stki_loader_config *config = core->config;
+    stki_units *units = &m->units;
+    stk_status status;
+
+    if (m->opts.kind != STKI_ORDER_BLOCK)
+        return STK_OK;
+    status = stki_dataset_units(core->dataset, units, err);
+    if (status != STK_OK)
+        return status;
+    m->opts.unit_first = units->first;
+    m->opts.unit_count = units->count;
+    if (config->block_window == 0) { /* two windows are in use where one ends */
+        config->block_window = units->largest_bytes > 0 ? config->cache_bytes / 2 / units->largest_bytes : MOST_UNITS;
+        config->block_window = config->block_window > MOST_UNITS ? MOST_UNITS
+                               : config->block_window < 1        ? 1
+                                                                 : config->block_window;
+    }
+    m->opts.window = config->block_window;
+    stki_log(STKI_LOG_order, "%lld blocks of field %s, %lld shuffled together", (long long)units->count, units->field,
+             (long long)m->opts.window);
+    return STK_OK;
+}
+
+/* Elements of a sample of the field that buckets go by. Any thread. */
+static int64_t length_of(void *context, int64_t sample)
+{
+    const stki_field *field = context;
+    int64_t within, shape[STK_MAX_DIMS], elements = 1;
+    const stki_reader *shard = stki_field_locate(field, sample, &within);
+
+    if (stki_reader_shape(shard, within, shape, NULL) != STK_OK)
+        return -1;
+    for (int i = 0; i < shard->ndim; i++)
+        elements *= shape[i];
+    return elements;
+}
+
+static stk_status use_buckets(const stki_core *core, material *m, int64_t global, stk_error *err)
+{
+    const char *name = core->config->bucket_by;
+    const stki_field *field = name ? stki_dataset_field(core->dataset, name) : NULL;
+
+    if (!name)
+        return STK_OK;
+    if (!field)
+        return stki_fail(err, STK_E_CONFIG, "loader.bucket_by: found %s, expected the name of a field, such as %s",
+                         name, core->dataset->fields[0].name);
+    if (!field->variable)
+        return stki_fail(err, STK_E_CONFIG,
+                         "loader.bucket_by: found %s, whose samples are all alike, expected a field of varying length",
+                         name);
+    m->opts.bucket_window = core->config->bucket_window;
+    m->opts.bucket_batch = global;
+    m->opts.length_of = length_of;
+    m->opts.length_context = (void *)(uintptr_t)field;
+    return STK_OK;
+}
+
+/* ---- the order -----------------------------------------------------------------------------------------------------
+ */
+
+static void say_quality(stki_core *core, int64_t global)
+{
+    if (!stki_order_measure(core->order, core->dataset->count, global, &core->quality))
+        return;
+    stki_config_note(core->config,
+                     "order: block mixes %.2f times as well as random: a batch of %lld samples sorted by class holds "
+                     "%.1f different classes instead of %.1f; a larger loader.block_window (now %lld) mixes better",
+                     core->quality.quality, (long long)core->quality.batch, core->quality.classes,
+                     core->quality.shuffled, (long long)core->config->block_window);
+}
+
+static stk_status create_order(stki_core *core, int64_t global, stk_error *err)
+{
+    static const enum stki_order_kind kinds[] = {STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK,
+                                                 STKI_ORDER_WEIGHTED};
+    stki_loader_config *config = core->config;
+    material *m = stki_zalloc(sizeof *m);
+    stk_status status;
+
+    if (!m)
+        return stki_fail_memory(err, sizeof *m, "the order");
+    m->opts = (stki_order_opts){.kind = kinds[config->order],
+                                .count = core->dataset->count,
+                                .seed = (uint64_t)config->seed,
+                                .length = config->epoch_length};
+    status = core->source_count > 0 ? use_sources(core, m, err) : use_one(core, m, err);
+    if (status == STK_OK && m->opts.kind == STKI_ORDER_WEIGHTED)
+        status = stki_weights_read(core->dataset, config, &m->weights, err);
+    m->opts.weights = m->weights;
+    if (status == STK_OK && (status = use_units(core, m, err)) == STK_OK &&
+        (status = use_buckets(core, m, global, err)) == STK_OK)
+        status = stki_order_create(&m->opts, &core->order, err);
+    for (int d = 0; d < core->source_count && status == STK_OK; d++)
+        core->sources[d].share = stki_order_share(core->order, d);
+    material_free(m);
+    if (status == STK_OK && config->order == STK_ORDER_BLOCK)
+        say_quality(core, global);
+    return status;
+}
+
+stk_status stki_core_make_order(stki_core *core, stk_error *err)
+{
+    stki_loader_config *config = core->config;
+    int64_t global = config->global_batch_size;
+    stk_status status;
+
+    if (!global && !stki_mul(config->batch_size, config->ranks.data_world_size, &global))
+        return stki_fail(err, STK_E_CONFIG, "loader.batch_size: found %lld, too large for %lld ranks",
+                         (long long)config->batch_size, (long long)config->ranks.data_world_size);
+    status = create_order(core, global, err);
+    if (status != STK_OK)
+        return status;
+    core->batching = (stki_batching){
+        .length = stki_order_length(core->order),
+        .global_batch = global,
+        .rank = config->ranks.data_rank,
+        .world_size = config->ranks.data_world_size,
+        .last = config->last_batch == STK_LAST_BATCH_DROP  ? STKI_LAST_DROP
+                : config->last_batch == STK_LAST_BATCH_PAD ? STKI_LAST_PAD
+                                                           : STKI_LAST_PARTIAL,
+    };
+    core->steps = stki_batching_steps(&core->batching);
+    stki_log(STKI_LOG_order, "%lld positions an epoch, %lld steps of %lld rows over %lld ranks",
+             (long long)core->batching.length, (long long)core->steps, (long long)global,
+             (long long)config->world_size);
+    core->max_rows = stki_batching_max_rows(&core->batching);
+    if (core->dataset->count == 0 && !config->allow_empty)
+        return stki_fail_at(err, STK_E_EMPTY,
+                            (stki_place){.file = core->dataset->fields[0].shards[0]->path, .record = -1, .offset = -1},
+                            "there are no samples in field %s; allow_empty: true accepts that",
+                            core->dataset->fields[0].name);
+    if (core->steps == 0 && !config->allow_empty)
+        return stki_fail(
+            err, STK_E_EMPTY,
+            "an epoch has no batch: %lld samples, global batch %lld%s; use a smaller batch, last_batch: partial, or "
+            "allow_empty: true",
+            (long long)core->batching.length, (long long)global,
+            config->last_batch == STK_LAST_BATCH_DROP ? ", last_batch: drop" : "");
+    return STK_OK;
+}

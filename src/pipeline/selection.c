@@ -1,0 +1,277 @@
+/* selection.c: see selection.h. All of it happens at open, once. */
+#include "selection.h"
+#include "allocate.h"
+#include "error.h"
+#include "order_print.h"
+#include "permutation.h"
+#include "sums.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 256 };
+
+/* Keeps the bijection of a split apart from those of all epochs. */
+#define SPLIT_EPOCH UINT64_MAX
+
+const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *name)
+{
+    for (int i = 0; i < dataset->field_count; i++)
+        if (strcmp(dataset->fields[i].name, name) == 0)
+            return &dataset->fields[i];
+    return NULL;
+}
+
+static stk_status no_such_field(const stki_dataset *dataset, const char *key, const char *name, stk_error *err)
+{
+    return stki_fail(err, STK_E_CONFIG, "loader.%s: found %s, expected the name of a field, such as %s", key, name,
+                     dataset->fields[0].name);
+}
+
+/* ---- split ---------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct keys {
+    const stki_dataset *dataset;
+    int64_t first;
+    const stki_split_config *split;
+    const stki_field *field; /* NULL: the sample's number is the key */
+    bool path;
+    stki_scratch scratch;
+} keys;
+
+static stk_status key_of(keys *k, int64_t index, uint64_t *out, stk_error *err)
+{
+    int64_t within;
+    const stki_reader *shard;
+    stk_tensor sample;
+    stk_status status;
+
+    if (!k->field) {
+        *out = (uint64_t)index;
+        return STK_OK;
+    }
+    shard = stki_field_locate(k->field, k->first + index, &within);
+    if (k->path) {
+        char buffer[STKI_RECORD_PATH];
+        const char *path = stki_reader_path(shard, within, buffer), *slash = strrchr(path, '/');
+
+        path = slash ? slash + 1 : path;
+        *out = stki_order_hash(0, path, (int64_t)strlen(path));
+        return STK_OK;
+    }
+    status = shard->ops->read(shard, within, NULL, &k->scratch, &sample, err);
+    if (status != STK_OK)
+        return status;
+    *out = stki_sums_of(&sample);
+    stki_reader_done(shard, &sample);
+    return STK_OK;
+}
+
+static stk_status find_key(keys *k, stk_error *err)
+{
+    const char *key = k->split->key;
+
+    if (k->split->method != STKI_SPLIT_HASH || strcmp(key, "index") == 0)
+        return STK_OK;
+    k->path = strcmp(key, "path") == 0;
+    if (!k->path) {
+        k->field = stki_dataset_field(k->dataset, key);
+        return k->field ? STK_OK : no_such_field(k->dataset, "split.key", key, err);
+    }
+    for (int i = 0; i < k->dataset->field_count && !k->field; i++)
+        if (k->dataset->fields[i].shards[0]->ops->path)
+            k->field = &k->dataset->fields[i];
+    return k->field ? STK_OK
+                    : stki_fail(err, STK_E_CONFIG,
+                                "loader.split.key: found path, but no field has a file for each sample: use index or a "
+                                "field");
+}
+
+/* val[i] for i < n, of samples from `at` on. */
+static stk_status decide(keys *k, int64_t count, int64_t at, int64_t n, bool *val, stk_error *err)
+{
+    const stki_split_config *split = k->split;
+
+    if (split->method == STKI_SPLIT_EXACT) {
+        stki_permutation permutation;
+        uint64_t images[BLOCK], below = (uint64_t)rint(split->fraction * (double)count);
+
+        stki_permutation_init(&permutation, (uint64_t)split->seed, SPLIT_EPOCH, (uint64_t)count);
+        stki_permutation_run(&permutation, (uint64_t)at, n, images);
+        for (int64_t i = 0; i < n; i++)
+            val[i] = images[i] < below;
+        return STK_OK;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t key, hash;
+        stk_status status = key_of(k, at + i, &key, err);
+
+        if (status != STK_OK)
+            return status;
+        hash = stki_order_hash((uint64_t)split->seed, &key, sizeof key);
+        val[i] = (double)(hash >> 11) * 0x1p-53 < split->fraction;
+    }
+    return STK_OK;
+}
+
+/* A flag a sample: does it belong to the part? Returns how many do. */
+static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total, stk_error *err)
+{
+    bool val[BLOCK];
+
+    *total = 0;
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        int64_t n = count - at < BLOCK ? count - at : BLOCK;
+        stk_status status = decide(k, count, at, n, val, err);
+
+        if (status != STK_OK)
+            return status;
+        for (int64_t i = 0; i < n; i++) {
+            chosen[at + i] = val[i] == (k->split->part == STKI_SPLIT_VAL);
+            *total += chosen[at + i];
+        }
+    }
+    return STK_OK;
+}
+
+static stk_status list(const uint8_t *chosen, int64_t count, int64_t total, const int64_t *indices, int64_t index_count,
+                       int64_t **out, int64_t *out_count, stk_error *err)
+{
+    int64_t room = indices ? index_count : total, *to = stki_zalloc_array(room ? room : 1, sizeof *to), n = 0;
+
+    if (!to)
+        return stki_fail_memory(err, room * (int64_t)sizeof *to, "the samples of a split");
+    for (int64_t i = 0; !indices && i < count; i++)
+        if (chosen[i])
+            to[n++] = i;
+    for (int64_t i = 0; indices && i < index_count; i++) {
+        if (indices[i] < 0 || indices[i] >= count) {
+            stki_free(to);
+            return stki_fail(err, STK_E_RANGE,
+                             "index %" PRId64 " of the subset: found %" PRId64 ", expected 0 to %" PRId64, i,
+                             indices[i], count - 1);
+        }
+        if (chosen[indices[i]])
+            to[n++] = indices[i];
+    }
+    *out = to;
+    *out_count = n;
+    return STK_OK;
+}
+
+stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t count, const stki_split_config *split,
+                             const int64_t *indices, int64_t index_count, int64_t **out, int64_t *out_count,
+                             stk_error *err)
+{
+    keys k = {.dataset = dataset, .first = first, .split = split};
+    uint8_t *chosen;
+    int64_t total = 0;
+    stk_status status = find_key(&k, err);
+
+    if (status != STK_OK)
+        return status;
+    chosen = stki_zalloc(count ? count : 1);
+    if (!chosen)
+        return stki_fail_memory(err, count, "the samples of a split");
+    stki_scratch_init(&k.scratch);
+    status = choose(&k, count, chosen, &total, err);
+    if (status == STK_OK)
+        status = list(chosen, count, total, indices, index_count, out, out_count, err);
+    stki_scratch_fini(&k.scratch);
+    stki_free(chosen);
+    return status;
+}
+
+/* ---- weights -------------------------------------------------------------------------------------------------------
+ */
+
+/* The number that each of the reader's samples is, as doubles. */
+static stk_status read_numbers(const stki_reader *reader, double *out, stk_error *err)
+{
+    stki_scratch scratch;
+    stk_status status = STK_OK;
+    int64_t elements = 1;
+
+    for (int i = 0; i < reader->ndim; i++)
+        elements *= reader->shape[i];
+    if (elements != 1 || reader->variable || reader->image || reader->dtype == STK_C64 || reader->dtype == STK_C128)
+        return stki_fail_at(
+            err, STK_E_MISMATCH,
+            (stki_place){reader->path, -1, -1,
+                         STKI_TEXT("%s %s", stk_dtype_name(reader->dtype), STKI_SHAPE(reader->ndim, reader->shape)),
+                         "one real number a sample"},
+            "loader.weights");
+    stki_scratch_init(&scratch);
+    for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
+        static const int64_t none[STK_MAX_DIMS] = {0};
+        stk_tensor sample;
+
+        status = reader->ops->read(reader, i, NULL, &scratch, &sample, err);
+        if (status != STK_OK)
+            break;
+        stki_copy_strided(&out[i], STK_F64, none, sample.data, sample.dtype, sample.strides,
+                          (sample.flags & STK_TENSOR_SWAPPED) != 0, 0, none);
+        stki_reader_done(reader, &sample);
+    }
+    stki_scratch_fini(&scratch);
+    return status;
+}
+
+static stk_status wrong_count(const char *file, int64_t found, int64_t expected, stk_error *err)
+{
+    return stki_fail_at(
+        err, STK_E_MISMATCH,
+        (stki_place){file, -1, -1, STKI_TEXT("%" PRId64, found), STKI_TEXT("%" PRId64 ", one a sample", expected)},
+        "loader.weights: numbers");
+}
+
+static stk_status read_file(const stki_dataset *dataset, const stki_loader_config *config, double *out, stk_error *err)
+{
+    stki_reader_opts opts = {.name = config->weights_name, .prefer = "weights"};
+    stki_reader *reader;
+    stk_status status = stki_reader_open(config->weights_path, &opts, &reader, err);
+
+    if (status != STK_OK)
+        return status;
+    status = reader->count == dataset->count ? read_numbers(reader, out, err)
+                                             : wrong_count(config->weights_path, reader->count, dataset->count, err);
+    stki_reader_destroy(reader);
+    return status;
+}
+
+static stk_status read_field(const stki_dataset *dataset, const char *name, double *out, stk_error *err)
+{
+    const stki_field *field = stki_dataset_field(dataset, name);
+    stk_status status = STK_OK;
+
+    if (!field)
+        return no_such_field(dataset, "weights.field", name, err);
+    for (int i = 0; i < field->shard_count && status == STK_OK; i++)
+        status = read_numbers(field->shards[i], out + field->first[i], err);
+    return status;
+}
+
+stk_status stki_weights_read(const stki_dataset *dataset, const stki_loader_config *config, double **out,
+                             stk_error *err)
+{
+    double *weights = stki_zalloc_array(dataset->count ? dataset->count : 1, sizeof *weights);
+    stk_status status = STK_OK;
+
+    if (!weights)
+        return stki_fail_memory(err, dataset->count * (int64_t)sizeof *weights, "the weights");
+    if (config->weight_list && config->weight_count != dataset->count)
+        status = wrong_count(NULL, config->weight_count, dataset->count, err);
+    else if (config->weight_list)
+        memcpy(weights, config->weight_list, (size_t)dataset->count * sizeof *weights);
+    else if (config->weights_path)
+        status = read_file(dataset, config, weights, err);
+    else
+        status = read_field(dataset, config->weights_field, weights, err);
+    if (status == STK_OK)
+        *out = weights;
+    else
+        stki_free(weights);
+    return status;
+}

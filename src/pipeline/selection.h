@@ -1,0 +1,26 @@
+/* selection.h: which samples of a data set take part, and with which weights: what the config says of it, made into
+ * lists for the order. */
+#ifndef STKI_SELECTION_H
+#define STKI_SELECTION_H
+
+#include "config.h"
+#include "dataset_internal.h"
+
+/* The samples of [first, first + count) of a data set that belong to the part, by their number from `first` on: all in
+ * rising order, or those of `indices` (NULL: none given) in its order. stki_free(*out). STK_E_RANGE: an index outside.
+ *
+ *     exact   sample i is val where the keyed bijection of the split's seed sends i below round(fraction * count)
+ *     hash    sample i is val where XXH3-64 with the split's seed, of the 8 bytes of its key, lies below
+ *             fraction * 2^64; the key being i, or the XXH3-64 of a field's values or of its file's name
+ */
+stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t count, const stki_split_config *split,
+                             const int64_t *indices, int64_t index_count, int64_t **out, int64_t *out_count,
+                             stk_error *err);
+/* One number a sample, from a list, a file or a field, as the config says. stki_free(*out). STK_E_MISMATCH: another
+ * number of them. */
+stk_status stki_weights_read(const stki_dataset *dataset, const stki_loader_config *config, double **out,
+                             stk_error *err);
+/* NULL: there is none of that name. */
+const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *name);
+
+#endif

@@ -1,0 +1,685 @@
+/* test_loader_order.c: stki-threads. Which samples come in which order, through whole loaders: splits, weights,
+ * mixtures, lengths of epochs, buckets and the quality of blocks; from configs and from the C structs; over ranks and
+ * any number of workers. Every row's value says which sample of which file it is, so a wrong one is seen. */
+#include "io_files.h"
+#include "stk_test.h"
+#include <math.h>
+#include <stoker/dataset.h>
+#include <stoker/loader.h>
+
+/* Sample i of the file is first + i. */
+static const char *write_ids(const char *name, int64_t first, int64_t count)
+{
+    const char *path = stkt_path(name);
+    stk_npy_writer *writer;
+    stk_error err;
+
+    assert_ok(stk_npy_create(path, STK_I64, 0, NULL, false, &writer, &err));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t id = first + i;
+
+        assert_ok(stk_npy_append(writer, &id, 1, &err));
+    }
+    assert_ok(stk_npy_commit(writer, &err));
+    return path;
+}
+
+static STK_PRINTF(1, 2) stk_loader *open_text(const char *format, ...)
+{
+    char text[4096];
+    stk_loader *loader = NULL;
+    stk_error err;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    assert_ok(stk_loader_open_text(text, stkt_dir, NULL, 0, &loader, &err));
+    return loader;
+}
+
+static STK_PRINTF(3, 4) void refuse_text(stk_status expected, const char *words, const char *format, ...)
+{
+    char text[4096];
+    stk_loader *loader = NULL;
+    stk_error err;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    assert_status(stk_loader_open_text(text, stkt_dir, NULL, 0, &loader, &err), expected);
+    assert_says(words);
+    assert_null(loader);
+}
+
+/* Every id of field `x` that the loader delivers, in order; padding left out. Closes it. */
+static int64_t read_ids(stk_loader *loader, int64_t *ids, int64_t room)
+{
+    stk_batch *batch;
+    stk_error err;
+    stk_status status;
+    int64_t n = 0;
+
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        stk_tensor x;
+
+        assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+        assert_int_equal(x.dtype, STK_I64);
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+            if (!stk_batch_mask(batch)[r])
+                continue;
+            assert_true(n < room);
+            ids[n++] = ((const int64_t *)x.data)[r];
+        }
+        stk_batch_release(batch);
+    }
+    if (status != STK_END)
+        fail_msg("%s", err.message);
+    stk_loader_destroy(loader);
+    return n;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static bool has(const int64_t *ids, int64_t n, int64_t id)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+/* ---- subset before shuffle before ranks ----------------------------------------------------------------------------
+ */
+
+/* Row F04 (libffcv/ffcv#90): exactly these records over all ranks. */
+static void subset_over_ranks(void **state)
+{
+    (void)state;
+    write_ids("x.npy", 100, 12);
+    for (int world = 1; world <= 4; world++) {
+        int64_t ids[8], n = 0;
+
+        for (int rank = 0; rank < world; rank++)
+            n += read_ids(
+                open_text("{dataset: {fields: {x: {path: x.npy}}}, loader: {indices: [7, 3, 11], order: random, "
+                          "seed: 2, global_batch_size: 2, rank: %d, world_size: %d}}",
+                          rank, world),
+                ids + n, 8 - n);
+        assert_int_equal(n, 3);
+        assert_true(has(ids, n, 107) && has(ids, n, 103) && has(ids, n, 111));
+    }
+}
+
+/* Rows D04, D05 and D06 (karpathy/llm.c#792, jzhang38/TinyLlama#67, huggingface/datasets#8079): the ranks' samples are
+ * disjoint and complete, with one file or many, and every rank gets its share. */
+static void ranks_share_every_file(void **state)
+{
+    int64_t ids[128], n;
+
+    (void)state;
+    write_ids("one.npy", 0, 32);
+    for (int f = 0; f < 8; f++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "f%d.npy", f);
+        write_ids(name, f * 4, 4);
+    }
+    for (int files = 0; files < 2; files++)
+        for (int world = 2; world <= 4; world += 2) {
+            n = 0;
+            for (int rank = 0; rank < world; rank++) {
+                int64_t its =
+                    read_ids(open_text("{dataset: {fields: {x: {path: %s}}}, loader: {shuffle: true, seed: 3, "
+                                       "batch_size: 4, rank: %d, world_size: %d}}",
+                                       files ? "f*.npy" : "one.npy", rank, world),
+                             ids + n, 128 - n);
+
+                assert_int_equal(its, 32 / world);
+                n += its;
+            }
+            assert_int_equal(n, 32);
+            qsort(ids, 32, sizeof *ids, by_value);
+            for (int i = 0; i < 32; i++)
+                assert_int_equal(ids[i], i);
+        }
+}
+
+/* ---- split ---------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t split_ids(const char *file, const char *part, const char *rest, int64_t *ids)
+{
+    return read_ids(open_text("{dataset: {fields: {x: {path: %s}}}, loader: {batch_size: 16, split: {part: %s%s}}}",
+                              file, part, rest),
+                    ids, 4000);
+}
+
+static void check_parts(const char *file, int64_t count, const char *rest, int64_t *val, int64_t *val_count)
+{
+    static int64_t both[4000];
+    int64_t n = split_ids(file, "train", rest, both), before = n;
+
+    *val_count = split_ids(file, "val", rest, val);
+    for (int64_t i = 1; i < n; i++)
+        assert_true(both[i - 1] < both[i]); /* a split keeps the order of the data set */
+    for (int64_t i = 0; i < *val_count; i++)
+        both[n++] = val[i];
+    assert_int_equal(n, count);
+    assert_true(before > 0);
+    qsort(both, (size_t)n, sizeof *both, by_value);
+    for (int64_t i = 0; i < n; i++)
+        assert_int_equal(both[i], i);
+}
+
+static void splits_are_disjoint_and_complete(void **state)
+{
+    static int64_t val[4000], again[4000];
+    int64_t n, m;
+
+    (void)state;
+    write_ids("some.npy", 0, 1000);
+    check_parts("some.npy", 1000, "", val, &n);
+    assert_int_equal(n, 100);
+    check_parts("some.npy", 1000, ", fraction: 0.25", val, &n);
+    assert_int_equal(n, 250);
+    check_parts("some.npy", 1000, ", fraction: 0.25", again, &m);
+    assert_memory_equal(val, again, (size_t)n * sizeof *val);
+    check_parts("some.npy", 1000, ", fraction: 0.25, seed: 1", again, &m);
+    assert_memory_not_equal(val, again, (size_t)n * sizeof *val);
+    check_parts("some.npy", 1000, ", fraction: 0.25, method: hash", val, &n);
+    assert_in_range(n, 250 - 5 * 14, 250 + 5 * 14);
+    check_parts("some.npy", 1000, ", fraction: 0.25, method: hash, seed: 7", again, &m);
+    assert_in_range(m, 250 - 5 * 14, 250 + 5 * 14);
+    assert_true(n != m || memcmp(val, again, (size_t)n * sizeof *val) != 0);
+    assert_int_equal(read_ids(open_text("{dataset: {fields: {x: {path: some.npy}}}, loader: {split: val}}"), val, 4000),
+                     100);
+}
+
+/* Samples appended later leave the others where they are. */
+static void hash_splits_are_stable(void **state)
+{
+    static int64_t before[4000], after[4000];
+    int64_t n, m, kept = 0;
+
+    (void)state;
+    write_ids("some.npy", 0, 1000);
+    write_ids("more.npy", 0, 1500);
+    check_parts("some.npy", 1000, ", method: hash", before, &n);
+    check_parts("more.npy", 1500, ", method: hash", after, &m);
+    for (int64_t i = 0; i < m; i++)
+        if (after[i] < 1000)
+            assert_int_equal(after[i], before[kept++]);
+    assert_int_equal(kept, n);
+    assert_true(m > n);
+}
+
+/* From an independent XXH3: python3 -c 'import xxhash, struct; print([i for i in range(40) if
+ * xxhash.xxh3_64_intdigest(struct.pack("<Q", i), seed=5) < 0.2 * 2**64])' */
+static void hash_is_the_published_one(void **state)
+{
+    static const int64_t expected[] = {9, 13, 22, 26, 30, 31, 32, 36, 37};
+    int64_t ids[40], n;
+
+    (void)state;
+    write_ids("forty.npy", 0, 40);
+    n = split_ids("forty.npy", "val", ", method: hash, fraction: 0.2, seed: 5", ids);
+    assert_int_equal(n, sizeof expected / sizeof *expected);
+    assert_memory_equal(ids, expected, sizeof expected);
+}
+
+/* Samples of one group stay in one part, wherever they are. */
+static void split_by_a_field(void **state)
+{
+    static int64_t val[4000], train[4000];
+    int part_of[30] = {0};
+    stk_npy_writer *writer;
+    stk_error err;
+    int64_t n, m;
+
+    (void)state;
+    write_ids("x.npy", 0, 300);
+    assert_ok(stk_npy_create(stkt_path("group.npy"), STK_I32, 0, NULL, false, &writer, &err));
+    for (int i = 0; i < 300; i++) {
+        int32_t group = i * 7 % 30;
+
+        assert_ok(stk_npy_append(writer, &group, 1, &err));
+    }
+    assert_ok(stk_npy_commit(writer, &err));
+#define BY_GROUP                                                                                                  \
+    "{dataset: {fields: {x: {path: x.npy}, group: {path: group.npy}}}, loader: {split: {part: %s, method: hash, " \
+    "fraction: 0.3, key: group}}}"
+    m = read_ids(open_text(BY_GROUP, "train"), train, 4000);
+    n = read_ids(open_text(BY_GROUP, "val"), val, 4000);
+    assert_int_equal(m + n, 300);
+    assert_true(n > 0 && m > 0);
+    for (int64_t i = 0; i < m; i++)
+        part_of[train[i] * 7 % 30] |= 1;
+    for (int64_t i = 0; i < n; i++)
+        part_of[val[i] * 7 % 30] |= 2;
+    for (int g = 0; g < 30; g++)
+        assert_true(part_of[g] == 1 || part_of[g] == 2);
+}
+
+static void split_of_a_subset(void **state)
+{
+    static int64_t val[4000], ids[10];
+    int64_t n, m;
+
+    (void)state;
+    write_ids("some.npy", 0, 1000);
+    n = split_ids("some.npy", "val", ", fraction: 0.5", val);
+    m = read_ids(open_text("{dataset: {fields: {x: {path: some.npy}}}, loader: {split: {part: val, fraction: 0.5}, "
+                           "indices: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}}"),
+                 ids, 10);
+    for (int64_t i = 1; i < m; i++)
+        assert_true(ids[i] < ids[i - 1]);
+    for (int64_t i = 0; i < 10; i++)
+        assert_int_equal(has(ids, m, i), has(val, n, i));
+}
+
+/* ---- weights -------------------------------------------------------------------------------------------------------
+ */
+
+static void write_weights(const char *name)
+{
+    stk_npy_writer *writer;
+    stk_error err;
+
+    assert_ok(stk_npy_create(stkt_path(name), STK_F32, 0, NULL, false, &writer, &err));
+    for (int i = 0; i < 4; i++) {
+        float weight = (float)i;
+
+        assert_ok(stk_npy_append(writer, &weight, 1, &err));
+    }
+    assert_ok(stk_npy_commit(writer, &err));
+}
+
+static void weights_from_anywhere(void **state)
+{
+    static const char *const from[] = {"[0, 1, 2, 3]", "w.npy", "{path: w.npy}", "{field: w}"};
+    static const double numbers[] = {0, 1, 2, 3};
+    static int64_t first[6000], ids[6000];
+    int64_t counts[4] = {0};
+
+    (void)state;
+    write_ids("four.npy", 0, 4);
+    write_weights("w.npy");
+    for (int i = 0; i < 5; i++) {
+        stk_loader *loader;
+        stk_error err;
+
+        if (i < 4) {
+            loader = open_text("{dataset: {fields: {x: {path: four.npy}, w: {path: w.npy}}}, loader: {order: weighted, "
+                               "weights: %s, epoch_length: 3000, batch_size: 64, num_epochs: 2}}",
+                               from[i]);
+        } else {
+            const char *path = stkt_path("four.npy");
+            stk_field_opts field = STK_FIELD_OPTS_INIT;
+            stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+
+            field.name = "x";
+            field.paths = &path;
+            field.path_count = 1;
+            opts.fields = &field;
+            opts.field_count = 1;
+            opts.order = STK_ORDER_WEIGHTED;
+            opts.weights = numbers;
+            opts.weight_count = 4;
+            opts.epoch_length = 3000;
+            opts.batch_size = 64;
+            opts.num_epochs = 2;
+            assert_ok(stk_loader_open(&opts, &loader, &err));
+        }
+        assert_int_equal(stk_loader_samples(loader), 3000);
+        assert_int_equal(read_ids(loader, i ? ids : first, 6000), 6000);
+        if (i)
+            assert_memory_equal(ids, first, sizeof ids);
+    }
+    for (int i = 0; i < 6000; i++)
+        counts[first[i]]++;
+    assert_int_equal(counts[0], 0);
+    assert_in_range(counts[1], 1000 - 150, 1000 + 150);
+    assert_in_range(counts[2], 2000 - 190, 2000 + 190);
+    assert_memory_not_equal(first, first + 3000, 3000 * sizeof *first);
+}
+
+static void weights_refused(void **state)
+{
+    (void)state;
+    write_ids("four.npy", 0, 4);
+    write_ids("five.npy", 0, 5);
+    refuse_text(STK_E_MISMATCH, "found 3",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: "
+                "[1, 2, 3]}}");
+    refuse_text(STK_E_MISMATCH, "five.npy",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: five.npy}}");
+    refuse_text(STK_E_CONFIG, "wait",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: "
+                "{field: wait}}}");
+    refuse_text(STK_E_CONFIG, "weights", "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted}}");
+    refuse_text(STK_E_CONFIG, "order: weighted",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {weights: [1, 2, 3, 4]}}");
+    refuse_text(STK_E_RANGE, "sample 1",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: "
+                "[1, -2, 3, 4]}}");
+    refuse_text(STK_E_NOT_FOUND, "none.npy",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: none.npy}}");
+    refuse_text(STK_E_CONFIG, "path and field",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: {name: a}}}");
+}
+
+/* ---- mixtures ------------------------------------------------------------------------------------------------------
+ */
+
+#define MIXED                                                                                                    \
+    "datasets: [{name: web, weight: 0.7, fields: {x: {path: web.npy}}}, {name: books, weight: 0.2, fields: {x: " \
+    "{path: "                                                                                                    \
+    "books*.npy}}}, {name: code, weight: 0.1, fields: {x: {path: code.npy}}}]"
+
+static void write_mixture(void)
+{
+    write_ids("web.npy", 1000, 700);
+    write_ids("books0.npy", 2000, 30);
+    write_ids("books1.npy", 2030, 20);
+    write_ids("code.npy", 3000, 40);
+}
+
+static void check_mixed_batch(stk_batch *batch, const stk_dataset_info *info)
+{
+    static const int64_t base[] = {1000, 2000, 3000};
+    stk_tensor x;
+    stk_error err;
+
+    assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+    for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+        int32_t source = stk_batch_sources(batch)[r];
+        int64_t id = ((const int64_t *)x.data)[r];
+
+        assert_in_range(source, 0, 2);
+        assert_int_equal(id - base[source], stk_batch_indices(batch)[r] - info[source].first);
+        assert_in_range(id - base[source], 0, info[source].samples - 1);
+    }
+}
+
+static void mixture_through_the_loader(void **state)
+{
+    static int64_t one[5000], many[5000], ranks[5000];
+    static const char *const names[] = {"web", "books", "code"};
+    stk_dataset_info info[3];
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    int64_t n = 0, of[3] = {0};
+
+    (void)state;
+    write_mixture();
+    loader = open_text("{" MIXED ", loader: {shuffle: true, seed: 1, batch_size: 16, num_workers: 2}}");
+    assert_int_equal(stk_loader_dataset_count(loader), 3);
+    for (int d = 0; d < 3; d++) {
+        assert_ok(stk_loader_dataset(loader, d, &info[d], &err));
+        assert_string_equal(info[d].name, names[d]);
+    }
+    assert_status(stk_loader_dataset(loader, 3, &info[0], &err), STK_E_RANGE);
+    assert_ok(stk_loader_dataset(loader, 0, &info[0], &err));
+    assert_int_equal(info[0].samples, 700);
+    assert_int_equal(info[1].samples, 50);
+    assert_int_equal(info[1].first, 700);
+    assert_int_equal(info[2].first, 750);
+    assert_int_equal(stk_loader_samples(loader), 250); /* 50 / 0.2 */
+    assert_int_equal(info[0].positions, 175);
+    assert_int_equal(info[1].positions, 50);
+    assert_int_equal(info[2].positions, 25);
+    assert_non_null(strstr(stk_loader_options_json(loader), "\"name\": \"books\""));
+    while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+        check_mixed_batch(batch, info);
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++)
+            of[stk_batch_sources(batch)[r]]++;
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(loader);
+    for (int d = 0; d < 3; d++)
+        assert_int_equal(of[d], info[d].positions);
+
+    for (int workers = 0; workers <= 4; workers += 2) {
+        n = read_ids(open_text("{" MIXED
+                               ", loader: {shuffle: true, seed: 1, batch_size: 16, num_epochs: 8, num_workers: "
+                               "%d}}",
+                               workers),
+                     workers ? many : one, 5000);
+        assert_int_equal(n, 2000);
+        if (workers)
+            assert_memory_equal(one, many, (size_t)n * sizeof *one);
+    }
+    /* two ranks: the same steps, cut in two */
+    for (int rank = 0; rank < 2; rank++) {
+        int64_t m = read_ids(open_text("{" MIXED
+                                       ", loader: {shuffle: true, seed: 1, global_batch_size: 16, num_epochs: 8, "
+                                       "rank: %d, world_size: 2}}",
+                                       rank),
+                             ranks, 5000),
+                at = 0;
+
+        for (int64_t first = 0; first < n;) {
+            int64_t rows = 250 - first % 250 < 16 ? 250 - first % 250 : 16;
+
+            for (int64_t r = rows * rank / 2; r < rows * (rank + 1) / 2; r++)
+                assert_int_equal(ranks[at++], one[first + r]);
+            first += rows;
+        }
+        assert_int_equal(at, m);
+    }
+}
+
+static void mixture_from_structs(void **state)
+{
+    static int64_t from_text[2000], from_structs[2000];
+    static const int64_t some[] = {5, 6, 7};
+    const char *web = stkt_path("web.npy"), *code = stkt_path("code.npy");
+    stk_field_opts fields[2] = {STK_FIELD_OPTS_INIT, STK_FIELD_OPTS_INIT};
+    stk_dataset_opts datasets[2] = {STK_DATASET_OPTS_INIT, STK_DATASET_OPTS_INIT};
+    stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+    stk_loader *loader;
+    stk_error err;
+    int64_t n;
+
+    (void)state;
+    write_mixture();
+    n = read_ids(
+        open_text("{datasets: [{name: a, weight: 2, fields: {x: {path: web.npy}}}, {weight: 1, indices: [5, 6, 7], "
+                  "fields: {x: {path: code.npy}}}], loader: {order: random, seed: 4, mixture_stop: "
+                  "all_exhausted}}"),
+        from_text, 2000);
+    assert_int_equal(n, 1050); /* 700 / (2 / 3) */
+    for (int d = 0; d < 2; d++) {
+        fields[d].name = "x";
+        fields[d].paths = d ? &code : &web;
+        fields[d].path_count = 1;
+        datasets[d].fields = &fields[d];
+        datasets[d].field_count = 1;
+        datasets[d].weight = d ? 1 : 2;
+    }
+    datasets[0].name = "a";
+    datasets[1].indices = some;
+    datasets[1].index_count = 3;
+    opts.datasets = datasets;
+    opts.dataset_count = 2;
+    opts.order = STK_ORDER_RANDOM;
+    opts.seed = 4;
+    opts.mixture_stop = STK_STOP_ALL_EXHAUSTED;
+    assert_ok(stk_loader_open(&opts, &loader, &err));
+    assert_int_equal(read_ids(loader, from_structs, 2000), n);
+    assert_memory_equal(from_text, from_structs, (size_t)n * sizeof *from_text);
+    opts.indices = some;
+    opts.index_count = 3;
+    assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
+    assert_says("datasets");
+}
+
+static void mixture_refused(void **state)
+{
+    stk_npy_writer *writer;
+    stk_error err;
+    static const int64_t two[] = {2};
+
+    (void)state;
+    write_mixture();
+    assert_ok(stk_npy_create(stkt_path("pairs.npy"), STK_I64, 1, two, false, &writer, &err));
+    assert_ok(stk_npy_append(writer, (const int64_t[]){1, 2}, 1, &err));
+    assert_ok(stk_npy_commit(writer, &err));
+#define TWO(a, b, rest) \
+    "{datasets: [{name: a, fields: {" a "}}, {name: b, fields: {" b "}}], loader: {shuffle: true" rest "}}"
+    refuse_text(STK_E_MISMATCH, "pairs.npy", TWO("x: {path: web.npy}", "x: {path: pairs.npy}", ""));
+    refuse_text(STK_E_CONFIG, "no field x", TWO("x: {path: web.npy}", "y: {path: code.npy}", ""));
+    refuse_text(STK_E_CONFIG, "no such field",
+                TWO("x: {path: web.npy}", "x: {path: code.npy}, y: {path: code.npy}", ""));
+    refuse_text(STK_E_CONFIG, "dtype", TWO("x: {path: web.npy}", "x: {path: code.npy, dtype: i32}", ""));
+    refuse_text(STK_E_CONFIG, "transforms",
+                TWO("x: {path: web.npy}", "x: {path: code.npy, transforms: [{cast: f32}]}", ""));
+    refuse_text(STK_E_CONFIG, "indices", TWO("x: {path: web.npy}", "x: {path: code.npy}", ", indices: [1]"));
+    refuse_text(
+        STK_E_UNSUPPORTED, "block",
+        "{datasets: [{fields: {x: {path: web.npy}}}, {fields: {x: {path: code.npy}}}], loader: {order: block}}");
+    refuse_text(STK_E_CONFIG, "both dataset and datasets",
+                "{dataset: {fields: {x: {path: web.npy}}}, datasets: [{fields: {x: {path: web.npy}}}]}");
+    refuse_text(STK_E_CONFIG, "names that differ",
+                "{datasets: [{name: a, fields: {x: {path: web.npy}}}, {name: a, fields: {x: {path: code.npy}}}]}");
+    refuse_text(STK_E_MISMATCH, "data set b: field y",
+                TWO("x: {path: web.npy}, y: {path: web.npy}", "x: {path: code.npy}, y: {path: web.npy}", ""));
+    refuse_text(STK_E_CONFIG, "list of data sets", "{datasets: {a: {fields: {x: {path: web.npy}}}}}");
+    refuse_text(STK_E_CONFIG, "did you mean weight", "{datasets: [{wieght: 1, fields: {x: {path: web.npy}}}]}");
+}
+
+/* A list of one is that data set. */
+static void one_data_set_in_a_list(void **state)
+{
+    static int64_t a[100], b[100];
+
+    (void)state;
+    write_mixture();
+    assert_int_equal(
+        read_ids(open_text("{datasets: [{name: c, fields: {x: {path: code.npy}}}], loader: {shuffle: true}}"), a, 100),
+        40);
+    assert_int_equal(read_ids(open_text("{dataset: {fields: {x: {path: code.npy}}}, loader: {shuffle: true}}"), b, 100),
+                     40);
+    assert_memory_equal(a, b, 40 * sizeof *a);
+}
+
+/* ---- blocks and buckets --------------------------------------------------------------------------------------------
+ */
+
+static double quality_of(stk_loader *loader)
+{
+    const char *at = strstr(stk_loader_options_json(loader), "\"quality\": ");
+
+    assert_non_null(at);
+    return strtod(at + strlen("\"quality\": "), NULL);
+}
+
+/* Row F11 (libffcv/ffcv#304): records sorted by class, 1000 classes, batches of 16. The order says how far it is from
+ * the number of classes that a full shuffle gives, and what it says is what the batches hold. */
+static void block_says_how_well_it_mixes(void **state)
+{
+    enum { N = 64000, BATCH = 16, CLASS = N / 1000 };
+    const double shuffled = 1000 * (1 - pow(1 - 1.0 / 1000, BATCH)); /* nearly: with replacement */
+    static int64_t ids[N];
+    double last = 0;
+
+    (void)state;
+    write_ids("sorted.npy", 0, N);
+    for (int window = 1; window <= 1000; window *= 10) {
+        stk_loader *loader =
+            open_text("{dataset: {fields: {x: {path: sorted.npy, source: {axis: 0}}}}, loader: {order: "
+                      "block, block_window: %d, batch_size: %d, cache_bytes: 1MiB}}",
+                      window, BATCH);
+        double said = quality_of(loader), classes = 0;
+        bool noted = false;
+
+        for (int i = 0; i < stk_loader_note_count(loader); i++)
+            noted = noted || strstr(stk_loader_note(loader, i), "order: block mixes");
+        assert_true(noted);
+        assert_int_equal(read_ids(loader, ids, N), N);
+        for (int b = 0; b < N / BATCH; b++) {
+            int64_t in[BATCH];
+            int different = 0;
+
+            for (int r = 0; r < BATCH; r++)
+                in[r] = ids[b * BATCH + r] / CLASS;
+            qsort(in, BATCH, sizeof *in, by_value);
+            for (int r = 0; r < BATCH; r++)
+                different += r == 0 || in[r] != in[r - 1];
+            classes += different;
+        }
+        classes /= N / BATCH;
+        assert_true(fabs(said - classes / shuffled) < 0.08);
+        assert_true(said > last - 0.05 && said < 1.02);
+        last = said;
+    }
+}
+
+static void buckets_through_the_loader(void **state)
+{
+    static int64_t plain[2000], bucketed[2000], workers[2000];
+    int64_t n;
+
+    (void)state;
+#define BUCKETS                                                                                                      \
+    "{dataset: {fields: {x: {synthetic: {count: 500, shape: [], dtype: i64, seed: 1}}, t: {synthetic: {count: 500, " \
+    "shape: [40], dtype: u16, min_length: 1, seed: 2}}}}, loader: {shuffle: true, batch_size: 8, seed: 9, "          \
+    "num_workers: "                                                                                                  \
+    "%d%s}}"
+    assert_int_equal(read_ids(open_text(BUCKETS, 0, ""), plain, 2000), 500);
+    n = read_ids(open_text(BUCKETS, 0, ", bucket_by: t, bucket_window: 10"), bucketed, 2000);
+    assert_int_equal(n, 500);
+    assert_int_equal(read_ids(open_text(BUCKETS, 3, ", bucket_by: t, bucket_window: 10"), workers, 2000), 500);
+    assert_memory_equal(bucketed, workers, sizeof bucketed);
+    assert_memory_not_equal(plain, bucketed, sizeof plain);
+    qsort(plain, 500, sizeof *plain, by_value);
+    qsort(bucketed, 500, sizeof *bucketed, by_value);
+    assert_memory_equal(plain, bucketed, sizeof plain);
+    refuse_text(STK_E_CONFIG, "bucket_by: found x", BUCKETS, 0, ", bucket_by: x");
+    refuse_text(STK_E_CONFIG, "bucket_by: found z", BUCKETS, 0, ", bucket_by: z");
+}
+
+static void wrong_keys(void **state)
+{
+    (void)state;
+    write_ids("four.npy", 0, 4);
+#define FOUR(rest) "{dataset: {fields: {x: {path: four.npy}}}, loader: {" rest "}}"
+    refuse_text(STK_E_CONFIG, "train or val", FOUR("split: test"));
+    refuse_text(STK_E_CONFIG, "fraction", FOUR("split: {fraction: 1.5}"));
+    refuse_text(STK_E_CONFIG, "split.key", FOUR("split: {method: hash, key: group}"));
+    refuse_text(STK_E_CONFIG, "no field has a file", FOUR("split: {method: hash, key: path}"));
+    refuse_text(STK_E_CONFIG, "epoch_length", FOUR("order: block, epoch_length: 10"));
+    refuse_text(STK_E_EMPTY, "no batch", FOUR("split: {part: val, fraction: 0}"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(subset_over_ranks),
+        cmocka_unit_test(ranks_share_every_file),
+        cmocka_unit_test(splits_are_disjoint_and_complete),
+        cmocka_unit_test(hash_splits_are_stable),
+        cmocka_unit_test(hash_is_the_published_one),
+        cmocka_unit_test(split_by_a_field),
+        cmocka_unit_test(split_of_a_subset),
+        cmocka_unit_test(weights_from_anywhere),
+        cmocka_unit_test(weights_refused),
+        cmocka_unit_test(mixture_through_the_loader),
+        cmocka_unit_test(mixture_from_structs),
+        cmocka_unit_test(mixture_refused),
+        cmocka_unit_test(one_data_set_in_a_list),
+        cmocka_unit_test(block_says_how_well_it_mixes),
+        cmocka_unit_test(buckets_through_the_loader),
+        cmocka_unit_test(wrong_keys),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
