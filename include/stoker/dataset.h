@@ -63,7 +63,8 @@ typedef struct stk_writer_opts {
 
 #define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
 
-/* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, with weights_only=True), "safetensors", "hdf5";
+/* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, with weights_only=True), "safetensors", "hdf5",
+ * "raw" (the values of one array and nothing else; a file ending in .raw or .bin);
  * NULL: by the ending of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: no such format, or it has no compression or
  * no chunks. */
 STK_API stk_status stk_writer_create(const char *path, const char *format, const stk_writer_opts *opts,

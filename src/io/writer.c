@@ -24,10 +24,11 @@ static const struct format {
     {"pt", ".pt", ".pth", false, stki_pt_writer},
     {"safetensors", ".safetensors", NULL, false, stki_safetensors_writer},
     {"hdf5", ".h5", ".hdf5", true, stki_hdf5_writer},
+    {"raw", ".raw", ".bin", false, stki_raw_writer},
 };
 enum { WRITERS = sizeof writers / sizeof writers[0] };
 
-#define KNOWN "npy, npz, pt, safetensors or hdf5"
+#define KNOWN "npy, npz, pt, safetensors, hdf5 or raw"
 
 static bool ends_with(const char *path, const char *ending)
 {

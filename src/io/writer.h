@@ -60,6 +60,7 @@ stk_status stki_npy_array_writer(const char *path, const stki_writer_opts *opts,
 stk_status stki_npz_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 stk_status stki_pt_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 stk_status stki_safetensors_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
+stk_status stki_raw_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 stk_status stki_hdf5_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 
 #endif

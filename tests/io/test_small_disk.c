@@ -70,14 +70,9 @@ static void test_arrays(void **state)
         const char *name, *format;
         int32_t level;
         int64_t chunk_rows;
-    } ways[] = {{"x.npy", "npy", 0, 0},
-                {"x.npz", "npz", 0, 0},
-                {"y.npz", "npz", 6, 0},
-                {"x.pt", "pt", 0, 0},
-                {"x.safetensors", "safetensors", 0, 0},
-                {"x.h5", "hdf5", 0, 0},
-                {"y.h5", "hdf5", 6, 0},
-                {"z.h5", "hdf5", 0, 3}};
+    } ways[] = {{"x.npy", "npy", 0, 0}, {"x.raw", "raw", 0, 0}, {"x.npz", "npz", 0, 0},
+                {"y.npz", "npz", 6, 0}, {"x.pt", "pt", 0, 0},   {"x.safetensors", "safetensors", 0, 0},
+                {"x.h5", "hdf5", 0, 0}, {"y.h5", "hdf5", 6, 0}, {"z.h5", "hdf5", 0, 3}};
     static const int64_t shape[1] = {ROW};
     static unsigned char row[ROW];
 
