@@ -64,7 +64,8 @@ typedef struct stk_storage stk_storage;
 
 enum {
     STK_TENSOR_READONLY = 1u << 0, /* writing is refused */
-    STK_TENSOR_SWAPPED = 1u << 1   /* elements are in the other byte order; only copies and casts take such a tensor */
+    STK_TENSOR_SWAPPED = 1u << 1,  /* elements are in the other byte order; only copies and casts take such a tensor */
+    STK_TENSOR_PINNED = 1u << 2    /* page-locked ordinary memory; set it on a borrowed tensor over memory you pinned */
 };
 
 typedef struct stk_tensor {
@@ -216,6 +217,40 @@ STK_API stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *de
 /* Elements of `src`, broadcast to the shape of `dst` and cast to its dtype, across devices too. STK_E_BAD_OVERLAP: two
  * indices of `dst` are one place, or dst and src are two views of the same block of memory. */
 STK_API stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err);
+
+/* ---- devices and streams -----------------------------------------------------------------------------------------
+ * Every operation on a tensor of a device goes to the thread's current stream of that device (stk_stream_set_current)
+ * and is in order with what that stream holds; without one it is done when the call returns. A tensor made on one
+ * stream and used on another needs two things from its user, as in torch: the other stream waits for an event, and is
+ * recorded before the tensor is released.
+ */
+
+/* torch's .to(device, non_blocking=…), in `stream`, which belongs to one of the two devices (NULL: the current one).
+ * non_blocking and from pinned memory: queued when the call returns, and the source must stay as it is until the stream
+ * has passed. non_blocking and to the CPU: the result is pinned and may be read once the stream has passed. Everything
+ * else that touches ordinary memory is done when the call returns: pageable sources, sources that are rearranged or
+ * cast on the way because the device cannot, and copies between two devices. */
+STK_API stk_status stk_tensor_to_device_on(const stk_tensor *tensor, stk_device *device, stk_stream *stream,
+                                           bool non_blocking, stk_tensor *out, stk_error *err);
+/* stk_tensor_copy in a stream, with the same rules. */
+STK_API stk_status stk_tensor_copy_on(stk_tensor *dst, const stk_tensor *src, stk_stream *stream, bool non_blocking,
+                                      stk_error *err);
+/* Fresh row-major memory of the CPU that `device` copies from and to without a detour (page-locked for a GPU), not
+ * initialised. STK_E_BAD_DEVICE: the CPU needs none. */
+STK_API stk_status stk_tensor_empty_pinned(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device,
+                                           stk_tensor *out, stk_error *err);
+/* Itself (retained) if it is pinned already, else a copy in pinned memory, laid out as with KEEP. STK_E_BAD_DEVICE: it
+ * is not on the CPU. */
+STK_API stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
+STK_API bool stk_tensor_is_pinned(const stk_tensor *tensor);
+/* The tensor's memory is used in `stream` too: released, it is used again only after that stream has passed what it
+ * holds by then. Non-blocking copies record the pinned side by themselves. Memory that is not the library's own stays
+ * with its owner. STK_E_BAD_DEVICE: the stream is of another device. */
+STK_API stk_status stk_tensor_record_stream(const stk_tensor *tensor, stk_stream *stream, stk_error *err);
+
+/* ---- filling ------------------------------------------------------------------------------------------------------
+ */
+
 /* One value in every element. STK_E_BAD_VALUE: it does not fit the dtype (a real is truncated for a whole-number dtype
  * first; infinities and NaN fit the real ones). */
 STK_API stk_status stk_tensor_fill(stk_tensor *tensor, stk_scalar value, stk_error *err);

@@ -1,6 +1,10 @@
 /* providers.c: the kinds of devices beside the processor. */
 #include "cuda_provider.h"
-#include "device_table.h"
+#include "host_device.h"
 #include <stddef.h>
 
-const stki_device_provider *const stki_device_providers[] = {&stki_cuda_provider, NULL};
+const stki_device_provider *const stki_device_providers[] = {
+    &stki_host_provider,
+    &stki_cuda_provider,
+    NULL,
+};

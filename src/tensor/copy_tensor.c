@@ -1,13 +1,11 @@
-/* copy_tensor.c: copies between tensors: copy, clone, contiguous, to. Checks first, then one transfer, which crosses
- * memory spaces where it has to.
+/* copy_tensor.c: copies between tensors: copy, clone, contiguous, to. Checks first, then one transfer (transfer.h),
+ * which crosses memory spaces where it has to.
  */
-#include "device_table.h"
 #include "dtype.h"
 #include "error.h"
 #include "profile_scope.h"
-#include "stage.h"
 #include "tensor_internal.h"
-#include "wrap.h"
+#include "transfer.h"
 #include <inttypes.h>
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -61,53 +59,10 @@ stk_status stki_check_overlap(const stk_tensor *out, const stk_tensor *in, stk_e
     return stki_fail(err, STK_E_BAD_OVERLAP, "output and input share memory and are not the same view of it");
 }
 
-/* ---- transfer ---------------------------------------------------------------------------------------------------- */
-
-static bool plain_bytes(const stk_tensor *dst, const stk_tensor *src)
-{
-    return dst->dtype == src->dtype && !(src->flags & STK_TENSOR_SWAPPED) && stk_tensor_is_contiguous(dst) &&
-           stk_tensor_is_contiguous(src);
-}
-
-static stk_status transfer_staged(const stk_tensor *dst, const stk_tensor *src, stk_error *err)
-{
-    stki_stage from, to;
-    stk_status status = stki_stage_begin(&from, src, err);
-
-    if (status)
-        return status;
-    status = stki_stage_begin(&to, dst, err);
-    if (!status) {
-        stki_copy_strided(to.host.data, dst->dtype, dst->strides, from.host.data, src->dtype, src->strides,
-                          (src->flags & STK_TENSOR_SWAPPED) != 0, dst->ndim, dst->shape);
-        status = stki_stage_commit(&to, err);
-        stki_stage_end(&to);
-    }
-    stki_stage_end(&from);
-    return status;
-}
-
-stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, stk_error *err)
-{
-    stk_device *to = stki_tensor_device(dst), *from = stki_tensor_device(src);
-    stk_device *mover = to->host_memory ? from : to;
-
-    if (stk_tensor_numel(dst) == 0)
-        return STK_OK;
-    if (mover->host_memory) {
-        stki_copy_strided(dst->data, dst->dtype, dst->strides, src->data, src->dtype, src->strides,
-                          (src->flags & STK_TENSOR_SWAPPED) != 0, dst->ndim, dst->shape);
-        return STK_OK;
-    }
-    if (plain_bytes(dst, src) && (to == from || to->host_memory || from->host_memory))
-        return mover->ops->copy(mover, dst->data, to == mover, src->data, from == mover, stk_tensor_nbytes(dst), NULL,
-                                err);
-    return transfer_staged(dst, src, err);
-}
-
 /* ---- the public calls -------------------------------------------------------------------------------------------- */
 
-stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err)
+stk_status stk_tensor_copy_on(stk_tensor *dst, const stk_tensor *src, stk_stream *stream, bool non_blocking,
+                              stk_error *err)
 {
     STKI_PROFILE("copy");
     stk_tensor wide = {0};
@@ -120,9 +75,14 @@ stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *er
                          STKI_SHAPE(dst->ndim, dst->shape));
     status = stki_check_overlap(dst, src, err);
     status = status ? status : stk_tensor_expand(src, dst->ndim, dst->shape, &wide, err);
-    status = status ? status : stki_tensor_transfer(dst, &wide, err);
+    status = status ? status : stki_tensor_transfer_on(dst, &wide, stream, non_blocking, err);
     stk_tensor_release(&wide);
     return status;
+}
+
+stk_status stk_tensor_copy(stk_tensor *dst, const stk_tensor *src, stk_error *err)
+{
+    return stk_tensor_copy_on(dst, src, NULL, false, err);
 }
 
 static stk_status retain_as(const stk_tensor *tensor, stk_tensor *out)
@@ -198,11 +158,58 @@ stk_status stk_tensor_to(const stk_tensor *tensor, stk_dtype dtype, stk_tensor *
     return copy_as(tensor, dtype, STK_LAYOUT_ROW_MAJOR, stki_tensor_device(tensor), out, err);
 }
 
-stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err)
+/* Fresh memory with the strides of `tensor` where it is dense, else row-major. */
+static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for, stk_tensor *out,
+                             stk_error *err)
+{
+    const int64_t *strides = tensor->strides;
+    int64_t row[STK_MAX_DIMS], bytes;
+    stk_status status = stki_row_major(tensor->dtype, tensor->ndim, tensor->shape, row, &bytes, err);
+
+    if (status)
+        return status;
+    strides = stki_tensor_is_dense(tensor) ? strides : row;
+    if (pinned_for)
+        return stki_tensor_new_pinned(tensor->dtype, tensor->ndim, tensor->shape, strides, bytes, pinned_for, out, err);
+    return stki_tensor_new(tensor->dtype, tensor->ndim, tensor->shape, strides, bytes, device, out, err);
+}
+
+/* The memory belongs to the stream that fills it. */
+static stk_status empty_like_on(const stk_tensor *tensor, stk_device *device, stk_device *pinned_for,
+                                stk_stream *stream, stk_tensor *out, stk_error *err)
+{
+    stk_stream *before = stream ? stk_stream_set_current(stream->device, stream) : NULL;
+    stk_status status = empty_like(tensor, device, pinned_for, out, err);
+
+    if (stream)
+        (void)stk_stream_set_current(stream->device, before);
+    return status;
+}
+
+stk_status stk_tensor_to_device_on(const stk_tensor *tensor, stk_device *device, stk_stream *stream, bool non_blocking,
+                                   stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("to_device");
+    stk_device *from = stki_tensor_device(tensor);
+    stk_tensor made;
+    stk_status status;
+
     device = device ? device : stk_device_cpu();
-    if (stki_tensor_device(tensor) == device)
+    if (from == device)
         return retain_as(tensor, out);
-    return copy_as(tensor, tensor->dtype, STK_LAYOUT_KEEP, device, out, err);
+    status = empty_like_on(tensor, device, non_blocking && device->host_memory ? from : NULL, stream, &made, err);
+    if (status)
+        return status;
+    status = stki_tensor_transfer_on(&made, tensor, stream, non_blocking, err);
+    if (status) {
+        stk_tensor_release(&made);
+        return status;
+    }
+    *out = made;
+    return STK_OK;
+}
+
+stk_status stk_tensor_to_device(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err)
+{
+    return stk_tensor_to_device_on(tensor, device, NULL, false, out, err);
 }

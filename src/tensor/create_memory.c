@@ -1,10 +1,10 @@
 /* create_memory.c: tensors over memory that is already there, copies of it, and raw bytes out. */
-#include "device_table.h"
 #include "error.h"
 #include "profile_scope.h"
 #include "record.h"
 #include "storage.h"
 #include "tensor_internal.h"
+#include "transfer.h"
 #include "wrap.h"
 #include <inttypes.h>
 #include <stoker/create.h>
@@ -77,7 +77,7 @@ stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data
     status = stk_tensor_empty(dtype, ndim, shape, device, &made, err);
     if (status)
         return status;
-    status = made.device->ops->copy(made.device, made.data, true, data, false, bytes, NULL, err);
+    status = stki_device_copy_now(made.device, made.data, true, data, false, bytes, err);
     if (status) {
         stk_tensor_release(&made);
         return status;

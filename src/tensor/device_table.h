@@ -35,8 +35,8 @@ typedef struct stki_device_ops {
     stk_status (*alloc_pinned)(stk_device *device, int64_t bytes, void **out, stk_error *err);
     void (*free_pinned)(stk_device *device, void *block, int64_t bytes);
 
-    /* Plain bytes. Direction: a side is in device memory or host memory. Source and destination stay valid until the
-     * stream has passed. */
+    /* Plain bytes. Direction: a side is in device memory (of this device, or of another of its kind) or host memory.
+     * Source and destination stay valid until the stream has passed. */
     stk_status (*copy)(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
                        int64_t bytes, stk_stream *stream, stk_error *err);
     stk_status (*fill)(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,

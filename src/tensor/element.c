@@ -201,7 +201,8 @@ stk_status stki_tensor_fill_element(const stk_tensor *tensor, const stki_element
     if (stk_tensor_numel(tensor) == 0)
         return STK_OK;
     if (stk_tensor_is_contiguous(tensor))
-        return device->ops->fill(device, tensor->data, element->bytes, size, stk_tensor_numel(tensor), NULL, err);
+        return device->ops->fill(device, tensor->data, element->bytes, size, stk_tensor_numel(tensor),
+                                 stk_stream_current(device), err);
     status = stki_stage_begin(&stage, tensor, err);
     if (status)
         return status;

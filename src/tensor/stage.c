@@ -1,9 +1,9 @@
 /* stage.c: see stage.h. */
 #include "stage.h"
 #include "allocate.h"
-#include "device_table.h"
 #include "error.h"
 #include "tensor_internal.h"
+#include "transfer.h"
 #include "wrap.h"
 
 enum { STAGE_ALIGNMENT = 64 };
@@ -28,7 +28,7 @@ stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_err
     if (!stage->block)
         return stki_fail_memory(err, stage->bytes, "a copy of a device tensor");
     stage->host.data = stki_address(stage->block, -low);
-    status = device->ops->copy(device, stage->block, false, stage->device_start, true, stage->bytes, NULL, err);
+    status = stki_device_copy_now(device, stage->block, false, stage->device_start, true, stage->bytes, err);
     if (status)
         stki_stage_end(stage);
     return status;
@@ -38,8 +38,7 @@ stk_status stki_stage_commit(stki_stage *stage, stk_error *err)
 {
     if (!stage->block)
         return STK_OK;
-    return stage->device->ops->copy(stage->device, stage->device_start, true, stage->block, false, stage->bytes, NULL,
-                                    err);
+    return stki_device_copy_now(stage->device, stage->device_start, true, stage->block, false, stage->bytes, err);
 }
 
 void stki_stage_end(stki_stage *stage)

@@ -1,6 +1,7 @@
 /* stage.h: a tensor of another memory space as a tensor of ordinary memory, for work that only the processor can do.
  * The bytes from its first to its last element are copied over, strides and gaps included. A tensor that the processor
- * reaches is used as it is, at no cost.
+ * reaches is used as it is, at no cost. The copies stand in the thread's current stream of the device and are done when
+ * the call returns.
  */
 #ifndef STKI_STAGE_H
 #define STKI_STAGE_H

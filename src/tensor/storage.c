@@ -71,6 +71,14 @@ static stk_status large_storage(stk_device *device, int64_t bytes, stk_storage *
     return STK_OK;
 }
 
+static void note_made(stk_storage *storage)
+{
+    if (stki_watched()) {
+        stki_profile_allocated(storage->bytes);
+        stki_record_storage(storage, false);
+    }
+}
+
 stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err)
 {
     stk_storage *storage = NULL;
@@ -85,10 +93,26 @@ stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **o
         status = large_storage(device, bytes, &storage, err);
     if (status)
         return status;
-    if (stki_watched()) {
-        stki_profile_allocated(bytes);
-        stki_record_storage(storage, false);
+    note_made(storage);
+    *out = storage;
+    return STK_OK;
+}
+
+stk_status stki_storage_create_pinned(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err)
+{
+    stk_storage *storage = NULL;
+    stk_status status = storage_new(stk_device_cpu(), NULL, bytes, &storage, err);
+
+    if (status)
+        return status;
+    status = stki_device_alloc(device, STK_MEMORY_PINNED, bytes, &storage->data, err);
+    if (status) {
+        stki_free(storage);
+        return status;
     }
+    storage->context = device;
+    storage->pinned = true;
+    note_made(storage);
     *out = storage;
     return STK_OK;
 }
@@ -128,6 +152,8 @@ void stk_storage_release(stk_storage *storage)
     }
     if (storage->free_fn)
         storage->free_fn(storage->context);
+    else if (storage->pinned)
+        stki_device_free(storage->context, STK_MEMORY_PINNED, storage->data, storage->bytes);
     else
         stki_device_free(storage->device, STK_MEMORY_DEVICE, storage->data, storage->bytes);
     stki_free(storage);

@@ -10,11 +10,15 @@ struct stk_storage {
     stk_device *device; /* never NULL */
     void *data;
     int64_t bytes;
-    void (*free_fn)(void *context);     /* outside owner; NULL: the memory is the device's own */
-    void *context;                      /* its argument; the block of a small one */
+    void (*free_fn)(void *context); /* outside owner; NULL: the memory is the device's own */
+    void *context; /* its argument; the block of a small one; the device that pinned memory is pinned for */
     struct stki_record *_Atomic record; /* NULL: it was not made while recording */
     bool small;                         /* struct and data are in one block of the heap */
     bool mapping; /* of a file, which may be cut while somebody looks: never handed to other libraries */
+    bool pinned;  /* ordinary memory from a device's pinned pool */
 };
+
+/* `bytes` of ordinary memory that is pinned for a device. */
+stk_status stki_storage_create_pinned(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err);
 
 #endif

@@ -150,7 +150,8 @@ stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk
 
     if (status)
         return status;
-    status = made.device->ops->fill(made.device, made.data, "", 1, made.storage->bytes, NULL, err);
+    status = made.device->ops->fill(made.device, made.data, "", 1, made.storage->bytes, stk_stream_current(made.device),
+                                    err);
     if (status) {
         stk_tensor_release(&made);
         return status;
@@ -200,6 +201,7 @@ stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, s
     made.data = (void *)((uintptr_t)storage->data + (uintptr_t)offset_bytes);
     made.storage = storage;
     made.device = storage->device;
+    made.flags = storage->pinned ? STK_TENSOR_PINNED : 0;
     stk_storage_retain(storage);
     if (stki_watched())
         stki_record_holder(&made);

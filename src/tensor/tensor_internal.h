@@ -53,10 +53,14 @@ const char *stki_shape_text(char *buffer, int size, int ndim, const int64_t *sha
 /* Fresh memory with the given byte strides, which must be those of a dense tensor (`bytes` in all). */
 stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t bytes,
                            stk_device *device, stk_tensor *out, stk_error *err);
+/* The same in ordinary memory that is pinned for `device`. */
+stk_status stki_tensor_new_pinned(stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                                  int64_t bytes, stk_device *device, stk_tensor *out, stk_error *err);
 /* One element into all places of a tensor, nothing checked. */
 struct stki_element;
 stk_status stki_tensor_fill_element(const stk_tensor *tensor, const struct stki_element *element, stk_error *err);
-/* Elements of `src` into `dst` of the same shape, any two dtypes and devices, no overlap, nothing checked. */
+/* Elements of `src` into `dst` of the same shape, any two dtypes and devices, no overlap, nothing checked. transfer.h
+ * has the form for streams. */
 stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, stk_error *err);
 
 /* The checks before anything is written into a tensor. STK_E_BAD_ARG: read-only. STK_E_UNSUPPORTED: in the other byte

@@ -1,0 +1,283 @@
+/* host_device.c: see host_device.h. The table of the host device: its memory, and its work as jobs of host_stream.c. */
+#include "host_device.h"
+#include "convert.h"
+#include "error.h"
+#include "host_stream.h"
+#include "sync_device.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- memory --------------------------------------------------------------------------------------------------------
+ */
+
+/* Whole pages, as a driver gives them; large blocks ask for huge ones. */
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+
+static void *take_block(const stki_allocator *self, int64_t bytes, int64_t alignment)
+{
+    void *block = stki_heap.alloc(self, bytes, alignment);
+
+    if (block && bytes >= HUGE_FROM)
+        stki_block_prefer_huge(block, bytes);
+    return block;
+}
+
+static void give_block(const stki_allocator *self, void *block, int64_t bytes, int64_t alignment)
+{
+    stki_heap.free(self, block, bytes, alignment);
+}
+
+static const stki_allocator device_blocks = {
+    .name = "host device", .kind = STKI_MEM_DEVICE, .alloc = take_block, .free = give_block};
+static const stki_allocator pinned_blocks = {
+    .name = "host device", .kind = STKI_MEM_PINNED, .alloc = take_block, .free = give_block};
+
+static int64_t alignment_of(int64_t bytes)
+{
+    return bytes >= HUGE_FROM ? HUGE_PAGE : PAGE;
+}
+
+static stk_status host_alloc(stk_device *device, int64_t bytes, void **out, stk_error *err)
+{
+    void *block = stki_block_alloc(&device_blocks, bytes, alignment_of(bytes));
+
+    if (!block)
+        return stki_fail_memory(err, bytes, device->name);
+    stki_counters_note(&device->memory, bytes, 1); /* the allocator counts for all devices */
+    *out = block;
+    return STK_OK;
+}
+
+/* As a GPU's driver does, it waits until nothing can use the block any more. */
+static void host_free(stk_device *device, void *block, int64_t bytes)
+{
+    if (!block)
+        return;
+    (void)stki_host_synchronize(device, NULL);
+    stki_counters_note(&device->memory, -bytes, -1);
+    stki_block_free(&device_blocks, block, bytes, alignment_of(bytes));
+}
+
+static stk_status host_alloc_pinned(stk_device *device, int64_t bytes, void **out, stk_error *err)
+{
+    (void)device;
+    *out = stki_block_alloc(&pinned_blocks, bytes, alignment_of(bytes));
+    return *out ? STK_OK : stki_fail_memory(err, bytes, "pinned memory of the host device");
+}
+
+static void host_free_pinned(stk_device *device, void *block, int64_t bytes)
+{
+    if (!block)
+        return;
+    (void)stki_host_synchronize(device, NULL);
+    stki_block_free(&pinned_blocks, block, bytes, alignment_of(bytes));
+}
+
+/* ---- work ----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct copy_job {
+    void *dst;
+    const void *src;
+    int64_t bytes;
+} copy_job;
+
+static stk_status run_copy(void *context, stk_error *err)
+{
+    const copy_job *job = context;
+
+    (void)err;
+    memmove(job->dst, job->src, (size_t)job->bytes);
+    return STK_OK;
+}
+
+static stk_status host_copy(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
+                            int64_t bytes, stk_stream *stream, stk_error *err)
+{
+    stki_host_work work = {.run = run_copy, .moved_bytes = bytes, .operation = true};
+    copy_job job = {dst, src, bytes};
+
+    (void)dst_on_device, (void)src_on_device;
+    return bytes > 0 ? stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err) : STK_OK;
+}
+
+typedef struct fill_job {
+    void *dst;
+    char pattern[16];
+    int64_t pattern_bytes, count;
+} fill_job;
+
+static stk_status run_fill(void *context, stk_error *err)
+{
+    const fill_job *job = context;
+
+    (void)err;
+    stki_fill_bytes(job->dst, job->pattern, job->pattern_bytes, job->count);
+    return STK_OK;
+}
+
+static stk_status host_fill(stk_device *device, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count,
+                            stk_stream *stream, stk_error *err)
+{
+    stki_host_work work = {.run = run_fill, .moved_bytes = pattern_bytes * count, .operation = true};
+    fill_job job = {.dst = dst, .pattern_bytes = pattern_bytes, .count = count};
+
+    if (count <= 0)
+        return STK_OK;
+    memcpy(job.pattern, pattern, (size_t)pattern_bytes);
+    return stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err);
+}
+
+typedef struct convert_job {
+    const struct stki_convert *convert;
+    char *dst;
+    const char *src;
+    int64_t dst_stride, src_stride, count;
+} convert_job;
+
+static stk_status run_convert(void *context, stk_error *err)
+{
+    const convert_job *job = context;
+
+    (void)err;
+    for (int64_t i = 0; i < job->count; i++)
+        stki_convert_run(job->convert, job->dst + i * job->dst_stride, job->src + i * job->src_stride);
+    if (stki_convert_streams(job->convert))
+        stki_store_fence();
+    return STK_OK;
+}
+
+static stk_status host_convert(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
+                               const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err)
+{
+    int64_t moved = (stki_convert_bytes_read(convert) + stki_convert_bytes_written(convert)) * count;
+    stki_host_work work = {.run = run_convert, .moved_bytes = moved, .operation = true};
+    convert_job job = {convert, dst, src, dst_stride, src_stride, count};
+
+    return count > 0 ? stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err) : STK_OK;
+}
+
+/* The axes of a tensor that was checked long ago; only those that it has are queued. */
+typedef struct strided_job {
+    void *dst;
+    const void *src;
+    stk_dtype dst_dtype, src_dtype;
+    bool src_swapped;
+    int ndim;
+    int64_t axes[3 * STK_MAX_DIMS]; /* shape, strides of dst, strides of src */
+} strided_job;
+
+static stk_status run_strided(void *context, stk_error *err)
+{
+    const strided_job *job = context;
+    const int64_t *shape = job->axes, *dst_strides = shape + job->ndim, *src_strides = dst_strides + job->ndim;
+
+    (void)err;
+    stki_copy_strided(job->dst, job->dst_dtype, dst_strides, job->src, job->src_dtype, src_strides, job->src_swapped,
+                      job->ndim, shape);
+    return STK_OK;
+}
+
+static stk_status host_copy_strided(stk_device *device, const stk_tensor *dst, const stk_tensor *src,
+                                    stk_stream *stream, stk_error *err)
+{
+    stki_host_work work = {.run = run_strided, .moved_bytes = stk_tensor_nbytes(dst), .operation = true};
+    strided_job job = {.dst = dst->data,
+                       .src = src->data,
+                       .dst_dtype = dst->dtype,
+                       .src_dtype = src->dtype,
+                       .src_swapped = (src->flags & STK_TENSOR_SWAPPED) != 0,
+                       .ndim = dst->ndim};
+    size_t axis = sizeof job.axes[0] * (size_t)dst->ndim;
+
+    memcpy(job.axes, dst->shape, axis);
+    memcpy(job.axes + dst->ndim, dst->strides, axis);
+    memcpy(job.axes + 2 * dst->ndim, src->strides, axis);
+    return stki_host_submit(device, stream, &work, &job, (int64_t)(offsetof(strided_job, axes) + 3 * axis), NULL, err);
+}
+
+/* ---- the table -----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status host_properties(stk_device *device, stk_device_properties *out, stk_error *err)
+{
+    stk_status status = stki_sync_properties(device, out, err);
+
+    out->pins = true;
+    return status;
+}
+
+static const stki_device_ops host_ops = {
+    .alloc = host_alloc,
+    .free = host_free,
+    .alloc_pinned = host_alloc_pinned,
+    .free_pinned = host_free_pinned,
+    .copy = host_copy,
+    .fill = host_fill,
+    .convert = host_convert,
+    .stream_create = stki_host_stream_create,
+    .stream_destroy = stki_host_stream_destroy,
+    .stream_query = stki_host_stream_query,
+    .stream_wait = stki_host_stream_wait,
+    .event_create = stki_host_event_create,
+    .event_destroy = stki_host_event_destroy,
+    .event_record = stki_host_event_record,
+    .event_query = stki_host_event_query,
+    .event_elapsed = stki_host_event_elapsed,
+    .synchronize = stki_host_synchronize,
+    .properties = host_properties,
+    .copy_strided = host_copy_strided,
+};
+
+/* ---- by name -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_device devices[STKI_HOST_DEVICES]; /* guarded by lock until registered */
+static char names[STKI_HOST_DEVICES][8];
+static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
+
+static stk_status make(int index, stk_error *err)
+{
+    stk_device *device = &devices[index];
+    stk_status status = STK_OK;
+
+    stki_lock(&lock);
+    if (!device->ops) {
+        if (index)
+            snprintf(names[index], sizeof names[index], "host:%d", index);
+        else
+            snprintf(names[index], sizeof names[index], "host");
+        *device = (stk_device){.ops = &host_ops, .kind = STK_DEVICE_HOST, .index = index, .name = names[index]};
+        status = stki_device_register(device, err);
+        if (status)
+            device->ops = NULL;
+    }
+    stki_unlock(&lock);
+    return status;
+}
+
+/* "host", or "host:N" with one digit. */
+static stk_status host_find(const char *name, stk_device **out, stk_error *err)
+{
+    const char *number = name + strlen("host");
+    int index = *number == ':' ? number[1] - '0' : 0;
+    stk_status status;
+
+    if ((*number == ':' && (!number[1] || number[2])) || index < 0 || index >= STKI_HOST_DEVICES)
+        return stki_fail(err, STK_E_DEVICE, "no device '%s' here: there are host, which is host:0, to host:%d", name,
+                         STKI_HOST_DEVICES - 1);
+    status = make(index, err);
+    if (!status)
+        *out = &devices[index];
+    return status;
+}
+
+static int host_count(stk_error *err)
+{
+    (void)err;
+    return STKI_HOST_DEVICES;
+}
+
+const stki_device_provider stki_host_provider = {.prefix = "host", .find = host_find, .count = host_count};

@@ -1,0 +1,560 @@
+/* host_stream.c: see host_stream.h. The queue is a ring of bytes: a header, the job behind it, the next header. A piece
+ * is never cut by the end of the ring (an empty header fills the rest), and a ring that is full is copied into one of
+ * twice the size, so that nothing is allocated once a stream has seen its fullest moment. The thread takes the job out
+ * of the ring before it runs it.
+ */
+#include "host_stream.h"
+#include "clock.h"
+#include "error.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 4096, UNIT = 16 };
+
+typedef struct header {
+    _Alignas(UNIT) stki_host_work work; /* run NULL: fills the end of the ring */
+    int64_t bytes;                      /* with this header */
+} header;
+
+_Static_assert(sizeof(header) % UNIT == 0, "jobs lie behind their header, aligned for anything");
+
+/* ---- all streams ---------------------------------------------------------------------------------------------------
+ */
+
+/* Of all host devices. A fork holds the lock, so that the child can use the list; it skips its parent's streams. */
+static stki_mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
+static stki_host_stream *list;                            /* guarded by list_lock */
+static int64_t numbers;                                   /* guarded by list_lock */
+static stki_host_faults device_faults[STKI_HOST_DEVICES]; /* guarded by list_lock; for streams to come and for none */
+static stki_counter device_fail_at[STKI_HOST_DEVICES];
+static stki_counter faulty; /* devices that have faults: looked at before the lock is taken */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    stki_lock(&list_lock);
+}
+
+static void after_fork(void)
+{
+    stki_unlock(&list_lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+static void list_add(stki_host_stream *stream)
+{
+    stki_lock(&list_lock);
+    stream->number = ++numbers;
+    stream->faults = device_faults[stream->stream.device->index];
+    stream->next = list;
+    list = stream;
+    stki_unlock(&list_lock);
+}
+
+static void list_remove(stki_host_stream *stream)
+{
+    stki_lock(&list_lock);
+    for (stki_host_stream **at = &list; *at; at = &(*at)->next) {
+        if (*at == stream) {
+            *at = stream->next;
+            break;
+        }
+    }
+    stki_unlock(&list_lock);
+}
+
+/* The device's stream with the smallest number above `number`, with a reference; NULL: no more. */
+static stki_host_stream *list_after(const stk_device *device, int64_t number)
+{
+    stki_host_stream *found = NULL;
+
+    stki_lock(&list_lock);
+    for (stki_host_stream *at = list; at; at = at->next)
+        if (at->stream.device == device && at->generation == stki_fork_generation() && at->number > number &&
+            (!found || at->number < found->number))
+            found = at;
+    if (found)
+        stki_ref(&found->refs);
+    stki_unlock(&list_lock);
+    return found;
+}
+
+static void let_go(stki_host_stream *stream)
+{
+    if (!stki_unref(&stream->refs))
+        return;
+    stki_cond_fini(&stream->changed);
+    stki_cond_fini(&stream->passed);
+    stki_mutex_fini(&stream->lock);
+    stki_free(stream->ring);
+    stki_free(stream);
+}
+
+/* ---- the ring ------------------------------------------------------------------------------------------------------
+ */
+
+static header *header_at(char *ring, int64_t room, int64_t position)
+{
+    return (header *)(void *)(ring + position % room);
+}
+
+static int64_t padded(int64_t bytes)
+{
+    return (bytes + UNIT - 1) / UNIT * UNIT;
+}
+
+/* Bytes until the end of the ring, where a piece of `bytes` does not fit before it. */
+static int64_t rest(int64_t room, int64_t tail, int64_t bytes)
+{
+    int64_t left = room - tail % room;
+
+    return left < bytes ? left : 0;
+}
+
+static bool fits(int64_t room, int64_t head, int64_t tail, int64_t bytes)
+{
+    return room > 0 && tail + rest(room, tail, bytes) + bytes - head <= room;
+}
+
+/* An end that is shorter than a header is known to hold none. */
+static void *put_piece(char *ring, int64_t room, int64_t *tail, int64_t bytes)
+{
+    int64_t fill = rest(room, *tail, bytes);
+    void *piece;
+
+    if (fill >= (int64_t)sizeof(header))
+        *header_at(ring, room, *tail) = (header){.bytes = fill};
+    piece = ring + (*tail + fill) % room;
+    *tail += fill + bytes;
+    return piece;
+}
+
+/* Steps over the end of the ring. */
+static header *first_piece(char *ring, int64_t room, int64_t *head)
+{
+    int64_t left = room - *head % room;
+
+    if (left < (int64_t)sizeof(header))
+        *head += left;
+    else if (!header_at(ring, room, *head)->work.run)
+        *head += header_at(ring, room, *head)->bytes;
+    return header_at(ring, room, *head);
+}
+
+static stk_status grow(stki_host_stream *stream, int64_t bytes, stk_error *err)
+{
+    int64_t room = stream->room ? 2 * stream->room : FIRST_ROOM, head = stream->head, tail = 0;
+    char *ring;
+
+    while (room - (stream->tail - stream->head) < 2 * bytes)
+        room *= 2;
+    ring = stki_resize(NULL, room);
+    if (!ring)
+        return stki_fail_memory(err, room, "work queued in a stream of the host device");
+    while (head < stream->tail) {
+        header *piece = first_piece(stream->ring, stream->room, &head);
+        memcpy(put_piece(ring, room, &tail, piece->bytes), piece, (size_t)piece->bytes);
+        head += piece->bytes;
+    }
+    stki_free(stream->ring);
+    stream->ring = ring;
+    stream->room = room;
+    stream->head = 0;
+    stream->tail = tail;
+    return STK_OK;
+}
+
+/* ---- injected faults -----------------------------------------------------------------------------------------------
+ */
+
+static bool fails_now(int64_t *left)
+{
+    return *left > 0 && --*left == 0;
+}
+
+static bool device_fails_now(const stk_device *device)
+{
+    stki_counter *left = &device_fail_at[device->index];
+
+    return stki_counted(left) > 0 && atomic_fetch_sub_explicit(left, 1, memory_order_relaxed) == 1;
+}
+
+static stk_status made_to_fail(const stk_device *device, stk_error *err)
+{
+    return stki_fail(err, STK_E_DEVICE, "%s: this operation was made to fail by a test", device->name);
+}
+
+static int64_t delay_of(const stki_host_faults *faults, const stki_host_work *work)
+{
+    if (faults->delay_ns == STKI_HOST_HOLD)
+        return STKI_HOST_HOLD;
+    return faults->delay_ns + (int64_t)((double)faults->delay_ns_per_mib * ((double)work->moved_bytes / (1 << 20)));
+}
+
+/* With the stream's lock held, which is let go of meanwhile. New faults count from the same start. */
+static void wait_out_delay(stki_host_stream *stream, const stki_host_work *work)
+{
+    int64_t start = stki_now_ns(), delay;
+
+    while ((delay = delay_of(&stream->faults, work)) > 0) {
+        int64_t end = delay == STKI_HOST_HOLD ? INT64_MAX : start + delay;
+        if (stki_now_ns() >= end)
+            break;
+        (void)stki_wait(&stream->changed, &stream->lock, end);
+    }
+}
+
+static void set_faults(stki_host_stream *stream, stki_host_faults faults)
+{
+    stki_lock(&stream->lock);
+    stream->faults = faults;
+    stki_wake_all(&stream->changed);
+    stki_unlock(&stream->lock);
+}
+
+void stki_host_set_faults(stk_device *device, stk_stream *stream, const stki_host_faults *faults)
+{
+    stki_host_faults set = faults ? *faults : (stki_host_faults){0}, *kept = &device_faults[device->index];
+    bool before;
+
+    if (stream) {
+        set_faults((stki_host_stream *)(void *)stream, set);
+        return;
+    }
+    stki_count_set(&device_fail_at[device->index], set.fail_at);
+    set.fail_at = 0; /* counted for the device as a whole */
+    stki_lock(&list_lock);
+    before = kept->delay_ns || kept->delay_ns_per_mib;
+    *kept = set;
+    stki_count(&faulty, (set.delay_ns || set.delay_ns_per_mib) - before);
+    for (stki_host_stream *at = list; at; at = at->next)
+        if (at->stream.device == device && at->generation == stki_fork_generation())
+            set_faults(at, set);
+    stki_unlock(&list_lock);
+}
+
+/* ---- the thread ----------------------------------------------------------------------------------------------------
+ */
+
+/* The next piece: its header and job copied out of the ring. Waits for one; false: the stream is closed and empty. */
+static bool take(stki_host_stream *stream, header *piece, void *job)
+{
+    header *first;
+
+    while (stream->head == stream->tail) {
+        if (stream->closing)
+            return false;
+        (void)stki_wait(&stream->changed, &stream->lock, INT64_MAX);
+    }
+    first = first_piece(stream->ring, stream->room, &stream->head);
+    *piece = *first;
+    memcpy(job, first + 1, (size_t)piece->bytes - sizeof *first);
+    stream->head += piece->bytes;
+    return true;
+}
+
+static stk_status run_piece(stki_host_stream *stream, const header *piece, void *job, stk_error *err)
+{
+    bool skip, fail = false;
+
+    stki_lock(&stream->lock);
+    if (piece->work.operation)
+        wait_out_delay(stream, &piece->work);
+    skip = stream->failed_at != 0;
+    if (piece->work.operation && !skip)
+        fail = fails_now(&stream->faults.fail_at) || device_fails_now(stream->stream.device);
+    stki_unlock(&stream->lock);
+    if (!skip && !fail)
+        return piece->work.run(job, err);
+    if (piece->work.drop)
+        piece->work.drop(job);
+    return fail ? made_to_fail(stream->stream.device, err) : STK_OK;
+}
+
+static void settle(stki_host_stream *stream, stk_status status, const stk_error *error)
+{
+    stream->done++;
+    if (status && !stream->failed_at) {
+        stream->failed_at = stream->done;
+        stream->error = *error;
+    }
+    if (stream->waiting)
+        stki_wake_all(&stream->passed);
+}
+
+static void stream_main(void *context)
+{
+    stki_host_stream *stream = context;
+    _Alignas(UNIT) char job[STKI_HOST_JOB_MAX];
+    stk_error error;
+    header piece;
+
+    stki_lock(&stream->lock);
+    while (take(stream, &piece, job)) {
+        stk_status status;
+        stki_unlock(&stream->lock);
+        error = (stk_error){.status = STK_E_DEVICE}; /* for work that fails without a word */
+        status = run_piece(stream, &piece, job, &error);
+        stki_lock(&stream->lock);
+        settle(stream, status, &error);
+    }
+    stki_unlock(&stream->lock);
+    list_remove(stream);
+    let_go(stream);
+}
+
+/* ---- streams -------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_host_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+{
+    stki_host_stream *stream = stki_zalloc(sizeof *stream);
+    stki_thread *thread;
+    stk_status status;
+
+    if (!stream)
+        return stki_fail_memory(err, sizeof *stream, "a stream");
+    pthread_once(&once, watch_forks);
+    stream->stream.device = device;
+    stream->generation = stki_fork_generation();
+    stki_count_set(&stream->refs, 2);
+    stki_mutex_init(&stream->lock);
+    stki_cond_init(&stream->changed);
+    stki_cond_init(&stream->passed);
+    list_add(stream);
+    status = stki_thread_start(&thread, "stoker-host", stream_main, stream, err);
+    if (status) {
+        list_remove(stream);
+        let_go(stream);
+        let_go(stream);
+        return status;
+    }
+    stki_thread_abandon(thread); /* it ends by itself, some time after the stream is destroyed */
+    *out = &stream->stream;
+    return STK_OK;
+}
+
+static stki_host_stream *own(stk_stream *stream)
+{
+    return (stki_host_stream *)(void *)stream; /* its first member */
+}
+
+static bool inherited(const stki_host_stream *stream)
+{
+    return stream->generation != stki_fork_generation();
+}
+
+static stk_status refuse_inherited(const stki_host_stream *stream, stk_error *err)
+{
+    return stki_fail(err, STK_E_FORKED, "a stream of %s from before the fork: its thread stayed with the parent",
+                     stream->stream.device->name);
+}
+
+void stki_host_stream_destroy(stk_device *device, stk_stream *handle)
+{
+    stki_host_stream *stream = own(handle);
+
+    (void)device;
+    if (inherited(stream)) /* a thread that the child lacks may have held the lock */
+        return;
+    stki_lock(&stream->lock);
+    stream->closing = true;
+    stki_wake_all(&stream->changed);
+    stki_unlock(&stream->lock);
+    let_go(stream);
+}
+
+static stk_status sticky(const stki_host_stream *stream, stk_error *err)
+{
+    if (err)
+        *err = stream->error;
+    return stream->error.status;
+}
+
+stk_status stki_host_stream_query(stk_device *device, stk_stream *handle, stk_error *err)
+{
+    stki_host_stream *stream = own(handle);
+    stk_status status = STK_OK;
+
+    (void)device;
+    if (inherited(stream))
+        return refuse_inherited(stream, err);
+    stki_lock(&stream->lock);
+    if (stream->done < stream->queued)
+        status = STK_AGAIN;
+    else if (stream->failed_at)
+        status = sticky(stream, err);
+    stki_unlock(&stream->lock);
+    return status;
+}
+
+/* ---- queuing -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status run_inline(stk_device *device, const stki_host_work *work, const void *job, int64_t job_bytes,
+                             stk_error *err)
+{
+    _Alignas(UNIT) char copy[STKI_HOST_JOB_MAX];
+
+    if (work->operation && stki_counted(&faulty) > 0) {
+        int64_t delay;
+        stki_lock(&list_lock);
+        delay = delay_of(&device_faults[device->index], work);
+        stki_unlock(&list_lock);
+        if (delay > 0 && delay != STKI_HOST_HOLD)
+            stki_sleep_ns(delay);
+    }
+    if (work->operation && device_fails_now(device))
+        return made_to_fail(device, err);
+    memcpy(copy, job, (size_t)job_bytes);
+    return work->run(copy, err);
+}
+
+static stk_status queue(stki_host_stream *stream, const stki_host_work *work, const void *job, int64_t job_bytes,
+                        int64_t *out_position, stk_error *err)
+{
+    int64_t bytes = (int64_t)sizeof(header) + padded(job_bytes);
+    header *piece;
+
+    if (stream->failed_at)
+        return sticky(stream, err);
+    if (!fits(stream->room, stream->head, stream->tail, bytes)) {
+        stk_status status = grow(stream, bytes, err);
+        if (status)
+            return status;
+    }
+    piece = put_piece(stream->ring, stream->room, &stream->tail, bytes);
+    *piece = (header){.work = *work, .bytes = bytes};
+    memcpy(piece + 1, job, (size_t)job_bytes);
+    stream->queued++;
+    if (out_position)
+        *out_position = stream->queued;
+    stki_wake_all(&stream->changed);
+    return STK_OK;
+}
+
+stk_status stki_host_submit(stk_device *device, stk_stream *handle, const stki_host_work *work, const void *job,
+                            int64_t job_bytes, int64_t *out_position, stk_error *err)
+{
+    stki_host_stream *stream = own(handle);
+    stk_status status;
+
+    if (job_bytes > STKI_HOST_JOB_MAX)
+        return stki_fail(err, STK_E_LIMIT, "%s: a job of %" PRId64 " bytes, at most %d fit", device->name, job_bytes,
+                         STKI_HOST_JOB_MAX);
+    if (!handle)
+        return run_inline(device, work, job, job_bytes, err);
+    if (handle->device != device)
+        return stki_fail(err, STK_E_BAD_DEVICE, "work of %s in a stream of %s", device->name, handle->device->name);
+    if (inherited(stream))
+        return refuse_inherited(stream, err);
+    stki_lock(&stream->lock);
+    status = queue(stream, work, job, job_bytes, out_position, err);
+    stki_unlock(&stream->lock);
+    return status;
+}
+
+/* ---- places in streams ---------------------------------------------------------------------------------------------
+ */
+
+void stki_host_mark_retain(const stki_host_mark *mark)
+{
+    if (mark->stream)
+        stki_ref(&mark->stream->refs);
+}
+
+void stki_host_mark_release(const stki_host_mark *mark)
+{
+    if (mark->stream && !inherited(mark->stream))
+        let_go(mark->stream);
+}
+
+static stk_status mark_status(const stki_host_mark *mark, stk_error *err)
+{
+    if (mark->stream->done < mark->position)
+        return STK_AGAIN;
+    if (mark->stream->failed_at && mark->stream->failed_at <= mark->position)
+        return sticky(mark->stream, err);
+    return STK_OK;
+}
+
+stk_status stki_host_mark_query(const stki_host_mark *mark, stk_error *err)
+{
+    stk_status status;
+
+    if (!mark->stream)
+        return STK_OK;
+    if (inherited(mark->stream))
+        return refuse_inherited(mark->stream, err);
+    stki_lock(&mark->stream->lock);
+    status = mark_status(mark, err);
+    stki_unlock(&mark->stream->lock);
+    return status;
+}
+
+/* Only waits for work that was queued before this was asked, so waits never go in a circle. */
+static stk_status wait_for_mark(const stki_host_mark *mark, stk_error *err)
+{
+    stki_host_stream *stream = mark->stream;
+    stk_status status;
+
+    stki_lock(&stream->lock);
+    stream->waiting++;
+    while ((status = mark_status(mark, err)) == STK_AGAIN)
+        (void)stki_wait(&stream->passed, &stream->lock, INT64_MAX);
+    stream->waiting--;
+    stki_unlock(&stream->lock);
+    return status;
+}
+
+static stk_status run_wait(void *job, stk_error *err)
+{
+    stki_host_mark *mark = job;
+    stk_status status = wait_for_mark(mark, err);
+
+    stki_host_mark_release(mark);
+    return status;
+}
+
+static void drop_wait(void *job)
+{
+    stki_host_mark_release(job);
+}
+
+stk_status stki_host_stream_wait_mark(stk_stream *stream, const stki_host_mark *mark, stk_error *err)
+{
+    static const stki_host_work wait = {.run = run_wait, .drop = drop_wait};
+    stk_status status = stki_host_mark_query(mark, err);
+
+    if (status == STK_OK || status == STK_E_FORKED || mark->stream == own(stream))
+        return mark->stream == own(stream) ? STK_OK : status;
+    stki_host_mark_retain(mark);
+    status = stki_host_submit(stream->device, stream, &wait, mark, sizeof *mark, NULL, err);
+    if (status)
+        stki_host_mark_release(mark);
+    return status;
+}
+
+stk_status stki_host_synchronize(stk_device *device, stk_error *err)
+{
+    stki_host_stream *stream;
+    stk_status first = STK_OK;
+    int64_t number = 0;
+
+    while ((stream = list_after(device, number)) != NULL) {
+        stki_host_mark all = {.stream = stream};
+        stk_status status;
+        number = stream->number;
+        stki_lock(&stream->lock);
+        all.position = stream->queued;
+        stki_unlock(&stream->lock);
+        status = wait_for_mark(&all, first ? NULL : err);
+        first = first ? first : status;
+        let_go(stream);
+    }
+    return first;
+}

@@ -1,0 +1,577 @@
+/* test_device_copy.c, stki-threads: tensors between memories and streams: every direction, pinned and pageable, strided
+ * and cast, in the thread's current stream or a given one. STOKER_TEST_DEVICE names the device (the host device). What
+ * holds streams needs the host device and is skipped on others. */
+#include "allocate.h"
+#include "clock.h"
+#include "device_table.h"
+#include "host_device.h"
+#include "leak_check.h"
+#include "test_random.h"
+#include <inttypes.h>
+#include <stoker/stoker.h>
+
+static const stki_host_faults held = {.delay_ns = STKI_HOST_HOLD};
+
+static stk_device *find(const char *name)
+{
+    stk_device *device = NULL;
+    stk_error err;
+
+    assert_ok(stk_device_find(name, &device, &err));
+    return device;
+}
+
+static stk_device *device_under_test(void)
+{
+    const char *name = getenv("STOKER_TEST_DEVICE");
+
+    return find(name && *name ? name : "host");
+}
+
+static bool is_host(void)
+{
+    return stk_device_get_kind(device_under_test()) == STK_DEVICE_HOST;
+}
+
+static stk_stream *stream_of(stk_device *device)
+{
+    stk_stream *stream = NULL;
+    stk_error err;
+
+    assert_ok(stk_stream_create(device, &stream, &err));
+    return stream;
+}
+
+/* 0, 1, 2, … in a fresh tensor of the CPU. */
+static stk_tensor counting(stk_dtype dtype, int ndim, const int64_t *shape)
+{
+    stk_tensor flat, out;
+    int64_t count = 1;
+    stk_error err;
+
+    for (int i = 0; i < ndim; i++)
+        count *= shape[i];
+    assert_ok(stk_tensor_arange(dtype, stk_int(0), stk_int(count), stk_int(1), NULL, &flat, &err));
+    assert_ok(stk_tensor_reshape(&flat, ndim, shape, &out, &err));
+    stk_tensor_release(&flat);
+    return out;
+}
+
+static stk_status add(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err)
+{
+    return stk_tensor_binary(STK_ADD, stk_operand_tensor(a), stk_operand_tensor(b), out, err);
+}
+
+static void assert_same(const stk_tensor *got, const stk_tensor *expected)
+{
+    int64_t bytes = stk_tensor_nbytes(expected);
+    char *a = malloc((size_t)bytes + 1), *b = malloc((size_t)bytes + 1);
+    stk_error err;
+
+    assert_int_equal(got->dtype, expected->dtype);
+    assert_int_equal(stk_tensor_nbytes(got), bytes);
+    assert_ok(stk_tensor_to_bytes(got, a, bytes, &err));
+    assert_ok(stk_tensor_to_bytes(expected, b, bytes, &err));
+    assert_memory_equal(a, b, (size_t)bytes);
+    free(a);
+    free(b);
+}
+
+/* ---- pinned memory ----------------------------------------------------------------------------------------------- */
+
+static void pinned_tensors_are_of_the_cpu_and_say_so(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_tensor t, view, plain = counting(STK_F32, 2, (int64_t[]){3, 4}), pinned, again;
+    stki_memory_stats before, now;
+    stk_error err;
+
+    (void)state;
+    stki_memory_read(STKI_MEM_PINNED, &before);
+    assert_ok(stk_tensor_empty_pinned(STK_F32, 2, (int64_t[]){30, 40}, device, &t, &err));
+    stki_memory_read(STKI_MEM_PINNED, &now);
+    assert_true(now.bytes >= before.bytes + 4800);
+    assert_true(stk_tensor_is_pinned(&t));
+    assert_string_equal(stk_device_name(t.device), "cpu");
+    assert_ok(stk_tensor_fill(&t, stk_real(2.5), &err));
+    assert_ok(stk_tensor_slice(&t, 1, 3, 9, 2, &view, &err));
+    assert_true(stk_tensor_is_pinned(&view));
+    stk_tensor_release(&t);
+    assert_ok(stk_tensor_from_storage(view.storage, 0, STK_F32, 1, (int64_t[]){5}, NULL, &t, &err));
+    assert_true(stk_tensor_is_pinned(&t));
+    stk_tensor_release(&t);
+    stk_tensor_release(&view);
+
+    assert_false(stk_tensor_is_pinned(&plain));
+    assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
+    assert_true(stk_tensor_is_pinned(&pinned));
+    assert_same(&pinned, &plain);
+    assert_ok(stk_tensor_pin(&pinned, device, &again, &err));
+    assert_ptr_equal(again.storage, pinned.storage);
+    stk_tensor_release(&again);
+    assert_ok(stk_tensor_clone(&pinned, &again, &err));
+    assert_false(stk_tensor_is_pinned(&again)); /* a copy is as it always is */
+    stk_tensor_release(&again);
+    stk_tensor_release(&pinned);
+    stk_tensor_release(&plain);
+}
+
+static void pinning_keeps_the_layout(void **state)
+{
+    stk_tensor base = counting(STK_I16, 4, (int64_t[]){2, 3, 4, 5}), last, row, pinned;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_tensor_clone_as(&base, STK_LAYOUT_CHANNELS_LAST, &last, &err));
+    assert_ok(stk_tensor_pin(&last, device_under_test(), &pinned, &err));
+    assert_true(stk_tensor_is_channels_last(&pinned));
+    assert_same(&pinned, &base);
+    stk_tensor_release(&pinned);
+    assert_ok(stk_tensor_select(&base, 1, 1, &row, &err));
+    assert_ok(stk_tensor_pin(&row, device_under_test(), &pinned, &err));
+    assert_true(stk_tensor_is_contiguous(&pinned));
+    assert_same(&pinned, &row);
+    stk_tensor_release(&pinned);
+    stk_tensor_release(&row);
+    stk_tensor_release(&last);
+    stk_tensor_release(&base);
+}
+
+static void what_cannot_be_pinned_is_refused(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_tensor t, there, out = {0};
+    stk_error err;
+
+    (void)state;
+    assert_status(stk_tensor_empty_pinned(STK_F32, 1, (int64_t[]){4}, NULL, &out, &err), STK_E_BAD_ARG);
+    assert_status(stk_tensor_empty_pinned(STK_F32, 1, (int64_t[]){4}, stk_device_cpu(), &out, &err), STK_E_BAD_DEVICE);
+    assert_says("cpu");
+    assert_status(stk_tensor_empty_pinned(STK_F32, 1, (int64_t[]){-4}, device, &out, &err), STK_E_BAD_SHAPE);
+    t = counting(STK_F32, 1, (int64_t[]){4});
+    assert_ok(stk_tensor_to_device(&t, device, &there, &err));
+    assert_status(stk_tensor_pin(&there, device, &out, &err), STK_E_BAD_DEVICE);
+    assert_says(stk_device_name(device));
+    assert_null(out.storage);
+    stk_tensor_release(&t);
+    stk_tensor_release(&there);
+}
+
+/* ---- non-blocking ------------------------------------------------------------------------------------------------ */
+
+static void from_pinned_memory_the_caller_does_not_wait(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_tensor plain = counting(STK_F32, 2, (int64_t[]){50, 20}), pinned, there, back;
+    stk_stream *stream;
+    stk_error err;
+
+    (void)state;
+    if (!is_host())
+        skip();
+    stream = stream_of(device);
+    assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
+    assert_ok(stk_tensor_to_device(&plain, device, &there, &err));
+    assert_ok(stk_tensor_zero(&there, &err));
+    stki_host_set_faults(device, stream, &held);
+    assert_ok(stk_tensor_copy_on(&there, &pinned, stream, true, &err));
+    assert_int_equal(stk_stream_query(stream, &err), STK_AGAIN); /* and yet we are here */
+    stki_host_set_faults(device, stream, NULL);
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    assert_same(&there, &plain);
+
+    assert_ok(stk_tensor_empty_pinned(STK_F32, 2, plain.shape, device, &back, &err));
+    assert_ok(stk_tensor_zero(&back, &err));
+    stki_host_set_faults(device, stream, &held);
+    assert_ok(stk_tensor_copy_on(&back, &there, stream, true, &err));
+    assert_int_equal(((float *)back.data)[1], 0);
+    stki_host_set_faults(device, stream, NULL);
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    assert_same(&back, &plain);
+    stk_tensor_release(&back);
+    stk_tensor_release(&there);
+    stk_tensor_release(&pinned);
+    stk_tensor_release(&plain);
+    stk_stream_destroy(stream);
+}
+
+/* G01: LMCache/LMCache#4830, pytorch/pytorch#126946: pinned memory that is let go of while the copy still runs. */
+static void pinned_memory_outlives_its_tensor_until_the_copy_is_done(void **state)
+{
+    enum { ROUNDS = 200, COUNT = 4096 };
+    stk_device *device = device_under_test();
+    stk_stream *stream = stream_of(device);
+    stk_tensor there[4];
+    int32_t *got = malloc(COUNT * sizeof *got);
+    stk_error err;
+
+    (void)state;
+    if (is_host())
+        stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = 20000});
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 4; i++) {
+            stk_tensor pinned;
+            assert_ok(stk_tensor_empty_pinned(STK_I32, 1, (int64_t[]){COUNT}, device, &pinned, &err));
+            for (int k = 0; k < COUNT; k++)
+                ((int32_t *)pinned.data)[k] = round * 4 + i;
+            assert_ok(stk_tensor_to_device_on(&pinned, device, stream, true, &there[i], &err));
+            stk_tensor_release(&pinned);
+        }
+        assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+        for (int i = 0; i < 4; i++) {
+            assert_ok(stk_tensor_to_bytes(&there[i], got, COUNT * 4, &err));
+            for (int k = 0; k < COUNT; k++)
+                assert_int_equal(got[k], round * 4 + i);
+            stk_tensor_release(&there[i]);
+        }
+    }
+    free(got);
+    stk_stream_destroy(stream);
+}
+
+static void pageable_memory_may_be_used_again_at_once(void **state)
+{
+    enum { COUNT = 10000 };
+    stk_device *device = device_under_test();
+    stk_stream *stream = stream_of(device);
+    stk_tensor plain = counting(STK_I32, 1, (int64_t[]){COUNT}), kept, there, back;
+    stk_error err;
+
+    (void)state;
+    if (is_host())
+        stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = 3000000});
+    assert_ok(stk_tensor_clone(&plain, &kept, &err));
+    assert_ok(stk_tensor_to_device_on(&plain, device, stream, true, &there, &err));
+    assert_ok(stk_tensor_zero(&plain, &err));
+    assert_ok(stk_tensor_copy_on(&plain, &there, stream, true, &err));
+    assert_same(&plain, &kept); /* done at return, both ways */
+    assert_ok(stk_tensor_to_device_on(&there, stk_device_cpu(), stream, true, &back, &err));
+    assert_true(stk_tensor_is_pinned(&back)); /* as in torch: so that it need not wait */
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    assert_same(&back, &kept);
+    stk_tensor_release(&back);
+    assert_ok(stk_tensor_to_device_on(&there, NULL, stream, false, &back, &err));
+    assert_false(stk_tensor_is_pinned(&back));
+    assert_same(&back, &kept);
+    stk_tensor_release(&back);
+    stk_tensor_release(&there);
+    stk_tensor_release(&kept);
+    stk_tensor_release(&plain);
+    stk_stream_destroy(stream);
+}
+
+/* ---- the current stream ------------------------------------------------------------------------------------------ */
+
+/* Whatever an operation does on its way, it comes behind what the current stream holds. */
+static void operations_are_in_order_with_the_current_stream(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_stream *stream = stream_of(device);
+    stk_tensor plain = counting(STK_F32, 2, (int64_t[]){64, 64}), pinned, there, sum, view, total, back;
+    stk_error err;
+    stk_scalar one;
+
+    (void)state;
+    if (is_host())
+        stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = 1000000});
+    assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
+    assert_null(stk_stream_set_current(device, stream));
+    assert_ok(stk_tensor_to_device_on(&pinned, device, NULL, true, &there, &err)); /* in the current one */
+    assert_ok(add(&there, &there, &sum, &err));
+    assert_ok(stk_tensor_transpose(&sum, 0, 1, &view, &err));
+    assert_ok(stk_tensor_clone(&view, &total, &err));
+    assert_ok(stk_tensor_fill(&sum, stk_real(-1), &err));
+    assert_ok(stk_tensor_get(&total, 2, (int64_t[]){3, 5}, &one, &err));
+    assert_true(one.as.f == 2.0 * (5 * 64 + 3));
+    assert_ok(stk_tensor_get(&sum, 2, (int64_t[]){3, 5}, &one, &err));
+    assert_true(one.as.f == -1);
+    stk_tensor_release(&sum); /* the stream may still be at it */
+    stk_tensor_release(&view);
+    assert_ok(stk_tensor_to_device(&total, NULL, &back, &err));
+    assert_true(((float *)back.data)[1] == 2 * 64);
+    assert_ptr_equal(stk_stream_set_current(device, NULL), stream);
+    stk_tensor_release(&back);
+    stk_tensor_release(&total);
+    stk_tensor_release(&there);
+    stk_tensor_release(&pinned);
+    stk_tensor_release(&plain);
+    stk_stream_destroy(stream);
+}
+
+static void zeros_and_data_wait_for_nobody_else(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_stream *busy, *stream;
+    stk_tensor t, there, back;
+    float data[3] = {1, 2, 3};
+    stk_error err;
+
+    (void)state;
+    if (!is_host())
+        skip();
+    busy = stream_of(device);
+    stream = stream_of(device);
+    assert_ok(stk_tensor_zeros(STK_F32, 1, (int64_t[]){3}, device, &t, &err));
+    stki_host_set_faults(device, busy, &held);
+    assert_ok(device->ops->fill(device, t.data, "", 1, 12, busy, &err));
+    stk_stream_set_current(device, stream);
+    assert_ok(stk_tensor_from_array(STK_F32, data, sizeof data, 1, (int64_t[]){3}, device, &there, &err));
+    data[0] = 9; /* pageable: it was copied */
+    assert_ok(stk_tensor_to_device(&there, NULL, &back, &err));
+    assert_true(((float *)back.data)[0] == 1);
+    assert_int_equal(stk_stream_query(busy, &err), STK_AGAIN);
+    stk_stream_set_current(device, NULL);
+    stki_host_set_faults(device, busy, NULL);
+    stk_tensor_release(&back);
+    stk_tensor_release(&there);
+    stk_tensor_release(&t);
+    stk_stream_destroy(busy);
+    stk_stream_destroy(stream);
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+static void devices_are_not_mixed(void **state)
+{
+    stk_device *device = device_under_test(), *other = find("host:1");
+    stk_stream *elsewhere = stream_of(other);
+    stk_tensor a = counting(STK_F32, 1, (int64_t[]){4}), b, c, out = {0};
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_tensor_to_device(&a, device, &b, &err));
+    assert_ok(stk_tensor_to_device(&a, other, &c, &err));
+    assert_status(add(&a, &b, &out, &err), STK_E_BAD_DEVICE);
+    assert_says("cpu");
+    assert_says(stk_device_name(device));
+    assert_status(add(&b, &c, &out, &err), STK_E_BAD_DEVICE);
+    assert_says(stk_device_name(device));
+    assert_says("host:1");
+    assert_status(stk_tensor_copy_on(&b, &a, elsewhere, true, &err), STK_E_BAD_DEVICE);
+    assert_says("host:1");
+    assert_status(stk_tensor_record_stream(&b, elsewhere, &err), STK_E_BAD_DEVICE);
+    assert_says("host:1");
+    assert_ok(stk_tensor_record_stream(&c, elsewhere, &err));
+    assert_ok(stk_tensor_record_stream(&c, NULL, &err));
+    assert_null(out.storage);
+    stk_tensor_release(&a);
+    stk_tensor_release(&b);
+    stk_tensor_release(&c);
+    stk_stream_destroy(elsewhere);
+}
+
+static void an_error_of_the_stream_comes_out_of_the_copy_that_waits(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_tensor plain = counting(STK_F32, 1, (int64_t[]){1000}), out = {0};
+    stk_stream *stream;
+    stk_error err;
+
+    (void)state;
+    if (!is_host())
+        skip();
+    stream = stream_of(device);
+    stki_host_set_faults(device, stream, &(stki_host_faults){.fail_at = 1});
+    assert_status(stk_tensor_to_device_on(&plain, device, stream, true, &out, &err), STK_E_DEVICE);
+    assert_says("made to fail");
+    assert_null(out.storage);
+    stk_tensor_release(&plain);
+    stk_stream_destroy(stream);
+}
+
+/* ---- every direction, any layout --------------------------------------------------------------------------------- */
+
+/* A random view of a fresh tensor: some axes cut, stepped, turned around or exchanged. */
+static stk_tensor random_view(uint64_t *random, stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device)
+{
+    int64_t large[4];
+    stk_tensor t, next;
+    int dims[4], kind[4];
+    stk_error err;
+
+    for (int i = 0; i < ndim; i++) {
+        kind[i] = (int)stkt_random_in(random, 0, 3);
+        dims[i] = i;
+        large[i] = kind[i] == 1 ? shape[i] + 3 : kind[i] == 2 ? 2 * shape[i] : shape[i];
+    }
+    for (int i = ndim - 1; i > 0; i--) {
+        int k = (int)stkt_random_in(random, 0, i), swap = dims[i];
+        dims[i] = dims[k];
+        dims[k] = swap;
+    }
+    {
+        int64_t permuted[4];
+        int back[4];
+        stk_tensor made;
+        for (int i = 0; i < ndim; i++) {
+            permuted[i] = large[dims[i]];
+            back[dims[i]] = i;
+        }
+        made = counting(dtype, ndim, permuted);
+        assert_ok(stk_tensor_to_device(&made, device, &t, &err));
+        stk_tensor_release(&made);
+        assert_ok(stk_tensor_permute(&t, back, &next, &err));
+        stk_tensor_release(&t);
+        t = next;
+    }
+    for (int i = 0; i < ndim; i++) {
+        if (kind[i] == 0)
+            continue;
+        if (kind[i] == 1)
+            assert_ok(stk_tensor_narrow(&t, i, 2, shape[i], &next, &err));
+        else if (kind[i] == 2)
+            assert_ok(stk_tensor_slice(&t, i, 0, INT64_MAX, 2, &next, &err));
+        else
+            assert_ok(stk_tensor_flip(&t, i, &next, &err));
+        stk_tensor_release(&t);
+        t = next;
+    }
+    return t;
+}
+
+static stk_tensor on_cpu(const stk_tensor *t)
+{
+    stk_tensor out;
+    stk_error err;
+
+    assert_ok(stk_tensor_empty(t->dtype, t->ndim, t->shape, NULL, &out, &err));
+    assert_ok(stk_tensor_to_bytes(t, out.data, stk_tensor_nbytes(&out), &err));
+    return out;
+}
+
+static void copies_between_all_memories_agree_with_the_processor(void **state)
+{
+    static const stk_dtype dtypes[] = {STK_F32, STK_F32, STK_U8, STK_F16, STK_I64};
+    static const char *names[] = {"cpu", NULL, "host", "host:1", "test"};
+    uint64_t random = 20260101;
+    stk_stream *streams[5] = {NULL};
+    stk_device *devices[5];
+    stk_error err;
+
+    (void)state;
+    (void)stki_device_test();
+    for (int i = 0; i < 5; i++) {
+        devices[i] = names[i] ? find(names[i]) : device_under_test();
+        streams[i] = stream_of(devices[i]);
+    }
+    for (int round = 0; round < 1500; round++) {
+        int ndim = (int)stkt_random_in(&random, 0, 3) + 1, to = (int)stkt_random_in(&random, 0, 4),
+            from = (int)stkt_random_in(&random, 0, 4);
+        int64_t shape[4];
+        stk_tensor src, dst, here, expected, got;
+        stk_stream *stream = stkt_random_in(&random, 0, 1) ? streams[stkt_random_in(&random, 0, 1) ? to : from] : NULL;
+        bool non_blocking = stkt_random_in(&random, 0, 1) != 0;
+        for (int i = 0; i < ndim; i++)
+            shape[i] = stkt_random_in(&random, 0, 5);
+        src = random_view(&random, dtypes[stkt_random_in(&random, 0, 4)], ndim, shape, devices[from]);
+        dst = random_view(&random, dtypes[stkt_random_in(&random, 0, 4)], ndim, shape, devices[to]);
+        here = on_cpu(&src);
+        assert_ok(stk_tensor_to(&here, dst.dtype, &expected, &err));
+        if (stream && stkt_random_in(&random, 0, 1))
+            stk_stream_set_current(stk_stream_device(stream), stream);
+        assert_ok(stk_tensor_copy_on(&dst, &src, stream, non_blocking, &err));
+        for (int i = 0; i < 5; i++)
+            assert_ok(stk_stream_synchronize(streams[i], STK_WAIT_FOREVER, &err));
+        got = on_cpu(&dst);
+        assert_same(&got, &expected);
+        stk_tensor_release(&got);
+        assert_ok(stk_tensor_to_device_on(&src, devices[to], NULL, non_blocking, &got, &err));
+        for (int i = 0; i < 5; i++) {
+            assert_ok(stk_stream_synchronize(streams[i], STK_WAIT_FOREVER, &err));
+            stk_stream_set_current(devices[i], NULL);
+        }
+        stk_tensor_release(&dst);
+        dst = on_cpu(&got);
+        assert_same(&dst, &here);
+        stk_tensor_release(&src);
+        stk_tensor_release(&dst);
+        stk_tensor_release(&here);
+        stk_tensor_release(&expected);
+        stk_tensor_release(&got);
+    }
+    for (int i = 0; i < 5; i++)
+        stk_stream_destroy(streams[i]);
+}
+
+static void the_layout_comes_along(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_tensor base = counting(STK_U8, 4, (int64_t[]){2, 3, 4, 5}), last, there, back;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_tensor_clone_as(&base, STK_LAYOUT_CHANNELS_LAST, &last, &err));
+    assert_ok(stk_tensor_to_device(&last, device, &there, &err));
+    assert_true(stk_tensor_is_channels_last(&there));
+    assert_ok(stk_tensor_to_device(&there, NULL, &back, &err));
+    assert_true(stk_tensor_is_channels_last(&back));
+    assert_same(&back, &base);
+    stk_tensor_release(&back);
+    stk_tensor_release(&there);
+    stk_tensor_release(&last);
+    stk_tensor_release(&base);
+}
+
+static void every_failing_allocation_is_an_error_and_leaves_nothing(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_stream *stream = stream_of(device);
+    stk_tensor plain = counting(STK_F32, 2, (int64_t[]){40, 30}), turned;
+    int failures = 0;
+    bool more = true;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_tensor_transpose(&plain, 0, 1, &turned, &err));
+    for (int64_t n = 1; more; n++) {
+        stk_tensor pinned = {0}, there = {0}, dense = {0}, back = {0};
+        stk_status status;
+        memset(&err, 0, sizeof err);
+        stki_memory_fail_at(n);
+        status = stk_tensor_pin(&plain, device, &pinned, &err);
+        status = status ? status : stk_tensor_to_device_on(&pinned, device, stream, true, &there, &err);
+        status = status ? status : stk_tensor_empty(STK_F64, 2, turned.shape, device, &dense, &err);
+        status = status ? status : stk_tensor_copy_on(&dense, &turned, stream, true, &err);
+        status = status ? status : stk_tensor_to_device_on(&dense, NULL, stream, true, &back, &err);
+        stki_memory_fail_at(0);
+        assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+        more = status != STK_OK;
+        if (more) {
+            assert_int_equal(status, STK_E_MEMORY);
+            failures++;
+        }
+        stk_tensor_release(&pinned);
+        stk_tensor_release(&there);
+        stk_tensor_release(&dense);
+        stk_tensor_release(&back);
+    }
+    assert_true(failures >= 6);
+    stk_tensor_release(&turned);
+    stk_tensor_release(&plain);
+    stk_stream_destroy(stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pinned_tensors_are_of_the_cpu_and_say_so),
+        cmocka_unit_test(pinning_keeps_the_layout),
+        cmocka_unit_test(what_cannot_be_pinned_is_refused),
+        cmocka_unit_test(from_pinned_memory_the_caller_does_not_wait),
+        cmocka_unit_test(pinned_memory_outlives_its_tensor_until_the_copy_is_done),
+        cmocka_unit_test(pageable_memory_may_be_used_again_at_once),
+        cmocka_unit_test(operations_are_in_order_with_the_current_stream),
+        cmocka_unit_test(zeros_and_data_wait_for_nobody_else),
+        cmocka_unit_test(devices_are_not_mixed),
+        cmocka_unit_test(an_error_of_the_stream_comes_out_of_the_copy_that_waits),
+        cmocka_unit_test(copies_between_all_memories_agree_with_the_processor),
+        cmocka_unit_test(the_layout_comes_along),
+    };
+    const struct CMUnitTest unrecorded[] = {
+        /* a record of leaks takes memory too, and its failure is none */
+        cmocka_unit_test(every_failing_allocation_is_an_error_and_leaves_nothing),
+    };
+    int failed = cmocka_run_group_tests(tests, stkt_leak_setup, stkt_leak_teardown);
+
+    return failed + cmocka_run_group_tests(unrecorded, NULL, NULL);
+}

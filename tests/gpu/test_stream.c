@@ -1,0 +1,809 @@
+/* test_stream.c, stki-threads: streams and events on the host device: order within a stream, none between streams,
+ * waits across streams and devices, events used again and destroyed, timeouts, errors that stay, forks, failing
+ * allocations. Streams are held where the order of things matters, so nothing here depends on the time anything takes.
+ */
+#include "allocate.h"
+#include "clock.h"
+#include "host_device.h"
+#include "host_stream.h"
+#include "stk_test.h"
+#include "thread.h"
+#include <stoker/device.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MS (STKI_SECOND / 1000)
+
+static const stki_host_faults held = {.delay_ns = STKI_HOST_HOLD};
+
+static stk_device *host(int index)
+{
+    const char *names[] = {"host", "host:1", "host:2"};
+    stk_device *device = NULL;
+    stk_error err;
+
+    assert_ok(stk_device_find(names[index], &device, &err));
+    return device;
+}
+
+static stk_stream *stream_of(stk_device *device)
+{
+    stk_stream *stream = NULL;
+    stk_error err;
+
+    assert_ok(stk_stream_create(device, &stream, &err));
+    return stream;
+}
+
+static stk_event *event_of(stk_device *device, bool timing)
+{
+    stk_event *event = NULL;
+    stk_error err;
+
+    assert_ok(stk_event_create(device, timing, &event, &err));
+    return event;
+}
+
+static void hold(stk_stream *stream)
+{
+    stki_host_set_faults(stk_stream_device(stream), stream, &held);
+}
+
+static void let_run(stk_stream *stream)
+{
+    stki_host_set_faults(stk_stream_device(stream), stream, NULL);
+}
+
+static void copy(stk_stream *stream, void *dst, const void *src, int64_t bytes)
+{
+    stk_device *device = stk_stream_device(stream);
+    stk_error err;
+
+    assert_ok(device->ops->copy(device, dst, true, src, false, bytes, stream, &err));
+}
+
+static void finish(stk_stream *stream)
+{
+    stk_error err;
+
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------- */
+
+/* A job that writes down when its turn came. */
+struct turn {
+    int *next, *at;
+};
+
+static stk_status take_turn(void *context, stk_error *err)
+{
+    struct turn *turn = context;
+
+    (void)err;
+    *turn->at = (*turn->next)++;
+    return STK_OK;
+}
+
+static void work_is_done_in_order_through_many_growths_of_the_queue(void **state)
+{
+    enum { COUNT = 3000 };
+    static const stki_host_work work = {.run = take_turn, .operation = true};
+    stk_stream *stream = stream_of(host(0));
+    static int turns[COUNT];
+    int next = 0;
+    stk_error err;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        int64_t place = 0, before = 0;
+        next = 0;
+        if (round != 1) /* piled up in a held stream, and beside a running one */
+            hold(stream);
+        for (int i = 0; i < COUNT; i++) {
+            char job[STKI_HOST_JOB_MAX] = {0};
+            struct turn turn = {&next, &turns[i]};
+            int64_t bytes = (int64_t)sizeof turn + i * 37 % 900; /* pieces of many sizes meet the end of the ring */
+            memcpy(job, &turn, sizeof turn);
+            assert_ok(stki_host_submit(host(0), stream, &work, job, bytes, &place, &err));
+            assert_true(i == 0 || place == before + 1);
+            before = place;
+        }
+        let_run(stream);
+        finish(stream);
+        for (int i = 0; i < COUNT; i++)
+            assert_int_equal(turns[i], i);
+    }
+    stk_stream_destroy(stream);
+}
+
+static void a_job_that_is_too_large_is_refused(void **state)
+{
+    static const stki_host_work work = {.run = take_turn};
+    static char job[STKI_HOST_JOB_MAX + 1];
+    stk_stream *stream = stream_of(host(0));
+    stk_error err;
+
+    (void)state;
+    assert_status(stki_host_submit(host(0), stream, &work, job, sizeof job, NULL, &err), STK_E_LIMIT);
+    assert_status(stki_host_submit(host(1), stream, &work, job, 16, NULL, &err), STK_E_BAD_DEVICE);
+    assert_says("host:1");
+    finish(stream);
+    stk_stream_destroy(stream);
+}
+
+static void a_chain_of_copies_sees_what_came_before(void **state)
+{
+    enum { LINKS = 200, BYTES = 1000 };
+    static char chain[LINKS + 1][BYTES];
+    stk_stream *stream = stream_of(host(0));
+
+    (void)state;
+    memset(chain, 0, sizeof chain);
+    memset(chain[0], 42, BYTES);
+    for (int i = 0; i < LINKS; i++)
+        copy(stream, chain[i + 1], chain[i], BYTES);
+    finish(stream);
+    assert_memory_equal(chain[LINKS], chain[0], BYTES);
+    stk_stream_destroy(stream);
+}
+
+static void two_streams_run_beside_each_other(void **state)
+{
+    stk_stream *slow = stream_of(host(0)), *quick = stream_of(host(0));
+    stk_event *of_slow = event_of(host(0), false), *of_quick = event_of(host(0), false);
+    char a = 0, b = 0;
+    stk_error err;
+
+    (void)state;
+    hold(slow);
+    copy(slow, &a, "a", 1);
+    copy(quick, &b, "b", 1);
+    assert_ok(stk_event_record(of_slow, slow, &err));
+    assert_ok(stk_event_record(of_quick, quick, &err));
+    assert_ok(stk_event_synchronize(of_quick, STK_WAIT_FOREVER, &err));
+    assert_int_equal(b, 'b'); /* with the other one still where it was */
+    assert_int_equal(stk_event_query(of_slow, &err), STK_AGAIN);
+    assert_int_equal(stk_stream_query(slow, &err), STK_AGAIN);
+    assert_int_equal(stk_stream_query(quick, &err), STK_OK);
+    let_run(slow);
+    assert_ok(stk_event_synchronize(of_slow, STK_WAIT_FOREVER, &err));
+    assert_int_equal(a, 'a');
+    stk_event_destroy(of_slow);
+    stk_event_destroy(of_quick);
+    stk_stream_destroy(slow);
+    stk_stream_destroy(quick);
+}
+
+static void without_a_stream_it_is_done_at_return(void **state)
+{
+    stk_device *device = host(0);
+    stk_event *event = event_of(device, true), *later = event_of(device, true);
+    char at[9] = {0};
+    int64_t ns = -1;
+    stk_error err;
+
+    (void)state;
+    assert_ok(device->ops->copy(device, at, true, "abcd", false, 4, NULL, &err));
+    assert_string_equal(at, "abcd");
+    assert_ok(device->ops->fill(device, at, "xy", 2, 4, NULL, &err));
+    assert_string_equal(at, "xyxyxyxy");
+    assert_ok(stk_event_record(event, NULL, &err));
+    assert_ok(stk_event_record(later, NULL, &err));
+    assert_ok(stk_event_query(event, &err));
+    assert_ok(stk_event_elapsed(event, later, &ns, &err));
+    assert_true(ns >= 0);
+    assert_ok(stk_stream_query(NULL, &err));
+    assert_ok(stk_stream_synchronize(NULL, 0, &err));
+    assert_status(stk_stream_wait(NULL, event, &err), STK_E_BAD_ARG);
+    stk_event_destroy(event);
+    stk_event_destroy(later);
+}
+
+/* ---- waits ------------------------------------------------------------------------------------------------------- */
+
+static void a_stream_waits_for_an_event_of_another_stream_and_device(void **state)
+{
+    (void)state;
+    for (int other = 0; other < 2; other++) { /* the same device, another one */
+        stk_stream *first = stream_of(host(0)), *second = stream_of(host(other));
+        stk_event *event = event_of(host(0), false);
+        char a = 0, b = 0;
+        stk_error err;
+
+        hold(first);
+        copy(first, &a, "a", 1);
+        assert_ok(stk_event_record(event, first, &err));
+        assert_ok(stk_stream_wait(second, event, &err)); /* and the caller does not */
+        copy(second, &b, &a, 1);
+        assert_status(stk_stream_synchronize(second, 5 * MS, &err), STK_E_TIMEOUT);
+        let_run(first);
+        finish(second);
+        assert_int_equal(b, 'a');
+        stk_event_destroy(event);
+        stk_stream_destroy(first);
+        stk_stream_destroy(second);
+    }
+}
+
+static void a_stream_may_wait_for_its_own_event_and_for_done_ones(void **state)
+{
+    stk_stream *stream = stream_of(host(0));
+    stk_event *event = event_of(host(0), false), *of_cpu = event_of(stk_device_cpu(), false);
+    char a = 0;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_event_query(event, &err)); /* a fresh one is done */
+    assert_ok(stk_stream_wait(stream, event, &err));
+    hold(stream);
+    copy(stream, &a, "a", 1);
+    assert_ok(stk_event_record(event, stream, &err));
+    assert_ok(stk_stream_wait(stream, event, &err));
+    assert_ok(stk_event_record(of_cpu, NULL, &err));
+    assert_ok(stk_stream_wait(stream, of_cpu, &err));
+    let_run(stream);
+    finish(stream);
+    assert_int_equal(a, 'a');
+    assert_status(stk_event_record(of_cpu, stream, &err), STK_E_BAD_DEVICE);
+    assert_says("cpu");
+    assert_says("host");
+    stk_event_destroy(event);
+    stk_event_destroy(of_cpu);
+    stk_stream_destroy(stream);
+}
+
+/* An event that is recorded again is a new one to those who ask, and the old one to those who wait already. */
+static void an_event_can_be_used_again_while_it_is_waited_for(void **state)
+{
+    stk_stream *slow = stream_of(host(0)), *other = stream_of(host(0)), *waiter = stream_of(host(0));
+    stk_event *event = event_of(host(0), false);
+    char a = 0, b = 0;
+    stk_error err;
+
+    (void)state;
+    hold(slow);
+    copy(slow, &a, "a", 1);
+    assert_ok(stk_event_record(event, slow, &err));
+    assert_ok(stk_stream_wait(waiter, event, &err));
+    copy(waiter, &b, &a, 1);
+    assert_int_equal(stk_event_query(event, &err), STK_AGAIN);
+    assert_ok(stk_event_record(event, other, &err));
+    assert_ok(stk_event_synchronize(event, STK_WAIT_FOREVER, &err));
+    assert_int_equal(stk_stream_query(waiter, &err), STK_AGAIN);
+    let_run(slow);
+    finish(waiter);
+    assert_int_equal(b, 'a');
+    stk_event_destroy(event);
+    stk_stream_destroy(slow);
+    stk_stream_destroy(other);
+    stk_stream_destroy(waiter);
+}
+
+static void an_event_and_its_stream_can_be_destroyed_while_waited_for(void **state)
+{
+    (void)state;
+    for (int timing = 0; timing < 2; timing++) {
+        stk_stream *first = stream_of(host(0)), *second = stream_of(host(1));
+        stk_event *event = event_of(host(0), timing != 0);
+        char a = 0, b = 0;
+        stk_error err;
+
+        stki_host_set_faults(host(0), NULL, &held);
+        copy(first, &a, "a", 1);
+        assert_ok(stk_event_record(event, first, &err));
+        assert_ok(stk_stream_wait(second, event, &err));
+        copy(second, &b, &a, 1);
+        stk_event_destroy(event);
+        stk_stream_destroy(first);
+        assert_int_equal(stk_stream_query(second, &err), STK_AGAIN);
+        stki_host_set_faults(host(0), NULL, NULL);
+        finish(second);
+        assert_int_equal(b, 'a');
+        stk_stream_destroy(second);
+    }
+}
+
+static void a_destroyed_stream_finishes_what_is_queued(void **state)
+{
+    enum { COUNT = 50 };
+    stk_stream *stream = stream_of(host(0));
+    char at[COUNT] = {0};
+    stk_error err;
+
+    (void)state;
+    stki_host_set_faults(host(0), NULL, &held);
+    for (int i = 0; i < COUNT; i++)
+        copy(stream, &at[i], "x", 1);
+    stk_stream_destroy(stream);
+    assert_int_equal(at[0], 0);
+    stki_host_set_faults(host(0), NULL, NULL);
+    assert_ok(stk_device_synchronize(host(0), &err)); /* knows of it still */
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(at[i], 'x');
+    stk_stream_destroy(NULL);
+    stk_event_destroy(NULL);
+}
+
+static void synchronize_waits_for_all_streams_of_its_device_alone(void **state)
+{
+    enum { STREAMS = 4 };
+    stk_stream *streams[STREAMS], *elsewhere = stream_of(host(1));
+    char at[STREAMS] = {0}, other = 0;
+    stk_error err;
+
+    (void)state;
+    hold(elsewhere);
+    copy(elsewhere, &other, "o", 1);
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = stream_of(host(0));
+        copy(streams[i], &at[i], "x", 1);
+    }
+    assert_ok(stk_device_synchronize(host(0), &err));
+    for (int i = 0; i < STREAMS; i++) {
+        assert_int_equal(at[i], 'x');
+        stk_stream_destroy(streams[i]);
+    }
+    assert_int_equal(stk_stream_query(elsewhere, &err), STK_AGAIN);
+    let_run(elsewhere);
+    assert_ok(stk_device_synchronize(host(1), &err));
+    assert_int_equal(other, 'o');
+    stk_stream_destroy(elsewhere);
+}
+
+static void a_wait_ends_at_its_timeout_and_can_be_repeated(void **state)
+{
+    stk_stream *stream = stream_of(host(0));
+    stk_event *event = event_of(host(0), false);
+    stki_host_faults slow = {.delay_ns = 3600 * STKI_SECOND};
+    char a = 0;
+    stk_error err;
+
+    (void)state;
+    stki_host_set_faults(host(0), stream, &slow);
+    copy(stream, &a, "a", 1);
+    assert_ok(stk_event_record(event, stream, &err));
+    assert_status(stk_stream_synchronize(stream, 2 * MS, &err), STK_E_TIMEOUT);
+    assert_says("not done");
+    assert_status(stk_event_synchronize(event, 0, &err), STK_E_TIMEOUT);
+    assert_int_equal(a, 0);
+    stki_host_set_faults(host(0), stream, NULL); /* takes effect on the delay that runs */
+    assert_ok(stk_event_synchronize(event, STK_WAIT_FOREVER, &err));
+    assert_ok(stk_stream_synchronize(stream, 0, &err)); /* done is done, whatever the timeout */
+    assert_int_equal(a, 'a');
+    stk_event_destroy(event);
+    stk_stream_destroy(stream);
+}
+
+static void delays_are_waited_out(void **state)
+{
+    stk_stream *stream = stream_of(host(0));
+    stk_event *from = event_of(host(0), true), *to = event_of(host(0), true);
+    stki_host_faults faults = {.delay_ns = 3 * MS, .delay_ns_per_mib = 2 * MS};
+    static char big[3 << 20];
+    int64_t ns = 0;
+    stk_error err;
+
+    (void)state;
+    stki_host_set_faults(host(0), stream, &faults);
+    assert_ok(stk_event_record(from, stream, &err));
+    copy(stream, big, big, sizeof big);
+    copy(stream, big, big, 1);
+    assert_ok(stk_event_record(to, stream, &err));
+    finish(stream);
+    assert_ok(stk_event_elapsed(from, to, &ns, &err));
+    assert_true(ns >= 12 * MS); /* two operations and three MiB; time stamps are no operations */
+    stki_host_set_faults(host(0), NULL, &faults);
+    ns = stki_now_ns();
+    assert_ok(host(0)->ops->copy(host(0), big, true, big, true, 1 << 20, NULL, &err));
+    assert_true(stki_now_ns() - ns >= 5 * MS);
+    stki_host_set_faults(host(0), NULL, NULL);
+    stk_event_destroy(from);
+    stk_event_destroy(to);
+    stk_stream_destroy(stream);
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+static void time_stamps_stand_where_the_event_was_recorded(void **state)
+{
+    stk_stream *stream = stream_of(host(0));
+    stk_event *from = event_of(host(0), true), *to = event_of(host(0), true), *bare = event_of(host(0), false);
+    char a = 0;
+    int64_t ns = -1, before = stki_now_ns();
+    stk_error err;
+
+    (void)state;
+    assert_status(stk_event_elapsed(from, to, &ns, &err), STK_E_BAD_ARG); /* never recorded */
+    assert_status(stk_event_elapsed(from, bare, &ns, &err), STK_E_BAD_ARG);
+    hold(stream);
+    assert_ok(stk_event_record(from, stream, &err));
+    copy(stream, &a, "a", 1);
+    assert_ok(stk_event_record(to, stream, &err));
+    assert_int_equal(stk_event_elapsed(from, to, &ns, &err), STK_AGAIN);
+    let_run(stream);
+    assert_ok(stk_event_synchronize(to, STK_WAIT_FOREVER, &err));
+    assert_ok(stk_event_elapsed(from, to, &ns, &err));
+    assert_in_range(ns, 0, stki_now_ns() - before);
+    assert_ok(stk_event_record(from, stream, &err)); /* again: now it is the later one */
+    assert_ok(stk_event_synchronize(from, STK_WAIT_FOREVER, &err));
+    assert_ok(stk_event_elapsed(from, to, &ns, &err));
+    assert_true(ns <= 0);
+    stk_event_destroy(from);
+    stk_event_destroy(to);
+    stk_event_destroy(bare);
+    stk_stream_destroy(stream);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static void an_error_stays_with_its_stream_and_reaches_whoever_waits(void **state)
+{
+    stki_host_faults third = {.fail_at = 3};
+    stk_stream *stream = stream_of(host(0)), *second = stream_of(host(1));
+    stk_event *good = event_of(host(0), false), *bad = event_of(host(0), true);
+    char a = 0, b = 0, c = 0, d = 0, e = 0;
+    stk_error err;
+
+    (void)state;
+    stki_host_set_faults(host(0), stream, &third);
+    copy(stream, &a, "a", 1);
+    copy(stream, &b, "b", 1);
+    assert_ok(stk_event_record(good, stream, &err));
+    third.delay_ns = STKI_HOST_HOLD;
+    third.fail_at = 0;
+    (void)stk_event_synchronize(good, STK_WAIT_FOREVER, &err);
+    stki_host_set_faults(host(0), stream, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD, .fail_at = 1});
+    copy(stream, &c, "c", 1); /* this one */
+    copy(stream, &d, "d", 1);
+    assert_ok(stk_event_record(bad, stream, &err));
+    assert_ok(stk_stream_wait(second, bad, &err));
+    copy(second, &e, &c, 1);
+    stki_host_set_faults(host(0), stream, &(stki_host_faults){.fail_at = 1});
+    assert_status(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
+    assert_says("made to fail");
+    assert_ok(stk_event_query(good, &err)); /* what came before is fine */
+    assert_status(stk_event_query(bad, &err), STK_E_DEVICE);
+    assert_status(stk_stream_synchronize(second, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
+    assert_says("made to fail");
+    assert_memory_equal(((char[]){a, b, c, d, e}), ((char[]){'a', 'b', 0, 0, 0}), 5);
+    /* and it stays: for questions, for work, for records */
+    assert_status(stk_stream_query(stream, &err), STK_E_DEVICE);
+    assert_status(host(0)->ops->copy(host(0), &a, true, &b, true, 1, stream, &err), STK_E_DEVICE);
+    assert_status(stk_event_record(good, stream, &err), STK_E_DEVICE);
+    assert_status(stk_device_synchronize(host(0), &err), STK_E_DEVICE);
+    stk_event_destroy(good);
+    stk_event_destroy(bad);
+    stk_stream_destroy(stream);
+    stk_stream_destroy(second);
+    (void)stk_device_synchronize(host(0), NULL);
+    (void)stk_device_synchronize(host(1), NULL);
+}
+
+static void the_nth_operation_of_a_device_fails_in_whatever_stream(void **state)
+{
+    stk_stream *one = stream_of(host(2)), *two = stream_of(host(2));
+    char a = 0;
+    stk_error err;
+
+    (void)state;
+    stki_host_set_faults(host(2), NULL, &(stki_host_faults){.fail_at = 4});
+    copy(one, &a, "a", 1);
+    finish(one);
+    copy(two, &a, "b", 1);
+    finish(two);
+    assert_ok(host(2)->ops->copy(host(2), &a, true, "c", false, 1, NULL, &err));
+    assert_status(host(2)->ops->copy(host(2), &a, true, "d", false, 1, NULL, &err), STK_E_DEVICE);
+    assert_ok(host(2)->ops->copy(host(2), &a, true, "e", false, 1, NULL, &err)); /* once */
+    assert_int_equal(a, 'e');
+    stki_host_set_faults(host(2), NULL, &(stki_host_faults){.fail_at = 1});
+    copy(two, &a, "f", 1);
+    assert_status(stk_stream_synchronize(two, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
+    finish(one);
+    assert_int_equal(a, 'e');
+    stki_host_set_faults(host(2), NULL, NULL);
+    stk_stream_destroy(one);
+    stk_stream_destroy(two);
+    (void)stk_device_synchronize(host(2), NULL);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static int64_t host_allocations(void)
+{
+    stki_memory_stats stats;
+
+    stki_memory_read(STKI_MEM_HOST, &stats);
+    return stats.total_allocations;
+}
+
+static void nothing_is_allocated_once_it_is_warm(void **state)
+{
+    stk_stream *stream = stream_of(host(0)), *other = stream_of(host(0));
+    stk_event *event = event_of(host(0), true);
+    char at[64] = {0};
+    int64_t before = 0;
+    stk_error err;
+
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        if (round == 1)
+            before = host_allocations();
+        hold(stream);
+        for (int i = 0; i < 100; i++) {
+            copy(stream, at, "abc", 3);
+            assert_ok(host(0)->ops->fill(host(0), at, "z", 1, 64, stream, &err));
+            assert_ok(stk_event_record(event, stream, &err));
+            assert_ok(stk_stream_wait(other, event, &err));
+        }
+        let_run(stream);
+        finish(other);
+    }
+    assert_int_equal(host_allocations(), before);
+    stk_event_destroy(event);
+    stk_stream_destroy(stream);
+    stk_stream_destroy(other);
+}
+
+static void every_failing_allocation_is_an_error_and_nothing_else(void **state)
+{
+    int failures = 0;
+    bool more = true;
+
+    (void)state;
+    for (int64_t n = 1; more; n++) {
+        stk_stream *stream = NULL;
+        stk_event *event = NULL;
+        char at[4] = {0};
+        stk_status status;
+        stk_error err = {0};
+
+        stki_memory_fail_at(n);
+        status = stk_stream_create(host(0), &stream, &err);
+        status = status ? status : stk_event_create(host(0), true, &event, &err);
+        status = status ? status : host(0)->ops->copy(host(0), at, true, "abc", false, 3, stream, &err);
+        status = status ? status : stk_event_record(event, stream, &err);
+        status = status ? status : stk_event_synchronize(event, STK_WAIT_FOREVER, &err);
+        stki_memory_fail_at(0);
+        more = status != STK_OK;
+        if (more) {
+            assert_int_equal(status, STK_E_MEMORY);
+            assert_true(err.message[0] != 0);
+            failures++;
+        } else {
+            assert_string_equal(at, "abc");
+        }
+        if (stream)
+            finish(stream); /* what failed in the caller is no error of the stream */
+        stk_event_destroy(event);
+        stk_stream_destroy(stream);
+    }
+    assert_true(failures >= 4); /* stream, thread, event, queue */
+}
+
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
+
+/* In the child: 0 if all is as it should be, else the line. */
+static int use_in_child(stk_stream *stream, stk_event *event)
+{
+    stk_device *device = host(0);
+    stk_stream *fresh = NULL;
+    char a = 0;
+
+    if (stk_stream_query(stream, NULL) != STK_E_FORKED)
+        return __LINE__;
+    if (stk_stream_synchronize(stream, STK_WAIT_FOREVER, NULL) != STK_E_FORKED)
+        return __LINE__;
+    if (device->ops->copy(device, &a, true, "a", false, 1, stream, NULL) != STK_E_FORKED)
+        return __LINE__;
+    if (stk_event_query(event, NULL) != STK_E_FORKED || stk_event_record(event, NULL, NULL) != STK_E_FORKED)
+        return __LINE__;
+    if (stk_device_synchronize(device, NULL) != STK_OK)
+        return __LINE__;
+    if (stk_stream_create(device, &fresh, NULL) != STK_OK)
+        return __LINE__;
+    if (stk_stream_wait(fresh, event, NULL) != STK_E_FORKED)
+        return __LINE__;
+    if (device->ops->copy(device, &a, true, "b", false, 1, fresh, NULL) != STK_OK)
+        return __LINE__;
+    if (stk_stream_synchronize(fresh, STK_WAIT_FOREVER, NULL) != STK_OK || a != 'b')
+        return __LINE__;
+    stk_event_destroy(event);
+    stk_stream_destroy(stream);
+    stk_stream_destroy(fresh);
+    return stk_device_synchronize(device, NULL) == STK_OK ? 0 : __LINE__;
+}
+
+static void a_child_is_refused_its_parents_streams_and_has_its_own(void **state)
+{
+    stk_stream *stream = stream_of(host(0));
+    stk_event *event = event_of(host(0), false);
+    char a = 0;
+    int how = 0;
+    pid_t child;
+    stk_error err;
+
+    (void)state;
+    hold(stream);
+    copy(stream, &a, "a", 1);
+    assert_ok(stk_event_record(event, stream, &err));
+    child = fork();
+    if (child == 0)
+        _exit(use_in_child(stream, event) != 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+    let_run(stream);
+    finish(stream);
+    assert_int_equal(a, 'a');
+    stk_event_destroy(event);
+    stk_stream_destroy(stream);
+}
+
+/* ---- many at once ------------------------------------------------------------------------------------------------ */
+
+/* Threads that hand a block on by events: each writes it in its own stream once the one before has. */
+struct relay {
+    stk_event *before, *after;
+    int *block;
+    int expected;
+    stki_thread *thread;
+};
+
+enum { RELAYS = 6, CELLS = 256, ROUNDS = 40 };
+
+struct add_job {
+    int *block, expected;
+};
+
+static stk_status add_one(void *context, stk_error *err)
+{
+    struct add_job *job = context;
+
+    for (int i = 0; i < CELLS; i++)
+        if (job->block[i]++ != job->expected)
+            return STK_E_DEVICE;
+    (void)err;
+    return STK_OK;
+}
+
+static void a_ring_of_streams_hands_a_block_on(void **state)
+{
+    static const stki_host_work work = {.run = add_one, .operation = true};
+    stk_stream *streams[RELAYS];
+    stk_event *events[RELAYS];
+    static int block[CELLS];
+    stk_error err;
+
+    (void)state;
+    memset(block, 0, sizeof block);
+    for (int i = 0; i < RELAYS; i++) {
+        streams[i] = stream_of(host(i % 2));
+        events[i] = event_of(host(i % 2), i % 3 == 0);
+    }
+    for (int turn = 0; turn < RELAYS * ROUNDS; turn++) {
+        int at = turn % RELAYS, before = (turn + RELAYS - 1) % RELAYS;
+        struct add_job job = {block, turn};
+        if (turn > 0)
+            assert_ok(stk_stream_wait(streams[at], events[before], &err));
+        assert_ok(stki_host_submit(host(at % 2), streams[at], &work, &job, sizeof job, NULL, &err));
+        assert_ok(stk_event_record(events[at], streams[at], &err));
+    }
+    for (int i = 0; i < RELAYS; i++)
+        finish(streams[i]);
+    for (int i = 0; i < CELLS; i++)
+        assert_int_equal(block[i], RELAYS * ROUNDS);
+    for (int i = 0; i < RELAYS; i++) {
+        stk_event_destroy(events[i]);
+        stk_stream_destroy(streams[i]);
+    }
+}
+
+/* Many threads share one stream and one event, make and destroy streams of their own, and synchronise the device. */
+struct crowd {
+    stk_stream *shared;
+    stk_event *event;
+    char cells[64];
+    int number;
+    stk_status status;
+    stki_thread *thread;
+};
+
+static void crowd_main(void *context)
+{
+    struct crowd *one = context;
+    stk_device *device = stk_stream_device(one->shared);
+
+    for (int i = 0; i < 50 && !one->status; i++) {
+        stk_stream *mine = NULL;
+        char value = (char)(i + 1);
+        one->status = stk_stream_create(device, &mine, NULL);
+        if (one->status)
+            return;
+        one->status = device->ops->fill(device, one->cells, &value, 1, 64, one->shared, NULL);
+        if (!one->status)
+            one->status = stk_event_record(one->event, one->shared, NULL);
+        if (!one->status)
+            one->status = stk_stream_wait(mine, one->event, NULL);
+        if (!one->status)
+            one->status = device->ops->copy(device, one->cells, true, one->cells + 32, true, 32, mine, NULL);
+        if (!one->status && i % 4 == one->number % 4)
+            one->status = stk_device_synchronize(device, NULL);
+        if (!one->status)
+            one->status = stk_stream_synchronize(mine, STK_WAIT_FOREVER, NULL);
+        stk_stream_destroy(mine);
+    }
+}
+
+static void many_threads_may_use_one_stream_and_one_event(void **state)
+{
+    enum { CROWD = 4 };
+    static struct crowd crowd[CROWD];
+    stk_stream *shared = stream_of(host(0));
+    stk_event *event = event_of(host(0), true);
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < CROWD; i++) {
+        crowd[i] = (struct crowd){.shared = shared, .event = event, .number = i};
+        assert_ok(stki_thread_start(&crowd[i].thread, "crowd", crowd_main, &crowd[i], &err));
+    }
+    for (int i = 0; i < CROWD; i++) {
+        assert_true(stki_thread_join(crowd[i].thread, INT64_MAX));
+        assert_int_equal(crowd[i].status, STK_OK);
+        assert_int_equal(crowd[i].cells[0], 50);
+    }
+    stk_event_destroy(event);
+    stk_stream_destroy(shared);
+}
+
+/* ---- the current stream ------------------------------------------------------------------------------------------ */
+
+static void the_current_stream_is_the_threads_and_the_devices(void **state)
+{
+    stk_stream *a = stream_of(host(0)), *b = stream_of(host(1));
+
+    (void)state;
+    assert_null(stk_stream_current(host(0)));
+    assert_null(stk_stream_set_current(host(0), a));
+    assert_null(stk_stream_set_current(host(1), b));
+    assert_ptr_equal(stk_stream_current(host(0)), a);
+    assert_ptr_equal(stk_stream_current(host(1)), b);
+    assert_null(stk_stream_current(NULL));
+    assert_ptr_equal(stk_stream_set_current(host(0), NULL), a);
+    assert_null(stk_stream_current(host(0)));
+    stk_stream_destroy(b);
+    assert_null(stk_stream_current(host(1)));
+    stk_stream_destroy(a);
+    assert_ptr_equal(stk_stream_device(NULL), stk_device_cpu());
+    assert_null(stk_stream_native(NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_is_done_in_order_through_many_growths_of_the_queue),
+        cmocka_unit_test(a_job_that_is_too_large_is_refused),
+        cmocka_unit_test(a_chain_of_copies_sees_what_came_before),
+        cmocka_unit_test(two_streams_run_beside_each_other),
+        cmocka_unit_test(without_a_stream_it_is_done_at_return),
+        cmocka_unit_test(a_stream_waits_for_an_event_of_another_stream_and_device),
+        cmocka_unit_test(a_stream_may_wait_for_its_own_event_and_for_done_ones),
+        cmocka_unit_test(an_event_can_be_used_again_while_it_is_waited_for),
+        cmocka_unit_test(an_event_and_its_stream_can_be_destroyed_while_waited_for),
+        cmocka_unit_test(a_destroyed_stream_finishes_what_is_queued),
+        cmocka_unit_test(synchronize_waits_for_all_streams_of_its_device_alone),
+        cmocka_unit_test(a_wait_ends_at_its_timeout_and_can_be_repeated),
+        cmocka_unit_test(delays_are_waited_out),
+        cmocka_unit_test(time_stamps_stand_where_the_event_was_recorded),
+        cmocka_unit_test(an_error_stays_with_its_stream_and_reaches_whoever_waits),
+        cmocka_unit_test(the_nth_operation_of_a_device_fails_in_whatever_stream),
+        cmocka_unit_test(nothing_is_allocated_once_it_is_warm),
+        cmocka_unit_test(every_failing_allocation_is_an_error_and_nothing_else),
+        cmocka_unit_test(a_child_is_refused_its_parents_streams_and_has_its_own),
+        cmocka_unit_test(a_ring_of_streams_hands_a_block_on),
+        cmocka_unit_test(many_threads_may_use_one_stream_and_one_event),
+        cmocka_unit_test(the_current_stream_is_the_threads_and_the_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
