@@ -3,9 +3,12 @@
  * a mark in a stream that others can ask and wait for. No header of CUDA is needed to use any of it.
  *
  *     cpu      ordinary memory. Always there; everything is done at once, in the calling thread.
+ *
  *     host     a device made of ordinary memory and threads: streams are real queues that run beside the caller, so
- * that programs for a GPU run, and are tested, where there is none. Always there. cuda:N   a GPU. stk_device_find says
- * what is missing where there is none.
+ *              that programs for a GPU run, and are tested, where there is none. Always there; host:1 to host:7 are
+ *              further ones.
+ *
+ *     cuda:N   a GPU. stk_device_find says what is missing where there is none.
  *
  * Devices are never destroyed; a pointer to one stays valid for good. Nothing of CUDA is called before a cuda device is
  * asked for. Any thread may call any function here, for any device: what belongs to a device is made on that device,
@@ -43,8 +46,9 @@ typedef enum stk_device_kind {
 
 /* The plain CPU device. Never NULL. */
 STK_API stk_device *stk_device_cpu(void);
-/* By name: "cpu", "host", "cuda" (the first), "cuda:1", … STK_E_DEVICE: no such device here; the message says what is
- * missing (built without CUDA, no driver, driver too old, no GPU, only so many of them) and which devices there are. */
+/* By name: "cpu", "host", "host:1", "cuda" (the first), "cuda:1", … STK_E_DEVICE: no such device here; the message says
+ * what is missing (built without CUDA, no driver, driver too old, no GPU, only so many of them) and which devices there
+ * are. */
 STK_API stk_status stk_device_find(const char *name, stk_device **out, stk_error *err);
 STK_API const char *stk_device_name(const stk_device *device);
 STK_API stk_device_kind stk_device_get_kind(const stk_device *device);
@@ -83,8 +87,8 @@ STK_API stk_status stk_stream_query(stk_stream *stream, stk_error *err);
 /* STK_E_TIMEOUT: not done in that many ns. STK_WAIT_FOREVER waits; the wait looks and sleeps, so that no call into a
  * driver can hang it. */
 STK_API stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err);
-/* What is queued in `stream` from now on waits for the event; the caller does not. The event may be of another device.
- */
+/* What is queued in `stream` from now on waits for the event; the caller does not. The event may be of another device;
+ * if that is of another kind, whose streams know nothing of each other, the caller waits. */
 STK_API stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err);
 /* The stream that tensor operations of this thread on this device use; NULL: the default. Returns the one before. */
 STK_API stk_stream *stk_stream_set_current(stk_device *device, stk_stream *stream);
