@@ -42,7 +42,8 @@ static const stki_option loader_rows[] = {
                 "A field of varying length: batches are made of samples of about the same length (docs/order.md)"),
     STKI_INT(stki_loader_config, bucket_window, 100, 1, 1 << 30, "batches",
              "bucket_by sorts the samples of so many global batches together"),
-    STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "", "Picks the random order; each epoch has its own"),
+    STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "",
+             "Picks the random order and transforms; each epoch has its own"),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
                    "Worker threads; auto: as many as there are processors to use; 0: the caller's thread"),
     STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted"),
@@ -96,7 +97,9 @@ static const stki_option field_rows[] = {
     STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave"),
     STKI_STRING(field_options, layout, NULL,
                 "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)"),
-    STKI_NODE(field_options, transforms, "A list of crop, center_crop, resize, then cast, normalize, quantize, scale"),
+    STKI_NODE(field_options, transforms,
+              "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
+              "(normalize, quantize, …); docs/transforms.md"),
 };
 static const stki_option_table field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
 

@@ -404,8 +404,9 @@ static stk_status make_workers(stki_core *core, stk_error *err)
         worker->number = i;
         stki_scratch_init(&worker->scratch);
         worker->pointers = stki_zalloc_array(core->rows_per_tile, sizeof *worker->pointers);
+        worker->converts = stki_zalloc_array(core->rows_per_tile, sizeof *worker->converts);
         worker->resamplers = stki_zalloc_array(core->plan_count, sizeof *worker->resamplers);
-        if (!worker->pointers || !worker->resamplers)
+        if (!worker->pointers || !worker->converts || !worker->resamplers)
             return stki_fail_memory(err, core->rows_per_tile * (int64_t)sizeof *worker->pointers, "a worker");
     }
     return STK_OK;
@@ -430,6 +431,7 @@ static void core_destroy(stki_core *core)
     for (int i = 0; core->workers && i < workers; i++) {
         stki_scratch_fini(&core->workers[i].scratch);
         stki_free(core->workers[i].pointers);
+        stki_free(core->workers[i].converts);
         for (int f = 0; core->workers[i].resamplers && f < core->plan_count; f++)
             stki_resampler_fini(&core->workers[i].resamplers[f]);
         stki_free(core->workers[i].resamplers);

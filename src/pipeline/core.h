@@ -29,8 +29,9 @@ typedef struct stki_worker {
     int number;
     stki_thread *thread;
     stki_scratch scratch;
-    stki_resampler *resamplers; /* one a plan */
-    const void **pointers;      /* of a tile's rows; pointer_count of them */
+    stki_resampler *resamplers;    /* one a plan */
+    const void **pointers;         /* of a tile's rows */
+    const stki_convert **converts; /* of the same */
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
     stki_watch watch; /* of the files it reads */

@@ -109,6 +109,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 
     doing(worker, STKI_STAGE_ORDER, NULL, slot->step, before);
     batch->epoch = slot->step / core->steps;
+    batch->draw_key = stki_draw_key((uint64_t)core->config->seed, batch->epoch);
     batch->step = slot->step % core->steps;
     batch->last_of_epoch = batch->step == core->steps - 1;
     batch->error_row = -1;
@@ -278,11 +279,58 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
     stki_count(&worker->bytes_written, length * plan->item_bytes);
 }
 
-static void convert_fixed(stk_batch *batch, const stki_field_plan *plan, int shard_number, int64_t row,
-                          const stk_tensor *sample, int64_t part, int64_t parts, stki_worker *worker)
+/* What a row is seen through that is a view: what all are, or a placing of its own, which `own` holds. */
+static stk_status placing_of(const stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_placing *own,
+                             const stki_placing **out, stk_error *err)
 {
-    const stki_convert *convert = plan->converts[plan->convert_of_shard[shard_number]];
-    const char *from = (const char *)sample->data + stki_plan_view_offset(plan, plan->field->shards[shard_number]);
+    const stki_occasion occasion = {batch->draw_key, batch->positions[row].draw};
+    const int64_t *shape = plan->sample_shape;
+
+    *out = plan->random ? own : &plan->placing;
+    if (!plan->random)
+        return STK_OK;
+    return stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], NULL, &occasion, own,
+                               err);
+}
+
+/* Puts one row into the worker's list for a conversion of many: where its element 0, 0, … is, and how it is converted.
+ * False: it is made by way of a block. */
+static bool list_row(const stk_batch *batch, const stki_field_plan *plan, int64_t row, int shard, const char *address,
+                     stki_worker *worker, int64_t n)
+{
+    const stki_placing *placing;
+    stki_placing own;
+
+    if (placing_of(batch, plan, row, &own, &placing, NULL) != STK_OK || placing->padded)
+        return false;
+    worker->pointers[n] = address + stki_plan_view_offset(plan, placing, plan->field->shards[shard]->strides);
+    worker->converts[n] = stki_plan_convert(plan, shard, placing->orientation);
+    return true;
+}
+
+/* Converts `n` rows of the list, from `row` on. */
+static void convert_list(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t n,
+                         stki_worker *worker)
+{
+    char *to = stki_slot_values(batch, plan) + row * plan->row_bytes;
+    const stki_convert *first = worker->converts[0];
+
+    if (!convert_may_run(core, batch, plan, row, n))
+        return;
+    if (plan->random)
+        stki_convert_run_each(worker->converts, to, plan->row_bytes, worker->pointers, n);
+    else
+        stki_convert_run_many(first, to, plan->row_bytes, worker->pointers, n);
+    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(first));
+    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(first));
+}
+
+static void convert_fixed(stk_batch *batch, const stki_field_plan *plan, const stki_placing *placing, int shard_number,
+                          int64_t row, const stk_tensor *sample, int64_t part, int64_t parts, stki_worker *worker)
+{
+    const stki_convert *convert = stki_plan_convert(plan, shard_number, placing->orientation);
+    const char *from =
+        (const char *)sample->data + stki_plan_view_offset(plan, placing, plan->field->shards[shard_number]->strides);
     int64_t units = stki_convert_units(convert);
 
     stki_convert_run_part(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, from, units * part / parts,
@@ -300,12 +348,13 @@ static void fill_resampled(stki_core *core, stk_batch *batch, const stki_field_p
     int64_t within, index = batch->indices[row], before = stki_now_ns(), between;
     const stki_reader *shard = stki_field_locate(plan->field, index, &within);
     stki_resampler *resampler = &worker->resamplers[plan - core->plans];
+    const stki_occasion occasion = {batch->draw_key, batch->positions[row].draw};
     const stki_want *want;
     stk_tensor sample;
     stk_error error;
 
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
-    if (stki_resample_want(plan, resampler, index, shard, within, &want, &error) != STK_OK ||
+    if (stki_resample_want(plan, resampler, index, &occasion, shard, within, &want, &error) != STK_OK ||
         shard->ops->read(shard, within, want, &worker->scratch, &sample, &error) != STK_OK) {
         read_fails(core, batch, shard, within, row, &error);
         stki_count(&worker->read_ns, stki_now_ns() - before);
@@ -333,11 +382,18 @@ static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *p
     int64_t within, before = stki_now_ns(), between;
     int shard_number = stki_field_shard(plan->field, batch->indices[row], &within);
     const stki_reader *shard = plan->field->shards[shard_number];
+    const stki_placing *placing = NULL;
+    stki_placing own;
     stk_tensor sample;
     stk_error error;
 
-    if (plan->resample) {
-        fill_resampled(core, batch, plan, row, worker);
+    if (!plan->resample && placing_of(batch, plan, row, &own, &placing, &error) != STK_OK) {
+        stki_row_fails(core, batch, row, &error);
+        return;
+    }
+    if (!placing || placing->padded) {
+        if (part == 0)
+            fill_resampled(core, batch, plan, row, worker);
         return;
     }
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
@@ -353,7 +409,7 @@ static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *p
         if (plan->ragged)
             convert_ragged(core, batch, plan, shard, within, row, &sample, worker);
         else
-            convert_fixed(batch, plan, shard_number, row, &sample, part, parts, worker);
+            convert_fixed(batch, plan, placing, shard_number, row, &sample, part, parts, worker);
     }
     stki_watch_use(worker, plan, shard, row, &sample);
     stki_reader_done(shard, &sample);
@@ -379,18 +435,15 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
         if (!address || (n > 0 && (plan->convert_of_shard[shard] != convert || stki_watch_is_full(worker, reader))))
             break;
         convert = plan->convert_of_shard[shard];
+        if (!list_row(batch, plan, row + n, shard, address, worker, n))
+            break;
         stki_watch_use(worker, plan, reader, row + n, NULL);
-        worker->pointers[n] = address + stki_plan_view_offset(plan, reader);
     }
     if (n == 0)
         return 0;
     before = stki_now_ns();
     doing(worker, STKI_STAGE_CONVERT, field->shards[0]->path, batch->indices[row], before);
-    if (convert_may_run(core, batch, plan, row, n))
-        stki_convert_run_many(plan->converts[convert], stki_slot_values(batch, plan) + row * plan->row_bytes,
-                              plan->row_bytes, worker->pointers, n);
-    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(plan->converts[convert]));
-    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(plan->converts[convert]));
+    convert_list(core, batch, plan, row, n, worker);
     stki_count(&worker->convert_ns, stki_now_ns() - before);
     return n;
 }
@@ -405,14 +458,12 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
     int64_t within, n = 0, before = stki_now_ns(), between;
     int number = stki_field_shard(plan->field, batch->indices[row], &within);
     const stki_reader *reader = plan->field->shards[number];
-    const stki_convert *convert;
     stk_storage *kept[MOST_PINNED];
     stk_error error;
     stk_status status = STK_OK;
 
     if (!plan->may_run_many || !reader->ops->pin)
         return 0;
-    convert = plan->converts[plan->convert_of_shard[number]];
     doing(worker, STKI_STAGE_READ, reader->path, within, before);
     for (; row + n < last && n < MOST_PINNED; n++) {
         const char *address;
@@ -424,8 +475,12 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
         status = reader->ops->pin(reader, within, &worker->scratch, &address, &kept[n], &error);
         if (status != STK_OK)
             break;
+        if (!list_row(batch, plan, row + n, number, address, worker, n)) {
+            stk_storage_release(kept[n]);
+            status = STK_AGAIN;
+            break;
+        }
         stki_watch_use(worker, plan, reader, row + n, NULL);
-        worker->pointers[n] = address + stki_plan_view_offset(plan, reader);
     }
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);
@@ -436,13 +491,9 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
     if (n == 0)
         return 0;
     doing(worker, STKI_STAGE_CONVERT, reader->path, batch->indices[row], between);
-    if (convert_may_run(core, batch, plan, row, n))
-        stki_convert_run_many(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, plan->row_bytes,
-                              worker->pointers, n);
+    convert_list(core, batch, plan, row, n, worker);
     for (int64_t i = 0; i < n; i++)
         stk_storage_release(kept[i]);
-    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(convert));
-    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(convert));
     stki_count(&worker->convert_ns, stki_now_ns() - between);
     return n;
 }

@@ -1,134 +1,62 @@
-/* geometry.c: see geometry.h. */
+/* geometry.c: what the steps come to for one image; see geometry.h.
+ *
+ * Going through the steps, a frame keeps what they have come to: a window of the canvas (the image itself, behind a
+ * resize the resized image) and the way up in which it is seen. A crop of what is seen is a smaller window, a flip
+ * another way up. A padding step remembers the window as the part that has pixels.
+ */
 #include "geometry.h"
-#include "checked.h"
 #include "error.h"
+#include "float_control.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-/* ---- reading -----------------------------------------------------------------------------------------------------
- */
+/* ---- orientations ------------------------------------------------------------------------------------------------ */
 
-static stk_status pixels(const stki_node *node, int64_t least, int64_t *out, stk_error *err)
+static stki_orientation flipped(stki_orientation o, bool vertical)
 {
-    stk_status status = stki_node_int(node, out, err);
-
-    if (status == STK_OK && (*out < least || *out > STKI_RESIZE_MOST))
-        status = stki_fail_value(err, node, "%d to %d pixels", (int)least, STKI_RESIZE_MOST);
-    return status;
+    if (o.transpose != vertical)
+        o.flip_u = !o.flip_u;
+    else
+        o.flip_v = !o.flip_v;
+    return o;
 }
 
-/* N or [height, width]. */
-static stk_status size(const stki_node *node, int64_t *height, int64_t *width, stk_error *err)
+/* A quarter turn counterclockwise mirrors left and right, then swaps rows and columns. */
+static stki_orientation turned(stki_orientation o, int quarters)
 {
-    stk_status status;
-
-    if (node->kind == STKI_NODE_SCALAR) {
-        *width = 0;
-        return pixels(node, 1, height, err);
+    for (int i = 0; i < quarters; i++) {
+        o = flipped(o, false);
+        o.transpose = !o.transpose;
     }
-    if (node->kind != STKI_NODE_LIST || node->count != 2)
-        return stki_fail_value(err, node, "a number of pixels or [height, width]");
-    status = pixels(node->items[0], 1, height, err);
-    return status != STK_OK ? status : pixels(node->items[1], 1, width, err);
+    return o;
 }
 
-static stk_status read_crop(stki_geometry *geometry, stki_geometry_step *step, stk_error *err)
+unsigned stki_geometry_orientations(const stki_geometry *geometry)
 {
-    static const char *const keys[] = {"top", "left", "height", "width", "field"};
-    const stki_node *node = step->node, *field = stki_node_get(node, "field");
-    int64_t *const numbers[] = {&step->top, &step->left, &step->height, &step->width};
-    stk_status status = stki_node_known_keys(node, keys, 5, err);
+    unsigned set = 1;
 
-    if (status != STK_OK)
-        return status;
-    if (field) {
-        if (node->count > 1)
-            return stki_fail_node(err, node,
-                                  "found field and other keys, expected field alone or top, left, height, width");
-        if (geometry->count > 0)
-            return stki_fail_node(err, node,
-                                  "found a step before crop: {field: …}, expected it to come first: the "
-                                  "boxes are of the stored image");
-        step->kind = STKI_CROP_BY_FIELD;
-        return stki_node_text(field, &geometry->box_field, err);
+    for (int i = 0; i < geometry->count; i++) {
+        const stki_geometry_step *step = &geometry->steps[i];
+        unsigned next = 0;
+
+        if (step->kind != STKI_FLIP && step->kind != STKI_ROTATE)
+            continue;
+        for (int n = 0; n < STKI_ORIENTATIONS; n++) {
+            const stki_orientation o = stki_orientation_of(n);
+
+            if (!(set & 1u << n))
+                continue;
+            if (step->kind == STKI_FLIP) {
+                next |= step->p < 1 ? 1u << n : 0;
+                next |= step->p > 0 ? 1u << stki_orientation_number(flipped(o, step->vertical)) : 0;
+            }
+            for (int k = 0; step->kind == STKI_ROTATE && k < 4; k++)
+                next |= step->turns & 1 << k ? 1u << stki_orientation_number(turned(o, k)) : 0;
+        }
+        set = next;
     }
-    for (int i = 0; i < 4; i++) {
-        const stki_node *number = stki_node_get(node, keys[i]);
-
-        if (!number)
-            return stki_fail_node(err, node, "%s is missing", keys[i]);
-        if ((status = pixels(number, i < 2 ? 0 : 1, numbers[i], err)) != STK_OK)
-            return status;
-    }
-    return STK_OK;
-}
-
-static stk_status read_box(const stki_node *node, double *box, stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    if (node->kind != STKI_NODE_LIST || node->count != 4)
-        return stki_fail_value(err, node, "[left, top, right, bottom]");
-    for (int i = 0; i < 4 && status == STK_OK; i++)
-        status = stki_node_double(node->items[i], &box[i], err);
-    if (status == STK_OK && !(box[0] >= 0 && box[1] >= 0 && box[2] > box[0] && box[3] > box[1]))
-        status = stki_fail_value(err, node, "left < right and top < bottom, none below 0");
-    return status;
-}
-
-static stk_status read_resize(stki_geometry *geometry, stki_geometry_step *step, stk_error *err)
-{
-    static const char *const keys[] = {"size", "filter", "box"};
-    static const char *const filters[] = {"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos", NULL};
-    const stki_node *node = step->node, *filter = stki_node_get(node, "filter"), *box = stki_node_get(node, "box");
-    const stki_node *side = node->kind == STKI_NODE_MAP ? stki_node_get(node, "size") : node;
-    int word = STKI_FILTER_BILINEAR;
-    stk_status status;
-
-    if (geometry->resizes)
-        return stki_fail_node(err, node, "found a second resize, expected at most one");
-    geometry->resizes = true;
-    if (node->kind == STKI_NODE_MAP && (status = stki_node_known_keys(node, keys, 3, err)) != STK_OK)
-        return status;
-    if (!side)
-        return stki_fail_node(err, node, "size is missing");
-    if ((status = size(side, &step->height, &step->width, err)) != STK_OK ||
-        (filter && (status = stki_node_word(filter, filters, &word, err)) != STK_OK) ||
-        (box && (status = read_box(box, step->box, err)) != STK_OK))
-        return status;
-    geometry->filter = (enum stki_filter)word;
-    step->has_box = box != NULL;
-    return STK_OK;
-}
-
-stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, const stki_node *node, stk_error *err)
-{
-    stki_geometry_step *step = &geometry->steps[geometry->count];
-    stk_status status;
-
-    if (geometry->count == STKI_GEOMETRY_STEPS)
-        return stki_fail_node(err, node, "found more than %d steps of crop, center_crop and resize",
-                              STKI_GEOMETRY_STEPS);
-    *step = (stki_geometry_step){.node = node};
-    if (strcmp(operation, "resize") == 0) {
-        step->kind = STKI_RESIZE;
-        status = read_resize(geometry, step, err);
-    } else if (geometry->box_field && !geometry->resizes) {
-        return stki_fail_node(err, node,
-                              "found %s after crop: {field: …}, expected resize: the boxes have sizes of "
-                              "their own",
-                              operation);
-    } else if (strcmp(operation, "center_crop") == 0) {
-        step->kind = STKI_CENTER_CROP;
-        status = size(node, &step->height, &step->width, err);
-        step->width = step->width ? step->width : step->height;
-    } else {
-        step->kind = STKI_CROP;
-        status = read_crop(geometry, step, err);
-    }
-    geometry->count++;
-    return status;
+    return set;
 }
 
 /* ---- sizes -------------------------------------------------------------------------------------------------------
@@ -145,25 +73,69 @@ static void keep_aspect(int64_t shorter, double height, double width, int64_t *o
     *out_width = tall ? shorter : other;
 }
 
+static bool is_quarter(int turns) /* some of the choices swap height and width */
+{
+    return (turns & (1 << 1 | 1 << 3)) != 0;
+}
+
+static void size_of_turned(const stki_geometry_step *step, int64_t *height, int64_t *width,
+                           const stki_geometry_step **why)
+{
+    const int64_t before = *height;
+    const bool whole = (step->turns & (1 << 0 | 1 << 2)) != 0;
+
+    if (!is_quarter(step->turns) || *height == *width)
+        return;
+    if (whole) { /* now this, now that */
+        *height = *width = 0;
+        *why = step;
+        return;
+    }
+    *height = *width;
+    *width = before;
+}
+
 bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t width, int64_t *out_height,
                         int64_t *out_width, const stki_geometry_step **why)
 {
     *why = NULL;
     for (int i = 0; i < geometry->count; i++) {
         const stki_geometry_step *step = &geometry->steps[i];
+        const bool known = height > 0 && width > 0;
 
-        if (step->kind == STKI_CROP_BY_FIELD) {
+        switch (step->kind) {
+        case STKI_FLIP:
+        case STKI_TRANSLATE:
+        case STKI_RANDOM_TRANSLATE:
+            break;
+        case STKI_ROTATE:
+            size_of_turned(step, &height, &width, why);
+            break;
+        case STKI_PAD:
+            if (known) {
+                height += step->pad[1] + step->pad[3];
+                width += step->pad[0] + step->pad[2];
+            }
+            break;
+        case STKI_CROP_BY_FIELD:
             height = width = 0;
             *why = step;
-        } else if (step->kind != STKI_RESIZE || step->width) {
+            break;
+        case STKI_RESIZE:
+            if (step->width) {
+                height = step->height;
+                width = step->width;
+            } else if (step->has_box) {
+                keep_aspect(step->height, step->box[3] - step->box[1], step->box[2] - step->box[0], &height, &width);
+            } else if (known) {
+                keep_aspect(step->height, (double)height, (double)width, &height, &width);
+            } else {
+                *why = step;
+            }
+            break;
+        default:
             height = step->height;
             width = step->width;
-        } else if (step->has_box) {
-            keep_aspect(step->height, step->box[3] - step->box[1], step->box[2] - step->box[0], &height, &width);
-        } else if (height > 0 && width > 0) {
-            keep_aspect(step->height, (double)height, (double)width, &height, &width);
-        } else {
-            *why = step;
         }
     }
     *out_height = height;
@@ -174,20 +146,30 @@ bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t w
 /* ---- one image ---------------------------------------------------------------------------------------------------
  */
 
+typedef struct rectangle {
+    int64_t top, left, height, width;
+} rectangle;
+
 /* What the steps so far have come to. */
 typedef struct frame {
-    int64_t top, left, height, width; /* of the image: what crops before resize leave */
-    double box[4];                    /* in it: left, top, right, bottom */
+    rectangle part; /* of the image: the resize's input */
+    double box[4];  /* in the part: left, top, right, bottom; its resize looks at it */
+    bool whole_box; /* it is the whole part, whatever that is */
     bool resized;
+    rectangle canvas; /* the part of the canvas that has pixels */
     int64_t out_height, out_width;
-    int64_t window_top, window_left, window_height, window_width; /* of the result, behind resize */
+    rectangle window; /* of the canvas */
+    stki_orientation o;
 } frame;
 
-static void box_is_whole(frame *f)
+static int64_t seen_height(const frame *f)
 {
-    f->box[0] = f->box[1] = 0;
-    f->box[2] = (double)f->width;
-    f->box[3] = (double)f->height;
+    return f->o.transpose ? f->window.width : f->window.height;
+}
+
+static int64_t seen_width(const frame *f)
+{
+    return f->o.transpose ? f->window.height : f->window.width;
 }
 
 /* Halves are rounded to even, as everywhere in Python. */
@@ -196,134 +178,443 @@ static int64_t half(int64_t difference)
     return difference / 2 + (difference % 2 && difference / 2 % 2);
 }
 
+static double round_even(double x)
+{
+    const double down = floor(x), rest = x - down;
+
+    if (rest != 0.5)
+        return rest < 0.5 ? down : down + 1;
+    return fmod(down, 2) == 0 ? down : down + 1;
+}
+
+/* The window becomes this part of what is seen; it may lie outside. */
+static void cut(frame *f, int64_t top, int64_t left, int64_t height, int64_t width)
+{
+    const int64_t u_length = f->o.transpose ? width : height, v_length = f->o.transpose ? height : width;
+    int64_t u = f->o.transpose ? left : top, v = f->o.transpose ? top : left;
+
+    if (f->o.flip_u)
+        u = f->window.height - u - u_length;
+    if (f->o.flip_v)
+        v = f->window.width - v - v_length;
+    f->window = (rectangle){f->window.top + u, f->window.left + v, u_length, v_length};
+}
+
 #define NOWHERE NULL, -1, -1
 
-static stk_status too_large(const stki_geometry_step *step, int64_t height, int64_t width, stk_error *err)
+static const char *const operation_of[] = {
+    [STKI_CROP] = "crop",
+    [STKI_CROP_BY_FIELD] = "crop",
+    [STKI_CENTER_CROP] = "center_crop",
+    [STKI_RESIZE] = "resize",
+    [STKI_PAD] = "pad",
+    [STKI_TRANSLATE] = "translate",
+    [STKI_RANDOM_CROP] = "random_crop",
+    [STKI_RANDOM_TRANSLATE] = "random_translate",
+};
+
+static stk_status too_small(const stki_geometry_step *step, int64_t height, int64_t width, stk_error *err)
 {
     const char *found = STKI_TEXT("%" PRId64 " x %" PRId64 " pixels (height x width)", height, width);
 
-    if (step->kind == STKI_CENTER_CROP)
+    if (step->kind == STKI_CROP)
         return stki_fail_at(err, STK_E_BAD_SHAPE,
                             (stki_place){NOWHERE, found,
-                                         STKI_TEXT("at least %" PRId64 " x %" PRId64 " (nothing is padded)",
-                                                   step->height, step->width)},
-                            "center_crop");
-    return stki_fail_at(err, STK_E_BAD_SHAPE,
-                        (stki_place){NOWHERE, found,
-                                     STKI_TEXT("at least %" PRId64 " x %" PRId64 " for top %" PRId64 ", left %" PRId64
-                                               ", height %" PRId64 ", width %" PRId64,
-                                               step->top + step->height, step->left + step->width, step->top,
-                                               step->left, step->height, step->width)},
-                        "crop");
+                                         STKI_TEXT("at least %" PRId64 " x %" PRId64 " for top %" PRId64
+                                                   ", left %" PRId64 ", height %" PRId64 ", width %" PRId64,
+                                                   step->top + step->height, step->left + step->width, step->top,
+                                                   step->left, step->height, step->width)},
+                            "crop");
+    return stki_fail_at(
+        err, STK_E_BAD_SHAPE,
+        (stki_place){NOWHERE, found,
+                     STKI_TEXT("at least %" PRId64 " x %" PRId64 " (%s)", step->height, step->width,
+                               step->kind == STKI_CENTER_CROP ? "nothing is padded"
+                                                              : "its padding counted; pad_if_needed: true pads")},
+        "%s", operation_of[step->kind]);
 }
 
 static stk_status apply_crop(const stki_geometry_step *step, frame *f, stk_error *err)
 {
-    int64_t *const at[] = {f->resized ? &f->window_top : &f->top, f->resized ? &f->window_left : &f->left};
-    int64_t *const size[] = {f->resized ? &f->window_height : &f->height, f->resized ? &f->window_width : &f->width};
+    const int64_t height = seen_height(f), width = seen_width(f);
     int64_t top = step->top, left = step->left;
 
-    if (step->kind == STKI_CENTER_CROP && step->height <= *size[0] && step->width <= *size[1]) {
-        top = half(*size[0] - step->height);
-        left = half(*size[1] - step->width);
+    if (step->kind == STKI_CENTER_CROP && step->height <= height && step->width <= width) {
+        top = half(height - step->height);
+        left = half(width - step->width);
     }
-    if (top + step->height > *size[0] || left + step->width > *size[1])
-        return too_large(step, *size[0], *size[1], err);
-    *at[0] += top;
-    *at[1] += left;
-    *size[0] = step->height;
-    *size[1] = step->width;
-    if (!f->resized)
-        box_is_whole(f);
+    if (top + step->height > height || left + step->width > width)
+        return too_small(step, height, width, err);
+    cut(f, top, left, step->height, step->width);
     return STK_OK;
 }
 
 /* The pixels that the box touches, and the box in them. */
 static stk_status apply_field(const double *box, frame *f, stk_error *err)
 {
+    rectangle *w = &f->window;
+
     /* Not >=: a NaN is no box. */
-    if (!(box[0] >= 0 && box[1] >= 0 && box[2] > 0 && box[3] > 0 && box[0] + box[2] <= (double)f->height &&
-          box[1] + box[3] <= (double)f->width))
+    if (!(box[0] >= 0 && box[1] >= 0 && box[2] > 0 && box[3] > 0 && box[0] + box[2] <= (double)w->height &&
+          box[1] + box[3] <= (double)w->width))
         return stki_fail_at(
             err, STK_E_BAD_SHAPE,
             (stki_place){NOWHERE,
                          STKI_TEXT("the box top %g, left %g, height %g, width %g", box[0], box[1], box[2], box[3]),
-                         STKI_TEXT("one with area inside %" PRId64 " x %" PRId64 " pixels (height x width)", f->height,
-                                   f->width)},
+                         STKI_TEXT("one with area inside %" PRId64 " x %" PRId64 " pixels (height x width)", w->height,
+                                   w->width)},
             "crop");
-    f->top = (int64_t)floor(box[0]);
-    f->left = (int64_t)floor(box[1]);
-    f->height = (int64_t)ceil(box[0] + box[2]) - f->top;
-    f->width = (int64_t)ceil(box[1] + box[3]) - f->left;
-    f->box[0] = box[1] - (double)f->left;
-    f->box[1] = box[0] - (double)f->top;
+    w->top = (int64_t)floor(box[0]);
+    w->left = (int64_t)floor(box[1]);
+    w->height = (int64_t)ceil(box[0] + box[2]) - w->top;
+    w->width = (int64_t)ceil(box[1] + box[3]) - w->left;
+    f->box[0] = box[1] - (double)w->left;
+    f->box[1] = box[0] - (double)w->top;
     f->box[2] = f->box[0] + box[3];
     f->box[3] = f->box[1] + box[2];
+    f->whole_box = false;
+    return STK_OK;
+}
+
+/* The box of a resize step, of what is seen, in the window. */
+static stk_status take_box(const stki_geometry_step *step, frame *f, stk_error *err)
+{
+    const double *box = step->box, width = f->box[2] - f->box[0], height = f->box[3] - f->box[1];
+    const stki_orientation o = f->o;
+    double u[2] = {box[o.transpose ? 0 : 1], box[o.transpose ? 2 : 3]},
+           v[2] = {box[o.transpose ? 1 : 0], box[o.transpose ? 3 : 2]};
+
+    if (v[1] > width || u[1] > height)
+        return stki_fail_at(err, STK_E_BAD_SHAPE,
+                            (stki_place){NOWHERE,
+                                         STKI_TEXT("%g x %g pixels (height x width)", o.transpose ? width : height,
+                                                   o.transpose ? height : width),
+                                         STKI_TEXT("at least %g x %g for the box", box[3], box[2])},
+                            "resize");
+    if (o.flip_u) {
+        const double end = height - u[0];
+        u[0] = height - u[1];
+        u[1] = end;
+    }
+    if (o.flip_v) {
+        const double end = width - v[0];
+        v[0] = width - v[1];
+        v[1] = end;
+    }
+    f->box[2] = f->box[0] + v[1];
+    f->box[3] = f->box[1] + u[1];
+    f->box[0] += v[0];
+    f->box[1] += u[0];
     return STK_OK;
 }
 
 static stk_status apply_resize(const stki_geometry_step *step, frame *f, stk_error *err)
 {
-    const double *box = step->box, width = f->box[2] - f->box[0], height = f->box[3] - f->box[1];
+    int64_t height = step->height, width = step->width;
+    stk_status status;
 
-    if (step->has_box) {
-        if (box[2] > width || box[3] > height)
-            return stki_fail_at(err, STK_E_BAD_SHAPE,
-                                (stki_place){NOWHERE, STKI_TEXT("%g x %g pixels (height x width)", height, width),
-                                             STKI_TEXT("at least %g x %g for the box", box[3], box[2])},
-                                "resize");
-        f->box[2] = f->box[0] + box[2];
-        f->box[3] = f->box[1] + box[3];
-        f->box[0] += box[0];
-        f->box[1] += box[1];
+    f->part = f->window;
+    if (f->whole_box) {
+        f->box[0] = f->box[1] = 0;
+        f->box[2] = (double)f->part.width;
+        f->box[3] = (double)f->part.height;
     }
-    f->out_height = step->height;
-    f->out_width = step->width;
-    if (!step->width)
-        keep_aspect(step->height, f->box[3] - f->box[1], f->box[2] - f->box[0], &f->out_height, &f->out_width);
+    if (step->has_box && (status = take_box(step, f, err)) != STK_OK)
+        return status;
+    if (!width) {
+        const double u = f->box[3] - f->box[1], v = f->box[2] - f->box[0];
+
+        keep_aspect(step->height, f->o.transpose ? v : u, f->o.transpose ? u : v, &height, &width);
+    }
+    f->out_height = f->o.transpose ? width : height;
+    f->out_width = f->o.transpose ? height : width;
     f->resized = true;
-    f->window_height = f->out_height;
-    f->window_width = f->out_width;
+    f->window = f->canvas = (rectangle){0, 0, f->out_height, f->out_width};
     return STK_OK;
 }
 
-static stki_placing placing_of(const stki_geometry *geometry, const frame *f)
-{
-    stki_placing p = {.top = f->top,
-                      .left = f->left,
-                      .job = {.in_height = f->height,
-                              .in_width = f->width,
-                              .out_height = f->resized ? f->out_height : f->height,
-                              .out_width = f->resized ? f->out_width : f->width,
-                              .filter = geometry->filter,
-                              .window_top = f->window_top,
-                              .window_left = f->window_left,
-                              .window_height = f->window_height,
-                              .window_width = f->window_width}};
+/* ---- padding ------------------------------------------------------------------------------------------------------
+ */
 
-    for (int i = 0; i < 4; i++)
-        p.job.box[i] = f->box[i];
-    return p;
+/* What is seen has pixels, what the next cut shows beside it is padding. `most`: pixels on the widest side. */
+static stk_status begin_padding(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, int64_t most_y,
+                                int64_t most_x, stk_error *err)
+{
+    const int64_t height = seen_height(f), width = seen_width(f), spare = geometry->padding == STKI_PAD_REFLECT;
+
+    f->canvas = f->window;
+    if (geometry->padding < STKI_PAD_REFLECT || (most_y + spare <= height && most_x + spare <= width))
+        return STK_OK;
+    return stki_fail_at(err, STK_E_BAD_SHAPE,
+                        (stki_place){NOWHERE,
+                                     STKI_TEXT("%" PRId64 " x %" PRId64 " pixels (height x width)", height, width),
+                                     STKI_TEXT("at least %" PRId64 " x %" PRId64 " to mirror the padding from",
+                                               most_y + spare, most_x + spare)},
+                        "%s", operation_of[step->kind]);
+}
+
+static int64_t larger(int64_t x, int64_t y)
+{
+    return x > y ? x : y;
+}
+
+static stk_status apply_pad(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, stk_error *err)
+{
+    const int64_t *pad = step->pad, height = seen_height(f), width = seen_width(f);
+    stk_status status = begin_padding(geometry, step, f, larger(pad[1], pad[3]), larger(pad[0], pad[2]), err);
+
+    cut(f, -pad[1], -pad[0], height + pad[1] + pad[3], width + pad[0] + pad[2]);
+    return status;
+}
+
+static stk_status apply_translate(const stki_geometry *geometry, const stki_geometry_step *step,
+                                  const stki_occasion *occasion, frame *f, stk_error *err)
+{
+    const int64_t height = seen_height(f), width = seen_width(f);
+    int64_t down = step->top, right = step->left;
+    stk_status status;
+
+    if (step->kind == STKI_RANDOM_TRANSLATE) {
+        const double y = step->most_down * (double)height, x = step->most_right * (double)width;
+        stki_draw draw;
+
+        stki_draw_begin(&draw, occasion, step->draw);
+        right = (int64_t)round_even(stki_draw_between(&draw, -x, x));
+        down = (int64_t)round_even(stki_draw_between(&draw, -y, y));
+    }
+    status = begin_padding(geometry, step, f, 0, 0, err);
+    cut(f, -down, -right, height, width);
+    return status;
+}
+
+/* ---- random crops -------------------------------------------------------------------------------------------------
+ */
+
+static stk_status apply_random_crop(const stki_geometry *geometry, const stki_geometry_step *step,
+                                    const stki_occasion *occasion, frame *f, stk_error *err)
+{
+    int64_t pad_top = step->pad[1], pad_left = step->pad[0];
+    int64_t height = seen_height(f) + pad_top + step->pad[3], width = seen_width(f) + pad_left + step->pad[2];
+    stki_draw draw;
+    stk_status status = STK_OK;
+
+    if (step->pad_if_needed && width < step->width) { /* on both sides by all that is missing */
+        pad_left += step->width - width;
+        width += 2 * (step->width - width);
+    }
+    if (step->pad_if_needed && height < step->height) {
+        pad_top += step->height - height;
+        height += 2 * (step->height - height);
+    }
+    if (height < step->height || width < step->width)
+        return too_small(step, height, width, err);
+    if (stki_geometry_step_pads(step))
+        status = begin_padding(geometry, step, f, larger(pad_top, step->pad[3]), larger(pad_left, step->pad[2]), err);
+    stki_draw_begin(&draw, occasion, step->draw);
+    const int64_t top = stki_draw_below(&draw, height - step->height + 1);
+    const int64_t left = stki_draw_below(&draw, width - step->width + 1);
+    cut(f, top - pad_top, left - pad_left, step->height, step->width);
+    return status;
+}
+
+/* torchvision's RandomResizedCrop: ten tries, then the middle. */
+static void draw_resized_crop(const stki_geometry_step *step, stki_draw *draw, int64_t height, int64_t width,
+                              rectangle *out)
+{
+    const double area = (double)height * (double)width, in_ratio = (double)width / (double)height;
+    int64_t h = height, w = width;
+
+    for (int i = 0; i < 10; i++) {
+        const double target = area * stki_draw_between(draw, step->scale[0], step->scale[1]);
+        const double aspect = stki_draw_log_between(draw, step->ratio[0], step->ratio[1]);
+        const double try_w = round_even(sqrt(target * aspect)), try_h = round_even(sqrt(target / aspect));
+
+        if (try_w > 0 && try_w <= (double)width && try_h > 0 && try_h <= (double)height) {
+            out->height = (int64_t)try_h;
+            out->width = (int64_t)try_w;
+            out->top = stki_draw_below(draw, height - out->height + 1);
+            out->left = stki_draw_below(draw, width - out->width + 1);
+            return;
+        }
+    }
+    if (in_ratio < step->ratio[0])
+        h = (int64_t)round_even((double)w / step->ratio[0]);
+    else if (in_ratio > step->ratio[1])
+        w = (int64_t)round_even((double)h * step->ratio[1]);
+    h = h < 1 ? 1 : h > height ? height : h; /* a sliver of one pixel rounds to nothing */
+    w = w < 1 ? 1 : w > width ? width : w;
+    *out = (rectangle){(height - h) / 2, (width - w) / 2, h, w};
+}
+
+static stk_status apply_random_resized_crop(const stki_geometry_step *step, const stki_occasion *occasion, frame *f,
+                                            stk_error *err)
+{
+    rectangle part;
+    stki_draw draw;
+
+    stki_draw_begin(&draw, occasion, step->draw);
+    draw_resized_crop(step, &draw, seen_height(f), seen_width(f), &part);
+    cut(f, part.top, part.left, part.height, part.width);
+    return apply_resize(step, f, err);
+}
+
+/* ---- flips and turns ----------------------------------------------------------------------------------------------
+ */
+
+static void apply_flip(const stki_geometry_step *step, const stki_occasion *occasion, frame *f)
+{
+    stki_draw draw;
+    bool flip = step->p >= 1;
+
+    if (step->p > 0 && step->p < 1) {
+        stki_draw_begin(&draw, occasion, step->draw);
+        flip = stki_draw_chance(&draw, step->p);
+    }
+    if (flip)
+        f->o = flipped(f->o, step->vertical);
+}
+
+static void apply_rotate(const stki_geometry_step *step, const stki_occasion *occasion, frame *f)
+{
+    int choices = 0, chosen = 0;
+    stki_draw draw;
+
+    for (int k = 0; k < 4; k++)
+        choices += step->turns >> k & 1;
+    if (choices > 1) {
+        stki_draw_begin(&draw, occasion, step->draw);
+        chosen = (int)stki_draw_below(&draw, choices);
+    }
+    for (int k = 0; k < 4; k++)
+        if (step->turns >> k & 1 && chosen-- == 0)
+            f->o = turned(f->o, k);
+}
+
+/* ---- the result ---------------------------------------------------------------------------------------------------
+ */
+
+/* `length` pixels from `start` on, of which [0, n) are there. *low and *high: the pixels that are needed. */
+static bool pad_axis(enum stki_padding padding, int64_t n, int64_t start, int64_t length, stki_pad_axis *out,
+                     int64_t *low, int64_t *high)
+{
+    const int64_t end = start + length, first = start > 0 ? start : 0, last = end < n ? end : n;
+    const int64_t before = (end < 0 ? end : 0) - start, behind = end - (start > n ? start : n);
+    const bool edge = padding == STKI_PAD_EDGE, mirrors = padding >= STKI_PAD_REFLECT;
+    const int64_t shift = padding == STKI_PAD_SYMMETRIC;
+    struct stki_pad_run *run = out->runs;
+
+    *out = (stki_pad_axis){.length = length};
+    if (before > 0 && (edge || mirrors))
+        *run++ = (struct stki_pad_run){0, edge ? 0 : -start - shift, before, edge ? 0 : -1};
+    if (last > first)
+        *run++ = (struct stki_pad_run){first - start, first, last - first, 1};
+    if (behind > 0 && (edge || mirrors)) {
+        const int64_t from = end - behind;
+
+        *run++ = (struct stki_pad_run){from - start, edge ? n - 1 : 2 * (n - 1) - from + shift, behind, edge ? 0 : -1};
+    }
+    out->count = (int)(run - out->runs);
+    *low = n;
+    *high = 0;
+    for (int i = 0; i < out->count; i++) {
+        const struct stki_pad_run *r = &out->runs[i];
+        const int64_t other = r->from + r->step * (r->length - 1);
+
+        *low = r->from < *low ? r->from : *low;
+        *low = other < *low ? other : *low;
+        *high = larger(*high, larger(r->from, other) + 1);
+    }
+    if (out->count == 0) { /* nothing but fill: one pixel is asked for and not used */
+        *low = 0;
+        *high = 1;
+    }
+    for (int i = 0; i < out->count; i++)
+        out->runs[i].from -= *low;
+    return before > 0 || behind > 0;
+}
+
+static void place(const stki_geometry *geometry, const frame *f, stki_placing *out)
+{
+    rectangle need = f->window;
+
+    *out = (stki_placing){.orientation = f->o};
+    if (geometry->pads) {
+        const rectangle *c = &f->canvas, *w = &f->window;
+        int64_t low_y, high_y, low_x, high_x;
+        const bool y = pad_axis(geometry->padding, c->height, w->top - c->top, w->height, &out->pad_y, &low_y, &high_y);
+        const bool x = pad_axis(geometry->padding, c->width, w->left - c->left, w->width, &out->pad_x, &low_x, &high_x);
+
+        out->padded = y || x;
+        need = (rectangle){c->top + low_y, c->left + low_x, high_y - low_y, high_x - low_x};
+    }
+    if (f->resized) {
+        out->top = f->part.top;
+        out->left = f->part.left;
+        out->job = (stki_resize_job){.in_height = f->part.height,
+                                     .in_width = f->part.width,
+                                     .box = {f->box[0], f->box[1], f->box[2], f->box[3]},
+                                     .out_height = f->out_height,
+                                     .out_width = f->out_width,
+                                     .filter = geometry->filter,
+                                     .window_top = need.top,
+                                     .window_left = need.left,
+                                     .window_height = need.height,
+                                     .window_width = need.width};
+        return;
+    }
+    out->top = need.top;
+    out->left = need.left;
+    out->job = (stki_resize_job){.in_height = need.height,
+                                 .in_width = need.width,
+                                 .box = {0, 0, (double)need.width, (double)need.height},
+                                 .out_height = need.height,
+                                 .out_width = need.width,
+                                 .filter = geometry->filter,
+                                 .window_height = need.height,
+                                 .window_width = need.width};
+}
+
+static stk_status apply(const stki_geometry *geometry, const stki_geometry_step *step, const double *box,
+                        const stki_occasion *occasion, frame *f, stk_error *err)
+{
+    switch (step->kind) {
+    case STKI_RESIZE:
+        return apply_resize(step, f, err);
+    case STKI_CROP_BY_FIELD:
+        return apply_field(box, f, err);
+    case STKI_PAD:
+        return apply_pad(geometry, step, f, err);
+    case STKI_TRANSLATE:
+    case STKI_RANDOM_TRANSLATE:
+        return apply_translate(geometry, step, occasion, f, err);
+    case STKI_RANDOM_CROP:
+        return apply_random_crop(geometry, step, occasion, f, err);
+    case STKI_RANDOM_RESIZED_CROP:
+        return apply_random_resized_crop(step, occasion, f, err);
+    case STKI_FLIP:
+        apply_flip(step, occasion, f);
+        return STK_OK;
+    case STKI_ROTATE:
+        apply_rotate(step, occasion, f);
+        return STK_OK;
+    default:
+        return apply_crop(step, f, err);
+    }
 }
 
 stk_status stki_geometry_apply(const stki_geometry *geometry, int64_t height, int64_t width, const double *box,
-                               stki_placing *out, stk_error *err)
+                               const stki_occasion *occasion, stki_placing *out, stk_error *err)
 {
-    frame f = {.width = width, .height = height};
+    static const stki_occasion nobody = {0, 0};
+    const rectangle whole = {0, 0, height, width};
+    frame f = {.whole_box = true, .canvas = whole, .window = whole};
+    stki_float_control control = stki_float_enter();
     stk_status status = STK_OK;
 
-    box_is_whole(&f);
-    for (int i = 0; i < geometry->count && status == STK_OK; i++) {
-        const stki_geometry_step *step = &geometry->steps[i];
-
-        if (step->kind == STKI_RESIZE)
-            status = apply_resize(step, &f, err);
-        else if (step->kind == STKI_CROP_BY_FIELD)
-            status = apply_field(box, &f, err);
-        else
-            status = apply_crop(step, &f, err);
-    }
+    for (int i = 0; i < geometry->count && status == STK_OK; i++)
+        status = apply(geometry, &geometry->steps[i], box, occasion ? occasion : &nobody, &f, err);
     if (status == STK_OK)
-        *out = placing_of(geometry, &f);
+        place(geometry, &f, out);
+    stki_float_leave(control);
     return status;
 }

@@ -146,44 +146,92 @@ static stk_status first_shape(const stki_field *field, int64_t *shape, stk_error
     return stki_reader_shape(shard, within, shape, err);
 }
 
+/* Images of different shapes that nothing makes alike but that are said to be: told when one is not. */
+static stk_status take_first_shape(stki_field_plan *plan, stk_error *err)
+{
+    plan->alike = plan->field->variable;
+    return plan->alike ? first_shape(plan->field, plan->sample_shape, err) : STK_OK;
+}
+
+static stk_status check_resizable(const stki_field_plan *plan, stk_error *err)
+{
+    const stki_field *field = plan->field;
+
+    if (field->dtype != STK_U8)
+        return fail(err, plan->config, STK_E_UNSUPPORTED, "resize: found samples of %s, expected uint8",
+                    stk_dtype_name(field->dtype));
+    if (plan->height_axis != 0 || field->shape[2] > STKI_RESIZE_MAX_CHANNELS)
+        return fail(err, plan->config, STK_E_UNSUPPORTED,
+                    "resize: found samples of %s, expected source: {layout: nhwc} with 1 to %d channels",
+                    STKI_SHAPE(field->ndim, field->shape), STKI_RESIZE_MAX_CHANNELS);
+    return STK_OK;
+}
+
+/* Samples of one shape: what does not fit fails now and not with the first batch. */
+static stk_status place_first(stki_field_plan *plan, stk_error *err)
+{
+    const int64_t *shape = plan->sample_shape;
+    stki_placing *placing = &plan->placing;
+    char where[256];
+    stk_status status = stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], NULL,
+                                            NULL, placing, err);
+
+    placing->job.channels = 1;
+    if (status == STK_OK)
+        status = stki_resize_check(&placing->job, err);
+    if (status != STK_OK)
+        return stki_fail_place(err, status, NULL, -1,
+                               stki_text(where, sizeof where, "dataset.fields.%s", plan->config->name));
+    plan->resample = plan->resample || (placing->padded && !plan->geometry->random);
+    return STK_OK;
+}
+
 /* What geometry makes of the samples; its result must have one shape. */
 static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_error *err)
 {
     const stki_field *field = plan->field;
     const int y = plan->height_axis, x = plan->width_axis;
+    const bool variable = field->variable;
     const stki_geometry_step *why;
-    stki_placing placing;
     int64_t height, width;
-    stk_status status;
+    stk_status status = plan->geometry->resizes ? check_resizable(plan, err) : STK_OK;
 
-    if (plan->geometry->resizes && field->dtype != STK_U8)
-        return fail(err, plan->config, STK_E_UNSUPPORTED, "resize: found samples of %s, expected uint8",
-                    stk_dtype_name(field->dtype));
-    if (plan->geometry->resizes && (y != 0 || field->shape[2] > STKI_RESIZE_MAX_CHANNELS))
-        return fail(err, plan->config, STK_E_UNSUPPORTED,
-                    "resize: found samples of %s, expected source: {layout: nhwc} with 1 to %d channels",
-                    STKI_SHAPE(field->ndim, field->shape), STKI_RESIZE_MAX_CHANNELS);
-    if (!stki_geometry_size(plan->geometry, field->variable ? 0 : field->shape[y],
-                            field->variable ? 0 : field->shape[x], &height, &width, &why) &&
-        why)
-        return stki_fail_node(err, why->node,
-                              "images of different shapes have different shapes still; center_crop, crop or resize: "
-                              "[height, width] behind it would make them alike");
-    if (!field->variable && !plan->geometry->box_field) {
-        char where[256];
-
-        status = stki_geometry_apply(plan->geometry, field->shape[y], field->shape[x], NULL, &placing, err);
-        if (status == STK_OK)
-            placing.job.channels = 1, status = stki_resize_check(&placing.job, err);
-        if (status != STK_OK)
-            return stki_fail_place(err, status, NULL, -1,
-                                   stki_text(where, sizeof where, "dataset.fields.%s", plan->config->name));
-        plan->crop_top = plan->geometry->resizes ? 0 : placing.top;
-        plan->crop_left = plan->geometry->resizes ? 0 : placing.left;
+    if (status != STK_OK)
+        return status;
+    plan->random = plan->geometry->random;
+    plan->orientations = stki_geometry_orientations(plan->geometry);
+    if (!stki_geometry_size(plan->geometry, variable ? 0 : field->shape[y], variable ? 0 : field->shape[x], &height,
+                            &width, &why)) {
+        if (why)
+            return stki_fail_node(
+                err, why->node,
+                "images of different shapes have different shapes still; center_crop, crop or resize: "
+                "[height, width] behind it would make them alike");
+        if ((status = take_first_shape(plan, err)) != STK_OK)
+            return status;
+        if (!stki_geometry_size(plan->geometry, plan->sample_shape[y], plan->sample_shape[x], &height, &width, &why) &&
+            why)
+            return stki_fail_node(err, why->node, "rows would have different shapes");
     }
+    if ((!variable || plan->alike) && !plan->geometry->box_field && (status = place_first(plan, err)) != STK_OK)
+        return status;
     image[y] = height;
     image[x] = width;
     return STK_OK;
+}
+
+/* The block holds a window as it is before it is turned. */
+static stk_status resolve_block(stki_field_plan *plan, const int64_t *image, stk_error *err)
+{
+    const bool transposes = plan->orientations > 0xf;
+    int64_t shape[STK_MAX_DIMS];
+
+    memcpy(shape, image, sizeof shape);
+    if (transposes) {
+        shape[plan->height_axis] = image[plan->width_axis];
+        shape[plan->width_axis] = image[plan->height_axis];
+    }
+    return stki_row_major(plan->field->dtype, plan->field->ndim, shape, plan->block_strides, &plan->block_bytes, err);
 }
 
 /* The shape of what a row is made of, in the order of the sample's axes. */
@@ -195,6 +243,7 @@ static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error
 
     memcpy(image, field->shape, sizeof field->shape);
     memcpy(plan->sample_shape, field->shape, sizeof field->shape);
+    plan->orientations = 1;
     plan->geometry = plan->fold->geometry.count > 0 ? &plan->fold->geometry : NULL;
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return plan->geometry ? stki_fail_node(err, plan->geometry->steps[0].node,
@@ -208,12 +257,12 @@ static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error
     if (plan->geometry) {
         plan->resample = field->variable || plan->geometry->resizes;
         status = resolve_geometry(plan, image, err);
-    } else if (field->variable) { /* images that are said to be alike: told when one is not */
-        status = first_shape(field, image, err);
-        memcpy(plan->sample_shape, image, sizeof plan->sample_shape);
+    } else if (field->variable) {
+        status = take_first_shape(plan, err);
+        memcpy(image, plan->sample_shape, sizeof plan->sample_shape);
     }
-    if (status == STK_OK && plan->resample)
-        status = stki_row_major(field->dtype, field->ndim, image, plan->block_strides, &plan->block_bytes, err);
+    if (status == STK_OK && (plan->resample || (plan->geometry && plan->geometry->pads)))
+        status = resolve_block(plan, image, err);
     return status;
 }
 
@@ -323,34 +372,57 @@ stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *
     return STK_OK;
 }
 
-static void describe(const stki_field_plan *plan, const stki_reader *shard, const float *a, const float *b,
-                     enum stki_stores stores, int64_t bytes_in_flight, stki_convert_desc *desc)
+/* What all conversions of a plan have in common. */
+typedef struct making {
+    const float *a, *b;
+    enum stki_stores stores;
+    int64_t bytes_in_flight;
+} making;
+
+/* Strides of the sample (along its axes) as a row sees them that comes in this orientation. */
+static void turn_strides(const stki_field_plan *plan, stki_orientation o, const int64_t *from, int64_t *to)
+{
+    const int y = plan->height_axis, x = plan->width_axis;
+
+    for (int i = 0; i < plan->ndim; i++)
+        to[i] = from[i];
+    if (y == x) /* no image */
+        return;
+    to[o.transpose ? x : y] = o.flip_u ? -from[y] : from[y];
+    to[o.transpose ? y : x] = o.flip_v ? -from[x] : from[x];
+}
+
+/* Rows from samples of this shard, or (NULL) from the block. */
+static void describe(const stki_field_plan *plan, const stki_reader *shard, const making *m, stki_orientation o,
+                     stki_convert_desc *desc)
 {
     const stki_fold *fold = plan->fold;
+    int64_t strides[STK_MAX_DIMS];
 
     *desc = (stki_convert_desc){
         .source_count = 1,
-        .src_dtype = shard->dtype,
+        .src_dtype = plan->field->dtype,
         .dst_dtype = plan->dtype,
-        .src_swapped = shard->swapped && !plan->resample,
+        .src_swapped = shard && shard->swapped,
         .ndim = plan->ndim,
         .arithmetic = fold->arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE,
         .channel_axis = fold->channels > 1 ? (plan->layout == STKI_LAYOUT_NHWC ? 2 : 0) : -1,
         .channels = fold->channels,
-        .a = a,
-        .b = b,
+        .a = m->a,
+        .b = m->b,
         .quantized = fold->quantized,
         .zero_point = fold->zero_point,
-        .stores = stores,
-        .bytes_in_flight = bytes_in_flight,
+        .stores = m->stores,
+        .bytes_in_flight = m->bytes_in_flight,
     };
     if (fold->quantized) {
         desc->qmin = plan->dtype == STK_I8 ? INT8_MIN : plan->dtype == STK_U8 ? 0 : INT32_MIN;
         desc->qmax = plan->dtype == STK_I8 ? INT8_MAX : plan->dtype == STK_U8 ? UINT8_MAX : INT32_MAX;
     }
+    turn_strides(plan, o, shard ? shard->strides : plan->block_strides, strides);
     for (int i = 0; i < plan->ndim; i++) {
         desc->shape[i] = plan->shape[i];
-        desc->src_strides[i] = (plan->resample ? plan->block_strides : shard->strides)[plan->source_axis[i]];
+        desc->src_strides[i] = strides[plan->source_axis[i]];
         desc->dst_strides[i] = plan->strides[i];
     }
 }
@@ -375,14 +447,14 @@ static stk_status compile_strip(stki_field_plan *plan, stki_convert_desc desc, i
     return stki_convert_create(&desc, out, err);
 }
 
-/* Whoever writes past the caches waits for memory; resizing meanwhile is for free. */
-static stk_status compile_strips(stki_field_plan *plan, const stki_convert_desc *desc, stk_error *err)
+/* Whoever writes past the caches waits for memory; resizing or padding meanwhile is for free. */
+static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_error *err)
 {
     enum { STRIP_BYTES = 12 << 10, LINES = 4 };
     int64_t lines, strip;
-    stk_status status;
+    stk_status status = STK_OK;
 
-    if (!plan->geometry || !plan->geometry->resizes)
+    if (!plan->geometry || plan->height_axis != 0 || (!plan->geometry->resizes && !plan->geometry->pads))
         return STK_OK;
     lines = plan->shape[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1];
     strip = STRIP_BYTES / plan->block_strides[0] / LINES * LINES;
@@ -391,21 +463,44 @@ static stk_status compile_strips(stki_field_plan *plan, const stki_convert_desc 
         return STK_OK;
     plan->strip_rows = strip;
     plan->strip_bytes = strip * plan->block_strides[0];
-    status = compile_strip(plan, *desc, strip, &plan->strip, err);
-    if (status == STK_OK && lines % strip != 0)
-        status = compile_strip(plan, *desc, lines % strip, &plan->last_strip, err);
+    for (int n = 0; n < 4 && status == STK_OK; n++) {
+        stki_convert_desc desc;
+
+        if (!(plan->orientations & 1u << n))
+            continue;
+        describe(plan, NULL, m, stki_orientation_of(n), &desc);
+        status = compile_strip(plan, desc, strip, &plan->strips[n], err);
+        if (status == STK_OK && lines % strip != 0)
+            status = compile_strip(plan, desc, lines % strip, &plan->last_strips[n], err);
+    }
     return status;
 }
 
-static stk_status compile_shards(stki_field_plan *plan, const float *a, const float *b, enum stki_stores stores,
-                                 int64_t bytes_in_flight, stk_error *err)
+/* From samples of this shard, or (NULL) from the block, in every orientation that can come. */
+static stk_status compile_turned(const stki_field_plan *plan, const stki_reader *shard, const making *m,
+                                 stki_convert **out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int n = 0; n < STKI_ORIENTATIONS && status == STK_OK; n++) {
+        stki_convert_desc desc;
+
+        if (!(plan->orientations & 1u << n))
+            continue;
+        describe(plan, shard, m, stki_orientation_of(n), &desc);
+        status = stki_convert_create(&desc, &out[n], err);
+    }
+    return status;
+}
+
+static stk_status compile_all(stki_field_plan *plan, const making *m, stk_error *err)
 {
     const stki_field *field = plan->field;
+    stk_status status = STK_OK;
 
-    for (int i = 0; i < field->shard_count; i++) {
-        stki_convert_desc desc;
-        stk_status status;
-        int same = 0;
+    for (int i = 0; i < field->shard_count && status == STK_OK; i++) {
+        stki_convert **turned = &plan->turned[plan->convert_count * STKI_ORIENTATIONS];
+        int same = 0, n = 0;
 
         while (same < i && !same_geometry(plan, field->shards[same], field->shards[i]))
             same++;
@@ -413,20 +508,43 @@ static stk_status compile_shards(stki_field_plan *plan, const float *a, const fl
             plan->convert_of_shard[i] = plan->convert_of_shard[same];
             continue;
         }
-        describe(plan, field->shards[i], a, b, stores, bytes_in_flight, &desc);
-        status = stki_convert_create(&desc, &plan->converts[plan->convert_count], err);
-        if (status == STK_OK) {
-            plan->convert_of_shard[i] = plan->convert_count++;
-            status = compile_strips(plan, &desc, err);
-        }
-        if (status != STK_OK) {
-            stk_error cause = {.status = status};
-
-            if (err)
-                cause = *err;
-            return fail(err, plan->config, status, "%s", cause.message);
-        }
+        plan->convert_of_shard[i] = plan->convert_count++;
+        status = compile_turned(plan, plan->resample ? NULL : field->shards[i], m, turned, err);
+        while (status == STK_OK && !turned[n])
+            n++;
+        plan->converts[plan->convert_of_shard[i]] = turned[n];
     }
+    if (status == STK_OK)
+        status = compile_strips(plan, m, err);
+    if (status == STK_OK && plan->geometry && plan->geometry->pads && !plan->resample)
+        status = compile_turned(plan, NULL, m, plan->padded, err);
+    return status;
+}
+
+static stk_status compile_shards(stki_field_plan *plan, const making *m, stk_error *err)
+{
+    stk_error cause = {0};
+    stk_status status = compile_all(plan, m, &cause);
+
+    return status == STK_OK ? STK_OK : fail(err, plan->config, status, "%s", cause.message);
+}
+
+/* What is beside the image, in the samples' dtype. */
+static stk_status make_fill(stki_field_plan *plan, stk_error *err)
+{
+    const stki_geometry *geometry = plan->geometry;
+    const int64_t size = stk_dtype_size(plan->field->dtype), from = geometry ? geometry->fill_count > 1 ? 8 : 0 : 0;
+    const int64_t channels = plan->sample_shape[plan->channel_axis];
+
+    if (!geometry || !geometry->pads || geometry->padding != STKI_PAD_CONSTANT)
+        return STK_OK;
+    if (geometry->fill_count > 1 && geometry->fill_count != channels)
+        return fail(err, plan->config, STK_E_CONFIG, "fill: found %d values, expected 1 or %lld, one a channel",
+                    geometry->fill_count, (long long)channels);
+    plan->fill = stki_zalloc_array(channels, size);
+    if (!plan->fill)
+        return stki_fail_memory(err, channels * size, "a fill value");
+    stki_copy_strided(plan->fill, plan->field->dtype, &size, geometry->fill, STK_F64, &from, false, 1, &channels);
     return STK_OK;
 }
 
@@ -439,9 +557,10 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
     if (plan->ragged)
         return STK_OK;
     plan->converts = stki_zalloc_array(plan->field->shard_count, sizeof *plan->converts);
+    plan->turned = stki_zalloc_array(plan->field->shard_count * (int64_t)STKI_ORIENTATIONS, sizeof *plan->turned);
     plan->convert_of_shard = stki_zalloc_array(plan->field->shard_count, sizeof *plan->convert_of_shard);
     a = stki_zalloc_array(2 * fold->channels, sizeof *a);
-    if (!plan->converts || !plan->convert_of_shard || !a) {
+    if (!plan->converts || !plan->turned || !plan->convert_of_shard || !a) {
         stki_free(a);
         return stki_fail_memory(err, 2 * fold->channels * (int64_t)sizeof *a, "a plan");
     }
@@ -456,13 +575,17 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
                      fold->a[c], fold->b[c], (long long)c);
     }
     if (status == STK_OK)
-        status = compile_shards(plan, a, a + fold->channels, stores, bytes_in_flight, err);
+        status = compile_shards(
+            plan, &(making){.a = a, .b = a + fold->channels, .stores = stores, .bytes_in_flight = bytes_in_flight},
+            err);
     stki_free(a);
+    if (status == STK_OK)
+        status = make_fill(plan, err);
     if (status != STK_OK)
         return status;
     plan->units = INT64_MAX;
-    for (int i = 0; i < plan->convert_count; i++) {
-        int64_t units = stki_convert_units(plan->converts[i]);
+    for (int i = 0; i < plan->convert_count * STKI_ORIENTATIONS; i++) {
+        int64_t units = plan->turned[i] ? stki_convert_units(plan->turned[i]) : INT64_MAX;
         if (units < plan->units)
             plan->units = units;
     }
@@ -471,10 +594,16 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
 
 void stki_plan_fini(stki_field_plan *plan)
 {
-    for (int i = 0; i < plan->convert_count; i++)
-        stki_convert_destroy(plan->converts[i]);
-    stki_convert_destroy(plan->strip);
-    stki_convert_destroy(plan->last_strip);
+    for (int i = 0; plan->turned && i < plan->convert_count * STKI_ORIENTATIONS; i++)
+        stki_convert_destroy(plan->turned[i]);
+    for (int n = 0; n < 4; n++) {
+        stki_convert_destroy(plan->strips[n]);
+        stki_convert_destroy(plan->last_strips[n]);
+    }
+    for (int n = 0; n < STKI_ORIENTATIONS; n++)
+        stki_convert_destroy(plan->padded[n]);
+    stki_free(plan->fill);
+    stki_free(plan->turned);
     stki_free(plan->converts);
     stki_free(plan->convert_of_shard);
     stki_fold_destroy(plan->fold);

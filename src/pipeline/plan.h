@@ -36,22 +36,29 @@ typedef struct stki_field_plan {
     bool ragged;                   /* rows of different lengths lie one behind the other, offsets beside them */
     int64_t item_bytes;            /* ragged: of one entry along axis 0 */
     int convert_count;
-    stki_convert **converts; /* one for each geometry; ragged fields without arithmetic have none */
+    stki_convert **converts; /* one for each way that shards are stored; ragged fields without arithmetic have none */
+    stki_convert **turned; /* [convert * STKI_ORIENTATIONS + orientation], where rows can come so: the first of them is
+                              the one in `converts` */
     int *convert_of_shard;
     const stki_geometry *geometry;             /* crops and resizes; NULL: none */
     bool resample;                             /* rows are made by way of a block of a worker's memory (resample.h) */
     const stki_field *box_field;               /* where the samples' own boxes come from */
     int height_axis, width_axis, channel_axis; /* of the sample; where geometry or resample are set */
-    int64_t crop_top, crop_left;               /* of the view that a sample is seen through, pixels */
+    unsigned orientations;                     /* bit n: rows can come in orientation n (geometry.h) */
+    bool random;                               /* every row has a placing of its own */
+    bool alike;                                /* samples must have the shape of the first, though shapes may vary */
+    stki_placing placing;                      /* what samples of one shape are seen through; random: not this */
+    uint8_t *fill;                             /* of padded windows: a pixel's elements */
     int64_t sample_shape[STK_MAX_DIMS];        /* resample: of the first sample; the channels are those of all */
     int64_t block_strides[STK_MAX_DIMS], block_bytes; /* resample: of the block, in the order of the sample's axes */
     /* Resized rows are converted some pixel rows at a time, while they are in the first-level cache. */
-    int64_t strip_rows, strip_bytes; /* of the block; strip_rows 0: converted whole */
-    stki_convert *strip, *last_strip;
-    bool may_run_many;                   /* fixed shapes: mapped rows can be converted by address */
-    bool may_split;                      /* a sample may be cut into parts: reading it costs nothing */
-    int64_t units;                       /* into which it may be cut: the fewest of all converts */
-    int64_t slot_offset, offsets_offset; /* where the field lies in a slot's memory; set by the slot's layout */
+    int64_t strip_rows, strip_bytes;          /* of the block; strip_rows 0: converted whole */
+    stki_convert *strips[4], *last_strips[4]; /* by orientation; those that transpose have none */
+    stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, where other rows are views */
+    bool may_run_many;                        /* fixed shapes: mapped rows can be converted by address */
+    bool may_split;                           /* a sample may be cut into parts: reading it costs nothing */
+    int64_t units;                            /* into which it may be cut: the fewest of all converts */
+    int64_t slot_offset, offsets_offset;      /* where the field lies in a slot's memory; set by the slot's layout */
     /* kept from resolve to compile */
     const stki_field_config *config;
     int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */
@@ -68,14 +75,42 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
 void stki_plan_fini(stki_field_plan *plan); /* fine on a zeroed plan */
 
+/* plan_device.c: the first thing of a compiled plan that has no form on a device, "resize" or another step's name;
+ * NULL: a device can make the rows from the samples' bytes. Lives as long as the config. */
+const char *stki_plan_device_obstacle(const stki_field_plan *plan);
+
 const char *stki_layout_name(enum stki_layout layout);
 
 /* From one pixel row of a row to the next, bytes. */
 int64_t stki_plan_line_stride(const stki_field_plan *plan);
-/* Bytes from a sample's first element to the first that is seen. */
-static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_reader *shard)
+/* Bytes from a window's first element to what is element 0, 0, … of the row. `strides`: along the sample's axes. */
+static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_orientation o, const int64_t *strides)
 {
-    return plan->crop_top * shard->strides[plan->height_axis] + plan->crop_left * shard->strides[plan->width_axis];
+    const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+    const int64_t height = plan->shape[o.transpose ? h + 1 : h], width = plan->shape[o.transpose ? h : h + 1];
+
+    return (o.flip_u ? (height - 1) * strides[plan->height_axis] : 0) +
+           (o.flip_v ? (width - 1) * strides[plan->width_axis] : 0);
+}
+/* The same from a sample's first element, for rows that are views. */
+static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_placing *placing,
+                                            const int64_t *strides)
+{
+    if (!plan->geometry)
+        return 0;
+    return placing->top * strides[plan->height_axis] + placing->left * strides[plan->width_axis] +
+           stki_plan_turn_offset(plan, placing->orientation, strides);
+}
+static inline const stki_convert *stki_plan_convert(const stki_field_plan *plan, int shard, stki_orientation o)
+{
+    return plan->turned[plan->convert_of_shard[shard] * STKI_ORIENTATIONS + stki_orientation_number(o)];
+}
+/* From the block, whatever other rows are made of. */
+static inline const stki_convert *stki_plan_block_convert(const stki_field_plan *plan, stki_orientation o)
+{
+    const int n = stki_orientation_number(o);
+
+    return plan->resample ? plan->turned[n] : plan->padded[n];
 }
 
 /* ---- transform.c ---- */

@@ -12,6 +12,7 @@ void stki_resampler_fini(stki_resampler *resampler)
     stki_resizer_destroy(resampler->resizer);
     stki_scratch_fini(&resampler->block);
     stki_scratch_fini(&resampler->tight);
+    stki_scratch_fini(&resampler->canvas);
     stki_scratch_fini(&resampler->box);
 }
 
@@ -52,7 +53,7 @@ static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard
 
     if (status != STK_OK)
         return status;
-    if (!plan->geometry) {
+    if (!plan->geometry || plan->alike) {
         bool same = memcmp(shape, plan->sample_shape, (size_t)plan->field->ndim * sizeof shape[0]) == 0;
 
         return same ? STK_OK : other_shape(plan, shard, within, shape, err);
@@ -117,7 +118,8 @@ static void ask(const stki_field_plan *plan, stki_resampler *resampler)
 }
 
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
-                              const stki_reader *shard, int64_t within, const stki_want **out, stk_error *err)
+                              const stki_occasion *occasion, const stki_reader *shard, int64_t within,
+                              const stki_want **out, stk_error *err)
 {
     const stki_geometry *geometry = plan->geometry;
     stki_placing *placing = &resampler->placing;
@@ -133,7 +135,8 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
         return status;
     if (!resampler->resizer && (status = stki_resizer_create(&resampler->resizer, err)) != STK_OK)
         return status;
-    status = stki_geometry_apply(geometry, shape[plan->height_axis], shape[plan->width_axis], box, placing, err);
+    status =
+        stki_geometry_apply(geometry, shape[plan->height_axis], shape[plan->width_axis], box, occasion, placing, err);
     placing->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
     if (!geometry->resizes)
         placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
@@ -208,19 +211,135 @@ static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const
     return STK_OK;
 }
 
-/* The resized lines become lines of the row, some at a time. */
-static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, uint8_t *row)
+/* The whole block becomes the row. */
+static void store_block(const stki_field_plan *plan, const stki_resampler *resampler, const void *block, uint8_t *row)
 {
-    const int64_t lines = resampler->placing.job.window_height, step = plan->strip_rows;
-    const int64_t stride = stki_plan_line_stride(plan);
+    const stki_orientation o = resampler->placing.orientation;
+
+    stki_convert_run(stki_plan_block_convert(plan, o), row,
+                     (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->block_strides));
+}
+
+/* Lines of the block where nothing else comes. */
+static void fill_lines(const stki_field_plan *plan, void *block, int64_t lines)
+{
+    const stk_dtype dtype = plan->field->dtype;
+    const int64_t size = stk_dtype_size(dtype), channels = plan->sample_shape[plan->channel_axis];
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS] = {0};
+    bool same = true;
+
+    for (int64_t i = 1; i < channels * size; i++)
+        same = same && plan->fill[i] == plan->fill[0];
+    if (same) {
+        memset(block, plan->fill[0],
+               (size_t)(plan->height_axis == 0 ? lines * plan->block_strides[0] : plan->block_bytes));
+        return;
+    }
+    shape[plan->channel_axis] = channels;
+    shape[plan->height_axis] = lines;
+    shape[plan->width_axis] = plan->block_strides[plan->height_axis] / plan->block_strides[plan->width_axis];
+    strides[plan->channel_axis] = size;
+    stki_copy_strided(block, dtype, plan->block_strides, plan->fill, dtype, strides, false, 3, shape);
+}
+
+/* `count` lines from line `first` of the window on, from a view of the pixels that it needs: each run in both
+ * directions is a view of its own. */
+static void pad_lines(const stki_field_plan *plan, const stki_placing *placing, const stk_tensor *view, int64_t first,
+                      int64_t count, uint8_t *to)
+{
+    const int y = plan->height_axis, x = plan->width_axis;
+    const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
+
+    if (plan->fill)
+        fill_lines(plan, to, count);
+    for (int i = 0; i < placing->pad_y.count; i++)
+        for (int k = 0; k < placing->pad_x.count; k++) {
+            const struct stki_pad_run *down = &placing->pad_y.runs[i], *right = &placing->pad_x.runs[k];
+            const int64_t low = down->to > first ? down->to : first;
+            const int64_t end = down->to + down->length, high = end < first + count ? end : first + count;
+            const char *from = (const char *)view->data +
+                               (down->from + down->step * (low - down->to)) * view->strides[y] +
+                               right->from * view->strides[x];
+            int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
+
+            if (low >= high)
+                continue;
+            memcpy(shape, view->shape, sizeof shape);
+            memcpy(strides, view->strides, sizeof strides);
+            shape[y] = high - low;
+            shape[x] = right->length;
+            strides[y] *= down->step;
+            strides[x] *= right->step;
+            stki_copy_strided(to + (low - first) * plan->block_strides[y] + right->to * plan->block_strides[x],
+                              view->dtype, plan->block_strides, from, view->dtype, strides, swapped, view->ndim, shape);
+        }
+}
+
+/* Lines of the window: from the view with its padding around it, or (NULL) as they come out of the resizer. */
+static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, int64_t first,
+                       int64_t count, uint8_t *to)
+{
+    if (padded)
+        pad_lines(plan, &resampler->placing, padded, first, count, to);
+    else
+        stki_resizer_next(resampler->resizer, to, plan->block_strides[0], count);
+}
+
+/* The window becomes lines of the row, some at a time; of a row that is upside down, from the last one up. */
+static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, uint8_t *row)
+{
+    const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+    const int64_t lines = plan->shape[h], width = plan->shape[h + 1], step = plan->strip_rows;
+    const int64_t stride = stki_plan_line_stride(plan), line = plan->block_strides[plan->height_axis];
+    const stki_orientation o = resampler->placing.orientation;
+    const int n = stki_orientation_number(o);
+    const int64_t last_pixel = o.flip_v ? (width - 1) * plan->block_strides[plan->width_axis] : 0;
     uint8_t *strip = resampler->block.data;
 
     for (int64_t y = 0; y < lines; y += step) {
-        const int64_t n = step < lines - y ? step : lines - y;
+        const int64_t count = step < lines - y ? step : lines - y;
+        const int64_t to = o.flip_u ? lines - y - count : y;
 
-        stki_resizer_next(resampler->resizer, strip, plan->block_strides[0], n);
-        stki_convert_run(n == step ? plan->strip : plan->last_strip, row + y * stride, strip);
+        make_lines(plan, resampler, padded, y, count, strip);
+        stki_convert_run(count == step ? plan->strips[n] : plan->last_strips[n], row + to * stride,
+                         strip + (o.flip_u ? (count - 1) * line : 0) + last_pixel);
     }
+}
+
+/* The window becomes the row. */
+static stk_status store_window(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded,
+                               void *row, stk_error *err)
+{
+    const stki_orientation o = resampler->placing.orientation;
+    const bool strips = plan->strip_rows > 0 && !o.transpose;
+    stk_status status = stki_scratch_reserve(&resampler->block, strips ? plan->strip_bytes : plan->block_bytes, err);
+
+    if (status != STK_OK)
+        return status;
+    if (strips) {
+        store_strips(plan, resampler, padded, row);
+    } else {
+        const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+
+        make_lines(plan, resampler, padded, 0, plan->shape[o.transpose ? h + 1 : h], resampler->block.data);
+        store_block(plan, resampler, resampler->block.data, row);
+    }
+    return STK_OK;
+}
+
+/* The resized pixels that a padded window needs. */
+static stk_status resize_padded(const stki_field_plan *plan, stki_resampler *resampler, void *row, stk_error *err)
+{
+    const stki_resize_job *job = &resampler->placing.job;
+    stk_tensor view = {.dtype = STK_U8, .ndim = 3, .shape = {job->window_height, job->window_width, job->channels}};
+    int64_t bytes;
+    stk_status status = stki_row_major(STK_U8, 3, view.shape, view.strides, &bytes, err);
+
+    if (status != STK_OK || (status = stki_scratch_reserve(&resampler->canvas, bytes, err)) != STK_OK)
+        return status;
+    view.data = resampler->canvas.data;
+    stki_resizer_next(resampler->resizer, view.data, view.strides[0], job->window_height);
+    return store_window(plan, resampler, &view, row, err);
 }
 
 /* From a view of the support. */
@@ -228,7 +347,6 @@ static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler,
                          stk_error *err)
 {
     const int64_t channels = resampler->placing.job.channels;
-    const int64_t bytes = plan->strip_rows ? plan->strip_bytes : plan->block_bytes;
     const void *pixels = view->data;
     int64_t line = view->strides[0];
     stk_status status = STK_OK;
@@ -237,17 +355,11 @@ static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler,
         status = bring_together(view, &resampler->tight, &pixels, err);
         line = view->shape[1] * channels;
     }
-    if (status != STK_OK || (status = stki_scratch_reserve(&resampler->block, bytes, err)) != STK_OK)
+    if (status != STK_OK)
         return status;
     stki_resizer_begin(resampler->resizer, pixels, line);
-    if (plan->strip_rows) {
-        store_strips(plan, resampler, row);
-    } else {
-        stki_resizer_next(resampler->resizer, resampler->block.data, plan->block_strides[0],
-                          resampler->placing.job.window_height);
-        stki_convert_run(plan->converts[0], row, resampler->block.data);
-    }
-    return STK_OK;
+    return resampler->placing.padded ? resize_padded(plan, resampler, row, err)
+                                     : store_window(plan, resampler, NULL, row, err);
 }
 
 /* Pixels as they are. */
@@ -255,10 +367,13 @@ static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, c
                        stk_error *err)
 {
     const void *block;
-    stk_status status = bring_together(view, &resampler->block, &block, err);
+    stk_status status;
 
+    if (plan->geometry && resampler->placing.padded)
+        return store_window(plan, resampler, view, row, err);
+    status = bring_together(view, &resampler->block, &block, err);
     if (status == STK_OK)
-        stki_convert_run(plan->converts[0], row, block);
+        store_block(plan, resampler, block, row);
     return status;
 }
 
@@ -288,8 +403,10 @@ stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resa
 
     if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
         return status;
-    if (!plan->geometry)
+    if (!plan->geometry) {
+        resampler->placing.orientation = (stki_orientation){0};
         return copy(plan, resampler, sample, row, err);
+    }
     if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
         return place(plan, shard, within, status, err);
     part = *stki_resizer_support(resampler->resizer);

@@ -13,9 +13,10 @@
 /* A worker's tables and memory for one field; zeroed at first. */
 typedef struct stki_resampler {
     stki_resizer *resizer;
-    stki_scratch block; /* the result, or some lines of it */
-    stki_scratch tight; /* pixels side by side, where the reader's are not */
-    stki_scratch box;   /* for reading the sample's own box */
+    stki_scratch block;  /* the result, or some lines of it */
+    stki_scratch tight;  /* pixels side by side, where the reader's are not */
+    stki_scratch canvas; /* what is resized, where padding goes around it */
+    stki_scratch box;    /* for reading the sample's own box */
     /* of the sample at hand, set by stki_resample_want */
     int64_t shape[STK_MAX_DIMS];
     stki_placing placing;
@@ -25,10 +26,11 @@ typedef struct stki_resampler {
 
 void stki_resampler_fini(stki_resampler *resampler);
 
-/* `index`: of the sample in its field; `within`: in the shard. Errors name file and record. The want is valid until the
- * next call. */
+/* `index`: of the sample in its field; `within`: in the shard; `occasion`: whom random steps draw for. Errors name file
+ * and record. The want is valid until the next call. */
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
-                              const stki_reader *shard, int64_t within, const stki_want **out, stk_error *err);
+                              const stki_occasion *occasion, const stki_reader *shard, int64_t within,
+                              const stki_want **out, stk_error *err);
 /* `sample` is what reading with that want gave; `row` is where it goes. */
 stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
                                int64_t within, const stk_tensor *sample, void *row, stk_error *err);

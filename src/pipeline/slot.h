@@ -36,6 +36,7 @@ struct stk_batch {
 
     /* written by whoever opens or completes the step; read by the lease */
     int64_t epoch, step, rows, valid;
+    uint64_t draw_key; /* of the epoch's random transforms */
     bool last_of_epoch;
     stki_counter failed_rows;
 

@@ -16,6 +16,7 @@ enum { MAX_PARAMETERS = 4096 };
 typedef struct state {
     stki_fold *fold;
     const char *field;
+    int index; /* of the step at hand */
     stk_dtype source;
     int64_t sample_channels;
     bool real;                 /* the values are real numbers by now: an affine step or a cast has made them so */
@@ -314,39 +315,69 @@ static stk_status op_cast(state *s, const stki_node *node, stk_error *err)
     return STK_OK;
 }
 
+enum { DRAW_NAME = 320 };
+
+/* The name of a step's draw unless it gives one: FIELD/INDEX. */
+static const char *default_draw(const state *s, char *buffer)
+{
+    snprintf(buffer, DRAW_NAME, "%s/%d", s->field, s->index);
+    return buffer;
+}
+
 static stk_status op_geometry(state *s, const stki_node *node, stk_error *err)
 {
+    char name[DRAW_NAME];
+
     if (s->fold->arithmetic || s->fold->cast)
         return stki_fail_node(err, node,
                               "found %s after arithmetic or cast, expected it before them: pixels are moved "
                               "first",
                               node->key);
-    return stki_geometry_read(&s->fold->geometry, node->key, node, err);
+    return stki_geometry_read(&s->fold->geometry, node->key, node, default_draw(s, name), err);
 }
 
 static const struct {
     const char *name;
     stk_status (*read)(state *s, const stki_node *node, stk_error *err);
-} operations[] = {{"cast", op_cast},           {"center_crop", op_geometry}, {"crop", op_geometry},
-                  {"normalize", op_normalize}, {"quantize", op_quantize},    {"resize", op_geometry},
-                  {"scale", op_scale}};
-enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+} operations[] = {{"cast", op_cast}, {"normalize", op_normalize}, {"quantize", op_quantize}, {"scale", op_scale}};
+enum { OPERATIONS = sizeof operations / sizeof operations[0], MOST_NAMES = 64 };
+
+/* All names there are, for messages. */
+static int all_names(const char **names)
+{
+    int count = 0;
+
+    for (int i = 0; stki_geometry_operation(i); i++)
+        names[count++] = stki_geometry_operation(i);
+    for (int i = 0; i < OPERATIONS; i++)
+        names[count++] = operations[i].name;
+    return count;
+}
+
+static stk_status unknown(const stki_node *node, stk_error *err)
+{
+    const char *names[MOST_NAMES], *near;
+    char known[1024] = "";
+    const int count = all_names(names);
+    size_t used = 0;
+
+    near = stki_nearest_word(node->keys[0], names, count);
+    for (int i = 0; i < count && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
+    return stki_fail_node(err, node, "unknown operation %s%s%s%s (known: %s)", node->keys[0],
+                          near ? ", did you mean " : "", near ? near : "", near ? "?" : "", known);
+}
 
 static stk_status step(state *s, const stki_node *node, stk_error *err)
 {
-    const char *names[OPERATIONS], *near;
-
     if (node->kind != STKI_NODE_MAP || node->count != 1)
         return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");
-    for (int i = 0; i < OPERATIONS; i++) {
-        names[i] = operations[i].name;
-        if (strcmp(node->keys[0], names[i]) == 0)
+    if (stki_geometry_knows(node->keys[0]))
+        return op_geometry(s, node->items[0], err);
+    for (int i = 0; i < OPERATIONS; i++)
+        if (strcmp(node->keys[0], operations[i].name) == 0)
             return operations[i].read(s, node->items[0], err);
-    }
-    near = stki_nearest_word(node->keys[0], names, OPERATIONS);
-    return stki_fail_node(
-        err, node, "unknown operation %s%s%s%s (known: cast, center_crop, crop, normalize, quantize, resize, scale)",
-        node->keys[0], near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+    return unknown(node, err);
 }
 
 stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_dtype source, int64_t channels,
@@ -372,7 +403,7 @@ stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_
     if (status == STK_OK && transforms && transforms->kind != STKI_NODE_LIST &&
         !(transforms->kind == STKI_NODE_SCALAR && !*transforms->text))
         status = stki_fail_value(err, transforms, "a list of operations");
-    for (int i = 0; status == STK_OK && transforms && i < transforms->count; i++)
+    for (int i = 0; status == STK_OK && transforms && i < transforms->count; i++, s.index = i)
         status = step(&s, transforms->items[i], err);
     if (status == STK_OK && s.fold->geometry.box_field && !s.fold->geometry.resizes)
         status = stki_fail_node(err, transforms,

@@ -70,6 +70,9 @@ void stki_convert_run_part(const stki_convert *convert, void *dst, const void *s
  * for small rows. */
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count);
+/* The same where each sample has a conversion of its own (of one size of rows): crops and flips that differ. */
+void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,
+                           int64_t count);
 
 /* True if it uses non-temporal stores: the caller then runs stki_store_fence() before it tells other threads that the
  * bytes are there. */

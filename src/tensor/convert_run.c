@@ -92,6 +92,27 @@ void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_s
     stki_float_leave(control);
 }
 
+void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,
+                           int64_t count)
+{
+    const int64_t ahead = count > 0 ? rows_ahead(converts[0]) : 0;
+    uint8_t *to = dst;
+
+    for (int64_t i = 0; i < ahead && i < count; i++)
+        fetch_sample(converts[i], src[i]);
+    stki_float_control control = stki_float_enter();
+    for (int64_t i = 0; i < count; i++, to += dst_stride) {
+        const stki_convert *convert = converts[i];
+
+        if (i + ahead < count)
+            fetch_sample(converts[i + ahead], src[i + ahead]);
+        if (!convert->empty)
+            stki_convert_walk(convert, convert->axes, to + convert->dst_offset,
+                              (const uint8_t *)src[i] + convert->src_offset, 0);
+    }
+    stki_float_leave(control);
+}
+
 bool stki_convert_streams(const stki_convert *convert)
 {
     return convert->lane.streaming;

@@ -1,0 +1,778 @@
+/* stki-threads: steps that move pixels, in a loader: any list of them gives the bytes of one step after the other, done
+ * here pixel by pixel, in any layout and dtype; random steps have torchvision's distributions, share their draws where
+ * told to, and give the same bits for any number of workers; refusals name what is wrong.
+ */
+#include "io_files.h"
+#include "loader_test.h"
+#include "order_statistics.h"
+#include "resize.h"
+#include "test_random.h"
+#include <math.h>
+
+static stk_error err;
+
+/* ---- one step after the other, pixel by pixel ---------------------------------------------------------------------
+ */
+
+enum { MOST = 140 * 140 };
+
+typedef struct picture {
+    int64_t height, width;
+    uint8_t pixels[3 * MOST];
+} picture;
+
+static uint8_t *at(picture *p, int64_t y, int64_t x)
+{
+    return p->pixels + 3 * (y * p->width + x);
+}
+
+static void plain_crop(picture *p, int64_t top, int64_t left, int64_t height, int64_t width)
+{
+    static picture out;
+
+    out.height = height;
+    out.width = width;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++)
+            memcpy(at(&out, y, x), at(p, top + y, left + x), 3);
+    *p = out;
+}
+
+static void plain_flip(picture *p, bool vertical)
+{
+    static picture out;
+
+    out = *p;
+    for (int64_t y = 0; y < p->height; y++)
+        for (int64_t x = 0; x < p->width; x++)
+            memcpy(at(&out, y, x), vertical ? at(p, p->height - 1 - y, x) : at(p, y, p->width - 1 - x), 3);
+    *p = out;
+}
+
+/* numpy.rot90 */
+static void plain_rotate(picture *p, int quarters)
+{
+    static picture out;
+
+    for (int q = 0; q < quarters; q++) {
+        out.height = p->width;
+        out.width = p->height;
+        for (int64_t y = 0; y < out.height; y++)
+            for (int64_t x = 0; x < out.width; x++)
+                memcpy(at(&out, y, x), at(p, x, p->width - 1 - y), 3);
+        *p = out;
+    }
+}
+
+/* numpy.pad's modes: where index i of n lies; -1: the fill. */
+static int64_t padded_index(const char *mode, int64_t i, int64_t n)
+{
+    if (i >= 0 && i < n)
+        return i;
+    if (strcmp(mode, "constant") == 0)
+        return -1;
+    if (strcmp(mode, "edge") == 0)
+        return i < 0 ? 0 : n - 1;
+    if (strcmp(mode, "reflect") == 0)
+        return i < 0 ? -i : 2 * (n - 1) - i;
+    return i < 0 ? -i - 1 : 2 * n - 1 - i;
+}
+
+/* `height` x `width` from (top, left) on, which may be outside. */
+static void plain_window(picture *p, const char *mode, const uint8_t *fill, int64_t top, int64_t left, int64_t height,
+                         int64_t width)
+{
+    static picture out;
+
+    out.height = height;
+    out.width = width;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            const int64_t v = padded_index(mode, top + y, p->height), u = padded_index(mode, left + x, p->width);
+
+            memcpy(at(&out, y, x), v < 0 || u < 0 ? fill : at(p, v, u), 3);
+        }
+    *p = out;
+}
+
+static void plain_resize(picture *p, int64_t height, int64_t width)
+{
+    static picture out;
+    stki_resizer *resizer;
+    const stki_resize_job job = {.in_height = p->height,
+                                 .in_width = p->width,
+                                 .channels = 3,
+                                 .box = {0, 0, (double)p->width, (double)p->height},
+                                 .out_height = height,
+                                 .out_width = width,
+                                 .filter = STKI_FILTER_BICUBIC};
+
+    assert_ok(stki_resizer_create_isa(STKI_ISA_REF, &resizer, &err));
+    assert_ok(stki_resizer_set(resizer, &job, &err));
+    out.height = height;
+    out.width = width;
+    stki_resizer_run(resizer, p->pixels, p->width * 3, out.pixels, width * 3);
+    stki_resizer_destroy(resizer);
+    *p = out;
+}
+
+/* ---- lists of steps -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct list {
+    char text[2048];
+    size_t used;
+    bool padded, resized;
+} list;
+
+static void STK_PRINTF(2, 3) add(list *l, const char *format, ...)
+{
+    va_list args;
+
+    if (l->used > 0)
+        l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, ", ");
+    va_start(args, format);
+    l->used += (size_t)vsnprintf(l->text + l->used, sizeof l->text - l->used, format, args);
+    va_end(args);
+}
+
+static void random_crop_step(list *l, picture *p, uint64_t *random)
+{
+    const int64_t height = stkt_random_in(random, 1, p->height), width = stkt_random_in(random, 1, p->width);
+    const int64_t top = stkt_random_in(random, 0, p->height - height),
+                  left = stkt_random_in(random, 0, p->width - width);
+
+    add(l, "{crop: {top: %d, left: %d, height: %d, width: %d}}", (int)top, (int)left, (int)height, (int)width);
+    plain_crop(p, top, left, height, width);
+}
+
+static void pad_step(list *l, picture *p, uint64_t *random)
+{
+    static const char *const modes[] = {"constant", "edge", "reflect", "symmetric"};
+    const char *mode = modes[stkt_random_in(random, 0, 3)];
+    const int64_t spare = strcmp(mode, "reflect") == 0, most_y = p->height - spare, most_x = p->width - spare;
+    int64_t pad[4];
+    const uint8_t fill[3] = {9, 200, 31};
+
+    for (int i = 0; i < 4; i++) {
+        const int64_t most = i % 2 ? most_y : most_x;
+
+        pad[i] = stkt_random_in(random, 0, most < 5 ? most : 5);
+    }
+    if (pad[0] + pad[1] + pad[2] + pad[3] == 0)
+        return;
+    l->padded = true;
+    if (strcmp(mode, "constant") == 0)
+        add(l, "{pad: {padding: [%d, %d, %d, %d], fill: [9, 200, 31]}}", (int)pad[0], (int)pad[1], (int)pad[2],
+            (int)pad[3]);
+    else
+        add(l, "{pad: {padding: [%d, %d, %d, %d], padding_mode: %s}}", (int)pad[0], (int)pad[1], (int)pad[2],
+            (int)pad[3], mode);
+    plain_window(p, mode, fill, -pad[1], -pad[0], p->height + pad[1] + pad[3], p->width + pad[0] + pad[2]);
+}
+
+static void translate_step(list *l, picture *p, uint64_t *random)
+{
+    const uint8_t fill[3] = {77, 77, 77};
+    const int64_t right = stkt_random_in(random, -p->width - 2, p->width + 2);
+    const int64_t down = stkt_random_in(random, -p->height - 2, p->height + 2);
+
+    l->padded = true;
+    add(l, "{translate: {x: %d, y: %d, fill: 77}}", (int)right, (int)down);
+    plain_window(p, "constant", fill, -down, -right, p->height, p->width);
+}
+
+static void step(list *l, picture *p, uint64_t *random)
+{
+    static const char *const flips[] = {"horizontal_flip", "vertical_flip"};
+    const int kind = (int)stkt_random_in(random, 0, l->used > 0 ? 5 : 9);
+
+    switch (kind) {
+    case 0:
+        random_crop_step(l, p, random);
+        break;
+    case 1:
+    case 2:
+        add(l, "{%s: %s}", flips[kind - 1], *random & 64 ? "true" : "{}");
+        plain_flip(p, kind == 2);
+        break;
+    case 3: {
+        const int quarters = (int)stkt_random_in(random, 0, 3);
+
+        add(l, "{rotate: %d}", 90 * (*random & 64 ? quarters : quarters - 4));
+        plain_rotate(p, quarters);
+        break;
+    }
+    case 4:
+        if (!l->padded)
+            pad_step(l, p, random);
+        break;
+    case 5:
+        if (!l->padded)
+            translate_step(l, p, random);
+        break;
+    default: {
+        /* Large ones are made in strips. */
+        const int64_t most = *random & 64 ? 20 : 110;
+        const int64_t height = stkt_random_in(random, most / 2, most), width = stkt_random_in(random, most / 2, most);
+
+        if (l->resized || l->used > 0) /* what is flipped before a resize is flipped behind it */
+            break;
+        l->resized = true;
+        add(l, "{resize: {size: [%d, %d], interpolation: bicubic}}", (int)height, (int)width);
+        plain_resize(p, height, width);
+    }
+    }
+}
+
+/* ---- against a loader ---------------------------------------------------------------------------------------------
+ */
+
+enum { HEIGHT = 13, WIDTH = 17, COUNT = 3 };
+
+static uint8_t images[COUNT][HEIGHT][WIDTH][3], planes[COUNT][3][HEIGHT][WIDTH];
+
+static int write_images(void **state)
+{
+    uint64_t random = 5;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        for (int y = 0; y < HEIGHT; y++)
+            for (int x = 0; x < WIDTH; x++)
+                for (int c = 0; c < 3; c++)
+                    images[i][y][x][c] = planes[i][c][y][x] = (uint8_t)stkt_random(&random);
+    stkt_write_npy(stkt_path("images.npy"), "|u1", "False", "(3, 13, 17, 3)", 64, images, sizeof images);
+    stkt_write_npy(stkt_path("planes.npy"), "|u1", "False", "(3, 3, 13, 17)", 64, planes, sizeof planes);
+    return 0;
+}
+
+/* The row's element for pixel (y, x) and channel c: u8 as it is, f32 twice that less 2. */
+static void expect_pixel(const stk_tensor *t, const char *layout, int64_t row, const picture *p, int64_t y, int64_t x,
+                         int64_t c, const char *list_text)
+{
+    const bool hwc = strcmp(layout, "nhwc") == 0;
+    const int64_t *s = t->strides;
+    const char *element =
+        (const char *)t->data + row * s[0] + (hwc ? y * s[1] + x * s[2] + c * s[3] : c * s[1] + y * s[2] + x * s[3]);
+    const uint8_t expected = p->pixels[3 * (y * p->width + x) + c];
+    const float found = t->dtype == STK_U8 ? (float)*(const uint8_t *)element : *(const float *)(const void *)element;
+
+    if (found != (t->dtype == STK_U8 ? (float)expected : 2.0f * expected - 2.0f))
+        fail_msg("row %lld, pixel %lld %lld %lld of %s, layout %s: found %g, made of %d", (long long)row, (long long)y,
+                 (long long)x, (long long)c, list_text, layout, (double)found, expected);
+}
+
+static void expect_batch(const stk_batch *batch, const char *layout, const picture *made, const char *list_text)
+{
+    const bool hwc = strcmp(layout, "nhwc") == 0;
+    stk_tensor t;
+
+    assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+    for (int64_t row = 0; row < COUNT; row++) {
+        const picture *p = &made[row];
+
+        assert_int_equal(t.shape[hwc ? 1 : 2], p->height);
+        assert_int_equal(t.shape[hwc ? 2 : 3], p->width);
+        for (int64_t y = 0; y < p->height; y++)
+            for (int64_t x = 0; x < p->width; x++)
+                for (int64_t c = 0; c < 3; c++)
+                    expect_pixel(&t, layout, row, p, y, x, c, list_text);
+    }
+}
+
+static void any_list(void **state)
+{
+    static const char *const layouts[] = {"nchw", "nhwc", "channels_last"};
+    static picture made[COUNT];
+    uint64_t random = 77;
+
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        const char *layout = layouts[round % 3];
+        const bool arithmetic = round % 2;
+        const int steps = (int)stkt_random_in(&random, 1, 6);
+        const uint64_t start = random;
+        list l = {0};
+        bool planar;
+        stk_loader *loader;
+        stk_batch *batch;
+
+        for (int i = 0; i < COUNT; i++) {
+            l = (list){0};
+            random = start;
+            made[i].height = HEIGHT;
+            made[i].width = WIDTH;
+            memcpy(made[i].pixels, images[i], sizeof images[i]);
+            for (int k = 0; k < steps; k++)
+                step(&l, &made[i], &random);
+        }
+        planar = !l.resized && stkt_random_in(&random, 0, 1);
+        if (arithmetic)
+            add(&l, "{normalize: {mean: 0.5, std: 0.25, scale: 0.5}}");
+        assert_ok(
+            stkt_open(&loader,
+                      "dataset: {fields: {image: {path: %s, source: {layout: %s}, layout: %s, transforms: [%s]}}}\n"
+                      "loader: {batch_size: 3, num_workers: 0}",
+                      stkt_path(planar ? "planes.npy" : "images.npy"), planar ? "nchw" : "nhwc", layout, l.text));
+        if (stk_loader_next(loader, &batch, &err) != STK_OK)
+            fail_msg("%s: %s", l.text, err.message);
+        expect_batch(batch, layout, made, l.text);
+        stk_batch_release(batch);
+        stk_loader_destroy(loader);
+    }
+}
+
+/* ---- random steps -------------------------------------------------------------------------------------------------
+ */
+
+enum { SIDE = 12, DRAWS = 40000 };
+
+/* One image that says of each pixel where it was, as many samples as one likes. */
+static void write_places(const char *name, int64_t count)
+{
+    uint8_t *places = malloc((size_t)(count * SIDE * SIDE * 3));
+
+    for (int64_t i = 0; i < count * SIDE * SIDE; i++) {
+        places[3 * i] = (uint8_t)(i / SIDE % SIDE);
+        places[3 * i + 1] = (uint8_t)(i % SIDE);
+        places[3 * i + 2] = 100;
+    }
+    char shape[64];
+
+    snprintf(shape, sizeof shape, "(%d, %d, %d, 3)", (int)count, SIDE, SIDE);
+    stkt_write_npy(stkt_path(name), "|u1", "False", shape, 64, places, (size_t)(count * SIDE * SIDE * 3));
+    free(places);
+}
+
+typedef struct seen { /* of one row: the place of its first pixel, and what a step down and to the right is */
+    int y, x, down_y, down_x, right_y, right_x;
+} seen;
+
+static seen look(const uint8_t *row, int64_t width)
+{
+    const uint8_t *right = row + 3, *down = row + 3 * width;
+
+    return (seen){row[0], row[1], down[0] - row[0], down[1] - row[1], right[0] - row[0], right[1] - row[1]};
+}
+
+/* Every row of `epochs` epochs. */
+static int64_t look_at_all(const char *transforms, int64_t width, seen *out, int64_t most)
+{
+    stk_loader *loader;
+    stk_batch *batch;
+    int64_t n = 0;
+
+    assert_ok(stkt_open(&loader,
+                        "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, transforms: [%s]}}}\n"
+                        "loader: {batch_size: 100, num_workers: 2, num_epochs: 0, seed: 3, order: random}",
+                        stkt_path("places.npy"), transforms));
+    while (n < most) {
+        stk_tensor t;
+
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+        for (int64_t r = 0; r < stk_batch_rows(batch) && n < most; r++)
+            out[n++] = look((const uint8_t *)t.data + r * t.strides[0], width);
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(loader);
+    return n;
+}
+
+static void expect_uniform(const char *what, const int64_t *counts, int cells)
+{
+    double expected[256];
+
+    for (int i = 0; i < cells; i++)
+        expected[i] = (double)DRAWS / cells;
+    stkt_expect_score(what, cells, stkt_chi_square_score(stkt_chi_square(counts, expected, cells), cells - 1), 4);
+}
+
+/* randint(0, H - h + 1) for both. */
+static void crops_are_uniform(void **state)
+{
+    seen *all = malloc(DRAWS * sizeof *all);
+    int64_t cells[5 * 8] = {0};
+
+    (void)state;
+    look_at_all("{random_crop: [8, 5]}", 5, all, DRAWS);
+    for (int i = 0; i < DRAWS; i++) {
+        assert_in_range(all[i].y, 0, 4);
+        assert_in_range(all[i].x, 0, 7);
+        assert_int_equal(all[i].down_y, 1);
+        assert_int_equal(all[i].right_x, 1);
+        cells[all[i].y * 8 + all[i].x]++;
+    }
+    expect_uniform("random_crop", cells, 40);
+    free(all);
+}
+
+/* Padded by 2 with the fill 50: where the crop begins is read off its middle. */
+static void padded_crops_are_uniform(void **state)
+{
+    stk_loader *loader;
+    stk_batch *batch;
+    int64_t cells[25] = {0}, n = 0;
+
+    (void)state;
+    assert_ok(
+        stkt_open(&loader,
+                  "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, transforms: [{random_crop: {size: "
+                  "12, padding: 2, fill: 50}}]}}}\n"
+                  "loader: {batch_size: 100, num_workers: 2, num_epochs: 0, seed: 3}",
+                  stkt_path("places.npy")));
+    while (n < DRAWS) {
+        stk_tensor t;
+
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+        for (int64_t r = 0; r < stk_batch_rows(batch) && n < DRAWS; r++, n++) {
+            const uint8_t(*p)[SIDE][3] = (const void *)((const uint8_t *)t.data + r * t.strides[0]);
+            const int top = p[6][6][0] - 6, left = p[6][6][1] - 6;
+
+            assert_in_range(top + 2, 0, 4);
+            assert_in_range(left + 2, 0, 4);
+            cells[(top + 2) * 5 + left + 2]++;
+            for (int y = 0; y < SIDE; y++)
+                for (int x = 0; x < SIDE; x++) {
+                    const bool in = y + top >= 0 && y + top < SIDE && x + left >= 0 && x + left < SIDE;
+
+                    assert_int_equal(p[y][x][0], in ? y + top : 50);
+                    assert_int_equal(p[y][x][1], in ? x + left : 50);
+                    assert_int_equal(p[y][x][2], in ? 100 : 50);
+                }
+        }
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(loader);
+    expect_uniform("padded random_crop", cells, 25);
+}
+
+static void flips_and_turns(void **state)
+{
+    seen *all = malloc(DRAWS * sizeof *all);
+    int64_t both[4] = {0}, turns[4] = {0}, rare = 0;
+
+    (void)state;
+    look_at_all("{random_horizontal_flip: {}}, {random_vertical_flip: 0.5}", SIDE, all, DRAWS);
+    for (int i = 0; i < DRAWS; i++)
+        both[(all[i].right_x < 0) + 2 * (all[i].down_y < 0)]++;
+    expect_uniform("flips", both, 4);
+    look_at_all("{random_horizontal_flip: {p: 0.1}}", SIDE, all, DRAWS);
+    for (int i = 0; i < DRAWS; i++)
+        rare += all[i].right_x < 0;
+    assert_true(fabs((double)rare - 0.1 * DRAWS) < 4 * sqrt(0.09 * DRAWS));
+    look_at_all("{random_rotate: [0, 90, 180, 270]}", SIDE, all, DRAWS);
+    for (int i = 0; i < DRAWS; i++) /* what is to the right: right, down, left, up of the image */
+        turns[all[i].right_x > 0 ? 0 : all[i].right_y > 0 ? 1 : all[i].right_x < 0 ? 2 : 3]++;
+    expect_uniform("turns", turns, 4);
+    free(all);
+}
+
+/* RandomAffine: int(round(uniform(-a W, a W))): the two ends come half as often. */
+static void translations(void **state)
+{
+    static const double share[] = {0.5, 1, 1, 1, 1, 1, 0.5};
+    stki_geometry geometry = {.count = 1, .random = true, .pads = true};
+    int64_t right[7] = {0}, down[7] = {0};
+    double expected[7];
+
+    (void)state;
+    geometry.steps[0] = (stki_geometry_step){
+        .kind = STKI_RANDOM_TRANSLATE, .draw = stki_draw_name("a", "b"), .most_right = 0.25, .most_down = 0.5};
+    for (int64_t i = 0; i < DRAWS; i++) {
+        const stki_occasion occasion = {1, i};
+        stki_placing p;
+
+        assert_ok(stki_geometry_apply(&geometry, 6, 12, NULL, &occasion, &p, &err));
+        assert_int_equal(p.pad_x.count, 1);
+        right[p.pad_x.runs[0].to > 0 ? 3 + p.pad_x.runs[0].to : p.pad_x.runs[0].length - 9]++;
+        down[p.pad_y.runs[0].to > 0 ? 3 + p.pad_y.runs[0].to : p.pad_y.runs[0].length - 3]++;
+    }
+    for (int i = 0; i < 7; i++)
+        expected[i] = share[i] * DRAWS / 6;
+    stkt_expect_score("right", 7, stkt_chi_square_score(stkt_chi_square(right, expected, 7), 6), 4);
+    stkt_expect_score("down", 7, stkt_chi_square_score(stkt_chi_square(down, expected, 7), 6), 4);
+}
+
+/* ---- random_resized_crop ------------------------------------------------------------------------------------------
+ */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Two samples of one distribution? Kolmogorov and Smirnov at one in a thousand. */
+static void expect_alike(const char *what, double *x, double *y, int n)
+{
+    double most = 0;
+
+    qsort(x, (size_t)n, sizeof *x, ascending);
+    qsort(y, (size_t)n, sizeof *y, ascending);
+    for (int i = 0, k = 0; i < n && k < n;) {
+        const double value = x[i] < y[k] ? x[i] : y[k];
+
+        while (i < n && x[i] <= value)
+            i++;
+        while (k < n && y[k] <= value)
+            k++;
+        most = fmax(most, fabs((double)(i - k)) / n);
+    }
+    if (most > 1.95 * sqrt(2.0 / n))
+        fail_msg("%s: distance %.4f of %d values", what, most, n);
+}
+
+static double uniform(uint64_t *random)
+{
+    return (double)(stkt_random(random) >> 11) * 0x1p-53;
+}
+
+/* torchvision.transforms.RandomResizedCrop.get_params, with other random numbers. */
+static void torch_params(uint64_t *random, int width, int height, const double *scale, const double *ratio, int *out)
+{
+    const double area = (double)width * height, in_ratio = (double)width / height;
+
+    for (int try = 0; try < 10; try++) {
+        const double target = area * (scale[0] + (scale[1] - scale[0]) * uniform(random));
+        const double aspect = exp(log(ratio[0]) + (log(ratio[1]) - log(ratio[0])) * uniform(random));
+        const int w = (int)nearbyint(sqrt(target * aspect)), h = (int)nearbyint(sqrt(target / aspect));
+
+        if (w > 0 && w <= width && h > 0 && h <= height) {
+            out[0] = (int)stkt_random_in(random, 0, height - h);
+            out[1] = (int)stkt_random_in(random, 0, width - w);
+            out[2] = h;
+            out[3] = w;
+            return;
+        }
+    }
+    out[2] = height;
+    out[3] = width;
+    if (in_ratio < ratio[0])
+        out[2] = (int)nearbyint(width / ratio[0]);
+    else if (in_ratio > ratio[1])
+        out[3] = (int)nearbyint(height * ratio[1]);
+    out[0] = (height - out[2]) / 2;
+    out[1] = (width - out[3]) / 2;
+}
+
+static void resized_crops(void **state)
+{
+    static const struct {
+        int width, height;
+        double scale[2], ratio[2];
+    } cases[] = {{500, 375, {0.08, 1}, {3.0 / 4, 4.0 / 3}},
+                 {375, 500, {0.08, 1}, {3.0 / 4, 4.0 / 3}},
+                 {40, 400, {0.5, 1}, {3.0 / 4, 4.0 / 3}}, /* nearly always the middle */
+                 {64, 64, {0.2, 0.7}, {0.5, 2}}};
+    double *values[2][5];
+
+    (void)state;
+    for (int s = 0; s < 2; s++)
+        for (int k = 0; k < 5; k++)
+            values[s][k] = malloc(DRAWS * sizeof(double));
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        stki_geometry geometry = {.count = 1, .random = true, .resizes = true, .filter = STKI_FILTER_BILINEAR};
+        stki_geometry_step *s = &geometry.steps[0];
+        uint64_t random = 99;
+
+        *s = (stki_geometry_step){
+            .kind = STKI_RANDOM_RESIZED_CROP, .height = 20, .width = 30, .draw = stki_draw_name("a", "")};
+        memcpy(s->scale, cases[c].scale, sizeof s->scale);
+        memcpy(s->ratio, cases[c].ratio, sizeof s->ratio);
+        for (int64_t i = 0; i < DRAWS; i++) {
+            const stki_occasion occasion = {stki_draw_key(1, 0), i};
+            stki_placing p;
+            int found[4], torch[4];
+
+            assert_ok(stki_geometry_apply(&geometry, cases[c].height, cases[c].width, NULL, &occasion, &p, &err));
+            assert_int_equal(p.job.window_height, 20);
+            assert_int_equal(p.job.window_width, 30);
+            found[0] = (int)p.top, found[1] = (int)p.left;
+            found[2] = (int)p.job.in_height, found[3] = (int)p.job.in_width;
+            torch_params(&random, cases[c].width, cases[c].height, cases[c].scale, cases[c].ratio, torch);
+            for (int k = 0; k < 4; k++) {
+                values[0][k][i] = found[k];
+                values[1][k][i] = torch[k];
+            }
+            values[0][4][i] = (double)found[2] * found[3];
+            values[1][4][i] = (double)torch[2] * torch[3];
+        }
+        for (int k = 0; k < 5; k++)
+            expect_alike(((const char *const[]){"top", "left", "height", "width", "area"})[k], values[0][k],
+                         values[1][k], DRAWS);
+    }
+    for (int s = 0; s < 2; s++)
+        for (int k = 0; k < 5; k++)
+            free(values[s][k]);
+}
+
+/* ---- the same bits ------------------------------------------------------------------------------------------------
+ */
+
+#define ALL_RANDOM                                                                                                    \
+    "[{random_resized_crop: {size: 9}}, {random_horizontal_flip: 0.5}, {random_vertical_flip: 0.5}, {random_rotate: " \
+    "{}}, "                                                                                                           \
+    "{random_crop: {size: 9, padding: 2, padding_mode: reflect}}, {normalize: imagenet}]"
+
+static uint64_t hash_of_run(int workers, const char *transforms, const char *others, uint64_t *epochs)
+{
+    stk_loader *loader;
+    stk_batch *batch;
+    uint64_t h = 1;
+    stk_status status;
+
+    assert_ok(
+        stkt_open(&loader,
+                  "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, layout: nchw, transforms: %s}%s}}\n"
+                  "loader: {batch_size: 7, num_workers: %d, num_epochs: 2, seed: 8, order: random, tile_bytes: 1024}",
+                  stkt_path("places.npy"), transforms, others, workers));
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        h = stkt_hash_batch(h, loader, batch);
+        if (stk_batch_last_of_epoch(batch) && epochs)
+            epochs[stk_batch_epoch(batch)] = h, h = 1;
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_END);
+    stk_loader_destroy(loader);
+    return h;
+}
+
+/* F05: libffcv/ffcv#392, #140: the same seed gave other crops, because of threads. */
+static void workers_change_nothing(void **state)
+{
+    static const char *const lists[] = {ALL_RANDOM,
+                                        "[{random_crop: {size: 8, padding: 3, fill: 1}}, "
+                                        "{random_horizontal_flip: {}}, {scale: unit}]",
+                                        "[{random_crop: [7, 9]}, {random_vertical_flip: {}}]"};
+    static const int workers[] = {0, 1, 4, 16};
+
+    (void)state;
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
+        const uint64_t first = hash_of_run(0, lists[l], "", NULL);
+
+        for (int run = 0; run < 20; run++)
+            assert_true(hash_of_run(workers[run % 4], lists[l], "", NULL) == first);
+    }
+}
+
+/* W09: a sample is transformed anew in every epoch, and each sample in its own way. */
+static void epochs_differ(void **state)
+{
+    seen *all = malloc(4000 * sizeof *all);
+    int64_t same = 0;
+
+    (void)state;
+    look_at_all("{random_crop: 3}", 3, all, 4000); /* 100 places, 400 samples an epoch */
+    for (int i = 0; i + 400 < 4000; i++)
+        same += all[i].y == all[i + 400].y && all[i].x == all[i + 400].x;
+    assert_true(fabs((double)same - 36) < 30);
+    free(all);
+}
+
+/* An image and its mask get one crop and flip where they name one draw, and not where they do not. */
+static void draws_are_shared(void **state)
+{
+    static const char *const image =
+        "[{random_crop: {size: 6, draw: a}}, {random_horizontal_flip: {draw: a}}, {random_vertical_flip: {draw: b}}]";
+    static const char *const masks[] = {
+        "[{random_crop: {size: 6, draw: a}}, {random_horizontal_flip: {draw: a}}, {random_vertical_flip: {draw: b}}]",
+        "[{random_crop: {size: 6}}, {random_horizontal_flip: {}}, {random_vertical_flip: {}}]"};
+
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        int64_t same = 0, flip_is_crop = 0, rows = 0;
+        stk_status status;
+
+        assert_ok(
+            stkt_open(&loader,
+                      "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, transforms: %s}, mask: {path: "
+                      "%s, source: {layout: nhwc}, transforms: %s}}}\n"
+                      "loader: {batch_size: 20, num_workers: 2, seed: 8, order: random}",
+                      stkt_path("places.npy"), image, stkt_path("places.npy"), masks[m]));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+            stk_tensor a, b;
+
+            assert_ok(stk_batch_tensor(batch, "image", &a, &err));
+            assert_ok(stk_batch_tensor(batch, "mask", &b, &err));
+            for (int64_t r = 0; r < stk_batch_rows(batch); r++, rows++) {
+                const uint8_t *x = (const uint8_t *)a.data + r * a.strides[0],
+                              *y = (const uint8_t *)b.data + r * b.strides[0];
+                const seen s = look(x, 6);
+
+                same += memcmp(x, y, 6 * 6 * 3) == 0;
+                flip_is_crop += (s.right_x < 0) == (s.y + (s.down_y < 0 ? -5 : 0) > 3);
+            }
+            stk_batch_release(batch);
+        }
+        assert_int_equal(status, STK_END);
+        stk_loader_destroy(loader);
+        assert_true(m == 0 ? same == rows : same < rows / 20);
+        assert_true(flip_is_crop > rows / 4 && flip_is_crop < rows * 3 / 4); /* one name, two operations */
+    }
+}
+
+/* ---- what is refused ----------------------------------------------------------------------------------------------
+ */
+
+static void refusals(void **state)
+{
+    static const struct {
+        const char *transforms, *message;
+    } cases[] = {
+        {"[{random_crop: 14}]", "at least 14 x 14"},
+        {"[{random_crop: {size: 4, fill: 3}}]", "padding or pad_if_needed"},
+        {"[{random_crop: {size: 4, padding: 13, padding_mode: reflect}}]", "to mirror the padding from"},
+        {"[{random_crop: {size: 14, pad_if_needed: true, padding_mode: reflect}}]", "constant or edge"},
+        {"[{random_crop: {size: 4, padding: [1, 2, 3]}}]", "[left and right, top and bottom]"},
+        {"[{random_crop: {size: 4, padding: 1, fill: [1, 2]}}]", "found 2 values, expected 1 or 3"},
+        {"[{random_crop: {size: 4, paddin: 1}}]", "did you mean padding?"},
+        {"[{pad: 1}, {pad: 1}]", "a second step that pads"},
+        {"[{pad: 1}, {resize: 4}]", "a resize behind padding"},
+        {"[{resize: 4}, {random_resized_crop: 4}]", "a second resize"},
+        {"[{random_horizontal_flip: 1.5}]", "0 to 1"},
+        {"[{random_resized_crop: {size: 4, scale: [0.5, 0.2]}}]", "low <= high"},
+        {"[{random_resized_crop: {size: 4, interpolation: cubic}}]", "bicubic"},
+        {"[{rotate: 45}]", "a multiple of 90"},
+        {"[{random_rotate: [0, 90]}]", "different shapes"},
+        {"[{random_translate: {translate: [2, 0]}}]", "0 to 1"},
+        {"[{normalize: imagenet}, {random_crop: 4}]", "before them"},
+        {"[{random_flip: {}}]", "unknown operation random_flip"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stk_loader *loader = NULL;
+        char text[1024];
+
+        snprintf(text, sizeof text, "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, transforms: %s}}}",
+                 stkt_path("images.npy"), cases[i].transforms);
+        memset(&err, 0, sizeof err);
+        if (stk_loader_open_text(text, NULL, NULL, 0, &loader, &err) == STK_OK ||
+            !strstr(err.message, cases[i].message))
+            fail_msg("%s: found \"%s\", expected \"%s\"", cases[i].transforms, err.message, cases[i].message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_list),
+                                       cmocka_unit_test(crops_are_uniform),
+                                       cmocka_unit_test(padded_crops_are_uniform),
+                                       cmocka_unit_test(flips_and_turns),
+                                       cmocka_unit_test(translations),
+                                       cmocka_unit_test(resized_crops),
+                                       cmocka_unit_test(workers_change_nothing),
+                                       cmocka_unit_test(epochs_differ),
+                                       cmocka_unit_test(draws_are_shared),
+                                       cmocka_unit_test(refusals)};
+
+    write_images(NULL);
+    write_places("places.npy", 400);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
