@@ -14,7 +14,7 @@ static stk_error err;
 /* ---- one step after the other, pixel by pixel ---------------------------------------------------------------------
  */
 
-enum { MOST = 140 * 140 };
+enum { MOST = 200 * 200 };
 
 typedef struct picture {
     int64_t height, width;
@@ -157,7 +157,7 @@ static void pad_step(list *l, picture *p, uint64_t *random)
     for (int i = 0; i < 4; i++) {
         const int64_t most = i % 2 ? most_y : most_x;
 
-        pad[i] = stkt_random_in(random, 0, most < 5 ? most : 5);
+        pad[i] = stkt_random_in(random, 0, most < 40 ? most : 40);
     }
     if (pad[0] + pad[1] + pad[2] + pad[3] == 0)
         return;
