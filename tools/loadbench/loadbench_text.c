@@ -4,6 +4,7 @@
 #include "loadbench_table.h"
 #include "loadbench_terminal.h"
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,35 @@ static void print_fields(const struct lb_result *result, FILE *to)
         fprintf(to, "           %s: %s %s%s%s, by %s, read by %s\n", field->name, stk_dtype_name(field->dtype),
                 field->shape, field->layout[0] ? " " : "", field->layout, field->kernel, field->access);
     }
+}
+
+/* What the loader says of its order, "random, seed 1; web 0.7, books 0.3". */
+static void print_order(const struct lb_result *result, FILE *to)
+{
+    json_t *options = json_loads(result->facts.options_json, 0, NULL), *dataset;
+    const json_t *order = json_object_get(json_object_get(options, "plan"), "order");
+    const json_t *quality = json_object_get(order, "quality"), *split = json_object_get(order, "split");
+    const char *bucket = json_string_value(json_object_get(order, "bucket_by"));
+    size_t i;
+
+    if (order)
+        fprintf(to, "order      %s, seed %lld", json_string_value(json_object_get(order, "kind")),
+                (long long)json_integer_value(json_object_get(order, "seed")));
+    if (split)
+        fprintf(to, ", %s part of %lld samples", json_string_value(json_object_get(split, "part")),
+                (long long)json_integer_value(json_object_get(order, "data_set_samples")));
+    if (quality)
+        fprintf(to, ", mixes %.2f times as well as random", json_real_value(quality));
+    if (bucket)
+        fprintf(to, ", bucketed by %s", bucket);
+    json_array_foreach(json_object_get(order, "datasets"), i, dataset)
+    {
+        fprintf(to, "%s %s %lld", i ? "," : "; an epoch:", json_string_value(json_object_get(dataset, "name")),
+                (long long)json_integer_value(json_object_get(dataset, "positions_per_epoch")));
+    }
+    if (order)
+        fputc('\n', to);
+    json_decref(options);
 }
 
 static void print_method(const struct lb_result *result, FILE *to)
@@ -155,6 +185,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
 
     print_machine(result, to);
     print_fields(result, to);
+    print_order(result, to);
     print_method(result, to);
     print_figures(result, to);
     print_stages(result, to);
