@@ -85,6 +85,8 @@ typedef struct stk_field_opts {
     const char *transforms; /* in the config language, "[{normalize: imagenet}]"; NULL: none */
     const char *source; /* further keys of `source` in the config language, "{name: image, format: hdf5}"; NULL: none
                          */
+    const char *pad;    /* in the config language, "batch", "128", "{to: 128, value: -1, truncate: true}"; NULL: none */
+    const char *views;  /* in the config language, "{inputs: [0, -1], targets: [1, null]}"; NULL: none */
 } stk_field_opts;
 #define STK_FIELD_OPTS_INIT STK_OPTS_INIT(stk_field_opts)
 
@@ -181,8 +183,9 @@ STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_n
 STK_API void stk_batch_release(stk_batch *batch);
 
 /* The tensor of a field, rows first: [rows, …]. Borrowed: valid until the batch is released. A field of varying shape
- * is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. STK_E_NOT_FOUND names the fields there are.
- */
+ * is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With `pad` it is "NAME" [rows, length, …],
+ * "NAME.mask" bool [rows, length], 1 where a row has an element of its own, and "NAME.lengths" i64 [rows]. A view is the
+ * part of its field's tensor that it names (and of its mask). STK_E_NOT_FOUND names the tensors there are. */
 STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
 /* The same as DLPack, holding the batch: its slot is free when the batch is released and every deleter has run, in any
  * order, on any thread, also after close and destroy. Strides in elements, as DLPack has them. */
@@ -208,6 +211,11 @@ STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
 STK_API int64_t stk_loader_samples(const stk_loader *loader);
 STK_API int64_t stk_loader_steps_per_epoch(const stk_loader *loader); /* the same on every rank */
 STK_API int stk_loader_field_count(const stk_loader *loader);
+
+/* The names that stk_batch_tensor knows, all there are: the fields' parts in order, then the views. The name is copied,
+ * with its NUL. STK_E_BAD_ARG: `size` is too small for it. */
+STK_API int stk_loader_tensor_count(const stk_loader *loader);
+STK_API stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err);
 
 /* One of the data sets. */
 typedef struct stk_dataset_info {

@@ -3,8 +3,8 @@
 #include "core.h"
 #include "dlpack_type.h"
 #include "error.h"
+#include "parts.h"
 #include <dlpack/dlpack.h>
-#include <stdio.h>
 #include <string.h>
 
 static bool belongs_to_parent(const stk_batch *batch)
@@ -76,73 +76,17 @@ bool stk_batch_last_of_epoch(const stk_batch *batch)
     return batch->last_of_epoch;
 }
 
-static stk_status no_such_name(const stk_batch *batch, const char *name, stk_error *err)
-{
-    char names[256] = "";
-    size_t used = 0;
-
-    for (int i = 0; i < batch->core->plan_count && used < sizeof names; i++) {
-        const stki_field_plan *plan = &batch->core->plans[i];
-        const char *comma = i ? ", " : "";
-        int n = plan->ragged ? snprintf(names + used, sizeof names - used, "%s%s.values, %s.offsets", comma, plan->name,
-                                        plan->name)
-                             : snprintf(names + used, sizeof names - used, "%s%s", comma, plan->name);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return stki_fail(err, STK_E_NOT_FOUND, "the batch has no tensor %s: it has %s", name, names);
-}
-
-/* "image", or "text.values" and "text.offsets" for a field whose rows differ in length. */
-static const stki_field_plan *find_plan(const stk_batch *batch, const char *name, const char **part)
-{
-    for (int i = 0; i < batch->core->plan_count; i++) {
-        const stki_field_plan *plan = &batch->core->plans[i];
-        size_t length = strlen(plan->name);
-
-        if (strncmp(name, plan->name, length) != 0)
-            continue;
-        *part = name + length;
-        if (plan->ragged ? strcmp(*part, ".values") == 0 || strcmp(*part, ".offsets") == 0 : **part == '\0')
-            return plan;
-    }
-    return NULL;
-}
-
 stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err)
 {
-    const char *part;
-    const stki_field_plan *plan;
+    stki_part part;
 
     if (!batch || !name || !out)
         return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL", !batch ? "batch" : !name ? "name" : "out");
     if (belongs_to_parent(batch))
         return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
-    plan = find_plan(batch, name, &part);
-    if (!plan)
-        return no_such_name(batch, name, err);
-    *out = (stk_tensor){.device = stk_device_cpu()};
-    if (plan->ragged && strcmp(part, ".offsets") == 0) {
-        out->data = stki_slot_offsets(batch, plan);
-        out->dtype = STK_I64;
-        out->ndim = 1;
-        out->shape[0] = batch->rows + 1;
-        out->strides[0] = sizeof(int64_t);
-        return STK_OK;
-    }
-    out->data = stki_slot_values(batch, plan);
-    out->dtype = plan->dtype;
-    if (plan->ragged) {
-        out->ndim = plan->ndim;
-        memcpy(out->shape, plan->shape, sizeof plan->shape);
-        memcpy(out->strides, plan->strides, sizeof plan->strides);
-        out->shape[0] = batch->rows ? stki_slot_offsets(batch, plan)[batch->rows] : 0;
-        return STK_OK;
-    }
-    out->ndim = plan->ndim + 1;
-    out->shape[0] = batch->rows;
-    out->strides[0] = plan->row_bytes;
-    memcpy(out->shape + 1, plan->shape, (size_t)plan->ndim * sizeof plan->shape[0]);
-    memcpy(out->strides + 1, plan->strides, (size_t)plan->ndim * sizeof plan->strides[0]);
+    if (!stki_part_find(batch->core, name, &part))
+        return stki_part_missing(batch->core, name, err);
+    stki_part_tensor(batch, &part, out);
     return STK_OK;
 }
 

@@ -3,6 +3,8 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "pad.h"
+#include "views.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +87,7 @@ static const stki_option loader_rows[] = {
 static const stki_option_table loader_table = STKI_OPTION_TABLE("loader", loader_rows);
 
 typedef struct field_options {
-    const stki_node *path, *synthetic, *source, *transforms;
+    const stki_node *path, *synthetic, *source, *transforms, *views, *pad;
     const char *dtype, *layout;
 } field_options;
 
@@ -100,6 +102,10 @@ static const stki_option field_rows[] = {
     STKI_NODE(field_options, transforms,
               "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
               "(normalize, quantize, …); docs/transforms.md"),
+    STKI_NODE(field_options, pad,
+              "Rows of varying length become one length and a mask: batch, a number, or {to, value, truncate}"),
+    STKI_NODE(field_options, views,
+              "Further names for parts of its rows, ranges of their first axis: {inputs: [0, -1], targets: [1, null]}"),
 };
 static const stki_option_table field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
 
@@ -129,9 +135,9 @@ static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fiel
 /* In the order of the help. */
 static const stki_option_table *tables_at(size_t i)
 {
-    const stki_option_table *tables[] = {&loader_table,         &field_table,       stki_source_tables[0],
-                                         stki_source_tables[1], &synthetic_table,   &stki_datasets_table,
-                                         &stki_split_table,     &stki_weights_table};
+    const stki_option_table *tables[] = {&loader_table,         &field_table,        stki_source_tables[0],
+                                         stki_source_tables[1], &synthetic_table,    &stki_datasets_table,
+                                         &stki_split_table,     &stki_weights_table, &stki_pad_table};
 
     return i < sizeof tables / sizeof tables[0] ? tables[i] : NULL;
 }
@@ -295,12 +301,14 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
         return status;
     field->layout = options.layout;
     field->synthetic = options.synthetic;
+    field->views = stki_node_is_null(options.views) ? NULL : options.views;
     field->transforms = stki_node_is_null(options.transforms) ? NULL : options.transforms;
     if (!options.path == !options.synthetic)
         return stki_fail_node(err, node,
                               options.path ? "found both path and synthetic, expected one of them"
                                            : "path is missing: which file holds the field?");
-    if ((status = stki_plan_check(field, err)) != STK_OK)
+    if ((status = stki_plan_check(field, err)) != STK_OK ||
+        (status = stki_pad_read(options.pad, &field->pad, err)) != STK_OK)
         return status;
     if (options.path)
         return read_paths(config, field, options.path, err);
@@ -323,7 +331,7 @@ stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, 
         *count = i + 1;
         status = read_field(config, map->keys[i], map->items[i], &(*out)[i], err);
     }
-    return status;
+    return status == STK_OK ? stki_views_check(*out, *count, err) : status;
 }
 
 static stk_status read_dataset(stki_loader_config *config, const stki_node *root, stk_error *err)

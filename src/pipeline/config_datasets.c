@@ -47,6 +47,11 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
         return differs(field, of, "layout", err);
     if (!same_text(field->source_layout, first->source_layout))
         return differs(field, of, "source.layout", err);
+    if (field->views)
+        return stki_fail_key(err, field->views, "views are said in data set %s", of->name);
+    if (field->pad.padded && !(first->pad.padded && field->pad.to == first->pad.to &&
+                               field->pad.truncate == first->pad.truncate && field->pad.value == first->pad.value))
+        return differs(field, of, "pad", err);
     if (!field->transforms)
         return STK_OK;
     a = stki_node_json(field->transforms);

@@ -196,6 +196,10 @@ static void put_field(writer *w, const char *where, const stk_field_opts *given,
     put_text(w, PATH(".layout"), f.layout);
     if (f.transforms)
         put(w, PATH(".transforms"), "%s", f.transforms);
+    if (f.pad)
+        put(w, PATH(".pad"), "%s", f.pad);
+    if (f.views)
+        put(w, PATH(".views"), "%s", f.views);
 #undef PATH
 }
 

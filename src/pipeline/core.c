@@ -340,6 +340,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
         core->has_ragged = core->has_ragged || core->plans[i].ragged;
     }
     if (status != STK_OK || (status = stki_plans_link(core->plans, n, err)) != STK_OK ||
+        (status = stki_views_make(core->plans, n, &core->views, &core->view_count, err)) != STK_OK ||
         (status = stki_slot_plan(core->plans, n, core->max_rows, &core->layout, err)) != STK_OK ||
         (status = choose_slots(core, err)) != STK_OK)
         return status;
@@ -443,6 +444,7 @@ static void core_destroy(stki_core *core)
     for (int i = 0; i < core->plan_count; i++)
         stki_plan_fini(&core->plans[i]);
     stki_free(core->plans);
+    stki_free(core->views);
     stki_order_destroy(core->order);
     stki_free(core->sources);
     stki_dataset_release(core->dataset);

@@ -18,6 +18,7 @@
 #include "resample.h"
 #include "ring.h"
 #include "slot.h"
+#include "views.h"
 #include "watch.h"
 #include <stoker/loader.h>
 
@@ -67,6 +68,8 @@ struct stki_core {
     int64_t max_rows;
     int plan_count;
     stki_field_plan *plans;
+    int view_count;
+    stki_view *views;
     stki_slot_layout layout;
     int slot_count;
     stk_batch **slots;

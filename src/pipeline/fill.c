@@ -10,6 +10,7 @@
 #include "error.h"
 #include "file.h"
 #include "log.h"
+#include "pad.h"
 #include "tensor_internal.h"
 #include <assert.h>
 #include <string.h>
@@ -205,12 +206,16 @@ static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan
         status = check_trailing(plan, shard, within, shape, &error);
     if (status != STK_OK) {
         read_fails(core, batch, shard, within, row, &error);
+    } else if (shape[0] > plan->shape[0] && plan->pad.truncate) {
+        length = plan->shape[0];
     } else if (shape[0] > plan->shape[0] || shape[0] < 0) {
-        stki_fail_at(&error, STK_E_LIMIT,
-                     (stki_place){stki_reader_path(shard, within, path), within, -1,
-                                  STKI_TEXT("%lld", (long long)shape[0]),
-                                  STKI_TEXT("at most %lld", (long long)plan->shape[0])},
-                     "%s: length of the sample (source.max_bytes of the field makes room for longer ones)", plan->name);
+        stki_fail_at(
+            &error, STK_E_LIMIT,
+            (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_TEXT("%lld", (long long)shape[0]),
+                         STKI_TEXT("at most %lld", (long long)plan->shape[0])},
+            plan->pad.to ? "%s: length of the sample (pad: {truncate: true} cuts longer ones)"
+                         : "%s: length of the sample (source.max_bytes of the field makes room for longer ones)",
+            plan->name);
         read_fails(core, batch, shard, within, row, &error);
     } else {
         length = shape[0];
@@ -255,11 +260,11 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
                            int64_t within, int64_t row, const stk_tensor *sample, stki_worker *worker)
 {
     const int64_t *offsets = stki_slot_offsets(batch, plan);
-    int64_t length = offsets[row + 1] - offsets[row];
-    char path[STKI_RECORD_PATH];
+    int64_t length = plan->pad.padded ? offsets[row + 1] : offsets[row + 1] - offsets[row], shape[STK_MAX_DIMS];
+    char path[STKI_RECORD_PATH], *to;
     stk_error error;
 
-    if (sample->shape[0] != length) {
+    if (sample->shape[0] != length && !(plan->pad.truncate && length == plan->shape[0] && sample->shape[0] > length)) {
         stki_fail_at(&error, STK_E_CORRUPT,
                      (stki_place){stki_reader_path(shard, within, path), within, -1,
                                   STKI_TEXT("%lld", (long long)sample->shape[0]),
@@ -272,9 +277,14 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
         read_fails(core, batch, shard, within, row, &error);
         return;
     }
-    stki_copy_strided(stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes, plan->dtype, plan->strides,
-                      sample->data, sample->dtype, sample->strides, (sample->flags & STK_TENSOR_SWAPPED) != 0,
-                      sample->ndim, sample->shape);
+    memcpy(shape, sample->shape, sizeof shape);
+    shape[0] = length;
+    to = plan->pad.padded ? stki_padded_row(batch, plan, row)
+                          : stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes;
+    stki_copy_strided(to, plan->dtype, plan->strides, sample->data, sample->dtype, sample->strides,
+                      (sample->flags & STK_TENSOR_SWAPPED) != 0, sample->ndim, shape);
+    if (plan->pad.padded)
+        stki_pad_row(batch, plan, row);
     stki_count(&worker->bytes_read, stk_tensor_nbytes(sample));
     stki_count(&worker->bytes_written, length * plan->item_bytes);
 }
@@ -555,6 +565,17 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     doing(worker, STKI_STAGE_IDLE, NULL, -1, 0);
 }
 
+/* Rows without a sample of their own are padding from their first element on. */
+static void clear_failed(const stki_core *core, stk_batch *batch)
+{
+    for (int f = 0; f < core->plan_count; f++)
+        for (int64_t r = 0; core->plans[f].pad.padded && r < batch->rows; r++)
+            if (row_has_failed(batch, r)) {
+                stki_slot_offsets(batch, &core->plans[f])[r + 1] = 0;
+                stki_pad_row(batch, &core->plans[f], r);
+            }
+}
+
 static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
 {
     stki_core *core = context;
@@ -567,6 +588,10 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
 
             if (!core->plans[f].ragged)
                 continue;
+            if (core->plans[f].pad.padded) {
+                stki_pad_batch(batch, &core->plans[f]);
+                continue;
+            }
             offsets = stki_slot_offsets(batch, &core->plans[f]);
             offsets[0] = 0;
             for (int64_t r = 0; r < batch->rows; r++)
@@ -574,6 +599,8 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
         }
         return byte_tiles(core, batch);
     }
+    if (stki_counted(&batch->failed_rows) > 0)
+        clear_failed(core, batch);
     if (core->config->skip_failed && stki_counted(&batch->failed_rows) > 0) {
         stki_slot_compact(batch, core->plans, core->plan_count);
         batch->error_row = -1;

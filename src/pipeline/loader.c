@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "core.h"
 #include "error.h"
+#include "parts.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -340,11 +341,7 @@ static void deliver(stk_loader *loader, stk_batch *batch)
     stki_count(&loader->batches, 1);
     stki_count(&loader->rows, batch->rows);
     for (int i = 0; i < core->plan_count; i++) {
-        const stki_field_plan *plan = &core->plans[i];
-
-        stki_count(&loader->batch_bytes,
-                   plan->ragged ? stki_slot_offsets(batch, plan)[batch->rows] * plan->item_bytes + (batch->rows + 1) * 8
-                                : batch->rows * plan->row_bytes);
+        stki_count(&loader->batch_bytes, stki_plan_bytes(batch, &core->plans[i]));
     }
 }
 
@@ -409,6 +406,26 @@ int stk_loader_field_count(const stk_loader *loader)
     return loader->core->plan_count;
 }
 
+int stk_loader_tensor_count(const stk_loader *loader)
+{
+    return stki_part_count(loader->core);
+}
+
+stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err)
+{
+    stki_part part;
+    char found[512];
+
+    if (index < 0 || index >= stki_part_count(loader->core))
+        return stki_fail(err, STK_E_RANGE, "no tensor %d: a batch has %d", index, stki_part_count(loader->core));
+    stki_part_at(loader->core, index, &part, found, sizeof found);
+    if (!name || (int)strlen(found) >= size)
+        return stki_fail(err, STK_E_BAD_ARG, "name: found room for %d bytes, expected at least %zu", name ? size : 0,
+                         strlen(found) + 1);
+    memcpy(name, found, strlen(found) + 1);
+    return STK_OK;
+}
+
 int stk_loader_dataset_count(const stk_loader *loader)
 {
     return loader->core->source_count ? loader->core->source_count : 1;
@@ -449,7 +466,7 @@ stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info 
     };
     out->shape[0] = core->max_rows;
     for (int i = 0; i < plan->ndim; i++)
-        out->shape[i + 1] = plan->ragged && i == 0 ? -1 : plan->shape[i];
+        out->shape[i + 1] = plan->ragged && i == 0 && plan->pad.to == 0 ? -1 : plan->shape[i];
     return STK_OK;
 }
 

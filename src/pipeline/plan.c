@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "pad.h"
 #include "tensor_internal.h"
 #include <math.h>
 #include <stdarg.h>
@@ -363,6 +364,8 @@ stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *
                     "samples of different shapes allow no scale, normalize or quantize");
     if (plan->ragged && config->source.max_bytes > 0)
         plan->shape[0] = longest_of(field, config->source.max_bytes);
+    if ((status = stki_pad_resolve(plan, err)) != STK_OK)
+        return status;
     if ((status = resolve_strides(plan, err)) != STK_OK)
         return status;
     plan->item_bytes = plan->ragged ? plan->strides[0] : 0;

@@ -8,6 +8,14 @@
 #include "document.h"
 #include "geometry.h"
 
+/* `pad` of a field of varying length: rows of one length with a mask, instead of values and offsets. */
+typedef struct stki_pad {
+    bool padded, truncate; /* truncate: what is longer than `to` is cut */
+    int64_t to;            /* 0: the longest of the batch */
+    double value;
+    char element[16]; /* the value, in the field's dtype */
+} stki_pad;
+
 typedef struct stki_field_config {
     const char *name;
     const stki_node *node; /* where it stands in the config, for messages; NULL: from the C API */
@@ -19,6 +27,8 @@ typedef struct stki_field_config {
     stk_dtype source_dtype, dtype;
     const char *source_layout, *layout; /* NULL: none given */
     const stki_node *transforms;        /* a list, or NULL */
+    const stki_node *views;             /* a map of ranges, or NULL (views.h) */
+    stki_pad pad;
 } stki_field_config;
 
 enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LAYOUT_CHANNELS_LAST };
@@ -35,6 +45,7 @@ typedef struct stki_field_plan {
     int64_t row_bytes;             /* ragged: of the largest row */
     bool ragged;                   /* rows of different lengths lie one behind the other, offsets beside them */
     int64_t item_bytes;            /* ragged: of one entry along axis 0 */
+    stki_pad pad;
     int convert_count;
     stki_convert **converts; /* one for each way that shards are stored; ragged fields without arithmetic have none */
     stki_convert **turned; /* [convert * STKI_ORIENTATIONS + orientation], where rows can come so: the first of them is
@@ -58,7 +69,8 @@ typedef struct stki_field_plan {
     bool may_run_many;                        /* fixed shapes: mapped rows can be converted by address */
     bool may_split;                           /* a sample may be cut into parts: reading it costs nothing */
     int64_t units;                            /* into which it may be cut: the fewest of all converts */
-    int64_t slot_offset, offsets_offset;      /* where the field lies in a slot's memory; set by the slot's layout */
+    int64_t slot_offset, offsets_offset,
+        mask_offset; /* where the field lies in a slot's memory; set by the slot's layout */
     /* kept from resolve to compile */
     const stki_field_config *config;
     int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */

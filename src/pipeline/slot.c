@@ -30,6 +30,8 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
         fits = fits && reserve(&used, max_rows, plan->row_bytes, 64, &plan->slot_offset);
         if (plan->ragged)
             fits = fits && reserve(&used, max_rows + 1, sizeof(int64_t), 64, &plan->offsets_offset);
+        if (plan->pad.padded)
+            fits = fits && reserve(&used, max_rows, plan->shape[0], 64, &plan->mask_offset);
         if (!fits)
             return stki_fail(err, STK_E_LIMIT,
                              "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plan->name,
@@ -118,6 +120,15 @@ static void compact_ragged(char *values, int64_t *offsets, int64_t item_bytes, c
     offsets[kept] = at;
 }
 
+static void compact_padded(stk_batch *slot, const stki_field_plan *plan)
+{
+    int64_t *lengths = stki_slot_offsets(slot, plan) + 1, length = stki_padded_length(slot, plan);
+
+    compact_fixed(stki_slot_values(slot, plan), length * plan->item_bytes, slot->row_failed, slot->rows);
+    compact_fixed((char *)stki_slot_pad_mask(slot, plan), length, slot->row_failed, slot->rows);
+    compact_fixed((char *)lengths, (int64_t)sizeof *lengths, slot->row_failed, slot->rows);
+}
+
 void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_count)
 {
     int64_t kept = 0, valid = 0;
@@ -125,7 +136,9 @@ void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_c
     for (int i = 0; i < plan_count; i++) {
         const stki_field_plan *plan = &plans[i];
 
-        if (plan->ragged)
+        if (plan->pad.padded)
+            compact_padded(slot, plan);
+        else if (plan->ragged)
             compact_ragged(stki_slot_values(slot, plan), stki_slot_offsets(slot, plan), plan->item_bytes,
                            slot->row_failed, slot->rows);
         else

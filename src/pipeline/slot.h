@@ -61,6 +61,18 @@ static inline int64_t *stki_slot_offsets(const stk_batch *slot, const stki_field
     return (int64_t *)(void *)(slot->memory + plan->offsets_offset);
 }
 
+/* Padded fields: 1 where a row has a value of its own. The first of the offsets is then the rows' common length, and
+ * each row's own length follows. */
+static inline uint8_t *stki_slot_pad_mask(const stk_batch *slot, const stki_field_plan *plan)
+{
+    return (uint8_t *)slot->memory + plan->mask_offset;
+}
+
+static inline int64_t stki_padded_length(const stk_batch *slot, const stki_field_plan *plan)
+{
+    return stki_slot_offsets(slot, plan)[0];
+}
+
 void stki_slot_fail(stk_batch *slot, int64_t row, const stk_error *error);
 /* Closes the gaps of rows with row_failed set, in every field, keeping the order. Only with no tile running. */
 void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_count);

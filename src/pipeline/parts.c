@@ -1,0 +1,162 @@
+/* parts.c: see parts.h. */
+#include "parts.h"
+#include "error.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *const endings[] = {"", ".values", ".offsets", ".mask", ".lengths"};
+
+static const enum stki_part_kind whole[] = {STKI_PART_WHOLE}, ragged[] = {STKI_PART_VALUES, STKI_PART_OFFSETS},
+                                 padded[] = {STKI_PART_WHOLE, STKI_PART_MASK, STKI_PART_LENGTHS};
+
+/* The parts that a field's rows come in; *count of them. */
+static const enum stki_part_kind *parts_of(const stki_field_plan *plan, int *count)
+{
+    *count = plan->pad.padded ? 3 : plan->ragged ? 2 : 1;
+    return plan->pad.padded ? padded : plan->ragged ? ragged : whole;
+}
+
+/* A view of a padded field has a mask as well. */
+static int parts_of_view(const stki_core *core, const stki_view *view)
+{
+    return core->plans[view->plan].pad.padded ? 2 : 1;
+}
+
+int stki_part_count(const stki_core *core)
+{
+    int total = 0, count;
+
+    for (int i = 0; i < core->plan_count; i++) {
+        (void)parts_of(&core->plans[i], &count);
+        total += count;
+    }
+    for (int i = 0; i < core->view_count; i++)
+        total += parts_of_view(core, &core->views[i]);
+    return total;
+}
+
+void stki_part_at(const stki_core *core, int number, stki_part *out, char *name, int size)
+{
+    for (int i = 0, count; i < core->plan_count; i++, number -= count) {
+        const enum stki_part_kind *kinds = parts_of(&core->plans[i], &count);
+
+        if (number < count) {
+            *out = (stki_part){.plan = &core->plans[i], .kind = kinds[number]};
+            snprintf(name, (size_t)size, "%s%s", core->plans[i].name, endings[kinds[number]]);
+            return;
+        }
+    }
+    for (int i = 0; i < core->view_count; i++) {
+        const stki_view *view = &core->views[i];
+        int count = parts_of_view(core, view);
+
+        if (number < count) {
+            *out = (stki_part){&core->plans[view->plan], number ? STKI_PART_MASK : STKI_PART_WHOLE, view};
+            snprintf(name, (size_t)size, "%s%s", view->name, endings[out->kind]);
+            return;
+        }
+        number -= count;
+    }
+}
+
+bool stki_part_find(const stki_core *core, const char *name, stki_part *out)
+{
+    char found[512];
+
+    for (int i = 0; i < stki_part_count(core); i++) {
+        stki_part_at(core, i, out, found, sizeof found);
+        if (strcmp(found, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+stk_status stki_part_missing(const stki_core *core, const char *name, stk_error *err)
+{
+    char names[320] = "", one[256];
+    size_t used = 0;
+    stki_part part;
+
+    for (int i = 0; i < stki_part_count(core) && used < sizeof names; i++) {
+        int n;
+
+        stki_part_at(core, i, &part, one, sizeof one);
+        n = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", one);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return stki_fail(err, STK_E_NOT_FOUND, "the batch has no tensor %s: it has %s", name, names);
+}
+
+/* One number a row, or one more. */
+static void vector(void *data, int64_t count, stk_tensor *out)
+{
+    out->data = data;
+    out->dtype = STK_I64;
+    out->ndim = 1;
+    out->shape[0] = count;
+    out->strides[0] = sizeof(int64_t);
+}
+
+static void mask_of(const stk_batch *batch, const stki_field_plan *plan, stk_tensor *out)
+{
+    int64_t length = stki_padded_length(batch, plan);
+
+    out->data = stki_slot_pad_mask(batch, plan);
+    out->dtype = STK_BOOL;
+    out->ndim = 2;
+    out->shape[0] = batch->rows;
+    out->shape[1] = length;
+    out->strides[0] = length;
+    out->strides[1] = 1;
+}
+
+void stki_part_tensor(const stk_batch *batch, const stki_part *part, stk_tensor *out)
+{
+    const stki_field_plan *plan = part->plan;
+
+    *out = (stk_tensor){.device = stk_device_cpu()};
+    switch (part->kind) {
+    case STKI_PART_OFFSETS:
+        vector(stki_slot_offsets(batch, plan), batch->rows + 1, out);
+        return;
+    case STKI_PART_LENGTHS:
+        vector(stki_slot_offsets(batch, plan) + 1, batch->rows, out);
+        return;
+    case STKI_PART_MASK:
+        mask_of(batch, plan, out);
+        break;
+    case STKI_PART_VALUES:
+        out->data = stki_slot_values(batch, plan);
+        out->dtype = plan->dtype;
+        out->ndim = plan->ndim;
+        memcpy(out->shape, plan->shape, sizeof plan->shape);
+        memcpy(out->strides, plan->strides, sizeof plan->strides);
+        out->shape[0] = batch->rows ? stki_slot_offsets(batch, plan)[batch->rows] : 0;
+        return;
+    case STKI_PART_WHOLE:
+        out->data = stki_slot_values(batch, plan);
+        out->dtype = plan->dtype;
+        out->ndim = plan->ndim + 1;
+        out->shape[0] = batch->rows;
+        out->strides[0] = plan->row_bytes;
+        memcpy(out->shape + 1, plan->shape, (size_t)plan->ndim * sizeof plan->shape[0]);
+        memcpy(out->strides + 1, plan->strides, (size_t)plan->ndim * sizeof plan->strides[0]);
+        if (plan->pad.padded) {
+            out->shape[1] = stki_padded_length(batch, plan);
+            out->strides[0] = out->shape[1] * plan->item_bytes;
+        }
+        break;
+    }
+    if (part->view)
+        stki_view_apply(part->view, out);
+}
+
+int64_t stki_plan_bytes(const stk_batch *batch, const stki_field_plan *plan)
+{
+    if (plan->pad.padded)
+        return batch->rows * (stki_padded_length(batch, plan) * (plan->item_bytes + 1) + (int64_t)sizeof(int64_t));
+    if (plan->ragged)
+        return stki_slot_offsets(batch, plan)[batch->rows] * plan->item_bytes +
+               (batch->rows + 1) * (int64_t)sizeof(int64_t);
+    return batch->rows * plan->row_bytes;
+}

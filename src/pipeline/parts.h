@@ -1,0 +1,29 @@
+/* parts.h: the tensors of a batch by name. A field is one, "image", or several: "text.values" and "text.offsets" of a
+ * field whose rows differ in length; "text", "text.mask" and "text.lengths" where they are padded. Views (views.h) are
+ * further names for parts of a field. */
+#ifndef STKI_PARTS_H
+#define STKI_PARTS_H
+
+#include "core.h"
+
+enum stki_part_kind { STKI_PART_WHOLE, STKI_PART_VALUES, STKI_PART_OFFSETS, STKI_PART_MASK, STKI_PART_LENGTHS };
+
+typedef struct stki_part {
+    const stki_field_plan *plan;
+    enum stki_part_kind kind;
+    const stki_view *view; /* narrows WHOLE and MASK; NULL: all of it */
+} stki_part;
+
+/* How many there are, and which is number i in [0, count): the fields in order, each with its parts, then the views.
+ * The name is written into `name`. */
+int stki_part_count(const stki_core *core);
+void stki_part_at(const stki_core *core, int i, stki_part *out, char *name, int size);
+bool stki_part_find(const stki_core *core, const char *name, stki_part *out);
+/* STK_E_NOT_FOUND, with the names there are. */
+stk_status stki_part_missing(const stki_core *core, const char *name, stk_error *err);
+/* Borrowed from the batch. */
+void stki_part_tensor(const stk_batch *batch, const stki_part *part, stk_tensor *out);
+/* Of all of a field's parts in this batch. */
+int64_t stki_plan_bytes(const stk_batch *batch, const stki_field_plan *plan);
+
+#endif
