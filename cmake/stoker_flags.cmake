@@ -1,5 +1,6 @@
 # Compiler flags shared by every target. C11 with GNU/Linux system interfaces; floating point is exactly what the source says
 # (no contraction: docs/convert.md depends on it).
+get_filename_component(STOKER_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY) # cmake/gpu-check is a project of its own
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
@@ -35,7 +36,7 @@ endif()
 # whose path matches STOKER_LEFT_OUT are not part of this build.
 function(stoker_folder folder)
   string(REPLACE "/" "_" name ${folder})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
+  file(GLOB sources CONFIGURE_DEPENDS ${STOKER_ROOT}/src/${folder}/*.c)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(FILTER sources EXCLUDE REGEX "_(avx2|avx512|vnni)\\.c$")
   endif()
@@ -47,9 +48,9 @@ function(stoker_folder folder)
   endif()
   add_library(stoker_${name} OBJECT ${sources})
   target_link_libraries(stoker_${name} PRIVATE stoker_flags Threads::Threads)
-  target_include_directories(stoker_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+  target_include_directories(stoker_${name} PRIVATE ${STOKER_ROOT}/include ${PROJECT_BINARY_DIR}/include)
   foreach(visible ${folder} ${ARGN})
-    target_compile_options(stoker_${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/${visible}")
+    target_compile_options(stoker_${name} PRIVATE "SHELL:-iquote ${STOKER_ROOT}/src/${visible}")
   endforeach()
   foreach(source ${sources})
     if(source MATCHES "_avx2\\.c$")
