@@ -90,6 +90,8 @@ STK_API stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns
 /* What is queued in `stream` from now on waits for the event; the caller does not. The event may be of another device;
  * if that is of another kind, whose streams know nothing of each other, the caller waits. */
 STK_API stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err);
+/* Keeps the stream busy for that long and touches nothing: a training step without a model, for measurements. */
+STK_API stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err);
 /* The stream that tensor operations of this thread on this device use; NULL: the default. Returns the one before. */
 STK_API stk_stream *stk_stream_set_current(stk_device *device, stk_stream *stream);
 STK_API stk_stream *stk_stream_current(stk_device *device);

@@ -442,6 +442,21 @@ static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, 
 /* ---- the device ---------------------------------------------------------------------------------------------------
  */
 
+static stk_status cuda_spin(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "spinning";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+    cudaError_t error;
+
+    if (status)
+        return status;
+    error = (cudaError_t)stki_cuda_launcher->spin(device->index, stream_of(stream), ns);
+    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, -1, err);
+    stki_cuda_leave();
+    return status;
+}
+
 static stk_status cuda_synchronize(stk_device *device, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
@@ -512,6 +527,7 @@ static const stki_device_ops cuda_ops = {
     .event_record = cuda_event_record,
     .event_query = cuda_event_query,
     .event_elapsed = cuda_event_elapsed,
+    .spin = cuda_spin,
     .synchronize = cuda_synchronize,
     .properties = cuda_properties,
 };

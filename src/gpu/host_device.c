@@ -198,6 +198,21 @@ static stk_status host_copy_strided(stk_device *device, const stk_tensor *dst, c
     return stki_host_submit(device, stream, &work, &job, (int64_t)(offsetof(strided_job, axes) + 3 * axis), NULL, err);
 }
 
+/* Asleep rather than busy: the processor is wanted by those who feed the device. */
+static stk_status run_spin(void *context, stk_error *err)
+{
+    (void)err;
+    stki_sleep_ns(*(const int64_t *)context);
+    return STK_OK;
+}
+
+static stk_status host_spin(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err)
+{
+    stki_host_work work = {.run = run_spin, .operation = true};
+
+    return stki_host_submit(device, stream, &work, &ns, sizeof ns, NULL, err);
+}
+
 /* ---- the table -----------------------------------------------------------------------------------------------------
  */
 
@@ -226,6 +241,7 @@ static const stki_device_ops host_ops = {
     .event_record = stki_host_event_record,
     .event_query = stki_host_event_query,
     .event_elapsed = stki_host_event_elapsed,
+    .spin = host_spin,
     .synchronize = stki_host_synchronize,
     .properties = host_properties,
     .copy_strided = host_copy_strided,

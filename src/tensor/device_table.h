@@ -57,6 +57,8 @@ typedef struct stki_device_ops {
     stk_status (*event_query)(stk_device *device, stk_event *event, stk_error *err); /* STK_AGAIN: not yet */
     stk_status (*event_elapsed)(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                 stk_error *err);
+    /* Keeps the stream busy for that long and touches nothing. */
+    stk_status (*spin)(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err);
     stk_status (*synchronize)(stk_device *device, stk_error *err);
     stk_status (*properties)(stk_device *device, stk_device_properties *out, stk_error *err);
 

@@ -65,6 +65,13 @@ stk_status stk_stream_wait(stk_stream *stream, stk_event *event, stk_error *err)
     return stream->device->ops->stream_wait(stream->device, stream, event, err);
 }
 
+stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err)
+{
+    if (!stream || ns < 0)
+        return stki_fail(err, STK_E_BAD_ARG, "spinning needs a stream and a time of at least 0 ns");
+    return stream->device->ops->spin(stream->device, ns, stream, err);
+}
+
 typedef stk_status (*query_fn)(void *what, stk_error *err);
 
 static stk_status wait_until(query_fn query, void *what, const char *noun, int64_t timeout_ns, stk_error *err)

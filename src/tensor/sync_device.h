@@ -18,15 +18,17 @@ stk_status stki_sync_event_record(stk_device *device, stk_event *event, stk_stre
 stk_status stki_sync_event_query(stk_device *device, stk_event *event, stk_error *err);
 stk_status stki_sync_event_elapsed(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
                                    stk_error *err);
+stk_status stki_sync_spin(stk_device *device, int64_t ns, stk_stream *stream, stk_error *err);
 stk_status stki_sync_synchronize(stk_device *device, stk_error *err);
 /* Of the machine: processor, memory. */
 stk_status stki_sync_properties(stk_device *device, stk_device_properties *out, stk_error *err);
 
-#define STKI_SYNC_DEVICE_OPS                                                              \
-    .stream_create = stki_sync_stream_create, .stream_destroy = stki_sync_stream_destroy, \
-    .stream_query = stki_sync_stream_query, .stream_wait = stki_sync_stream_wait,         \
-    .event_create = stki_sync_event_create, .event_destroy = stki_sync_event_destroy,     \
-    .event_record = stki_sync_event_record, .event_query = stki_sync_event_query,         \
-    .event_elapsed = stki_sync_event_elapsed, .synchronize = stki_sync_synchronize, .properties = stki_sync_properties
+#define STKI_SYNC_DEVICE_OPS                                                                                \
+    .stream_create = stki_sync_stream_create, .stream_destroy = stki_sync_stream_destroy,                   \
+    .stream_query = stki_sync_stream_query, .stream_wait = stki_sync_stream_wait,                           \
+    .event_create = stki_sync_event_create, .event_destroy = stki_sync_event_destroy,                       \
+    .event_record = stki_sync_event_record, .event_query = stki_sync_event_query,                           \
+    .event_elapsed = stki_sync_event_elapsed, .spin = stki_sync_spin, .synchronize = stki_sync_synchronize, \
+    .properties = stki_sync_properties
 
 #endif

@@ -177,7 +177,8 @@ static stk_status do_everything(stk_device *on)
         !(status = on->ops->copy(on, memory, true, host, false, 64, stream, &err)) &&
         !(status = on->ops->fill(on, memory, "ab", 2, 4, stream, &err)) &&
         !(status = on->ops->fill(on, memory, "\1\1", 2, 4, stream, &err)) &&
-        !(status = stk_event_record(later, stream, &err)) && !(status = stk_stream_wait(wrapped, later, &err)) &&
+        !(status = stk_stream_spin(stream, 1000000, &err)) && !(status = stk_event_record(later, stream, &err)) &&
+        !(status = stk_stream_wait(wrapped, later, &err)) &&
         !(status = stk_stream_synchronize(stream, A_SECOND, &err)) &&
         !(status = stk_event_synchronize(later, A_SECOND, &err)) &&
         !(status = stk_event_elapsed(event, later, &ns, &err)) &&
@@ -221,6 +222,7 @@ static void a_failure_of_any_call_is_reported_and_leaks_nothing(void **state)
         "Malloc",
         "HostAlloc",
         "StreamCreateWithFlags",
+        "spin",
         "EventCreateWithFlags",
         "MemcpyAsync",
         "fill",
@@ -475,11 +477,12 @@ static void events_mark_and_order(void **state)
     assert_status(stk_event_elapsed(from, plain, &ns, &err), STK_E_BAD_ARG);
     assert_status(stk_event_elapsed(from, to, &ns, &err), STK_E_DEVICE); /* never recorded */
     assert_ok(stk_event_record(from, first, &err));
+    assert_ok(stk_stream_spin(first, 2000000, &err));
     assert_ok(stk_event_record(to, first, &err));
     assert_int_equal(stk_event_elapsed(from, to, &ns, &err), STK_AGAIN);
     assert_ok(stk_stream_synchronize(first, A_SECOND, &err));
     assert_ok(stk_event_elapsed(from, to, &ns, &err));
-    assert_int_equal(ns, 250000);
+    assert_int_equal(ns, 2250000); /* 2 ms of work and a tick */
 
     stk_event_destroy(plain);
     stk_event_destroy(from);

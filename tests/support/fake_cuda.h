@@ -19,7 +19,7 @@ typedef struct fake_event {
 } fake_event;
 
 typedef struct fake_op {
-    enum { FAKE_COPY, FAKE_SET, FAKE_PATTERN, FAKE_RECORD, FAKE_WAIT } what;
+    enum { FAKE_COPY, FAKE_SET, FAKE_PATTERN, FAKE_SPIN, FAKE_RECORD, FAKE_WAIT } what;
     void *dst;
     const void *src;
     size_t bytes;
@@ -289,6 +289,9 @@ static bool fake_run_one(const fake_op *op)
         for (size_t i = 0; i < op->bytes; i++)
             ((unsigned char *)op->dst)[i] = op->pattern[i % (size_t)op->value];
         return true;
+    case FAKE_SPIN:
+        fake.clock_ms += (float)op->bytes * 1e-6F;
+        return true;
     case FAKE_RECORD:
         op->event->done = op->mark;
         op->event->at_ms = fake.clock_ms += 0.25F;
@@ -337,6 +340,17 @@ static int fake_fill(int ordinal, void *stream, void *dst, const void *pattern, 
     memcpy(op.pattern, pattern, (size_t)pattern_bytes);
     if (!error)
         fake_queue(stream, op);
+    return (int)error;
+}
+
+/* The GPU's clock moves on. */
+static int fake_spin(int ordinal, void *stream, int64_t ns)
+{
+    cudaError_t error = fake_called("spin", stream, (long long)ns);
+
+    assert_int_equal(ordinal, fake_current());
+    if (!error)
+        fake_queue(stream, (fake_op){.what = FAKE_SPIN, .bytes = (size_t)ns});
     return (int)error;
 }
 
@@ -511,7 +525,7 @@ static const stki_cuda_calls fake_calls = {
     .GetErrorString = fake_GetErrorString,
 };
 
-static const stki_cuda_launches fake_launches = {.fill = fake_fill};
+static const stki_cuda_launches fake_launches = {.fill = fake_fill, .spin = fake_spin};
 
 /* A machine with `gpus` GPUs, a driver that fits, and nothing that fails. What was made before stays. */
 static void fake_reset(int gpus)
