@@ -235,6 +235,22 @@ static stk_status resolve_block(stki_field_plan *plan, const int64_t *image, stk
     return stki_row_major(plan->field->dtype, plan->field->ndim, shape, plan->block_strides, &plan->block_bytes, err);
 }
 
+static stk_status resolve_colors(stki_field_plan *plan, stk_error *err)
+{
+    const stki_field *field = plan->field;
+    const char *step = plan->colors->steps[0].node->key;
+    const int64_t channels = field->shape[plan->channel_axis];
+
+    if (field->dtype != STK_U8)
+        return fail(err, plan->config, STK_E_UNSUPPORTED, "%s: found samples of %s, expected uint8", step,
+                    stk_dtype_name(field->dtype));
+    if (channels != 3 && channels != 1)
+        return fail(err, plan->config, STK_E_UNSUPPORTED, "%s: found samples of %lld channels, expected 3 or 1", step,
+                    (long long)channels);
+    plan->resample = true;
+    return STK_OK;
+}
+
 /* The shape of what a row is made of, in the order of the sample's axes. */
 static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error *err)
 {
@@ -245,12 +261,14 @@ static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error
     memcpy(image, field->shape, sizeof field->shape);
     memcpy(plan->sample_shape, field->shape, sizeof field->shape);
     plan->orientations = 1;
+    plan->colors = plan->fold->colors.count > 0 ? &plan->fold->colors : NULL;
     plan->geometry = plan->fold->geometry.count > 0 ? &plan->fold->geometry : NULL;
     if (plan->source_layout == STKI_LAYOUT_NONE)
-        return plan->geometry ? stki_fail_node(err, plan->geometry->steps[0].node,
-                                               "which axes are height and width? Say how the file holds the samples: "
-                                               "source: {layout: nhwc} or {layout: nchw}")
-                              : STK_OK;
+        return plan->geometry || plan->colors
+                   ? stki_fail_node(err, plan->geometry ? plan->geometry->steps[0].node : plan->colors->steps[0].node,
+                                    "which axes are height, width and channels? Say how the file holds the samples: "
+                                    "source: {layout: nhwc} or {layout: nchw}")
+                   : STK_OK;
     plan->height_axis = planar ? 1 : 0;
     plan->width_axis = planar ? 2 : 1;
     plan->channel_axis = planar ? 0 : 2;
@@ -262,6 +280,8 @@ static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error
         status = take_first_shape(plan, err);
         memcpy(image, plan->sample_shape, sizeof plan->sample_shape);
     }
+    if (status == STK_OK && plan->colors)
+        status = resolve_colors(plan, err);
     if (status == STK_OK && (plan->resample || (plan->geometry && plan->geometry->pads)))
         status = resolve_block(plan, image, err);
     return status;
@@ -479,6 +499,48 @@ static stk_status compile_strips(stki_field_plan *plan, const making *m, stk_err
     return status;
 }
 
+/* Rows, or `lines` lines of them, from f32 planes of as many lines as `high` says. */
+static void describe_planes(const stki_field_plan *plan, const making *m, int64_t lines, int64_t high,
+                            stki_convert_desc *desc)
+{
+    const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1, c = h == 0 ? 2 : 0;
+    const int64_t width = plan->shape[h + 1], size = sizeof(float);
+
+    describe(plan, NULL, m, (stki_orientation){0}, desc);
+    desc->src_dtype = STK_F32;
+    desc->shape[h] = lines;
+    desc->src_strides[h] = width * size;
+    desc->src_strides[h + 1] = size;
+    desc->src_strides[c] = high * width * size;
+}
+
+/* Colours change in f32, between the bytes and the conversion. */
+static stk_status compile_colors(stki_field_plan *plan, const making *m, stk_error *err)
+{
+    enum { STRIP_BYTES = 24 << 10 };
+    const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+    const int64_t lines = plan->shape[h], line = plan->shape[h + 1] * plan->shape[h == 0 ? 2 : 0] * 4;
+    int64_t strip = STRIP_BYTES / (line > 0 ? line : 1);
+    stki_convert_desc desc;
+    stk_status status;
+
+    strip = strip < 1 ? 1 : strip > lines ? lines : strip;
+    plan->strip_rows = strip;
+    plan->strip_bytes = strip * line;
+    describe_planes(plan, m, lines, lines, &desc);
+    status = stki_convert_create(&desc, &plan->turned[0], err); /* what is said of the whole row */
+    if (status != STK_OK)
+        return status;
+    plan->converts[0] = plan->turned[0];
+    plan->convert_count = 1;
+    describe_planes(plan, m, strip, strip, &desc);
+    status = stki_convert_create(&desc, &plan->strips[0], err);
+    if (status != STK_OK || lines == 0 || lines % strip == 0)
+        return status;
+    describe_planes(plan, m, lines % strip, strip, &desc);
+    return stki_convert_create(&desc, &plan->last_strips[0], err);
+}
+
 /* From samples of this shard, or (NULL) from the block, in every orientation that can come. */
 static stk_status compile_turned(const stki_field_plan *plan, const stki_reader *shard, const making *m,
                                  stki_convert **out, stk_error *err)
@@ -501,6 +563,8 @@ static stk_status compile_all(stki_field_plan *plan, const making *m, stk_error 
     const stki_field *field = plan->field;
     stk_status status = STK_OK;
 
+    if (plan->colors)
+        return compile_colors(plan, m, err);
     for (int i = 0; i < field->shard_count && status == STK_OK; i++) {
         stki_convert **turned = &plan->turned[plan->convert_count * STKI_ORIENTATIONS];
         int same = 0, n = 0;

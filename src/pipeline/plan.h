@@ -3,6 +3,7 @@
 #ifndef STKI_PLAN_H
 #define STKI_PLAN_H
 
+#include "color_steps.h"
 #include "convert.h"
 #include "dataset_internal.h"
 #include "document.h"
@@ -52,6 +53,7 @@ typedef struct stki_field_plan {
                               the one in `converts` */
     int *convert_of_shard;
     const stki_geometry *geometry;             /* crops and resizes; NULL: none */
+    const stki_colors *colors;                 /* steps that change colours; NULL: none */
     bool resample;                             /* rows are made by way of a block of a worker's memory (resample.h) */
     const stki_field *box_field;               /* where the samples' own boxes come from */
     int height_axis, width_axis, channel_axis; /* of the sample; where geometry or resample are set */
@@ -64,7 +66,8 @@ typedef struct stki_field_plan {
     int64_t block_strides[STK_MAX_DIMS], block_bytes; /* resample: of the block, in the order of the sample's axes */
     /* Resized rows are converted some pixel rows at a time, while they are in the first-level cache. */
     int64_t strip_rows, strip_bytes;          /* of the block; strip_rows 0: converted whole */
-    stki_convert *strips[4], *last_strips[4]; /* by orientation; those that transpose have none */
+    stki_convert *strips[4], *last_strips[4]; /* by orientation (those that transpose have none); with
+                                                colours [0]: from planes, turned already */
     stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, where other rows are views */
     bool may_run_many;                        /* fixed shapes: mapped rows can be converted by address */
     bool may_split;                           /* a sample may be cut into parts: reading it costs nothing */
@@ -132,10 +135,11 @@ typedef struct stki_fold {
     int64_t channels; /* 1 or the sample's channels */
     double *a, *b;
     bool cast;       /* there was a cast */
-    bool arithmetic; /* there was scale, normalize or quantize */
+    bool arithmetic; /* there was scale, normalize or quantize, or a step that changes colours */
     bool quantized;
     int32_t zero_point;
     stki_geometry geometry;
+    stki_colors colors;
     stk_dtype dtype; /* what the transforms leave: f32 after arithmetic, the quantised type, the last cast; else the
                         source's */
 } stki_fold;

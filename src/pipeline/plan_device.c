@@ -22,6 +22,8 @@ const char *stki_plan_device_obstacle(const stki_field_plan *plan)
         if (step->draw != 0 || step->kind == STKI_RESIZE || stki_geometry_step_pads(step))
             return step->node->key;
     }
+    if (plan->colors)
+        return plan->colors->steps[0].node->key;
     if (plan->resample)
         return "images of different shapes";
     return obstacle_of_shards(plan);

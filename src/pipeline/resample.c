@@ -1,6 +1,7 @@
 /* resample.c: see resample.h. */
 #include "resample.h"
 #include "allocate.h"
+#include "color_rows.h"
 #include "error.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -13,6 +14,7 @@ void stki_resampler_fini(stki_resampler *resampler)
     stki_scratch_fini(&resampler->block);
     stki_scratch_fini(&resampler->tight);
     stki_scratch_fini(&resampler->canvas);
+    stki_scratch_fini(&resampler->planes);
     stki_scratch_fini(&resampler->box);
 }
 
@@ -128,6 +130,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     stk_status status;
 
     resampler->given = (stki_given){0};
+    resampler->occasion = *occasion;
     *out = NULL;
     if ((status = shape_of(plan, shard, within, shape, err)) != STK_OK || !geometry)
         return status;
@@ -311,7 +314,7 @@ static stk_status store_window(const stki_field_plan *plan, stki_resampler *resa
                                void *row, stk_error *err)
 {
     const stki_orientation o = resampler->placing.orientation;
-    const bool strips = plan->strip_rows > 0 && !o.transpose;
+    const bool strips = plan->strip_rows > 0 && !o.transpose && !plan->colors;
     stk_status status = stki_scratch_reserve(&resampler->block, strips ? plan->strip_bytes : plan->block_bytes, err);
 
     if (status != STK_OK)
@@ -322,6 +325,8 @@ static stk_status store_window(const stki_field_plan *plan, stki_resampler *resa
         const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
 
         make_lines(plan, resampler, padded, 0, plan->shape[o.transpose ? h + 1 : h], resampler->block.data);
+        if (plan->colors)
+            return stki_color_store(plan, resampler, resampler->block.data, plan->block_strides, row, err);
         store_block(plan, resampler, resampler->block.data, row);
     }
     return STK_OK;
@@ -371,6 +376,8 @@ static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, c
 
     if (plan->geometry && resampler->placing.padded)
         return store_window(plan, resampler, view, row, err);
+    if (plan->colors)
+        return stki_color_store(plan, resampler, view->data, view->strides, row, err);
     status = bring_together(view, &resampler->block, &block, err);
     if (status == STK_OK)
         store_block(plan, resampler, block, row);

@@ -16,9 +16,11 @@ typedef struct stki_resampler {
     stki_scratch block;  /* the result, or some lines of it */
     stki_scratch tight;  /* pixels side by side, where the reader's are not */
     stki_scratch canvas; /* what is resized, where padding goes around it */
+    stki_scratch planes; /* of colours that change */
     stki_scratch box;    /* for reading the sample's own box */
     /* of the sample at hand, set by stki_resample_want */
     int64_t shape[STK_MAX_DIMS];
+    stki_occasion occasion;
     stki_placing placing;
     stki_want want;
     stki_given given;

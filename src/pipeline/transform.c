@@ -19,6 +19,7 @@ typedef struct state {
     int index; /* of the step at hand */
     stk_dtype source;
     int64_t sample_channels;
+    bool colored;              /* a step has changed colours, and none has done arithmetic since */
     bool real;                 /* the values are real numbers by now: an affine step or a cast has made them so */
     const stki_node *cast;     /* the last cast, if nothing has followed it */
     const stki_node *quantize; /* the step that ended the list */
@@ -114,6 +115,7 @@ static stk_status affine(state *s, const stki_node *node, const double *multiply
     }
     s->fold->arithmetic = true;
     s->fold->dtype = STK_F32;
+    s->colored = false;
     s->real = true;
     s->cast = NULL;
     return STK_OK;
@@ -329,11 +331,22 @@ static stk_status op_geometry(state *s, const stki_node *node, stk_error *err)
     char name[DRAW_NAME];
 
     if (s->fold->arithmetic || s->fold->cast)
-        return stki_fail_node(err, node,
-                              "found %s after arithmetic or cast, expected it before them: pixels are moved "
-                              "first",
-                              node->key);
+        return stki_fail_node(
+            err, node, "found %s after arithmetic or cast, expected it before them: pixels are moved first",
+            node->key);
     return stki_geometry_read(&s->fold->geometry, node->key, node, default_draw(s, name), err);
+}
+
+/* What follows finds the stored units still, in f32. */
+static stk_status op_color(state *s, const stki_node *node, stk_error *err)
+{
+    char name[DRAW_NAME];
+
+    if (s->fold->cast || (s->fold->arithmetic && !s->colored))
+        return stki_fail_node(err, node, "found %s after arithmetic or cast, expected it before them", node->key);
+    s->fold->arithmetic = s->colored = true;
+    s->fold->dtype = STK_F32;
+    return stki_colors_read(&s->fold->colors, node->key, node, default_draw(s, name), err);
 }
 
 static const struct {
@@ -349,6 +362,8 @@ static int all_names(const char **names)
 
     for (int i = 0; stki_geometry_operation(i); i++)
         names[count++] = stki_geometry_operation(i);
+    for (int i = 0; stki_colors_operation(i); i++)
+        names[count++] = stki_colors_operation(i);
     for (int i = 0; i < OPERATIONS; i++)
         names[count++] = operations[i].name;
     return count;
@@ -374,6 +389,8 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
         return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");
     if (stki_geometry_knows(node->keys[0]))
         return op_geometry(s, node->items[0], err);
+    if (stki_colors_know(node->keys[0]))
+        return op_color(s, node->items[0], err);
     for (int i = 0; i < OPERATIONS; i++)
         if (strcmp(node->keys[0], operations[i].name) == 0)
             return operations[i].read(s, node->items[0], err);

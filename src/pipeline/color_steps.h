@@ -1,0 +1,43 @@
+/* color_steps.h: the steps of a list of transforms that change colours, as they are written, and what they come to for
+ * one sample (color.h). They stand behind the steps that move pixels and before arithmetic. */
+#ifndef STKI_COLOR_STEPS_H
+#define STKI_COLOR_STEPS_H
+
+#include "color.h"
+#include "document.h"
+#include "draw.h"
+
+enum stki_color_operation {
+    STKI_OP_ADJUST,    /* one kind, one factor */
+    STKI_OP_JITTER,    /* up to four kinds, random factors, random order */
+    STKI_OP_GRAYSCALE, /* with probability p */
+    STKI_OP_SWAP,      /* channels in another order */
+    STKI_OP_RANDOM_PERMUTATION
+};
+
+enum { STKI_COLOR_OPERATIONS = 8 };
+
+typedef struct stki_color_operation_step {
+    enum stki_color_operation operation;
+    const stki_node *node;
+    uint64_t draw; /* 0: nothing is drawn */
+    enum stki_color_kind kind;
+    bool has[4]; /* JITTER: of brightness, contrast, saturation, hue */
+    double low[4], high[4];
+    double p;
+    uint8_t from[3];
+} stki_color_operation_step;
+
+typedef struct stki_colors {
+    int count;
+    stki_color_operation_step steps[STKI_COLOR_OPERATIONS];
+} stki_colors;
+
+bool stki_colors_know(const char *operation);
+const char *stki_colors_operation(int index); /* NULL behind the last name */
+stk_status stki_colors_read(stki_colors *colors, const char *operation, const stki_node *node, const char *draw,
+                            stk_error *err);
+/* What they come to: at most STKI_COLOR_STEPS steps. Returns how many. */
+int stki_colors_draw(const stki_colors *colors, const stki_occasion *occasion, stki_color_step *out);
+
+#endif
