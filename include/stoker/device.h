@@ -123,6 +123,7 @@ typedef struct stk_device_memory_stats {
     int64_t reserved_bytes, reserved_peak;   /* taken from the driver */
     int64_t split_bytes;      /* free parts of blocks that are in use elsewhere: they cannot be given back */
     int64_t largest_free;     /* the largest block that needs no driver */
+    int64_t largest_bytes;    /* asked for at once, ever */
     int64_t blocks, segments; /* in use; taken from the driver */
     int64_t allocations, driver_allocations, driver_frees, retries, out_of_memory; /* ever */
     double fragmentation; /* share of the free reserved bytes that is not in the largest free block */
@@ -133,8 +134,8 @@ STK_API stk_status stk_device_get_memory_stats(stk_device *device, stk_device_me
 STK_API void stk_device_reset_memory_peaks(stk_device *device);
 /* Gives whole free blocks back to the driver, of both kinds. Waits for nothing that is still in use. */
 STK_API stk_status stk_device_empty_cache(stk_device *device, stk_error *err);
-/* Every segment and block with its state, stream, bytes and the tag (profile.h) under which it was made, as JSON; and a
- * table for people. Free with stk_text_free. */
+/* Every segment and block of both kinds with its state, stream, bytes and the tag (profile.h) under which it was made,
+ * as JSON (docs/gpu.md describes it); and a table for people. Free with stk_text_free. */
 STK_API stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error *err);
 STK_API stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *err);
 

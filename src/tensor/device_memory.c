@@ -3,6 +3,7 @@
 #include "device_memory.h"
 #include "error.h"
 #include "stream.h"
+#include "text_build.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,6 +18,16 @@ stk_status stki_device_alloc(stk_device *device, stk_device_memory kind, int64_t
 
     if (pool)
         return pool->ops->alloc(pool, bytes, stk_stream_current(device), out, err);
+    return (kind == STK_MEMORY_PINNED ? device->ops->alloc_pinned : device->ops->alloc)(device, bytes, out, err);
+}
+
+stk_status stki_device_alloc_exact(stk_device *device, stk_device_memory kind, int64_t bytes, void **out,
+                                   stk_error *err)
+{
+    stki_pool *pool = pool_of(device, kind);
+
+    if (pool)
+        return pool->ops->alloc_exact(pool, bytes, out, err);
     return (kind == STK_MEMORY_PINNED ? device->ops->alloc_pinned : device->ops->alloc)(device, bytes, out, err);
 }
 
@@ -36,6 +47,19 @@ void stki_device_record_stream(stk_device *device, stk_device_memory kind, void 
 
     if (pool && stream)
         pool->ops->record_stream(pool, block, stream);
+}
+
+static void forget_stream(void *context, stk_device *device)
+{
+    if (device->pool)
+        device->pool->ops->forget_stream(device->pool, context);
+    if (device->pinned_pool)
+        device->pinned_pool->ops->forget_stream(device->pinned_pool, context);
+}
+
+void stki_device_forget_stream(stk_stream *stream)
+{
+    stki_device_each(forget_stream, stream);
 }
 
 stk_status stk_device_get_memory_stats(stk_device *device, stk_device_memory kind, stk_device_memory_stats *out,
@@ -85,6 +109,14 @@ stk_status stk_device_empty_cache(stk_device *device, stk_error *err)
     return status;
 }
 
+static stk_status take(stki_text_build *text, char **out, stk_error *err)
+{
+    int64_t room = text->room;
+
+    *out = stki_text_take(text);
+    return *out ? STK_OK : stki_fail_memory(err, room, "a report");
+}
+
 static stk_status no_pool(const stk_device *device, stk_error *err)
 {
     return stki_fail(err, STK_E_UNSUPPORTED, "%s keeps no cache of memory", device->name);
@@ -92,12 +124,48 @@ static stk_status no_pool(const stk_device *device, stk_error *err)
 
 stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error *err)
 {
+    static const struct {
+        stk_device_memory kind;
+        const char *name;
+    } kinds[] = {{STK_MEMORY_DEVICE, "device_memory"}, {STK_MEMORY_PINNED, "pinned_memory"}};
+    stki_text_build text = {0};
+
     device = device ? device : stk_device_cpu();
-    return device->pool ? device->pool->ops->snapshot(device->pool, out, err) : no_pool(device, err);
+    if (!device->pool && !device->pinned_pool)
+        return no_pool(device, err);
+    stki_put(&text, "{\"schema\": 1");
+    for (int i = 0; i < 2; i++) {
+        stki_pool *pool = pool_of(device, kinds[i].kind);
+        char *part = NULL;
+        stk_status status = pool ? pool->ops->snapshot(pool, &part, err) : STK_OK;
+        if (status) {
+            stki_free(text.text);
+            return status;
+        }
+        stki_putf(&text, ",\n\"%s\": %s", kinds[i].name, part ? part : "null");
+        stki_free(part);
+    }
+    stki_put(&text, "}\n");
+    return take(&text, out, err);
 }
 
 stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *err)
 {
+    stki_text_build text = {0};
+
     device = device ? device : stk_device_cpu();
-    return device->pool ? device->pool->ops->summary(device->pool, out, err) : no_pool(device, err);
+    if (!device->pool && !device->pinned_pool)
+        return no_pool(device, err);
+    for (int i = 0; i < 2; i++) {
+        stki_pool *pool = pool_of(device, i ? STK_MEMORY_PINNED : STK_MEMORY_DEVICE);
+        char *part = NULL;
+        stk_status status = pool ? pool->ops->summary(pool, &part, err) : STK_OK;
+        if (status) {
+            stki_free(text.text);
+            return status;
+        }
+        stki_putf(&text, "%s%s", text.length ? "\n" : "", part ? part : "");
+        stki_free(part);
+    }
+    return take(&text, out, err);
 }

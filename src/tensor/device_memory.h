@@ -6,7 +6,15 @@
 #include "device_table.h"
 
 stk_status stki_device_alloc(stk_device *device, stk_device_memory kind, int64_t bytes, void **out, stk_error *err);
+/* For what lives long: no byte more than asked. */
+stk_status stki_device_alloc_exact(stk_device *device, stk_device_memory kind, int64_t bytes, void **out,
+                                   stk_error *err);
+/* Of either. */
 void stki_device_free(stk_device *device, stk_device_memory kind, void *block, int64_t bytes);
+/* `stream` has work on the block, or will before it is freed. In device memory the stream that it was made under needs
+ * none of this; in pinned memory every stream does, since it is the processor that goes on with the block. */
 void stki_device_record_stream(stk_device *device, stk_device_memory kind, void *block, stk_stream *stream);
+/* The stream is about to be destroyed: all pools hear of it. */
+void stki_device_forget_stream(stk_stream *stream);
 
 #endif

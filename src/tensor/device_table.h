@@ -80,8 +80,13 @@ typedef struct stki_device_ops {
 typedef struct stki_pool stki_pool;
 typedef struct stki_pool_ops {
     stk_status (*alloc)(stki_pool *pool, int64_t bytes, stk_stream *stream, void **out, stk_error *err);
+    /* Past the cache, for what lives long: exactly that many bytes from the driver and back, but counted here. */
+    stk_status (*alloc_exact)(stki_pool *pool, int64_t bytes, void **out, stk_error *err);
     void (*free)(stki_pool *pool, void *block, int64_t bytes);
+    /* Another stream has work on the block, or will before it is freed: an event behind it is waited for then. */
     void (*record_stream)(stki_pool *pool, void *block, stk_stream *stream);
+    /* The stream is about to be destroyed. */
+    void (*forget_stream)(stki_pool *pool, stk_stream *stream);
     stk_status (*empty)(stki_pool *pool, stk_error *err);
     void (*stats)(stki_pool *pool, stk_device_memory_stats *out);
     void (*reset_peaks)(stki_pool *pool);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MOST_ROWS = 512 };
+enum { MOST_ROWS = 512, MOST_MEMORY_ROWS = STKI_MEM_KINDS + 2 * 64 };
 
 static stk_status take(stki_text_build *text, char **out, stk_error *err)
 {
@@ -43,6 +43,21 @@ static void add_memory(struct memory_rows *to, const char *device, const char *k
     };
 }
 
+/* Of a device that keeps a cache of freed memory. */
+static void add_pool(struct memory_rows *to, const stk_device *device, const char *kind, stki_pool *pool)
+{
+    stk_device_memory_stats of = {0};
+
+    pool->ops->stats(pool, &of);
+    add_memory(to, device->name, kind,
+               &(stki_memory_stats){.bytes = of.allocated_bytes,
+                                    .peak_bytes = of.allocated_peak,
+                                    .blocks = of.blocks,
+                                    .largest_bytes = of.largest_bytes,
+                                    .total_allocations = of.allocations},
+               of.reserved_bytes);
+}
+
 static void visit_device(void *context, stk_device *device)
 {
     static const struct {
@@ -51,6 +66,12 @@ static void visit_device(void *context, stk_device *device)
     } host[] = {{STKI_MEM_HOST, "host"}, {STKI_MEM_SLOT, "slot"}, {STKI_MEM_PINNED, "pinned"}};
     stki_memory_stats stats;
 
+    if (device->pool)
+        add_pool(context, device, "device", device->pool);
+    if (device->pinned_pool)
+        add_pool(context, device, "pinned", device->pinned_pool);
+    if (device->pool)
+        return;
     if (device->kind != STK_DEVICE_CPU) {
         stki_counters_read(&device->memory, &stats);
         add_memory(context, device->name, "device", &stats, stki_counted(&device->memory.reserved));
@@ -73,6 +94,7 @@ int stk_memory_read(stk_memory_row *rows, int max)
 static void reset_peak(void *context, stk_device *device)
 {
     (void)context;
+    stk_device_reset_memory_peaks(device);
     stki_count_set(&device->memory.peak, stki_counted(&device->memory.bytes));
 }
 
@@ -98,7 +120,7 @@ static void put_size_cell(stki_text_build *text, int width, int64_t bytes)
 
 stk_status stk_memory_summary(char **out, stk_error *err)
 {
-    stk_memory_row rows[STKI_MEM_KINDS + 64];
+    stk_memory_row rows[MOST_MEMORY_ROWS];
     int count = stk_memory_read(rows, (int)(sizeof rows / sizeof rows[0]));
     stki_text_build text = {0};
 
@@ -206,7 +228,7 @@ stk_status stk_memory_leaks(char **out, int64_t *out_count, stk_error *err)
 
 static void put_memory_json(stki_text_build *text)
 {
-    stk_memory_row rows[STKI_MEM_KINDS + 64];
+    stk_memory_row rows[MOST_MEMORY_ROWS];
     int count = stk_memory_read(rows, (int)(sizeof rows / sizeof rows[0]));
 
     stki_put(text, "  \"memory\": [");

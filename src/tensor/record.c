@@ -31,7 +31,7 @@ void stk_tag_pop(void)
     tag_count -= tag_count > 0;
 }
 
-static const char *current_tag(void)
+const char *stki_record_tag(void)
 {
     return tag_count == 0 ? "" : tags[(tag_count < MOST_TAGS ? tag_count : MOST_TAGS) - 1];
 }
@@ -96,7 +96,7 @@ void stki_record_storage(stk_storage *storage, bool outside)
     record->made_ns = stki_now_ns();
     record->outside = outside;
     record->operation = stki_profile_operation();
-    memcpy(record->tag, current_tag(), strlen(current_tag()) + 1);
+    memcpy(record->tag, stki_record_tag(), strlen(stki_record_tag()) + 1);
     record->before = newest;
     *(newest ? &newest->next : &oldest) = record;
     newest = record;
@@ -153,7 +153,7 @@ void stki_record_holder(stk_tensor *tensor)
     last_holder += last_holder == UINT32_MAX ? 2 : 1; /* 0 means none */
     holder->number = tensor->reserved = last_holder;
     holder->about = (stk_holder){.operation = stki_profile_operation(), .references = 1};
-    memcpy(holder->about.tag, current_tag(), strlen(current_tag()) + 1);
+    memcpy(holder->about.tag, stki_record_tag(), strlen(stki_record_tag()) + 1);
     set_geometry(&holder->about, tensor);
     holder->next = record->holders;
     record->holders = holder;

@@ -32,6 +32,9 @@ void stki_record_holder(stk_tensor *tensor);
 void stki_record_retain(const stk_tensor *tensor);
 void stki_record_release(const stk_tensor *tensor);
 
+/* What the calling thread's new storages are tagged with; "" without a tag. Valid until its tags change. */
+const char *stki_record_tag(void);
+
 /* The tensor's shape, strides or address are others now than when it became a holder. */
 void stki_record_changed(const stk_tensor *tensor);
 static inline void stki_record_geometry(const stk_tensor *tensor)

@@ -3,6 +3,7 @@
  */
 #include "stream.h"
 #include "clock.h"
+#include "device_memory.h"
 #include "device_table.h"
 #include "error.h"
 #include "thread.h"
@@ -40,6 +41,7 @@ void stk_stream_destroy(stk_stream *stream)
     for (int i = 0; i < MAX_CURRENT; i++)
         if (current[i].stream == stream)
             current[i].stream = NULL;
+    stki_device_forget_stream(stream);
     stream->device->ops->stream_destroy(stream->device, stream);
 }
 

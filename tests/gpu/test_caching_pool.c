@@ -1,0 +1,902 @@
+/* test_caching_pool.c: the caching pool's rules one by one, on a device whose memory, streams and failures the test
+ * decides. What holds for any sequence of calls is in test_caching_pool_model.c.
+ */
+#include "caching_pool.h"
+#include "device_memory.h"
+#include "fake_device.h"
+#include "pool_check.h"
+#include "profile_scope.h"
+#include "stk_test.h"
+#include <jansson.h>
+#include <stoker/stoker.h>
+
+#define KIB (INT64_C(1) << 10)
+#define MIB (INT64_C(1) << 20)
+
+static fake_device fake;
+static stki_pool *pool, *pinned;
+
+static int setup(void **unused)
+{
+    stk_error err;
+
+    (void)unused;
+    fake_init(&fake, "fake");
+    assert_ok(stki_caching_pools_attach(&fake.base, &err));
+    pool = fake.base.pool;
+    pinned = fake.base.pinned_pool;
+    stki_caching_pool_set_patience(pool, 0);
+    stki_caching_pool_set_patience(pinned, 0);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    pool_check(pool);
+    pool_check(pinned);
+    stki_caching_pool_destroy(pool);
+    stki_caching_pool_destroy(pinned);
+    fake.base.pool = fake.base.pinned_pool = NULL;
+    assert_int_equal(stki_counted(&fake.reserved_bytes), 0);
+    assert_int_equal(stki_counted(&fake.events), 0);
+    fake_fini(&fake);
+    return 0;
+}
+
+static char *get_from(stki_pool *from, int64_t bytes, stk_stream *stream)
+{
+    void *block = NULL;
+    stk_error err;
+
+    assert_ok(from->ops->alloc(from, bytes, stream, &block, &err));
+    assert_non_null(block);
+    return block;
+}
+
+static char *get(int64_t bytes, stk_stream *stream)
+{
+    return get_from(pool, bytes, stream);
+}
+
+static void put(void *block, int64_t bytes)
+{
+    pool->ops->free(pool, block, bytes);
+}
+
+static stk_device_memory_stats stats_of(stki_pool *of)
+{
+    stk_device_memory_stats stats;
+
+    of->ops->stats(of, &stats);
+    return stats;
+}
+
+static stk_stream *new_stream(void)
+{
+    stk_stream *stream;
+    stk_error err;
+
+    assert_ok(stk_stream_create(&fake.base, &stream, &err));
+    return stream;
+}
+
+static void empty(stki_pool *which)
+{
+    stk_error err;
+
+    assert_ok(which->ops->empty(which, &err));
+}
+
+static int64_t reserved(void)
+{
+    int64_t both = stats_of(pool).reserved_bytes + stats_of(pinned).reserved_bytes;
+
+    assert_int_equal(both, stki_counted(&fake.reserved_bytes));
+    return both;
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+static void test_segments(void **unused)
+{
+    static const struct {
+        int64_t bytes, device_segment, pinned_segment, block;
+    } rows[] = {
+        {0, 2 * MIB, 2 * MIB, 512},
+        {1, 2 * MIB, 2 * MIB, 512},
+        {512, 2 * MIB, 2 * MIB, 512},
+        {513, 2 * MIB, 2 * MIB, 1024},
+        {MIB, 2 * MIB, 2 * MIB, MIB},
+        {MIB + 1, 20 * MIB, MIB + 4 * KIB, MIB + 512},
+        {10 * MIB, 20 * MIB, 10 * MIB, 10 * MIB},
+        {10 * MIB + 1, 12 * MIB, 10 * MIB + 4 * KIB, 10 * MIB + 512},
+        {33 * MIB, 34 * MIB, 33 * MIB, 33 * MIB}, /* W35: pinned memory takes what was asked for, not 64 MiB */
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *block = get(rows[i].bytes, NULL), *locked = get_from(pinned, rows[i].bytes, NULL);
+        int64_t rest = rows[i].device_segment - rows[i].block;
+        int64_t keeps = rest > (rows[i].bytes <= MIB ? 0 : MIB) ? rows[i].block : rows[i].device_segment;
+        assert_int_equal(stats_of(pool).reserved_bytes, rows[i].device_segment);
+        assert_int_equal(stats_of(pinned).reserved_bytes, rows[i].pinned_segment);
+        assert_int_equal(stats_of(pool).allocated_bytes, rows[i].bytes);
+        assert_int_equal(stats_of(pool).active_bytes, keeps);
+        memset(block, 1, (size_t)rows[i].bytes);
+        put(block, rows[i].bytes);
+        pinned->ops->free(pinned, locked, rows[i].bytes);
+        pool_check(pool);
+        assert_int_equal(stats_of(pool).active_bytes, 0);
+        assert_int_equal(stats_of(pool).largest_free, rows[i].device_segment);
+        empty(pool);
+        empty(pinned);
+        assert_int_equal(reserved(), 0);
+    }
+}
+
+static void test_best_fit(void **unused)
+{
+    char *small = get(100, NULL), *blocks[6];
+    static const int64_t sizes[6] = {4096, 512, 1024, 512, 1024, 512};
+
+    (void)unused;
+    for (int i = 0; i < 6; i++)
+        blocks[i] = get(sizes[i], NULL);
+    assert_ptr_equal(blocks[0], small + 512); /* off the front, one behind the other */
+    assert_ptr_equal(blocks[5], small + 512 + 4096 + 512 + 1024 + 512 + 1024);
+    put(blocks[4], 1024);
+    put(blocks[2], 1024);
+    put(blocks[0], 4096);
+    pool_check(pool);
+    assert_ptr_equal(get(1000, NULL), blocks[2]); /* the smallest that fits, the lower of two */
+    assert_ptr_equal(get(1024, NULL), blocks[4]);
+    assert_ptr_equal(get(600, NULL), blocks[0]); /* split */
+    assert_ptr_equal(get(512, NULL), blocks[0] + 1024);
+    assert_int_equal(stats_of(pool).driver_allocations, 1);
+    put(blocks[0], 600);
+    put(blocks[0] + 1024, 512); /* merges on both sides */
+    assert_ptr_equal(get(4096, NULL), blocks[0]);
+    assert_int_equal(stats_of(pool).segments, 1);
+    /* The rest of a medium segment of up to 1 MiB serves nobody and stays with its block. */
+    small = get(9 * MIB, NULL);
+    blocks[0] = get(10 * MIB, NULL);
+    assert_ptr_equal(blocks[0], small + 9 * MIB);
+    assert_int_equal(stats_of(pool).segments, 2);
+    blocks[1] = get(2 * MIB, NULL); /* 1 MiB is left over there: a new one */
+    assert_int_equal(stats_of(pool).segments, 3);
+    assert_int_equal(stats_of(pool).driver_allocations, 3);
+}
+
+/* A cached alloc and free take nothing from the heap once they have run. */
+static void test_no_heap(void **unused)
+{
+    stk_stream *stream = new_stream(), *other = new_stream();
+    stki_memory_stats before, after;
+
+    (void)unused;
+    for (int round = 0; round < 3; round++) {
+        char *blocks[100];
+        if (round == 1)
+            stki_memory_read(STKI_MEM_HOST, &before);
+        for (int i = 0; i < 100; i++)
+            blocks[i] = get(100 + 700 * i, stream);
+        stk_tag_push("here");
+        for (int i = 0; i < 100; i += 2) {
+            put(blocks[i], 100 + 700 * i);
+            blocks[i] = get(50 + 300 * i, stream);
+        }
+        stk_tag_pop();
+        for (int i = 0; i < 100; i++) {
+            pool->ops->record_stream(pool, blocks[i], other);
+            put(blocks[i], i % 2 ? 100 + 700 * i : 50 + 300 * i);
+        }
+    }
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(after.total_allocations, before.total_allocations);
+    assert_int_equal(after.bytes, before.bytes);
+}
+
+static void test_exact(void **unused)
+{
+    void *slot = NULL, *locked = NULL, *nothing = NULL;
+    stk_stream *stream = new_stream();
+    stk_error err;
+
+    (void)unused;
+    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_PINNED, 77 * MIB + 13, &locked, &err));
+    assert_int_equal(reserved(), 77 * MIB + 13); /* W35 */
+    assert_int_equal(stats_of(pinned).allocated_bytes, 77 * MIB + 13);
+    assert_int_equal(stats_of(pinned).active_bytes, 77 * MIB + 13);
+    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, 3 * KIB, &slot, &err));
+    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, 0, &nothing, &err));
+    assert_int_equal(stats_of(pool).reserved_bytes, 3 * KIB + 1);
+    assert_int_equal(stats_of(pool).segments, 2);
+    pool_check(pool);
+    stki_device_free(&fake.base, STK_MEMORY_PINNED, locked, 77 * MIB + 13);
+    assert_int_equal(stats_of(pinned).reserved_bytes, 0); /* never kept */
+    stki_device_free(&fake.base, STK_MEMORY_DEVICE, nothing, 0);
+    /* A stream still reads it: it goes when that has passed. */
+    fake_queue(stream, 1);
+    stki_device_record_stream(&fake.base, STK_MEMORY_DEVICE, slot, stream);
+    stki_device_free(&fake.base, STK_MEMORY_DEVICE, slot, 3 * KIB);
+    assert_int_equal(stats_of(pool).reserved_bytes, 3 * KIB);
+    empty(pool);
+    assert_int_equal(stats_of(pool).reserved_bytes, 3 * KIB);
+    fake_finish(stream);
+    empty(pool);
+    assert_int_equal(stats_of(pool).reserved_bytes, 0);
+    assert_int_equal(stki_counted(&fake.frees), 3);
+    assert_status(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, -1, &slot, &err), STK_E_BAD_ARG);
+    assert_status(pool->ops->alloc(pool, -1, NULL, &slot, &err), STK_E_BAD_ARG);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static void test_streams_keep_their_blocks(void **unused)
+{
+    stk_stream *a = new_stream(), *b = new_stream();
+    char *block = get(1000, a), *other;
+
+    (void)unused;
+    fake_queue(a, 1);
+    put(block, 1000);
+    other = get(1000, b);
+    assert_ptr_not_equal(other, block);
+    assert_ptr_not_equal(get(1000, NULL), block);
+    assert_int_equal(stats_of(pool).segments, 3); /* one a stream, NULL is one */
+    assert_ptr_equal(get(1000, a), block);        /* at once: the stream's order is enough */
+}
+
+static void test_recorded_streams(void **unused)
+{
+    stk_stream *owner = new_stream(), *a = new_stream(), *b = new_stream();
+    char *block = get(1000, owner);
+
+    (void)unused;
+    fake_queue(a, 1);
+    fake_queue(b, 1);
+    pool->ops->record_stream(pool, block, a);
+    pool->ops->record_stream(pool, block, b);
+    pool->ops->record_stream(pool, block, a);
+    pool->ops->record_stream(pool, block, owner);
+    fake_queue(a, 1); /* after the call, before it is freed: counts too */
+    put(block, 1000);
+    assert_int_equal(stats_of(pool).allocated_bytes, 0);
+    assert_int_equal(stats_of(pool).active_bytes, 1024);
+    assert_int_equal(stki_counted(&fake.events), 2);
+    assert_ptr_not_equal(get(1000, owner), block);
+    stki_count_set(&fake_engine_of(a)->done, 1);
+    fake_finish(b);
+    assert_ptr_not_equal(get(1000, owner), block);
+    fake_finish(a);
+    assert_ptr_equal(get(1000, owner), block);
+    /* Its uses are over with its freeing. */
+    fake_queue(a, 1);
+    put(block, 1000);
+    assert_ptr_equal(get(1000, owner), block);
+    assert_int_equal(stki_counted(&fake.events), 2);
+}
+
+/* The processor writes into a pinned block at once, whatever stream it was made for. */
+static void test_pinned_waits_for_its_own_stream(void **unused)
+{
+    stk_stream *a = new_stream(), *b = new_stream();
+    char *block = get_from(pinned, 1000, a);
+
+    (void)unused;
+    fake_queue(a, 1);
+    pinned->ops->record_stream(pinned, block, a);
+    pinned->ops->free(pinned, block, 1000);
+    assert_ptr_not_equal(get_from(pinned, 1000, a), block);
+    fake_finish(a);
+    assert_ptr_equal(get_from(pinned, 1000, b), block);
+    pinned->ops->free(pinned, block, 1000);
+    assert_ptr_equal(get_from(pinned, 1000, NULL), block); /* one pool for all */
+}
+
+static void test_destroyed_stream(void **unused)
+{
+    stk_stream *gone = new_stream(), *next;
+    char *cached = get(2 * MIB, gone), *held = get(3 * MIB, gone), *whole = get(30 * MIB, gone), *got;
+
+    (void)unused;
+    fake_queue(gone, 1);
+    put(cached, 2 * MIB);
+    put(whole, 30 * MIB);
+    {
+        fake_engine *engine = fake_engine_of(gone);
+        stk_stream_destroy(gone);
+        pool_check(pool);
+        next = new_stream();
+        assert_ptr_equal(next, gone); /* the driver uses the handle again */
+        got = get(30 * MIB, next);
+        assert_ptr_not_equal(got, whole); /* the old stream's work goes on */
+        assert_ptr_not_equal(get(2 * MIB, next), cached);
+        stki_count_set(&engine->done, 1);
+    }
+    assert_ptr_equal(get(29 * MIB, next), whole); /* nobody's, whole: this stream's now */
+    fake_queue(next, 1);
+    put(whole, 29 * MIB);
+    assert_ptr_equal(get(30 * MIB, next), whole);
+    put(held, 3 * MIB);
+    pool_check(pool);
+}
+
+static void test_part_of_nobodys_segment(void **unused)
+{
+    stk_stream *gone = new_stream(), *a = new_stream();
+    char *held = get(2 * MIB, gone), *block, *beside;
+
+    (void)unused;
+    stk_stream_destroy(gone);
+    assert_int_equal(stats_of(pool).largest_free, 18 * MIB);
+    assert_ptr_not_equal(get(2 * MIB, NULL), held + 2 * MIB); /* not for the NULL stream, which records nothing */
+    block = get(2 * MIB, a);
+    assert_ptr_equal(block, held + 2 * MIB);
+    fake_queue(a, 1);
+    put(block, 2 * MIB);
+    beside = get(2 * MIB, a);
+    assert_ptr_equal(beside, held + 4 * MIB); /* the first waits for a */
+    assert_ptr_not_equal(get(19 * MIB, a), held);
+    fake_finish(a);
+    assert_ptr_equal(get(2 * MIB, new_stream()), block);
+    put(block, 2 * MIB);
+    put(held, 2 * MIB);
+    put(beside, 2 * MIB);
+    assert_ptr_equal(get(19 * MIB, NULL), held); /* whole again, and for anybody */
+}
+
+static void test_recorded_stream_is_destroyed(void **unused)
+{
+    stk_stream *owner = new_stream(), *reader = new_stream();
+    fake_engine *engine = fake_engine_of(reader);
+    char *block = get(1000, owner), *late = get(1000, owner);
+
+    (void)unused;
+    fake_queue(reader, 1);
+    pool->ops->record_stream(pool, block, reader);
+    pool->ops->record_stream(pool, late, reader);
+    put(block, 1000);
+    stk_stream_destroy(reader);
+    put(late, 1000);
+    pool_check(pool);
+    assert_int_equal(stats_of(pool).active_bytes, 2048);
+    stki_count_set(&engine->done, 1);
+    assert_ptr_equal(get(1000, owner), block);
+    assert_ptr_equal(get(1000, owner), late);
+    assert_int_equal(stats_of(pool).active_bytes, 2048);
+    stk_stream_destroy(new_stream()); /* sweeps */
+    assert_int_equal(stki_counted(&fake.events), 0);
+}
+
+/* ---- giving back ------------------------------------------------------------------------------------------------- */
+
+static void test_empty(void **unused)
+{
+    stk_stream *busy = new_stream();
+    char *kept = get(1000, NULL), *half = get(1000, NULL), *whole = get(30 * MIB, NULL), *running = get(40 * MIB, busy);
+    stk_device_memory_stats stats;
+    stk_error err;
+
+    (void)unused;
+    put(half, 1000);
+    put(whole, 30 * MIB);
+    fake_queue(busy, 1);
+    put(running, 40 * MIB);
+    assert_ok(stk_device_empty_cache(&fake.base, &err));
+    stats = stats_of(pool);
+    assert_int_equal(stats.reserved_bytes, 42 * MIB); /* in use, and not passed: nothing is waited for */
+    assert_int_equal(stats.split_bytes, 2 * MIB - 1024);
+    assert_int_equal(stats.driver_frees, 1);
+    assert_int_equal(stki_counted(&fake.synchronizes), 0);
+    fake_finish(busy);
+    put(kept, 1000);
+    assert_int_equal(stats_of(pool).split_bytes, 0);
+    assert_ok(stk_device_empty_cache(&fake.base, &err));
+    assert_int_equal(reserved(), 0);
+}
+
+static void test_statistics(void **unused)
+{
+    stk_device_memory_stats stats = {.struct_size = sizeof stats};
+    char *a = get(1000, NULL), *b = get(600 * KIB, NULL), *c = get(300 * KIB, NULL), *d = get(12 * MIB - 512, NULL);
+    stk_error err;
+
+    (void)unused;
+    put(b, 600 * KIB);
+    assert_ok(stk_device_get_memory_stats(&fake.base, STK_MEMORY_DEVICE, &stats, &err));
+    assert_int_equal(stats.allocated_bytes, 1000 + 300 * KIB + 12 * MIB - 512);
+    assert_int_equal(stats.allocated_peak, 1000 + 900 * KIB + 12 * MIB - 512);
+    assert_int_equal(stats.active_bytes, 1024 + 300 * KIB + 12 * MIB);
+    assert_int_equal(stats.active_peak, 1024 + 900 * KIB + 12 * MIB);
+    assert_int_equal(stats.reserved_bytes, 14 * MIB);
+    assert_int_equal(stats.largest_free, 2 * MIB - 1024 - 900 * KIB);
+    assert_int_equal(stats.split_bytes, 2 * MIB - 1024 - 300 * KIB);
+    assert_int_equal(stats.largest_bytes, 12 * MIB - 512);
+    assert_int_equal(stats.blocks, 3);
+    assert_int_equal(stats.segments, 2);
+    assert_int_equal(stats.allocations, 4);
+    assert_int_equal(stats.driver_allocations, 2);
+    assert_true(stats.fragmentation > 600.0 / (2048 - 301) - 1e-9 && stats.fragmentation < 600.0 / (2048 - 301) + 1e-9);
+    put(d, 12 * MIB - 512);
+    stk_device_reset_memory_peaks(&fake.base);
+    stats = stats_of(pool);
+    assert_int_equal(stats.allocated_peak, 1000 + 300 * KIB);
+    assert_int_equal(stats.active_peak, 1024 + 300 * KIB);
+    assert_int_equal(stats.reserved_peak, 14 * MIB);
+    assert_int_equal(stats.blocks, 2);
+    put(a, 1000);
+    put(c, 300 * KIB);
+}
+
+/* ---- no memory --------------------------------------------------------------------------------------------------- */
+
+static void test_cache_makes_room(void **unused)
+{
+    stk_stream *a = new_stream();
+    char *block = get(30 * MIB, a);
+
+    (void)unused;
+    stki_count_set(&fake.limit_bytes, 40 * MIB);
+    put(block, 30 * MIB);
+    put(get(30 * MIB, NULL), 30 * MIB); /* what a has cached goes back */
+    assert_int_equal(stats_of(pool).retries, 1);
+    assert_int_equal(stats_of(pool).driver_frees, 1);
+    assert_int_equal(stats_of(pool).out_of_memory, 0);
+    assert_int_equal(reserved(), 30 * MIB);
+}
+
+static void test_events_make_room(void **unused)
+{
+    stk_stream *owner = new_stream(), *other = new_stream();
+    char *block = get(30 * MIB, owner);
+    stk_error err;
+    void *out;
+
+    (void)unused;
+    stki_count_set(&fake.limit_bytes, 40 * MIB);
+    fake_queue(other, 1);
+    pool->ops->record_stream(pool, block, other);
+    put(block, 30 * MIB);
+    assert_status(pool->ops->alloc(pool, 30 * MIB, owner, &out, &err), STK_E_MEMORY);
+    assert_says("waiting for streams 30.00 MiB");
+    fake_finish(other);
+    assert_ptr_equal(get(30 * MIB, owner), block);
+    assert_int_equal(stats_of(pool).driver_frees, 0);
+}
+
+static void finish_soon(void *context)
+{
+    stki_sleep_ns(3000000);
+    fake_finish(context);
+}
+
+/* Memory that a stream will set free is waited for. */
+static void test_patience(void **unused)
+{
+    stk_stream *other = new_stream();
+    char *block = get(30 * MIB, NULL);
+    stki_thread *thread;
+    stk_error err;
+
+    (void)unused;
+    stki_count_set(&fake.limit_bytes, 40 * MIB);
+    stki_caching_pool_set_patience(pool, 60 * INT64_C(1000000000));
+    fake_queue(other, 1);
+    pool->ops->record_stream(pool, block, other);
+    put(block, 30 * MIB);
+    assert_ok(stki_thread_start(&thread, "finish", finish_soon, other, &err));
+    put(get(32 * MIB, other), 32 * MIB);
+    assert_true(stki_thread_join(thread, INT64_MAX));
+    assert_int_equal(stats_of(pool).out_of_memory, 0);
+}
+
+static void test_message(void **unused)
+{
+    char *blocks[4], *split;
+    stk_error err;
+    void *out;
+
+    (void)unused;
+    stk_tag_push("net.c:10");
+    blocks[0] = get(100 * MIB, NULL);
+    blocks[1] = get(20 * MIB, NULL);
+    stk_tag_pop();
+    stk_tag_push("opt.c:7");
+    blocks[2] = get(64 * MIB, NULL);
+    stk_tag_pop();
+    stk_tag_push("tiny");
+    get(1000, NULL);
+    stk_tag_pop();
+    split = get(2 * MIB, NULL);
+    blocks[3] = get(6 * MIB, NULL);
+    put(blocks[3], 6 * MIB);
+    stki_count_set(&fake.limit_bytes, 210 * MIB);
+    assert_status(pool->ops->alloc(pool, 25 * MIB, NULL, &out, &err), STK_E_MEMORY);
+    assert_string_equal(err.message,
+                        "fake: out of device memory: asked 25.00 MiB; allocated 186.00 MiB, reserved 206.00 "
+                        "MiB, free in the cache 20.00 MiB (largest block 18.00 MiB), 20.00 MiB of it beside "
+                        "blocks in use; the driver: fakeMalloc: no more; held: 120.00 MiB by net.c:10, 64.00 "
+                        "MiB by opt.c:7, 2.00 MiB by (no tag)");
+    assert_int_equal(stats_of(pool).out_of_memory, 1);
+    stki_count_set(&fake.limit_bytes, 0);
+    put(blocks[1], 20 * MIB);
+    put(get(20 * MIB, NULL), 20 * MIB);
+    {
+        stk_stream *other = new_stream();
+        fake_queue(other, 1);
+        assert_status(pool->ops->alloc(pool, 19 * MIB, other, &out, &err), STK_E_MEMORY);
+        assert_status(pool->ops->alloc(pool, 17 * MIB, other, &out, &err), STK_E_MEMORY);
+        assert_says("enough is free, but in pieces or of other streams");
+    }
+    assert_status(pool->ops->alloc_exact(pool, 30, &out, &err), STK_E_MEMORY);
+    assert_says("asked 30 B exactly");
+    assert_status(pool->ops->alloc(pool, INT64_MAX - 3, NULL, &out, &err), STK_E_MEMORY);
+    assert_says("no device has that much");
+    assert_status(pinned->ops->alloc(pinned, 5, NULL, &out, &err), STK_E_MEMORY);
+    assert_says("fake: out of pinned memory: asked 5 B");
+    stki_count_set(&fake.broken, 1);
+    assert_status(pool->ops->alloc(pool, 500 * MIB, NULL, &out, &err), STK_E_DEVICE); /* not a matter of memory */
+    assert_string_equal(err.message, "the fake device is broken");
+    put(split, 2 * MIB);
+}
+
+/* Whatever allocation of the bookkeeping fails, the pool stays what it was and goes on. */
+static void test_failing_bookkeeping(void **unused)
+{
+    stk_stream *stream = new_stream(), *other = new_stream();
+
+    (void)unused;
+    for (int64_t n = 1; n < 40; n++) {
+        void *blocks[4] = {NULL};
+        stk_error err;
+        stki_memory_fail_at(n);
+        for (int i = 0; i < 4; i++) {
+            stk_status status = i == 3 ? pool->ops->alloc_exact(pool, 1000, &blocks[i], &err)
+                                       : pool->ops->alloc(pool, 1000 + 9 * MIB * i, stream, &blocks[i], &err);
+            assert_true(status == STK_OK || status == STK_E_MEMORY);
+            assert_true(status == STK_OK || (!blocks[i] && err.message[0]));
+            if (blocks[i] && i % 2)
+                pool->ops->record_stream(pool, blocks[i], other);
+        }
+        for (int i = 0; i < 4; i++)
+            put(blocks[i], 0);
+        stki_memory_fail_at(0);
+        pool_check(pool);
+        assert_int_equal(stats_of(pool).allocated_bytes, 0);
+        assert_int_equal(stats_of(pool).active_bytes, 0);
+        if (n % 8 == 0) {
+            stki_caching_pool_destroy(pool); /* the next ones begin without anything to spare */
+            assert_ok(stki_caching_pool_create(&fake.base, STK_MEMORY_DEVICE, &pool, &err));
+            stki_caching_pool_set_patience(pool, 0);
+            fake.base.pool = pool;
+        }
+    }
+}
+
+static void test_failing_create(void **unused)
+{
+    static stk_device bare = {.name = "bare", .ops = &fake_ops};
+    stk_status status = STK_E_MEMORY;
+    stk_error err;
+
+    (void)unused;
+    for (int64_t n = 1; status; n++) {
+        assert_true(n < 10);
+        stki_memory_fail_at(n);
+        status = stki_caching_pools_attach(&bare, &err);
+        stki_memory_fail_at(0);
+        assert_true(!status == (bare.pool && bare.pinned_pool));
+        assert_true(!status || (status == STK_E_MEMORY && !bare.pool && !bare.pinned_pool));
+    }
+    stki_caching_pool_destroy(bare.pool);
+    stki_caching_pool_destroy(bare.pinned_pool);
+    stki_caching_pool_destroy(NULL);
+}
+
+/* A stream that could not be remembered is waited for when the block is freed. */
+static void test_lost_use(void **unused)
+{
+    stk_stream *owner = new_stream(), *other = new_stream();
+    char *block = get(1000, owner);
+
+    (void)unused;
+    stki_count_set(&fake.fail_events, 1);
+    fake_queue(other, 5);
+    pool->ops->record_stream(pool, block, other);
+    put(block, 1000);
+    assert_int_equal(stki_counted(&fake.synchronizes), 1);
+    assert_ptr_equal(get(1000, owner), block);
+    put(block, 1000);
+    assert_int_equal(stki_counted(&fake.synchronizes), 1);
+    /* The same where the event cannot be recorded; that is an error of the device, and remembered. */
+    block = get(1000, owner);
+    fake_queue(other, 1);
+    pool->ops->record_stream(pool, block, other);
+    stki_count_set(&fake.fail_records, 1);
+    put(block, 1000);
+    assert_int_equal(stki_counted(&fake.synchronizes), 2);
+    assert_ptr_equal(get(1000, owner), block);
+    assert_int_equal(stki_caching_pool_of(pool)->errors, 1);
+}
+
+static void test_destroy_without_events(void **unused)
+{
+    stk_stream *gone = new_stream();
+    char *block = get(1000, gone);
+    fake_engine *engine = fake_engine_of(gone);
+
+    (void)unused;
+    fake_queue(gone, 1);
+    stki_count_set(&fake.fail_events, 1);
+    {
+        stki_thread *thread;
+        stk_error err;
+        assert_ok(stki_thread_start(&thread, "finish", finish_soon, gone, &err));
+        stk_stream_destroy(gone); /* waits for the stream itself */
+        assert_true(stki_thread_join(thread, INT64_MAX));
+    }
+    assert_int_equal(stki_counted(&engine->done), 1);
+    put(block, 1000);
+    assert_ptr_equal(get(1000, NULL), block);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static void test_errors_are_kept(void **unused)
+{
+    stk_stream *owner = new_stream(), *other = new_stream();
+    char *block = get(1000, owner), *text, stranger;
+    stk_error err;
+
+    (void)unused;
+    fake_queue(other, 1);
+    pool->ops->record_stream(pool, block, other);
+    put(block, 1000);
+    fake_engine_of(other)->broken = true;
+    assert_ptr_equal(get(1000, owner), block); /* nothing works on it any more */
+    put(&stranger, 1);
+    put(NULL, 0);
+    assert_ok(stk_device_memory_summary(&fake.base, &text, &err));
+    assert_non_null(
+        strstr(text, "2 errors while giving memory back, the last one: freed what is not of this pool: bad_arg"));
+    stk_text_free(text);
+    assert_ok(pool->ops->snapshot(pool, &text, &err));
+    assert_non_null(strstr(text, "\"errors\": 2, \"last_error\": \"freed what"));
+    stk_text_free(text);
+    fake_engine_of(owner)->broken = true;
+    put(block, 1000);
+    empty(pool);
+    assert_int_equal(reserved(), 0);
+    assert_int_equal(stki_caching_pool_of(pool)->errors, 3);
+}
+
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
+
+static const char *string_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+static int64_t integer_of(const json_t *object, const char *name)
+{
+    assert_true(json_is_integer(json_object_get(object, name)));
+    return json_integer_value(json_object_get(object, name));
+}
+
+static void test_snapshot(void **unused)
+{
+    stk_stream *stream = new_stream(), *other = new_stream();
+    char *tagged, *waiting, *text;
+    json_t *root, *part, *segments, *blocks;
+    stk_error err;
+
+    (void)unused;
+    stk_tag_push("say \"hi\"");
+    tagged = get(700, stream);
+    stk_tag_pop();
+    waiting = get(3000, stream);
+    fake_queue(other, 1);
+    pool->ops->record_stream(pool, waiting, other);
+    pool->ops->record_stream(pool, tagged, other);
+    put(waiting, 3000);
+    (void)get_from(pinned, 5 * MIB, stream);
+    assert_ok(stk_device_memory_snapshot(&fake.base, &text, &err));
+    root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    stk_text_free(text);
+    assert_non_null(root);
+    assert_int_equal(integer_of(root, "schema"), 1);
+    part = json_object_get(root, "device_memory");
+    assert_string_equal(string_of(part, "device"), "fake");
+    assert_string_equal(string_of(part, "kind"), "device");
+    assert_int_equal(integer_of(json_object_get(part, "stats"), "allocated_bytes"), 700);
+    assert_int_equal(integer_of(json_object_get(part, "stats"), "active_bytes"), 1024 + 3072);
+    segments = json_object_get(part, "segments");
+    assert_int_equal(json_array_size(segments), 1);
+    assert_string_equal(string_of(json_array_get(segments, 0), "class"), "small");
+    assert_int_equal(integer_of(json_array_get(segments, 0), "bytes"), 2 * MIB);
+    assert_non_null(string_of(json_array_get(segments, 0), "stream"));
+    blocks = json_object_get(json_array_get(segments, 0), "blocks");
+    assert_int_equal(json_array_size(blocks), 3);
+    assert_string_equal(string_of(json_array_get(blocks, 0), "state"), "used");
+    assert_string_equal(string_of(json_array_get(blocks, 0), "tag"), "say \"hi\"");
+    assert_int_equal(integer_of(json_array_get(blocks, 0), "asked_bytes"), 700);
+    assert_int_equal(integer_of(json_array_get(blocks, 0), "other_streams"), 1);
+    assert_string_equal(string_of(json_array_get(blocks, 1), "state"), "waiting");
+    assert_int_equal(integer_of(json_array_get(blocks, 1), "events"), 1);
+    assert_string_equal(string_of(json_array_get(blocks, 2), "state"), "free");
+    assert_int_equal(integer_of(json_array_get(blocks, 2), "offset_bytes"), 4096);
+    assert_int_equal(integer_of(json_array_get(blocks, 2), "bytes"), 2 * MIB - 4096);
+    part = json_object_get(root, "pinned_memory");
+    assert_string_equal(string_of(part, "kind"), "pinned");
+    assert_true(json_is_null(json_object_get(json_array_get(json_object_get(part, "segments"), 0), "stream")));
+    assert_string_equal(string_of(json_array_get(json_object_get(part, "segments"), 0), "class"), "large");
+    json_decref(root);
+    assert_status(stk_device_memory_snapshot(NULL, &text, &err), STK_E_UNSUPPORTED);
+    for (int64_t n = 1, ok = 0; !ok; n++) {
+        stki_memory_fail_at(n);
+        ok = stk_device_memory_snapshot(&fake.base, &text, &err) == STK_OK;
+        stki_memory_fail_at(0);
+        assert_true(n < 100);
+    }
+    stk_text_free(text);
+}
+
+static void test_summary(void **unused)
+{
+    char *text;
+    stk_error err;
+
+    (void)unused;
+    stk_tag_push("weights");
+    (void)get(3 * MIB, NULL);
+    stk_tag_pop();
+    (void)get(1000, NULL);
+    put(get(5 * MIB, NULL), 5 * MIB);
+    assert_ok(pool->ops->summary(pool, &text, &err));
+    assert_string_equal(text,
+                        "fake, device memory         now         peak\n"
+                        "allocated              3.00 MiB     8.00 MiB  asked for and in use\n"
+                        "active                 3.00 MiB     8.00 MiB  their blocks, and freed ones that wait for "
+                        "streams\n"
+                        "reserved              22.00 MiB    22.00 MiB  taken from the driver\n"
+                        "free in the cache     19.00 MiB               10.5 % of it outside the largest block\n"
+                        "split                 19.00 MiB               free beside blocks in use: cannot be given "
+                        "back\n"
+                        "2 blocks in 2 segments; of 3 allocations 2 went to the driver, which got 0 back; 0 "
+                        "retries, 0 failures\n"
+                        "\n"
+                        "segments                 number         used      waiting         free\n"
+                        "small                         1     1.00 KiB          0 B     2.00 MiB\n"
+                        "medium                        1     3.00 MiB          0 B    17.00 MiB\n"
+                        "\n"
+                        "held by                   bytes       blocks\n"
+                        "weights                3.00 MiB            1\n"
+                        "(no tag)                 1000 B            1\n");
+    stk_text_free(text);
+    assert_ok(stk_device_memory_summary(&fake.base, &text, &err));
+    assert_non_null(strstr(text, "fake, pinned memory"));
+    stk_text_free(text);
+    assert_status(stk_device_memory_summary(NULL, &text, &err), STK_E_UNSUPPORTED);
+}
+
+/* Many tags come and go; names that are too long are cut; the biggest are found among hundreds. */
+static void test_tags(void **unused)
+{
+    const stki_pool_tag *top[3];
+    char *blocks[300], name[128];
+
+    (void)unused;
+    memset(name, 'x', 100);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 300; i++) {
+            snprintf(name + (i % 7 == 0 ? 100 : 0), 20, "tag %d", i);
+            stk_tag_push(name);
+            blocks[i] = get(512 * (1 + i), NULL);
+            stk_tag_pop();
+            memset(name, 'x', 100);
+        }
+        pool_check(pool);
+        assert_int_equal(stki_pool_tags_top(stki_caching_pool_of(pool), top, 3), 3);
+        assert_int_equal(strlen(top[0]->text), 63); /* all the long names are one */
+        assert_int_equal(top[0]->blocks, 43);
+        assert_string_equal(top[1]->text, "tag 299");
+        assert_string_equal(top[2]->text, "tag 298");
+        for (int i = 0; i < 300; i++)
+            put(blocks[i], 512 * (1 + i));
+        assert_int_equal(stki_pool_tags_top(stki_caching_pool_of(pool), top, 3), 0);
+    }
+}
+
+static void make_zeros(stk_device *device, int64_t count, stk_tensor *out)
+{
+    stk_error err;
+
+    assert_ok(stk_tensor_zeros(STK_F32, 1, &count, device, out, &err));
+}
+
+/* Tensors of a device with pools, seen from outside. */
+static void test_tensors(void **unused)
+{
+    stk_device *device = stki_device_test();
+    stk_memory_row rows[32];
+    stk_tensor a, b;
+    int seen = 0, count;
+    char *text;
+    void *first;
+    stk_error err;
+
+    (void)unused;
+    assert_ok(stki_caching_pools_attach(device, &err));
+    stk_profile_start();
+    make_zeros(device, 1000, &a);
+    make_zeros(device, 2000, &b);
+    stk_profile_stop();
+    first = a.data;
+    count = stk_memory_read(rows, 32);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(rows[i].device, "test") != 0)
+            continue;
+        seen++;
+        if (strcmp(rows[i].kind, "device") != 0)
+            continue;
+        assert_int_equal(rows[i].allocated_bytes, 12000);
+        assert_int_equal(rows[i].reserved_bytes, 2 * MIB);
+        assert_int_equal(rows[i].peak_bytes, 12000);
+        assert_int_equal(rows[i].largest_bytes, 8000);
+        assert_int_equal(rows[i].blocks, 2);
+        assert_int_equal(rows[i].allocations, 2);
+    }
+    assert_int_equal(seen, 2);
+    assert_ok(stk_device_memory_snapshot(device, &text, &err));
+    assert_non_null(strstr(text, "\"tag\": \"zeros\"")); /* no tag: the operation, known while it is watched */
+    stk_text_free(text);
+    stk_tensor_release(&a);
+    make_zeros(device, 900, &a);
+    assert_ptr_equal(a.data, first);
+    stk_tensor_release(&a);
+    stk_tensor_release(&b);
+    stk_memory_reset_peaks();
+    assert_int_equal(stats_of(device->pool).allocated_peak, 0);
+    assert_ok(stk_device_empty_cache(device, &err));
+    assert_int_equal(stats_of(device->pool).reserved_bytes, 0);
+    stki_caching_pool_destroy(device->pool);
+    stki_caching_pool_destroy(device->pinned_pool);
+    device->pool = device->pinned_pool = NULL;
+}
+
+#define POOL_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        POOL_TEST(test_segments),
+        POOL_TEST(test_best_fit),
+        POOL_TEST(test_no_heap),
+        POOL_TEST(test_exact),
+        POOL_TEST(test_streams_keep_their_blocks),
+        POOL_TEST(test_recorded_streams),
+        POOL_TEST(test_pinned_waits_for_its_own_stream),
+        POOL_TEST(test_destroyed_stream),
+        POOL_TEST(test_part_of_nobodys_segment),
+        POOL_TEST(test_recorded_stream_is_destroyed),
+        POOL_TEST(test_empty),
+        POOL_TEST(test_statistics),
+        POOL_TEST(test_cache_makes_room),
+        POOL_TEST(test_events_make_room),
+        POOL_TEST(test_patience),
+        POOL_TEST(test_message),
+        POOL_TEST(test_failing_bookkeeping),
+        POOL_TEST(test_failing_create),
+        POOL_TEST(test_lost_use),
+        POOL_TEST(test_destroy_without_events),
+        POOL_TEST(test_errors_are_kept),
+        POOL_TEST(test_snapshot),
+        POOL_TEST(test_summary),
+        POOL_TEST(test_tags),
+        cmocka_unit_test(test_tensors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* pool_check.h: whether a caching pool is what it says: segments covered by their blocks, free neighbours merged, every
+ * free block in its tree and every used one in the table, counts that are sums. One thread, nothing else going on.
+ */
+#ifndef STKT_POOL_CHECK_H
+#define STKT_POOL_CHECK_H
+
+#include "caching_pool_internal.h"
+#include "stk_test.h"
+
+/* Counts the blocks of a tree; order and heap are right. */
+static int64_t pool_check_tree(const stki_pool_block *root, const stki_pool_block **last)
+{
+    int64_t count = 0;
+
+    if (!root)
+        return 0;
+    count += pool_check_tree(root->left, last);
+    if (*last) {
+        const stki_pool_block *a = *last;
+        bool before = a->segment->owner != root->segment->owner
+                          ? (uintptr_t)a->segment->owner < (uintptr_t)root->segment->owner
+                      : a->bytes != root->bytes ? a->bytes < root->bytes
+                                                : a->address < root->address;
+        assert_true(before);
+    }
+    *last = root;
+    assert_int_equal(root->state, STKI_POOL_FREE);
+    assert_true(!root->left || root->left->priority <= root->priority);
+    assert_true(!root->right || root->right->priority <= root->priority);
+    return count + 1 + pool_check_tree(root->right, last);
+}
+
+static inline void pool_check(stki_pool *base)
+{
+    stki_caching_pool *pool = stki_caching_pool_of(base);
+    int64_t segments = 0, reserved = 0, allocated = 0, active = 0, used = 0, free_blocks = 0, waiting = 0,
+            tag_bytes = 0, tag_blocks = pool->untold.blocks, in_trees = 0;
+
+    for (const stki_pool_segment *segment = pool->first; segment; segment = segment->next) {
+        char *at = segment->address;
+        segments++;
+        reserved += segment->bytes;
+        assert_null(segment->first->before);
+        assert_true(segment->next ? segment->next->before == segment : pool->last == segment);
+        for (const stki_pool_block *block = segment->first; block; block = block->after) {
+            assert_ptr_equal(block->address, at);
+            assert_ptr_equal(block->segment, segment);
+            assert_true(block->bytes > 0);
+            at += block->bytes;
+            assert_true(!block->after || block->after->before == block);
+            assert_false(block->state == STKI_POOL_FREE && block->after && block->after->state == STKI_POOL_FREE);
+            assert_true((block->state == STKI_POOL_WAITING) == (block->waits > 0));
+            assert_true((block->state == STKI_POOL_USED) == (block->tag != NULL));
+            free_blocks += block->state == STKI_POOL_FREE;
+            waiting += block->state == STKI_POOL_WAITING;
+            active += block->state == STKI_POOL_FREE ? 0 : block->bytes;
+            if (block->state == STKI_POOL_USED) {
+                assert_ptr_equal(stki_pool_table_find(&pool->used, block->address), block);
+                assert_true(block->asked_bytes <= block->bytes);
+                allocated += block->asked_bytes;
+                used++;
+            }
+        }
+        assert_ptr_equal(at, segment->address + segment->bytes);
+    }
+    for (int i = 0; i < 2; i++) {
+        const stki_pool_block *last = NULL;
+        in_trees += pool_check_tree(pool->tree[i], &last);
+    }
+    tag_bytes = pool->untold.bytes;
+    for (int i = 0; i < STKI_POOL_TAG_CHAINS; i++) {
+        for (const stki_pool_tag *tag = pool->tags[i]; tag; tag = tag->next) {
+            assert_true(tag->blocks > 0);
+            tag_bytes += tag->bytes;
+            tag_blocks += tag->blocks;
+        }
+    }
+    assert_int_equal(in_trees, free_blocks);
+    assert_int_equal(pool->used.used, used);
+    assert_int_equal(pool->waiting_blocks, waiting);
+    assert_int_equal(pool->stats.segments, segments);
+    assert_int_equal(pool->stats.reserved_bytes, reserved);
+    assert_int_equal(pool->stats.allocated_bytes, allocated);
+    assert_int_equal(pool->stats.active_bytes, active);
+    assert_int_equal(pool->stats.blocks, used);
+    assert_int_equal(pool->stats.driver_allocations - pool->stats.driver_frees, segments);
+    assert_int_equal(tag_bytes, allocated);
+    assert_int_equal(tag_blocks, used);
+    assert_null(pool->leaving);
+}
+
+#endif
