@@ -53,3 +53,18 @@ foreach(isa ref avx2)
   set_tests_properties(oracle-tensor-ops-${isa} PROPERTIES LABELS "tensor;oracle" TIMEOUT 300
       ENVIRONMENT "STOKER_ISA=${isa};STOKER_CBLAS=off")
 endforeach()
+
+# Devices: device.txt between the CPU and the host device (or the one that STOKER_TEST_DEVICE names), and every other case
+# with all its tensors there, in a stream. Sparse tensors live in ordinary memory; seeds.txt has some.
+set(oracle_tensor_dense)
+foreach(cases broadcast cast create elementwise fuzz-cast fuzz-elementwise fuzz-inplace fuzz-layout fuzz-matmul fuzz-quant
+    fuzz-reduce fuzz-scalar fuzz-unsigned fuzz-views fuzz-xent inplace layout lifetime matmul policy quant reduce tables views
+    xent)
+  list(APPEND oracle_tensor_dense ${oracle_tensor}/${cases}.txt)
+endforeach()
+add_test(NAME oracle-tensor-other-device COMMAND test_cases --other=tested ${oracle_tensor}/device.txt)
+add_test(NAME oracle-tensor-other-stream COMMAND test_cases --other=tested --stream ${oracle_tensor}/device.txt)
+add_test(NAME oracle-tensor-on-device COMMAND test_cases --device=tested ${oracle_tensor_dense})
+add_test(NAME oracle-tensor-on-stream COMMAND test_cases --device=tested --stream ${oracle_tensor_dense})
+set_tests_properties(oracle-tensor-other-device oracle-tensor-other-stream oracle-tensor-on-device oracle-tensor-on-stream
+    PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 300)

@@ -1,5 +1,8 @@
-/* test_cases.c: runs case files of the tensor oracle: test_cases FILE... The last line is "N passed, N failed". This
- * file knows lines, registers and arguments; the operations and checks are in the tables of test_cases_*.c.
+/* test_cases.c: runs case files of the tensor oracle: test_cases [--device=NAME] [--other=NAME] [--stream] FILE... The
+ * last line is "N passed, N failed". The tensors of the files live on the device of that name (cpu), those with
+ * dev=other on the other one (test); "tested" is the device that STOKER_TEST_DEVICE names, or host. --stream:
+ * everything goes through a stream of each. This file knows lines, registers and arguments; the operations and checks
+ * are in the tables of test_cases_*.c.
  */
 #include "test_cases.h"
 #include "device_table.h"
@@ -9,6 +12,7 @@
 #include <stdarg.h>
 
 static tc_table *tables;
+static stk_device *device, *other;
 static long passed, failed;
 
 void tc_register_table(tc_table *table)
@@ -171,6 +175,15 @@ stk_dtype tc_dtype(tc *m, const char *text)
     return dtype;
 }
 
+stk_device *tc_device(tc *m, const char *text)
+{
+    if (!strcmp(text, "other"))
+        return other;
+    if (strcmp(text, "cpu") != 0)
+        tc_bad(m, "no device %s", text);
+    return device;
+}
+
 bool tc_given(const char *text)
 {
     return strcmp(text, "_") != 0;
@@ -284,13 +297,10 @@ const char *tc_list_text(int count, const int64_t *list)
 /* Takes a trailing dev=… away from the arguments. */
 static int take_device(tc *m, char **arg, int count)
 {
-    m->device = NULL;
+    m->device = device;
     if (count == 0 || strncmp(arg[count - 1], "dev=", 4) != 0)
         return count;
-    if (!strcmp(arg[count - 1], "dev=other"))
-        (void)stk_device_find("test", &m->device, &m->err);
-    if (!m->device)
-        tc_bad(m, "no device %s", arg[count - 1]);
+    m->device = tc_device(m, arg[count - 1] + 4);
     return count - 1;
 }
 
@@ -436,16 +446,60 @@ static void run_file(const char *path)
     cf_close(&f);
 }
 
+/* "--device=NAME" and the like; false: it is another argument. */
+static bool take_option(const char *argument, const char *option, stk_device **out)
+{
+    const char *name = argument + strlen(option), *tested = getenv("STOKER_TEST_DEVICE");
+    stk_error err;
+
+    if (strncmp(argument, option, strlen(option)) != 0)
+        return false;
+    if (!strcmp(name, "tested"))
+        name = tested && *tested ? tested : "host";
+    if (stk_device_find(name, out, &err) != STK_OK) {
+        printf("%s: %s\n", argument, err.message);
+        exit(1);
+    }
+    return true;
+}
+
+static void work_in_a_stream(stk_device *on)
+{
+    stk_stream *stream;
+    stk_error err;
+
+    if (stk_stream_create(on, &stream, &err) != STK_OK) {
+        printf("%s\n", err.message);
+        exit(1);
+    }
+    stk_stream_set_current(on, stream);
+}
+
+static void end_stream(stk_device *on)
+{
+    stk_stream_destroy(stk_stream_set_current(on, NULL));
+}
+
 int main(int argc, char **argv)
 {
-    (void)stki_device_test(); /* from now on there is a device "test", the "other" of the files */
+    other = stki_device_test(); /* from now on there is a device "test" */
+    device = stk_device_cpu();
     for (int i = 1; i < argc; i++) {
         const char *name = strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i];
+        if (take_option(argv[i], "--device=", &device) || take_option(argv[i], "--other=", &other))
+            continue;
+        if (!strcmp(argv[i], "--stream")) {
+            work_in_a_stream(device);
+            work_in_a_stream(other);
+            continue;
+        }
         if (!strcmp(name, "complex.txt"))
             printf("skipped: complex.txt (no complex types)\n"); /* they exist for I/O and casts only */
         else
             run_file(argv[i]);
     }
+    end_stream(device);
+    end_stream(other);
     printf("%ld passed, %ld failed\n", passed, failed);
     return failed || !passed;
 }

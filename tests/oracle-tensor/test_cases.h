@@ -31,7 +31,7 @@ typedef struct tc_register {
 typedef struct tc {
     tc_register registers[TC_REGISTERS];
     const char *folder; /* of the case file, for paths in it */
-    stk_device *device; /* named by a trailing dev=…; for creating operations */
+    stk_device *device; /* for creating operations: the one of a trailing dev=…, or that of all the rest */
     bool broken;        /* the line itself makes no sense */
     char why[900];      /* what to print for a line that does not hold */
     stk_error err;      /* of the last operation */
@@ -85,6 +85,7 @@ void *tc_object(tc *m, const char *name, const tc_type *type); /* NULL after tc_
 int64_t tc_int(tc *m, const char *text);
 double tc_real(tc *m, const char *text);
 stk_dtype tc_dtype(tc *m, const char *text);
+stk_device *tc_device(tc *m, const char *text);              /* "cpu", "other": as the options of the driver say */
 bool tc_given(const char *text);                             /* not "_" */
 int tc_list(tc *m, const char *text, int64_t *out, int max); /* count; "()" is 0 */
 int tc_dims(tc *m, const char *text, int *out, int max);

@@ -97,7 +97,7 @@ static bool check_refs(tc *m, char **arg)
 static bool check_device(tc *m, char **arg)
 {
     const char *name = stk_device_name(tc_tensor(m, arg[0])->device);
-    return !strcmp(name, !strcmp(arg[1], "other") ? "test" : arg[1]) || tc_say(m, "got %s", name);
+    return !strcmp(name, stk_device_name(tc_device(m, arg[1]))) || tc_say(m, "got %s", name);
 }
 
 /* ---- elements ---- */

@@ -150,11 +150,7 @@ static stk_status op_to(tc *m, char **arg, tc_value *out, stk_error *err)
 
 static stk_status op_to_dev(tc *m, char **arg, tc_value *out, stk_error *err)
 {
-    stk_device *device = NULL;
-
-    if (stk_device_find(!strcmp(arg[1], "other") ? "test" : arg[1], &device, err) != STK_OK)
-        tc_bad(m, "no device %s", arg[1]);
-    return stk_tensor_to_device(tc_tensor(m, arg[0]), device, &out->tensor, err);
+    return stk_tensor_to_device(tc_tensor(m, arg[0]), tc_device(m, arg[1]), &out->tensor, err);
 }
 
 static stk_status op_copy(tc *m, char **arg, tc_value *out, stk_error *err)

@@ -1,0 +1,204 @@
+/* test_host_event.c, stki-threads: events of the host device: waits across streams and devices, events that are used
+ * again or destroyed while somebody waits, and the time between two. Streams are held where the order of things
+ * matters. */
+#include "host_stream.h"
+#include "host_streams.h"
+
+/* ---- waits ------------------------------------------------------------------------------------------------------- */
+
+static void a_stream_waits_for_an_event_of_another_stream_and_device(void **state)
+{
+    (void)state;
+    for (int other = 0; other < 2; other++) { /* the same device, another one */
+        stk_stream *first = stream_of(host(0)), *second = stream_of(host(other));
+        stk_event *event = event_of(host(0), false);
+        char a = 0, b = 0;
+        stk_error err;
+
+        hold(first);
+        copy(first, &a, "a", 1);
+        assert_ok(stk_event_record(event, first, &err));
+        assert_ok(stk_stream_wait(second, event, &err)); /* and the caller does not */
+        copy(second, &b, &a, 1);
+        assert_status(stk_stream_synchronize(second, 5 * MS, &err), STK_E_TIMEOUT);
+        let_run(first);
+        finish(second);
+        assert_int_equal(b, 'a');
+        stk_event_destroy(event);
+        stk_stream_destroy(first);
+        stk_stream_destroy(second);
+    }
+}
+
+static void a_stream_may_wait_for_its_own_event_and_for_done_ones(void **state)
+{
+    stk_stream *stream = stream_of(host(0));
+    stk_event *event = event_of(host(0), false), *of_cpu = event_of(stk_device_cpu(), false);
+    char a = 0;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_event_query(event, &err)); /* a fresh one is done */
+    assert_ok(stk_stream_wait(stream, event, &err));
+    hold(stream);
+    copy(stream, &a, "a", 1);
+    assert_ok(stk_event_record(event, stream, &err));
+    assert_ok(stk_stream_wait(stream, event, &err));
+    assert_ok(stk_event_record(of_cpu, NULL, &err));
+    assert_ok(stk_stream_wait(stream, of_cpu, &err));
+    let_run(stream);
+    finish(stream);
+    assert_int_equal(a, 'a');
+    assert_status(stk_event_record(of_cpu, stream, &err), STK_E_BAD_DEVICE);
+    assert_says("cpu");
+    assert_says("host");
+    stk_event_destroy(event);
+    stk_event_destroy(of_cpu);
+    stk_stream_destroy(stream);
+}
+
+/* An event that is recorded again is a new one to those who ask, and the old one to those who wait already. */
+static void an_event_can_be_used_again_while_it_is_waited_for(void **state)
+{
+    stk_stream *slow = stream_of(host(0)), *other = stream_of(host(0)), *waiter = stream_of(host(0));
+    stk_event *event = event_of(host(0), false);
+    char a = 0, b = 0;
+    stk_error err;
+
+    (void)state;
+    hold(slow);
+    copy(slow, &a, "a", 1);
+    assert_ok(stk_event_record(event, slow, &err));
+    assert_ok(stk_stream_wait(waiter, event, &err));
+    copy(waiter, &b, &a, 1);
+    assert_int_equal(stk_event_query(event, &err), STK_AGAIN);
+    assert_ok(stk_event_record(event, other, &err));
+    assert_ok(stk_event_synchronize(event, STK_WAIT_FOREVER, &err));
+    assert_int_equal(stk_stream_query(waiter, &err), STK_AGAIN);
+    let_run(slow);
+    finish(waiter);
+    assert_int_equal(b, 'a');
+    stk_event_destroy(event);
+    stk_stream_destroy(slow);
+    stk_stream_destroy(other);
+    stk_stream_destroy(waiter);
+}
+
+static void an_event_and_its_stream_can_be_destroyed_while_waited_for(void **state)
+{
+    (void)state;
+    for (int timing = 0; timing < 2; timing++) {
+        stk_stream *first = stream_of(host(0)), *second = stream_of(host(1));
+        stk_event *event = event_of(host(0), timing != 0);
+        char a = 0, b = 0;
+        stk_error err;
+
+        stki_host_set_faults(host(0), NULL, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+        copy(first, &a, "a", 1);
+        assert_ok(stk_event_record(event, first, &err));
+        assert_ok(stk_stream_wait(second, event, &err));
+        copy(second, &b, &a, 1);
+        stk_event_destroy(event);
+        stk_stream_destroy(first);
+        assert_int_equal(stk_stream_query(second, &err), STK_AGAIN);
+        stki_host_set_faults(host(0), NULL, NULL);
+        finish(second);
+        assert_int_equal(b, 'a');
+        stk_stream_destroy(second);
+    }
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+static void time_stamps_stand_where_the_event_was_recorded(void **state)
+{
+    stk_stream *stream = stream_of(host(0));
+    stk_event *from = event_of(host(0), true), *to = event_of(host(0), true), *bare = event_of(host(0), false);
+    char a = 0;
+    int64_t ns = -1, before = stki_now_ns();
+    stk_error err;
+
+    (void)state;
+    assert_status(stk_event_elapsed(from, to, &ns, &err), STK_E_BAD_ARG); /* never recorded */
+    assert_status(stk_event_elapsed(from, bare, &ns, &err), STK_E_BAD_ARG);
+    hold(stream);
+    assert_ok(stk_event_record(from, stream, &err));
+    copy(stream, &a, "a", 1);
+    assert_ok(stk_event_record(to, stream, &err));
+    assert_int_equal(stk_event_elapsed(from, to, &ns, &err), STK_AGAIN);
+    let_run(stream);
+    assert_ok(stk_event_synchronize(to, STK_WAIT_FOREVER, &err));
+    assert_ok(stk_event_elapsed(from, to, &ns, &err));
+    assert_in_range(ns, 0, stki_now_ns() - before);
+    assert_ok(stk_event_record(from, stream, &err)); /* again: now it is the later one */
+    assert_ok(stk_event_synchronize(from, STK_WAIT_FOREVER, &err));
+    assert_ok(stk_event_elapsed(from, to, &ns, &err));
+    assert_true(ns <= 0);
+    stk_event_destroy(from);
+    stk_event_destroy(to);
+    stk_event_destroy(bare);
+    stk_stream_destroy(stream);
+}
+
+/* Streams of two devices hand a block on by events: each writes it once the one before has. */
+enum { RELAYS = 6, CELLS = 256, ROUNDS = 40 };
+
+struct add_job {
+    int *block, expected;
+};
+
+static stk_status add_one(void *context, stk_error *err)
+{
+    struct add_job *job = context;
+
+    for (int i = 0; i < CELLS; i++)
+        if (job->block[i]++ != job->expected)
+            return STK_E_DEVICE;
+    (void)err;
+    return STK_OK;
+}
+
+static void a_ring_of_streams_hands_a_block_on(void **state)
+{
+    static const stki_host_work work = {.run = add_one, .operation = true};
+    stk_stream *streams[RELAYS];
+    stk_event *events[RELAYS];
+    static int block[CELLS];
+    stk_error err;
+
+    (void)state;
+    memset(block, 0, sizeof block);
+    for (int i = 0; i < RELAYS; i++) {
+        streams[i] = stream_of(host(i % 2));
+        events[i] = event_of(host(i % 2), i % 3 == 0);
+    }
+    for (int turn = 0; turn < RELAYS * ROUNDS; turn++) {
+        int at = turn % RELAYS, before = (turn + RELAYS - 1) % RELAYS;
+        struct add_job job = {block, turn};
+        if (turn > 0)
+            assert_ok(stk_stream_wait(streams[at], events[before], &err));
+        assert_ok(stki_host_submit(host(at % 2), streams[at], &work, &job, sizeof job, NULL, &err));
+        assert_ok(stk_event_record(events[at], streams[at], &err));
+    }
+    for (int i = 0; i < RELAYS; i++)
+        finish(streams[i]);
+    for (int i = 0; i < CELLS; i++)
+        assert_int_equal(block[i], RELAYS * ROUNDS);
+    for (int i = 0; i < RELAYS; i++) {
+        stk_event_destroy(events[i]);
+        stk_stream_destroy(streams[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_waits_for_an_event_of_another_stream_and_device),
+        cmocka_unit_test(a_stream_may_wait_for_its_own_event_and_for_done_ones),
+        cmocka_unit_test(an_event_can_be_used_again_while_it_is_waited_for),
+        cmocka_unit_test(an_event_and_its_stream_can_be_destroyed_while_waited_for),
+        cmocka_unit_test(time_stamps_stand_where_the_event_was_recorded),
+        cmocka_unit_test(a_ring_of_streams_hands_a_block_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
