@@ -244,8 +244,8 @@ STK_API stk_status stk_tensor_empty_pinned(stk_dtype dtype, int ndim, const int6
 STK_API stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err);
 STK_API bool stk_tensor_is_pinned(const stk_tensor *tensor);
 /* The tensor's memory is used in `stream` too: released, it is used again only after that stream has passed what it
- * holds by then. Non-blocking copies record the pinned side by themselves. Memory that is not the library's own stays
- * with its owner. STK_E_BAD_DEVICE: the stream is of another device. */
+ * holds by then. Copies record the stream they are given, and on pinned memory the one they use, by themselves. Memory
+ * that is not the library's own stays with its owner. STK_E_BAD_DEVICE: the stream is of another device. */
 STK_API stk_status stk_tensor_record_stream(const stk_tensor *tensor, stk_stream *stream, stk_error *err);
 
 /* ---- filling ------------------------------------------------------------------------------------------------------

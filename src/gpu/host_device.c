@@ -1,5 +1,6 @@
 /* host_device.c: see host_device.h. The table of the host device: its memory, and its work as jobs of host_stream.c. */
 #include "host_device.h"
+#include "caching_pool.h"
 #include "convert.h"
 #include "error.h"
 #include "host_stream.h"
@@ -50,12 +51,10 @@ static stk_status host_alloc(stk_device *device, int64_t bytes, void **out, stk_
     return STK_OK;
 }
 
-/* As a GPU's driver does, it waits until nothing can use the block any more. */
 static void host_free(stk_device *device, void *block, int64_t bytes)
 {
     if (!block)
         return;
-    (void)stki_host_synchronize(device, NULL);
     stki_counters_note(&device->memory, -bytes, -1);
     stki_block_free(&device_blocks, block, bytes, alignment_of(bytes));
 }
@@ -69,9 +68,7 @@ static stk_status host_alloc_pinned(stk_device *device, int64_t bytes, void **ou
 
 static void host_free_pinned(stk_device *device, void *block, int64_t bytes)
 {
-    if (!block)
-        return;
-    (void)stki_host_synchronize(device, NULL);
+    (void)device;
     stki_block_free(&pinned_blocks, block, bytes, alignment_of(bytes));
 }
 
@@ -266,9 +263,13 @@ static stk_status make(int index, stk_error *err)
         else
             snprintf(names[index], sizeof names[index], "host");
         *device = (stk_device){.ops = &host_ops, .kind = STK_DEVICE_HOST, .index = index, .name = names[index]};
-        status = stki_device_register(device, err);
-        if (status)
+        status = stki_caching_pools_attach(device, err);
+        status = status ? status : stki_device_register(device, err);
+        if (status) {
+            stki_caching_pool_destroy(device->pool);
+            stki_caching_pool_destroy(device->pinned_pool);
             device->ops = NULL;
+        }
     }
     stki_unlock(&lock);
     return status;

@@ -24,8 +24,7 @@ typedef struct stki_host_faults {
 
 /* For one stream, or (`stream` NULL) for all streams of the device, those to come too, and the operations without a
  * stream, which ignore a hold; `fail_at` then counts the operations of all of them. NULL: no faults. A delay that runs
- * takes the new value at once. Freeing memory of the device waits for its streams: nobody may free while one is held.
- */
+ * takes the new value at once. */
 void stki_host_set_faults(stk_device *device, stk_stream *stream, const stki_host_faults *faults);
 
 #endif

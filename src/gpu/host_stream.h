@@ -17,8 +17,7 @@
 enum { STKI_HOST_JOB_MAX = 4096 };
 
 typedef struct stki_host_work {
-    /* In the stream's thread, or the caller's where the stream is NULL. It may not free memory of the device, which
-     * waits for the streams. */
+    /* In the stream's thread, or the caller's where the stream is NULL. */
     stk_status (*run)(void *job, stk_error *err);
     void (*drop)(void *job); /* instead of run, in a stream that has failed; NULL: nothing to let go of */
     int64_t moved_bytes;     /* for injected delays */

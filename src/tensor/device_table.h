@@ -29,7 +29,8 @@ struct stk_event {
 
 typedef struct stki_device_ops {
     /* Memory of the device itself, and host memory that it can copy from without a detour (page-locked for a GPU).
-     * Exactly that many bytes, straight from the driver; tensors take theirs from the pools below. */
+     * Exactly that many bytes, straight from the driver; tensors take theirs from the pools below. Nothing uses a block
+     * any more when it is freed. */
     stk_status (*alloc)(stk_device *device, int64_t bytes, void **out, stk_error *err);
     void (*free)(stk_device *device, void *block, int64_t bytes);
     stk_status (*alloc_pinned)(stk_device *device, int64_t bytes, void **out, stk_error *err);

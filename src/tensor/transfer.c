@@ -54,11 +54,11 @@ static stk_status wait_for(stk_stream *stream, stk_error *err)
     return stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
 }
 
-/* A pinned block that is let go of while the stream still uses it waits for that in its pool. */
+/* A block that is let go of while the stream still uses it waits for that in its pool. */
 static void note_use(const stk_tensor *tensor, stk_stream *stream)
 {
     if (stream)
-        (void)stk_tensor_record_stream(tensor, stream, NULL);
+        (void)stk_tensor_record_stream(tensor, stream, NULL); /* one of another device's stream needs none */
 }
 
 /* Between two tensors that are alike, one of them at least on `mover`. */
@@ -277,6 +277,7 @@ stk_status stki_tensor_transfer_on(const stk_tensor *dst, const stk_tensor *src,
 {
     transfer t = {dst, src, stream, non_blocking};
     stk_device *to = stki_tensor_device(dst), *from = stki_tensor_device(src);
+    stk_status status;
 
     if (stream && stream->device != to && stream->device != from)
         return stki_fail(err, STK_E_BAD_DEVICE, "a copy from %s to %s in a stream of %s", from->name, to->name,
@@ -288,12 +289,18 @@ stk_status stki_tensor_transfer_on(const stk_tensor *dst, const stk_tensor *src,
         return STK_OK;
     }
     if (to == from)
-        return within(&t, to, err);
-    if (from->host_memory)
-        return upload(&t, to, err);
-    if (to->host_memory)
-        return download(&t, from, err);
-    return across(&t, to, from, err);
+        status = within(&t, to, err);
+    else if (from->host_memory)
+        status = upload(&t, to, err);
+    else if (to->host_memory)
+        status = download(&t, from, err);
+    else
+        return across(&t, to, from, err);
+    if (!to->host_memory) /* its memory need not belong to the stream that was given */
+        note_use(dst, stream);
+    if (!from->host_memory)
+        note_use(src, stream);
+    return status;
 }
 
 stk_status stki_tensor_transfer(const stk_tensor *dst, const stk_tensor *src, stk_error *err)
