@@ -1,0 +1,414 @@
+/* prefetch.c: the prefetcher's life and the consumer's side of it. See prefetch.h. */
+#include "allocate.h"
+#include "checked.h"
+#include "clock.h"
+#include "error.h"
+#include "log.h"
+#include "prefetch_internal.h"
+#include <string.h>
+
+#define CLOSE_NS STKI_SECOND              /* what destroy allows for closing */
+#define LAST_WAIT_NS (10 * STKI_SECOND)   /* for streams, before memory they may be using is freed */
+#define GUARD_WAIT_NS (600 * STKI_SECOND) /* for a stream in which no guard can be recorded */
+
+/* ---- life ----------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status make_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, stk_error *err)
+{
+    stk_device *device = prefetch->device;
+    stk_status status = STK_OK;
+    void *block = NULL;
+
+    if (prefetch->slot_bytes > 0)
+        status = device->ops->alloc(device, prefetch->slot_bytes, &block, err);
+    slot->block = block;
+    if (status == STK_OK)
+        status = stk_event_create(device, true, &slot->begin, err);
+    if (status == STK_OK)
+        status = stk_event_create(device, true, &slot->copied, err);
+    slot->ready = slot->copied;
+    if (status == STK_OK && prefetch->convert_stream)
+        status = stk_event_create(device, true, &slot->ready, err);
+    for (int i = 0; i < STKI_GUARDS && status == STK_OK; i++)
+        status = stk_event_create(device, false, &slot->guard[i], err);
+    return status;
+}
+
+static stk_status make_slots(stki_prefetch *prefetch, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    prefetch->slots = stki_zalloc_array(prefetch->depth, sizeof *prefetch->slots);
+    prefetch->spares = stki_zalloc_array(prefetch->depth + 1, sizeof *prefetch->spares);
+    if (!prefetch->slots || !prefetch->spares)
+        return stki_fail_memory(err, prefetch->depth * (int64_t)sizeof *prefetch->slots, "device slots");
+    for (int i = 0; i <= prefetch->depth && status == STK_OK; i++)
+        status = stk_event_create(prefetch->device, true, &prefetch->spares[i], err);
+    for (int i = 0; i < prefetch->depth && status == STK_OK; i++) {
+        status = make_slot(prefetch, &prefetch->slots[i], err);
+        prefetch->slots[i].reached = prefetch->spares[i];
+        stki_prefetch_push(&prefetch->free, i);
+    }
+    prefetch->spare = prefetch->spares[prefetch->depth];
+    return status;
+}
+
+static stk_status copy_parts(stki_prefetch *prefetch, const stki_prefetch_opts *opts, stk_error *err)
+{
+    bool converts = false;
+
+    prefetch->parts = stki_zalloc_array(opts->part_count, sizeof *prefetch->parts);
+    prefetch->loads = stki_zalloc_array(opts->part_count, sizeof *prefetch->loads);
+    if (!prefetch->parts || !prefetch->loads)
+        return stki_fail_memory(err, opts->part_count * (int64_t)sizeof *prefetch->parts, "the parts of a slot");
+    for (int i = 0; i < opts->part_count; i++) {
+        const stki_prefetch_part *part = &opts->parts[i];
+        bool copied_inside = !part->convert && part->buffers;
+
+        if ((!copied_inside && !stki_inside(part->copy_offset, part->copy_bytes, opts->slot_bytes)) ||
+            (part->convert && !part->buffers && !stki_inside(part->offset, part->bytes, opts->slot_bytes)))
+            return stki_fail(err, STK_E_BAD_ARG, "part %d of a device slot lies outside of its %lld bytes", i,
+                             (long long)opts->slot_bytes);
+        prefetch->parts[i] = *part;
+        converts = converts || part->convert;
+    }
+    if (!converts)
+        return STK_OK;
+    return stk_stream_create(prefetch->device, &prefetch->convert_stream, err);
+}
+
+static stk_status check_opts(const stki_prefetch_opts *opts, stk_error *err)
+{
+    if (opts->depth < 1 || opts->depth > STKI_PREFETCH_MAX_DEPTH)
+        return stki_fail(err, STK_E_BAD_ARG, "device slots: found %d, expected 1 to %d", opts->depth,
+                         STKI_PREFETCH_MAX_DEPTH);
+    if (opts->part_count < 1 || opts->part_count > STKI_PREFETCH_MAX_PARTS)
+        return stki_fail(err, STK_E_BAD_ARG, "parts of a device slot: found %d, expected 1 to %d", opts->part_count,
+                         STKI_PREFETCH_MAX_PARTS);
+    return STK_OK;
+}
+
+stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **out, stk_error *err)
+{
+    stki_prefetch *prefetch;
+    stk_status status = check_opts(opts, err);
+
+    if (status != STK_OK)
+        return status;
+    prefetch = stki_zalloc(sizeof *prefetch);
+    if (!prefetch)
+        return stki_fail_memory(err, sizeof *prefetch, "a prefetcher");
+    prefetch->refs = 1;
+    prefetch->device = opts->device;
+    prefetch->depth = opts->depth;
+    prefetch->part_count = opts->part_count;
+    prefetch->slot_bytes = opts->slot_bytes;
+    prefetch->upstream = opts->upstream;
+    stki_mutex_init(&prefetch->lock);
+    stki_cond_init(&prefetch->slot_cond);
+    stki_cond_init(&prefetch->ready_cond);
+    if ((status = stk_stream_create(opts->device, &prefetch->copy_stream, err)) == STK_OK &&
+        (status = copy_parts(prefetch, opts, err)) == STK_OK && (status = make_slots(prefetch, err)) == STK_OK) {
+        stki_ref(&prefetch->refs); /* the thread's */
+        status = stki_thread_start(&prefetch->thread, "stoker-copy", stki_prefetch_run, prefetch, err);
+        if (status == STK_OK) {
+            *out = prefetch;
+            return STK_OK;
+        }
+        prefetch->refs = 1;
+    }
+    stki_prefetch_unref(prefetch);
+    return status;
+}
+
+/* Memory that a stream may still use is not freed: what does not pass in time is left to the process. */
+static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot)
+{
+    for (int i = 0; i < STKI_GUARDS; i++)
+        if (slot->guard[i] && slot->guarded[i] &&
+            stk_event_synchronize(slot->guard[i], LAST_WAIT_NS, NULL) == STK_E_TIMEOUT)
+            return false;
+    if (!slot->ready || stk_event_synchronize(slot->ready, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT)
+        return true;
+    stki_log(STKI_LOG_memory, "%s: %lld bytes are in use by a stream that does not come to its end",
+             prefetch->device->name, (long long)prefetch->slot_bytes);
+    return false;
+}
+
+static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
+{
+    if (has_passed(prefetch, slot) && slot->block)
+        prefetch->device->ops->free(prefetch->device, slot->block, prefetch->slot_bytes);
+    if (slot->ready != slot->copied)
+        stk_event_destroy(slot->ready);
+    stk_event_destroy(slot->begin);
+    stk_event_destroy(slot->copied);
+    for (int i = 0; i < STKI_GUARDS; i++)
+        stk_event_destroy(slot->guard[i]);
+}
+
+void stki_prefetch_unref(stki_prefetch *prefetch)
+{
+    if (!stki_unref(&prefetch->refs))
+        return;
+    for (int i = 0; prefetch->slots && i < prefetch->depth; i++)
+        free_slot(prefetch, &prefetch->slots[i]);
+    for (int i = 0; prefetch->spares && i <= prefetch->depth; i++)
+        stk_event_destroy(prefetch->spares[i]);
+    stk_stream_destroy(prefetch->convert_stream);
+    stk_stream_destroy(prefetch->copy_stream);
+    stki_cond_fini(&prefetch->ready_cond);
+    stki_cond_fini(&prefetch->slot_cond);
+    stki_mutex_fini(&prefetch->lock);
+    stki_free(prefetch->slots);
+    stki_free(prefetch->spares);
+    stki_free(prefetch->parts);
+    stki_free(prefetch->loads);
+    stki_free(prefetch);
+}
+
+stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err)
+{
+    stki_thread *thread = prefetch->thread;
+
+    stki_lock(&prefetch->lock);
+    prefetch->stopping = true;
+    stki_unlock(&prefetch->lock);
+    stki_wake_all(&prefetch->slot_cond);
+    stki_wake_all(&prefetch->ready_cond);
+    prefetch->thread = NULL;
+    if (thread && !stki_thread_join(thread, stki_deadline_ns(timeout_ns))) {
+        stki_thread_abandon(thread);
+        prefetch->stuck = true;
+    }
+    if (!prefetch->stuck)
+        return STK_OK;
+    return stki_fail(err, STK_E_TIMEOUT, "the copies to %s did not stop in time and were left behind",
+                     prefetch->device->name);
+}
+
+void stki_prefetch_destroy(stki_prefetch *prefetch)
+{
+    if (!prefetch)
+        return;
+    if (prefetch->thread)
+        (void)stki_prefetch_close(prefetch, CLOSE_NS, NULL);
+    stki_prefetch_unref(prefetch);
+}
+
+/* ---- next ----------------------------------------------------------------------------------------------------------
+ */
+
+void stki_prefetch_finish(stki_prefetch *prefetch, stk_status status, const stk_error *error, int slot)
+{
+    int kept = 0;
+
+    stki_lock(&prefetch->lock);
+    if (prefetch->outcome == STK_OK || prefetch->outcome == STK_END || (slot >= 0 && !prefetch->copy_failed)) {
+        prefetch->outcome = status;
+        prefetch->copy_failed = slot >= 0;
+        prefetch->error = *error;
+        prefetch->error.status = status;
+    }
+    /* A slot that is not in the queue any more was handed out: then nothing behind it is good either. */
+    while (slot >= 0 && kept < prefetch->queued.count && prefetch->slots[slot].state == STKI_PREFETCH_QUEUED &&
+           prefetch->queued.slot[(prefetch->queued.first + kept) % STKI_PREFETCH_MAX_DEPTH] != slot)
+        kept++;
+    if (slot >= 0)
+        prefetch->queued.count = kept;
+    stki_unlock(&prefetch->lock);
+    stki_wake_all(&prefetch->ready_cond);
+}
+
+static stk_status timed_out(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err)
+{
+    stki_prefetch_stats now;
+    const char *name = prefetch->device->name;
+    double seconds = (double)timeout_ns * 1e-9;
+
+    stki_prefetch_read_stats(prefetch, &now);
+    if (now.held == now.slots)
+        return stki_fail(err, STK_E_TIMEOUT,
+                         "no batch within %g s: all %d slots on %s are held by batches that have not been released",
+                         seconds, prefetch->depth, name);
+    return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: nothing has come to be copied to %s (%lld slots held)",
+                     seconds, name, (long long)now.held);
+}
+
+/* The slot whose turn it is, still in the queue; one thread at a time takes from it. */
+static stk_status wait_for_head(stki_prefetch *prefetch, int64_t deadline, int64_t timeout_ns, int *slot,
+                                stk_error *err)
+{
+    stk_status status = STK_OK;
+    bool timed = false;
+    int64_t before = 0;
+
+    stki_lock(&prefetch->lock);
+    for (;;) {
+        if (prefetch->stopping) {
+            status = STK_E_CLOSED;
+        } else if (prefetch->queued.count > 0) {
+            *slot = prefetch->queued.slot[prefetch->queued.first];
+        } else if (prefetch->outcome != STK_OK) {
+            status = prefetch->outcome;
+            if (err && status < 0)
+                *err = prefetch->error;
+        } else if (timed) {
+            status = STK_E_TIMEOUT;
+        } else {
+            before = before ? before : stki_now_ns();
+            timed = before >= deadline || !stki_wait(&prefetch->ready_cond, &prefetch->lock, deadline);
+            continue;
+        }
+        break;
+    }
+    stki_unlock(&prefetch->lock);
+    if (before)
+        stki_count(&prefetch->wait_next_ns, stki_now_ns() - before);
+    if (status == STK_E_TIMEOUT)
+        return timed_out(prefetch, timeout_ns, err);
+    if (status == STK_E_CLOSED && prefetch->stopping)
+        return stki_fail(err, STK_E_CLOSED, "the prefetcher of %s is closed", prefetch->device->name);
+    return status;
+}
+
+/* The head is the consumer's from here on. False: an error took it away meanwhile. */
+static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
+{
+    stki_prefetch_slot *taken = &prefetch->slots[slot];
+    bool there;
+
+    stki_lock(&prefetch->lock);
+    there = prefetch->queued.count > 0 && prefetch->queued.slot[prefetch->queued.first] == slot;
+    if (there) {
+        (void)stki_prefetch_pop(&prefetch->queued);
+        taken->state = STKI_PREFETCH_HELD;
+        if (marked) {
+            stk_event *event = taken->reached;
+
+            taken->reached = prefetch->spare;
+            taken->was_reached = true;
+            prefetch->spare = event;
+        }
+    }
+    stki_unlock(&prefetch->lock);
+    if (there)
+        stki_ref(&prefetch->refs);
+    return there;
+}
+
+/* The host stands in for a stream: it has nothing else to do while it waits. */
+static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadline, stk_error *err)
+{
+    int64_t before, left;
+    stk_status status = stk_event_query(prefetch->slots[slot].ready, err);
+
+    if (status != STK_AGAIN)
+        return status;
+    before = stki_now_ns();
+    left = deadline == INT64_MAX ? STK_WAIT_FOREVER : deadline > before ? deadline - before : 0;
+    status = stk_event_synchronize(prefetch->slots[slot].ready, left, err);
+    before = stki_now_ns() - before;
+    stki_count(&prefetch->wait_next_ns, before);
+    stki_count(&prefetch->exposed_ns, before);
+    if (status == STK_E_TIMEOUT)
+        return stki_fail(err, STK_E_TIMEOUT, "no batch in time: its copy to %s is not done", prefetch->device->name);
+    return status;
+}
+
+stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
+                              stk_error *err)
+{
+    int64_t deadline = timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns);
+    stk_error error = {0};
+    stk_status status;
+
+    if (stream && stk_stream_device(stream) != prefetch->device)
+        return stki_fail(err, STK_E_BAD_DEVICE, "a batch on %s for a stream of %s", prefetch->device->name,
+                         stk_device_name(stk_stream_device(stream)));
+    if (stream && !prefetch->spare_marked) /* for the statistics alone */
+        prefetch->spare_marked = stk_event_record(prefetch->spare, stream, NULL) == STK_OK;
+    status = wait_for_head(prefetch, deadline, timeout_ns, slot, err);
+    if (status != STK_OK)
+        return status;
+    status = stream ? stk_stream_wait(stream, prefetch->slots[*slot].ready, &error)
+                    : wait_on_host(prefetch, *slot, deadline, &error);
+    if (status == STK_OK && !take_head(prefetch, *slot, stream && prefetch->spare_marked))
+        return stki_prefetch_next(prefetch, stream, 0, slot, err); /* the error that took it */
+    if (stream)
+        prefetch->spare_marked = false;
+    if (status != STK_OK && status != STK_E_TIMEOUT)
+        stki_prefetch_finish(prefetch, status, &error, *slot);
+    if (status != STK_OK && err)
+        *err = error;
+    return status;
+}
+
+void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part)
+{
+    const stki_prefetch_part *p = &prefetch->parts[part];
+
+    if (p->buffers)
+        return p->buffers[slot];
+    return prefetch->slots[slot].block + (p->convert ? p->offset : p->copy_offset);
+}
+
+/* ---- release -------------------------------------------------------------------------------------------------------
+ */
+
+void stki_prefetch_guard(stki_prefetch *prefetch, int slot, enum stki_guard_kind kind, stk_stream *stream)
+{
+    stki_prefetch_slot *held = &prefetch->slots[slot];
+    stk_error error = {0};
+    stk_status status;
+
+    if (!stream)
+        return;
+    if (stk_event_record(held->guard[kind], stream, &error) == STK_OK) {
+        held->guarded[kind] = true;
+        return;
+    }
+    /* No mark can be made (a stream of another device, or a device that failed), so the host waits. */
+    status = stk_stream_synchronize(stream, GUARD_WAIT_NS, &error);
+    if (status != STK_OK)
+        stki_prefetch_finish(prefetch, status, &error, -1);
+}
+
+void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream)
+{
+    stki_prefetch_guard(prefetch, slot, STKI_GUARD_RELEASE, stream);
+    stki_lock(&prefetch->lock);
+    prefetch->slots[slot].state = STKI_PREFETCH_FREE;
+    stki_prefetch_push(&prefetch->free, slot);
+    stki_unlock(&prefetch->lock);
+    stki_wake_one(&prefetch->slot_cond);
+    stki_prefetch_unref(prefetch);
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------------------
+ */
+
+void stki_prefetch_read_stats(stki_prefetch *prefetch, stki_prefetch_stats *out)
+{
+    int64_t moved;
+
+    *out = (stki_prefetch_stats){
+        .batches = stki_counted(&prefetch->batches),
+        .bytes = stki_counted(&prefetch->bytes),
+        .copy_ns = stki_counted(&prefetch->copy_ns),
+        .convert_ns = stki_counted(&prefetch->convert_ns),
+        .exposed_ns = stki_counted(&prefetch->exposed_ns),
+        .wait_upstream_ns = stki_counted(&prefetch->wait_upstream_ns),
+        .wait_slot_ns = stki_counted(&prefetch->wait_slot_ns),
+        .wait_next_ns = stki_counted(&prefetch->wait_next_ns),
+        .slots = prefetch->depth,
+    };
+    moved = out->copy_ns + out->convert_ns;
+    out->exposed_ns = out->exposed_ns < moved ? out->exposed_ns : moved;
+    stki_lock(&prefetch->lock);
+    out->queued = prefetch->queued.count;
+    for (int i = 0; i < prefetch->depth; i++)
+        out->held += prefetch->slots[i].state == STKI_PREFETCH_HELD;
+    stki_unlock(&prefetch->lock);
+}

@@ -1,0 +1,106 @@
+/* prefetch.h: keeps the next batches on a device. A thread of its own takes batches from an upstream, queues their
+ * copies into one of `depth` device slots, and hands the slots on in the same order. It knows devices, streams and
+ * bytes; what a batch is, and where it comes from, only the two functions of the upstream know.
+ *
+ *     upstream.next ── copy stream ──→ slot ── (convert stream) ──→ next(stream) … consumer … release(stream)
+ *          ↑ release, when the copy is done                              │
+ *          └─────────────── free slots, when the consumer's stream has passed release ──┘
+ *
+ * Nothing waits on the host that a stream can wait for: `next` makes the consumer's stream wait for the copy, `release`
+ * marks the place in the consumer's stream behind which the slot may be written again. The host memory of a batch goes
+ * back upstream when the event behind its copy is done and not before. Without a stream (NULL) the host waits instead.
+ *
+ * Slots are made once, of exactly the bytes asked for, and keep their addresses until the end: a CUDA graph captured on
+ * the address of a slot can be replayed whenever that slot comes round.
+ *
+ * Threads: next is for one thread at a time, release for any, close and destroy while no other call but release runs.
+ * Whatever is held when it is closed stays valid until it is released.
+ */
+#ifndef STKI_PREFETCH_H
+#define STKI_PREFETCH_H
+
+#include "convert.h"
+#include "device_table.h"
+
+typedef struct stki_prefetch stki_prefetch;
+
+enum { STKI_PREFETCH_MAX_DEPTH = 64, STKI_PREFETCH_MAX_PARTS = 256 };
+
+/* A part of a slot. Its bytes are copied to `copy_offset` of the slot's block; a converted part is then written to
+ * `offset` by the plan, row by row. Parts that lie in host memory as they do in the slot are copied together. */
+typedef struct stki_prefetch_part {
+    int64_t copy_offset, copy_bytes;
+    const stki_convert *convert; /* NULL: as copied; the rest is then not looked at. Outlives the prefetcher. */
+    int64_t src_stride, dst_stride;
+    int64_t offset, bytes;
+    /* Where the consumer wants the part, one address a slot, instead of in the slot's block: the caller's memory, which
+     * must outlive the prefetcher. NULL: in the block. */
+    void *const *buffers;
+} stki_prefetch_part;
+
+/* What one batch has of a part. */
+typedef struct stki_prefetch_load {
+    const void *host;
+    int64_t bytes; /* at most copy_bytes; 0: nothing */
+    int64_t rows;  /* to convert */
+} stki_prefetch_load;
+
+typedef struct stki_prefetch_upstream {
+    void *context;
+    /* Called by the prefetcher's thread alone. The next batch, bound for device slot `slot`: fills one load a part, all
+     * zero before, and *held, which stands for the host memory until it is released. STK_E_TIMEOUT: not by the
+     * deadline, it will be asked again. STK_END and every other error: the last call of next; it reaches the consumer
+     * behind the batches before it. */
+    stk_status (*next)(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
+                       stk_error *err);
+    void (*release)(void *context, void *held);
+    void (*ended)(void *context); /* the thread is done with the upstream. NULL: nobody wants to know */
+} stki_prefetch_upstream;
+
+typedef struct stki_prefetch_opts {
+    stk_device *device;
+    int depth;          /* slots, those held counted; 1 to STKI_PREFETCH_MAX_DEPTH */
+    int64_t slot_bytes; /* of a slot's block */
+    int part_count;
+    const stki_prefetch_part *parts; /* copied; their buffers are not */
+    stki_prefetch_upstream upstream;
+} stki_prefetch_opts;
+
+/* Makes slots, streams and events, and starts the thread. */
+stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **out, stk_error *err);
+/* Stops the thread and waits for it; what is queued and not taken is dropped. STK_E_TIMEOUT: it is stuck in the
+ * upstream or in a copy, and was left behind with what it uses. May be called again. */
+stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
+/* Closes it (within a second) if that has not been done, and lets go. NULL is fine. Memory goes when the last slot has
+ * been released and the streams that used it have passed. */
+void stki_prefetch_destroy(stki_prefetch *prefetch);
+
+/* The next batch: what is queued in `stream` from now on comes after its copy. STK_E_TIMEOUT is not sticky, and says
+ * what is waited for; STK_END and other errors are. An error of a copy that comes to light after its batch was handed
+ * out is reported by the next call. */
+stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
+                              stk_error *err);
+/* Where a part of a slot is, for as long as the prefetcher lives. */
+void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
+
+/* A slot is guarded until all that was queued in two streams has passed: by the one that gives it back, and by another
+ * that looked at it (STKI_GUARD_OTHER), which may be set any number of times in one and the same stream. NULL: nothing
+ * is queued there. */
+enum stki_guard_kind { STKI_GUARD_RELEASE, STKI_GUARD_OTHER, STKI_GUARDS };
+void stki_prefetch_guard(stki_prefetch *prefetch, int slot, enum stki_guard_kind kind, stk_stream *stream);
+/* Gives the slot back. */
+void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream);
+
+/* Since create. `exposed` is the part of copy and convert time for which the consumer's stream (or the host, without a
+ * stream) had nothing else to do: it had come to the batch and had to wait. The rest was hidden behind its work. */
+typedef struct stki_prefetch_stats {
+    int64_t batches, bytes; /* copied, those on their way not counted */
+    int64_t copy_ns, convert_ns, exposed_ns;
+    int64_t wait_upstream_ns, wait_slot_ns; /* the thread's: no batch ready; every slot held or queued */
+    int64_t wait_next_ns;                   /* the host's, in next */
+    int64_t slots, queued, held;            /* now */
+} stki_prefetch_stats;
+
+void stki_prefetch_read_stats(stki_prefetch *prefetch, stki_prefetch_stats *out);
+
+#endif

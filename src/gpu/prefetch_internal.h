@@ -1,0 +1,93 @@
+/* prefetch_internal.h: what the two halves of the prefetcher share: prefetch.c, the consumer's side and its life, and
+ * prefetch_thread.c, the thread. */
+#ifndef STKI_PREFETCH_INTERNAL_H
+#define STKI_PREFETCH_INTERNAL_H
+
+#include "counter.h"
+#include "prefetch.h"
+#include "thread.h"
+
+enum stki_prefetch_state { STKI_PREFETCH_FREE, STKI_PREFETCH_FILLING, STKI_PREFETCH_QUEUED, STKI_PREFETCH_HELD };
+
+typedef struct stki_prefetch_slot {
+    char *block;
+    stk_event *begin, *copied; /* around the copies, in the copy stream */
+    stk_event *ready;          /* behind the converts; the same as `copied` where there are none */
+    stk_event *guard[STKI_GUARDS];
+
+    /* the thread's own */
+    bool in_flight;  /* `ready` has not been seen done yet */
+    bool has_copied; /* `copied` has, and the host memory went back */
+    void *held;
+    int64_t bytes;
+
+    _Atomic bool guarded[STKI_GUARDS]; /* the event was recorded; set while held, looked at when free again */
+
+    /* guarded by the lock */
+    enum stki_prefetch_state state;
+    stk_event *reached; /* the place where the consumer's stream came to this batch … */
+    bool was_reached;   /* … if it was taken by a stream */
+} stki_prefetch_slot;
+
+/* First in, first out. */
+typedef struct stki_prefetch_queue {
+    int slot[STKI_PREFETCH_MAX_DEPTH];
+    int first, count;
+} stki_prefetch_queue;
+
+struct stki_prefetch {
+    stki_counter refs; /* the handle, the thread, every held slot */
+
+    /* fixed after create */
+    stk_device *device;
+    int depth, part_count;
+    int64_t slot_bytes;
+    stki_prefetch_part *parts;
+    stki_prefetch_upstream upstream;
+    stk_stream *copy_stream, *convert_stream; /* the second one only where parts are converted */
+    stki_prefetch_slot *slots;
+    stki_thread *thread; /* NULL: closed */
+
+    /* the thread's own */
+    stki_prefetch_load *loads;
+    stki_prefetch_queue in_flight; /* slots, oldest copy first */
+
+    stki_mutex lock; /* guards all below; a leaf: no call into a device or the upstream is made under it */
+    stki_cond slot_cond, ready_cond;
+    stki_prefetch_queue free, queued;
+    bool stopping;
+    stk_status outcome; /* not STK_OK: nothing comes behind what is queued */
+    bool copy_failed;   /* the outcome is of a slot, and comes before all others */
+    stk_error error;
+
+    /* the consumer's own */
+    stk_event *spare;   /* takes the place of a slot's `reached` */
+    stk_event **spares; /* depth + 1 of them, wherever they are */
+    bool spare_marked;
+    bool stuck; /* close left the thread behind */
+
+    stki_counter batches, bytes, copy_ns, convert_ns, exposed_ns, wait_upstream_ns, wait_slot_ns, wait_next_ns;
+};
+
+static inline void stki_prefetch_push(stki_prefetch_queue *queue, int slot)
+{
+    queue->slot[(queue->first + queue->count++) % STKI_PREFETCH_MAX_DEPTH] = slot;
+}
+
+static inline int stki_prefetch_pop(stki_prefetch_queue *queue)
+{
+    int slot = queue->slot[queue->first];
+
+    queue->first = (queue->first + 1) % STKI_PREFETCH_MAX_DEPTH;
+    queue->count--;
+    return slot;
+}
+
+/* Nothing comes behind what is queued, and of that nothing from `slot` on (-1: all of it stays). The first outcome
+ * counts. Any thread, without the lock. */
+void stki_prefetch_finish(stki_prefetch *prefetch, stk_status status, const stk_error *error, int slot);
+void stki_prefetch_unref(stki_prefetch *prefetch);
+/* prefetch_thread.c: the thread's life. */
+void stki_prefetch_run(void *prefetch);
+
+#endif
