@@ -14,6 +14,16 @@
  *     if (status != STK_END) fprintf(stderr, "%s\n", err.message);
  *     stk_loader_destroy(loader);
  *
+ * On a device (`device`): the tensors of a batch are in the device's memory, copied there before they are asked for;
+ * indices and mask stay in ordinary memory. With stk_loader_next_on nothing waits on the host: what is queued in the
+ * stream after it comes after the copy, and stk_batch_release_on lets the slot be filled anew only when the stream has
+ * come so far (docs/gpu.md).
+ *
+ *     while ((status = stk_loader_next_on(loader, stream, 60 * 1000000000LL, &batch, &err)) == STK_OK) {
+ *         … queue the training step in `stream` …
+ *         stk_batch_release_on(batch, stream);
+ *     }
+ *
  * Threads: stk_loader_next is for one thread at a time; stk_batch_release and everything that only asks may be called
  * from any thread; close and destroy while no other call on that loader runs. Batches are a pure function of data,
  * options and seed: the same bytes for any number of workers. Fork: in a child process every call on a loader of the
@@ -32,6 +42,7 @@
 #ifndef STOKER_LOADER_H
 #define STOKER_LOADER_H
 
+#include <stoker/device.h>
 #include <stoker/status.h>
 #include <stoker/tensor.h>
 
@@ -64,6 +75,7 @@ typedef enum stk_last_batch {
 } stk_last_batch;
 typedef enum stk_access { STK_ACCESS_AUTO = 0, STK_ACCESS_MMAP = 1, STK_ACCESS_PREAD = 2 } stk_access;
 typedef enum stk_pin { STK_PIN_AUTO = 0, STK_PIN_TRUE = 1, STK_PIN_FALSE = 2 } stk_pin;
+typedef enum stk_convert_by { STK_CONVERT_AUTO = 0, STK_CONVERT_HOST = 1, STK_CONVERT_DEVICE = 2 } stk_convert_by;
 typedef enum stk_guard { STK_GUARD_ON = 0, STK_GUARD_OFF = 1 } stk_guard;
 typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/ranks.md */
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
@@ -136,16 +148,25 @@ typedef struct stk_loader_opts {
     int64_t replication_blocks; /* the ranks are so many equal blocks that read the same data; 0: 1 */
     stk_guard sigbus_guard;     /* a mapped file that is cut is an error of its records (above) */
     /* The order, beyond its kind (docs/order.md). */
-    int64_t epoch_length;       /* positions of an epoch; 0: as many as there are samples */
-    const double *weights;      /* STK_ORDER_WEIGHTED: one a sample; copied */
-    int64_t weight_count;       /* of them */
-    const char *weights_from;   /* instead, in the config language: "weights.npy", "{field: weight}" */
-    const char *split;          /* in the config language: "train", "{part: val, fraction: 0.1, method: hash}" */
+    int64_t epoch_length;             /* positions of an epoch; 0: as many as there are samples */
+    const double *weights;            /* STK_ORDER_WEIGHTED: one a sample; copied */
+    int64_t weight_count;             /* of them */
+    const char *weights_from;         /* instead, in the config language: "weights.npy", "{field: weight}" */
+    const char *split;                /* in the config language: "train", "{part: val, fraction: 0.1, method: hash}" */
     const stk_dataset_opts *datasets; /* instead of `fields`: data sets that are mixed by weight */
     int64_t dataset_count;
     stk_mixture_stop mixture_stop; /* where epoch_length is 0 */
     const char *bucket_by;         /* a field of varying length: batches of samples of about the same length */
     int64_t bucket_window;         /* global batches whose samples are sorted together; 0: 100 */
+    const char *device;            /* where the batches are delivered: "cuda:0", "host"; NULL: "cpu", ordinary memory */
+    int64_t device_prefetch;       /* batches on the device in all, the held ones counted; 0: 2 */
+    stk_convert_by convert;        /* who makes the rows: the workers, or the device from the stored samples */
+    /* Instead of memory of its own the loader takes this for the field's rows in each of the device_prefetch slots, as
+     * long as the loader lives (batches still held included): called while it opens, for every field and slot; `bytes`
+     * is room for a full batch. NULL for all slots of a field: the loader's own memory. Rows that differ in length
+     * never are. */
+    void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
+    void *device_buffer_context;
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 
@@ -178,23 +199,34 @@ STK_API void stk_loader_destroy(stk_loader *loader);
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
 /* With a timeout of its own, in ns: 0 asks and returns at once, STK_TIMEOUT_INFINITE waits. */
 STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
+/* For a loader with a device: without waiting for the copy. What is queued in `stream`, which is of that device, comes
+ * after it from now on. NULL, and stk_loader_next: the host waits for the copy, within the timeout. STK_E_BAD_DEVICE: a
+ * stream of another device. Without a device: the same as stk_loader_next_timeout. */
+STK_API stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
+                                      stk_error *err);
+/* Ends the lease for all that is queued in `stream` after this; what was queued before still finds the batch. Does not
+ * wait, except for a batch in ordinary memory, or a stream of another device: then the host waits for the stream. NULL,
+ * and stk_batch_release: nothing is queued that uses the batch. */
+STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 /* Ends the lease: its tensors are not to be touched any more. Several batches may be held at once and released in any
  * order, also after close. NULL is fine. */
 STK_API void stk_batch_release(stk_batch *batch);
 
-/* The tensor of a field, rows first: [rows, …]. Borrowed: valid until the batch is released. A field of varying shape
- * is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With `pad` it is "NAME" [rows, length, …],
+/* The tensor of a field, rows first: [rows, …], on the loader's device. Borrowed: valid until the batch is released. A
+ * field of varying shape is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With `pad` it is "NAME" [rows, length, …],
  * "NAME.mask" bool [rows, length], 1 where a row has an element of its own, and "NAME.lengths" i64 [rows]. A view is the
  * part of its field's tensor that it names (and of its mask). STK_E_NOT_FOUND names the tensors there are. */
 STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
 /* The same as DLPack, holding the batch: its slot is free when the batch is released and every deleter has run, in any
- * order, on any thread, also after close and destroy. Strides in elements, as DLPack has them. */
+ * order, on any thread, also after close and destroy. Strides in elements, as DLPack has them. On a device: ready for
+ * work in the stream that was given to stk_loader_next_on; what uses it must be done, or be queued in that stream, when
+ * the deleter runs. Memory of the host device is DLPack's CPU memory: synchronise first. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
 
 /* Padding included. 0 can happen: with `partial` and several ranks the last step may leave a rank without rows, so that
  * all ranks have the same number of steps. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
-STK_API int64_t stk_batch_valid_rows(const stk_batch *batch);     /* rows whose mask is 1 */
+STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* rows whose mask is 1 */
 /* The sample of each row. Several data sets are counted through: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
 STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* which data set each row is from; 0 where one is */
@@ -203,6 +235,9 @@ STK_API int64_t stk_batch_epoch(const stk_batch *batch);          /* from 0 */
 STK_API int64_t stk_batch_step(const stk_batch *batch);           /* in its epoch, from 0 */
 STK_API int64_t stk_batch_global_step(const stk_batch *batch);    /* over all epochs, from 0 */
 STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
+/* Which of the device_prefetch slots it lies in: batches in one slot have their tensors at the same addresses, over the
+ * whole run. -1: in ordinary memory. */
+STK_API int stk_batch_device_slot(const stk_batch *batch);
 
 /* ---- asking
  * ------------------------------------------------------------------------------------------------------------ */
@@ -267,9 +302,17 @@ typedef struct stk_loader_stats {
     int64_t first_batch_ns;                   /* from open to the first delivery */
     int64_t slots, slots_ready, slots_leased; /* now */
     int64_t slot_bytes;                       /* of all slots together */
-    int64_t pinned_bytes;
-    int64_t errors;   /* failed samples */
+    int64_t pinned_bytes;                     /* of them */
+    int64_t errors;                           /* failed samples */
     int64_t warnings; /* samples decoded in spite of their decoder's warnings (on_warning: accept) */
+    /* Of the device, 0 without one. Copies and conversions on their way are not counted yet. */
+    int64_t device_batches, device_bytes;      /* copied */
+    int64_t device_copy_ns, device_convert_ns; /* in their streams */
+    int64_t device_exposed_ns;                 /* of the two: the consumer had come to the batch and had to wait */
+    int64_t device_wait_batch_ns;              /* the copying thread: the workers are slower */
+    int64_t device_wait_slot_ns;               /* the copying thread: the consumer is slower */
+    int64_t device_slots, device_slots_ready, device_slots_held; /* now */
+    int64_t device_slot_bytes;                                   /* of all of them together */
 } stk_loader_stats;
 
 STK_API stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err);

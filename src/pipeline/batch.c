@@ -1,8 +1,10 @@
 /* batch.c: what a lease can be asked, its end, and its export as DLPack. A batch is free when its lease and all its
  * exports have ended, in any order and on any thread, also after the loader is gone. */
 #include "core.h"
+#include "device_table.h"
 #include "dlpack_type.h"
 #include "error.h"
+#include "feed.h"
 #include "parts.h"
 #include <dlpack/dlpack.h>
 #include <string.h>
@@ -12,23 +14,47 @@ static bool belongs_to_parent(const stk_batch *batch)
     return batch->core->fork_generation != stki_fork_generation();
 }
 
+static bool is_on_device(const stk_batch *batch)
+{
+    return batch->device_slot >= 0;
+}
+
 static void let_go(stk_batch *batch)
 {
     stki_core *core = batch->core;
 
     if (belongs_to_parent(batch) || !stki_unref(&batch->holds))
         return;
+    if (is_on_device(batch)) {
+        stki_feed_release(batch);
+    } else {
 #ifdef STKI_POISON
-    memset(batch->memory, 0xA5, (size_t)core->layout.bytes); /* late use of a released batch shows */
+        memset(batch->memory, 0xA5, (size_t)core->layout.bytes); /* late use of a released batch shows */
 #endif
-    stki_ring_release(core->ring, &batch->ring);
+        stki_ring_release(core->ring, &batch->ring);
+    }
     stki_core_release(core);
+}
+
+void stk_batch_release_on(stk_batch *batch, stk_stream *stream)
+{
+    if (!batch || belongs_to_parent(batch))
+        return;
+    if (stream && is_on_device(batch))
+        stki_feed_guard(batch, false, stream);
+    else if (stream) /* the slot is the workers' as soon as it is free, and they look at no stream */
+        (void)stk_stream_synchronize(stream, STK_WAIT_FOREVER, NULL);
+    let_go(batch);
 }
 
 void stk_batch_release(stk_batch *batch)
 {
-    if (batch)
-        let_go(batch);
+    stk_batch_release_on(batch, NULL);
+}
+
+int stk_batch_device_slot(const stk_batch *batch)
+{
+    return batch->device_slot;
 }
 
 int64_t stk_batch_rows(const stk_batch *batch)
@@ -105,6 +131,8 @@ static void delete_export(DLManagedTensor *managed)
 {
     export *e = managed->manager_ctx;
 
+    if (is_on_device(e->batch) && !belongs_to_parent(e->batch))
+        stki_feed_guard(e->batch, true, e->batch->stream);
     let_go(e->batch);
     stki_free(e);
 }
@@ -137,6 +165,10 @@ stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManaged
         .deleter = delete_export,
     };
     e->managed.dl_tensor.device.device_type = kDLCPU;
+    if (stk_device_get_kind(tensor.device) != STK_DEVICE_HOST) { /* that one's memory is the processor's */
+        e->managed.dl_tensor.device.device_type = (DLDeviceType)stk_device_get_kind(tensor.device);
+        e->managed.dl_tensor.device.device_id = stk_device_index(tensor.device);
+    }
     e->batch = batch;
     stki_ref(&batch->holds);
     *out = &e->managed;

@@ -4,6 +4,7 @@
 #include "checked.h"
 #include "error.h"
 #include "pad.h"
+#include "prefetch.h"
 #include "views.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static const char *const access_words[] = {"auto", "mmap", "pread", NULL};
 static const char *const stores_words[] = {"auto", "cached", "streaming", NULL};
 static const char *const pin_words[] = {"auto", "true", "false", NULL};
 static const char *const launcher_words[] = {"auto", "none", NULL};
+static const char *const convert_words[] = {"auto", "host", "device", NULL};
 static const char *const auto_words[] = {"auto", NULL};
 static const char *const infinite_words[] = {"infinite", NULL};
 
@@ -53,7 +55,14 @@ static const stki_option loader_rows[] = {
               "What becomes of the samples that fill no whole batch at the end of an epoch"),
     STKI_ALIAS(drop_last, last_batch, STKI_OPT_BOOL, "true means last_batch: drop"),
     STKI_INT(stki_loader_config, num_epochs, 1, 0, MOST, "epochs", "Epochs to deliver; 0: endless"),
-    STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words, "Page-locked slots, for copies to a GPU"),
+    STKI_STRING(stki_loader_config, device, "cpu", "Where the batches are delivered: cpu, cuda, cuda:N or host"),
+    STKI_INT(stki_loader_config, device_prefetch, 2, 1, STKI_PREFETCH_MAX_DEPTH, "batches",
+             "Batches on the device in all, the held ones counted"),
+    STKI_ENUM(stki_loader_config, convert, auto, convert_words,
+              "Who makes the rows for a device: the workers (host), or the device from the stored samples; auto: what "
+              "measures faster"),
+    STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words,
+              "Slots in page-locked memory, for copies to a GPU; auto: where there is a device to copy to"),
     STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
                     "All slots together; auto: half of the free memory"),
     STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,

@@ -35,7 +35,9 @@ typedef struct stki_split_config {
 typedef struct stki_loader_config {
     /* the loader section, filled by its option table */
     int64_t batch_size, global_batch_size; /* 0: not given */
-    int order, last_batch, pin_memory, access, stores;
+    int order, last_batch, pin_memory, access, stores, convert;
+    const char *device;
+    int64_t device_prefetch;
     int64_t seed;
     int64_t num_workers; /* as in the C struct once read */
     int64_t prefetch;
@@ -70,6 +72,8 @@ typedef struct stki_loader_config {
     char **texts;            /* resolved paths, owned */
     int text_count;
     bool skip_failed; /* failed rows are left out and their batch is that much shorter */
+    void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes); /* of the C API */
+    void *device_buffer_context;
     /* Tests: called on every reader just opened, to put a misbehaving one over it (which owns the old one from then
      * on). */
     stk_status (*wrap_reader)(void *context, const char *field, stki_reader **reader, stk_error *err);

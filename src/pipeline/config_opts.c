@@ -150,6 +150,15 @@ static void put_text(writer *w, const char *path, const char *text)
     free(escaped);
 }
 
+static void put_device(writer *w, const stk_loader_opts *o)
+{
+    static const char *const converts[] = {"auto", "host", "device"};
+
+    put_text(w, "loader.device", o->device);
+    put_int(w, "device_prefetch", o->device_prefetch);
+    put_word(w, "convert", (int)o->convert, converts, 3);
+}
+
 /* `where`: "dataset", or "datasets.2". */
 static void put_field(writer *w, const char *where, const stk_field_opts *given, int number)
 {
@@ -327,6 +336,7 @@ stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_confi
     if (status != STK_OK)
         return status;
     put_loader(&w, &o);
+    put_device(&w, &o);
     for (uint32_t i = 0; i < o.field_count; i++)
         put_field(&w, "dataset", &o.fields[i], (int)i);
     put_order(&w, &o);
@@ -335,9 +345,12 @@ stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_confi
         return w.status;
     }
     status = stki_config_read(w.document, NULL, &config, err);
-    if (status == STK_OK && (status = copy_lists(&o, config, err)) != STK_OK)
+    if (status == STK_OK && (status = copy_lists(&o, config, err)) != STK_OK) {
         stki_config_destroy(config);
-    else if (status == STK_OK)
+    } else if (status == STK_OK) {
+        config->device_buffer = o.device_buffer;
+        config->device_buffer_context = o.device_buffer_context;
         *out = config;
+    }
     return status;
 }

@@ -3,7 +3,10 @@
 #include "checked.h"
 #include "clock.h"
 #include "container.h"
+#include "convert_choice.h"
+#include "device_table.h"
 #include "error.h"
+#include "feed.h"
 #include "files.h"
 #include "log.h"
 #include <stdio.h>
@@ -341,6 +344,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     }
     if (status != STK_OK || (status = stki_plans_link(core->plans, n, err)) != STK_OK ||
         (status = stki_views_make(core->plans, n, &core->views, &core->view_count, err)) != STK_OK ||
+        (status = stki_choose_convert(core, err)) != STK_OK ||
         (status = stki_slot_plan(core->plans, n, core->max_rows, &core->layout, err)) != STK_OK ||
         (status = choose_slots(core, err)) != STK_OK)
         return status;
@@ -359,6 +363,28 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     return status;
 }
 
+/* Pinned memory is scarce: with `auto` the slots that get none are ordinary memory. */
+static stk_status make_slot(stki_core *core, int number, stk_error *err)
+{
+    stk_error cause = {0};
+    stk_status status;
+
+    if (core->pin) {
+        status = stki_slot_create(core, &core->layout, core->pin, &core->slots[number], &cause);
+        core->pinned_slots += status == STK_OK;
+        if (status == STK_OK)
+            return status;
+        if (core->config->pin_memory == STK_PIN_TRUE)
+            return stki_fail(err, status, "loader.pin_memory: %s; use auto, or a smaller prefetch or batch_size",
+                             cause.message);
+        snprintf(core->pin_reason, sizeof core->pin_reason, "%d of %d slots are pinned: %.100s", number,
+                 core->slot_count, cause.message);
+        stki_config_note(core->config, "loader.pin_memory: %s", core->pin_reason);
+        core->pin = NULL;
+    }
+    return stki_slot_create(core, &core->layout, NULL, &core->slots[number], err);
+}
+
 static stk_status make_slots(stki_core *core, stk_error *err)
 {
     stki_ring_slot *ring_slots[STKI_MAX_SLOTS];
@@ -369,7 +395,7 @@ static stk_status make_slots(stki_core *core, stk_error *err)
     if (!core->slots)
         return stki_fail_memory(err, core->slot_count * (int64_t)sizeof *core->slots, "slots");
     for (int i = 0; i < core->slot_count && status == STK_OK; i++) {
-        status = stki_slot_create(core, &core->layout, &core->slots[i], err);
+        status = make_slot(core, i, err);
         if (status == STK_OK)
             ring_slots[i] = &core->slots[i]->ring;
     }
@@ -413,12 +439,46 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
+static stk_status find_device(stki_core *core, stk_error *err)
+{
+    stk_error cause = {0};
+    stk_status status = stk_device_find(core->config->device, &core->device, &cause);
+
+    if (status != STK_OK)
+        return stki_fail(err, status, "loader.device: %s", cause.message);
+    if (core->device->host_memory) /* the slots are there already */
+        core->device = NULL;
+    return STK_OK;
+}
+
+/* Without a device to copy to, memory is pinned only when asked for, for copies that the caller makes: no GPU is woken
+ * up for it otherwise. */
 static void choose_pinning(stki_core *core)
 {
+    stk_device_properties properties = {.struct_size = sizeof properties};
+    stk_device *device = core->device;
+    stk_error err = {0};
+    enum { WORDS = sizeof core->pin_reason };
+
+    if (core->config->pin_memory == STK_PIN_FALSE) {
+        snprintf(core->pin_reason, WORDS, "loader.pin_memory is false");
+        return;
+    }
+    if (!device && core->config->pin_memory == STK_PIN_AUTO) {
+        snprintf(core->pin_reason, WORDS, "loader.device is cpu");
+        return;
+    }
+    if (!device && stk_device_find("cuda", &device, &err) != STK_OK) {
+        snprintf(core->pin_reason, WORDS, "there is no GPU to pin them for: %.100s", err.message);
+    } else if (stk_device_get_properties(device, &properties, &err) != STK_OK || !properties.pins) {
+        snprintf(core->pin_reason, WORDS, "%s pins no memory", device->name);
+    } else {
+        core->pin = device;
+        snprintf(core->pin_reason, WORDS, "for copies to %s", device->name);
+        return;
+    }
     if (core->config->pin_memory == STK_PIN_TRUE)
-        stki_config_note(core->config,
-                         "loader.pin_memory: slots are ordinary memory, since there is no GPU to pin them for");
-    core->pinned = false;
+        stki_config_note(core->config, "loader.pin_memory: slots are ordinary memory, since %s", core->pin_reason);
 }
 
 /* ---- life
@@ -428,6 +488,7 @@ static void core_destroy(stki_core *core)
 {
     int workers = core->worker_count ? core->worker_count : 1;
 
+    stki_feed_destroy(core->feed);
     stki_ring_destroy(core->ring);
     for (int i = 0; core->workers && i < workers; i++) {
         stki_scratch_fini(&core->workers[i].scratch);
@@ -476,10 +537,10 @@ stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_err
     core->config = config;
     core->opened_ns = stki_now_ns();
     core->fork_generation = stki_fork_generation();
-    if ((status = open_dataset(core, err)) == STK_OK && (status = stki_core_make_order(core, err)) == STK_OK &&
-        (status = make_plans(core, err)) == STK_OK && (status = make_slots(core, err)) == STK_OK &&
+    if ((status = find_device(core, err)) == STK_OK && (status = open_dataset(core, err)) == STK_OK &&
+        (status = stki_core_make_order(core, err)) == STK_OK && (status = make_plans(core, err)) == STK_OK &&
+        (choose_pinning(core), status = make_slots(core, err)) == STK_OK &&
         (status = make_workers(core, err)) == STK_OK) {
-        choose_pinning(core);
         *out = core;
         return STK_OK;
     }

@@ -6,7 +6,7 @@
  *     core.c    create and destroy        fill.c   positions -> rows: what the ring's workers do
  *     worker.c  threads and their stop    slot.c   the memory of one batch
  *     core_order.c  which samples, in which order and steps
- *     watch.c   were the files still what was opened?
+ *     watch.c   were the files still what was opened?   feed.c   the way of a batch to a device
  */
 #ifndef STKI_CORE_H
 #define STKI_CORE_H
@@ -77,7 +77,13 @@ struct stki_core {
     int worker_count;     /* threads; 0: inline */
     stki_worker *workers; /* max(worker_count, 1) */
     int64_t rows_per_tile, parts_per_row;
-    bool has_ragged, streams, pinned;
+    bool has_ragged, streams;
+    stk_device *device;   /* where the batches go; NULL: they stay where they are */
+    stk_device *pin;      /* in whose pinned memory the slots are; NULL: ordinary memory */
+    int pinned_slots;     /* of slot_count */
+    char pin_reason[160]; /* why they are, or are not */
+    int64_t device_slot_bytes;
+    struct stki_feed *feed; /* NULL: no device */
 
     stki_counter failed_samples;
 };

@@ -2,7 +2,9 @@
 #include "allocate.h"
 #include "clock.h"
 #include "core.h"
+#include "device_table.h"
 #include "error.h"
+#include "feed.h"
 #include "parts.h"
 #include <libgen.h>
 #include <stdio.h>
@@ -14,7 +16,9 @@ struct stk_loader {
     int64_t fork_generation;
     char *options_json;
     bool closed;
-    int stuck;   /* workers that close had to abandon */
+    int stuck; /* workers that close had to abandon */
+    stk_status feed_status;
+    stk_error feed_error;
     bool failed; /* a data error was delivered: it stays */
     stk_error error;
     /* statistics of the consumer's side, written by the thread that calls next */
@@ -38,23 +42,27 @@ static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
 {
     const stki_field *field = plan->field;
     json_t *json = json_object(), *shape = json_array(), *paths = json_array();
+    stki_row_form form;
 
+    stki_plan_form(plan, &form);
     for (int i = 0; i < field->shard_count; i++)
         json_array_append_new(paths, json_string(field->shards[i]->path));
     json_object_set_new(json, "path", paths);
     json_object_set_new(json, "format", json_string(field->shards[0]->ops->format));
     json_object_set_new(json, "access", json_string(field->shards[0]->access));
     json_object_set_new(json, "source_dtype", json_string(stk_dtype_long_name(field->dtype)));
-    json_object_set_new(json, "dtype", json_string(stk_dtype_long_name(plan->dtype)));
-    json_object_set_new(json, "layout", json_string(stki_layout_name(plan->layout)));
+    json_object_set_new(json, "dtype", json_string(stk_dtype_long_name(form.dtype)));
+    json_object_set_new(json, "layout", json_string(stki_layout_name(form.layout)));
     json_array_append_new(shape, json_integer(core->max_rows));
     for (int i = 0; i < plan->ndim; i++)
-        json_array_append_new(shape, json_integer(plan->shape[i]));
+        json_array_append_new(shape, json_integer(form.shape[i]));
     json_object_set_new(json, "batch_shape", shape);
     json_object_set_new(json, "varying", json_boolean(plan->ragged));
-    json_object_set_new(json, "row_bytes", json_integer(plan->row_bytes));
+    json_object_set_new(json, "row_bytes", json_integer(form.row_bytes));
     if (plan->convert_count)
         json_object_set_new(json, "kernel", json_string(stki_convert_name(plan->converts[0])));
+    if (plan->device_convert)
+        json_object_set_new(json, "device_kernel", json_string(plan->device_kernel));
     return json;
 }
 
@@ -124,7 +132,14 @@ static stk_status make_json(stk_loader *loader, stk_error *err)
     json_object_set_new(plan, "workers", json_integer(core->worker_count));
     json_object_set_new(plan, "rows_per_tile", json_integer(core->rows_per_tile));
     json_object_set_new(plan, "parts_per_row", json_integer(core->parts_per_row));
-    json_object_set_new(plan, "pinned", json_boolean(core->pinned));
+    json_object_set_new(plan, "pinned", json_boolean(core->pinned_slots == core->slot_count));
+    json_object_set_new(plan, "pinned_slots", json_integer(core->pinned_slots));
+    json_object_set_new(plan, "pinned_reason", json_string(core->pin_reason));
+    if (core->device) {
+        json_object_set_new(plan, "device", json_string(core->device->name));
+        json_object_set_new(plan, "device_slots", json_integer(core->config->device_prefetch));
+        json_object_set_new(plan, "device_slot_bytes", json_integer(core->device_slot_bytes));
+    }
     json_object_set_new(plan, "isa", json_string(stki_isa_name(stki_isa())));
     json_object_set_new(plan, "ranks", ranks_json(&core->config->ranks));
     json_object_set_new(json, "plan", plan);
@@ -153,6 +168,8 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
     status = stki_core_create(config, &loader->core, err);
     if (status == STK_OK && stki_isa_note())
         stki_config_note(config, "%s", stki_isa_note());
+    if (status == STK_OK && loader->core->device)
+        status = stki_feed_create(loader->core, &loader->core->feed, err);
     if (status == STK_OK)
         status = make_json(loader, err);
     if (status == STK_OK)
@@ -276,11 +293,22 @@ stk_status stk_loader_close(stk_loader *loader, stk_error *err)
     if (is_forked(loader))
         return forked(err);
     if (!loader->closed) {
+        int64_t deadline = stki_deadline_ns(loader->core->config->close_timeout), left;
+
         loader->closed = true;
         loader->stuck = stki_workers_stop(loader->core, loader->core->config->close_timeout);
+        left = deadline - stki_now_ns();
+        if (loader->core->feed)
+            loader->feed_status = stki_feed_close(loader->core->feed,
+                                                  deadline == INT64_MAX ? STK_TIMEOUT_INFINITE
+                                                  : left > 0            ? left
+                                                                        : 0,
+                                                  &loader->feed_error);
     }
+    if (loader->stuck == 0 && err && loader->feed_status != STK_OK)
+        *err = loader->feed_error;
     if (loader->stuck == 0)
-        return STK_OK;
+        return loader->feed_status;
     stki_workers_report(loader->core, report, sizeof report);
     return stki_fail(err, STK_E_TIMEOUT, "%d of %d workers did not stop within %.1f s and were left behind: %s",
                      loader->stuck, loader->core->worker_count, (double)loader->core->config->close_timeout * 1e-9,
@@ -318,6 +346,19 @@ static stk_status timed_out(const stk_loader *loader, int64_t timeout_ns, stk_er
                      (double)timeout_ns * 1e-9, (long long)view.next_step, view.filling, view.leased, report);
 }
 
+/* The copying thread has no batch to hand on: say who holds what, and what the workers do. */
+static stk_status timed_out_on_device(const stk_loader *loader, const stk_error *cause, stk_error *err)
+{
+    stki_prefetch_stats now;
+    char report[320];
+
+    stki_feed_stats(loader->core->feed, &now);
+    if (now.held == now.slots)
+        return stki_fail(err, STK_E_TIMEOUT, "%s (loader.device_prefetch)", cause->message);
+    stki_workers_report(loader->core, report, sizeof report);
+    return stki_fail(err, STK_E_TIMEOUT, "%s; %s", cause->message, report);
+}
+
 /* The batch failed: its error is what the consumer gets from now on. */
 static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error *err)
 {
@@ -345,7 +386,41 @@ static void deliver(stk_loader *loader, stk_batch *batch)
     }
 }
 
+static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
+                                 stk_error *err)
+{
+    const stki_core *core = loader->core;
+    stk_batch *batch;
+    stk_error cause = {0};
+    stk_status status;
+
+    if (stream && stk_stream_device(stream) != core->device)
+        return stki_fail(err, STK_E_BAD_DEVICE, "the loader delivers on %s, found a stream of %s", core->device->name,
+                         stk_device_name(stk_stream_device(stream)));
+    status = stki_feed_next(core->feed, stream, timeout_ns, &batch, &cause);
+    if (status == STK_E_TIMEOUT)
+        return timed_out_on_device(loader, &cause, err);
+    if (status == STK_OK) {
+        deliver(loader, batch);
+        *out = batch;
+        return STK_OK;
+    }
+    if (status < 0 && status != STK_E_CLOSED) {
+        loader->failed = true;
+        loader->error = cause;
+    }
+    if (status < 0 && err)
+        *err = cause;
+    return status;
+}
+
 stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err)
+{
+    return stk_loader_next_on(loader, NULL, timeout_ns, out, err);
+}
+
+stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
+                              stk_error *err)
 {
     stki_core *core;
     stki_ring_slot *slot = NULL;
@@ -365,6 +440,8 @@ stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_b
             *err = loader->error;
         return loader->error.status;
     }
+    if (core->feed)
+        return next_on_device(loader, stream, timeout_ns, out, err);
     deadline = timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns);
     if (core->worker_count == 0)
         stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, timeout_ns == 0 ? INT64_MAX : deadline);
@@ -451,22 +528,26 @@ stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info 
 {
     const stki_core *core = loader->core;
     const stki_field_plan *plan;
+    stki_row_form form;
 
     if (index < 0 || index >= core->plan_count)
         return stki_fail(err, STK_E_RANGE, "no field %d: the loader has %d", index, core->plan_count);
     plan = &core->plans[index];
+    stki_plan_form(plan, &form);
     *out = (stk_field_info){
         .name = plan->name,
         .source_dtype = plan->field->dtype,
-        .dtype = plan->dtype,
+        .dtype = form.dtype,
         .ndim = plan->ndim + 1,
-        .layout = stki_layout_name(plan->layout),
-        .kernel = plan->convert_count ? stki_convert_name(plan->converts[0]) : "copy",
+        .layout = stki_layout_name(form.layout),
+        .kernel = plan->device_convert  ? plan->device_kernel
+                  : plan->convert_count ? stki_convert_name(plan->converts[0])
+                                        : "copy",
         .access = plan->field->shards[0]->access,
     };
     out->shape[0] = core->max_rows;
     for (int i = 0; i < plan->ndim; i++)
-        out->shape[i + 1] = plan->ragged && i == 0 && plan->pad.to == 0 ? -1 : plan->shape[i];
+        out->shape[i + 1] = plan->ragged && i == 0 && plan->pad.to == 0 ? -1 : form.shape[i];
     return STK_OK;
 }
 
@@ -498,6 +579,25 @@ char *stk_loader_options_help(void)
     counted = stki_strdup(text);
     free(text);
     return counted;
+}
+
+static void add_device_stats(const stki_core *core, stk_loader_stats *stats)
+{
+    stki_prefetch_stats device;
+
+    stki_feed_stats(core->feed, &device);
+    stats->wait_next_ns = device.wait_next_ns;
+    stats->device_batches = device.batches;
+    stats->device_bytes = device.bytes;
+    stats->device_copy_ns = device.copy_ns;
+    stats->device_convert_ns = device.convert_ns;
+    stats->device_exposed_ns = device.exposed_ns;
+    stats->device_wait_batch_ns = device.wait_upstream_ns;
+    stats->device_wait_slot_ns = device.wait_slot_ns;
+    stats->device_slots = device.slots;
+    stats->device_slots_ready = device.queued;
+    stats->device_slots_held = device.held;
+    stats->device_slot_bytes = core->device_slot_bytes * device.slots;
 }
 
 stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err)
@@ -535,7 +635,9 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
     stats.slots_ready = view.ready;
     stats.slots_leased = view.leased;
     stats.slot_bytes = core->layout.bytes * core->slot_count;
-    stats.pinned_bytes = core->pinned ? stats.slot_bytes : 0;
+    stats.pinned_bytes = core->layout.bytes * core->pinned_slots;
+    if (core->feed)
+        add_device_stats(core, &stats);
     stats.errors = stki_counted(&core->failed_samples);
     memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     out->struct_size = size;

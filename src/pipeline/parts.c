@@ -1,6 +1,7 @@
 /* parts.c: see parts.h. */
 #include "parts.h"
 #include "error.h"
+#include "feed.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -87,6 +88,15 @@ stk_status stki_part_missing(const stki_core *core, const char *name, stk_error 
     return stki_fail(err, STK_E_NOT_FOUND, "the batch has no tensor %s: it has %s", name, names);
 }
 
+static void *place(const stk_batch *batch, const stki_field_plan *plan, enum stki_feed_part part)
+{
+    if (batch->device_slot >= 0)
+        return stki_feed_place(batch, plan, part);
+    return part == STKI_FEED_OFFSETS ? (void *)stki_slot_offsets(batch, plan)
+           : part == STKI_FEED_MASK  ? (void *)stki_slot_pad_mask(batch, plan)
+                                     : stki_slot_values(batch, plan);
+}
+
 /* One number a row, or one more. */
 static void vector(void *data, int64_t count, stk_tensor *out)
 {
@@ -101,7 +111,7 @@ static void mask_of(const stk_batch *batch, const stki_field_plan *plan, stk_ten
 {
     int64_t length = stki_padded_length(batch, plan);
 
-    out->data = stki_slot_pad_mask(batch, plan);
+    out->data = place(batch, plan, STKI_FEED_MASK);
     out->dtype = STK_BOOL;
     out->ndim = 2;
     out->shape[0] = batch->rows;
@@ -113,34 +123,36 @@ static void mask_of(const stk_batch *batch, const stki_field_plan *plan, stk_ten
 void stki_part_tensor(const stk_batch *batch, const stki_part *part, stk_tensor *out)
 {
     const stki_field_plan *plan = part->plan;
+    stki_row_form form;
 
-    *out = (stk_tensor){.device = stk_device_cpu()};
+    *out = (stk_tensor){.device = batch->device_slot >= 0 ? batch->core->device : stk_device_cpu()};
+    stki_plan_form(plan, &form);
     switch (part->kind) {
     case STKI_PART_OFFSETS:
-        vector(stki_slot_offsets(batch, plan), batch->rows + 1, out);
+        vector(place(batch, plan, STKI_FEED_OFFSETS), batch->rows + 1, out);
         return;
     case STKI_PART_LENGTHS:
-        vector(stki_slot_offsets(batch, plan) + 1, batch->rows, out);
+        vector((int64_t *)place(batch, plan, STKI_FEED_OFFSETS) + 1, batch->rows, out);
         return;
     case STKI_PART_MASK:
         mask_of(batch, plan, out);
         break;
     case STKI_PART_VALUES:
-        out->data = stki_slot_values(batch, plan);
-        out->dtype = plan->dtype;
+        out->data = place(batch, plan, STKI_FEED_VALUES);
+        out->dtype = form.dtype;
         out->ndim = plan->ndim;
-        memcpy(out->shape, plan->shape, sizeof plan->shape);
-        memcpy(out->strides, plan->strides, sizeof plan->strides);
+        memcpy(out->shape, form.shape, sizeof form.shape);
+        memcpy(out->strides, form.strides, sizeof form.strides);
         out->shape[0] = batch->rows ? stki_slot_offsets(batch, plan)[batch->rows] : 0;
         return;
     case STKI_PART_WHOLE:
-        out->data = stki_slot_values(batch, plan);
-        out->dtype = plan->dtype;
+        out->data = place(batch, plan, STKI_FEED_VALUES);
+        out->dtype = form.dtype;
         out->ndim = plan->ndim + 1;
         out->shape[0] = batch->rows;
-        out->strides[0] = plan->row_bytes;
-        memcpy(out->shape + 1, plan->shape, (size_t)plan->ndim * sizeof plan->shape[0]);
-        memcpy(out->strides + 1, plan->strides, (size_t)plan->ndim * sizeof plan->strides[0]);
+        out->strides[0] = form.row_bytes;
+        memcpy(out->shape + 1, form.shape, (size_t)plan->ndim * sizeof form.shape[0]);
+        memcpy(out->strides + 1, form.strides, (size_t)plan->ndim * sizeof form.strides[0]);
         if (plan->pad.padded) {
             out->shape[1] = stki_padded_length(batch, plan);
             out->strides[0] = out->shape[1] * plan->item_bytes;
@@ -158,5 +170,5 @@ int64_t stki_plan_bytes(const stk_batch *batch, const stki_field_plan *plan)
     if (plan->ragged)
         return stki_slot_offsets(batch, plan)[batch->rows] * plan->item_bytes +
                (batch->rows + 1) * (int64_t)sizeof(int64_t);
-    return batch->rows * plan->row_bytes;
+    return batch->rows * (plan->device_convert ? plan->device_form.row_bytes : plan->row_bytes);
 }

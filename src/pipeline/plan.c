@@ -438,7 +438,14 @@ static void describe(const stki_field_plan *plan, const stki_reader *shard, cons
         .stores = m->stores,
         .bytes_in_flight = m->bytes_in_flight,
     };
-    if (fold->quantized) {
+    if (plan->device_convert) { /* the samples as they are: the arithmetic is the device's */
+        desc->arithmetic = STKI_ARITH_NONE;
+        desc->channel_axis = -1;
+        desc->channels = 1;
+        desc->quantized = false;
+        desc->zero_point = 0;
+    }
+    if (desc->quantized) {
         desc->qmin = plan->dtype == STK_I8 ? INT8_MIN : plan->dtype == STK_U8 ? 0 : INT32_MIN;
         desc->qmax = plan->dtype == STK_I8 ? INT8_MAX : plan->dtype == STK_U8 ? UINT8_MAX : INT32_MAX;
     }
@@ -615,23 +622,14 @@ static stk_status make_fill(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
+stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_error *err)
 {
     const stki_fold *fold = plan->fold;
-    float *a;
-    stk_status status;
+    float *a = stki_zalloc_array(2 * fold->channels, sizeof *a);
+    stk_status status = STK_OK;
 
-    if (plan->ragged)
-        return STK_OK;
-    plan->converts = stki_zalloc_array(plan->field->shard_count, sizeof *plan->converts);
-    plan->turned = stki_zalloc_array(plan->field->shard_count * (int64_t)STKI_ORIENTATIONS, sizeof *plan->turned);
-    plan->convert_of_shard = stki_zalloc_array(plan->field->shard_count, sizeof *plan->convert_of_shard);
-    a = stki_zalloc_array(2 * fold->channels, sizeof *a);
-    if (!plan->converts || !plan->turned || !plan->convert_of_shard || !a) {
-        stki_free(a);
-        return stki_fail_memory(err, 2 * fold->channels * (int64_t)sizeof *a, "a plan");
-    }
-    status = STK_OK;
+    if (!a)
+        return stki_fail_memory(err, 2 * fold->channels * (int64_t)sizeof *a, "coefficients");
     for (int64_t c = 0; c < fold->channels && status == STK_OK; c++) { /* rounded to f32 once, here */
         a[c] = (float)fold->a[c];
         a[fold->channels + c] = (float)fold->b[c];
@@ -642,9 +640,37 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
                      fold->a[c], fold->b[c], (long long)c);
     }
     if (status == STK_OK)
-        status = compile_shards(
-            plan, &(making){.a = a, .b = a + fold->channels, .stores = stores, .bytes_in_flight = bytes_in_flight},
-            err);
+        *out = a;
+    else
+        stki_free(a);
+    return status;
+}
+
+void stki_plan_describe(const stki_field_plan *plan, const float *coefficients, stki_convert_desc *desc)
+{
+    const making m = {.a = coefficients, .b = coefficients + plan->fold->channels};
+
+    describe(plan, plan->field->shards[0], &m, stki_orientation_of(0), desc);
+}
+
+stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
+{
+    float *a;
+    stk_status status;
+
+    if (plan->ragged)
+        return STK_OK;
+    plan->converts = stki_zalloc_array(plan->field->shard_count, sizeof *plan->converts);
+    plan->turned = stki_zalloc_array(plan->field->shard_count * (int64_t)STKI_ORIENTATIONS, sizeof *plan->turned);
+    plan->convert_of_shard = stki_zalloc_array(plan->field->shard_count, sizeof *plan->convert_of_shard);
+    if (!plan->converts || !plan->turned || !plan->convert_of_shard)
+        return stki_fail_memory(err, plan->field->shard_count * (int64_t)sizeof *plan->converts, "a plan");
+    status = stki_plan_coefficients(plan, &a, err);
+    if (status != STK_OK)
+        return status;
+    status = compile_shards(
+        plan, &(making){.a = a, .b = a + plan->fold->channels, .stores = stores, .bytes_in_flight = bytes_in_flight},
+        err);
     stki_free(a);
     if (status == STK_OK)
         status = make_fill(plan, err);
@@ -669,6 +695,7 @@ void stki_plan_fini(stki_field_plan *plan)
     }
     for (int n = 0; n < STKI_ORIENTATIONS; n++)
         stki_convert_destroy(plan->padded[n]);
+    stki_convert_destroy(plan->device_convert);
     stki_free(plan->fill);
     stki_free(plan->turned);
     stki_free(plan->converts);

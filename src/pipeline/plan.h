@@ -34,6 +34,15 @@ typedef struct stki_field_config {
 
 enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LAYOUT_CHANNELS_LAST };
 
+/* What a consumer gets as a row. */
+typedef struct stki_row_form {
+    stk_dtype dtype;
+    enum stki_layout layout;
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], row_bytes; /* as in the plan */
+} stki_row_form;
+
+/* Of the rows in the slots. Where a device makes the rows that a consumer gets (plan_split.c), these are the stored
+ * samples' pixels, and device_form is what comes of them. */
 typedef struct stki_field_plan {
     const stki_field *field;
     const char *name;
@@ -74,6 +83,9 @@ typedef struct stki_field_plan {
     int64_t units;                            /* into which it may be cut: the fewest of all converts */
     int64_t slot_offset, offsets_offset,
         mask_offset; /* where the field lies in a slot's memory; set by the slot's layout */
+    stki_convert *device_convert; /* from the row above to device_form; NULL: the row is what a consumer gets */
+    stki_row_form device_form;
+    char device_kernel[64]; /* "cuda:0 u8>f32" */
     /* kept from resolve to compile */
     const stki_field_config *config;
     int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */
@@ -90,9 +102,24 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
 void stki_plan_fini(stki_field_plan *plan); /* fine on a zeroed plan */
 
-/* plan_device.c: the first thing of a compiled plan that has no form on a device, "resize" or another step's name;
- * NULL: a device can make the rows from the samples' bytes. Lives as long as the config. */
+/* The folded coefficients, a then b (stki_free), and the conversion of unturned rows of the first shard with them. */
+stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_error *err);
+void stki_plan_describe(const stki_field_plan *plan, const float *coefficients, stki_convert_desc *desc);
+
+/* ---- plan_split.c: rows made on a device ---- */
+
+/* The row as a consumer gets it. */
+void stki_plan_form(const stki_field_plan *plan, stki_row_form *out);
+/* Nothing is done to the samples, so a device has nothing to do either. */
+bool stki_plan_only_copies(const stki_field_plan *plan);
+/* The first thing of a resolved plan that has no form on a device, "resize" or another step's name; NULL: none. Lives
+ * as long as the config. */
 const char *stki_plan_device_obstacle(const stki_field_plan *plan);
+/* What a device would do: the form of the stored samples, and the conversion from it to the row. */
+stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *stored, stki_convert **out,
+                                 stk_error *err);
+/* From here on the plan makes `stored`; it owns the conversion. Between resolve and compile. */
+void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_convert *convert, const char *device);
 
 const char *stki_layout_name(enum stki_layout layout);
 

@@ -1,6 +1,7 @@
 /* slot.c: see slot.h. */
 #include "slot.h"
 #include "checked.h"
+#include "device_table.h"
 #include "error.h"
 #include <string.h>
 
@@ -27,17 +28,19 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
     for (int i = 0; i < plan_count; i++) {
         stki_field_plan *plan = &plans[i];
 
-        fits = fits && reserve(&used, max_rows, plan->row_bytes, 64, &plan->slot_offset);
-        if (plan->ragged)
-            fits = fits && reserve(&used, max_rows + 1, sizeof(int64_t), 64, &plan->offsets_offset);
+        fits = fits && reserve(&used, max_rows, plan->row_bytes, STKI_DEVICE_ALIGNMENT, &plan->slot_offset);
         if (plan->pad.padded)
-            fits = fits && reserve(&used, max_rows, plan->shape[0], 64, &plan->mask_offset);
+            fits = fits && reserve(&used, max_rows, plan->shape[0], STKI_DEVICE_ALIGNMENT, &plan->mask_offset);
         if (!fits)
             return stki_fail(err, STK_E_LIMIT,
                              "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plan->name,
                              (long long)max_rows, (long long)plan->row_bytes);
     }
-    if (!reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) || !reserve(&used, max_rows, 1, 64, &out->mask) ||
+    fits = reserve(&used, 0, 0, STKI_DEVICE_ALIGNMENT, &out->rest);
+    for (int i = 0; i < plan_count && fits; i++)
+        if (plans[i].ragged)
+            fits = reserve(&used, max_rows + 1, sizeof(int64_t), STKI_DEVICE_ALIGNMENT, &plans[i].offsets_offset);
+    if (!fits || !reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) || !reserve(&used, max_rows, 1, 64, &out->mask) ||
         !reserve(&used, max_rows, 1, 64, &out->failed) ||
         !reserve(&used, max_rows, sizeof(int32_t), 64, &out->sources) ||
         !reserve(&used, max_rows, sizeof(stki_position), 64, &out->positions))
@@ -47,26 +50,49 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
     return STK_OK;
 }
 
-stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk_batch **out, stk_error *err)
+static stk_status take_memory(stk_batch *slot, int64_t bytes, stk_error *err)
+{
+    void *block = NULL;
+    stk_status status;
+
+    if (slot->pinned) {
+        status = slot->pinned->ops->alloc_pinned(slot->pinned, bytes, &block, err);
+        slot->memory = block;
+        return status;
+    }
+    slot->memory = stki_block_alloc(slot->allocator, bytes, 4096);
+    return slot->memory ? STK_OK : stki_fail_memory(err, bytes, "a batch slot");
+}
+
+void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout)
+{
+    slot->indices = (int64_t *)(void *)(slot->memory + layout->indices);
+    slot->sources = (int32_t *)(void *)(slot->memory + layout->sources);
+    slot->mask = (uint8_t *)slot->memory + layout->mask;
+    slot->row_failed = (_Atomic uint8_t *)(void *)(slot->memory + layout->failed);
+    slot->positions = (stki_position *)(void *)(slot->memory + layout->positions);
+}
+
+stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk_device *pin, stk_batch **out,
+                            stk_error *err)
 {
     stk_batch *slot = stki_zalloc(sizeof *slot);
+    stk_status status;
 
     if (!slot)
         return stki_fail_memory(err, sizeof *slot, "a slot");
     stki_mutex_init(&slot->error_lock);
     slot->core = core;
     slot->allocator = layout->bytes >= HUGE_FROM ? &stki_huge_pages : &stki_slot_heap;
-    slot->memory = stki_block_alloc(slot->allocator, layout->bytes, 4096);
-    if (!slot->memory) {
+    slot->pinned = pin;
+    slot->device_slot = -1;
+    status = take_memory(slot, layout->bytes, err);
+    if (status != STK_OK) {
         stki_slot_destroy(slot, layout);
-        return stki_fail_memory(err, layout->bytes, "a batch slot");
+        return status;
     }
     memset(slot->memory, 0, (size_t)layout->bytes); /* every page is touched here and never again for the first time */
-    slot->indices = (int64_t *)(void *)(slot->memory + layout->indices);
-    slot->sources = (int32_t *)(void *)(slot->memory + layout->sources);
-    slot->mask = (uint8_t *)slot->memory + layout->mask;
-    slot->row_failed = (_Atomic uint8_t *)(void *)(slot->memory + layout->failed);
-    slot->positions = (stki_position *)(void *)(slot->memory + layout->positions);
+    stki_slot_point(slot, layout);
     *out = slot;
     return STK_OK;
 }
@@ -76,7 +102,10 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
     if (!slot)
         return;
     stki_mutex_fini(&slot->error_lock);
-    stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
+    if (!slot->pinned)
+        stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
+    else if (slot->memory)
+        slot->pinned->ops->free_pinned(slot->pinned, slot->memory, layout->bytes);
     stki_free(slot);
 }
 

@@ -1,4 +1,4 @@
-/* slot.h: the memory of one batch. One block holds, field by field, the rows (64-byte aligned), a varying field's
+/* slot.h: the memory of one batch. One block holds, field by field, the rows (256-byte aligned), a varying field's
  * offsets, then sample indices, mask, positions and row states. Allocated and touched once, used for every batch that
  * comes through. */
 #ifndef STKI_SLOT_H
@@ -12,10 +12,13 @@
 
 typedef struct stki_core stki_core;
 
+enum { STKI_DEVICE_ALIGNMENT = 256 }; /* of a field, for loads by a device, and what DLPack asks for */
+
 /* Where everything lies in a slot's block. */
 typedef struct stki_slot_layout {
     int64_t max_rows;
     int64_t bytes;
+    int64_t rest; /* behind the fields' values and masks: offsets and lengths, and what is known of each row */
     int64_t indices, mask, positions, failed, sources; /* offsets */
 } stki_slot_layout;
 
@@ -27,7 +30,9 @@ struct stk_batch {
 
     /* fixed after create */
     const stki_allocator *allocator;
-    char *memory;
+    stk_device *pinned; /* whose pinned memory it is; NULL: the allocator's */
+    int device_slot;    /* its number among the batches on the device; -1: this one is in ordinary memory */
+    char *memory; /* of one on the device only what lies behind layout.rest is there */
     int64_t *indices;
     int32_t *sources;
     uint8_t *mask;
@@ -39,6 +44,7 @@ struct stk_batch {
     uint64_t draw_key; /* of the epoch's random transforms */
     bool last_of_epoch;
     stki_counter failed_rows;
+    stk_stream *stream; /* on a device: the one that asked for the batch */
 
     stki_mutex error_lock; /* guards the two below while tiles run */
     int64_t error_row;     /* -1: none. The lowest row's error is kept, so that it does not depend on timing. */
@@ -48,7 +54,11 @@ struct stk_batch {
 /* Lays the plans' fields out for `max_rows` and sets their offsets. STK_E_LIMIT: does not fit in 63 bits. */
 stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_rows, stki_slot_layout *out,
                           stk_error *err);
-stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk_batch **out, stk_error *err);
+/* `pin`: in pinned memory of this device; NULL: in ordinary memory. */
+stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk_device *pin, stk_batch **out,
+                            stk_error *err);
+/* Sets the pointers into the memory. */
+void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
 void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
 
 static inline char *stki_slot_values(const stk_batch *slot, const stki_field_plan *plan)

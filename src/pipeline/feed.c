@@ -1,0 +1,320 @@
+/* feed.c: see feed.h. */
+#include "feed.h"
+#include "checked.h"
+#include "clock.h"
+#include "core.h"
+#include "error.h"
+#include <stdio.h>
+#include <string.h>
+
+struct stki_feed {
+    stki_core *core;
+    stki_prefetch *prefetch;
+    stk_batch *batches; /* one a device slot */
+    int (*parts)[STKI_FEED_PARTS]; /* of each plan; -1: it has none */
+    char *memory;       /* of all batches: what a slot holds behind layout.rest */
+    int64_t memory_bytes;
+    void **buffers; /* the caller's, one row of `depth` a plan; NULL: none */
+};
+
+/* ---- the slot on the device ----------------------------------------------------------------------------------------
+ */
+
+static void **buffers_of(const stki_feed *feed, int plan)
+{
+    return feed->buffers ? feed->buffers + plan * feed->core->config->device_prefetch : NULL;
+}
+
+/* What lies side by side in the host's slot does so on the device, and goes over in one copy: so the parts come in the
+ * order of the slot, values and masks field by field, then the offsets. */
+static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int64_t *slot_bytes)
+{
+    const stki_core *core = feed->core;
+    int64_t used = 0;
+    int count = 0;
+
+    for (int i = 0; i < core->plan_count; i++) {
+        const stki_field_plan *plan = &core->plans[i];
+        void **buffers = buffers_of(feed, i);
+
+        feed->parts[i][STKI_FEED_VALUES] = count;
+        feed->parts[i][STKI_FEED_MASK] = plan->pad.padded ? count + 1 : -1;
+        parts[count++] = (stki_prefetch_part){
+            .copy_offset = plan->slot_offset,
+            .copy_bytes = core->max_rows * plan->row_bytes,
+            .buffers = buffers && buffers[0] ? buffers : NULL,
+        };
+        if (plan->pad.padded)
+            parts[count++] = (stki_prefetch_part){.copy_offset = plan->mask_offset,
+                                                  .copy_bytes = core->max_rows * plan->shape[0]};
+    }
+    for (int i = 0; i < core->plan_count; i++) {
+        feed->parts[i][STKI_FEED_OFFSETS] = core->plans[i].ragged ? count : -1;
+        if (core->plans[i].ragged)
+            parts[count++] = (stki_prefetch_part){.copy_offset = core->plans[i].offsets_offset,
+                                                  .copy_bytes = (core->max_rows + 1) * (int64_t)sizeof(int64_t)};
+    }
+    for (int i = 0; i < count; i++) /* as in a slot of the ring; what is converted comes behind */
+        if (parts[i].copy_offset + parts[i].copy_bytes > used)
+            used = parts[i].copy_offset + parts[i].copy_bytes;
+    for (int i = 0; i < core->plan_count; i++) {
+        const stki_field_plan *plan = &core->plans[i];
+        stki_prefetch_part *part = &parts[feed->parts[i][STKI_FEED_VALUES]];
+
+        if (!plan->device_convert)
+            continue;
+        used = stki_round_up(used, STKI_DEVICE_ALIGNMENT);
+        part->convert = plan->device_convert;
+        part->src_stride = plan->row_bytes;
+        part->dst_stride = plan->device_form.row_bytes;
+        part->offset = used;
+        part->bytes = core->max_rows * plan->device_form.row_bytes;
+        used += part->buffers ? 0 : part->bytes;
+    }
+    *slot_bytes = used;
+    return count;
+}
+
+/* ---- upstream: the ring --------------------------------------------------------------------------------------------
+ */
+
+/* The slot's memory without the fields is small: a few dozen bytes a row. */
+static void copy_facts(const stki_slot_layout *layout, stk_batch *to, const stk_batch *from)
+{
+    to->epoch = from->epoch;
+    to->step = from->step;
+    to->rows = from->rows;
+    to->valid = from->valid;
+    to->last_of_epoch = from->last_of_epoch;
+    to->ring.step = from->ring.step;
+    memcpy(to->memory + layout->rest, from->memory + layout->rest, (size_t)(layout->bytes - layout->rest));
+}
+
+static void fill_loads(const stki_feed *feed, const stk_batch *from, stki_prefetch_load *loads)
+{
+    const stki_core *core = feed->core;
+
+    for (int i = 0; i < core->plan_count; i++) {
+        const stki_field_plan *plan = &core->plans[i];
+        const int64_t *offsets = plan->ragged ? stki_slot_offsets(from, plan) : NULL;
+        const int *parts = feed->parts[i];
+        int64_t entries = 0;
+
+        if (plan->pad.padded) {
+            entries = from->rows * stki_padded_length(from, plan);
+            loads[parts[STKI_FEED_MASK]] = (stki_prefetch_load){stki_slot_pad_mask(from, plan), entries, 0};
+        } else if (plan->ragged) {
+            entries = from->rows > 0 ? offsets[from->rows] : 0;
+        }
+        if (plan->ragged)
+            loads[parts[STKI_FEED_OFFSETS]] =
+                (stki_prefetch_load){offsets, (from->rows + 1) * (int64_t)sizeof *offsets, 0};
+        loads[parts[STKI_FEED_VALUES]] =
+            (stki_prefetch_load){stki_slot_values(from, plan),
+                                 plan->ragged ? entries * plan->item_bytes : from->rows * plan->row_bytes, from->rows};
+    }
+}
+
+static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
+                                 stk_error *err)
+{
+    stki_feed *feed = context;
+    stki_core *core = feed->core;
+    stki_ring_slot *leased = NULL;
+    int64_t waited = 0;
+    stk_batch *batch;
+    stk_status status;
+
+    if (core->worker_count == 0)
+        stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, deadline_ns);
+    status = stki_ring_next(core->ring, core->worker_count ? deadline_ns : 0, &leased, &waited);
+    if (status == STK_E_CLOSED)
+        return stki_fail(err, STK_E_CLOSED, "the loader is closed");
+    if (status != STK_OK)
+        return status;
+    batch = (stk_batch *)(void *)leased;
+    if (batch->error_row >= 0) { /* the workers open no further steps; the prefetcher asks for none */
+        if (err)
+            *err = batch->error;
+        status = batch->error.status;
+        stki_ring_finish(core->ring);
+        stki_ring_release(core->ring, leased);
+        return status;
+    }
+    copy_facts(&core->layout, &feed->batches[slot], batch);
+    fill_loads(feed, batch, loads);
+    *held = batch;
+    return STK_OK;
+}
+
+static void release_to_ring(void *context, void *held)
+{
+    stki_feed *feed = context;
+    stk_batch *batch = held;
+
+#ifdef STKI_POISON
+    memset(batch->memory, 0xA5, (size_t)feed->core->layout.bytes); /* late use of a released batch shows */
+#endif
+    stki_ring_release(feed->core->ring, &batch->ring);
+}
+
+static void end_of_thread(void *context)
+{
+    stki_core_release(((stki_feed *)context)->core);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status make_batches(stki_feed *feed, stk_error *err)
+{
+    stki_core *core = feed->core;
+    int64_t depth = core->config->device_prefetch;
+    int64_t rest = stki_round_up(core->layout.bytes - core->layout.rest, 64);
+
+    feed->memory_bytes = depth * rest;
+    feed->batches = stki_zalloc_array(depth, sizeof *feed->batches);
+    feed->parts = stki_zalloc_array(core->plan_count, sizeof *feed->parts);
+    feed->memory = stki_block_alloc(NULL, feed->memory_bytes, 64);
+    if (!feed->batches || !feed->parts || !feed->memory)
+        return stki_fail_memory(err, feed->memory_bytes, "the batches on the device");
+    for (int64_t i = 0; i < depth; i++) {
+        stk_batch *batch = &feed->batches[i];
+
+        batch->core = core;
+        batch->device_slot = (int)i;
+        /* Where a slot of the ring would begin that had its rest here: only that may be touched. */
+        batch->memory = (char *)((uintptr_t)(feed->memory + i * rest) - (uintptr_t)core->layout.rest);
+        stki_slot_point(batch, &core->layout);
+    }
+    return STK_OK;
+}
+
+/* Asks the caller for memory of its own. */
+static stk_status ask_for_buffers(stki_feed *feed, stk_error *err)
+{
+    const stki_loader_config *config = feed->core->config;
+    int64_t depth = config->device_prefetch;
+
+    if (!config->device_buffer)
+        return STK_OK;
+    feed->buffers = stki_zalloc_array(feed->core->plan_count * depth, sizeof *feed->buffers);
+    if (!feed->buffers)
+        return stki_fail_memory(err, feed->core->plan_count * depth * 8, "the caller's buffers");
+    for (int i = 0; i < feed->core->plan_count; i++) {
+        const stki_field_plan *plan = &feed->core->plans[i];
+        void **buffers = buffers_of(feed, i);
+        stki_row_form form;
+
+        stki_plan_form(plan, &form);
+        for (int64_t k = 0; k < depth && !plan->ragged; k++) {
+            buffers[k] = config->device_buffer(config->device_buffer_context, plan->name, (int)k,
+                                               feed->core->max_rows * form.row_bytes);
+            if (!buffers[k] != !buffers[0])
+                return stki_fail(err, STK_E_BAD_ARG,
+                                 "device_buffer: found memory for some of the slots of %s, expected it for all or none",
+                                 plan->name);
+        }
+    }
+    return STK_OK;
+}
+
+static stk_status start(stki_feed *feed, stk_error *err)
+{
+    stki_core *core = feed->core;
+    stki_prefetch_part *parts = stki_zalloc_array((int64_t)STKI_FEED_PARTS * core->plan_count, sizeof *parts);
+    stki_prefetch_opts opts = {
+        .device = core->device,
+        .depth = (int)core->config->device_prefetch,
+        .parts = parts,
+        .upstream = {feed, next_from_ring, release_to_ring, end_of_thread},
+    };
+    stk_error cause = {0};
+    stk_status status;
+
+    if (!parts)
+        return stki_fail_memory(err, STKI_FEED_PARTS * core->plan_count * (int64_t)sizeof *parts, "the parts of a slot");
+    opts.part_count = describe_parts(feed, parts, &opts.slot_bytes);
+    core->device_slot_bytes = opts.slot_bytes;
+    stki_core_retain(core); /* the thread's */
+    status = stki_prefetch_create(&opts, &feed->prefetch, &cause);
+    stki_free(parts);
+    if (status == STK_OK)
+        return STK_OK;
+    stki_core_release(core);
+    if (status == STK_E_MEMORY)
+        return stki_fail(err, status, "loader.device_prefetch: %d batches of %lld bytes on %s: %s", opts.depth,
+                         (long long)opts.slot_bytes, core->device->name, cause.message);
+    if (err)
+        *err = cause;
+    return status;
+}
+
+stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
+{
+    stki_feed *feed = stki_zalloc(sizeof *feed);
+    stk_status status;
+
+    if (!feed)
+        return stki_fail_memory(err, sizeof *feed, "the way to a device");
+    feed->core = core;
+    *out = feed; /* the core takes it apart */
+    if ((status = make_batches(feed, err)) == STK_OK && (status = ask_for_buffers(feed, err)) == STK_OK)
+        status = start(feed, err);
+    return status;
+}
+
+stk_status stki_feed_close(stki_feed *feed, int64_t timeout_ns, stk_error *err)
+{
+    return feed->prefetch ? stki_prefetch_close(feed->prefetch, timeout_ns, err) : STK_OK;
+}
+
+void stki_feed_destroy(stki_feed *feed)
+{
+    if (!feed)
+        return;
+    stki_prefetch_destroy(feed->prefetch);
+    stki_block_free(NULL, feed->memory, feed->memory_bytes, 64);
+    stki_free(feed->batches);
+    stki_free(feed->parts);
+    stki_free(feed->buffers);
+    stki_free(feed);
+}
+
+/* ---- the consumer's side -------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err)
+{
+    int slot;
+    stk_status status = stki_prefetch_next(feed->prefetch, stream, timeout_ns, &slot, err);
+
+    if (status != STK_OK)
+        return status;
+    *out = &feed->batches[slot];
+    (*out)->stream = stream;
+    return STK_OK;
+}
+
+void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, enum stki_feed_part part)
+{
+    const stki_feed *feed = batch->core->feed;
+
+    return stki_prefetch_place(feed->prefetch, batch->device_slot, feed->parts[plan - batch->core->plans][part]);
+}
+
+void stki_feed_guard(stk_batch *batch, bool exported, stk_stream *stream)
+{
+    stki_prefetch_guard(batch->core->feed->prefetch, batch->device_slot,
+                        exported ? STKI_GUARD_OTHER : STKI_GUARD_RELEASE, stream);
+}
+
+void stki_feed_release(stk_batch *batch)
+{
+    stki_prefetch_release(batch->core->feed->prefetch, batch->device_slot, NULL);
+}
+
+void stki_feed_stats(const stki_feed *feed, stki_prefetch_stats *out)
+{
+    stki_prefetch_read_stats(feed->prefetch, out);
+}

@@ -1,0 +1,101 @@
+/* plan_split.c: a plan in two parts: the samples as they are stored go into the slots, with nothing done to them but
+ * what picks their bytes (crops, byte order), and a device makes the rows of them. See plan.h.
+ */
+#include "allocate.h"
+#include "error.h"
+#include "plan.h"
+#include "tensor_internal.h"
+#include <stdio.h>
+#include <string.h>
+
+void stki_plan_form(const stki_field_plan *plan, stki_row_form *out)
+{
+    if (plan->device_convert) {
+        *out = plan->device_form;
+        return;
+    }
+    *out = (stki_row_form){.dtype = plan->dtype, .layout = plan->layout, .row_bytes = plan->row_bytes};
+    memcpy(out->shape, plan->shape, sizeof plan->shape);
+    memcpy(out->strides, plan->strides, sizeof plan->strides);
+}
+
+static bool holds_images(const stki_field *field)
+{
+    for (int i = 0; i < field->shard_count; i++)
+        if (field->shards[i]->image)
+            return true;
+    return false;
+}
+
+bool stki_plan_only_copies(const stki_field_plan *plan)
+{
+    int64_t strides[STK_MAX_DIMS], bytes;
+
+    if (plan->fold->arithmetic || plan->colors || plan->dtype != plan->field->dtype || (plan->geometry && plan->geometry->resizes) ||
+        (plan->field->variable && !plan->ragged) || holds_images(plan->field) ||
+        stki_row_major(plan->dtype, plan->ndim, plan->shape, strides, &bytes, NULL) != STK_OK)
+        return false;
+    for (int i = 0; i < plan->ndim; i++)
+        if (plan->source_axis[i] != i || plan->strides[i] != strides[i])
+            return false;
+    return true;
+}
+
+/* Pixels are moved (cropped, padded, flipped, turned) on their way into the slot, which a worker does while it copies
+ * them; what computes new ones, or finds them first, is not copying. */
+const char *stki_plan_device_obstacle(const stki_field_plan *plan)
+{
+    if (plan->ragged)
+        return "rows of different lengths";
+    for (int i = 0; plan->geometry && plan->geometry->resizes && i < plan->geometry->count; i++)
+        if (plan->geometry->steps[i].kind == STKI_RESIZE || plan->geometry->steps[i].kind == STKI_RANDOM_RESIZED_CROP)
+            return plan->geometry->steps[i].node->key;
+    if (plan->colors)
+        return plan->colors->steps[0].node->key;
+    if (holds_images(plan->field))
+        return "decoding";
+    return plan->field->variable ? "images of different shapes" : NULL;
+}
+
+/* The stored samples' side: row-major in the order of the sample's own axes. */
+static stk_status stored_form(const stki_field_plan *plan, stki_row_form *out, stk_error *err)
+{
+    *out = (stki_row_form){.dtype = plan->field->dtype, .layout = plan->source_layout};
+    for (int i = 0; i < plan->ndim; i++)
+        out->shape[plan->source_axis[i]] = plan->shape[i];
+    return stki_row_major(out->dtype, plan->ndim, out->shape, out->strides, &out->row_bytes, err);
+}
+
+stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *stored, stki_convert **out, stk_error *err)
+{
+    stki_convert_desc desc;
+    stk_status status = stored_form(plan, stored, err);
+    float *a;
+
+    if (status != STK_OK || (status = stki_plan_coefficients(plan, &a, err)) != STK_OK)
+        return status;
+    stki_plan_describe(plan, a, &desc);
+    desc.src_dtype = stored->dtype;
+    desc.src_swapped = false;
+    desc.stores = STKI_STORES_CACHED;
+    for (int i = 0; i < plan->ndim; i++)
+        desc.src_strides[i] = stored->strides[plan->source_axis[i]];
+    status = stki_convert_create(&desc, out, err);
+    stki_free(a);
+    return stki_fail_place(err, status, NULL, -1, plan->name);
+}
+
+void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_convert *convert, const char *device)
+{
+    stki_plan_form(plan, &plan->device_form);
+    plan->device_convert = convert;
+    snprintf(plan->device_kernel, sizeof plan->device_kernel, "%s %s>%s", device, stk_dtype_name(stored->dtype),
+             stk_dtype_name(plan->dtype));
+    plan->dtype = stored->dtype;
+    plan->layout = stored->layout;
+    plan->row_bytes = stored->row_bytes;
+    memcpy(plan->shape, stored->shape, sizeof plan->shape);
+    memcpy(plan->strides, stored->strides, sizeof plan->strides);
+    for (int i = 0; i < plan->ndim; i++)
+        plan->source_axis[i] = i;
+}

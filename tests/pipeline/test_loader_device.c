@@ -1,0 +1,726 @@
+/* stki-threads: loaders that deliver on a device give the same bytes as those that do not, whoever converts and however
+ * many batches are on the device, and have the same ends and errors. The device is the host device, or the test device
+ * whose memory nobody may touch. */
+#include "clock.h"
+#include "device_table.h"
+#include "feed.h"
+#include "host_device.h"
+#include "loader_test.h"
+#include <dlpack/dlpack.h>
+#include <stdatomic.h>
+
+static stk_device *host_device(void)
+{
+    stk_device *device;
+    stk_error err;
+
+    assert_ok(stk_device_find("host", &device, &err));
+    return device;
+}
+
+/* ---- the same bytes ------------------------------------------------------------------------------------------------
+ */
+
+/* Samples of every kind of dtype and layout, with transforms of every kind; %s takes further transforms' place. */
+static const struct {
+    const char *name, *field;
+    bool converts; /* there is something for a device to do, and it can */
+} fields[] = {
+    {"bytes as they are", "{synthetic: {count: 23, shape: [5, 4, 3], dtype: u8, distinct: 23}}", false},
+    {"labels", "{synthetic: {count: 23, shape: [], dtype: i64, distinct: 23}}", false},
+    {"f32 planes",
+     "{synthetic: {count: 23, shape: [6, 5, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw, "
+     "transforms: [{normalize: imagenet}]}",
+     true},
+    {"f16 planes",
+     "{synthetic: {count: 23, shape: [6, 5, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw, "
+     "dtype: f16, transforms: [{scale: unit}]}",
+     true},
+    {"bf16 pixels",
+     "{synthetic: {count: 23, shape: [3, 6, 5], dtype: u8, distinct: 23}, source: {layout: nchw}, layout: nhwc, "
+     "dtype: bf16, transforms: [{normalize: {mean: [0.5, 0.4, 0.3], std: [0.2, 0.3, 0.1], scale: unit}}]}",
+     true},
+    {"channels last",
+     "{synthetic: {count: 23, shape: [3, 6, 5], dtype: u8, distinct: 23}, source: {layout: nchw}, layout: "
+     "channels_last}",
+     true},
+    {"planes moved only",
+     "{synthetic: {count: 23, shape: [6, 5, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw}", true},
+    {"a crop",
+     "{synthetic: {count: 23, shape: [9, 8, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw, "
+     "transforms: [{crop: {top: 2, left: 1, height: 5, width: 6}}, {normalize: imagenet}]}",
+     true},
+    {"a crop alone",
+     "{synthetic: {count: 23, shape: [9, 8, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, "
+     "transforms: [{center_crop: 4}]}",
+     false},
+    {"random crops with padding, flips and turns",
+     "{synthetic: {count: 23, shape: [8, 8, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, layout: nchw, "
+     "transforms: [{random_crop: {size: 6, padding: 2}}, {random_horizontal_flip: {p: 0.5}}, {random_rotate: {angles: "
+     "[0, 90, 180, 270]}}, "
+     "{normalize: imagenet}]}",
+     true},
+    {"random crops of planes, moved only",
+     "{synthetic: {count: 23, shape: [3, 8, 9], dtype: i16, distinct: 23}, source: {layout: nchw}, layout: nhwc, "
+     "transforms: [{random_crop: 5}, {random_vertical_flip: {p: 0.5}}]}",
+     true},
+    {"padding alone",
+     "{synthetic: {count: 23, shape: [5, 6, 3], dtype: u8, distinct: 23}, source: {layout: nhwc}, transforms: [{pad: "
+     "2}]}",
+     false},
+    {"int8",
+     "{synthetic: {count: 23, shape: [40], dtype: f32, distinct: 23}, transforms: [{quantize: {scale: 0.01, "
+     "zero_point: 3}}]}",
+     true},
+    {"int32 by channel",
+     "{synthetic: {count: 23, shape: [6, 5, 3], dtype: i16, distinct: 23}, source: {layout: nhwc}, transforms: "
+     "[{scale: 0.5}, {quantize: {scale: [0.1, 0.2, 0.3], dtype: int32}}]}",
+     true},
+    {"a cast", "{synthetic: {count: 23, shape: [7], dtype: u16, distinct: 23}, dtype: i64}", true},
+    {"a cast of doubles", "{synthetic: {count: 23, shape: [7, 2], dtype: f64, distinct: 23}, dtype: f32}", true},
+    {"of different lengths", "{synthetic: {count: 23, shape: [9, 2], min_length: 0, dtype: i32, distinct: 23}}", false},
+    {"padded to the longest",
+     "{synthetic: {count: 23, shape: [9, 2], min_length: 0, dtype: i32, distinct: 23}, pad: batch, views: {head: [0, "
+     "3]}}",
+     false},
+    {"padded to a length",
+     "{synthetic: {count: 23, shape: [9], min_length: 0, dtype: u16, distinct: 23}, pad: {to: 12, value: 7}, views: "
+     "{head: [0, 3]}}",
+     false},
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+#define LOADER                                                                                        \
+    "{dataset: {fields: {x: %s, y: {synthetic: {count: 23, shape: [], dtype: i32, distinct: 23}}}}, " \
+    "loader: {batch_size: 5, order: random, seed: 7, num_epochs: 2, last_batch: %s, num_workers: %d, %s}}"
+
+/* A tensor's bytes in memory that may be read. */
+static void fetch(const stk_tensor *tensor, stk_stream *stream, stk_tensor *out)
+{
+    const stk_device *device = tensor->device;
+    int64_t bytes = stk_tensor_nbytes(tensor);
+    stk_error err;
+
+    *out = *tensor;
+    out->device = stk_device_cpu();
+    if (!bytes)
+        return;
+    out->data = malloc((size_t)bytes);
+    assert_non_null(out->data);
+    assert_ok(device->ops->copy(tensor->device, out->data, false, tensor->data, true, bytes, stream, &err));
+}
+
+/* The batches of `there` are those of a loader without a device. */
+static void compare_batches(const stk_batch *there, const stk_batch *here, const char *name, stk_stream *stream)
+{
+    stk_tensor a, b, copy;
+    stk_error err;
+
+    assert_ok(stk_batch_tensor(there, name, &a, &err));
+    assert_ok(stk_batch_tensor(here, name, &b, &err));
+    assert_int_equal(a.dtype, b.dtype);
+    assert_int_equal(a.ndim, b.ndim);
+    for (int i = 0; i < a.ndim; i++) {
+        assert_int_equal(a.shape[i], b.shape[i]);
+        assert_int_equal(a.strides[i], b.strides[i]);
+    }
+    fetch(&a, stream, &copy);
+    if (stream)
+        assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
+    if (stk_tensor_nbytes(&b) == 0)
+        return;
+    assert_memory_equal(copy.data, b.data, (size_t)stk_tensor_nbytes(&b));
+    free(copy.data);
+}
+
+static void compare_facts(const stk_batch *there, const stk_batch *here)
+{
+    int64_t rows = stk_batch_rows(here);
+
+    assert_int_equal(stk_batch_rows(there), rows);
+    assert_int_equal(stk_batch_valid_rows(there), stk_batch_valid_rows(here));
+    assert_int_equal(stk_batch_epoch(there), stk_batch_epoch(here));
+    assert_int_equal(stk_batch_step(there), stk_batch_step(here));
+    assert_int_equal(stk_batch_global_step(there), stk_batch_global_step(here));
+    assert_int_equal(stk_batch_last_of_epoch(there), stk_batch_last_of_epoch(here));
+    assert_memory_equal(stk_batch_indices(there), stk_batch_indices(here), (size_t)rows * sizeof(int64_t));
+    assert_memory_equal(stk_batch_mask(there), stk_batch_mask(here), (size_t)rows);
+    assert_int_equal(stk_batch_device_slot(here), -1);
+    assert_true(stk_batch_device_slot(there) >= 0);
+}
+
+static void compare_loaders(stk_loader *there, stk_loader *here, bool varies, bool padded, stk_stream *stream)
+{
+    stk_batch *a, *b;
+    stk_error err;
+    stk_status status;
+
+    while ((status = stk_loader_next(here, &b, &err)) == STK_OK) {
+        assert_ok(stk_loader_next_on(there, stream, 60 * STKI_SECOND, &a, &err));
+        compare_facts(a, b);
+        compare_batches(a, b, "y", stream);
+        compare_batches(a, b, varies ? "x.values" : "x", stream);
+        if (varies)
+            compare_batches(a, b, "x.offsets", stream);
+        if (padded) {
+            compare_batches(a, b, "x.mask", stream);
+            compare_batches(a, b, "x.lengths", stream);
+            compare_batches(a, b, "head", stream);
+        }
+        stk_batch_release(b);
+        stk_batch_release_on(a, stream);
+    }
+    assert_int_equal(status, STK_END);
+    assert_int_equal(stk_loader_next_on(there, stream, 60 * STKI_SECOND, &a, &err), STK_END);
+}
+
+static void compare_infos(const stk_loader *there, const stk_loader *here)
+{
+    for (int i = 0; i < 2; i++) {
+        stk_field_info a, b;
+        stk_error err;
+
+        assert_ok(stk_loader_field(there, i, &a, &err));
+        assert_ok(stk_loader_field(here, i, &b, &err));
+        assert_int_equal(a.dtype, b.dtype);
+        assert_int_equal(a.source_dtype, b.source_dtype);
+        assert_string_equal(a.layout, b.layout);
+        assert_int_equal(a.ndim, b.ndim);
+        assert_memory_equal(a.shape, b.shape, (size_t)a.ndim * sizeof a.shape[0]);
+    }
+}
+
+static void compare(int field, const char *last, const char *device, int depth, const char *convert, int workers,
+                    bool by_stream)
+{
+    bool varies = strstr(fields[field].field, "min_length") != NULL;
+    bool padded = strstr(fields[field].field, "views") != NULL;
+    stk_stream *stream = NULL;
+    stk_device *found;
+    stk_loader *there, *here;
+    stk_field_info info;
+    char options[128];
+    stk_error err;
+
+    snprintf(options, sizeof options, "device: %s, device_prefetch: %d, convert: %s", device, depth, convert);
+    assert_ok(stkt_open(&here, LOADER, fields[field].field, last, 1, "prefetch: 2"));
+    assert_ok(stkt_open(&there, LOADER, fields[field].field, last, workers, options));
+    if (by_stream) {
+        assert_ok(stk_device_find(device, &found, &err));
+        assert_ok(stk_stream_create(found, &stream, &err));
+    }
+    assert_ok(stk_loader_field(there, 0, &info, &err));
+    assert_int_equal(strncmp(info.kernel, device, strlen(device)) == 0,
+                     fields[field].converts && strcmp(convert, "device") == 0);
+    compare_infos(there, here);
+    compare_loaders(there, here, varies && !padded, padded, stream);
+    stk_loader_destroy(there);
+    stk_loader_destroy(here);
+    stk_stream_destroy(stream);
+}
+
+static void every_way_gives_the_same_bytes(void **state)
+{
+    static const char *const lasts[] = {"partial", "pad", "drop"};
+
+    (void)state;
+    for (int field = 0; field < FIELDS; field++)
+        for (int depth = 1; depth <= 3; depth++)
+            for (int device = 0; device < 2; device++) {
+                bool varies = strstr(fields[field].field, "min_length") != NULL;
+                int last = (field + depth) % 3;
+
+                compare(field, lasts[last], "host", depth, device && !varies ? "device" : "host",
+                        depth == 2 ? 0 : depth, depth != 3);
+            }
+}
+
+/* The test device's memory cannot be touched at all but through its table. */
+static void nothing_touches_the_devices_memory(void **state)
+{
+    (void)state;
+    for (int field = 0; field < FIELDS; field++)
+        for (int device = 0; device < 2; device++) {
+            bool varies = strstr(fields[field].field, "min_length") != NULL;
+
+            compare(field, "partial", "test", 2, device && !varies ? "device" : "host", 2, true);
+        }
+}
+
+/* ---- ends and errors -----------------------------------------------------------------------------------------------
+ */
+
+#define COUNTED                                                                                                     \
+    "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8, distinct: 40}}, y: {synthetic: {count: " \
+    "40, shape: [], dtype: i64, distinct: 40}}}}, "                                                                 \
+    "loader: {batch_size: 8, num_workers: %d, device: host, %s}}"
+
+/* P04 (read): the batches before the bad one come, then the error, again and again; never the end. */
+static void p04_a_failed_read_is_an_error_on_a_device_too(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers <= 2; workers++)
+        for (int64_t bad = 0; bad < 40; bad += 13) {
+            stkt_fault fault = {.field = "x",
+                                .opts = {.fail_at = bad, .status = STK_E_IO, .fail_from_read = -1, .slow_at = -1}};
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_error err, again;
+            stk_status status;
+            int64_t batches = 0;
+
+            assert_ok(stkt_open_faulty(&loader, &fault, false, &err, COUNTED, workers, "timeout: 60s"));
+            while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+                batches++;
+                stk_batch_release(batch);
+            }
+            assert_int_equal(status, STK_E_IO);
+            assert_int_equal(batches, bad / 8);
+            assert_int_equal(err.record, bad);
+            for (int i = 0; i < 3; i++) {
+                assert_int_equal(stk_loader_next(loader, &batch, &again), STK_E_IO);
+                assert_string_equal(again.message, err.message);
+            }
+            assert_ok(stk_loader_close(loader, &err));
+            stk_loader_destroy(loader);
+        }
+}
+
+/* P04 (copy): the n-th operation of the device fails. */
+static void p04_a_failed_copy_is_an_error(void **state)
+{
+    (void)state;
+    for (int64_t bad = 1; bad <= 5; bad++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err, again;
+        stk_status status;
+        int64_t batches = 0;
+
+        stki_host_set_faults(host_device(), NULL, &(stki_host_faults){.fail_at = bad});
+        assert_ok(stkt_open(&loader, COUNTED, 1, "timeout: 60s"));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+            batches++;
+            stk_batch_release(batch);
+        }
+        stki_host_set_faults(host_device(), NULL, NULL);
+        assert_int_equal(status, STK_E_DEVICE);
+        assert_int_equal(batches, bad - 1);
+        assert_int_equal(stk_loader_next(loader, &batch, &again), STK_E_DEVICE);
+        assert_string_equal(again.message, err.message);
+        assert_ok(stk_loader_close(loader, &err));
+        stk_loader_destroy(loader);
+    }
+}
+
+/* G07: the third batch of ten records has two rows, there as here. */
+static void g07_a_partial_batch_has_its_rows_alone(void **state)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor tensor;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: {synthetic: {count: 10, shape: [100], dtype: u8}}}}, loader: "
+                                 "{batch_size: 4, device: host, device_prefetch: 1}}"));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "x", &tensor, &err));
+        assert_int_equal(tensor.shape[0], i < 2 ? 4 : 2);
+        stk_batch_release(batch);
+    }
+    assert_int_equal(stk_loader_next(loader, &batch, &err), STK_END);
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    assert_int_equal(stats.device_bytes, 1000);
+    assert_int_equal(stats.batch_bytes, 1000);
+    assert_int_equal(stats.device_batches, 3);
+    assert_int_equal(stats.device_slots, 1);
+    assert_true(stats.device_copy_ns > 0);
+    assert_true(stats.device_exposed_ns <= stats.device_copy_ns + stats.device_convert_ns);
+    assert_int_equal(stats.device_slot_bytes, 400);
+    stk_loader_destroy(loader);
+}
+
+static void timeouts_name_what_is_held_or_slow(void **state)
+{
+    stkt_fault fault = {.field = "x",
+                        .opts = {.fail_at = -1, .fail_from_read = -1, .slow_at = 0, .slow_ns = 1000000000}};
+    stk_loader *loader;
+    stk_batch *held[2], *batch;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stkt_open(&loader, COUNTED, 1, "device_prefetch: 2, timeout: 60s"));
+    assert_ok(stk_loader_next(loader, &held[0], &err));
+    assert_ok(stk_loader_next(loader, &held[1], &err));
+    assert_status(stk_loader_next_timeout(loader, 10000000, &batch, &err), STK_E_TIMEOUT);
+    assert_says("loader.device_prefetch");
+    stk_batch_release(held[1]);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_int_equal(stk_batch_step(batch), 2);
+    stk_batch_release(batch);
+    stk_batch_release(held[0]);
+    stk_loader_destroy(loader);
+
+    assert_ok(stkt_open_faulty(&loader, &fault, false, &err, COUNTED, 1, "timeout: 60s"));
+    for (int i = 0; i < 40 && !strstr(err.message, "worker 0"); i++) /* it may not have begun yet */
+        assert_status(stk_loader_next_timeout(loader, 10000000, &batch, &err), STK_E_TIMEOUT);
+    assert_says("worker 0");
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+/* ---- leases --------------------------------------------------------------------------------------------------------
+ */
+
+/* A batch and an export of it outlive close and destroy. */
+static void held_batches_outlive_the_loader(void **state)
+{
+    (void)state;
+    for (int taken = 0; taken < 4; taken++)
+        for (int workers = 0; workers < 3; workers++) {
+            stk_loader *loader;
+            stk_batch *batch, *other;
+            DLManagedTensor *managed = NULL;
+            stk_tensor tensor;
+            uint8_t before[48];
+            stk_error err;
+
+            assert_ok(stkt_open(&loader, COUNTED, workers, "num_epochs: 0, timeout: 60s"));
+            for (int i = 0; i < taken; i++) {
+                assert_ok(stk_loader_next(loader, &other, &err));
+                stk_batch_release(other);
+            }
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_ok(stk_batch_tensor(batch, "x", &tensor, &err));
+            memcpy(before, tensor.data, sizeof before);
+            assert_ok(stk_batch_dlpack(batch, "x", &managed, &err));
+            assert_ok(stk_loader_close(loader, &err));
+            assert_int_equal(stk_loader_next(loader, &other, &err), STK_E_CLOSED);
+            stk_loader_destroy(loader);
+            assert_memory_equal(tensor.data, before, sizeof before);
+            stk_batch_release(batch);
+            assert_memory_equal(managed->dl_tensor.data, before, sizeof before);
+            assert_int_equal(managed->dl_tensor.device.device_type, kDLCPU); /* the host device's memory is that */
+            managed->deleter(managed);
+        }
+}
+
+/* The export of a batch on a device that is no processor says so. */
+static void exports_name_their_device(void **state)
+{
+    stk_loader *loader;
+    stk_batch *batch;
+    DLManagedTensor *managed;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: {synthetic: {count: 4, shape: [3], dtype: f32}}}}, loader: "
+                                 "{batch_size: 4, device: test}}"));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_dlpack(batch, "x", &managed, &err));
+    assert_int_equal(managed->dl_tensor.device.device_type, (int)STK_DEVICE_TEST);
+    assert_int_equal(managed->dl_tensor.device.device_id, 0);
+    managed->deleter(managed);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+/* G03: an export's deleter and a release come while the consumer's stream still reads. */
+static void slots_wait_for_release_and_export(void **state)
+{
+    const stki_device_ops *ops = host_device()->ops;
+    static uint8_t got[10][48], label[10][64];
+    stk_stream *stream, *other;
+    stk_loader *loader, *plain;
+    stk_batch *batch;
+    stk_tensor x, y;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_stream_create(host_device(), &stream, &err));
+    assert_ok(stk_stream_create(host_device(), &other, &err));
+    stki_host_set_faults(host_device(), stream, &(stki_host_faults){.delay_ns = 2000000});
+    stki_host_set_faults(host_device(), other, &(stki_host_faults){.delay_ns = 1000000});
+    assert_ok(stkt_open(&loader, COUNTED, 2, "num_epochs: 2, device_prefetch: 2, timeout: 60s"));
+    for (int i = 0; i < 10; i++) {
+        DLManagedTensor *managed;
+        stk_event *event;
+
+        assert_ok(stk_loader_next_on(loader, stream, 60 * STKI_SECOND, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "y", &y, &err));
+        assert_ok(stk_batch_dlpack(batch, "x", &managed, &err));
+        assert_ok(stk_event_create(host_device(), false, &event, &err));
+        assert_ok(stk_event_record(event, stream, &err));
+        assert_ok(stk_stream_wait(other, event, &err));
+        assert_ok(ops->copy(host_device(), label[i], false, y.data, true, 64, other, &err));
+        assert_ok(ops->copy(host_device(), got[i], false, managed->dl_tensor.data, true, 48, stream, &err));
+        stk_batch_release_on(batch, other);
+        managed->deleter(managed);
+        stk_event_destroy(event);
+    }
+    assert_ok(stk_stream_synchronize(stream, 60 * STKI_SECOND, &err));
+    assert_ok(stk_stream_synchronize(other, 60 * STKI_SECOND, &err));
+    stk_loader_destroy(loader);
+    assert_ok(stkt_open(&plain, "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8, distinct: 40}}, "
+                                "y: {synthetic: {count: 40, shape: [], dtype: i64, distinct: 40}}}}, loader: "
+                                "{batch_size: 8, num_epochs: 2}}"));
+    for (int i = 0; i < 10; i++) {
+        assert_ok(stk_loader_next(plain, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+        assert_ok(stk_batch_tensor(batch, "y", &y, &err));
+        assert_memory_equal(got[i], x.data, 48);
+        assert_memory_equal(label[i], y.data, 64);
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(plain);
+    stk_stream_destroy(stream);
+    stk_stream_destroy(other);
+}
+
+/* Without a device the stream calls do what the plain ones do; a batch in ordinary memory waits for the stream. */
+static void streams_are_fine_without_a_device(void **state)
+{
+    const stki_device_ops *ops = host_device()->ops;
+    stk_stream *stream;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor x;
+    uint8_t got[48], expected[48];
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_stream_create(host_device(), &stream, &err));
+    stki_host_set_faults(host_device(), stream, &(stki_host_faults){.delay_ns = 20000000});
+    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8}}}}, loader: "
+                                 "{batch_size: 8, prefetch: 1}}"));
+    assert_ok(stk_loader_next_on(loader, stream, 60 * STKI_SECOND, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+    memcpy(expected, x.data, sizeof expected);
+    assert_ok(ops->copy(host_device(), got, true, x.data, false, sizeof got, stream, &err));
+    stk_batch_release_on(batch, stream);
+    assert_int_equal(stk_stream_query(stream, &err), STK_OK);
+    assert_memory_equal(got, expected, sizeof got);
+    stk_loader_destroy(loader);
+    stk_stream_destroy(stream);
+}
+
+/* ---- options -------------------------------------------------------------------------------------------------------
+ */
+
+static float own_memory[3][4][8];
+
+static void *give_memory(void *context, const char *field, int slot, int64_t bytes)
+{
+    int *asked = context;
+
+    (*asked)++;
+    if (strcmp(field, "x") != 0)
+        return NULL;
+    assert_int_equal(bytes, sizeof own_memory[0]);
+    return own_memory[slot];
+}
+
+/* CUDA graphs: the tensors are in the caller's memory, and a slot's addresses stay. */
+static void batches_come_in_the_callers_memory(void **state)
+{
+    (void)state;
+    for (int by_device = 0; by_device < 2; by_device++) {
+        stk_field_opts field_opts[] = {STK_FIELD_OPTS_INIT, STK_FIELD_OPTS_INIT};
+        stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        void *labels[3] = {NULL};
+        int asked = 0;
+
+        field_opts[0].name = "x";
+        field_opts[0].synthetic = "{count: 40, shape: [8], dtype: u8, distinct: 40}";
+        field_opts[0].transforms = "[{scale: 0.5}]";
+        field_opts[1].name = "y";
+        field_opts[1].synthetic = "{count: 40, shape: [], dtype: i64, distinct: 40}";
+        opts.fields = field_opts;
+        opts.field_count = 2;
+        opts.batch_size = 4;
+        opts.device = "host";
+        opts.device_prefetch = 3;
+        opts.convert = by_device ? STK_CONVERT_DEVICE : STK_CONVERT_HOST;
+        opts.device_buffer = give_memory;
+        opts.device_buffer_context = &asked;
+        assert_ok(stk_loader_open(&opts, &loader, &err));
+        assert_int_equal(asked, 6);
+        while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+            int slot = stk_batch_device_slot(batch);
+            stk_tensor x, y;
+
+            assert_in_range(slot, 0, 2);
+            assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+            assert_ok(stk_batch_tensor(batch, "y", &y, &err));
+            assert_ptr_equal(x.data, own_memory[slot]);
+            assert_true(!labels[slot] || labels[slot] == y.data);
+            labels[slot] = y.data;
+            stk_batch_release(batch);
+        }
+        stk_loader_destroy(loader);
+    }
+}
+
+static bool has_note(const stk_loader *loader, const char *text)
+{
+    for (int i = 0; i < stk_loader_note_count(loader); i++)
+        if (strstr(stk_loader_note(loader, i), text))
+            return true;
+    return false;
+}
+
+static void open_refused(stk_status expected, const char *says, const char *field, const char *options)
+{
+    char text[2048];
+    stk_loader *loader;
+    stk_error err;
+
+    snprintf(text, sizeof text, "{dataset: {fields: {x: %s}}, loader: {%s}}", field, options);
+    assert_status(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err), expected);
+    assert_says(says);
+}
+
+#define IMAGE "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, transforms: [%s]}"
+
+static void what_a_device_cannot_do_is_refused_by_name(void **state)
+{
+    static const char plain[] = "{synthetic: {count: 8, shape: [4], dtype: u8}}",
+                      ragged[] = "{synthetic: {count: 8, shape: [4], min_length: 1, dtype: u8}, dtype: i32}",
+                      colored[] = "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, "
+                                  "transforms: [{brightness: 1.5}]}",
+                      resized[] = "{synthetic: {count: 8, shape: [9, 8, 3], dtype: u8}, source: {layout: nhwc}, "
+                                  "transforms: [{resize: 4}, {scale: unit}]}";
+    stk_loader *loader;
+    stk_error err;
+
+    (void)state;
+    open_refused(STK_E_UNSUPPORTED, "resize", resized, "device: host, convert: device");
+    open_refused(STK_E_UNSUPPORTED, "different lengths", ragged, "device: host, convert: device");
+    open_refused(STK_E_UNSUPPORTED, "brightness", colored, "device: host, convert: device");
+    open_refused(STK_E_CONFIG, "loader.device is cpu", plain, "convert: device");
+    open_refused(STK_E_CONFIG, "device_prefetch", plain, "device: host, device_prefetch: 0");
+    open_refused(STK_E_DEVICE, "loader.device", plain, "device: hots");
+    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: %s}}, loader: {device: host}}", resized));
+    assert_true(has_note(loader, "resize has no form on a device"));
+    stk_loader_destroy(loader);
+}
+
+/* F12: without a GPU `cuda:0` is a clear error, not a hang. */
+static void f12_a_device_that_is_not_there_is_an_error(void **state)
+{
+    stk_device *device;
+
+    (void)state;
+    if (stk_device_find("cuda:0", &device, NULL) == STK_OK)
+        skip();
+    open_refused(STK_E_DEVICE, "loader.device", "{synthetic: {count: 8, shape: [4], dtype: u8}}", "device: cuda:0");
+}
+
+/* `auto` says in a note what it measured. */
+static void auto_says_why(void **state)
+{
+    stk_loader *loader;
+    const char *options;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: " IMAGE "}}, loader: {device: host, batch_size: 4}}",
+                        "{normalize: imagenet}"));
+    assert_true(has_note(loader, "loader.convert: host, since a batch takes") ||
+                has_note(loader, "loader.convert: device, since a batch takes"));
+    options = stk_loader_options_json(loader);
+    assert_non_null(strstr(options, "\"convert\": \"host\"") ? options : strstr(options, "\"convert\": \"device\""));
+    stk_loader_destroy(loader);
+}
+
+static void slots_are_pinned_for_a_device(void **state)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    stk_loader *loader;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stkt_open(&loader, COUNTED, 1, "pin_memory: auto"));
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    assert_true(stats.pinned_bytes == stats.slot_bytes && stats.slot_bytes > 0);
+    assert_non_null(strstr(stk_loader_options_json(loader), "\"pinned\": true"));
+    assert_non_null(strstr(stk_loader_options_json(loader), "\"pinned_reason\": \"for copies to host\""));
+    stk_loader_destroy(loader);
+    assert_ok(stkt_open(&loader, COUNTED, 1, "pin_memory: false"));
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    assert_int_equal(stats.pinned_bytes, 0);
+    assert_non_null(strstr(stk_loader_options_json(loader), "pin_memory is false"));
+    stk_loader_destroy(loader);
+    assert_ok(stkt_open(&loader, "{dataset: {fields: {x: {synthetic: {count: 8, shape: [4], dtype: u8}}}}, loader: "
+                                 "{device: test, pin_memory: true}}"));
+    assert_true(has_note(loader, "test pins no memory"));
+    stk_loader_destroy(loader);
+}
+
+/* ---- failed allocations --------------------------------------------------------------------------------------------
+ */
+
+static void open_survives_every_failed_allocation(void **state)
+{
+    static const char text[] =
+        "{dataset: {fields: {x: {synthetic: {count: 8, shape: [3, 2, 3], dtype: u8}, source: {layout: nhwc}, layout: "
+        "nchw, transforms: [{normalize: imagenet}]}, t: {synthetic: {count: 8, shape: [4], min_length: 0, dtype: "
+        "u8}}}}, loader: {device: host, convert: auto, batch_size: 4, num_workers: 1}}";
+    stk_status status = STK_E_MEMORY;
+
+    (void)state;
+    for (int64_t n = 1; status != STK_OK || n < 40; n++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err = {0};
+
+        assert_true(n < 5000);
+        stki_memory_fail_at(n);
+        status = stk_loader_open_text(text, NULL, NULL, 0, &loader, &err);
+        stki_memory_fail_at(0);
+        if (status == STK_OK) { /* none was needed any more, or it was one of those that can be done without */
+            bool done_without = stk_loader_note_count(loader) > 0 && has_note(loader, "memory");
+
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            stk_batch_release(batch);
+            stk_loader_destroy(loader);
+            if (done_without)
+                status = STK_E_MEMORY;
+        } else {
+            assert_true(err.message[0]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_way_gives_the_same_bytes),
+        cmocka_unit_test(nothing_touches_the_devices_memory),
+        cmocka_unit_test(p04_a_failed_read_is_an_error_on_a_device_too),
+        cmocka_unit_test(p04_a_failed_copy_is_an_error),
+        cmocka_unit_test(g07_a_partial_batch_has_its_rows_alone),
+        cmocka_unit_test(timeouts_name_what_is_held_or_slow),
+        cmocka_unit_test(held_batches_outlive_the_loader),
+        cmocka_unit_test(exports_name_their_device),
+        cmocka_unit_test(slots_wait_for_release_and_export),
+        cmocka_unit_test(streams_are_fine_without_a_device),
+        cmocka_unit_test(batches_come_in_the_callers_memory),
+        cmocka_unit_test(what_a_device_cannot_do_is_refused_by_name),
+        cmocka_unit_test(f12_a_device_that_is_not_there_is_an_error),
+        cmocka_unit_test(auto_says_why),
+        cmocka_unit_test(slots_are_pinned_for_a_device),
+        cmocka_unit_test(open_survives_every_failed_allocation),
+    };
+
+    (void)stki_device_test();
+    (void)host_device();
+    return cmocka_run_group_tests_name("loader_device", tests, NULL, NULL);
+}
