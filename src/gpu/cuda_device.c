@@ -13,6 +13,7 @@
 #include "cuda_device.h"
 #include "allocate.h"
 #include "cuda_launches.h"
+#include "cuda_provider.h"
 #include "error.h"
 #include "thread.h"
 #include <inttypes.h>
@@ -353,6 +354,21 @@ static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_e
     if (status)
         return status;
     status = stki_cuda_check(cuda, stki_cuda->StreamWaitEvent(stream_of(stream), event_of(event), 0), doing, -1, err);
+    stki_cuda_leave();
+    return status;
+}
+
+stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at_most_ns, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(stream->device);
+    static const char doing[] = "holding a stream";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = stki_cuda_check(
+        cuda, (cudaError_t)stki_cuda_launcher->hold(cuda->device.index, stream_of(stream), flag, at_most_ns), doing, -1,
+        err);
     stki_cuda_leave();
     return status;
 }

@@ -199,4 +199,11 @@ static int cuda_count(stk_error *err)
     return status ? 0 : count;
 }
 
+int stki_cuda_context_active(int index)
+{
+    int active = 0;
+
+    return stki_cuda->load_driver(NULL) || stki_cuda->context_state(index, &active) ? -1 : active;
+}
+
 const stki_device_provider stki_cuda_provider = {.prefix = "cuda", .find = cuda_find, .count = cuda_count};
