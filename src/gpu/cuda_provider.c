@@ -2,6 +2,7 @@
  * guards the list of them. CUDA is first called when somebody asks for a cuda device or for their number. */
 #include "cuda_provider.h"
 #include "allocate.h"
+#include "caching_pool.h"
 #include "cuda_device.h"
 #include "error.h"
 #include "thread.h"
@@ -133,8 +134,12 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
     if (!status)
         status = check_generation(cuda, index, err);
     if (!status)
+        status = stki_caching_pools_attach(&cuda->device, err);
+    if (!status)
         status = stki_device_register(&cuda->device, err);
     if (status) {
+        stki_caching_pool_destroy(cuda->device.pool);
+        stki_caching_pool_destroy(cuda->device.pinned_pool);
         stki_free(cuda);
         return status;
     }
