@@ -395,6 +395,13 @@ stk_status stki_caching_pools_attach(stk_device *device, stk_error *err)
     return STK_OK;
 }
 
+void stki_caching_pools_detach(stk_device *device)
+{
+    stki_caching_pool_destroy(device->pool);
+    stki_caching_pool_destroy(device->pinned_pool);
+    device->pool = device->pinned_pool = NULL;
+}
+
 void stki_caching_pool_set_patience(stki_pool *pool, int64_t patience_ns)
 {
     stki_count_set(&stki_caching_pool_of(pool)->patience_ns, patience_ns);

@@ -42,6 +42,8 @@ stk_status stki_caching_pool_create(stk_device *device, stk_device_memory kind, 
 void stki_caching_pool_destroy(stki_pool *pool);
 /* Both pools for a device that has none yet; called before it is registered. */
 stk_status stki_caching_pools_attach(stk_device *device, stk_error *err);
+/* Destroys what it has; fine where there is none. */
+void stki_caching_pools_detach(stk_device *device);
 
 /* How long an allocation waits for streams before it fails for want of memory. */
 void stki_caching_pool_set_patience(stki_pool *pool, int64_t patience_ns);

@@ -138,8 +138,7 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
     if (!status)
         status = stki_device_register(&cuda->device, err);
     if (status) {
-        stki_caching_pool_destroy(cuda->device.pool);
-        stki_caching_pool_destroy(cuda->device.pinned_pool);
+        stki_caching_pools_detach(&cuda->device);
         stki_free(cuda);
         return status;
     }

@@ -266,8 +266,7 @@ static stk_status make(int index, stk_error *err)
         status = stki_caching_pools_attach(device, err);
         status = status ? status : stki_device_register(device, err);
         if (status) {
-            stki_caching_pool_destroy(device->pool);
-            stki_caching_pool_destroy(device->pinned_pool);
+            stki_caching_pools_detach(device);
             device->ops = NULL;
         }
     }

@@ -1,9 +1,10 @@
-/* test_caching_pool.c: the caching pool's rules one by one, on a device whose memory, streams and failures the test
- * decides. What holds for any sequence of calls is in test_caching_pool_model.c.
+/* test_caching_pool.c (stki-threads): the caching pool's rules one by one, on a device whose memory, streams and
+ * failures the test decides. What holds for any sequence of calls is in test_caching_pool_model.c.
  */
 #include "caching_pool.h"
 #include "device_memory.h"
 #include "fake_device.h"
+#include "host_device.h"
 #include "pool_check.h"
 #include "profile_scope.h"
 #include "stk_test.h"
@@ -35,9 +36,7 @@ static int teardown(void **unused)
     (void)unused;
     pool_check(pool);
     pool_check(pinned);
-    stki_caching_pool_destroy(pool);
-    stki_caching_pool_destroy(pinned);
-    fake.base.pool = fake.base.pinned_pool = NULL;
+    stki_caching_pools_detach(&fake.base);
     assert_int_equal(stki_counted(&fake.reserved_bytes), 0);
     assert_int_equal(stki_counted(&fake.events), 0);
     fake_fini(&fake);
@@ -469,7 +468,7 @@ static void test_events_make_room(void **unused)
 static void finish_soon(void *context)
 {
     stki_sleep_ns(3000000);
-    fake_finish(context);
+    fake_finish_engine(context);
 }
 
 /* Memory that a stream will set free is waited for. */
@@ -486,7 +485,7 @@ static void test_patience(void **unused)
     fake_queue(other, 1);
     pool->ops->record_stream(pool, block, other);
     put(block, 30 * MIB);
-    assert_ok(stki_thread_start(&thread, "finish", finish_soon, other, &err));
+    assert_ok(stki_thread_start(&thread, "finish", finish_soon, fake_engine_of(other), &err));
     put(get(32 * MIB, other), 32 * MIB);
     assert_true(stki_thread_join(thread, INT64_MAX));
     assert_int_equal(stats_of(pool).out_of_memory, 0);
@@ -590,8 +589,7 @@ static void test_failing_create(void **unused)
         assert_true(!status == (bare.pool && bare.pinned_pool));
         assert_true(!status || (status == STK_E_MEMORY && !bare.pool && !bare.pinned_pool));
     }
-    stki_caching_pool_destroy(bare.pool);
-    stki_caching_pool_destroy(bare.pinned_pool);
+    stki_caching_pools_detach(&bare);
     stki_caching_pool_destroy(NULL);
 }
 
@@ -633,7 +631,7 @@ static void test_destroy_without_events(void **unused)
     {
         stki_thread *thread;
         stk_error err;
-        assert_ok(stki_thread_start(&thread, "finish", finish_soon, gone, &err));
+        assert_ok(stki_thread_start(&thread, "finish", finish_soon, engine, &err));
         stk_stream_destroy(gone); /* waits for the stream itself */
         assert_true(stki_thread_join(thread, INT64_MAX));
     }
@@ -861,9 +859,49 @@ static void test_tensors(void **unused)
     assert_int_equal(stats_of(device->pool).allocated_peak, 0);
     assert_ok(stk_device_empty_cache(device, &err));
     assert_int_equal(stats_of(device->pool).reserved_bytes, 0);
-    stki_caching_pool_destroy(device->pool);
-    stki_caching_pool_destroy(device->pinned_pool);
-    device->pool = device->pinned_pool = NULL;
+    stki_caching_pools_detach(device);
+}
+
+/* The host device has pools: what it makes and lets go of comes back, and a stream that is still at work keeps it. */
+static void test_host_device(void **unused)
+{
+    stk_device *device = NULL;
+    stk_device_memory_stats stats = {.struct_size = sizeof stats};
+    stk_stream *stream;
+    stk_tensor a, b, c;
+    void *first;
+    stk_error err;
+
+    (void)unused;
+    assert_ok(stk_device_find("host:3", &device, &err));
+    assert_ok(stk_stream_create(device, &stream, &err));
+    make_zeros(device, 5000, &a);
+    first = a.data;
+    stk_tensor_release(&a);
+    make_zeros(device, 5000, &a);
+    assert_ptr_equal(a.data, first);
+    /* Made for the NULL stream, written in another one, let go of: not to be had before that has passed. */
+    make_zeros(device, 5000, &b);
+    stki_host_set_faults(device, stream, &(stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    assert_ok(stk_tensor_copy_on(&a, &b, stream, true, &err));
+    stk_tensor_release(&a);
+    make_zeros(device, 5000, &c);
+    assert_ptr_not_equal(c.data, first);
+    stk_tensor_release(&c);
+    stki_host_set_faults(device, stream, NULL);
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    make_zeros(device, 5000, &c);
+    assert_ptr_equal(c.data, first);
+    stk_tensor_release(&b);
+    stk_tensor_release(&c);
+    assert_ok(stk_device_get_memory_stats(device, STK_MEMORY_DEVICE, &stats, &err));
+    assert_int_equal(stats.allocated_bytes, 0);
+    assert_int_equal(stats.reserved_bytes, 2 * MIB);
+    assert_ok(stk_device_synchronize(device, &err)); /* what was recorded when they went */
+    stk_stream_destroy(stream);
+    assert_ok(stk_device_empty_cache(device, &err));
+    assert_ok(stk_device_get_memory_stats(device, STK_MEMORY_DEVICE, &stats, &err));
+    assert_int_equal(stats.reserved_bytes, 0);
 }
 
 #define POOL_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -896,6 +934,7 @@ int main(void)
         POOL_TEST(test_summary),
         POOL_TEST(test_tags),
         cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_host_device),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

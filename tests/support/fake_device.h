@@ -239,11 +239,14 @@ static inline void fake_queue(stk_stream *stream, int64_t work)
     stki_count(&fake_engine_of(stream)->queued, work);
 }
 
+static inline void fake_finish_engine(fake_engine *engine)
+{
+    stki_count_set(&engine->done, stki_counted(&engine->queued));
+}
+
 static inline void fake_finish(stk_stream *stream)
 {
-    fake_engine *engine = fake_engine_of(stream);
-
-    stki_count_set(&engine->done, stki_counted(&engine->queued));
+    fake_finish_engine(fake_engine_of(stream));
 }
 
 #endif
