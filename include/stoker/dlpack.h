@@ -47,14 +47,16 @@ typedef struct stk_dlpack_versioned {
 
 /* Only memory that a counted storage owns is handed out. STK_E_UNSUPPORTED: a borrowed tensor or a mapping of a file
  * (clone it first), the other byte order, a dtype that the version does not have (0.6 has no 8-bit floats; bool becomes
- * u8), and, for 0.6, which cannot say so, a read-only tensor. STK_E_BAD_STRIDE: strides that are no whole number of
- * elements. Negative strides are exported as they are; not everybody takes them. */
+ * u8), a host device (DLPack has none like it), and, for 0.6, which cannot say so, a read-only tensor. Work that is
+ * queued on a tensor of a GPU is not waited for: its taker's stream must wait for an event behind it. STK_E_BAD_STRIDE:
+ * strides that are no whole number of elements. Negative strides are exported as they are; not everybody takes them. */
 STK_API stk_status stk_tensor_to_dlpack(const stk_tensor *tensor, struct DLManagedTensor **out, stk_error *err);
 STK_API stk_status stk_tensor_to_dlpack_versioned(const stk_tensor *tensor, struct DLManagedTensorVersioned **out,
                                                   stk_error *err);
 
-/* Takes the structure over; after a failure it is still the caller's. STK_E_UNSUPPORTED: another version, an element
- * type or a device kind that stoker does not have. STK_E_BAD_DEVICE: the device is not here. STK_E_BAD_ARG: no data. */
+/* Takes the structure over; after a failure it is still the caller's. Memory that CUDA pinned is the CPU's and says
+ * that it is pinned. STK_E_UNSUPPORTED: another version, an element type or a device kind that stoker does not have.
+ * STK_E_BAD_DEVICE: the device is not here. STK_E_BAD_ARG: no data. */
 STK_API stk_status stk_tensor_from_dlpack(struct DLManagedTensor *managed, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, stk_tensor *out,
                                                     stk_error *err);

@@ -39,6 +39,11 @@ struct exported {
 
 static stk_status check_exportable(const stk_tensor *tensor, int major, stki_dlpack_type *type, stk_error *err)
 {
+    const stk_device *device = stki_tensor_device(tensor);
+
+    if (device->kind != STK_DEVICE_CPU && device->kind != STK_DEVICE_CUDA)
+        return stki_fail(err, STK_E_UNSUPPORTED, "DLPack knows no device like %s: copy the tensor to the cpu first",
+                         device->name);
     if (!tensor->storage)
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: a borrowed tensor cannot be handed out: clone it first");
     if (tensor->storage->mapping)
@@ -224,6 +229,8 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
                               &storage, err);
     if (status)
         return status;
+    if (given->device_type == kDLCUDAHost)
+        flags |= STK_TENSOR_PINNED;
     *out = (stk_tensor){
         .data = first, .storage = storage, .device = device, .dtype = dtype, .ndim = given->ndim, .flags = flags};
     for (int i = 0; i < given->ndim; i++) {

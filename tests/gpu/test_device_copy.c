@@ -379,6 +379,21 @@ static void an_error_of_the_stream_comes_out_of_the_copy_that_waits(void **state
     stk_stream_destroy(stream);
 }
 
+/* What a DLPack taker would take for the memory of another maker's GPU. */
+static void a_host_devices_tensor_is_not_handed_out(void **state)
+{
+    struct DLManagedTensor *managed = NULL;
+    stk_tensor t;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_tensor_zeros(STK_F32, 1, (int64_t[]){4}, find("host:1"), &t, &err));
+    assert_status(stk_tensor_to_dlpack(&t, &managed, &err), STK_E_UNSUPPORTED);
+    assert_says("host:1");
+    assert_null(managed);
+    stk_tensor_release(&t);
+}
+
 /* ---- every direction, any layout --------------------------------------------------------------------------------- */
 
 /* A random view of a fresh tensor: some axes cut, stepped, turned around or exchanged. */
@@ -564,6 +579,7 @@ int main(void)
         cmocka_unit_test(zeros_and_data_wait_for_nobody_else),
         cmocka_unit_test(devices_are_not_mixed),
         cmocka_unit_test(an_error_of_the_stream_comes_out_of_the_copy_that_waits),
+        cmocka_unit_test(a_host_devices_tensor_is_not_handed_out),
         cmocka_unit_test(copies_between_all_memories_agree_with_the_processor),
         cmocka_unit_test(the_layout_comes_along),
     };

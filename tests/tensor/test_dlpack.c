@@ -320,8 +320,15 @@ static void test_refused_imports(void **unused)
     (void)unused;
     deleted = 0;
     assert_ok(stk_tensor_from_dlpack_versioned((void *)&managed, &out, &err));
+    assert_false(stk_tensor_is_pinned(&out));
     stk_tensor_release(&out);
     assert_int_equal(deleted, 1);
+    managed.tensor.device_type = kDLCUDAHost;
+    assert_ok(stk_tensor_from_dlpack_versioned((void *)&managed, &out, &err));
+    assert_ptr_equal(out.device, stk_device_cpu());
+    assert_true(stk_tensor_is_pinned(&out));
+    stk_tensor_release(&out);
+    managed.tensor.device_type = kDLCPU;
     managed.major = 2;
     assert_status(stk_tensor_from_dlpack_versioned((void *)&managed, &out, &err), STK_E_UNSUPPORTED);
     bad = good, bad.bits = 24;
