@@ -315,7 +315,9 @@ static void choose_tiles(stki_core *core)
     if (core->rows_per_tile > core->max_rows && core->max_rows > 0)
         core->rows_per_tile = core->max_rows;
     core->parts_per_row = 1;
-    if (core->has_ragged || row < 4 * tile)
+    if (core->layout.mixes) /* the rows of a pair are made together */
+        core->rows_per_tile += core->rows_per_tile % 2;
+    if (core->has_ragged || core->layout.mixes || row < 4 * tile)
         return; /* cutting rows only pays when one is many tiles long */
     for (int i = 0; i < core->plan_count; i++) {
         const stki_field_plan *plan = &core->plans[i];
@@ -430,6 +432,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
         worker->core = core;
         worker->number = i;
         stki_scratch_init(&worker->scratch);
+        stki_scratch_init(&worker->mixed);
         worker->pointers = stki_zalloc_array(core->rows_per_tile, sizeof *worker->pointers);
         worker->converts = stki_zalloc_array(core->rows_per_tile, sizeof *worker->converts);
         worker->resamplers = stki_zalloc_array(core->plan_count, sizeof *worker->resamplers);
@@ -492,6 +495,7 @@ static void core_destroy(stki_core *core)
     stki_ring_destroy(core->ring);
     for (int i = 0; core->workers && i < workers; i++) {
         stki_scratch_fini(&core->workers[i].scratch);
+        stki_scratch_fini(&core->workers[i].mixed);
         stki_free(core->workers[i].pointers);
         stki_free(core->workers[i].converts);
         for (int f = 0; core->workers[i].resamplers && f < core->plan_count; f++)

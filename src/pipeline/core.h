@@ -30,6 +30,7 @@ typedef struct stki_worker {
     int number;
     stki_thread *thread;
     stki_scratch scratch;
+    stki_scratch mixed;            /* two rows of f32 */
     stki_resampler *resamplers;    /* one a plan */
     const void **pointers;         /* of a tile's rows */
     const stki_convert **converts; /* of the same */

@@ -10,9 +10,9 @@
 struct stki_feed {
     stki_core *core;
     stki_prefetch *prefetch;
-    stk_batch *batches; /* one a device slot */
+    stk_batch *batches;            /* one a device slot */
     int (*parts)[STKI_FEED_PARTS]; /* of each plan; -1: it has none */
-    char *memory;       /* of all batches: what a slot holds behind layout.rest */
+    char *memory;                  /* of all batches: what a slot holds behind layout.rest */
     int64_t memory_bytes;
     void **buffers; /* the caller's, one row of `depth` a plan; NULL: none */
 };
@@ -45,8 +45,16 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
             .buffers = buffers && buffers[0] ? buffers : NULL,
         };
         if (plan->pad.padded)
-            parts[count++] = (stki_prefetch_part){.copy_offset = plan->mask_offset,
-                                                  .copy_bytes = core->max_rows * plan->shape[0]};
+            parts[count++] =
+                (stki_prefetch_part){.copy_offset = plan->mask_offset, .copy_bytes = core->max_rows * plan->shape[0]};
+        feed->parts[i][STKI_FEED_PARTNER] = plan->has_partners ? count : -1;
+        feed->parts[i][STKI_FEED_SHARE] = plan->has_partners ? count + 1 : -1;
+        if (plan->has_partners) {
+            parts[count++] = (stki_prefetch_part){.copy_offset = plan->partner_offset,
+                                                  .copy_bytes = core->max_rows * plan->row_bytes};
+            parts[count++] = (stki_prefetch_part){.copy_offset = plan->share_offset,
+                                                  .copy_bytes = core->max_rows * (int64_t)sizeof(float)};
+        }
     }
     for (int i = 0; i < core->plan_count; i++) {
         feed->parts[i][STKI_FEED_OFFSETS] = core->plans[i].ragged ? count : -1;
@@ -105,6 +113,12 @@ static void fill_loads(const stki_feed *feed, const stk_batch *from, stki_prefet
             loads[parts[STKI_FEED_MASK]] = (stki_prefetch_load){stki_slot_pad_mask(from, plan), entries, 0};
         } else if (plan->ragged) {
             entries = from->rows > 0 ? offsets[from->rows] : 0;
+        }
+        if (plan->has_partners) {
+            loads[parts[STKI_FEED_PARTNER]] =
+                (stki_prefetch_load){stki_slot_partners(from, plan), from->rows * plan->row_bytes, 0};
+            loads[parts[STKI_FEED_SHARE]] =
+                (stki_prefetch_load){stki_slot_shares(from, plan), from->rows * (int64_t)sizeof(float), 0};
         }
         if (plan->ragged)
             loads[parts[STKI_FEED_OFFSETS]] =
@@ -233,7 +247,8 @@ static stk_status start(stki_feed *feed, stk_error *err)
     stk_status status;
 
     if (!parts)
-        return stki_fail_memory(err, STKI_FEED_PARTS * core->plan_count * (int64_t)sizeof *parts, "the parts of a slot");
+        return stki_fail_memory(err, STKI_FEED_PARTS * core->plan_count * (int64_t)sizeof *parts,
+                                "the parts of a slot");
     opts.part_count = describe_parts(feed, parts, &opts.slot_bytes);
     core->device_slot_bytes = opts.slot_bytes;
     stki_core_retain(core); /* the thread's */

@@ -21,8 +21,16 @@ void stki_feed_destroy(stki_feed *feed); /* NULL is fine */
 
 /* As stki_prefetch_next; the batch has one hold. */
 stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err);
-/* Where a part of a field is on the device: its values, the mask of a padded one, its offsets or lengths. */
-enum stki_feed_part { STKI_FEED_VALUES, STKI_FEED_MASK, STKI_FEED_OFFSETS, STKI_FEED_PARTS };
+/* Where a part of a field is on the device: its values, the mask of a padded one, the partners' labels and the
+ * shares of mixed rows, its offsets or lengths. */
+enum stki_feed_part {
+    STKI_FEED_VALUES,
+    STKI_FEED_MASK,
+    STKI_FEED_PARTNER,
+    STKI_FEED_SHARE,
+    STKI_FEED_OFFSETS,
+    STKI_FEED_PARTS
+};
 void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, enum stki_feed_part part);
 /* Whoever used the batch in `stream` is done with it once the stream has come so far; `exported`: a DLPack consumer,
  * whose stream is the one that next was given. */

@@ -9,6 +9,7 @@
 #include "core.h"
 #include "error.h"
 #include "file.h"
+#include "fill_made.h"
 #include "log.h"
 #include "pad.h"
 #include "tensor_internal.h"
@@ -98,6 +99,15 @@ static int64_t byte_tiles(const stki_core *core, const stk_batch *batch)
     return (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile;
 }
 
+/* Of all ranks together. */
+static int64_t global_rows(const stki_core *core, int64_t step)
+{
+    const stki_batching *b = &core->batching;
+    const int64_t left = b->length - step * b->global_batch;
+
+    return b->last == STKI_LAST_PAD || left > b->global_batch ? b->global_batch : left;
+}
+
 static int64_t begin(void *context, stki_ring_slot *slot, int number)
 {
     stki_core *core = context;
@@ -126,6 +136,10 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
         r += n;
     }
+    batch->first_global_row = rows.first - batch->step * core->batching.global_batch;
+    batch->global_rows = global_rows(core, batch->step);
+    if (status == STK_OK && batch->partners)
+        status = stki_made_begin(core, batch, &error);
     if (status != STK_OK) {
         batch->rows = batch->valid = 0;
         stki_slot_fail(batch, 0, &error);
@@ -289,17 +303,21 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
     stki_count(&worker->bytes_written, length * plan->item_bytes);
 }
 
+static stki_occasion occasion_of(const stk_batch *batch, int64_t row)
+{
+    return (stki_occasion){batch->draw_key, batch->positions[row].draw};
+}
+
 /* What a row is seen through that is a view: what all are, or a placing of its own, which `own` holds. */
-static stk_status placing_of(const stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_placing *own,
+static stk_status placing_of(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
                              const stki_placing **out, stk_error *err)
 {
-    const stki_occasion occasion = {batch->draw_key, batch->positions[row].draw};
     const int64_t *shape = plan->sample_shape;
 
     *out = plan->random ? own : &plan->placing;
     if (!plan->random)
         return STK_OK;
-    return stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], NULL, &occasion, own,
+    return stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], NULL, occasion, own,
                                err);
 }
 
@@ -311,7 +329,9 @@ static bool list_row(const stk_batch *batch, const stki_field_plan *plan, int64_
     const stki_placing *placing;
     stki_placing own;
 
-    if (placing_of(batch, plan, row, &own, &placing, NULL) != STK_OK || placing->padded)
+    const stki_occasion occasion = occasion_of(batch, row);
+
+    if (placing_of(plan, &occasion, &own, &placing, NULL) != STK_OK || placing->padded)
         return false;
     worker->pointers[n] = address + stki_plan_view_offset(plan, placing, plan->field->shards[shard]->strides);
     worker->converts[n] = stki_plan_convert(plan, shard, placing->orientation);
@@ -335,95 +355,109 @@ static void convert_list(stki_core *core, stk_batch *batch, const stki_field_pla
     stki_count(&worker->bytes_written, n * stki_convert_bytes_written(first));
 }
 
-static void convert_fixed(stk_batch *batch, const stki_field_plan *plan, const stki_placing *placing, int shard_number,
-                          int64_t row, const stk_tensor *sample, int64_t part, int64_t parts, stki_worker *worker)
+static void convert_fixed(const stki_field_plan *plan, const stki_placing *placing, int shard_number, void *to,
+                          const stk_tensor *sample, int64_t part, int64_t parts, stki_worker *worker)
 {
     const stki_convert *convert = stki_plan_convert(plan, shard_number, placing->orientation);
     const char *from =
         (const char *)sample->data + stki_plan_view_offset(plan, placing, plan->field->shards[shard_number]->strides);
     int64_t units = stki_convert_units(convert);
 
-    stki_convert_run_part(convert, stki_slot_values(batch, plan) + row * plan->row_bytes, from, units * part / parts,
-                          units * (part + 1) / parts);
+    stki_convert_run_part(convert, to, from, units * part / parts, units * (part + 1) / parts);
     if (part == 0) {
         stki_count(&worker->bytes_read, stki_convert_bytes_read(convert));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
     }
 }
 
-/* One row by way of the worker's own memory: an image that is resized, or has a size of its own. */
-static void fill_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                           stki_worker *worker)
+/* What a changed file no longer has is beside the point; else the reader's own error. */
+static stk_status read_error(const stki_reader *shard, int64_t within, stk_status status, stk_error *err)
 {
-    int64_t within, index = batch->indices[row], before = stki_now_ns(), between;
-    const stki_reader *shard = stki_field_locate(plan->field, index, &within);
-    stki_resampler *resampler = &worker->resamplers[plan - core->plans];
-    const stki_occasion occasion = {batch->draw_key, batch->positions[row].draw};
+    stk_status changed = shard->file ? stki_file_intact(shard->file, within, err) : STK_OK;
+
+    return changed != STK_OK ? changed : status;
+}
+
+/* One row by way of the worker's own memory: an image that is resized, or has a size of its own. */
+static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
+                                 const stki_making_of *of, stki_worker *worker, stk_error *err)
+{
+    int64_t within, before = stki_now_ns(), between;
+    const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
+    stki_resampler *resampler = &worker->resamplers[plan->number];
     const stki_want *want;
     stk_tensor sample;
-    stk_error error;
+    stk_status status;
 
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
-    if (stki_resample_want(plan, resampler, index, &occasion, shard, within, &want, &error) != STK_OK ||
-        shard->ops->read(shard, within, want, &worker->scratch, &sample, &error) != STK_OK) {
-        read_fails(core, batch, shard, within, row, &error);
-        stki_count(&worker->read_ns, stki_now_ns() - before);
-        return;
-    }
+    status = stki_resample_want(plan, resampler, of->index, &of->occasion, shard, within, &want, err);
+    if (status == STK_OK)
+        status = shard->ops->read(shard, within, want, &worker->scratch, &sample, err);
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);
+    if (status != STK_OK)
+        return read_error(shard, within, status, err);
     doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
-    if (convert_may_run(core, batch, plan, row, 1)) {
-        char *to = stki_slot_values(batch, plan) + row * plan->row_bytes;
-
-        if (stki_resample_store(plan, resampler, shard, within, &sample, to, &error) != STK_OK)
-            stki_row_fails(core, batch, row, &error);
+    if (convert_may_run(core, batch, plan, of->row, 1)) {
+        status = stki_resample_store(plan, resampler, shard, within, &sample, of->to, err);
         stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(plan->converts[0]));
     }
     stki_reader_done(shard, &sample);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
+    return status;
 }
 
 /* One row of one field through its reader; part `part` of `parts` of it. */
-static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
-                     int64_t parts, stki_worker *worker)
+static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                           int64_t part, int64_t parts, stki_worker *worker, stk_error *err)
 {
     int64_t within, before = stki_now_ns(), between;
-    int shard_number = stki_field_shard(plan->field, batch->indices[row], &within);
+    int shard_number = stki_field_shard(plan->field, of->index, &within);
     const stki_reader *shard = plan->field->shards[shard_number];
     const stki_placing *placing = NULL;
     stki_placing own;
     stk_tensor sample;
-    stk_error error;
+    stk_status status = plan->resample ? STK_OK : placing_of(plan, &of->occasion, &own, &placing, err);
 
-    if (!plan->resample && placing_of(batch, plan, row, &own, &placing, &error) != STK_OK) {
-        stki_row_fails(core, batch, row, &error);
-        return;
-    }
-    if (!placing || placing->padded) {
-        if (part == 0)
-            fill_resampled(core, batch, plan, row, worker);
-        return;
-    }
+    if (status != STK_OK)
+        return status;
+    if (!placing || placing->padded)
+        return part == 0 ? make_resampled(core, batch, plan, of, worker, err) : STK_OK;
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
-    if (shard->ops->read(shard, within, NULL, &worker->scratch, &sample, &error) != STK_OK) {
-        read_fails(core, batch, shard, within, row, &error);
-        stki_count(&worker->read_ns, stki_now_ns() - before);
-        return;
-    }
+    status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);
+    if (status != STK_OK)
+        return read_error(shard, within, status, err);
     doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
-    if (convert_may_run(core, batch, plan, row, 1)) {
+    if (convert_may_run(core, batch, plan, of->row, 1)) {
         if (plan->ragged)
-            convert_ragged(core, batch, plan, shard, within, row, &sample, worker);
+            convert_ragged(core, batch, plan, shard, within, of->row, &sample, worker);
         else
-            convert_fixed(batch, plan, placing, shard_number, row, &sample, part, parts, worker);
+            convert_fixed(plan, placing, shard_number, of->to, &sample, part, parts, worker);
     }
-    stki_watch_use(worker, plan, shard, row, &sample);
+    stki_watch_use(worker, plan, shard, of->row, &sample);
     stki_reader_done(shard, &sample);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
+    return STK_OK;
+}
+
+stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                           stki_worker *worker, stk_error *err)
+{
+    return make_row(core, batch, plan, of, 0, 1, worker, err);
+}
+
+static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
+                     int64_t parts, stki_worker *worker)
+{
+    const stki_making_of of = {batch->indices[row], occasion_of(batch, row),
+                               stki_slot_values(batch, plan) + row * plan->row_bytes, row};
+    stk_error error;
+
+    if (make_row(core, batch, plan, &of, part, parts, worker, &error) != STK_OK)
+        stki_row_fails(core, batch, row, &error);
 }
 
 /* The rows from `row` on that are mapped and share one conversion: addresses are gathered, nothing is read, one call
@@ -512,7 +546,8 @@ static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *
                       stki_worker *worker)
 {
     while (row < last) {
-        int64_t n = fill_mapped(core, batch, plan, row, last, worker);
+        int64_t n = plan->made ? stki_made_fill(core, batch, plan, row, last, worker)
+                               : fill_mapped(core, batch, plan, row, last, worker);
 
         if (n == 0 && !row_has_failed(batch, row))
             n = fill_pinned(core, batch, plan, row, last, worker);
@@ -535,6 +570,8 @@ static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_work
 
         if (plan->may_split && plan->units >= parts)
             fill_row(core, batch, plan, row, part, parts, worker);
+        else if (part == 0 && plan->made)
+            stki_made_fill(core, batch, plan, row, row + 1, worker);
         else if (part == 0 && !row_has_failed(batch, row))
             fill_row(core, batch, plan, row, 0, 1, worker);
     }

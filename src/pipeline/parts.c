@@ -5,16 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const endings[] = {"", ".values", ".offsets", ".mask", ".lengths"};
+static const char *const endings[] = {"", ".values", ".offsets", ".mask", ".lengths", "_mix", ""};
 
 static const enum stki_part_kind whole[] = {STKI_PART_WHOLE}, ragged[] = {STKI_PART_VALUES, STKI_PART_OFFSETS},
-                                 padded[] = {STKI_PART_WHOLE, STKI_PART_MASK, STKI_PART_LENGTHS};
+                                 padded[] = {STKI_PART_WHOLE, STKI_PART_MASK, STKI_PART_LENGTHS},
+                                 mixed[] = {STKI_PART_WHOLE, STKI_PART_PARTNER, STKI_PART_SHARE};
 
 /* The parts that a field's rows come in; *count of them. */
 static const enum stki_part_kind *parts_of(const stki_field_plan *plan, int *count)
 {
-    *count = plan->pad.padded ? 3 : plan->ragged ? 2 : 1;
-    return plan->pad.padded ? padded : plan->ragged ? ragged : whole;
+    *count = plan->pad.padded || plan->has_partners ? 3 : plan->ragged ? 2 : 1;
+    return plan->has_partners ? mixed : plan->pad.padded ? padded : plan->ragged ? ragged : whole;
 }
 
 /* A view of a padded field has a mask as well. */
@@ -43,7 +44,8 @@ void stki_part_at(const stki_core *core, int number, stki_part *out, char *name,
 
         if (number < count) {
             *out = (stki_part){.plan = &core->plans[i], .kind = kinds[number]};
-            snprintf(name, (size_t)size, "%s%s", core->plans[i].name, endings[kinds[number]]);
+            snprintf(name, (size_t)size, "%s%s", kinds[number] == STKI_PART_SHARE ? "mix_lambda" : core->plans[i].name,
+                     endings[kinds[number]]);
             return;
         }
     }
@@ -92,9 +94,11 @@ static void *place(const stk_batch *batch, const stki_field_plan *plan, enum stk
 {
     if (batch->device_slot >= 0)
         return stki_feed_place(batch, plan, part);
-    return part == STKI_FEED_OFFSETS ? (void *)stki_slot_offsets(batch, plan)
-           : part == STKI_FEED_MASK  ? (void *)stki_slot_pad_mask(batch, plan)
-                                     : stki_slot_values(batch, plan);
+    return part == STKI_FEED_OFFSETS   ? (void *)stki_slot_offsets(batch, plan)
+           : part == STKI_FEED_MASK    ? (void *)stki_slot_pad_mask(batch, plan)
+           : part == STKI_FEED_PARTNER ? (void *)stki_slot_partners(batch, plan)
+           : part == STKI_FEED_SHARE   ? (void *)stki_slot_shares(batch, plan)
+                                       : (void *)stki_slot_values(batch, plan);
 }
 
 /* One number a row, or one more. */
@@ -145,8 +149,14 @@ void stki_part_tensor(const stk_batch *batch, const stki_part *part, stk_tensor 
         memcpy(out->strides, form.strides, sizeof form.strides);
         out->shape[0] = batch->rows ? stki_slot_offsets(batch, plan)[batch->rows] : 0;
         return;
+    case STKI_PART_SHARE:
+        vector(place(batch, plan, STKI_FEED_SHARE), batch->rows, out);
+        out->dtype = STK_F32;
+        out->strides[0] = sizeof(float);
+        return;
+    case STKI_PART_PARTNER:
     case STKI_PART_WHOLE:
-        out->data = place(batch, plan, STKI_FEED_VALUES);
+        out->data = place(batch, plan, part->kind == STKI_PART_WHOLE ? STKI_FEED_VALUES : STKI_FEED_PARTNER);
         out->dtype = form.dtype;
         out->ndim = plan->ndim + 1;
         out->shape[0] = batch->rows;
@@ -170,5 +180,7 @@ int64_t stki_plan_bytes(const stk_batch *batch, const stki_field_plan *plan)
     if (plan->ragged)
         return stki_slot_offsets(batch, plan)[batch->rows] * plan->item_bytes +
                (batch->rows + 1) * (int64_t)sizeof(int64_t);
+    if (plan->has_partners)
+        return batch->rows * (2 * plan->row_bytes + (int64_t)sizeof(float));
     return batch->rows * (plan->device_convert ? plan->device_form.row_bytes : plan->row_bytes);
 }

@@ -1,12 +1,21 @@
 /* parts.h: the tensors of a batch by name. A field is one, "image", or several: "text.values" and "text.offsets" of a
- * field whose rows differ in length; "text", "text.mask" and "text.lengths" where they are padded. Views (views.h) are
+ * field whose rows differ in length; "text", "text.mask" and "text.lengths" where they are padded; "label", "label_mix"
+ * and "mix_lambda" of labels of mixed rows that are not mixed themselves. Views (views.h) are
  * further names for parts of a field. */
 #ifndef STKI_PARTS_H
 #define STKI_PARTS_H
 
 #include "core.h"
 
-enum stki_part_kind { STKI_PART_WHOLE, STKI_PART_VALUES, STKI_PART_OFFSETS, STKI_PART_MASK, STKI_PART_LENGTHS };
+enum stki_part_kind {
+    STKI_PART_WHOLE,
+    STKI_PART_VALUES,
+    STKI_PART_OFFSETS,
+    STKI_PART_MASK,
+    STKI_PART_LENGTHS,
+    STKI_PART_PARTNER,
+    STKI_PART_SHARE
+};
 
 typedef struct stki_part {
     const stki_field_plan *plan;

@@ -4,6 +4,7 @@
 #include "checked.h"
 #include "error.h"
 #include "pad.h"
+#include "plan_made.h"
 #include "tensor_internal.h"
 #include <math.h>
 #include <stdarg.h>
@@ -310,6 +311,8 @@ static bool holds_boxes(const stki_field *field)
 
 stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
 {
+    stk_status status;
+
     for (int i = 0; i < count; i++) {
         const char *name = plans[i].geometry ? plans[i].geometry->box_field : NULL;
 
@@ -327,7 +330,13 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
                 stk_dtype_name(plans[i].box_field->dtype),
                 STKI_SHAPE(plans[i].box_field->ndim, plans[i].box_field->shape));
     }
-    return STK_OK;
+    status = stki_made_link(plans, count, err);
+    for (int i = 0; i < count; i++) {
+        plans[i].number = i;
+        if (plans[i].unrounded)
+            plans[i].unrounded->number = i;
+    }
+    return status;
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------
@@ -361,13 +370,17 @@ static int64_t longest_of(const stki_field *field, int64_t max_bytes)
     return max_bytes / bytes > 0 ? max_bytes / bytes : 1;
 }
 
-stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
-                             stk_error *err)
+static stk_status resolve(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
+                          stki_field_plan *plan, stk_error *err)
 {
     int64_t channels = 0, image[STK_MAX_DIMS];
     stk_status status;
 
-    *plan = (stki_field_plan){.field = field, .name = field->name, .config = config, .ndim = field->ndim};
+    *plan = (stki_field_plan){.field = field,
+                              .name = field->name,
+                              .config = config,
+                              .ndim = field->ndim,
+                              .is_unrounded = dtype != STK_DTYPE_NONE};
     if (field->ndim + 1 > STK_MAX_DIMS)
         return fail(err, config, STK_E_UNSUPPORTED, "samples of %d axes: a batch would have more than %d", field->ndim,
                     STK_MAX_DIMS);
@@ -376,6 +389,10 @@ stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *
             STK_OK ||
         (status = resolve_dtype(config, plan, err)) != STK_OK || (status = resolve_image(plan, image, err)) != STK_OK)
         return status;
+    if (dtype != STK_DTYPE_NONE) {
+        plan->dtype = dtype;
+        plan->fold->quantized = false;
+    }
     for (int i = 0; i < plan->ndim; i++)
         plan->shape[i] = image[plan->source_axis[i]];
     plan->ragged = field->variable && !plan->resample;
@@ -392,7 +409,24 @@ stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *
     plan->may_run_many = plan->may_split = !plan->ragged && !plan->resample;
     for (int i = 0; i < field->shard_count; i++)
         plan->may_split = plan->may_split && !field->shards[i]->copies;
-    return STK_OK;
+    status = stki_made_resolve(plan, err);
+    if (dtype != STK_DTYPE_NONE && plan->one_hot) {
+        plan->dtype = dtype;
+        return stki_row_major(dtype, 1, plan->shape, plan->strides, &plan->row_bytes, err);
+    }
+    return status;
+}
+
+stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                             stk_error *err)
+{
+    return resolve(config, field, STK_DTYPE_NONE, plan, err);
+}
+
+stk_status stki_plan_resolve_as(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
+                                stki_field_plan *plan, stk_error *err)
+{
+    return resolve(config, field, dtype, plan, err);
 }
 
 /* What all conversions of a plan have in common. */
@@ -653,12 +687,12 @@ void stki_plan_describe(const stki_field_plan *plan, const float *coefficients, 
     describe(plan, plan->field->shards[0], &m, stki_orientation_of(0), desc);
 }
 
-stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
+static stk_status compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
 {
     float *a;
     stk_status status;
 
-    if (plan->ragged)
+    if (plan->ragged || plan->one_hot)
         return STK_OK;
     plan->converts = stki_zalloc_array(plan->field->shard_count, sizeof *plan->converts);
     plan->turned = stki_zalloc_array(plan->field->shard_count * (int64_t)STKI_ORIENTATIONS, sizeof *plan->turned);
@@ -685,8 +719,18 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
     return STK_OK;
 }
 
+stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
+{
+    stk_status status = compile(plan, stores, bytes_in_flight, err);
+
+    if (status == STK_OK && plan->unrounded)
+        plan->unrounded->box_field = plan->box_field;
+    return status == STK_OK && plan->made ? stki_made_compile(plan, stores, bytes_in_flight, err) : status;
+}
+
 void stki_plan_fini(stki_field_plan *plan)
 {
+    stki_made_fini(plan);
     for (int i = 0; plan->turned && i < plan->convert_count * STKI_ORIENTATIONS; i++)
         stki_convert_destroy(plan->turned[i]);
     for (int n = 0; n < 4; n++) {

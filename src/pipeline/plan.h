@@ -8,6 +8,7 @@
 #include "dataset_internal.h"
 #include "document.h"
 #include "geometry.h"
+#include "late_steps.h"
 
 /* `pad` of a field of varying length: rows of one length with a mask, instead of values and offsets. */
 typedef struct stki_pad {
@@ -82,11 +83,26 @@ typedef struct stki_field_plan {
     bool may_split;                           /* a sample may be cut into parts: reading it costs nothing */
     int64_t units;                            /* into which it may be cut: the fewest of all converts */
     int64_t slot_offset, offsets_offset,
-        mask_offset; /* where the field lies in a slot's memory; set by the slot's layout */
+        mask_offset;              /* where the field lies in a slot's memory; set by the slot's layout */
     stki_convert *device_convert; /* from the row above to device_form; NULL: the row is what a consumer gets */
     stki_row_form device_form;
     char device_kernel[64]; /* "cuda:0 u8>f32" */
     /* kept from resolve to compile */
+    /* Rows that are more than a conversion (plan_made.h); all of it empty for others. */
+    bool made;
+    const stki_one_hot *one_hot;
+    const stki_erase *erase;
+    const stki_mix *mix;
+    const struct stki_field_plan *mixed_by; /* these are the labels of that field */
+    struct stki_field_plan *unrounded;      /* mixed: the same rows in f32 */
+    bool is_unrounded;                      /* this is that of another plan */
+    bool has_partners;                /* labels that are not mixed but come in pairs, with the first one's share */
+    stki_convert *round, *round_rest; /* f32 to the row's dtype, in blocks */
+    uint8_t *on_off;                  /* one_hot: the element of another class, and of the label's */
+    uint8_t *erased;                  /* the elements of an erased pixel, one a channel */
+    double erased_a[STKI_LATE_CHANNELS], erased_b[STKI_LATE_CHANNELS];
+    int64_t partner_offset, share_offset; /* in a slot's memory */
+    int number;                           /* among the loader's fields */
     const stki_field_config *config;
     int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */
     struct stki_fold *fold;
@@ -97,6 +113,9 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
 /* Works out what a row is. The config and the field must outlive the plan. */
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err);
+/* The same with rows of another dtype that nothing rounds to levels: what rows are before that. */
+stk_status stki_plan_resolve_as(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
+                                stki_field_plan *plan, stk_error *err);
 /* Finds the fields that plans name. */
 stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
@@ -167,6 +186,9 @@ typedef struct stki_fold {
     int32_t zero_point;
     stki_geometry geometry;
     stki_colors colors;
+    stki_erase erase;
+    stki_mix mix;
+    stki_one_hot one_hot;
     stk_dtype dtype; /* what the transforms leave: f32 after arithmetic, the quantised type, the last cast; else the
                         source's */
 } stki_fold;

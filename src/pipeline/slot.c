@@ -31,6 +31,10 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
         fits = fits && reserve(&used, max_rows, plan->row_bytes, STKI_DEVICE_ALIGNMENT, &plan->slot_offset);
         if (plan->pad.padded)
             fits = fits && reserve(&used, max_rows, plan->shape[0], STKI_DEVICE_ALIGNMENT, &plan->mask_offset);
+        if (plan->has_partners)
+            fits = fits && reserve(&used, max_rows, plan->row_bytes, STKI_DEVICE_ALIGNMENT, &plan->partner_offset) &&
+                   reserve(&used, max_rows, sizeof(float), STKI_DEVICE_ALIGNMENT, &plan->share_offset);
+        out->mixes = out->mixes || plan->mix;
         if (!fits)
             return stki_fail(err, STK_E_LIMIT,
                              "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plan->name,
@@ -40,10 +44,11 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
     for (int i = 0; i < plan_count && fits; i++)
         if (plans[i].ragged)
             fits = reserve(&used, max_rows + 1, sizeof(int64_t), STKI_DEVICE_ALIGNMENT, &plans[i].offsets_offset);
-    if (!fits || !reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) || !reserve(&used, max_rows, 1, 64, &out->mask) ||
-        !reserve(&used, max_rows, 1, 64, &out->failed) ||
+    if (!fits || !reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) ||
+        !reserve(&used, max_rows, 1, 64, &out->mask) || !reserve(&used, max_rows, 1, 64, &out->failed) ||
         !reserve(&used, max_rows, sizeof(int32_t), 64, &out->sources) ||
-        !reserve(&used, max_rows, sizeof(stki_position), 64, &out->positions))
+        !reserve(&used, max_rows, sizeof(stki_position), 64, &out->positions) ||
+        !reserve(&used, out->mixes ? max_rows : 0, sizeof(stki_position), 64, &out->partners))
         return stki_fail(err, STK_E_LIMIT, "loader.batch_size: %lld rows are more than memory can hold",
                          (long long)max_rows);
     out->bytes = used;
@@ -71,6 +76,7 @@ void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout)
     slot->mask = (uint8_t *)slot->memory + layout->mask;
     slot->row_failed = (_Atomic uint8_t *)(void *)(slot->memory + layout->failed);
     slot->positions = (stki_position *)(void *)(slot->memory + layout->positions);
+    slot->partners = layout->mixes ? (stki_position *)(void *)(slot->memory + layout->partners) : NULL;
 }
 
 stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk_device *pin, stk_batch **out,
@@ -172,6 +178,10 @@ void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_c
                            slot->row_failed, slot->rows);
         else
             compact_fixed(stki_slot_values(slot, plan), plan->row_bytes, slot->row_failed, slot->rows);
+        if (plan->has_partners) {
+            compact_fixed(slot->memory + plan->partner_offset, plan->row_bytes, slot->row_failed, slot->rows);
+            compact_fixed(slot->memory + plan->share_offset, sizeof(float), slot->row_failed, slot->rows);
+        }
     }
     for (int64_t r = 0; r < slot->rows; r++) {
         if (slot->row_failed[r])

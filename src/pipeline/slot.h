@@ -19,7 +19,8 @@ typedef struct stki_slot_layout {
     int64_t max_rows;
     int64_t bytes;
     int64_t rest; /* behind the fields' values and masks: offsets and lengths, and what is known of each row */
-    int64_t indices, mask, positions, failed, sources; /* offsets */
+    bool mixes;   /* some field's rows are mixed in pairs */
+    int64_t indices, mask, positions, failed, sources, partners; /* offsets */
 } stki_slot_layout;
 
 /* A batch is its slot. */
@@ -32,16 +33,18 @@ struct stk_batch {
     const stki_allocator *allocator;
     stk_device *pinned; /* whose pinned memory it is; NULL: the allocator's */
     int device_slot;    /* its number among the batches on the device; -1: this one is in ordinary memory */
-    char *memory; /* of one on the device only what lies behind layout.rest is there */
+    char *memory;       /* of one on the device only what lies behind layout.rest is there */
     int64_t *indices;
     int32_t *sources;
     uint8_t *mask;
     stki_position *positions;
+    stki_position *partners; /* of each row, where rows are mixed; else NULL */
     _Atomic uint8_t *row_failed;
 
     /* written by whoever opens or completes the step; read by the lease */
     int64_t epoch, step, rows, valid;
-    uint64_t draw_key; /* of the epoch's random transforms */
+    uint64_t draw_key;                     /* of the epoch's random transforms */
+    int64_t first_global_row, global_rows; /* of row 0 in the global batch, and how many that has */
     bool last_of_epoch;
     stki_counter failed_rows;
     stk_stream *stream; /* on a device: the one that asked for the batch */
@@ -69,6 +72,17 @@ static inline char *stki_slot_values(const stk_batch *slot, const stki_field_pla
 static inline int64_t *stki_slot_offsets(const stk_batch *slot, const stki_field_plan *plan)
 {
     return (int64_t *)(void *)(slot->memory + plan->offsets_offset);
+}
+
+/* Labels of mixed rows that are not mixed themselves: the partners' labels, and each row's own share. */
+static inline char *stki_slot_partners(const stk_batch *slot, const stki_field_plan *plan)
+{
+    return slot->memory + plan->partner_offset;
+}
+
+static inline float *stki_slot_shares(const stk_batch *slot, const stki_field_plan *plan)
+{
+    return (float *)(void *)(slot->memory + plan->share_offset);
 }
 
 /* Padded fields: 1 where a row has a value of its own. The first of the offsets is then the rows' common length, and

@@ -21,6 +21,7 @@ typedef struct state {
     int64_t sample_channels;
     bool colored;              /* a step has changed colours, and none has done arithmetic since */
     bool real;                 /* the values are real numbers by now: an affine step or a cast has made them so */
+    const stki_node *last;     /* a step that nothing can follow but its like */
     const stki_node *cast;     /* the last cast, if nothing has followed it */
     const stki_node *quantize; /* the step that ended the list */
 } state;
@@ -330,10 +331,12 @@ static stk_status op_geometry(state *s, const stki_node *node, stk_error *err)
 {
     char name[DRAW_NAME];
 
+    if (s->fold->erase.node)
+        return stki_fail_node(err, node, "found %s after %s, expected it before: pixels are moved first", node->key,
+                              s->fold->erase.node->key);
     if (s->fold->arithmetic || s->fold->cast)
         return stki_fail_node(
-            err, node, "found %s after arithmetic or cast, expected it before them: pixels are moved first",
-            node->key);
+            err, node, "found %s after arithmetic or cast, expected it before them: pixels are moved first", node->key);
     return stki_geometry_read(&s->fold->geometry, node->key, node, default_draw(s, name), err);
 }
 
@@ -342,17 +345,62 @@ static stk_status op_color(state *s, const stki_node *node, stk_error *err)
 {
     char name[DRAW_NAME];
 
-    if (s->fold->cast || (s->fold->arithmetic && !s->colored))
-        return stki_fail_node(err, node, "found %s after arithmetic or cast, expected it before them", node->key);
+    if (s->fold->cast || s->fold->erase.node || (s->fold->arithmetic && !s->colored))
+        return stki_fail_node(err, node, "found %s after arithmetic, erasing or cast, expected it before them",
+                              node->key);
     s->fold->arithmetic = s->colored = true;
     s->fold->dtype = STK_F32;
     return stki_colors_read(&s->fold->colors, node->key, node, default_draw(s, name), err);
 }
 
+static stk_status op_erase(state *s, const stki_node *node, stk_error *err)
+{
+    char name[DRAW_NAME];
+    stki_fold *fold = s->fold;
+    stk_status status;
+
+    if (s->quantize || s->cast)
+        return stki_fail_node(err, node, "found %s after %s, expected it before", node->key,
+                              s->cast ? "cast" : "quantize");
+    if (fold->channels > STKI_LATE_CHANNELS)
+        return stki_fail_node(err, node, "found %lld channels, expected at most %d", (long long)fold->channels,
+                              STKI_LATE_CHANNELS);
+    status = stki_erase_read(&fold->erase, node->key, node, default_draw(s, name), err);
+    fold->erase.before_count = (int)fold->channels;
+    memcpy(fold->erase.before_a, fold->a, (size_t)fold->channels * sizeof *fold->a);
+    memcpy(fold->erase.before_b, fold->b, (size_t)fold->channels * sizeof *fold->b);
+    return status;
+}
+
+static stk_status op_mix(state *s, const stki_node *node, stk_error *err)
+{
+    char name[DRAW_NAME];
+
+    s->last = node;
+    return stki_mix_read(&s->fold->mix, node->key, node, default_draw(s, name), err);
+}
+
+static stk_status op_one_hot(state *s, const stki_node *node, stk_error *err)
+{
+    if (s->index > 0 && !s->fold->one_hot.node)
+        return stki_fail_node(err, node, "found a step before %s, expected it to come first", node->key);
+    s->last = node;
+    return stki_one_hot_read(&s->fold->one_hot, node->key, node, err);
+}
+
 static const struct {
     const char *name;
     stk_status (*read)(state *s, const stki_node *node, stk_error *err);
-} operations[] = {{"cast", op_cast}, {"normalize", op_normalize}, {"quantize", op_quantize}, {"scale", op_scale}};
+} operations[] = {{"cast", op_cast},
+                  {"cutmix", op_mix},
+                  {"cutout", op_erase},
+                  {"label_smoothing", op_one_hot},
+                  {"mixup", op_mix},
+                  {"normalize", op_normalize},
+                  {"one_hot", op_one_hot},
+                  {"quantize", op_quantize},
+                  {"random_erasing", op_erase},
+                  {"scale", op_scale}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0], MOST_NAMES = 64 };
 
 /* All names there are, for messages. */
@@ -387,6 +435,9 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
 {
     if (node->kind != STKI_NODE_MAP || node->count != 1)
         return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");
+    if (s->last && strcmp(node->keys[0], s->fold->mix.node ? "mixup" : "label_smoothing") != 0 &&
+        (s->fold->one_hot.node || strcmp(node->keys[0], "cutmix") != 0))
+        return stki_fail_node(err, node, "found %s after %s, which comes last", node->keys[0], s->last->key);
     if (stki_geometry_knows(node->keys[0]))
         return op_geometry(s, node->items[0], err);
     if (stki_colors_know(node->keys[0]))

@@ -1,0 +1,318 @@
+/* fill_made.c: see fill_made.h.
+ *
+ * Mixing. The partner of row p of the global batch is row p xor 1; an odd last row has none and stays as it is. Both
+ * rows are made in f32, before they are rounded, and mixed on their way into the batch, some elements at a time. Where
+ * a worker has both rows of a pair in its tile it makes them together, each sample read once. A rank whose rows end
+ * inside a pair reads the partner's sample too.
+ */
+#include "fill_made.h"
+#include "allocate.h"
+#include "error.h"
+#include "float_control.h"
+#include "mix.h"
+#include "plan_made.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- erasing ------------------------------------------------------------------------------------------------------
+ */
+
+/* Where a row's lines, pixels and channels are. */
+static void axes_of(const stki_field_plan *plan, int *h, int *w, int *c)
+{
+    *h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+    *w = *h + 1;
+    *c = *h == 0 ? 2 : 0;
+}
+
+static void erase_with_value(const stki_field_plan *plan, const int64_t *shape, uint8_t *to)
+{
+    int h, w, c;
+    int64_t from[STK_MAX_DIMS] = {0};
+
+    axes_of(plan, &h, &w, &c);
+    from[c] = stk_dtype_size(plan->dtype);
+    stki_copy_strided(to, plan->dtype, plan->strides, plan->erased, plan->dtype, from, false, 3, shape);
+}
+
+/* Every element a normal number, channel by channel. */
+static void erase_with_noise(const stki_field_plan *plan, const int64_t *shape, stki_draw *draw, uint8_t *to)
+{
+    const int64_t one = 1, none = 0;
+    int h, w, c;
+
+    axes_of(plan, &h, &w, &c);
+    for (int64_t k = 0; k < shape[c]; k++)
+        for (int64_t y = 0; y < shape[h]; y++)
+            for (int64_t x = 0; x < shape[w]; x++) {
+                const float value = (float)(plan->erased_a[k] * stki_draw_normal(draw) + plan->erased_b[k]);
+
+                stki_copy_strided(to + k * plan->strides[c] + y * plan->strides[h] + x * plan->strides[w], plan->dtype,
+                                  &none, &value, STK_F32, &none, false, 1, &one);
+            }
+}
+
+static void erase(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row)
+{
+    int64_t shape[STK_MAX_DIMS];
+    stki_rectangle box;
+    stki_draw draw;
+    int h, w, c;
+
+    axes_of(plan, &h, &w, &c);
+    memcpy(shape, plan->shape, sizeof shape);
+    if (!stki_erase_draw(plan->erase, occasion, shape[h], shape[w], &draw, &box))
+        return;
+    shape[h] = box.height;
+    shape[w] = box.width;
+    row += box.top * plan->strides[h] + box.left * plan->strides[w];
+    stki_store_fence(); /* the row may still be on its way past the caches */
+    stki_float_control control = stki_float_enter();
+    if (plan->erase->random)
+        erase_with_noise(plan, shape, &draw, row);
+    else
+        erase_with_value(plan, shape, row);
+    stki_float_leave(control);
+}
+
+/* ---- labels -------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status make_one_hot(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker,
+                               stk_error *err)
+{
+    const int64_t size = stk_dtype_size(plan->dtype), classes = plan->one_hot->classes, one = 1, none = 0;
+    int64_t within, label = -1;
+    const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
+    char path[STKI_RECORD_PATH];
+    stk_tensor sample;
+    stk_status status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
+
+    if (status != STK_OK)
+        return status;
+    stki_copy_strided(&label, STK_I64, &none, sample.data, sample.dtype, &none,
+                      (sample.flags & STK_TENSOR_SWAPPED) != 0, 1, &one);
+    stki_reader_done(shard, &sample);
+    if (label < 0 || label >= classes)
+        return stki_fail_at(err, STK_E_RANGE,
+                            (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                         STKI_TEXT("%" PRId64, label), STKI_TEXT("0 to %" PRId64, classes - 1)},
+                            "%s: one_hot: the label", plan->name);
+    stki_copy_strided(of->to, plan->dtype, plan->strides, plan->on_off, plan->dtype, &none, false, 1, &classes);
+    memcpy((char *)of->to + label * size, plan->on_off + size, (size_t)size);
+    return STK_OK;
+}
+
+/* ---- one row ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                       stki_worker *worker, stk_error *err)
+{
+    stk_status status =
+        plan->one_hot ? make_one_hot(plan, of, worker, err) : stki_fill_plain(core, batch, plan, of, worker, err);
+
+    if (status == STK_OK && plan->erase)
+        erase(plan, &of->occasion, of->to);
+    return status;
+}
+
+static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
+{
+    return (stki_making_of){batch->indices[row], {batch->draw_key, batch->positions[row].draw}, to, row};
+}
+
+static stki_making_of of_partner(const stk_batch *batch, int64_t row, void *to)
+{
+    const stki_position *partner = &batch->partners[row];
+
+    return (stki_making_of){partner->sample, {batch->draw_key, partner->draw}, to, row};
+}
+
+/* ---- pairs --------------------------------------------------------------------------------------------------------
+ */
+
+/* Row `row` of this rank in the global batch, and its partner there: itself, if it has none. */
+static int64_t partner_of(const stk_batch *batch, int64_t row, int64_t *own)
+{
+    const int64_t p = batch->first_global_row + row, partner = p ^ 1;
+
+    *own = p;
+    return partner < batch->global_rows ? partner : p;
+}
+
+stk_status stki_made_begin(stki_core *core, stk_batch *batch, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int64_t r = 0; r < batch->rows && status == STK_OK; r++) {
+        int64_t own;
+        const int64_t partner = partner_of(batch, r, &own), local = r + partner - own;
+
+        if (local >= 0 && local < batch->rows)
+            batch->partners[r] = batch->positions[local];
+        else
+            status = stki_order_eval(core->order, batch->epoch,
+                                     (batch->step * core->batching.global_batch + partner) % core->batching.length, 1,
+                                     &batch->partners[r], err);
+    }
+    return status;
+}
+
+static stki_mixing mixing_of(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row)
+{
+    const stki_field_plan *image = plan->mix ? plan : plan->mixed_by;
+    int64_t own, height = 1, width = 1;
+    const int64_t partner = partner_of(batch, row, &own);
+    const int64_t start = batch->step * core->batching.global_batch + (image->mix->by_pair ? own & ~INT64_C(1) : 0);
+    const stki_occasion occasion = {batch->draw_key, start % core->batching.length};
+    stki_mixing mixing = {.share = 1};
+
+    if (image->source_layout != STKI_LAYOUT_NONE) {
+        const int h = image->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+
+        height = image->shape[h];
+        width = image->shape[h + 1];
+    }
+    if (partner != own)
+        stki_mix_draw(image->mix, &occasion, height, width, &mixing);
+    return mixing;
+}
+
+/* One row of f32, or its share and the partner's rest, rounded into the batch. */
+static void store_mixed(const stki_field_plan *plan, const stki_mixing *mixing, const float *a, const float *b,
+                        char *row)
+{
+    const int64_t size = stk_dtype_size(plan->dtype), elements = plan->row_bytes / size;
+    const bool mixes = mixing->mixes && !mixing->cuts;
+    const stki_mix_fn mix = stki_mix_of(stki_isa());
+    _Alignas(64) float block[STKI_MADE_BLOCK];
+
+    for (int64_t i = 0; i < elements; i += STKI_MADE_BLOCK) {
+        const int64_t n = elements - i < STKI_MADE_BLOCK ? elements - i : STKI_MADE_BLOCK;
+
+        if (mixes)
+            mix(block, a + i, b + i, n, mixing->share, mixing->rest);
+        stki_convert_run(n == STKI_MADE_BLOCK ? plan->round : plan->round_rest, row + i * size, mixes ? block : a + i);
+    }
+}
+
+static void take_over(float *a, float *b, int64_t n, bool both)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float kept = a[i];
+
+        a[i] = b[i];
+        b[i] = both ? kept : b[i];
+    }
+}
+
+/* The box of both, exchanged; or (`both` false) the box of `a` from `b`. A line of it lies in one piece, of one channel
+ * or of all. */
+static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool both, float *a, float *b)
+{
+    const int64_t size = sizeof(float), *s = plan->unrounded->strides;
+    int h, w, c;
+
+    axes_of(plan, &h, &w, &c);
+    const bool planar = s[w] == size;
+    const int64_t lines = planar ? plan->shape[c] : 1, n = planar ? box->width : box->width * plan->shape[c];
+
+    for (int64_t k = 0; k < lines; k++)
+        for (int64_t y = box->top; y < box->top + box->height; y++) {
+            const int64_t at = (k * s[c] + y * s[h] + box->left * s[w]) / size;
+
+            take_over(a + at, b + at, n, both);
+        }
+}
+
+static bool has_failed(const stk_batch *batch, int64_t row)
+{
+    return atomic_load_explicit(&batch->row_failed[row], memory_order_relaxed) != 0;
+}
+
+/* A row, and with `both` the next one, which is its partner: mixed in f32 and rounded. */
+static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, bool both,
+                       stki_worker *worker)
+{
+    const stki_field_plan *f32 = plan->unrounded;
+    const int64_t bytes = (f32->row_bytes + 63) / 64 * 64;
+    stki_mixing mixing = mixing_of(core, batch, plan, row);
+    char *values = stki_slot_values(batch, plan) + row * plan->row_bytes;
+    stki_making_of of;
+    stk_error error;
+    float *a, *b;
+    stk_status status = stki_scratch_reserve(&worker->mixed, 2 * bytes, &error);
+
+    a = worker->mixed.data;
+    b = a ? a + bytes / (int64_t)sizeof *a : NULL;
+    if (status == STK_OK) {
+        of = of_row(batch, row, a);
+        status = make(core, batch, f32, &of, worker, &error);
+    }
+    if (status == STK_OK && (mixing.mixes || both)) {
+        of = of_partner(batch, row, b);
+        status = make(core, batch, f32, &of, worker, &error);
+    }
+    if (status != STK_OK) { /* a row whose partner cannot be read has no mixture either */
+        stki_row_fails(core, batch, row, &error);
+        if (both)
+            stki_row_fails(core, batch, row + 1, &error);
+        return;
+    }
+    stki_float_control control = stki_float_enter();
+    if (mixing.cuts && plan->mix)
+        cut_box(plan, &mixing.box, both, a, b);
+    else
+        mixing.cuts = false; /* labels mix by the share of the area */
+    store_mixed(plan, &mixing, a, b, values);
+    if (both)
+        store_mixed(plan, &mixing, b, a, values + plan->row_bytes);
+    stki_float_leave(control);
+    stki_count(&worker->bytes_written, (1 + both) * plan->row_bytes);
+}
+
+/* The label, the partner's label and the share of the first. */
+static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                        stki_worker *worker)
+{
+    const stki_mixing mixing = mixing_of(core, batch, plan, row);
+    stki_making_of own = of_row(batch, row, stki_slot_values(batch, plan) + row * plan->row_bytes);
+    stki_making_of partner = of_partner(batch, row, stki_slot_partners(batch, plan) + row * plan->row_bytes);
+    stk_error error;
+
+    if (make(core, batch, plan, &own, worker, &error) != STK_OK ||
+        make(core, batch, plan, &partner, worker, &error) != STK_OK) {
+        stki_row_fails(core, batch, row, &error);
+        return;
+    }
+    stki_slot_shares(batch, plan)[row] = mixing.share;
+}
+
+int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                       stki_worker *worker)
+{
+    stki_making_of of;
+    stk_error error;
+    int64_t own;
+
+    if (plan->unrounded) {
+        const bool both = row + 1 < last && partner_of(batch, row, &own) == own + 1 && !has_failed(batch, row + 1);
+
+        if (has_failed(batch, row))
+            return 1;
+        fill_mixed(core, batch, plan, row, both, worker);
+        return 1 + both;
+    }
+    if (has_failed(batch, row))
+        return 1;
+    if (plan->has_partners) {
+        fill_labels(core, batch, plan, row, worker);
+        return 1;
+    }
+    of = of_row(batch, row, stki_slot_values(batch, plan) + row * plan->row_bytes);
+    if (make(core, batch, plan, &of, worker, &error) != STK_OK)
+        stki_row_fails(core, batch, row, &error);
+    return 1;
+}

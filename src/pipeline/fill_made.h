@@ -1,0 +1,26 @@
+/* fill_made.h: rows that are more than a conversion of their sample: parts are erased, two rows are mixed, a label
+ * becomes a row of its own. fill.c hands them over. */
+#ifndef STKI_FILL_MADE_H
+#define STKI_FILL_MADE_H
+
+#include "core.h"
+
+/* Whose sample, and where its row goes. */
+typedef struct stki_making_of {
+    int64_t index;
+    stki_occasion occasion;
+    void *to;
+    int64_t row; /* of the batch, for the watch over files */
+} stki_making_of;
+
+/* fill.c: one row as the plan's conversion makes it. Errors name file and record. */
+stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                           stki_worker *worker, stk_error *err);
+
+/* Works out the partners of all rows (mixing). */
+stk_status stki_made_begin(stki_core *core, stk_batch *batch, stk_error *err);
+/* Makes the row, or it and the next one; rows that fail are failed. Returns how many were made. */
+int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                       stki_worker *worker);
+
+#endif
