@@ -15,6 +15,7 @@
 #include "cuda_launches.h"
 #include "cuda_provider.h"
 #include "error.h"
+#include "kernel_ops.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -256,6 +257,23 @@ static stk_status cuda_fill(stk_device *device, void *dst, const void *pattern, 
     stki_cuda_leave();
     return status;
 }
+
+static stk_status cuda_launch(stk_device *device, const stki_launch *launch, stk_stream *stream, stk_error *err)
+{
+    stki_cuda_device *cuda = cuda_of(device);
+    static const char doing[] = "running a kernel";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+    cudaError_t error;
+
+    if (status)
+        return status;
+    error = (cudaError_t)stki_cuda_launcher->launch(device->index, stream_of(stream), launch);
+    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, launch->moved_bytes, err);
+    stki_cuda_leave();
+    return status;
+}
+
+STKI_KERNEL_ENTRIES(cuda_launch)
 
 /* ---- streams ------------------------------------------------------------------------------------------------------
  */
@@ -533,6 +551,7 @@ static const stki_device_ops cuda_ops = {
     .free_pinned = cuda_free_pinned,
     .copy = cuda_copy,
     .fill = cuda_fill,
+    STKI_KERNEL_OPS,
     .stream_create = cuda_stream_create,
     .stream_wrap = cuda_stream_wrap,
     .stream_destroy = cuda_stream_destroy,

@@ -5,6 +5,7 @@ static const stki_cuda_launches real = {
     .fill = stki_cuda_fill,
     .spin = stki_cuda_spin,
     .hold = stki_cuda_hold,
+    .launch = stki_cuda_launch,
 };
 
 const stki_cuda_launches *stki_cuda_launcher = &real;

@@ -20,10 +20,15 @@ int stki_cuda_spin(int ordinal, void *stream, int64_t ns);
  */
 int stki_cuda_hold(int ordinal, void *stream, const int *flag, int64_t at_most_ns);
 
+struct stki_launch;
+/* One planned launch of the kernels around kernel_*.h (kernel_launch.h), read at the call. */
+int stki_cuda_launch(int ordinal, void *stream, const struct stki_launch *launch);
+
 typedef struct stki_cuda_launches {
     int (*fill)(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
     int (*spin)(int ordinal, void *stream, int64_t ns);
     int (*hold)(int ordinal, void *stream, const int *flag, int64_t at_most_ns);
+    int (*launch)(int ordinal, void *stream, const struct stki_launch *launch);
 } stki_cuda_launches;
 
 /* The real ones (cuda_launches.c); tests put theirs here together with stki_cuda. */

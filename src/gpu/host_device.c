@@ -1,9 +1,10 @@
 /* host_device.c: see host_device.h. The table of the host device: its memory, and its work as jobs of host_stream.c. */
 #include "host_device.h"
 #include "caching_pool.h"
-#include "convert.h"
 #include "error.h"
 #include "host_stream.h"
+#include "kernel_ops.h"
+#include "kernel_twin.h"
 #include "sync_device.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -127,73 +128,22 @@ static stk_status host_fill(stk_device *device, void *dst, const void *pattern, 
     return stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err);
 }
 
-typedef struct convert_job {
-    const struct stki_convert *convert;
-    char *dst;
-    const char *src;
-    int64_t dst_stride, src_stride, count;
-} convert_job;
-
-static stk_status run_convert(void *context, stk_error *err)
+/* The kernels are those of a GPU, run by the stream's thread (kernel_twin.h). */
+static stk_status run_launch(void *context, stk_error *err)
 {
-    const convert_job *job = context;
-
     (void)err;
-    for (int64_t i = 0; i < job->count; i++)
-        stki_convert_run(job->convert, job->dst + i * job->dst_stride, job->src + i * job->src_stride);
-    if (stki_convert_streams(job->convert))
-        stki_store_fence();
+    stki_kernel_twin_run(context);
     return STK_OK;
 }
 
-static stk_status host_convert(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
-                               const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err)
+static stk_status submit_launch(stk_device *device, const stki_launch *launch, stk_stream *stream, stk_error *err)
 {
-    int64_t moved = (stki_convert_bytes_read(convert) + stki_convert_bytes_written(convert)) * count;
-    stki_host_work work = {.run = run_convert, .moved_bytes = moved, .operation = true};
-    convert_job job = {convert, dst, src, dst_stride, src_stride, count};
+    stki_host_work work = {.run = run_launch, .moved_bytes = launch->moved_bytes, .operation = true};
 
-    return count > 0 ? stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err) : STK_OK;
+    return stki_host_submit(device, stream, &work, launch, sizeof *launch, NULL, err);
 }
 
-/* The axes of a tensor that was checked long ago; only those that it has are queued. */
-typedef struct strided_job {
-    void *dst;
-    const void *src;
-    stk_dtype dst_dtype, src_dtype;
-    bool src_swapped;
-    int ndim;
-    int64_t axes[3 * STK_MAX_DIMS]; /* shape, strides of dst, strides of src */
-} strided_job;
-
-static stk_status run_strided(void *context, stk_error *err)
-{
-    const strided_job *job = context;
-    const int64_t *shape = job->axes, *dst_strides = shape + job->ndim, *src_strides = dst_strides + job->ndim;
-
-    (void)err;
-    stki_copy_strided(job->dst, job->dst_dtype, dst_strides, job->src, job->src_dtype, src_strides, job->src_swapped,
-                      job->ndim, shape);
-    return STK_OK;
-}
-
-static stk_status host_copy_strided(stk_device *device, const stk_tensor *dst, const stk_tensor *src,
-                                    stk_stream *stream, stk_error *err)
-{
-    stki_host_work work = {.run = run_strided, .moved_bytes = stk_tensor_nbytes(dst), .operation = true};
-    strided_job job = {.dst = dst->data,
-                       .src = src->data,
-                       .dst_dtype = dst->dtype,
-                       .src_dtype = src->dtype,
-                       .src_swapped = (src->flags & STK_TENSOR_SWAPPED) != 0,
-                       .ndim = dst->ndim};
-    size_t axis = sizeof job.axes[0] * (size_t)dst->ndim;
-
-    memcpy(job.axes, dst->shape, axis);
-    memcpy(job.axes + dst->ndim, dst->strides, axis);
-    memcpy(job.axes + 2 * dst->ndim, src->strides, axis);
-    return stki_host_submit(device, stream, &work, &job, (int64_t)(offsetof(strided_job, axes) + 3 * axis), NULL, err);
-}
+STKI_KERNEL_ENTRIES(submit_launch)
 
 /* Asleep rather than busy: the processor is wanted by those who feed the device. */
 static stk_status run_spin(void *context, stk_error *err)
@@ -228,7 +178,6 @@ static const stki_device_ops host_ops = {
     .free_pinned = host_free_pinned,
     .copy = host_copy,
     .fill = host_fill,
-    .convert = host_convert,
     .stream_create = stki_host_stream_create,
     .stream_destroy = stki_host_stream_destroy,
     .stream_query = stki_host_stream_query,
@@ -241,7 +190,7 @@ static const stki_device_ops host_ops = {
     .spin = host_spin,
     .synchronize = stki_host_synchronize,
     .properties = host_properties,
-    .copy_strided = host_copy_strided,
+    STKI_KERNEL_OPS,
 };
 
 /* ---- by name -------------------------------------------------------------------------------------------------------

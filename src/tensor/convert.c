@@ -264,15 +264,28 @@ static bool wants_table(const stki_convert *convert, int64_t channels)
     return convert->arithmetic && convert->src_size == 1 && convert->dst_size == 1 && channels <= STKI_TABLE_CHANNELS;
 }
 
+/* Axes and coefficients as they come in, for devices. */
+static void keep_description(stki_convert *convert, const stki_convert_desc *desc, float *pairs)
+{
+    for (int k = 0; k < desc->ndim; k++)
+        convert->described[k] = (stki_axis){desc->shape[k], desc->src_strides[k], desc->dst_strides[k],
+                                            desc->channels > 1 && k == desc->channel_axis};
+    convert->described_count = desc->ndim;
+    memcpy(pairs, desc->a, (size_t)desc->channels * sizeof(float));
+    memcpy(pairs + desc->channels, desc->b, (size_t)desc->channels * sizeof(float));
+    convert->pairs = (stki_convert_pairs){pairs, pairs + desc->channels, desc->channels};
+}
+
 static stk_status compile(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa, stk_error *err)
 {
-    const int64_t padded = desc->channels + STKI_LANE_PAD;
+    const int64_t padded = desc->channels + STKI_LANE_PAD, numbers = 2 * (padded + desc->channels);
 
-    convert->coefficients = stki_zalloc_array(2 * padded, sizeof(float));
+    convert->coefficients = stki_zalloc_array(numbers, sizeof(float));
     if (!convert->coefficients)
-        return stki_fail_memory(err, 8 * padded, "coefficients of a conversion");
+        return stki_fail_memory(err, numbers * (int64_t)sizeof(float), "coefficients of a conversion");
     memcpy(convert->coefficients, desc->a, (size_t)desc->channels * sizeof(float));
     memcpy(convert->coefficients + padded, desc->b, (size_t)desc->channels * sizeof(float));
+    keep_description(convert, desc, convert->coefficients + 2 * padded);
     convert->lane.a = convert->coefficients;
     convert->lane.b = convert->coefficients + padded;
     if (wants_table(convert, desc->channels)) {
@@ -330,6 +343,7 @@ void stki_convert_destroy(stki_convert *convert)
 {
     if (!convert)
         return;
+    stki_device_tables_fini(&convert->device_tables);
     stki_free(convert->coefficients);
     stki_free(convert->table);
     stki_free(convert);

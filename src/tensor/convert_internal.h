@@ -8,6 +8,7 @@
 #define STKI_CONVERT_INTERNAL_H
 
 #include "convert.h"
+#include "device_tables.h"
 
 /* The dtypes that arithmetic reads and writes, as rows of the kernel tables. */
 enum stki_convert_src {
@@ -103,6 +104,12 @@ typedef struct stki_axis {
     int64_t channel_step;              /* coefficient pairs from one index to the next: 0 or 1 */
 } stki_axis;
 
+/* Coefficients as they were described, channel by channel; without arithmetic the pair that changes nothing. */
+typedef struct stki_convert_pairs {
+    const float *a, *b;
+    int64_t count; /* 1: one pair for all */
+} stki_convert_pairs;
+
 /* The inner axes start at `axes`; `channel` is the coefficient pair at their index 0. */
 typedef void (*stki_inner_fn)(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                               int64_t channel);
@@ -132,8 +139,13 @@ struct stki_convert {
     int64_t prefetch_offset, prefetch_bytes; /* where a sample lies, seen from its element at 0, 0, …; 0 bytes: not in
                                                 one piece */
     int64_t bytes_read, bytes_written;
-    float *coefficients; /* a and b with their padding */
+    float *coefficients; /* a and b with their padding; behind them as in `pairs` */
     uint8_t *table;
+    /* What devices make their own plan of (src/gpu/kernel_plan_convert.c), and tables that they keep in their memory */
+    stki_axis described[STK_MAX_DIMS];
+    int described_count;
+    stki_convert_pairs pairs;
+    stki_device_tables device_tables;
     char name[96];
 };
 

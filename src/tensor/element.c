@@ -190,6 +190,32 @@ stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *index, st
 
 /* ---- filling ----------------------------------------------------------------------------------------------------- */
 
+/* Any strides: one element in the device's memory, copied to all places. STK_E_UNSUPPORTED: the device copies nothing
+ * that is strided. */
+static stk_status fill_on_device(stk_device *device, const stk_tensor *tensor, const stki_element *element,
+                                 stk_error *err)
+{
+    static const int64_t no_axes[1] = {0};
+    stk_stream *stream = stk_stream_current(device);
+    stk_tensor one = {0}, wide = *tensor;
+    int64_t size = stk_dtype_size(tensor->dtype);
+    stk_status status;
+
+    if (!device->ops->copy_strided)
+        return STK_E_UNSUPPORTED;
+    status = stki_tensor_new(tensor->dtype, 0, no_axes, no_axes, size, device, &one, err);
+    if (status)
+        return status;
+    wide.data = one.data;
+    memset(wide.strides, 0, sizeof wide.strides);
+    status = device->ops->fill(device, one.data, element->bytes, size, 1, stream, err);
+    status = status ? status : device->ops->copy_strided(device, tensor, &wide, stream, err);
+    stk_tensor_release(&one);
+    if (status == STK_E_UNSUPPORTED)
+        stki_error_clear(err);
+    return status;
+}
+
 stk_status stki_tensor_fill_element(const stk_tensor *tensor, const stki_element *element, stk_error *err)
 {
     static const int64_t no_strides[STK_MAX_DIMS] = {0};
@@ -203,6 +229,9 @@ stk_status stki_tensor_fill_element(const stk_tensor *tensor, const stki_element
     if (stk_tensor_is_contiguous(tensor))
         return device->ops->fill(device, tensor->data, element->bytes, size, stk_tensor_numel(tensor),
                                  stk_stream_current(device), err);
+    status = fill_on_device(device, tensor, element, err);
+    if (status != STK_E_UNSUPPORTED)
+        return status;
     status = stki_stage_begin(&stage, tensor, err);
     if (status)
         return status;

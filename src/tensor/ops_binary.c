@@ -2,6 +2,8 @@
  * overlap, values; only then is anything made or written.
  */
 #include "cast.h"
+#include "device_kernels.h"
+#include "device_table.h"
 #include "dtype.h"
 #include "element.h"
 #include "error.h"
@@ -9,6 +11,7 @@
 #include "ops_frame.h"
 #include "ops_promote.h"
 #include "profile_scope.h"
+#include "stream.h"
 #include "strided.h"
 #include "tensor_internal.h"
 #include <math.h>
@@ -157,10 +160,57 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     return STK_OK;
 }
 
+/* A tensor without axes of the CPU, which may join those of a device, as a number. */
+static void constant_of_tensor(const stki_elementwise *op, const stk_tensor *tensor, char *to)
+{
+    stki_element common;
+    stki_cast cast;
+
+    stki_cast_init(&cast, op->common, tensor->dtype, false);
+    stki_cast_row(&cast, common.bytes, 16, tensor->data, 16, 1);
+    stki_cast_init(&cast, op->compute, op->common, false);
+    stki_cast_row(&cast, to, 16, common.bytes, 16, 1);
+}
+
+/* By the device's own kernel. STK_E_UNSUPPORTED: it has none. */
+static stk_status run_on_device(const struct call *call, const stk_tensor *out, stk_error *err)
+{
+    const stki_elementwise *op = &call->op;
+    stk_device *device = stki_tensor_device(out);
+    stki_elementwise_job job = {.loop = op->loop,
+                                .common = op->common,
+                                .compute = op->compute,
+                                .writes = op->writes,
+                                .result = op->result,
+                                .out = out};
+    stk_status status;
+
+    if (!device->ops->elementwise)
+        return STK_E_UNSUPPORTED;
+    for (int k = 0; k < 2; k++) {
+        const stk_tensor *tensor = call->operands[k].tensor;
+        if (tensor && stki_tensor_device(tensor) == device)
+            job.in[k] = tensor;
+        else if (tensor)
+            constant_of_tensor(op, tensor, job.constants[k]);
+        else
+            memcpy(job.constants[k], call->constants[k].bytes, sizeof job.constants[k]);
+    }
+    status = device->ops->elementwise(device, &job, stki_stream_for(device, NULL), err);
+    if (status == STK_E_UNSUPPORTED)
+        stki_error_clear(err);
+    return status;
+}
+
 static stk_status run_into(struct call *call, const stk_tensor *out, stk_error *err)
 {
+    stk_status status;
+
     if (stk_tensor_numel(out) == 0)
         return STK_OK;
+    status = run_on_device(call, out, err);
+    if (status != STK_E_UNSUPPORTED)
+        return status;
     return stki_run_on_host((const stk_tensor *const[]){out, call->operands[0].tensor, call->operands[1].tensor}, 3, 1,
                             run_call, call, err);
 }

@@ -6,6 +6,8 @@
  */
 #include "allocate.h"
 #include "cast.h"
+#include "device_kernels.h"
+#include "device_table.h"
 #include "dtype.h"
 #include "error.h"
 #include "ops_frame.h"
@@ -14,6 +16,7 @@
 #include "ops_sum_loops.h"
 #include "ops_unaligned.h"
 #include "profile_scope.h"
+#include "stream.h"
 #include "tensor_internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -331,10 +334,31 @@ static stk_status fill_empty(const struct call *call, stk_tensor *out, stk_error
     return stk_tensor_fill(out, stk_real(call->mean ? (double)NAN : 0), err);
 }
 
+/* By the device's own kernel. STK_E_UNSUPPORTED: it has none. */
+static stk_status run_on_device(const struct call *call, const stk_tensor *in, const stk_tensor *out, stk_error *err)
+{
+    stk_device *device = stki_tensor_device(in);
+    stki_sum_job job = {.out = out, .in = in, .reduced = call->reduced, .keep = call->keep};
+    stk_status status;
+
+    if (!device->ops->sum)
+        return STK_E_UNSUPPORTED;
+    job.divisor = call->mean ? (double)stki_reduce_count(in, call->reduced) : 0;
+    status = device->ops->sum(device, &job, stki_stream_for(device, NULL), err);
+    if (status == STK_E_UNSUPPORTED)
+        stki_error_clear(err);
+    return status;
+}
+
 static stk_status run_into(struct call *call, const stk_tensor *in, stk_tensor *out, stk_error *err)
 {
+    stk_status status;
+
     if (stk_tensor_numel(in) == 0)
         return fill_empty(call, out, err);
+    status = run_on_device(call, in, out, err);
+    if (status != STK_E_UNSUPPORTED)
+        return status;
     return stki_run_on_host((const stk_tensor *const[]){out, in}, 2, 1, run_call, call, err);
 }
 

@@ -185,8 +185,10 @@ void stk_quant_retain(stk_quant *quant)
 
 void stk_quant_release(stk_quant *quant)
 {
-    if (quant && stki_unref(&quant->refs))
-        stki_block_free(NULL, quant, quant->bytes, ALIGNMENT);
+    if (!quant || !stki_unref(&quant->refs))
+        return;
+    stki_device_tables_fini(&quant->device_tables);
+    stki_block_free(NULL, quant, quant->bytes, ALIGNMENT);
 }
 
 stk_qdtype stk_quant_dtype(const stk_quant *quant)

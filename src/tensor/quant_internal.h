@@ -10,6 +10,7 @@
 
 #include "convert.h"
 #include "counter.h"
+#include "device_tables.h"
 #include <stoker/quant.h>
 
 enum { STKI_QUANT_PAD = 16 };
@@ -49,6 +50,7 @@ struct stk_quant {
     int64_t *zero_points;
     stki_quant_lane lane; /* period 0, neither proven nor streaming */
     stki_counter proof;   /* of lane.proven: enum stki_quant_proof */
+    stki_device_tables device_tables;
 };
 
 enum stki_quant_proof { STKI_PROOF_NONE, STKI_PROOF_HOLDS, STKI_PROOF_FAILS };

@@ -1,9 +1,11 @@
 /* quant_tensor.c: quantised tensors and the public calls that make them: checks, memory, then one run. */
+#include "device_kernels.h"
 #include "device_table.h"
 #include "error.h"
 #include "profile_scope.h"
 #include "quant_internal.h"
 #include "stage.h"
+#include "stream.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 
@@ -57,12 +59,31 @@ static stk_status check_target(const stk_tensor *out, const stk_tensor *in, stk_
 
 typedef void (*run_fn)(const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src, enum stki_isa isa);
 
-static stk_status run_staged(run_fn run, const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src,
-                             stk_error *err)
+/* By the device's own kernel. STK_E_UNSUPPORTED: it has none. */
+static stk_status run_on_device(run_fn run, const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src,
+                                stk_error *err)
+{
+    stk_device *device = stki_tensor_device(src);
+    const stki_quantize_job job = {.quant = quant, .dst = dst, .src = src, .back = run == stki_dequantize_run};
+    stk_status status;
+
+    if (!device->ops->quantize)
+        return STK_E_UNSUPPORTED;
+    status = device->ops->quantize(device, &job, stki_stream_for(device, NULL), err);
+    if (status == STK_E_UNSUPPORTED)
+        stki_error_clear(err);
+    return status;
+}
+
+static stk_status run_anywhere(run_fn run, const stk_quant *quant, const stk_tensor *dst, const stk_tensor *src,
+                               stk_error *err)
 {
     stki_stage from, to;
-    stk_status status = stki_stage_begin(&from, src, err);
+    stk_status status = run_on_device(run, quant, dst, src, err);
 
+    if (status != STK_E_UNSUPPORTED)
+        return status;
+    status = stki_stage_begin(&from, src, err);
     if (status)
         return status;
     status = stki_stage_begin(&to, dst, err);
@@ -91,7 +112,7 @@ static stk_status run_fresh(run_fn run, const stk_quant *quant, stk_dtype dtype,
     status = stki_tensor_new(dtype, src->ndim, src->shape, strides, bytes, stki_tensor_device(src), &made, err);
     if (status)
         return status;
-    status = run_staged(run, quant, &made, src, err);
+    status = run_anywhere(run, quant, &made, src, err);
     if (status) {
         stk_tensor_release(&made);
         return status;
@@ -148,7 +169,7 @@ stk_status stk_quantize_into(const stk_tensor *tensor, const stk_quant *quant, s
     status = status ? status : check_dtype(integers, stk_qdtype_integers(quant->qdtype), "quantize: the output", err);
     status = status ? status : check_channels(tensor, quant, err);
     status = status ? status : check_target(integers, tensor, err);
-    return status ? status : run_staged(stki_quantize_run, quant, integers, tensor, err);
+    return status ? status : run_anywhere(stki_quantize_run, quant, integers, tensor, err);
 }
 
 stk_status stk_dequantize(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err)
@@ -170,7 +191,7 @@ stk_status stk_dequantize_into(const stk_tensor *integers, const stk_quant *quan
     status = status ? status : check_dtype(out, STK_F32, "dequantize: the output", err);
     status = status ? status : check_channels(integers, quant, err);
     status = status ? status : check_target(out, integers, err);
-    return status ? status : run_staged(stki_dequantize_run, quant, out, integers, err);
+    return status ? status : run_anywhere(stki_dequantize_run, quant, out, integers, err);
 }
 
 stk_status stk_int_repr(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err)

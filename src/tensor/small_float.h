@@ -9,21 +9,28 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t stki_f32_bits(float x)
+/* The kernels of a GPU are compiled from the same text. */
+#ifdef __CUDACC__
+#define STKI_SMALL_FN static __device__ __forceinline__
+#else
+#define STKI_SMALL_FN static inline
+#endif
+
+STKI_SMALL_FN uint32_t stki_f32_bits(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline float stki_f32_of_bits(uint32_t bits)
+STKI_SMALL_FN float stki_f32_of_bits(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-static inline uint16_t stki_f16_encode(float x)
+STKI_SMALL_FN uint16_t stki_f16_encode(float x)
 {
     uint32_t bits = stki_f32_bits(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (UINT32_C(112) << 23)) >> 13;
@@ -35,7 +42,7 @@ static inline uint16_t stki_f16_encode(float x)
     return (uint16_t)(sign | value);
 }
 
-static inline float stki_f16_decode(uint16_t half)
+STKI_SMALL_FN float stki_f16_decode(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
     uint32_t normal = rest + (UINT32_C(112) << 23);
@@ -49,7 +56,7 @@ static inline float stki_f16_decode(uint16_t half)
     return stki_f32_of_bits(sign | value);
 }
 
-static inline uint16_t stki_bf16_encode(float x)
+STKI_SMALL_FN uint16_t stki_bf16_encode(float x)
 {
     uint32_t bits = stki_f32_bits(x);
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
@@ -57,13 +64,13 @@ static inline uint16_t stki_bf16_encode(float x)
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
 }
 
-static inline float stki_bf16_decode(uint16_t x)
+STKI_SMALL_FN float stki_bf16_decode(uint16_t x)
 {
     return stki_f32_of_bits((uint32_t)x << 16);
 }
 
 /* 4 bits of exponent, 3 of fraction, no infinity: beyond 448 (from 464 on, by rounding) it is NaN, as in torch. */
-static inline uint8_t stki_f8_e4m3fn_encode(float x)
+STKI_SMALL_FN uint8_t stki_f8_e4m3fn_encode(float x)
 {
     uint32_t bits = stki_f32_bits(x), sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;
     uint32_t value;
@@ -77,7 +84,7 @@ static inline uint8_t stki_f8_e4m3fn_encode(float x)
     return (uint8_t)(sign | value);
 }
 
-static inline float stki_f8_e4m3fn_decode(uint8_t x)
+STKI_SMALL_FN float stki_f8_e4m3fn_decode(uint8_t x)
 {
     uint32_t sign = (uint32_t)(x & 0x80) << 24, rest = x & 0x7f;
 
@@ -89,7 +96,7 @@ static inline float stki_f8_e4m3fn_decode(uint8_t x)
 }
 
 /* 5 bits of exponent, 2 of fraction: the upper byte of an f16. */
-static inline uint8_t stki_f8_e5m2_encode(float x)
+STKI_SMALL_FN uint8_t stki_f8_e5m2_encode(float x)
 {
     uint32_t bits = stki_f32_bits(x), sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;
     uint32_t value;
@@ -105,7 +112,7 @@ static inline uint8_t stki_f8_e5m2_encode(float x)
     return (uint8_t)(sign | value);
 }
 
-static inline float stki_f8_e5m2_decode(uint8_t x)
+STKI_SMALL_FN float stki_f8_e5m2_decode(uint8_t x)
 {
     return stki_f16_decode((uint16_t)(x << 8));
 }

@@ -7,6 +7,7 @@
 
 #include "cuda_calls.h"
 #include "cuda_launches.h"
+#include "kernel_twin.h"
 #include "stk_test.h"
 #include <stdbool.h>
 
@@ -19,13 +20,14 @@ typedef struct fake_event {
 } fake_event;
 
 typedef struct fake_op {
-    enum { FAKE_COPY, FAKE_SET, FAKE_PATTERN, FAKE_SPIN, FAKE_RECORD, FAKE_WAIT } what;
+    enum { FAKE_COPY, FAKE_SET, FAKE_PATTERN, FAKE_SPIN, FAKE_KERNEL, FAKE_RECORD, FAKE_WAIT } what;
     void *dst;
     const void *src;
     size_t bytes;
     int value, mark;
     unsigned char pattern[16];
     fake_event *event;
+    stki_launch launch;
 } fake_op;
 
 typedef struct fake_stream {
@@ -292,6 +294,9 @@ static bool fake_run_one(const fake_op *op)
     case FAKE_SPIN:
         fake.clock_ms += (float)op->bytes * 1e-6F;
         return true;
+    case FAKE_KERNEL:
+        stki_kernel_twin_run(&op->launch);
+        return true;
     case FAKE_RECORD:
         op->event->done = op->mark;
         op->event->at_ms = fake.clock_ms += 0.25F;
@@ -340,6 +345,17 @@ static int fake_fill(int ordinal, void *stream, void *dst, const void *pattern, 
     memcpy(op.pattern, pattern, (size_t)pattern_bytes);
     if (!error)
         fake_queue(stream, op);
+    return (int)error;
+}
+
+/* The kernels' twins take a GPU's place. */
+static int fake_launch(int ordinal, void *stream, const stki_launch *launch)
+{
+    cudaError_t error = fake_called("launch", stream, (long long)launch->kernel);
+
+    assert_int_equal(ordinal, fake_current());
+    if (!error)
+        fake_queue(stream, (fake_op){.what = FAKE_KERNEL, .launch = *launch});
     return (int)error;
 }
 
@@ -525,7 +541,7 @@ static const stki_cuda_calls fake_calls = {
     .GetErrorString = fake_GetErrorString,
 };
 
-static const stki_cuda_launches fake_launches = {.fill = fake_fill, .spin = fake_spin};
+static const stki_cuda_launches fake_launches = {.fill = fake_fill, .spin = fake_spin, .launch = fake_launch};
 
 /* A machine with `gpus` GPUs, a driver that fits, and nothing that fails. What was made before stays. */
 static void fake_reset(int gpus)

@@ -1,0 +1,34 @@
+/* kernel_cuda.cuh: what the .cu files around kernel_*.h begin with. A __global__ function is a row of phases with
+ * barriers between them, made for the dtypes that its template names as constants. nvcc gets --fmad=false and no
+ * fast-math.
+ */
+#ifndef STKI_KERNEL_CUDA_CUH
+#define STKI_KERNEL_CUDA_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include "cuda_launches.h"
+#include "kernel_launch.h"
+
+#define KERNEL static __global__ void __launch_bounds__(STKI_BLOCK_THREADS)
+#define ARGS(type) const __grid_constant__ type args
+#define LAUNCH(function, member) function<<<launch->blocks, STKI_BLOCK_THREADS, 0, stream>>>(launch->args.member)
+
+/* No kernel was made for it: the plan and these files disagree. */
+static const cudaError_t no_kernel = cudaErrorInvalidDeviceFunction;
+
+/* kernels_convert.cu's part of stki_cuda_launch. */
+cudaError_t stki_cuda_launch_convert(cudaStream_t stream, const stki_launch *launch);
+
+static __device__ __forceinline__ stki_spot here()
+{
+    stki_spot spot;
+
+    spot.block = blockIdx.x;
+    spot.thread = threadIdx.x;
+    return spot;
+}
+
+#endif

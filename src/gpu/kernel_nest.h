@@ -1,0 +1,38 @@
+/* kernel_nest.h: what the plans of kernels share: nests of axes out of planned strides, sizes of launches. */
+#ifndef STKI_KERNEL_NEST_H
+#define STKI_KERNEL_NEST_H
+
+#include "kernel_launch.h"
+#include "kernel_plan.h"
+#include "strided.h"
+
+/* For indices below 2^31. */
+stki_divisor stki_divisor_of(int64_t n);
+/* The axes of the plan without the `inner` last ones; at least one, of length 1 where none is left. */
+void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands);
+/* Elements of the axes without the `inner` last ones. */
+int64_t stki_nest_count(const stki_strided *plan, int inner);
+/* Do base and strides (but those of the `inner` last axes) of an operand divide by `alignment`? */
+bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment);
+
+/* STK_E_UNSUPPORTED: more blocks than a launch has. */
+stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err);
+
+/* Launches of a map: `plan` has the operands dst, src, channel; `at` their addresses, the last as a number. */
+typedef struct stki_map_plan {
+    enum stki_map_kind kind;
+    stk_dtype dst_dtype, src_dtype;
+    bool swapped;
+    uint8_t *dst;
+    const uint8_t *src;
+} stki_map_plan;
+
+/* Fills a launch whose table and levels are set already, if the kind needs them. */
+stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err);
+/* The conversion with arithmetic where elements lie side by side. False: they don't. Sets all but the table and the
+ * levels; `channels`: pairs that there are. */
+bool stki_plan_runs(const stki_map_plan *map, const stki_strided *plan, int64_t channels, stki_launch *out);
+
+bool stki_kernels_general(void);
+
+#endif

@@ -1,0 +1,194 @@
+/* kernel_pixels.h: interleaved bytes to planes (HWC to CHW) in one pass: rows of pixels of three or four bytes, which
+ * may be mirrored and have gaps between them (flips, crops), each channel multiplied, added, rounded and stored in its
+ * plane. A block takes a tile of at most 4096 pixels:
+ *   phase 0  its bytes into shared memory, 16 at a time where 16 lie in the row, so that alignment does not matter
+ *   phase 1  a thread makes 16 bytes of each plane at a time out of them, neighbours beside neighbours
+ */
+#ifndef STKI_KERNEL_PIXELS_H
+#define STKI_KERNEL_PIXELS_H
+
+#include "kernel_runs.h"
+
+enum {
+    STKI_PIXELS_TILE = 4096,
+    STKI_PIXELS_CHANNELS = 4,
+    STKI_PIXELS_SLACK = 48, /* a row's bytes begin at any of 16, and are read a little past their end */
+    STKI_PIXELS_BYTES = STKI_PIXELS_TILE * STKI_PIXELS_CHANNELS + STKI_PIXELS_SLACK
+};
+
+typedef struct stki_pixels_args {
+    uint8_t *dst;       /* first pixel of channel 0 */
+    const uint8_t *src; /* lowest byte of the row: of its first pixel, or of its last where it is mirrored */
+    uint32_t row;       /* pixels */
+    uint32_t rows, tile_rows;
+    uint32_t segment, segments; /* a long row is cut into pieces of so many pixels */
+    stki_divisor by_segments;
+    int32_t step, channels;          /* bytes from pixel to pixel in memory; planes to write */
+    uint32_t pitch;                  /* bytes of a row in shared memory */
+    uint32_t row_chunks, row_strips; /* at most, of a row in the tile */
+    stki_divisor by_row_chunks, by_row_strips;
+    int64_t plane[STKI_PIXELS_CHANNELS]; /* bytes from dst */
+    float a[STKI_PIXELS_CHANNELS], b[STKI_PIXELS_CHANNELS];
+    stki_levels levels;
+    stki_nest nest; /* of the rows */
+} stki_pixels_args;
+
+/* A row of the tile. */
+typedef struct stki_pixels_row {
+    uint32_t first, count; /* pixels of the whole row */
+    const uint8_t *from;   /* lowest byte */
+    uint32_t bytes, shift; /* its place in shared memory begins that many bytes late, so that 16s stay 16s */
+    uint8_t *to;
+} stki_pixels_row;
+
+/* False: the tile has no such row. */
+STKI_KERNEL_FN int stki_pixels_row_of(const stki_pixels_args *args, uint32_t block, uint32_t row, int size,
+                                      int mirrored, stki_pixels_row *out)
+{
+    const uint32_t group = stki_quotient(args->by_segments, block);
+    const uint32_t index = group * args->tile_rows + row;
+    stki_offsets at;
+    uint32_t skipped;
+
+    if (index >= args->rows)
+        return 0;
+    at = stki_nest_at(&args->nest, 0, index, 2);
+    out->first = (block - group * args->segments) * args->segment;
+    out->count = args->row - out->first < args->segment ? args->row - out->first : args->segment;
+    skipped = mirrored ? args->row - out->first - out->count : out->first;
+    out->from = args->src + at.side[STKI_MAP_SRC] + (int64_t)skipped * args->step;
+    out->bytes = (out->count - 1) * (uint32_t)args->step + (uint32_t)args->channels;
+    out->shift = (uint32_t)((uintptr_t)out->from % 16);
+    out->to = args->dst + at.side[STKI_MAP_DST] + (int64_t)out->first * size;
+    return 1;
+}
+
+STKI_KERNEL_FN void stki_pixels_fetch(const stki_pixels_row *row, uint32_t chunk, uint8_t *shared)
+{
+    const int64_t start = (int64_t)chunk * 16 - row->shift; /* seen from the row's first byte */
+
+    if (start >= (int64_t)row->bytes)
+        return;
+    if (start >= 0 && start + 16 <= (int64_t)row->bytes) {
+        stki_store_words(shared + chunk * 16, stki_load_words(row->from + start));
+        return;
+    }
+    STKI_ROLL
+    for (int i = 0; i < 16; i++)
+        if (start + i >= 0 && start + i < (int64_t)row->bytes)
+            shared[chunk * 16 + (uint32_t)i] = row->from[start + i];
+}
+
+STKI_KERNEL_FN void stki_pixels_read(const stki_pixels_args *args, int size, int mirrored, stki_spot spot,
+                                     uint8_t *shared)
+{
+    const uint32_t chunks = args->row_chunks * args->tile_rows;
+
+    for (uint32_t i = spot.thread; i < chunks; i += STKI_BLOCK_THREADS) {
+        uint32_t row = stki_quotient(args->by_row_chunks, i);
+        stki_pixels_row place;
+        if (stki_pixels_row_of(args, spot.block, row, size, mirrored, &place))
+            stki_pixels_fetch(&place, i - row * args->row_chunks, shared + row * args->pitch);
+    }
+}
+
+/* One plane's part of a strip out of the pixels' bytes. `dst`, `raw`, `step` and `mirrored` are constants, so that
+ * every byte's place is one too. */
+STKI_KERNEL_FN stki_words stki_pixels_strip(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
+                                            const uint32_t *word, int channel)
+{
+    const int pixels = 16 / stki_kernel_size(dst);
+    stki_words words;
+    float y[16];
+
+    words.w[0] = words.w[1] = words.w[2] = words.w[3] = 0;
+    STKI_UNROLL
+    for (int i = 0; i < 16; i++) {
+        if (i >= pixels)
+            break;
+        const int at = (mirrored ? pixels - 1 - i : i) * step + channel;
+        const uint32_t byte = word[at / 4] >> at % 4 * 8 & 0xff;
+        if (raw)
+            words.w[i / 4] |= byte << i % 4 * 8;
+        else
+            y[i] = stki_kernel_fma(stki_strip_byte(byte), args->a[channel], args->b[channel]);
+    }
+    return raw ? words : stki_strip_pack(dst, args->levels, y, pixels);
+}
+
+STKI_KERNEL_FN uint64_t stki_pixels_one(const stki_pixels_args *args, int dst, int raw, uint8_t byte, int channel)
+{
+    if (raw)
+        return byte;
+    return stki_kernel_store(dst, args->levels,
+                             stki_kernel_fma(stki_strip_byte(byte), args->a[channel], args->b[channel]));
+}
+
+/* Pixels that are no whole strip, or whose place in a plane is not aligned. `at` is the first one's byte. */
+STKI_KERNEL_FN void stki_pixels_rest(const stki_pixels_args *args, int dst, int raw, const stki_pixels_row *row,
+                                     uint32_t first, int count, int mirrored, const uint8_t *shared)
+{
+    const int size = stki_kernel_size(dst);
+
+    STKI_ROLL
+    for (int i = 0; i < count; i++) {
+        uint32_t pixel = first + (uint32_t)i;
+        const uint8_t *at = shared + row->shift + (mirrored ? row->count - 1 - pixel : pixel) * (uint32_t)args->step;
+        STKI_ROLL
+        for (int c = 0; c < args->channels; c++)
+            stki_store_bits(row->to + args->plane[c] + (int64_t)pixel * size, stki_pixels_one(args, dst, raw, at[c], c),
+                            size);
+    }
+}
+
+STKI_KERNEL_FN void stki_pixels_write_strip(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
+                                            const stki_pixels_row *row, uint32_t strip, const uint8_t *shared)
+{
+    const int size = stki_kernel_size(dst), pixels = 16 / size, words = pixels * step / 4;
+    const uint32_t first = strip * (uint32_t)pixels;
+    uint32_t word[17], at, shift;
+    int whole = first + (uint32_t)pixels <= row->count;
+
+    if (first >= row->count)
+        return;
+    for (int c = 0; c < args->channels; c++)
+        whole = whole && (uintptr_t)(row->to + args->plane[c] + first * (uint32_t)size) % 16 == 0;
+    if (!whole) {
+        stki_pixels_rest(args, dst, raw, row, first,
+                         row->count - first < (uint32_t)pixels ? (int)(row->count - first) : pixels, mirrored, shared);
+        return;
+    }
+    at = row->shift + (mirrored ? row->count - first - (uint32_t)pixels : first) * (uint32_t)step;
+    shift = at % 4 * 8;
+    shared += at & ~UINT32_C(3);
+    STKI_UNROLL
+    for (int i = 0; i < 17; i++)
+        if (i <= words)
+            word[i] = stki_load_32(shared + 4 * i);
+    STKI_UNROLL
+    for (int i = 0; i < 16; i++)
+        if (i < words)
+            word[i] = (uint32_t)((word[i] | (uint64_t)word[i + 1] << 32) >> shift);
+    STKI_UNROLL
+    for (int c = 0; c < 4; c++)
+        if (c < step && c < args->channels)
+            stki_store_words(row->to + args->plane[c] + first * (uint32_t)size,
+                             stki_pixels_strip(args, dst, raw, step, mirrored, word, c));
+}
+
+STKI_KERNEL_FN void stki_pixels_write(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
+                                      stki_spot spot, const uint8_t *shared)
+{
+    const uint32_t strips = args->row_strips * args->tile_rows;
+
+    STKI_ROLL
+    for (uint32_t i = spot.thread; i < strips; i += STKI_BLOCK_THREADS) {
+        uint32_t row = stki_quotient(args->by_row_strips, i);
+        stki_pixels_row place;
+        if (stki_pixels_row_of(args, spot.block, row, stki_kernel_size(dst), mirrored, &place))
+            stki_pixels_write_strip(args, dst, raw, step, mirrored, &place, i - row * args->row_strips,
+                                    shared + row * args->pitch);
+    }
+}
+
+#endif

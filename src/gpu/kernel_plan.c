@@ -1,0 +1,441 @@
+/* kernel_plan.c: see kernel_plan.h; copies, element-wise operations and quantising. convert has
+ * kernel_plan_convert.c, sums have kernel_plan_sum.c. */
+#include "kernel_plan.h"
+#include "dtype.h"
+#include "error.h"
+#include "kernel_nest.h"
+#include "quant_internal.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+_Static_assert(sizeof(stki_launch) <= 4096,
+               "the arguments of a kernel stay below 4 KiB, and a launch fits into a queue");
+_Static_assert((int)STKI_BINARY_ADD == (int)STKI_LOOP_ADD && (int)STKI_BINARY_DIV == (int)STKI_LOOP_DIV &&
+                   (int)STKI_BINARY_TRUNC_DIV == (int)STKI_LOOP_TRUNC_DIV && (int)STKI_BINARY_LE == (int)STKI_LOOP_LE &&
+                   (int)STKI_BINARY_CLAMP == (int)STKI_LOOP_CLAMP && (int)STKI_BINARY_KINDS == (int)STKI_LOOPS,
+               "the kernels number operations as the loops do");
+
+static _Thread_local bool only_general;
+
+void stki_kernel_plan_general(bool general)
+{
+    only_general = general;
+}
+
+bool stki_kernels_general(void)
+{
+    return only_general;
+}
+
+const char *stki_kernel_name(const stki_launch *launch)
+{
+    static const char *const names[STKI_KERNELS] = {[STKI_KERNEL_MAP_LINEAR] = "map",
+                                                    [STKI_KERNEL_MAP_TILED] = "tiles",
+                                                    [STKI_KERNEL_RUNS] = "runs",
+                                                    [STKI_KERNEL_PIXELS] = "pixels",
+                                                    [STKI_KERNEL_BINARY_LINEAR] = "binary",
+                                                    [STKI_KERNEL_BINARY_RUNS] = "binary-runs",
+                                                    [STKI_KERNEL_SUM_ROWS] = "sum-rows",
+                                                    [STKI_KERNEL_SUM_CELLS] = "sum-cells",
+                                                    [STKI_KERNEL_SUM_FINISH] = "sum-finish"};
+
+    return names[launch->kernel];
+}
+
+/* ---- nests ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_BLOCKS = INT32_MAX };
+
+/* Indices of the kernels have 31 bits unless a nest is wide. */
+static const int64_t narrow = INT64_C(1) << 31;
+
+stki_divisor stki_divisor_of(int64_t n)
+{
+    stki_divisor by = {1, 0};
+    uint64_t divisor = (uint64_t)n;
+
+    if (n < 1 || n >= narrow)
+        return by;
+    while ((UINT64_C(1) << by.shift) < divisor)
+        by.shift++;
+    by.multiplier = (uint32_t)((((UINT64_C(1) << by.shift) - divisor) << 32) / divisor + 1);
+    return by;
+}
+
+int64_t stki_nest_count(const stki_strided *plan, int inner)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < plan->ndim - inner; i++)
+        count *= plan->shape[i];
+    return count;
+}
+
+void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands)
+{
+    nest->count = 0;
+    for (int i = plan->ndim - 1 - inner; i >= 0; i--) {
+        stki_axis_of *axis = &nest->axes[nest->count++];
+        axis->n = plan->shape[i];
+        axis->by = stki_divisor_of(axis->n);
+        for (int k = 0; k < operands; k++)
+            axis->stride[k] = plan->strides[k][i];
+    }
+    if (nest->count == 0)
+        nest->axes[nest->count++] = (stki_axis_of){.n = 1, .by = {1, 0}};
+    nest->wide = stki_nest_count(plan, inner) >= narrow;
+}
+
+bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment)
+{
+    if (((intptr_t)base + plan->offsets[operand]) % alignment != 0)
+        return false;
+    for (int i = 0; i < plan->ndim - inner; i++)
+        if (plan->strides[operand][i] % alignment != 0)
+            return false;
+    return true;
+}
+
+stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err)
+{
+    const uint64_t block = STKI_BLOCK_THREADS * a_thread, blocks = threads / block + (threads % block != 0);
+
+    if (blocks > MOST_BLOCKS)
+        return stki_fail(err, STK_E_UNSUPPORTED, "%" PRIu64 " elements are more than one launch of a kernel takes",
+                         threads);
+    launch->blocks = (uint32_t)blocks;
+    return STK_OK;
+}
+
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
+
+/* A copy of neighbours is one of larger elements, up to 16 bytes, where addresses, strides and lengths allow. */
+static void widen(const stki_map_plan *map, stki_strided *plan, int64_t *size)
+{
+    const int last = plan->ndim - 1;
+    int64_t bytes = 16;
+
+    if (plan->strides[0][last] != *size || plan->strides[1][last] != *size)
+        return;
+    while (bytes > *size &&
+           (plan->shape[last] * *size % bytes != 0 || !stki_nest_aligned(plan, 1, 0, map->dst, bytes) ||
+            !stki_nest_aligned(plan, 1, 1, map->src, bytes)))
+        bytes /= 2;
+    plan->shape[last] = plan->shape[last] * *size / bytes;
+    plan->strides[0][last] = plan->strides[1][last] = bytes;
+    plan->count = stki_nest_count(plan, 0);
+    *size = bytes;
+}
+
+/* Moves the source's nearest axis beside the last, if another one than that and both are long enough for tiles. */
+static bool choose_tiles(stki_strided *plan)
+{
+    enum { SHORTEST = 12 };
+    const int last = plan->ndim - 1;
+    int near = last;
+
+    for (int i = 0; i < last; i++)
+        if (plan->strides[1][i] != 0 && llabs(plan->strides[1][i]) < llabs(plan->strides[1][near]))
+            near = i;
+    if (only_general || near == last || plan->shape[near] < SHORTEST || plan->shape[last] < SHORTEST)
+        return false;
+    for (; near < last - 1; near++) {
+        int64_t length = plan->shape[near];
+        plan->shape[near] = plan->shape[near + 1];
+        plan->shape[near + 1] = length;
+        for (int k = 0; k < 3; k++) {
+            int64_t stride = plan->strides[k][near];
+            plan->strides[k][near] = plan->strides[k][near + 1];
+            plan->strides[k][near + 1] = stride;
+        }
+    }
+    return true;
+}
+
+static bool tiled_blocks(const stki_strided *plan, stki_launch *out)
+{
+    stki_map_args *args = &out->args.map;
+    const int64_t columns = (plan->shape[plan->ndim - 1] + STKI_MAP_TILE - 1) / STKI_MAP_TILE,
+                  rows = (plan->shape[plan->ndim - 2] + STKI_MAP_TILE - 1) / STKI_MAP_TILE,
+                  outer = stki_nest_count(plan, 2);
+
+    if (columns >= narrow || rows >= narrow || outer >= narrow || (double)columns * (double)rows * (double)outer >= 2e9)
+        return false;
+    args->tile_columns = (uint32_t)columns;
+    args->tile_rows = (uint32_t)rows;
+    args->by_tile_columns = stki_divisor_of(columns);
+    args->by_tile_rows = stki_divisor_of(rows);
+    out->blocks = (uint32_t)(columns * rows * outer);
+    return true;
+}
+
+stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err)
+{
+    stki_map_args *args = &out->args.map;
+    int64_t dst_size = stk_dtype_size(map->dst_dtype), src_size = stk_dtype_size(map->src_dtype);
+
+    out->kernel = STKI_KERNEL_MAP_LINEAR;
+    out->map_kind = (int32_t)map->kind;
+    if (map->kind == STKI_MAP_RAW) {
+        widen(map, plan, &src_size);
+        dst_size = src_size;
+    }
+    args->dst = map->dst + plan->offsets[0];
+    args->src = map->src + plan->offsets[1];
+    args->first_channel = plan->offsets[2];
+    args->count = (uint64_t)plan->count;
+    args->dst_dtype = (int32_t)map->dst_dtype;
+    args->src_dtype = (int32_t)map->src_dtype;
+    args->dst_size = (int32_t)dst_size;
+    args->src_size = (int32_t)src_size;
+    args->swapped = map->swapped;
+    if (choose_tiles(plan) && tiled_blocks(plan, out)) {
+        out->kernel = STKI_KERNEL_MAP_TILED;
+        stki_nest_of(&args->nest, plan, 0, 3);
+        args->nest.wide = false; /* the outer axes alone are counted through */
+        return STK_OK;
+    }
+    stki_nest_of(&args->nest, plan, 0, 3);
+    return stki_launch_blocks(out, args->count, STKI_MAP_EACH, err);
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+/* What kernels_convert.cu has been made for. */
+static bool runs_pair(stk_dtype dst, stk_dtype src, bool pattern)
+{
+    bool from = src == STK_U8 || src == STK_F16 || src == STK_BF16 || src == STK_F32;
+    bool to = dst == STK_U8 || dst == STK_I8 || dst == STK_F16 || dst == STK_BF16 || dst == STK_F32;
+
+    return from && to && (!pattern || src == STK_U8 || src == STK_F32);
+}
+
+/* Channels along the row, and rows that follow on from each other: one long row in which the pairs repeat. */
+static void join_rows(stki_strided *plan)
+{
+    const int last = plan->ndim - 1;
+
+    if (last == 0 || plan->strides[2][last - 1] != 0)
+        return;
+    for (int k = 0; k < 2; k++)
+        if (plan->strides[k][last - 1] != plan->strides[k][last] * plan->shape[last])
+            return;
+    plan->shape[last - 1] *= plan->shape[last];
+    for (int k = 0; k < 3; k++)
+        plan->strides[k][last - 1] = plan->strides[k][last];
+    plan->ndim--;
+}
+
+bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t channels, stki_launch *out)
+{
+    stki_runs_args *args = &out->args.runs;
+    stki_strided plan = *given;
+    const int64_t dst_size = stk_dtype_size(map->dst_dtype), src_size = stk_dtype_size(map->src_dtype);
+    const int64_t strip = 16 / (dst_size > src_size ? dst_size : src_size);
+    int last = plan.ndim - 1;
+    const bool pattern = plan.strides[2][last] == 1;
+
+    if (only_general || !runs_pair(map->dst_dtype, map->src_dtype, pattern) || map->swapped ||
+        plan.strides[2][last] < 0 || (pattern && (plan.shape[last] != channels || plan.offsets[2] != 0)))
+        return false;
+    if (pattern)
+        join_rows(&plan);
+    last = plan.ndim - 1;
+    const int64_t row = plan.shape[last], row_strips = (row + strip - 1) / strip, rows = stki_nest_count(&plan, 1);
+    if (plan.strides[0][last] != dst_size || plan.strides[1][last] != src_size || row < 2 * strip ||
+        !stki_nest_aligned(&plan, 1, 0, map->dst, strip * dst_size) ||
+        !stki_nest_aligned(&plan, 1, 1, map->src, strip * src_size) || row_strips >= narrow / rows)
+        return false;
+    out->kernel = STKI_KERNEL_RUNS;
+    out->dst_dtype = (int32_t)map->dst_dtype;
+    out->src_dtype = (int32_t)map->src_dtype;
+    out->pattern = pattern;
+    args->dst = map->dst + plan.offsets[0];
+    args->src = map->src + plan.offsets[1];
+    args->first_channel = plan.offsets[2];
+    args->row = row;
+    args->period = pattern ? channels : 0;
+    args->row_strips = (uint32_t)row_strips;
+    args->by_row_strips = stki_divisor_of(row_strips);
+    args->strips = (uint32_t)(row_strips * rows);
+    stki_nest_of(&args->nest, &plan, 1, 3);
+    return stki_launch_blocks(out, args->strips, 1, NULL) == STK_OK;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+/* Are the bits the same? In all copies but that of bool, and between whole numbers of one size. */
+static bool same_bits(stk_dtype dst, stk_dtype src)
+{
+    bool whole = stki_dtype_category(dst) == STKI_CATEGORY_WHOLE && stki_dtype_category(src) == STKI_CATEGORY_WHOLE;
+
+    return (dst == src && dst != STK_BOOL) || (whole && stk_dtype_size(dst) == stk_dtype_size(src));
+}
+
+/* A cast to a float is x * 1 + -0.0 for every x. */
+static void no_change(stki_launch *out)
+{
+    out->args.runs.table = (stki_map_table){.count = 1, .own.f32 = {{1.0f}, {-0.0f}}};
+    out->args.runs.levels = (stki_levels){0};
+}
+
+stk_status stki_kernel_plan_copy(const stk_tensor *dst, const stk_tensor *src, stki_launch *out, stk_error *err)
+{
+    static const int64_t none[STK_MAX_DIMS] = {0};
+    stki_map_plan map = {.kind = STKI_MAP_CAST,
+                         .dst_dtype = dst->dtype,
+                         .src_dtype = src->dtype,
+                         .swapped = (src->flags & STK_TENSOR_SWAPPED) != 0 && stk_dtype_size(src->dtype) > 1,
+                         .dst = dst->data,
+                         .src = src->data};
+    stki_strided plan;
+
+    memset(out, 0, sizeof *out);
+    stki_strided_plan(&plan, 3, (const int64_t *const[]){dst->strides, src->strides, none}, dst->ndim, dst->shape,
+                      STKI_ANY_ORDER);
+    if (plan.count == 0)
+        return STK_OK;
+    out->moved_bytes = plan.count * (stk_dtype_size(dst->dtype) + stk_dtype_size(src->dtype));
+    if (same_bits(dst->dtype, src->dtype) && !map.swapped)
+        map.kind = STKI_MAP_RAW;
+    else if ((dst->dtype == STK_F16 || dst->dtype == STK_BF16 || dst->dtype == STK_F32) && dst->dtype != src->dtype &&
+             stki_plan_runs(&map, &plan, 1, out)) {
+        no_change(out);
+        return STK_OK;
+    }
+    return stki_plan_map(&map, &plan, out, err);
+}
+
+/* ---- quantising -------------------------------------------------------------------------------------------------- */
+
+bool stki_kernel_table_of_quantize(const stki_quantize_job *job, stki_kernel_table *out)
+{
+    const stki_quant_lane *lane = &job->quant->lane;
+
+    if (job->quant->count <= STKI_MAP_OWN)
+        return false;
+    if (job->back)
+        *out = (stki_kernel_table){lane->scale, lane->zero_double, job->quant->count, 8};
+    else
+        *out = (stki_kernel_table){lane->inverse, lane->zero_float, job->quant->count, 4};
+    return true;
+}
+
+static void quantize_table(const stki_quantize_job *job, const void *far, stki_map_table *table)
+{
+    const stki_quant_lane *lane = &job->quant->lane;
+
+    table->far = far;
+    table->count = job->quant->count;
+    for (int64_t i = 0; i < table->count && !far; i++) {
+        if (job->back) {
+            table->own.f64[0][i] = lane->scale[i];
+            table->own.f64[1][i] = lane->zero_double[i];
+        } else {
+            table->own.f32[0][i] = lane->inverse[i];
+            table->own.f32[1][i] = lane->zero_float[i];
+        }
+    }
+}
+
+stk_status stki_kernel_plan_quantize(const stki_quantize_job *job, const void *far, stki_launch *out, stk_error *err)
+{
+    const stk_tensor *dst = job->dst, *src = job->src;
+    int64_t channels[STK_MAX_DIMS] = {0};
+    stki_map_plan map = {.kind = job->back ? STKI_MAP_DEQUANTIZE : STKI_MAP_QUANTIZE,
+                         .dst_dtype = dst->dtype,
+                         .src_dtype = src->dtype,
+                         .dst = dst->data,
+                         .src = src->data};
+    stki_strided plan;
+
+    memset(out, 0, sizeof *out);
+    if (job->quant->axis >= 0)
+        channels[job->quant->axis] = 1;
+    stki_strided_plan(&plan, 3, (const int64_t *const[]){dst->strides, src->strides, channels}, dst->ndim, dst->shape,
+                      STKI_ANY_ORDER);
+    if (plan.count == 0)
+        return STK_OK;
+    out->moved_bytes = plan.count * (stk_dtype_size(dst->dtype) + stk_dtype_size(src->dtype));
+    quantize_table(job, far, &out->args.map.table);
+    out->args.map.per_channel = job->quant->lane.per_channel;
+    return stki_plan_map(&map, &plan, out, err);
+}
+
+/* ---- element-wise ------------------------------------------------------------------------------------------------ */
+
+/* Strides over the output's shape: none along axes that are not there or have length 1. */
+static void spread(const stk_tensor *out, const stk_tensor *in, int64_t *strides)
+{
+    const int lead = out->ndim - (in ? in->ndim : 0);
+
+    for (int i = 0; i < out->ndim; i++)
+        strides[i] = in && i >= lead && in->shape[i - lead] > 1 ? in->strides[i - lead] : 0;
+}
+
+/* All of one real dtype, side by side from addresses that divide by 16, or numbers. */
+static bool binary_is_runs(const stki_elementwise_job *job, const stki_strided *plan)
+{
+    const stk_dtype dtype = job->out->dtype;
+    const bool halves = dtype == STK_F16 || dtype == STK_BF16;
+
+    if (only_general || plan->ndim != 1 || (dtype != STK_F32 && !halves) || job->common != dtype ||
+        job->writes == STK_BOOL || plan->strides[0][0] != stk_dtype_size(dtype) ||
+        !stki_nest_aligned(plan, 1, 0, job->out->data, 16))
+        return false;
+    for (int k = 0; k < 2; k++)
+        if (job->in[k] && (job->in[k]->dtype != dtype || plan->strides[k + 1][0] != stk_dtype_size(dtype) ||
+                           !stki_nest_aligned(plan, 1, k + 1, job->in[k]->data, 16)))
+            return false;
+    return true;
+}
+
+static void binary_constants(const stki_elementwise_job *job, stki_binary_args *args)
+{
+    const size_t size = (size_t)stk_dtype_size(job->compute);
+
+    for (int k = 0; k < 2; k++)
+        memcpy(&args->constant[k], job->constants[k], size);
+    if (job->loop == STKI_LOOP_CLAMP)
+        memcpy(&args->high, job->constants[1] + size, size);
+}
+
+stk_status stki_kernel_plan_elementwise(const stki_elementwise_job *job, stki_launch *out, stk_error *err)
+{
+    stki_binary_args *args = &out->args.binary;
+    int64_t strides[2][STK_MAX_DIMS];
+    stki_strided plan;
+
+    memset(out, 0, sizeof *out);
+    for (int k = 0; k < 2; k++)
+        spread(job->out, job->in[k], strides[k]);
+    stki_strided_plan(&plan, 3, (const int64_t *const[]){job->out->strides, strides[0], strides[1]}, job->out->ndim,
+                      job->out->shape, STKI_ANY_ORDER);
+    if (plan.count == 0)
+        return STK_OK;
+    args->out = (uint8_t *)job->out->data + plan.offsets[0];
+    for (int k = 0; k < 2; k++) {
+        args->in[k] = job->in[k] ? (const uint8_t *)job->in[k]->data + plan.offsets[k + 1] : NULL;
+        args->in_dtype[k] = job->in[k] ? (int32_t)job->in[k]->dtype : 0;
+    }
+    binary_constants(job, args);
+    out->moved_bytes = stk_tensor_nbytes(job->out);
+    for (int k = 0; k < 2; k++)
+        out->moved_bytes += job->in[k] ? stk_tensor_nbytes(job->in[k]) : 0;
+    args->count = (uint64_t)plan.count;
+    args->loop = (int32_t)job->loop;
+    args->common = (int32_t)job->common;
+    args->compute = (int32_t)job->compute;
+    args->writes = (int32_t)job->writes;
+    args->result = (int32_t)job->result;
+    args->out_dtype = (int32_t)job->out->dtype;
+    if (binary_is_runs(job, &plan)) {
+        out->kernel = STKI_KERNEL_BINARY_RUNS;
+        out->dst_dtype = args->out_dtype;
+        return stki_launch_blocks(out, args->count, (uint64_t)(16 / stk_dtype_size(job->out->dtype)), err);
+    }
+    out->kernel = STKI_KERNEL_BINARY_LINEAR;
+    stki_nest_of(&args->nest, &plan, 0, 3);
+    return stki_launch_blocks(out, args->count, STKI_BINARY_EACH, err);
+}

@@ -1,0 +1,129 @@
+/* kernels_core.cu: the kernels for any dtype and strides, and the core's operations (kernel_map.h, kernel_binary.h,
+ * kernel_sum.h); and the one function that launches. */
+#include "kernel_cuda.cuh"
+
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
+
+template <int KIND> KERNEL map_linear(ARGS(stki_map_args))
+{
+    stki_map_linear(&args, KIND, here());
+}
+
+template <int KIND> KERNEL map_tiled(ARGS(stki_map_args))
+{
+    __shared__ __align__(16) uint8_t tile[STKI_MAP_TILE_BYTES];
+
+    stki_map_tile_read(&args, here(), tile);
+    __syncthreads();
+    stki_map_tile_write(&args, KIND, here(), tile);
+}
+
+/* ---- the core's operations --------------------------------------------------------------------------------------- */
+
+KERNEL binary_linear(ARGS(stki_binary_args))
+{
+    stki_binary_linear(&args, here());
+}
+
+template <int DTYPE> KERNEL binary_runs(ARGS(stki_binary_args))
+{
+    stki_binary_runs(&args, DTYPE, here());
+}
+
+KERNEL sum_rows(ARGS(stki_sum_args))
+{
+    __shared__ stki_partial partials[STKI_BLOCK_THREADS];
+
+    stki_sum_rows(&args, here(), partials);
+    for (uint32_t half = STKI_BLOCK_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        stki_sum_halve(&args, here(), partials, half);
+    }
+}
+
+KERNEL sum_cells(ARGS(stki_sum_args))
+{
+    stki_sum_cells(&args, here());
+}
+
+KERNEL sum_finish(ARGS(stki_sum_args))
+{
+    stki_sum_finish(&args, here());
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+static cudaError_t launch_map(const stki_launch *launch, cudaStream_t stream)
+{
+    const bool tiled = launch->kernel == STKI_KERNEL_MAP_TILED;
+
+#define CASE(kind)                         \
+    case kind:                             \
+        if (tiled)                         \
+            LAUNCH(map_tiled<kind>, map);  \
+        else                               \
+            LAUNCH(map_linear<kind>, map); \
+        return cudaGetLastError();
+    switch (launch->map_kind) {
+        CASE(STKI_MAP_RAW)
+        CASE(STKI_MAP_CAST)
+        CASE(STKI_MAP_AFFINE)
+        CASE(STKI_MAP_QUANTIZE)
+        CASE(STKI_MAP_DEQUANTIZE)
+    }
+#undef CASE
+    return no_kernel;
+}
+
+static cudaError_t launch_binary_runs(const stki_launch *launch, cudaStream_t stream)
+{
+    switch (launch->dst_dtype) {
+    case STK_F32:
+        LAUNCH(binary_runs<STK_F32>, binary);
+        return cudaGetLastError();
+    case STK_F16:
+        LAUNCH(binary_runs<STK_F16>, binary);
+        return cudaGetLastError();
+    case STK_BF16:
+        LAUNCH(binary_runs<STK_BF16>, binary);
+        return cudaGetLastError();
+    }
+    return no_kernel;
+}
+
+static cudaError_t launch_kernel(const stki_launch *launch, cudaStream_t stream)
+{
+    switch (launch->kernel) {
+    case STKI_KERNEL_MAP_LINEAR:
+    case STKI_KERNEL_MAP_TILED:
+        return launch_map(launch, stream);
+    case STKI_KERNEL_RUNS:
+    case STKI_KERNEL_PIXELS:
+        return stki_cuda_launch_convert(stream, launch);
+    case STKI_KERNEL_BINARY_RUNS:
+        return launch_binary_runs(launch, stream);
+    case STKI_KERNEL_BINARY_LINEAR:
+        LAUNCH(binary_linear, binary);
+        return cudaGetLastError();
+    case STKI_KERNEL_SUM_ROWS:
+        LAUNCH(sum_rows, sum);
+        return cudaGetLastError();
+    case STKI_KERNEL_SUM_CELLS:
+        LAUNCH(sum_cells, sum);
+        return cudaGetLastError();
+    case STKI_KERNEL_SUM_FINISH:
+        LAUNCH(sum_finish, sum);
+        return cudaGetLastError();
+    case STKI_KERNELS:
+        break;
+    }
+    return no_kernel;
+}
+
+int stki_cuda_launch(int ordinal, void *stream, const stki_launch *launch)
+{
+    (void)ordinal;
+    if (launch->blocks == 0)
+        return (int)cudaSuccess;
+    return (int)launch_kernel(launch, (cudaStream_t)stream);
+}

@@ -1,0 +1,38 @@
+/* device_kernels.h: what the core asks of a device's kernels (device_table.h): tensors that lie in the device's memory,
+ * checked and made by the core. The structs and all they point to but the tensors' memory are read before the call
+ * returns; a quantiser stays valid until the stream has passed.
+ */
+#ifndef STKI_DEVICE_KERNELS_H
+#define STKI_DEVICE_KERNELS_H
+
+#include "ops_loops.h"
+#include <stoker/quant.h>
+#include <stoker/tensor.h>
+
+/* out = a op b, operands broadcast to the shape of `out`. The dtypes are those of stki_elementwise (ops_elementwise.h):
+ * operands go to `common` and then to `compute`, results from `writes` to `result` and then to that of `out`. */
+typedef struct stki_elementwise_job {
+    enum stki_loop loop;
+    stk_dtype common, compute, writes, result;
+    const stk_tensor *out, *in[2]; /* in NULL: the constant */
+    char constants[2][16];         /* in the compute dtype; of clamp [1] holds both bounds, one behind the other */
+} stki_elementwise_job;
+
+/* out = sum of `in` over the axes with reduced[i], elements cast to the dtype of `out` first; divided by `divisor`
+ * unless that is 0. `out` has the other axes, and with `keep` those too with length 1. There is at least one element.
+ */
+typedef struct stki_sum_job {
+    const stk_tensor *out, *in;
+    const bool *reduced;
+    bool keep;
+    double divisor;
+} stki_sum_job;
+
+/* dst = quantised src (f32 to integers), or the other way round. */
+typedef struct stki_quantize_job {
+    const stk_quant *quant;
+    const stk_tensor *dst, *src;
+    bool back;
+} stki_quantize_job;
+
+#endif

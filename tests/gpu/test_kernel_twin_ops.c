@@ -1,0 +1,454 @@
+/* test_kernel_twin_ops.c: the core's operations on the host device, whose kernels are the twins of a GPU's, against the
+ * same operations on the CPU: copies and casts, fills, element-wise operations with broadcasting and numbers, sums,
+ * quantising; random dtypes, shapes and strides, with guard bytes around and between all elements. */
+#include "device_table.h"
+#include "kernel_check.h"
+#include "kernel_nest.h"
+#include "kernel_ops.h"
+#include "kernel_plan.h"
+#include "kernel_twin.h"
+#include <stoker/ops.h>
+#include <stoker/quant.h>
+
+/* ---- a device that counts its kernels -----------------------------------------------------------------------------
+ */
+
+static stk_device *there_device;
+static int64_t met[STKI_KERNELS];
+
+static stk_status run_twin(stk_device *self, const stki_launch *launch, stk_stream *stream, stk_error *err)
+{
+    (void)self, (void)stream, (void)err;
+    met[launch->kernel]++;
+    stki_kernel_twin_run(launch);
+    return STK_OK;
+}
+
+STKI_KERNEL_ENTRIES(run_twin)
+
+/* The host device's memory under another name, with kernels that are done at once. */
+static int make_device(void **state)
+{
+    static stki_device_ops ops;
+    static stk_device counting;
+    static const stki_device_ops kernels = {STKI_KERNEL_OPS};
+    stk_device *host;
+
+    (void)state;
+    if (stk_device_find("host", &host, NULL) != STK_OK)
+        return -1;
+    ops = *host->ops;
+    ops.convert = kernels.convert;
+    ops.copy_strided = kernels.copy_strided;
+    ops.elementwise = kernels.elementwise;
+    ops.sum = kernels.sum;
+    ops.quantize = kernels.quantize;
+    counting = *host;
+    counting.ops = &ops;
+    counting.name = "counting";
+    there_device = &counting;
+    return 0;
+}
+
+static stk_tensor on_device(const struct check_view *view)
+{
+    stk_tensor tensor = check_tensor(view);
+
+    tensor.device = there_device;
+    return tensor;
+}
+
+static stk_dtype any_dtype(void)
+{
+    return (stk_dtype)(1 + check_below(STK_DTYPE_END - 1));
+}
+
+static stk_dtype computable(void)
+{
+    return (stk_dtype)(1 + check_below(STK_F64));
+}
+
+/* A view whose shape may have axes of length 1, or fewer axes, than the one it broadcasts to. */
+static void make_operand(struct check_view *view, stk_dtype dtype, int ndim, const int64_t *shape, bool plain)
+{
+    int64_t own[STK_MAX_DIMS];
+    int skip = plain || !check_one_in(3) || ndim == 0 ? 0 : (int)check_below(ndim + 1);
+
+    for (int i = skip; i < ndim; i++)
+        own[i - skip] = plain || !check_one_in(5) ? shape[i] : 1;
+    check_view_make(view, dtype, ndim - skip, own, true, plain);
+    check_view_fill(view, false);
+}
+
+/* Whole numbers below 100, whose sums are exact in every dtype that counts, or numbers of one size. */
+static void fill_tame(struct check_view *view, bool whole)
+{
+    int64_t index[STK_MAX_DIMS] = {0};
+    stk_tensor tensor = check_tensor(view);
+
+    if (stk_tensor_numel(&tensor) == 0)
+        return;
+    do {
+        int64_t x = check_below(view->dtype == STK_BOOL ? 2 : 100);
+        stk_scalar value = whole ? stk_int(x) : stk_real((double)check_below(200000) / 512.0 - 150.0);
+        assert_int_equal(stk_tensor_set(&tensor, view->ndim, index, value, NULL), STK_OK);
+    } while (check_next(view->ndim, view->shape, index));
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+static void test_copies(void **state)
+{
+    (void)state;
+    check_state = 21;
+    for (int i = 0; i < 3000; i++) {
+        int64_t shape[STK_MAX_DIMS];
+        int ndim = check_shape(4000, shape);
+        stk_dtype from = any_dtype(), to = check_one_in(3) ? from : any_dtype();
+        bool plain = check_one_in(4), swapped = check_one_in(6);
+        struct check_view src, expected, found;
+        char what[96];
+        make_operand(&src, from, ndim, shape, plain);
+        if (from == STK_BOOL && to == STK_BOOL) /* between memories bools move as the bytes that they are */
+            fill_tame(&src, true);
+        check_view_make(&expected, to, ndim, shape, false, plain);
+        check_view_copy(&found, &expected);
+        stk_tensor here = check_tensor(&expected), there = on_device(&found), in = check_tensor(&src),
+                   din = on_device(&src);
+        in.flags |= swapped ? STK_TENSOR_SWAPPED : 0;
+        din.flags = in.flags;
+        stki_kernel_plan_general(check_one_in(3));
+        assert_int_equal(stk_tensor_copy(&here, &in, NULL), STK_OK);
+        assert_int_equal(stk_tensor_copy(&there, &din, NULL), STK_OK);
+        stki_kernel_plan_general(false);
+        snprintf(what, sizeof what, "copy %d: %s to %s", i, stk_dtype_name(from), stk_dtype_name(to));
+        check_view_same(&expected, &found, what);
+        check_view_free(&src);
+        check_view_free(&expected);
+        check_view_free(&found);
+    }
+}
+
+static void test_fills(void **state)
+{
+    (void)state;
+    check_state = 22;
+    for (int i = 0; i < 600; i++) {
+        int64_t shape[STK_MAX_DIMS];
+        int ndim = check_shape(2000, shape);
+        struct check_view expected, found;
+        check_view_make(&expected, any_dtype(), ndim, shape, false, check_one_in(3));
+        check_view_copy(&found, &expected);
+        stk_tensor here = check_tensor(&expected), there = on_device(&found);
+        assert_int_equal(stk_tensor_fill(&here, stk_int(1), NULL), STK_OK);
+        assert_int_equal(stk_tensor_fill(&there, stk_int(1), NULL), STK_OK);
+        check_view_same(&expected, &found, "fill");
+        check_view_free(&expected);
+        check_view_free(&found);
+    }
+}
+
+/* ---- element-wise ------------------------------------------------------------------------------------------------ */
+
+static stk_scalar any_scalar(void)
+{
+    static const double reals[] = {0.5, -3, 1e10, 0, -0.0, 255, 7};
+
+    switch (check_below(4)) {
+    case 0:
+        return stk_bool(check_one_in(2));
+    case 1:
+        return stk_int((int64_t)check_below(600) - 300);
+    default:
+        return stk_real(check_one_in(10) ? (double)NAN : reals[check_below(7)]);
+    }
+}
+
+/* The same on the device: a tensor without axes may stay on the CPU. */
+struct pair {
+    stk_tensor here, there;
+};
+
+static struct pair both_of(const struct check_view *view)
+{
+    struct pair pair = {check_tensor(view), on_device(view)};
+
+    if (view->ndim == 0 && check_one_in(2))
+        pair.there = pair.here;
+    return pair;
+}
+
+static void check_binary(int round)
+{
+    int64_t shape[STK_MAX_DIMS];
+    int ndim = check_shape(3000, shape);
+    bool plain = check_one_in(3), same = check_one_in(3);
+    stk_binary_op op = (stk_binary_op)check_below(STK_BINARY_OPS);
+    stk_dtype first = same ? (check_one_in(2) ? STK_F32 : check_one_in(2) ? STK_F16 : STK_BF16) : computable();
+    struct check_view a, b, expected, found;
+    char what[128];
+
+    make_operand(&a, first, ndim, shape, plain);
+    make_operand(&b, same ? first : computable(), ndim, shape, plain);
+    check_view_make(&expected, same ? first : computable(), ndim, shape, false, plain);
+    check_view_copy(&found, &expected);
+    struct pair p = both_of(&a), q = both_of(&b);
+    const bool number = check_one_in(4), left = check_one_in(2);
+    stk_scalar scalar = any_scalar();
+    stk_operand here[2] = {stk_operand_tensor(&p.here), stk_operand_tensor(&q.here)},
+                there[2] = {stk_operand_tensor(&p.there), stk_operand_tensor(&q.there)};
+    if (number)
+        here[left ? 0 : 1] = there[left ? 0 : 1] = stk_operand_scalar(scalar);
+    stk_tensor out = check_tensor(&expected), device_out = on_device(&found);
+    stk_status status = stk_tensor_binary_into(op, here[0], here[1], &out, NULL);
+    stki_kernel_plan_general(check_one_in(4));
+    stk_status found_status = stk_tensor_binary_into(op, there[0], there[1], &device_out, NULL);
+    stki_kernel_plan_general(false);
+    snprintf(what, sizeof what, "binary %d: op %d, %s, %s to %s", round, (int)op, stk_dtype_name(a.dtype),
+             stk_dtype_name(b.dtype), stk_dtype_name(expected.dtype));
+    /* with both operands on the CPU the result would be too */
+    if (found_status != STK_E_BAD_DEVICE)
+        assert_int_equal(found_status, status);
+    if (found_status == STK_OK)
+        check_view_same(&expected, &found, what);
+    check_view_free(&a);
+    check_view_free(&b);
+    check_view_free(&expected);
+    check_view_free(&found);
+}
+
+static void test_binary(void **state)
+{
+    (void)state;
+    check_state = 23;
+    for (int i = 0; i < 6000; i++)
+        check_binary(i);
+}
+
+static void test_clamp_and_in_place(void **state)
+{
+    (void)state;
+    check_state = 24;
+    for (int i = 0; i < 1500; i++) {
+        int64_t shape[STK_MAX_DIMS];
+        int ndim = check_shape(2000, shape);
+        struct check_view expected, found;
+        stk_scalar low = any_scalar(), high = any_scalar();
+        const stk_scalar *lower = check_one_in(4) ? NULL : &low, *upper = check_one_in(4) ? NULL : &high;
+        check_view_make(&expected, computable(), ndim, shape, false, check_one_in(2));
+        check_view_fill(&expected, false);
+        check_view_copy(&found, &expected);
+        stk_tensor here = check_tensor(&expected), there = on_device(&found);
+        stk_status status = stk_tensor_clamp_into(&here, lower, upper, &here, NULL);
+        assert_int_equal(stk_tensor_clamp_into(&there, lower, upper, &there, NULL), status);
+        check_view_same(&expected, &found, "clamp");
+        status = stk_tensor_mul_into(&here, &here, &here, NULL);
+        assert_int_equal(stk_tensor_mul_into(&there, &there, &there, NULL), status);
+        check_view_same(&expected, &found, "mul in place");
+        check_view_free(&expected);
+        check_view_free(&found);
+    }
+}
+
+/* ---- quantising -------------------------------------------------------------------------------------------------- */
+
+static stk_quant *any_quant(stk_qdtype qdtype, int ndim, const int64_t *shape)
+{
+    double scales[256];
+    int64_t zeros[256];
+    int axis = ndim > 0 && check_one_in(2) ? (int)check_below(ndim) : STK_QUANT_PER_TENSOR;
+    int64_t count = axis < 0 ? 1 : shape[axis];
+    stk_quant *quant = NULL;
+
+    for (int64_t i = 0; i < count; i++) {
+        scales[i] = check_one_in(3) ? 0.1 * (double)(1 + check_below(30)) : 1.0 / (double)(1 + check_below(5000));
+        zeros[i] = qdtype == STK_QUINT8  ? check_below(256)
+                   : qdtype == STK_QINT8 ? check_below(256) - 128
+                                         : (int64_t)(int32_t)check_random();
+    }
+    assert_int_equal(stk_quant_create(qdtype, axis, count, scales, zeros, &quant, NULL), STK_OK);
+    return quant;
+}
+
+static void test_quantising(void **state)
+{
+    (void)state;
+    check_state = 25;
+    for (int i = 0; i < 1500; i++) {
+        int64_t shape[STK_MAX_DIMS];
+        int ndim = check_shape(3000, shape);
+        bool plain = check_one_in(3), back = check_one_in(2);
+        stk_qdtype qdtype = (stk_qdtype)(1 + check_below(3));
+        stk_quant *quant = any_quant(qdtype, ndim, shape);
+        stk_dtype whole = stk_qdtype_integers(qdtype);
+        struct check_view src, expected, found;
+        check_view_make(&src, back ? whole : STK_F32, ndim, shape, true, plain);
+        check_view_fill(&src, false);
+        check_view_make(&expected, back ? STK_F32 : whole, ndim, shape, false, plain);
+        check_view_copy(&found, &expected);
+        stk_tensor in = check_tensor(&src), din = on_device(&src), here = check_tensor(&expected),
+                   there = on_device(&found);
+        if (back) {
+            assert_int_equal(stk_dequantize_into(&in, quant, &here, NULL), STK_OK);
+            assert_int_equal(stk_dequantize_into(&din, quant, &there, NULL), STK_OK);
+        } else {
+            assert_int_equal(stk_quantize_into(&in, quant, &here, NULL), STK_OK);
+            assert_int_equal(stk_quantize_into(&din, quant, &there, NULL), STK_OK);
+        }
+        check_view_same(&expected, &found, back ? "dequantize" : "quantize");
+        check_view_free(&src);
+        check_view_free(&expected);
+        check_view_free(&found);
+        stk_quant_release(quant);
+    }
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+static double value_of(const stk_tensor *tensor, const int64_t *index)
+{
+    stk_scalar scalar;
+
+    assert_int_equal(stk_tensor_get(tensor, tensor->ndim, index, &scalar, NULL), STK_OK);
+    return scalar.kind == STK_SCALAR_REAL  ? scalar.as.f
+           : scalar.kind == STK_SCALAR_INT ? (double)scalar.as.i
+                                           : (double)scalar.as.u;
+}
+
+/* The unit in the last place of a result of that dtype. */
+static double last_place(stk_dtype dtype, double x)
+{
+    int digits = dtype == STK_F64 ? 52 : dtype == STK_F32 ? 23 : dtype == STK_F16 ? 10 : 7;
+
+    return ldexp(1, (x == 0 ? -20 : ilogb(x)) - digits);
+}
+
+/* Reals may differ by the last place, where the order of adding shows; all else is the same. */
+static void compare_sums(const stk_tensor *expected, const stk_tensor *found, bool exact, const char *what)
+{
+    int64_t index[STK_MAX_DIMS] = {0};
+
+    assert_int_equal(expected->dtype, found->dtype);
+    assert_int_equal(expected->ndim, found->ndim);
+    do {
+        double a = value_of(expected, index), b = value_of(found, index);
+        double room = exact ? 0 : last_place(expected->dtype, a);
+        if (!(a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= room))
+            fail_msg("%s: expected %.17g, found %.17g", what, a, b);
+    } while (check_next(expected->ndim, expected->shape, index));
+}
+
+/* `exact`: small whole numbers; of large ones only sums that wrap are compared, others cancel out to the last digit. */
+static void check_sum(struct check_view *view, bool exact, bool large)
+{
+    stk_tensor in = check_tensor(view), din = on_device(view), expected, found;
+    int dims[STK_MAX_DIMS], count = 0;
+    bool keep = check_one_in(2), all = check_one_in(4), mean = check_one_in(3);
+    stk_dtype dtype = check_one_in(2) ? STK_DTYPE_NONE : computable();
+    char what[96];
+
+    for (int i = 0; i < view->ndim; i++)
+        if (check_one_in(2))
+            dims[count++] = check_one_in(2) ? i : i - view->ndim;
+    stk_status status =
+        (mean ? stk_tensor_mean : stk_tensor_sum)(&in, count, all ? NULL : dims, keep, dtype, &expected, NULL);
+    assert_int_equal(
+        (mean ? stk_tensor_mean : stk_tensor_sum)(&din, count, all ? NULL : dims, keep, dtype, &found, NULL), status);
+    if (status)
+        return;
+    snprintf(what, sizeof what, "sum of %s as %s", stk_dtype_name(view->dtype), stk_dtype_name(found.dtype));
+    if (!large || found.dtype < STK_F16)
+        compare_sums(&expected, &found, (exact && !mean) || found.dtype < STK_F16, what);
+    stk_tensor_release(&expected);
+    stk_tensor_release(&found);
+}
+
+static void test_sums(void **state)
+{
+    (void)state;
+    check_state = 26;
+    for (int i = 0; i < 2500; i++) {
+        int64_t shape[STK_MAX_DIMS];
+        int ndim = check_shape(2000, shape);
+        stk_dtype dtype = computable();
+        bool whole = check_one_in(2);
+        struct check_view view;
+        check_view_make(&view, dtype, ndim, shape, true, check_one_in(3));
+        if (whole || dtype >= STK_F16)
+            fill_tame(&view, whole);
+        else
+            check_view_fill(&view, false);
+        check_sum(&view, whole, !whole && dtype < STK_F16);
+        check_view_free(&view);
+    }
+}
+
+/* So many elements that a result is made of parts, along rows and along columns. */
+static void test_large_sums(void **state)
+{
+    static const int64_t shapes[][3] = {{1, 300000, 1}, {3, 40000, 2}, {2, 5000, 40}, {300, 7, 200}, {1, 2, 100000}};
+
+    (void)state;
+    check_state = 27;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int dim = 0; dim < 3; dim++) {
+            int64_t n = check_numel(3, shapes[s]);
+            float *values = malloc((size_t)n * sizeof *values);
+            stk_tensor in, din, expected, found;
+            assert_non_null(values);
+            for (int64_t i = 0; i < n; i++)
+                values[i] = (float)check_below(1000000) / 1000.0f - 300.0f;
+            assert_int_equal(stk_tensor_borrow(values, STK_F32, 3, shapes[s], NULL, &in, NULL), STK_OK);
+            din = in;
+            din.device = there_device;
+            assert_int_equal(stk_tensor_sum(&in, 1, &dim, false, STK_DTYPE_NONE, &expected, NULL), STK_OK);
+            assert_int_equal(stk_tensor_sum(&din, 1, &dim, false, STK_DTYPE_NONE, &found, NULL), STK_OK);
+            compare_sums(&expected, &found, false, "large sum");
+            stk_tensor_release(&expected);
+            stk_tensor_release(&found);
+            free(values);
+        }
+}
+
+static void test_all_kernels_were_met(void **state)
+{
+    (void)state;
+    assert_true(met[STKI_KERNEL_MAP_LINEAR] > 1000);
+    assert_true(met[STKI_KERNEL_MAP_TILED] > 50);
+    assert_true(met[STKI_KERNEL_BINARY_LINEAR] > 1000);
+    assert_true(met[STKI_KERNEL_BINARY_RUNS] > 30);
+    assert_true(met[STKI_KERNEL_SUM_ROWS] > 50);
+    assert_true(met[STKI_KERNEL_SUM_CELLS] > 50);
+    assert_true(met[STKI_KERNEL_SUM_FINISH] > 3);
+}
+
+/* ---- division ---------------------------------------------------------------------------------------------------- */
+
+/* The quotient by multiplication, for every divisor's neighbourhoods. */
+static void test_divisors(void **state)
+{
+    (void)state;
+    check_state = 28;
+    for (int i = 0; i < 300000; i++) {
+        uint32_t n = i < 4096 ? (uint32_t)i + 1 : (uint32_t)(check_random() >> (33 + check_below(31))) + 1;
+        uint32_t x = (uint32_t)(check_random() >> 33);
+        stki_divisor by = stki_divisor_of(n >> 31 ? 1 : n);
+        n = n >> 31 ? 1 : n;
+        const uint32_t tries[] = {x, x / n * n, x / n * n - (x / n * n > 0), 0, INT32_MAX, n, n - 1};
+        for (size_t k = 0; k < sizeof tries / sizeof *tries; k++)
+            assert_int_equal(stki_quotient(by, tries[k]), tries[k] / n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),     cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_binary),     cmocka_unit_test(test_clamp_and_in_place),
+        cmocka_unit_test(test_quantising), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_large_sums), cmocka_unit_test(test_all_kernels_were_met),
+        cmocka_unit_test(test_divisors),
+    };
+
+    return cmocka_run_group_tests(tests, make_device, NULL);
+}
