@@ -77,6 +77,8 @@ typedef enum stk_access { STK_ACCESS_AUTO = 0, STK_ACCESS_MMAP = 1, STK_ACCESS_P
 typedef enum stk_pin { STK_PIN_AUTO = 0, STK_PIN_TRUE = 1, STK_PIN_FALSE = 2 } stk_pin;
 typedef enum stk_convert_by { STK_CONVERT_AUTO = 0, STK_CONVERT_HOST = 1, STK_CONVERT_DEVICE = 2 } stk_convert_by;
 typedef enum stk_guard { STK_GUARD_ON = 0, STK_GUARD_OFF = 1 } stk_guard;
+typedef enum stk_resume { STK_RESUME_STRICT = 0, STK_RESUME_FORCE = 1 } stk_resume;
+typedef enum stk_digest { STK_DIGEST_NONE = 0, STK_DIGEST_ORDER = 1, STK_DIGEST_BYTES = 2 } stk_digest;
 typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/ranks.md */
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
 
@@ -143,6 +145,9 @@ typedef struct stk_loader_opts {
     int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
                              cache_bytes holds, at most 64 */
     int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
+    const char *resume_from; /* a file of stk_loader_save_file to go on from; NULL: the beginning */
+    stk_resume resume;       /* what becomes of a state of another data set, seed, batch, order or transform */
+    stk_digest digest;       /* of the stream: stk_loader_digest */
     stk_launcher launcher;
     int64_t replication;        /* so many neighbouring ranks read the same data; 0: 1 */
     int64_t replication_blocks; /* the ranks are so many equal blocks that read the same data; 0: 1 */
@@ -238,6 +243,45 @@ STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
 /* Which of the device_prefetch slots it lies in: batches in one slot have their tensors at the same addresses, over the
  * whole run. -1: in ordinary memory. */
 STK_API int stk_batch_device_slot(const stk_batch *batch);
+
+/* ---- stop and go on (docs/resume.md)
+ * --------------------------------------------------------------------------------- */
+
+#define STK_STATE_MAX 256 /* bytes that are enough for every state */
+
+/* The position of the consumer: the first step that has not been released, all before it having been. It takes no
+ * longer at the end of a data set than at its beginning, and is the same on every rank at one step (but for the digest,
+ * which is each rank's own). The end of an epoch is the beginning of the next one. Any thread; also after an error, a
+ * cancel and a close. */
+STK_API stk_status stk_loader_save(const stk_loader *loader, void *state, int64_t capacity, int64_t *bytes,
+                                   stk_error *err);
+/* Goes on there: a state of stk_loader_save, or JSON (stk_state_json, or written by hand). Batches that are held stay
+ * valid; what had been prefetched is dropped; a data error that had ended the run is forgotten. Workers, prefetch, rank
+ * and world size may be others than when it was saved. STK_E_MISMATCH names what differs: seed, order, samples, global
+ * batch, data set, transforms (loader.resume: force accepts that). STK_E_CORRUPT: damaged. After a failure the loader
+ * is where it was. For the thread that calls next. */
+STK_API stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err);
+/* The same by way of a file of JSON, which appears complete or not at all. */
+STK_API stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err);
+STK_API stk_status stk_loader_restore_file(stk_loader *loader, const char *path, stk_error *err);
+/* A state as JSON. Free with stk_text_free. NULL: no state, or no memory. */
+STK_API char *stk_state_json(const void *state, int64_t bytes, stk_error *err);
+/* Goes on at a step of an epoch; who leaves an epoch early goes to (epoch + 1, 0) with the same workers. The digest
+ * begins anew there. For the thread that calls next. */
+STK_API stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t step, stk_error *err);
+/* Asks the loader to stop: next returns STK_E_CANCELLED, within a tenth of a second where it is waiting. Close and
+ * destroy are still to be called. Any thread, and handlers of signals: it only sets a flag. NULL is fine. */
+STK_API void stk_loader_cancel(stk_loader *loader);
+
+/* The sum modulo 2^128 of the digests of all samples that were released, in whatever order: for any number of workers
+ * the same; those of all ranks add up to that of one. Needs loader.digest. */
+typedef struct stk_digest_info {
+    uint64_t word[2];             /* low, high */
+    char text[40];                /* 32 hexadecimal digits, the highest first */
+    int64_t first_step, end_step; /* over all epochs: the steps that are in it, without end_step */
+} stk_digest_info;
+
+STK_API stk_status stk_loader_digest(const stk_loader *loader, stk_digest_info *out, stk_error *err);
 
 /* ---- asking
  * ------------------------------------------------------------------------------------------------------------ */

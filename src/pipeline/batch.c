@@ -44,6 +44,7 @@ void stk_batch_release_on(stk_batch *batch, stk_stream *stream)
         stki_feed_guard(batch, false, stream);
     else if (stream) /* the slot is the workers' as soon as it is free, and they look at no stream */
         (void)stk_stream_synchronize(stream, STK_WAIT_FOREVER, NULL);
+    stki_progress_release(batch->core->progress, batch->lease);
     let_go(batch);
 }
 

@@ -17,6 +17,8 @@ static const char *const last_batch_words[] = {"partial", "drop", "pad", NULL};
 static const char *const access_words[] = {"auto", "mmap", "pread", NULL};
 static const char *const stores_words[] = {"auto", "cached", "streaming", NULL};
 static const char *const pin_words[] = {"auto", "true", "false", NULL};
+static const char *const digest_words[] = {"none", "order", "bytes", NULL};
+static const char *const resume_words[] = {"strict", "force", NULL};
 static const char *const launcher_words[] = {"auto", "none", NULL};
 static const char *const convert_words[] = {"auto", "host", "device", NULL};
 static const char *const auto_words[] = {"auto", NULL};
@@ -90,6 +92,13 @@ static const stki_option loader_rows[] = {
               "Whether large outputs go past the caches; auto: when the slots are larger than the last one"),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
                     "Output of one unit of work; auto: 512KiB"),
+    STKI_STRING(stki_loader_config, resume_from, NULL,
+                "Go on at the position that this file holds (stk_loader_save_file; docs/resume.md)"),
+    STKI_ENUM(stki_loader_config, resume, strict, resume_words,
+              "What becomes of a saved position of another data set, seed, batch, order or transform: strict refuses "
+              "it, force goes on at its step"),
+    STKI_ENUM(stki_loader_config, digest, none, digest_words,
+              "Add up a digest of what is delivered: of positions and samples (order), or of the bytes too"),
     STKI_BOOL(stki_loader_config, allow_empty, false, "An epoch without a batch is no error"),
     STKI_NODE(stki_loader_config, indices, "A list of sample numbers: only these, in this order before shuffling"),
 };
@@ -167,6 +176,11 @@ void stki_config_markdown(FILE *to)
         stki_options_markdown(tables_at(i), to);
         fputc('\n', to);
     }
+}
+
+const char *const *stki_config_words(const char *key)
+{
+    return stki_options_find(&loader_table, key)->words;
 }
 
 void stki_config_note(stki_loader_config *config, const char *format, ...)

@@ -47,7 +47,8 @@ typedef struct stki_loader_config {
     int64_t memory_budget, tile_bytes; /* bytes */
     int64_t timeout, close_timeout;    /* ns */
     int64_t rank, world_size;          /* -1, 0: as the launcher says */
-    int launcher;
+    int launcher, digest, resume;
+    const char *resume_from;
     int64_t replication, replication_blocks;
     bool allow_empty, sigbus_guard;
     const stki_node *indices, *split, *weights; /* as written in the config */
@@ -94,6 +95,8 @@ void stki_config_note(stki_loader_config *config, const char *format, ...) STK_P
 /* The loader section with the values in effect. */
 json_t *stki_config_json(const stki_loader_config *config);
 void stki_config_help(FILE *to);
+/* The words of an enum of the loader section, ended by NULL. */
+const char *const *stki_config_words(const char *key);
 /* The same as Markdown, for docs/config.md. */
 void stki_config_markdown(FILE *to);
 

@@ -70,12 +70,42 @@ static void put_time(writer *w, const char *key, int64_t ns)
         put(w, path, "%lldns", (long long)ns);
 }
 
+/* A text that the config language reads back as itself: JSON's quotes, and $ doubled. */
+static void put_text(writer *w, const char *path, const char *text)
+{
+    json_t *json;
+    char *quoted, *escaped;
+    size_t used = 0;
+
+    if (!text || w->status != STK_OK)
+        return;
+    json = json_string(text);
+    quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
+    json_decref(json);
+    escaped = quoted ? malloc(2 * strlen(quoted) + 1) : NULL;
+    for (const char *from = quoted; escaped && *from; from++) {
+        if (*from == '$')
+            escaped[used++] = '$';
+        escaped[used++] = *from;
+    }
+    if (!escaped) {
+        w->status = json ? stki_fail_memory(w->err, 0, "options")
+                         : stki_fail(w->err, STK_E_CONFIG, "options: %s: found a text that is no UTF-8", path);
+    } else {
+        escaped[used] = '\0';
+        put(w, path, "%s", escaped);
+    }
+    free(quoted);
+    free(escaped);
+}
+
 static void put_loader(writer *w, const stk_loader_opts *o)
 {
     static const char *const orders[] = {"sequential", "random", "block", "weighted"},
                              *const lasts[] = {"partial", "drop", "pad"}, *const accesses[] = {"auto", "mmap", "pread"},
                              *const stores[] = {"auto", "cached", "streaming"},
                              *const pins[] = {"auto", "true", "false"}, *const launchers[] = {"auto", "none"},
+                             *const digests[] = {"none", "order", "bytes"}, *const resumes[] = {"strict", "force"},
                              *const guards[] = {"true", "false"};
 
     put_int(w, "batch_size", o->batch_size);
@@ -109,6 +139,9 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     if (o->world_size || o->rank)
         put(w, "loader.rank", "%lld", (long long)o->rank);
     put_word(w, "launcher", (int)o->launcher, launchers, 2);
+    put_word(w, "digest", (int)o->digest, digests, 3);
+    put_word(w, "resume", (int)o->resume, resumes, 2);
+    put_text(w, "loader.resume_from", o->resume_from);
     put_int(w, "replication", o->replication);
     put_int(w, "replication_blocks", o->replication_blocks);
     put_word(w, "access", (int)o->access, accesses, 3);
@@ -119,35 +152,6 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     put_int(w, "cache_bytes", o->cache_bytes);
     if (o->allow_empty)
         put(w, "loader.allow_empty", "true");
-}
-
-/* A text that the config language reads back as itself: JSON's quotes, and $ doubled. */
-static void put_text(writer *w, const char *path, const char *text)
-{
-    json_t *json;
-    char *quoted, *escaped;
-    size_t used = 0;
-
-    if (!text || w->status != STK_OK)
-        return;
-    json = json_string(text);
-    quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
-    json_decref(json);
-    escaped = quoted ? malloc(2 * strlen(quoted) + 1) : NULL;
-    for (const char *from = quoted; escaped && *from; from++) {
-        if (*from == '$')
-            escaped[used++] = '$';
-        escaped[used++] = *from;
-    }
-    if (!escaped) {
-        w->status = json ? stki_fail_memory(w->err, 0, "options")
-                         : stki_fail(w->err, STK_E_CONFIG, "options: %s: found a text that is no UTF-8", path);
-    } else {
-        escaped[used] = '\0';
-        put(w, path, "%s", escaped);
-    }
-    free(quoted);
-    free(escaped);
 }
 
 static void put_device(writer *w, const stk_loader_opts *o)

@@ -272,6 +272,13 @@ stk_status stki_choose_convert(stki_core *core, stk_error *err)
                              "loader.convert: found device, expected host or auto where loader.device is cpu");
         config->convert = STK_CONVERT_HOST;
     }
+    if (config->digest == STK_DIGEST_BYTES && config->convert == STK_CONVERT_DEVICE)
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "loader.convert: found device, expected host or auto with digest: bytes, which are those of the "
+            "rows in ordinary memory");
+    if (config->digest == STK_DIGEST_BYTES)
+        config->convert = STK_CONVERT_HOST;
     if (config->convert == STK_CONVERT_HOST)
         return STK_OK;
     candidates = stki_zalloc_array(core->plan_count, sizeof *candidates);

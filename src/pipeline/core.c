@@ -390,7 +390,7 @@ static stk_status make_slot(stki_core *core, int number, stk_error *err)
 static stk_status make_slots(stki_core *core, stk_error *err)
 {
     stki_ring_slot *ring_slots[STKI_MAX_SLOTS];
-    int64_t epochs = core->config->num_epochs, end;
+    int64_t epochs = core->config->num_epochs;
     stk_status status = STK_OK;
 
     core->slots = stki_zalloc_array(core->slot_count, sizeof *core->slots);
@@ -401,14 +401,16 @@ static stk_status make_slots(stki_core *core, stk_error *err)
         if (status == STK_OK)
             ring_slots[i] = &core->slots[i]->ring;
     }
+    if (status == STK_OK)
+        status = stki_progress_create(core->slot_count + (int)core->config->device_prefetch, 0, &core->progress, err);
     if (status != STK_OK)
         return status;
     if (core->steps == 0)
-        end = 0;
-    else if (epochs == 0 || !stki_mul(epochs, core->steps, &end))
-        end = INT64_MAX;
+        core->end = 0;
+    else if (epochs == 0 || !stki_mul(epochs, core->steps, &core->end))
+        core->end = INT64_MAX;
     return stki_ring_create(
-        ring_slots, core->slot_count, end,
+        ring_slots, core->slot_count, core->end,
         &(stki_ring_work){core, stki_fill_work.begin, stki_fill_work.tile, stki_fill_work.phase_end}, &core->ring, err);
 }
 
@@ -493,6 +495,7 @@ static void core_destroy(stki_core *core)
 
     stki_feed_destroy(core->feed);
     stki_ring_destroy(core->ring);
+    stki_progress_destroy(core->progress);
     for (int i = 0; core->workers && i < workers; i++) {
         stki_scratch_fini(&core->workers[i].scratch);
         stki_scratch_fini(&core->workers[i].mixed);
@@ -545,6 +548,7 @@ stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_err
         (status = stki_core_make_order(core, err)) == STK_OK && (status = make_plans(core, err)) == STK_OK &&
         (choose_pinning(core), status = make_slots(core, err)) == STK_OK &&
         (status = make_workers(core, err)) == STK_OK) {
+        stki_state_prints(core, &core->prints);
         *out = core;
         return STK_OK;
     }

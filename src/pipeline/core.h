@@ -15,9 +15,11 @@
 #include "order.h"
 #include "order_quality.h"
 #include "plan.h"
+#include "progress.h"
 #include "resample.h"
 #include "ring.h"
 #include "slot.h"
+#include "state.h"
 #include "views.h"
 #include "watch.h"
 #include <stoker/loader.h>
@@ -66,6 +68,7 @@ struct stki_core {
     stki_order_quality quality; /* of order: block */
     stki_batching batching;
     int64_t steps; /* of an epoch */
+    int64_t end;   /* steps of all epochs; INT64_MAX: endless */
     int64_t max_rows;
     int plan_count;
     stki_field_plan *plans;
@@ -75,6 +78,8 @@ struct stki_core {
     int slot_count;
     stk_batch **slots;
     stki_ring *ring;
+    stki_progress *progress; /* of the consumer */
+    stki_state prints;       /* the fingerprints that a saved state holds */
     int worker_count;     /* threads; 0: inline */
     stki_worker *workers; /* max(worker_count, 1) */
     int64_t rows_per_tile, parts_per_row;
@@ -104,6 +109,8 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 extern const stki_ring_work stki_fill_work; /* its context is the core */
 /* The row gets this error, unless a row before it has one or it has one already. Any thread. */
 void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
+/* digest_rows.c: what the batch's rows add to the digest of the stream (loader.digest). */
+stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);
 /* Tests: the n-th conversion from now fails, as if the kernel had. */
 void stki_fill_test_fail_convert(int64_t n);
 

@@ -95,6 +95,11 @@ static void copy_facts(const stki_slot_layout *layout, stk_batch *to, const stk_
     to->valid = from->valid;
     to->last_of_epoch = from->last_of_epoch;
     to->ring.step = from->ring.step;
+    to->ring.generation = from->ring.generation;
+    to->digest = from->digest;
+    to->error_row = from->error_row;
+    if (from->error_row >= 0)
+        to->error = from->error;
     memcpy(to->memory + layout->rest, from->memory + layout->rest, (size_t)(layout->bytes - layout->rest));
 }
 
@@ -144,18 +149,20 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
     status = stki_ring_next(core->ring, core->worker_count ? deadline_ns : 0, &leased, &waited);
     if (status == STK_E_CLOSED)
         return stki_fail(err, STK_E_CLOSED, "the loader is closed");
+    if (status == STK_END) { /* the consumer knows where the end is, and may go back */
+        stki_ring_await_restart(core->ring, deadline_ns);
+        return STK_E_TIMEOUT;
+    }
     if (status != STK_OK)
         return status;
     batch = (stk_batch *)(void *)leased;
-    if (batch->error_row >= 0) { /* the workers open no further steps; the prefetcher asks for none */
-        if (err)
-            *err = batch->error;
-        status = batch->error.status;
-        stki_ring_finish(core->ring);
-        stki_ring_release(core->ring, leased);
-        return status;
-    }
     copy_facts(&core->layout, &feed->batches[slot], batch);
+    if (batch->error_row >= 0) { /* goes to the consumer in its place, without bytes; no further steps are opened */
+        stki_ring_finish(core->ring, leased);
+        stki_ring_release(core->ring, leased);
+        *held = NULL;
+        return STK_OK;
+    }
     fill_loads(feed, batch, loads);
     *held = batch;
     return STK_OK;
@@ -166,6 +173,8 @@ static void release_to_ring(void *context, void *held)
     stki_feed *feed = context;
     stk_batch *batch = held;
 
+    if (!batch)
+        return;
 #ifdef STKI_POISON
     memset(batch->memory, 0xA5, (size_t)feed->core->layout.bytes); /* late use of a released batch shows */
 #endif

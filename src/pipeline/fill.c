@@ -125,6 +125,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     batch->last_of_epoch = batch->step == core->steps - 1;
     batch->error_row = -1;
     stki_count_set(&batch->failed_rows, 0);
+    batch->digest = (stki_u128){0};
     rows = stki_batching_rows(&core->batching, batch->step);
     batch->rows = rows.rows;
     batch->valid = rows.valid;
@@ -642,6 +643,8 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
         stki_slot_compact(batch, core->plans, core->plan_count);
         batch->error_row = -1;
     }
+    if (core->config->digest != STK_DIGEST_NONE && batch->error_row < 0)
+        batch->digest = stki_digest_rows(core, batch);
     return -1;
 }
 

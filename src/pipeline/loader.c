@@ -5,25 +5,12 @@
 #include "device_table.h"
 #include "error.h"
 #include "feed.h"
+#include "loader_handle.h"
 #include "parts.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct stk_loader {
-    stki_core *core;
-    int64_t fork_generation;
-    char *options_json;
-    bool closed;
-    int stuck; /* workers that close had to abandon */
-    stk_status feed_status;
-    stk_error feed_error;
-    bool failed; /* a data error was delivered: it stays */
-    stk_error error;
-    /* statistics of the consumer's side, written by the thread that calls next */
-    stki_counter batches, rows, batch_bytes, wait_next_ns, first_batch_ns;
-};
 
 static stk_status forked(stk_error *err)
 {
@@ -168,6 +155,8 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
     status = stki_core_create(config, &loader->core, err);
     if (status == STK_OK && stki_isa_note())
         stki_config_note(config, "%s", stki_isa_note());
+    if (status == STK_OK)
+        status = stki_loader_resume(loader, err);
     if (status == STK_OK && loader->core->device)
         status = stki_feed_create(loader->core, &loader->core->feed, err);
     if (status == STK_OK)
@@ -190,6 +179,13 @@ static stk_status check_out(const void *out, stk_error *err)
 static stk_status check_loader(const stk_loader *loader, stk_error *err)
 {
     return loader ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "loader: found NULL, expected one that was opened");
+}
+
+stk_status stki_loader_check(const stk_loader *loader, stk_error *err)
+{
+    stk_status status = check_loader(loader, err);
+
+    return status == STK_OK && is_forked(loader) ? forked(err) : status;
 }
 
 stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err)
@@ -315,6 +311,12 @@ stk_status stk_loader_close(stk_loader *loader, stk_error *err)
                      report);
 }
 
+void stk_loader_cancel(stk_loader *loader)
+{
+    if (loader)
+        atomic_store_explicit(&loader->cancelled, true, memory_order_relaxed);
+}
+
 void stk_loader_destroy(stk_loader *loader)
 {
     if (!loader)
@@ -347,16 +349,19 @@ static stk_status timed_out(const stk_loader *loader, int64_t timeout_ns, stk_er
 }
 
 /* The copying thread has no batch to hand on: say who holds what, and what the workers do. */
-static stk_status timed_out_on_device(const stk_loader *loader, const stk_error *cause, stk_error *err)
+static stk_status timed_out_on_device(const stk_loader *loader, int64_t timeout_ns, const stk_error *cause,
+                                      stk_error *err)
 {
+    const char *colon = strstr(cause->message, ": "), *what = colon ? colon + 2 : cause->message;
+    double seconds = (double)timeout_ns * 1e-9;
     stki_prefetch_stats now;
     char report[320];
 
     stki_feed_stats(loader->core->feed, &now);
     if (now.held == now.slots)
-        return stki_fail(err, STK_E_TIMEOUT, "%s (loader.device_prefetch)", cause->message);
+        return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: %s (loader.device_prefetch)", seconds, what);
     stki_workers_report(loader->core, report, sizeof report);
-    return stki_fail(err, STK_E_TIMEOUT, "%s; %s", cause->message, report);
+    return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: %s; %s", seconds, what, report);
 }
 
 /* The batch failed: its error is what the consumer gets from now on. */
@@ -364,17 +369,18 @@ static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error 
 {
     loader->failed = true;
     loader->error = batch->error;
-    stki_ring_finish(loader->core->ring);
+    stki_ring_finish(loader->core->ring, &batch->ring);
     stki_ring_release(loader->core->ring, &batch->ring);
     if (err)
         *err = loader->error;
     return loader->error.status;
 }
 
-static void deliver(stk_loader *loader, stk_batch *batch)
+static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *after)
 {
     stki_core *core = loader->core;
 
+    batch->lease = stki_progress_deliver(core->progress, batch->ring.step, after);
     stki_count_set(&batch->holds, 1);
     stki_core_retain(core);
     if (stki_counted(&loader->batches) == 0)
@@ -386,10 +392,71 @@ static void deliver(stk_loader *loader, stk_batch *batch)
     }
 }
 
+/* What all steps up to this batch add up to. */
+static void add_up(const stki_core *core, const stk_batch *batch, stki_totals *after)
+{
+    int64_t step;
+
+    stki_progress_delivered(core->progress, &step, after);
+    after->digest = stki_u128_add(after->digest, batch->digest);
+}
+
+#define SLICE_NS (STKI_SECOND / 10) /* how late stk_loader_cancel may be noticed */
+
+/* Waits in slices, since who cancels can wake nobody. */
+static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_slot **slot, int64_t *waited)
+{
+    const stki_core *core = loader->core;
+
+    for (;;) {
+        int64_t slice = deadline == 0 ? 0 : stki_deadline_ns(SLICE_NS);
+        stk_status status;
+
+        if (atomic_load_explicit(&loader->cancelled, memory_order_relaxed)) {
+            stki_ring_stop(core->ring);
+            return STK_E_CANCELLED;
+        }
+        slice = slice < deadline ? slice : deadline;
+        if (core->worker_count == 0)
+            stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, deadline == 0 ? INT64_MAX : slice);
+        status = stki_ring_next(core->ring, core->worker_count ? slice : 0, slot, waited);
+        if (status != STK_E_TIMEOUT || slice >= deadline)
+            return status;
+        if (core->worker_count == 0 && stki_now_ns() < slice)
+            return status; /* there is nothing that this thread could do */
+    }
+}
+
+/* The next batch on the device that is of the present generation: what had been on its way when the ring was restarted
+ * is dropped. */
+static stk_status take_from_feed(stk_loader *loader, stk_stream *stream, int64_t deadline, stk_batch **out,
+                                 stk_error *cause)
+{
+    const stki_core *core = loader->core;
+
+    for (;;) {
+        int64_t now = stki_now_ns(), left = deadline > now ? deadline - now : 0;
+        stk_status status;
+
+        if (atomic_load_explicit(&loader->cancelled, memory_order_relaxed)) {
+            stki_ring_stop(core->ring);
+            return stki_fail(cause, STK_E_CANCELLED, "the loader was cancelled");
+        }
+        status = stki_feed_next(core->feed, stream, left < SLICE_NS ? left : SLICE_NS, out, cause);
+        if (status == STK_E_TIMEOUT && left > SLICE_NS)
+            continue;
+        if (status != STK_OK || (*out)->ring.generation == loader->generation)
+            return status;
+        stki_feed_release(*out);
+    }
+}
+
 static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
                                  stk_error *err)
 {
     const stki_core *core = loader->core;
+    int64_t next_step;
+    stki_totals after;
     stk_batch *batch;
     stk_error cause = {0};
     stk_status status;
@@ -397,15 +464,24 @@ static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t
     if (stream && stk_stream_device(stream) != core->device)
         return stki_fail(err, STK_E_BAD_DEVICE, "the loader delivers on %s, found a stream of %s", core->device->name,
                          stk_device_name(stk_stream_device(stream)));
-    status = stki_feed_next(core->feed, stream, timeout_ns, &batch, &cause);
+    stki_progress_delivered(core->progress, &next_step, &after);
+    if (next_step >= core->end && !loader->closed)
+        return STK_END;
+    status = take_from_feed(loader, stream, timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns), &batch, &cause);
     if (status == STK_E_TIMEOUT)
-        return timed_out_on_device(loader, &cause, err);
+        return timed_out_on_device(loader, timeout_ns, &cause, err);
+    if (status == STK_OK && batch->error_row >= 0) {
+        status = batch->error.status;
+        cause = batch->error;
+        stki_feed_release(batch);
+    }
     if (status == STK_OK) {
-        deliver(loader, batch);
+        add_up(core, batch, &after);
+        deliver(loader, batch, &after);
         *out = batch;
         return STK_OK;
     }
-    if (status < 0 && status != STK_E_CLOSED) {
+    if (status < 0 && status != STK_E_CLOSED && status != STK_E_CANCELLED) {
         loader->failed = true;
         loader->error = cause;
     }
@@ -425,6 +501,8 @@ stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t ti
     stki_core *core;
     stki_ring_slot *slot = NULL;
     int64_t deadline, waited = 0;
+    stk_batch *batch;
+    stki_totals after;
     stk_status status;
 
     if ((status = check_loader(loader, err)) != STK_OK || (status = check_out(out, err)) != STK_OK)
@@ -443,20 +521,22 @@ stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t ti
     if (core->feed)
         return next_on_device(loader, stream, timeout_ns, out, err);
     deadline = timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns);
-    if (core->worker_count == 0)
-        stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, timeout_ns == 0 ? INT64_MAX : deadline);
-    status = stki_ring_next(core->ring, core->worker_count ? deadline : 0, &slot, &waited);
+    status = wait_for_slot(loader, deadline, &slot, &waited);
     stki_count(&loader->wait_next_ns, waited);
+    if (status == STK_E_CANCELLED)
+        return stki_fail(err, status, "the loader was cancelled");
     if (status == STK_E_TIMEOUT)
         return timed_out(loader, timeout_ns, err);
     if (status == STK_E_CLOSED)
         return stki_fail(err, STK_E_CLOSED, "the loader is closed");
     if (status != STK_OK)
         return status;
-    if (((stk_batch *)(void *)slot)->error_row >= 0)
-        return deliver_error(loader, (stk_batch *)(void *)slot, err);
-    deliver(loader, (stk_batch *)(void *)slot);
-    *out = (stk_batch *)(void *)slot;
+    batch = (stk_batch *)(void *)slot;
+    if (batch->error_row >= 0)
+        return deliver_error(loader, batch, err);
+    add_up(core, batch, &after);
+    deliver(loader, batch, &after);
+    *out = batch;
     return STK_OK;
 }
 

@@ -17,6 +17,7 @@ struct stki_ring {
     stki_ring_slot **inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
     stki_ring_slot *free_list; /* last in, first out: the slot used last is the one in the caches */
     int64_t next_open, next_deliver;
+    int64_t generation; /* grows with every restart */
     int sleeping_workers;
     bool consumer_waits, finishing;
     _Atomic bool stopping; /* written under the lock; workers look at it between two tiles without */
@@ -95,24 +96,58 @@ static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
         stki_wake_one(&ring->work_cond);
 }
 
+/* Under the lock. True: a worker may be waiting for it. */
+static bool set_free(stki_ring *ring, stki_ring_slot *slot)
+{
+    slot->state = STKI_SLOT_FREE;
+    slot->next_free = ring->free_list;
+    ring->free_list = slot;
+    return ring->sleeping_workers > 0 && !ring->finishing && ring->next_open < ring->end;
+}
+
+/* Complete: ready, or free again where the ring was restarted since the slot was opened. */
 static void publish(stki_ring *ring, stki_ring_slot *slot)
 {
-    bool wake;
+    bool wake_consumer = false, wake_worker = false;
 
     stki_lock(&ring->lock);
-    slot->state = STKI_SLOT_READY;
-    wake = ring->consumer_waits && slot->step == ring->next_deliver;
+    if (slot->generation == ring->generation) {
+        slot->state = STKI_SLOT_READY;
+        wake_consumer = ring->consumer_waits && slot->step == ring->next_deliver;
+    } else {
+        wake_worker = set_free(ring, slot);
+    }
+    stki_unlock(&ring->lock);
+    if (wake_consumer)
+        stki_wake_one(&ring->ready_cond);
+    if (wake_worker)
+        stki_wake_one(&ring->work_cond);
+}
+
+/* The same between two phases, to save the work of the next one. Only where none of the slot's tiles is left. */
+static bool give_up(stki_ring *ring, stki_ring_slot *slot)
+{
+    bool stale, wake = false;
+
+    stki_lock(&ring->lock);
+    stale = slot->generation != ring->generation;
+    if (stale)
+        wake = set_free(ring, slot);
     stki_unlock(&ring->lock);
     if (wake)
-        stki_wake_one(&ring->ready_cond);
+        stki_wake_one(&ring->work_cond);
+    return stale;
 }
 
 /* All tiles of the current phase are done (or there were none): on to the next phase that has tiles, or publish. */
 static void advance(stki_ring *ring, stki_ring_slot *slot, int worker)
 {
     for (;;) {
-        int64_t tiles = ring->work.phase_end(ring->work.context, slot, worker);
+        int64_t tiles;
 
+        if (give_up(ring, slot))
+            return;
+        tiles = ring->work.phase_end(ring->work.context, slot, worker);
         if (tiles < 0) {
             publish(ring, slot);
             return;
@@ -155,6 +190,7 @@ static stki_ring_slot *take_free(stki_ring *ring)
     assert(slot->state == STKI_SLOT_FREE);
     slot->state = STKI_SLOT_FILLING;
     slot->step = ring->next_open;
+    slot->generation = ring->generation;
     slot->phase = 0;
     ring->inflight[ring->next_open % ring->slot_count] = slot;
     ring->next_open++;
@@ -281,10 +317,7 @@ void stki_ring_release(stki_ring *ring, stki_ring_slot *slot)
 
     stki_lock(&ring->lock);
     assert(slot->state == STKI_SLOT_LEASED);
-    slot->state = STKI_SLOT_FREE;
-    slot->next_free = ring->free_list;
-    ring->free_list = slot;
-    wake = ring->sleeping_workers > 0 && !ring->finishing && ring->next_open < ring->end;
+    wake = set_free(ring, slot);
     stki_unlock(&ring->lock);
     if (wake)
         stki_wake_one(&ring->work_cond);
@@ -299,10 +332,48 @@ void stki_ring_stop(stki_ring *ring)
     stki_wake_all(&ring->ready_cond);
 }
 
-void stki_ring_finish(stki_ring *ring)
+void stki_ring_finish(stki_ring *ring, const stki_ring_slot *slot)
 {
     stki_lock(&ring->lock);
-    ring->finishing = true;
+    if (slot->generation == ring->generation)
+        ring->finishing = true;
+    stki_unlock(&ring->lock);
+}
+
+/* Takes back the tiles that nobody has claimed. True: nobody runs one either, so that the slot is the caller's. A phase
+ * that a worker is about to open, having been asked before the restart, stays with that worker. */
+static bool take_back(stki_ring_slot *slot)
+{
+    int64_t left = atomic_exchange_explicit(&slot->tiles_left, 0, memory_order_acquire);
+
+    return left > 0 && atomic_fetch_sub_explicit(&slot->tiles_pending, left, memory_order_acq_rel) == left;
+}
+
+int64_t stki_ring_restart(stki_ring *ring, int64_t step)
+{
+    int64_t generation;
+
+    stki_lock(&ring->lock);
+    generation = ++ring->generation;
+    for (int64_t opened = ring->next_deliver; opened < ring->next_open; opened++) {
+        stki_ring_slot *slot = ring->inflight[opened % ring->slot_count];
+
+        if (slot->state == STKI_SLOT_READY || (slot->state == STKI_SLOT_FILLING && take_back(slot)))
+            (void)set_free(ring, slot);
+    }
+    ring->next_open = ring->next_deliver = step;
+    ring->finishing = false;
+    stki_unlock(&ring->lock);
+    stki_wake_all(&ring->work_cond);
+    stki_wake_all(&ring->ready_cond);
+    return generation;
+}
+
+void stki_ring_await_restart(stki_ring *ring, int64_t deadline_ns)
+{
+    stki_lock(&ring->lock);
+    while (ring->next_deliver >= ring->end && !ring->stopping && stki_wait(&ring->ready_cond, &ring->lock, deadline_ns))
+        ;
     stki_unlock(&ring->lock);
 }
 

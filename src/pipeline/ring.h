@@ -33,6 +33,7 @@ struct stki_ring_slot {
     int phase;
     /* Guarded by the ring's lock. */
     enum stki_slot_state state;
+    int64_t generation; /* of the ring when the step was opened: a step of another one is not wanted any more */
     stki_ring_slot *next_free;
 };
 
@@ -69,8 +70,15 @@ void stki_ring_release(stki_ring *ring, stki_ring_slot *slot);
 
 /* No more work is begun; everybody inside comes out after its running tile. Any thread, more than once. */
 void stki_ring_stop(stki_ring *ring);
-/* Opens no further steps, delivers what is ready: after an error the run is over but the handles still work. */
-void stki_ring_finish(stki_ring *ring);
+/* Opens no further steps, delivers what is ready: after the error of `slot`, which is leased, the run is over but the
+ * handles still work. Nothing where the ring was restarted since that slot was opened. */
+void stki_ring_finish(stki_ring *ring, const stki_ring_slot *slot);
+
+/* Goes on at `step`: what was opened and not yet leased is given up (a running tile still ends), leases stay what they
+ * are, stki_ring_finish is undone. Returns the generation of the steps from here on. Any thread. */
+int64_t stki_ring_restart(stki_ring *ring, int64_t step);
+/* Waits while all steps have been delivered: for a restart, a stop or the deadline. */
+void stki_ring_await_restart(stki_ring *ring, int64_t deadline_ns);
 
 typedef struct stki_ring_view {
     int slots, ready, leased, filling, free;

@@ -5,6 +5,7 @@
 #define STKI_SLOT_H
 
 #include "allocate.h"
+#include "digest.h"
 #include "order.h"
 #include "plan.h"
 #include "ring.h"
@@ -48,6 +49,8 @@ struct stk_batch {
     bool last_of_epoch;
     stki_counter failed_rows;
     stk_stream *stream; /* on a device: the one that asked for the batch */
+    stki_u128 digest; /* of the rows, where it is asked for */
+    int lease;        /* in the core's progress */
 
     stki_mutex error_lock; /* guards the two below while tiles run */
     int64_t error_row;     /* -1: none. The lowest row's error is kept, so that it does not depend on timing. */

@@ -30,7 +30,8 @@ declare -A only_in=(
     [libdeflate.h]="src/io/*"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/pipeline/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
-    [libdeflate.h]="src/io/*" [zlib.h]="src/io/*" [xxhash.h]="src/io/sums.c src/io/records/tar_cache.c src/pipeline/order_print.c"
+    [libdeflate.h]="src/io/*" [zlib.h]="src/io/*"
+    [xxhash.h]="src/base/digest.c src/io/sums.c src/io/records/tar_cache.c src/pipeline/order_print.c"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
     [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"
 )

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "ring.h"
 #include "stk_test.h"
+#include "test_random.h"
 #include "thread.h"
 
 enum { MAX_SLOTS = 16, MAX_WORKERS = 64, MAX_TILES = 24 };
@@ -297,7 +298,7 @@ static void finish_delivers_what_is_begun(void **state)
     (void)state;
     start(t, 4, 2, 1, INT64_MAX);
     assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
-    stki_ring_finish(t->ring);
+    stki_ring_finish(t->ring, &slot->ring);
     stki_ring_release(t->ring, &slot->ring);
     for (;;) {
         stki_ring_look(t->ring, &view);
@@ -310,6 +311,84 @@ static void finish_delivers_what_is_begun(void **state)
         check(t, slot, i + 1);
     }
     assert_int_equal(take(t, &slot, 1000000), STK_E_TIMEOUT);
+    stop(t);
+    free(t);
+}
+
+/* Restarts at random steps, with leases held over them, from every state a slot can be in: what comes is the steps from
+ * there on, whole, and no slot is lost. */
+static void restarts_lose_nothing(void **state)
+{
+    static const int workers[] = {0, 1, 2, 8};
+    uint64_t random = 7;
+
+    (void)state;
+    for (size_t w = 0; w < sizeof workers / sizeof workers[0]; w++)
+        for (int slots = 1; slots <= 5; slots += 2)
+            for (int phases = 1; phases <= 3; phases++) {
+                toy *t = malloc(sizeof *t);
+                toy_slot *held = NULL, *slot;
+                int64_t step = 0, held_step = 0;
+
+                start(t, slots, workers[w], phases, INT64_MAX);
+                for (int turn = 0; turn < 60; turn++) {
+                    int64_t takes = stkt_random_in(&random, 0, 6);
+
+                    for (int64_t i = 0; i < takes; i++) {
+                        assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+                        check(t, slot, step);
+                        if (slots > 1 && !held) {
+                            held = slot;
+                            held_step = step;
+                        } else {
+                            stki_ring_release(t->ring, &slot->ring);
+                        }
+                        step++;
+                    }
+                    if (turn % 7 == 3)
+                        stki_sleep_ns(200000); /* everything full */
+                    if (turn % 9 == 5 && takes > 0)
+                        stki_ring_finish(t->ring, &slot->ring); /* undone by the restart */
+                    step = stkt_random_in(&random, 0, 1000);
+                    stki_ring_restart(t->ring, step);
+                    if (held && turn % 3 == 0) {
+                        check(t, held, held_step);
+                        stki_ring_release(t->ring, &held->ring);
+                        held = NULL;
+                    }
+                }
+                if (held)
+                    stki_ring_release(t->ring, &held->ring);
+                for (int i = 0; i < slots; i++) /* all slots are still there */
+                    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+                assert_int_equal(take(t, &slot, 1000000), STK_E_TIMEOUT);
+                stop(t);
+                free(t);
+            }
+}
+
+/* The caller's thread is the worker, and stops in the middle of a step. */
+static void restart_of_half_a_step(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    toy_slot *slot;
+
+    (void)state;
+    start(t, 1, 0, 2, 100);
+    t->slow_step = 1;
+    t->slow_ns = 5000000;
+    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+    stki_ring_release(t->ring, &slot->ring);
+    stki_ring_run_inline(t->ring, 0, &t->clocks[0], stki_deadline_ns(1));
+    stki_ring_restart(t->ring, 50);
+    for (int64_t step = 50; step < 100; step++) {
+        assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+        check(t, slot, step);
+        stki_ring_release(t->ring, &slot->ring);
+    }
+    assert_int_equal(take(t, &slot, 0), STK_END);
+    stki_ring_restart(t->ring, 100);
+    assert_int_equal(take(t, &slot, 0), STK_END);
     stop(t);
     free(t);
 }
@@ -342,6 +421,8 @@ int main(void)
         cmocka_unit_test(stop_between_tiles),
         cmocka_unit_test(stop_from_any_state),
         cmocka_unit_test(finish_delivers_what_is_begun),
+        cmocka_unit_test(restarts_lose_nothing),
+        cmocka_unit_test(restart_of_half_a_step),
         cmocka_unit_test(create_survives_every_allocation_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,42 @@
+/* digest.h: 128-bit sums: fingerprints, which say whether two things are the same, and sums of digests modulo 2^128,
+ * which do not depend on the order of their parts. XXH3-128 of xxHash, so that other programs can compute them too. */
+#ifndef STKI_DIGEST_H
+#define STKI_DIGEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct stki_u128 {
+    uint64_t low, high;
+} stki_u128;
+
+static inline stki_u128 stki_u128_add(stki_u128 a, stki_u128 b)
+{
+    uint64_t low = a.low + b.low;
+
+    return (stki_u128){low, a.high + b.high + (low < a.low)};
+}
+
+static inline bool stki_u128_equal(stki_u128 a, stki_u128 b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+enum { STKI_U128_TEXT = 33 };
+/* 32 hexadecimal digits, the highest first, into `text`, which is returned. */
+const char *stki_u128_text(stki_u128 value, char text[STKI_U128_TEXT]);
+/* Such a text, nothing before or behind it; false: it is none. */
+bool stki_u128_read(const char *text, stki_u128 *out);
+
+stki_u128 stki_digest(const void *data, int64_t bytes);
+uint64_t stki_digest_64(const void *data, int64_t bytes);
+
+/* Fingerprints grow part by part: each is hashed together with what was before. */
+void stki_fingerprint_bytes(stki_u128 *fingerprint, const void *data, int64_t bytes);
+void stki_fingerprint_number(stki_u128 *fingerprint, int64_t number);
+void stki_fingerprint_text(stki_u128 *fingerprint, const char *text); /* NULL is not "" */
+
+/* Adds the XXH3-128 of each of `count` records of `words` 64-bit words (little-endian) to `sum`; words <= 8. */
+void stki_digest_add(stki_u128 *sum, const uint64_t *records, int words, int64_t count);
+
+#endif

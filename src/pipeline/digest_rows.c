@@ -1,0 +1,68 @@
+/* digest_rows.c: what one batch adds to the digest of the stream: the sum modulo 2^128, over the rows whose mask is 1,
+ * of the XXH3-128 of these little-endian words of 64 bits (docs/resume.md):
+ *
+ *     position   epoch times the positions of an epoch, plus the position in the epoch
+ *     source     0 (of a mixture: which data set)
+ *     sample     its number in the data set
+ *     key        that random transforms draw with: of seed and epoch; the position is the first word
+ *     and with `digest: bytes` two words more, low and high, of the XXH3-128 of the row's bytes: each field's row in
+ * the order of the config, chained as fingerprints are (digest.h)
+ *
+ * A sum, so that neither workers nor ranks nor the size of batches matter.
+ */
+#include "core.h"
+
+enum { WORDS = 6, BLOCK = 128 };
+
+static stki_u128 row_bytes(const stki_core *core, const stk_batch *batch, int64_t row)
+{
+    stki_u128 print = {0};
+
+    for (int i = 0; i < core->plan_count; i++) {
+        const stki_field_plan *plan = &core->plans[i];
+
+        if (plan->ragged) {
+            const int64_t *offsets = stki_slot_offsets(batch, plan);
+
+            stki_fingerprint_bytes(&print, stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes,
+                                   (offsets[row + 1] - offsets[row]) * plan->item_bytes);
+        } else {
+            stki_fingerprint_bytes(&print, stki_slot_values(batch, plan) + row * plan->row_bytes, plan->row_bytes);
+        }
+    }
+    return print;
+}
+
+stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch)
+{
+    const bool bytes = core->config->digest == STK_DIGEST_BYTES;
+    const uint64_t first = (uint64_t)batch->epoch * (uint64_t)core->batching.length;
+    const int words = bytes ? 6 : 4;
+    uint64_t records[BLOCK * WORDS];
+    stki_u128 sum = {0};
+    int count = 0;
+
+    for (int64_t row = 0; row < batch->rows; row++) {
+        const stki_position *at = &batch->positions[row];
+        uint64_t *record = records + count * words;
+
+        if (!batch->mask[row])
+            continue;
+        record[0] = first + (uint64_t)at->draw;
+        record[1] = (uint64_t)at->source;
+        record[2] = (uint64_t)at->sample;
+        record[3] = batch->draw_key;
+        if (bytes) {
+            stki_u128 print = row_bytes(core, batch, row);
+
+            record[4] = print.low;
+            record[5] = print.high;
+        }
+        if (++count == BLOCK) {
+            stki_digest_add(&sum, records, words, count);
+            count = 0;
+        }
+    }
+    stki_digest_add(&sum, records, words, count);
+    return sum;
+}

@@ -1,0 +1,31 @@
+/* loader_handle.h: the handle of a loader, shared by the files of its public calls: loader.c (open, next, close,
+ * questions) and resume.c (save, restore, digest). */
+#ifndef STKI_LOADER_HANDLE_H
+#define STKI_LOADER_HANDLE_H
+
+#include "core.h"
+
+struct stk_loader {
+    stki_core *core;
+    int64_t fork_generation;
+    char *options_json;
+    bool closed;
+    int stuck;              /* workers that close had to abandon */
+    stk_status feed_status; /* of the end of the way to a device */
+    stk_error feed_error;
+    int64_t generation;     /* of the ring: grows with every restart; for the thread that calls next */
+    bool failed;            /* a data error was delivered: it stays, until another position is restored */
+    _Atomic bool cancelled; /* set by a handler of a signal, perhaps */
+    stk_error error;
+    stki_counter digest_from; /* the step that the digest of the stream begins with */
+    /* statistics of the consumer's side, written by the thread that calls next */
+    stki_counter batches, rows, batch_bytes, wait_next_ns, first_batch_ns;
+};
+
+/* STK_E_BAD_ARG: NULL. STK_E_FORKED: it was opened in the parent process. */
+stk_status stki_loader_check(const stk_loader *loader, stk_error *err);
+
+/* resume.c: goes to the position of loader.resume_from, if there is one; before the workers start. */
+stk_status stki_loader_resume(stk_loader *loader, stk_error *err);
+
+#endif

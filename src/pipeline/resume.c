@@ -1,0 +1,402 @@
+/* resume.c: the position of a loader, saved and restored. Nothing is read and thrown away: a position is an epoch and a
+ * step, and the order is a pure function, so that going on anywhere costs what opening does. */
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "file.h"
+#include "loader_handle.h"
+#include "log.h"
+#include "output.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATE_FILE_BYTES = 65536 };
+
+/* ---- save -------------------------------------------------------------------------------------------------------- */
+
+/* Is there anything that is not the same on every rank? */
+static bool has_own_part(const stki_core *core)
+{
+    return core->config->digest != STK_DIGEST_NONE;
+}
+
+static stki_state state_of(const stk_loader *loader)
+{
+    const stki_core *core = loader->core;
+    const stki_loader_config *config = core->config;
+    stki_totals totals;
+    int64_t step;
+    stki_state state = core->prints;
+
+    stki_progress_position(core->progress, &step, &totals);
+    state.parts = STKI_STATE_ALL | (has_own_part(core) ? STKI_STATE_OWN : 0u);
+    state.epoch = core->steps ? step / core->steps : 0;
+    state.step = core->steps ? step % core->steps : 0;
+    state.seed = config->seed;
+    state.order = config->order;
+    state.order_version = STKI_ORDER_VERSION;
+    state.last_batch = config->last_batch;
+    state.positions = core->batching.length;
+    state.global_batch = core->batching.global_batch;
+    state.rank = core->batching.rank;
+    state.world_size = core->batching.world_size;
+    state.digest_kind = config->digest;
+    state.digest = totals.digest;
+    state.digest_from = stki_counted(&loader->digest_from);
+    state.failed = totals.failed;
+    state.epoch_failed = totals.epoch_failed;
+    return state;
+}
+
+stk_status stk_loader_save(const stk_loader *loader, void *state, int64_t capacity, int64_t *bytes, stk_error *err)
+{
+    uint8_t blob[STKI_STATE_BYTES];
+    stki_state now;
+    int length;
+    stk_status status = stki_loader_check(loader, err);
+
+    if (status != STK_OK)
+        return status;
+    if (!state || !bytes)
+        return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL", state ? "bytes" : "state");
+    now = state_of(loader);
+    length = stki_state_write(&now, blob);
+    if (capacity < length)
+        return stki_fail(err, STK_E_BAD_ARG, "capacity: found %lld bytes, expected STK_STATE_MAX (%d)",
+                         (long long)capacity, STK_STATE_MAX);
+    memcpy(state, blob, (size_t)length);
+    *bytes = length;
+    return STK_OK;
+}
+
+static stk_status text_of(const stki_state *state, char **out, stk_error *err)
+{
+    json_t *json = stki_state_json(state);
+    char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+
+    json_decref(json);
+    *out = text ? stki_strdup(text) : NULL;
+    free(text);
+    return *out ? STK_OK : stki_fail_memory(err, STATE_FILE_BYTES, "a saved state");
+}
+
+char *stk_state_json(const void *state, int64_t bytes, stk_error *err)
+{
+    stki_state read;
+    char *text = NULL;
+
+    if (!state) {
+        stki_fail(err, STK_E_BAD_ARG, "state: found NULL");
+        return NULL;
+    }
+    if (stki_state_read(state, bytes, NULL, &read, err) == STK_OK)
+        (void)text_of(&read, &text, err);
+    return text;
+}
+
+stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err)
+{
+    stki_output *output = NULL;
+    stki_state now;
+    char *text = NULL;
+    stk_status status = stki_loader_check(loader, err);
+
+    if (status != STK_OK)
+        return status;
+    if (!path)
+        return stki_fail(err, STK_E_BAD_ARG, "path: found NULL");
+    now = state_of(loader);
+    status = text_of(&now, &text, err);
+    if (status == STK_OK)
+        status = stki_output_create(path, &output, err);
+    if (status == STK_OK && ((status = stki_output_append(output, text, (int64_t)strlen(text), err)) != STK_OK ||
+                             (status = stki_output_append(output, "\n", 1, err)) != STK_OK)) {
+        stki_output_abort(output);
+        output = NULL;
+    }
+    if (status == STK_OK)
+        status = stki_output_commit(output, err);
+    stki_free(text);
+    return status;
+}
+
+/* ---- restore ----------------------------------------------------------------------------------------------------- */
+
+static const char *word_of(const char *key, int word)
+{
+    const char *const *words = stki_config_words(key);
+
+    for (int i = 0; words[i]; i++)
+        if (i == word)
+            return words[i];
+    return "unknown";
+}
+
+/* What differs, as "the saved state has another WHAT: found F, expected E"; under `force` only a note. */
+static stk_status differs(const stk_loader *loader, const char *what, const char *found, const char *expected,
+                          stk_error *err)
+{
+    if (loader->core->config->resume == STK_RESUME_FORCE) {
+        stki_config_note(loader->core->config, "went on from a saved state with another %s: %s instead of %s", what,
+                         found, expected);
+        return STK_OK;
+    }
+    return stki_fail_at(err, STK_E_MISMATCH, (stki_place){NULL, -1, -1, found, expected},
+                        "the saved state has another %s; loader.resume: force goes on at its step all the same", what);
+}
+
+static stk_status compare_numbers(const stk_loader *loader, const stki_state *state, const stki_state *mine,
+                                  stk_error *err)
+{
+    const struct {
+        unsigned part;
+        const char *what;
+        int64_t found, expected;
+    } numbers[] = {
+        {STKI_STATE_SEED, "seed (loader.seed)", state->seed, mine->seed},
+        {STKI_STATE_ORDER_VERSION, "version of the orders", state->order_version, mine->order_version},
+        {STKI_STATE_POSITIONS, "number of samples an epoch", state->positions, mine->positions},
+        {STKI_STATE_GLOBAL_BATCH, "global batch (loader.global_batch_size)", state->global_batch, mine->global_batch},
+    };
+    stk_status status = STK_OK;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && status == STK_OK; i++)
+        if ((state->parts & numbers[i].part) && numbers[i].found != numbers[i].expected)
+            status = differs(loader, numbers[i].what, STKI_TEXT("%" PRId64, numbers[i].found),
+                             STKI_TEXT("%" PRId64, numbers[i].expected), err);
+    return status;
+}
+
+static stk_status compare_words(const stk_loader *loader, const stki_state *state, const stki_state *mine,
+                                stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if ((state->parts & STKI_STATE_ORDER) && state->order != mine->order)
+        status =
+            differs(loader, "order (loader.order)", word_of("order", state->order), word_of("order", mine->order), err);
+    if (status == STK_OK && (state->parts & STKI_STATE_LAST_BATCH) && state->last_batch != mine->last_batch)
+        status = differs(loader, "rule for the last batch (loader.last_batch)",
+                         word_of("last_batch", state->last_batch), word_of("last_batch", mine->last_batch), err);
+    return status;
+}
+
+/* The quarters of an order's fingerprint (fingerprint.c). */
+static const char *what_order(stki_u128 a, stki_u128 b)
+{
+    uint64_t low = a.low ^ b.low, high = a.high ^ b.high;
+
+    return low & UINT32_MAX    ? "subset of the samples (loader.indices, loader.split)"
+           : low >> 32         ? "set of weights"
+           : high & UINT32_MAX ? "division into blocks (loader.block_window)"
+                               : "mixture, bucketing or packing";
+}
+
+static stk_status compare_prints(const stk_loader *loader, const stki_state *state, const stki_state *mine,
+                                 stk_error *err)
+{
+    const struct {
+        unsigned part;
+        const char *what;
+        stki_u128 found, expected;
+    } prints[] = {
+        {STKI_STATE_DATASET, "data set (names, sizes, types and shapes of its files)", state->dataset, mine->dataset},
+        {STKI_STATE_ORDER_PRINT, what_order(state->order_print, mine->order_print), state->order_print,
+         mine->order_print},
+        {STKI_STATE_TRANSFORMS, "list of transforms, dtype or layout", state->transforms, mine->transforms},
+    };
+    stk_status status = STK_OK;
+
+    for (size_t i = 0; i < sizeof prints / sizeof prints[0] && status == STK_OK; i++) {
+        char found[STKI_U128_TEXT], expected[STKI_U128_TEXT];
+
+        if ((state->parts & prints[i].part) && !stki_u128_equal(prints[i].found, prints[i].expected))
+            status = differs(loader, prints[i].what, stki_u128_text(prints[i].found, found),
+                             stki_u128_text(prints[i].expected, expected), err);
+    }
+    return status;
+}
+
+/* The step over all epochs that a state means for this loader. A state of another global batch, which only `force` lets
+ * come here, must end at a batch of this one. */
+static stk_status find_step(const stk_loader *loader, const stki_state *state, int64_t *out, stk_error *err)
+{
+    const stki_core *core = loader->core;
+    int64_t epochs = core->config->num_epochs, epoch = state->epoch, step = state->step, rows, global;
+
+    if ((state->parts & STKI_STATE_GLOBAL_BATCH) && state->global_batch != core->batching.global_batch) {
+        if (!stki_mul(step, state->global_batch, &rows) || rows % core->batching.global_batch != 0)
+            return stki_fail(err, STK_E_MISMATCH,
+                             "the saved state stands at step %" PRId64 " of %" PRId64
+                             " rows, which is no whole number of global batches of %" PRId64,
+                             step, state->global_batch, core->batching.global_batch);
+        step = rows / core->batching.global_batch;
+    }
+    if (step > core->steps)
+        return stki_fail_at(
+            err, STK_E_RANGE,
+            (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, step), STKI_TEXT("0 to %" PRId64, core->steps)},
+            "saved state: step of the epoch");
+    if (!stki_mul(epoch, core->steps, &global) || !stki_add(global, step, &global) || global == INT64_MAX ||
+        (epochs > 0 && (epoch > epochs || (epoch == epochs && step > 0))))
+        return stki_fail_at(err, STK_E_RANGE,
+                            (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64 ", step %" PRId64, epoch, step),
+                                         STKI_TEXT("at most %" PRId64 ", step 0", epochs)},
+                            "saved state: epoch (loader.num_epochs)");
+    *out = global;
+    return STK_OK;
+}
+
+static void go_to(stk_loader *loader, int64_t step, const stki_totals *before, int64_t digest_from)
+{
+    loader->failed = false;
+    stki_count_set(&loader->digest_from, digest_from);
+    loader->generation = stki_ring_restart(loader->core->ring, step);
+    stki_progress_restart(loader->core->progress, step, before);
+}
+
+/* What this rank has added up so far goes on only where the state is its own. */
+static stki_totals totals_of(const stki_core *core, const stki_state *state, int64_t step, int64_t *digest_from)
+{
+    stki_totals totals = {0};
+
+    *digest_from = step;
+    if (!(state->parts & STKI_STATE_OWN))
+        return totals;
+    if (state->rank != core->batching.rank || state->world_size != core->batching.world_size) {
+        stki_log(STKI_LOG_order, "the digest of rank %lld of %lld is not this one's: it begins anew",
+                 (long long)state->rank, (long long)state->world_size);
+        return totals;
+    }
+    totals.failed = state->failed;
+    totals.epoch_failed = state->epoch_failed;
+    if (state->digest_kind == core->config->digest) {
+        totals.digest = state->digest;
+        *digest_from = state->digest_from;
+    }
+    return totals;
+}
+
+static stk_status check_open(const stk_loader *loader, stk_error *err)
+{
+    stk_status status = stki_loader_check(loader, err);
+
+    if (status == STK_OK && (loader->closed || atomic_load_explicit(&loader->cancelled, memory_order_relaxed)))
+        status = stki_fail(err, STK_E_CLOSED, "the loader is closed");
+    return status;
+}
+
+static stk_status restore(stk_loader *loader, const void *data, int64_t bytes, const char *origin, stk_error *err)
+{
+    stki_state state, mine;
+    int64_t step, digest_from;
+    stki_totals totals;
+    stk_status status = stki_state_read(data, bytes, origin, &state, err);
+
+    if (status != STK_OK)
+        return status;
+    mine = state_of(loader);
+    if ((status = compare_numbers(loader, &state, &mine, err)) != STK_OK ||
+        (status = compare_words(loader, &state, &mine, err)) != STK_OK ||
+        (status = compare_prints(loader, &state, &mine, err)) != STK_OK ||
+        (status = find_step(loader, &state, &step, err)) != STK_OK)
+        return status;
+    totals = totals_of(loader->core, &state, step, &digest_from);
+    go_to(loader, step, &totals, digest_from);
+    return STK_OK;
+}
+
+stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err)
+{
+    stk_status status = check_open(loader, err);
+
+    if (status != STK_OK)
+        return status;
+    if (!state || bytes < 0)
+        return stki_fail(err, STK_E_BAD_ARG, "state: found %s and %lld bytes", state ? "an address" : "NULL",
+                         (long long)bytes);
+    return restore(loader, state, bytes, NULL, err);
+}
+
+static stk_status restore_file(stk_loader *loader, const char *path, stk_error *err)
+{
+    char text[STATE_FILE_BYTES];
+    stki_file *file;
+    stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
+
+    if (status != STK_OK)
+        return status;
+    if (file->size > (int64_t)sizeof text)
+        status = stki_fail_at(err, STK_E_CORRUPT,
+                              (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", file->size),
+                                           STKI_TEXT("at most %d", STATE_FILE_BYTES)},
+                              "too large for a saved state");
+    else
+        status = stki_file_read(file, 0, text, file->size, err);
+    if (status == STK_OK) {
+        status = restore(loader, text, file->size, path, err);
+        if (status != STK_OK && err && !err->file[0])
+            status = stki_fail_place(err, status, path, -1, NULL);
+    }
+    stki_file_close(file);
+    return status;
+}
+
+stk_status stk_loader_restore_file(stk_loader *loader, const char *path, stk_error *err)
+{
+    stk_status status = check_open(loader, err);
+
+    if (status != STK_OK)
+        return status;
+    return path ? restore_file(loader, path, err) : stki_fail(err, STK_E_BAD_ARG, "path: found NULL");
+}
+
+stk_status stki_loader_resume(stk_loader *loader, stk_error *err)
+{
+    const char *path = loader->core->config->resume_from;
+
+    return path ? restore_file(loader, path, err) : STK_OK;
+}
+
+stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t step, stk_error *err)
+{
+    stki_state state = {.epoch = epoch, .step = step};
+    stki_totals totals = {0};
+    int64_t global, delivered;
+    stk_status status = check_open(loader, err);
+
+    if (status != STK_OK)
+        return status;
+    if (epoch < 0 || step < 0)
+        return stki_fail(err, STK_E_BAD_ARG, "epoch and step: found %" PRId64 " and %" PRId64 ", expected 0 or more",
+                         epoch, step);
+    if ((status = find_step(loader, &state, &global, err)) != STK_OK)
+        return status;
+    stki_progress_delivered(loader->core->progress, &delivered, &totals);
+    totals = (stki_totals){.failed = totals.failed};
+    go_to(loader, global, &totals, global);
+    return STK_OK;
+}
+
+/* ---- digest ------------------------------------------------------------------------------------------------------ */
+
+stk_status stk_loader_digest(const stk_loader *loader, stk_digest_info *out, stk_error *err)
+{
+    stki_totals totals;
+    int64_t step;
+    stk_status status = stki_loader_check(loader, err);
+
+    if (status != STK_OK)
+        return status;
+    if (!out)
+        return stki_fail(err, STK_E_BAD_ARG, "out: found NULL");
+    if (loader->core->config->digest == STK_DIGEST_NONE)
+        return stki_fail(err, STK_E_CONFIG, "loader.digest: found none, expected order or bytes");
+    stki_progress_position(loader->core->progress, &step, &totals);
+    *out = (stk_digest_info){.first_step = stki_counted(&loader->digest_from), .end_step = step};
+    out->word[0] = totals.digest.low;
+    out->word[1] = totals.digest.high;
+    (void)stki_u128_text(totals.digest, out->text);
+    return STK_OK;
+}

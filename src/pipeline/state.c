@@ -1,0 +1,354 @@
+/* state.c: the two forms of a saved position; see state.h. All numbers of the blob are little-endian:
+ *
+ *     0  8  "STKSTATE"                         80 16  fingerprint of the data set
+ *     8  4  version, 1                         96 16  of the order
+ *    12  4  bytes of the whole blob           112 16  of the transforms
+ *    16  8  epoch                             (own part, if bit 0 of the flags is set)
+ *    24  8  step                              128 16  digest of the stream
+ *    32  8  seed                              144  8  the step over all epochs that it begins with
+ *    40  8  positions of an epoch             152  8  failed samples
+ *    48  8  rows of a global batch            160  8  of them in this epoch
+ *    56  4  version of the order              168  8  rank (4), number of ranks (4)
+ *    60  2  kind of the order                 176  8  kind of digest
+ *    62  2  kind of last batch                (end of the own part)
+ *    64  4  flags                               n  8  XXH3-64 of all before it
+ *    68 12  zeros
+ */
+#include "state.h"
+#include "config.h"
+#include "error.h"
+#include <endian.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMMON_BYTES = 128, OWN_BYTES = 56, SUM_BYTES = 8, HAS_OWN = 1 };
+
+static const char magic[8] = "STKSTATE";
+
+static void put(uint8_t *to, uint64_t value, int bytes)
+{
+    value = htole64(value);
+    memcpy(to, &value, (size_t)bytes);
+}
+
+static uint64_t get(const uint8_t *from, int bytes)
+{
+    uint64_t value = 0;
+
+    memcpy(&value, from, (size_t)bytes);
+    return le64toh(value);
+}
+
+static void put_print(uint8_t *to, stki_u128 value)
+{
+    put(to, value.low, 8);
+    put(to + 8, value.high, 8);
+}
+
+static stki_u128 get_print(const uint8_t *from)
+{
+    return (stki_u128){get(from, 8), get(from + 8, 8)};
+}
+
+int stki_state_write(const stki_state *state, uint8_t to[STKI_STATE_BYTES])
+{
+    bool own = (state->parts & STKI_STATE_OWN) != 0;
+    int bytes = COMMON_BYTES + (own ? OWN_BYTES : 0) + SUM_BYTES;
+
+    memset(to, 0, STKI_STATE_BYTES);
+    memcpy(to, magic, sizeof magic);
+    put(to + 8, STKI_STATE_VERSION, 4);
+    put(to + 12, (uint64_t)bytes, 4);
+    put(to + 16, (uint64_t)state->epoch, 8);
+    put(to + 24, (uint64_t)state->step, 8);
+    put(to + 32, (uint64_t)state->seed, 8);
+    put(to + 40, (uint64_t)state->positions, 8);
+    put(to + 48, (uint64_t)state->global_batch, 8);
+    put(to + 56, (uint64_t)state->order_version, 4);
+    put(to + 60, (uint64_t)state->order, 2);
+    put(to + 62, (uint64_t)state->last_batch, 2);
+    put(to + 64, own ? HAS_OWN : 0, 4);
+    put_print(to + 80, state->dataset);
+    put_print(to + 96, state->order_print);
+    put_print(to + 112, state->transforms);
+    if (own) {
+        put_print(to + 128, state->digest);
+        put(to + 144, (uint64_t)state->digest_from, 8);
+        put(to + 152, (uint64_t)state->failed, 8);
+        put(to + 160, (uint64_t)state->epoch_failed, 8);
+        put(to + 168, (uint64_t)state->rank, 4);
+        put(to + 172, (uint64_t)state->world_size, 4);
+        put(to + 176, (uint64_t)state->digest_kind, 8);
+    }
+    put(to + bytes - SUM_BYTES, stki_digest_64(to, bytes - SUM_BYTES), SUM_BYTES);
+    return bytes;
+}
+
+static stk_status damaged(stk_error *err, const char *what, const char *found, const char *expected)
+{
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){NULL, -1, -1, found, expected},
+                        "saved state: %s; it was damaged or is no state", what);
+}
+
+/* Numbers that no loader can have written. */
+static stk_status check(const stki_state *state, stk_error *err)
+{
+    if (state->epoch < 0 || state->step < 0 || state->digest_from < 0)
+        return damaged(err, "epoch and step", STKI_TEXT("%" PRId64 " and %" PRId64, state->epoch, state->step),
+                       "0 or more");
+    return STK_OK;
+}
+
+static stk_status read_blob(const uint8_t *from, int64_t bytes, stki_state *out, stk_error *err)
+{
+    int64_t declared;
+    bool own;
+
+    if (bytes < 16)
+        return damaged(err, "length", STKI_TEXT("%" PRId64 " bytes", bytes), "16 or more");
+    if (get(from + 8, 4) != STKI_STATE_VERSION)
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){NULL, -1, -1, STKI_TEXT("%" PRIu64, get(from + 8, 4)), STKI_TEXT("%d", STKI_STATE_VERSION)},
+            "saved state: version");
+    declared = (int64_t)get(from + 12, 4);
+    if (declared != bytes || (bytes != COMMON_BYTES + SUM_BYTES && bytes != COMMON_BYTES + OWN_BYTES + SUM_BYTES))
+        return damaged(err, "length", STKI_TEXT("%" PRId64 " bytes", bytes), STKI_TEXT("%" PRId64, declared));
+    if (get(from + bytes - SUM_BYTES, SUM_BYTES) != stki_digest_64(from, bytes - SUM_BYTES))
+        return damaged(err, "checksum", STKI_TEXT("%016" PRIx64, stki_digest_64(from, bytes - SUM_BYTES)),
+                       STKI_TEXT("%016" PRIx64, get(from + bytes - SUM_BYTES, SUM_BYTES)));
+    own = (get(from + 64, 4) & HAS_OWN) != 0;
+    if (own != (bytes > COMMON_BYTES + SUM_BYTES))
+        return damaged(err, "flags", STKI_TEXT("%" PRIu64, get(from + 64, 4)), NULL);
+    *out = (stki_state){
+        .parts = STKI_STATE_ALL | (own ? STKI_STATE_OWN : 0u),
+        .epoch = (int64_t)get(from + 16, 8),
+        .step = (int64_t)get(from + 24, 8),
+        .seed = (int64_t)get(from + 32, 8),
+        .positions = (int64_t)get(from + 40, 8),
+        .global_batch = (int64_t)get(from + 48, 8),
+        .order_version = (int)get(from + 56, 4),
+        .order = (int)get(from + 60, 2),
+        .last_batch = (int)get(from + 62, 2),
+        .dataset = get_print(from + 80),
+        .order_print = get_print(from + 96),
+        .transforms = get_print(from + 112),
+    };
+    if (own) {
+        out->digest = get_print(from + 128);
+        out->digest_from = (int64_t)get(from + 144, 8);
+        out->failed = (int64_t)get(from + 152, 8);
+        out->epoch_failed = (int64_t)get(from + 160, 8);
+        out->rank = (int64_t)get(from + 168, 4);
+        out->world_size = (int64_t)get(from + 172, 4);
+        out->digest_kind = (int)get(from + 176, 8);
+    }
+    return check(out, err);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+typedef struct text_state {
+    int64_t stoker_state, epoch, step, seed, positions, global_batch_size, order_version;
+    const stki_node *order, *last_batch, *digest_kind;
+    const char *dataset, *order_fingerprint, *transforms, *digest, *checksum;
+    int64_t rank, world_size, digest_from, failed, epoch_failed;
+} text_state;
+
+#define MOST INT64_MAX
+
+static const stki_option rows[] = {
+    STKI_INT(text_state, stoker_state, 0, 0, MOST, "", "Version of this form"),
+    STKI_INT(text_state, epoch, 0, 0, MOST, "", "Epoch to go on in"),
+    STKI_INT(text_state, step, 0, 0, MOST, "", "First step of it that is not over"),
+    STKI_INT(text_state, seed, 0, 0, MOST, "", "loader.seed"),
+    STKI_NODE(text_state, order, "loader.order"),
+    STKI_INT(text_state, order_version, 0, 0, INT32_MAX, "", "Version of the orders"),
+    STKI_INT(text_state, positions, 0, 0, MOST, "", "Positions of an epoch"),
+    STKI_INT(text_state, global_batch_size, 0, 0, MOST, "rows", "Rows of a step over all ranks"),
+    STKI_NODE(text_state, last_batch, "loader.last_batch"),
+    STKI_STRING(text_state, dataset, NULL, "Fingerprint of the data set"),
+    STKI_STRING(text_state, order_fingerprint, NULL, "Fingerprint of what else the order depends on"),
+    STKI_STRING(text_state, transforms, NULL, "Fingerprint of the transforms"),
+    STKI_INT(text_state, rank, 0, 0, UINT32_MAX, "", "Rank that the rest belongs to"),
+    STKI_INT(text_state, world_size, 1, 1, UINT32_MAX, "", "Of so many"),
+    STKI_NODE(text_state, digest_kind, "loader.digest"),
+    STKI_STRING(text_state, digest, NULL, "Digest of the stream"),
+    STKI_INT(text_state, digest_from, 0, 0, MOST, "", "Step over all epochs that the digest begins with"),
+    STKI_INT(text_state, failed, 0, 0, MOST, "", "Failed samples"),
+    STKI_INT(text_state, epoch_failed, 0, 0, MOST, "", "Of them in this epoch"),
+    STKI_STRING(text_state, checksum, NULL, "XXH3-64 of the blob that says the same"),
+};
+static const stki_option_table table = STKI_OPTION_TABLE("state", rows);
+
+static json_t *print_json(stki_u128 print)
+{
+    char text[STKI_U128_TEXT];
+
+    return json_string(stki_u128_text(print, text));
+}
+
+static json_t *word_json(const char *key, int word)
+{
+    const char *const *words = stki_config_words(key);
+    int count = 0;
+
+    while (words[count])
+        count++;
+    return word >= 0 && word < count ? json_string(words[word]) : json_null();
+}
+
+json_t *stki_state_json(const stki_state *state)
+{
+    json_t *json = json_object();
+    uint8_t blob[STKI_STATE_BYTES];
+    int bytes = stki_state_write(state, blob);
+    char sum[17];
+    int failed = 0;
+
+    failed |= json_object_set_new(json, "stoker_state", json_integer(STKI_STATE_VERSION));
+    failed |= json_object_set_new(json, "epoch", json_integer(state->epoch));
+    failed |= json_object_set_new(json, "step", json_integer(state->step));
+    failed |= json_object_set_new(json, "seed", json_integer(state->seed));
+    failed |= json_object_set_new(json, "order", word_json("order", state->order));
+    failed |= json_object_set_new(json, "order_version", json_integer(state->order_version));
+    failed |= json_object_set_new(json, "positions", json_integer(state->positions));
+    failed |= json_object_set_new(json, "global_batch_size", json_integer(state->global_batch));
+    failed |= json_object_set_new(json, "last_batch", word_json("last_batch", state->last_batch));
+    failed |= json_object_set_new(json, "dataset", print_json(state->dataset));
+    failed |= json_object_set_new(json, "order_fingerprint", print_json(state->order_print));
+    failed |= json_object_set_new(json, "transforms", print_json(state->transforms));
+    if (state->parts & STKI_STATE_OWN) {
+        failed |= json_object_set_new(json, "rank", json_integer(state->rank));
+        failed |= json_object_set_new(json, "world_size", json_integer(state->world_size));
+        failed |= json_object_set_new(json, "digest_kind", word_json("digest", state->digest_kind));
+        failed |= json_object_set_new(json, "digest", print_json(state->digest));
+        failed |= json_object_set_new(json, "digest_from", json_integer(state->digest_from));
+        failed |= json_object_set_new(json, "failed", json_integer(state->failed));
+        failed |= json_object_set_new(json, "epoch_failed", json_integer(state->epoch_failed));
+    }
+    snprintf(sum, sizeof sum, "%016" PRIx64, get(blob + bytes - SUM_BYTES, SUM_BYTES));
+    failed |= json_object_set_new(json, "checksum", json_string(sum));
+    if (failed) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+/* A fingerprint that may be left out. */
+static stk_status read_print(const stki_node *root, const char *key, const char *text, unsigned part, stki_state *out,
+                             stki_u128 *print, stk_error *err)
+{
+    if (!text)
+        return STK_OK;
+    if (!stki_u128_read(text, print))
+        return stki_fail_value(err, stki_node_get(root, key), "32 hexadecimal digits");
+    out->parts |= part;
+    return STK_OK;
+}
+
+static stk_status read_word(const stki_node *node, const char *key, unsigned part, stki_state *out, int *word,
+                            stk_error *err)
+{
+    if (!node)
+        return STK_OK;
+    out->parts |= part;
+    return stki_node_word(node, stki_config_words(key), word, err);
+}
+
+static unsigned part_if(const stki_node *root, const char *key, unsigned part)
+{
+    return stki_node_get(root, key) ? part : 0;
+}
+
+static stk_status check_sum(const stki_node *root, const char *text, const stki_state *state, stk_error *err)
+{
+    uint8_t blob[STKI_STATE_BYTES];
+    int bytes;
+    char sum[17];
+
+    if (!text)
+        return STK_OK;
+    bytes = stki_state_write(state, blob);
+    snprintf(sum, sizeof sum, "%016" PRIx64, get(blob + bytes - SUM_BYTES, SUM_BYTES));
+    if (strcmp(sum, text) == 0)
+        return STK_OK;
+    (void)stki_fail_value(err, stki_node_get(root, "checksum"),
+                          "%s for what stands there; where it was changed by hand, leave checksum out", sum);
+    if (err)
+        err->status = STK_E_CORRUPT;
+    return STK_E_CORRUPT;
+}
+
+static stk_status read_root(const stki_node *root, stki_state *out, stk_error *err)
+{
+    text_state text = {0};
+    stk_status status;
+
+    stki_options_defaults(&table, &text);
+    *out = (stki_state){0};
+    if ((status = stki_options_read(&table, root, &text, NULL, err)) != STK_OK)
+        return status;
+    if (text.stoker_state != STKI_STATE_VERSION) {
+        const stki_node *node = stki_node_get(root, "stoker_state");
+
+        if (!node)
+            return stki_fail_node(err, root, "stoker_state: 1 is missing");
+        (void)stki_fail_value(err, node, "%d", STKI_STATE_VERSION);
+        if (err)
+            err->status = STK_E_UNSUPPORTED;
+        return STK_E_UNSUPPORTED;
+    }
+    out->epoch = text.epoch, out->step = text.step;
+    out->seed = text.seed, out->parts |= part_if(root, "seed", STKI_STATE_SEED);
+    out->order_version = (int)text.order_version,
+    out->parts |= part_if(root, "order_version", STKI_STATE_ORDER_VERSION);
+    out->positions = text.positions, out->parts |= part_if(root, "positions", STKI_STATE_POSITIONS);
+    out->global_batch = text.global_batch_size;
+    out->parts |= part_if(root, "global_batch_size", STKI_STATE_GLOBAL_BATCH);
+    if ((status = read_word(text.order, "order", STKI_STATE_ORDER, out, &out->order, err)) != STK_OK ||
+        (status = read_word(text.last_batch, "last_batch", STKI_STATE_LAST_BATCH, out, &out->last_batch, err)) !=
+            STK_OK ||
+        (status = read_word(text.digest_kind, "digest", 0, out, &out->digest_kind, err)) != STK_OK ||
+        (status = read_print(root, "dataset", text.dataset, STKI_STATE_DATASET, out, &out->dataset, err)) != STK_OK ||
+        (status = read_print(root, "order_fingerprint", text.order_fingerprint, STKI_STATE_ORDER_PRINT, out,
+                             &out->order_print, err)) != STK_OK ||
+        (status = read_print(root, "transforms", text.transforms, STKI_STATE_TRANSFORMS, out, &out->transforms, err)) !=
+            STK_OK ||
+        (status = read_print(root, "digest", text.digest, STKI_STATE_OWN, out, &out->digest, err)) != STK_OK)
+        return status;
+    out->rank = text.rank, out->world_size = text.world_size;
+    out->digest_from = text.digest_from;
+    out->failed = text.failed, out->epoch_failed = text.epoch_failed;
+    return check_sum(root, text.checksum, out, err);
+}
+
+static stk_status read_text(const char *text, int64_t bytes, const char *origin, stki_state *out, stk_error *err)
+{
+    stki_document *document;
+    stk_status status = stki_document_parse(text, bytes, origin ? origin : "state", STKI_NO_INCLUDE, &document, err);
+
+    if (status != STK_OK)
+        return status;
+    status = read_root(stki_document_root(document), out, err);
+    stki_document_destroy(document);
+    return status == STK_OK ? check(out, err) : status;
+}
+
+stk_status stki_state_read(const void *data, int64_t bytes, const char *origin, stki_state *out, stk_error *err)
+{
+    const char *text = data;
+    int64_t blank = 0;
+
+    if (bytes >= (int64_t)sizeof magic && memcmp(text, magic, sizeof magic) == 0)
+        return read_blob(data, bytes, out, err);
+    while (blank < bytes && strchr(" \t\r\n", text[blank]) && text[blank])
+        blank++;
+    if (blank == bytes || text[blank] != '{')
+        return damaged(err, "beginning",
+                       bytes == 0 ? "nothing" : STKI_TEXT("%.*s", (int)(bytes < 16 ? bytes : 16), text),
+                       "STKSTATE, or { of JSON");
+    return read_text(text, bytes, origin, out, err);
+}

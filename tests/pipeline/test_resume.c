@@ -1,0 +1,903 @@
+/* stki-threads: positions saved and restored: what comes after a restore is, batch by batch and byte by byte, what came
+ * without a stop, whatever the workers, slots, ranks and the moment. */
+#include "allocate.h"
+#include "clock.h"
+#include "draw.h"
+#include "loader_test.h"
+#include <dlpack/dlpack.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONFIG                                                                                                        \
+    "{dataset: {fields: {x: {synthetic: {count: 103, shape: [40], dtype: u8, distinct: 103}}, v: {synthetic: "        \
+    "{count: 103, shape: [9], dtype: i32, min_length: 0, form: scratch}}}}, loader: {batch_size: 10, order: random, " \
+    "seed: 5, num_epochs: 3, num_workers: %d, prefetch: %d%s}}"
+
+enum { STEPS = 11, TOTAL = 33 };
+
+static uint64_t expected[TOTAL]; /* a hash of everything a batch says, by global step */
+
+typedef struct saved {
+    uint8_t bytes[STK_STATE_MAX];
+    int64_t size;
+} saved;
+
+static stk_loader *open_with(int workers, int prefetch, const char *more)
+{
+    stk_loader *loader;
+
+    assert_int_equal(stkt_open(&loader, CONFIG, workers, prefetch, more), STK_OK);
+    return loader;
+}
+
+static saved save(const stk_loader *loader)
+{
+    saved state;
+    stk_error err;
+
+    memset(&state, 0, sizeof state);
+    assert_ok(stk_loader_save(loader, state.bytes, sizeof state.bytes, &state.size, &err));
+    return state;
+}
+
+static void restore(stk_loader *loader, const saved *state)
+{
+    stk_error err;
+
+    assert_ok(stk_loader_restore(loader, state->bytes, state->size, &err));
+}
+
+/* The next `count` batches are those from global step `first` on. */
+static void expect(stk_loader *loader, int first, int count)
+{
+    stk_batch *batch;
+    stk_error err;
+
+    for (int i = first; i < first + count; i++) {
+        assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err));
+        assert_int_equal(stk_batch_global_step(batch), i);
+        assert_int_equal(stk_batch_epoch(batch), i / STEPS);
+        assert_int_equal(stk_batch_step(batch), i % STEPS);
+        assert_true(stkt_hash_batch(0, loader, batch) == expected[i]);
+        stk_batch_release(batch);
+    }
+}
+
+static void expect_end(stk_loader *loader)
+{
+    stk_batch *batch;
+    stk_error err;
+
+    assert_status(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err), STK_END);
+}
+
+static int learn(void **state)
+{
+    stk_loader *loader = open_with(0, 1, "");
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < TOTAL; i++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        expected[i] = stkt_hash_batch(0, loader, batch);
+        for (int k = 0; k < i; k++)
+            assert_true(expected[k] != expected[i]);
+        stk_batch_release(batch);
+    }
+    expect_end(loader);
+    stk_loader_destroy(loader);
+    return 0;
+}
+
+/* R03 (huggingface/accelerate#2016), R04 (mosaicml/streaming#880): at every step of three epochs, restored before the
+ * first next, with other workers and slots. */
+static void every_position(void **state)
+{
+    stk_loader *first = open_with(1, 2, "");
+
+    (void)state;
+    for (int at = 0; at <= TOTAL; at++) {
+        saved now = save(first);
+        stk_loader *second = open_with(at % 4, 1 + at % 5, "");
+
+        assert_true(now.size <= STK_STATE_MAX);
+        restore(second, &now);
+        expect(second, at, TOTAL - at);
+        expect_end(second);
+        stk_loader_destroy(second);
+        if (at < TOTAL)
+            expect(first, at, 1);
+    }
+    stk_loader_destroy(first);
+}
+
+/* R05 (lhotse-speech/lhotse#417): what is prefetched does not count. */
+static void r05_prefetched_batches_do_not_count(void **state)
+{
+    stk_loader *loader = open_with(4, 8, ""), *other = open_with(1, 1, "");
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    saved now;
+    stk_error err;
+
+    (void)state;
+    expect(loader, 0, 3);
+    do
+        assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    while (stats.slots_ready < 8);
+    now = save(loader);
+    restore(other, &now);
+    expect(other, 3, 2);
+    stk_loader_destroy(loader);
+    stk_loader_destroy(other);
+}
+
+/* R02 (KempnerInstitute/KempnerForge#57): again and again in one epoch; saving, restoring and saving gives the same
+ * bytes. */
+static void r02_resumes_do_not_drift(void **state)
+{
+    stk_loader *loader = open_with(2, 4, "");
+    int at = 0;
+
+    (void)state;
+    for (int count = 1; at + count < TOTAL; count = count % 5 + 1) {
+        saved now, again;
+
+        expect(loader, at, count);
+        at += count;
+        now = save(loader);
+        stk_loader_destroy(loader);
+        loader = open_with(count % 3, 4, "");
+        restore(loader, &now);
+        again = save(loader);
+        assert_int_equal(now.size, again.size);
+        assert_memory_equal(now.bytes, again.bytes, (size_t)now.size);
+    }
+    expect(loader, at, TOTAL - at);
+    stk_loader_destroy(loader);
+}
+
+/* R13 (mosaicml/streaming#593): in the middle of a run, there and back. */
+static void r13_the_last_restore_holds(void **state)
+{
+    static const int workers[] = {0, 1, 4};
+
+    (void)state;
+    for (size_t w = 0; w < 3; w++) {
+        stk_loader *loader = open_with(workers[w], 3, "");
+        saved a, b;
+
+        expect(loader, 0, 4);
+        a = save(loader);
+        expect(loader, 4, 20);
+        b = save(loader);
+        restore(loader, &a);
+        restore(loader, &b);
+        expect(loader, 24, 3);
+        restore(loader, &a);
+        expect(loader, 4, 12);
+        restore(loader, &b);
+        restore(loader, &a);
+        restore(loader, &a);
+        expect(loader, 4, TOTAL - 4);
+        expect_end(loader);
+        restore(loader, &b); /* also from behind the end */
+        expect(loader, 24, TOTAL - 24);
+        stk_loader_destroy(loader);
+    }
+}
+
+/* Batches that are out while another position is restored stay what they are, and no longer count. */
+static void held_over_a_restore(void **state)
+{
+    stk_loader *loader = open_with(2, 4, "");
+    stk_batch *held[2], *batch;
+    stk_error err;
+    saved start = save(loader), now;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_ok(stk_loader_next(loader, &held[i], &err));
+    assert_ok(stk_loader_seek(loader, 1, 5, &err));
+    now = save(loader);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_true(stkt_hash_batch(0, loader, batch) == expected[16]);
+    for (int i = 0; i < 2; i++) {
+        assert_true(stkt_hash_batch(0, loader, held[i]) == expected[i]);
+        stk_batch_release(held[i]);
+        assert_memory_equal(save(loader).bytes, now.bytes, (size_t)now.size);
+    }
+    stk_batch_release(batch);
+    expect(loader, 17, 3);
+    restore(loader, &start);
+    expect(loader, 0, 5);
+    stk_loader_destroy(loader);
+}
+
+static int64_t position_of(const stk_loader *loader)
+{
+    saved now = save(loader);
+    stki_state state;
+    stk_error err;
+
+    assert_ok(stki_state_read(now.bytes, now.size, NULL, &state, &err));
+    return state.epoch * STEPS + state.step;
+}
+
+/* The longest prefix of released steps, with leases ended in any order; what an export holds has been released. */
+static void released_in_any_order(void **state)
+{
+    stk_loader *loader = open_with(2, 5, "");
+    stk_batch *held[4];
+    DLManagedTensor *tensor;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_ok(stk_loader_next(loader, &held[i], &err));
+    assert_int_equal(position_of(loader), 0);
+    stk_batch_release(held[1]);
+    assert_int_equal(position_of(loader), 0);
+    assert_ok(stk_batch_dlpack(held[0], "x", &tensor, &err));
+    stk_batch_release(held[0]);
+    assert_int_equal(position_of(loader), 2);
+    stk_batch_release(held[3]);
+    expect(loader, 4, 2);
+    assert_int_equal(position_of(loader), 2);
+    stk_batch_release(held[2]);
+    assert_int_equal(position_of(loader), 6);
+    expect(loader, 6, 5);
+    assert_int_equal(position_of(loader), STEPS); /* the end of epoch 0 is the beginning of epoch 1 */
+    tensor->deleter(tensor);
+    stk_loader_close(loader, NULL);
+    assert_int_equal(position_of(loader), STEPS);
+    stk_loader_destroy(loader);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------------------- */
+
+#define RANKS                                                                                                          \
+    "{dataset: {fields: {x: {synthetic: {count: 203, shape: [1], dtype: i64, distinct: 203}}}}, loader: "              \
+    "{global_batch_size: 12, order: random, seed: 9, num_epochs: 2, last_batch: %s, num_workers: %d, world_size: %d, " \
+    "rank: "                                                                                                           \
+    "%d%s}}"
+
+enum { RANK_STEPS = 17 };
+
+/* Adds the samples of `steps` steps, as rank r of `world` ranks sees them, to counts[epoch][sample]. */
+static saved run_ranks(int world, int workers, const char *last, const saved *from, int steps, int counts[2][203])
+{
+    saved state = {.size = 0};
+
+    for (int rank = 0; rank < world; rank++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        saved mine;
+
+        assert_int_equal(stkt_open(&loader, RANKS, last, workers, world, rank, ""), STK_OK);
+        if (from)
+            restore(loader, from);
+        for (int i = 0; i < steps && stk_loader_next(loader, &batch, &err) == STK_OK; i++) {
+            for (int64_t r = 0; r < stk_batch_rows(batch); r++)
+                counts[stk_batch_epoch(batch)][stk_batch_indices(batch)[r]] += stk_batch_mask(batch)[r];
+            stk_batch_release(batch);
+        }
+        mine = save(loader);
+        if (rank == 0)
+            state = mine;
+        assert_int_equal(mine.size, state.size); /* the same blob on every rank at one step */
+        assert_memory_equal(mine.bytes, state.bytes, (size_t)state.size);
+        stk_loader_destroy(loader);
+    }
+    return state;
+}
+
+/* R07 (AI-Hypercomputer/maxtext#1760, Lightning-AI/litData#878), D01, D04, D06, D10: four ranks stop, others go on, in
+ * the first and in the second epoch. Every sample comes once an epoch, over all ranks and stops; and padding, which is
+ * marked, does not count. */
+static void r07_another_world_size(void **state)
+{
+    static const struct {
+        int world, workers;
+    } then[] = {{2, 8}, {1, 1}, {4, 2}, {3, 0}, {7, 1}};
+    static const char *const lasts[] = {"partial", "pad"};
+
+    (void)state;
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < sizeof then / sizeof then[0]; i++)
+            for (int stop = 0; stop <= 2 * RANK_STEPS; stop += 5) {
+                int counts[2][203] = {{0}};
+                saved state_of_four = run_ranks(4, 2, lasts[l], NULL, stop, counts);
+
+                run_ranks(then[i].world, then[i].workers, lasts[l], &state_of_four, 1000, counts);
+                for (int epoch = 0; epoch < 2; epoch++)
+                    for (int sample = 0; sample < 203; sample++)
+                        assert_int_equal(counts[epoch][sample], 1);
+            }
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+#define OTHER                                                                                                         \
+    "{dataset: {fields: {%s: {synthetic: {count: %d, shape: %s, dtype: u8, distinct: 10, seed: %d}, transforms: %s, " \
+    "dtype: %s}}}, loader: {batch_size: %d, order: %s, seed: %d, last_batch: %s%s}}"
+
+static stk_loader *open_other(const char *name, int count, const char *shape, int made, const char *transforms,
+                              const char *dtype, int batch, const char *order, int seed, const char *last,
+                              const char *more)
+{
+    stk_loader *loader;
+
+    assert_int_equal(
+        stkt_open(&loader, OTHER, name, count, shape, made, transforms, dtype, batch, order, seed, last, more), STK_OK);
+    return loader;
+}
+
+static void another_run_is_refused(void **state)
+{
+    static const struct {
+        const char *name;
+        int count;
+        const char *shape;
+        int made;
+        const char *transforms, *dtype;
+        int batch;
+        const char *order;
+        int seed;
+        const char *last, *more, *says;
+    } cases[] = {
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", NULL},
+        {"x", 100, "[4]", 0, "[{scale: 2.0}]", "f32", 5, "random", 1, "partial", ", prefetch: 2, num_workers: 3", NULL},
+        {"x", 100, "[4]", 0, "[{scale: 4}, {scale: 0.5}]", "f32", 5, "random", 1, "partial", "", NULL},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 2, "partial", "",
+         "another seed (loader.seed); loader.resume: force goes on at its step all the same: found 1, expected 2"},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "sequential", 1, "partial", "", "another order (loader.order)"},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 10, "random", 1, "partial", "",
+         "another global batch (loader.global_batch_size)"},
+        {"x", 101, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another number of samples"},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "drop", "",
+         "another rule for the last batch (loader.last_batch)"},
+        {"x", 100, "[5]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another data set"},
+        {"x", 100, "[4]", 1, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another data set"},
+        {"y", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another data set"},
+        {"x", 100, "[4]", 0, "[{scale: 3}]", "f32", 5, "random", 1, "partial", "", "another list of transforms"},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f16", 5, "random", 1, "partial", "", "another list of transforms"},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial",
+         ", indices: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22]",
+         "another number of samples"},
+    };
+    stk_loader *loader = open_other("x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "");
+    stk_batch *batch;
+    stk_error err;
+    saved now;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        stk_batch_release(batch);
+    }
+    now = save(loader);
+    stk_loader_destroy(loader);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        loader =
+            open_other(cases[i].name, cases[i].count, cases[i].shape, cases[i].made, cases[i].transforms,
+                       cases[i].dtype, cases[i].batch, cases[i].order, cases[i].seed, cases[i].last, cases[i].more);
+        if (cases[i].says) {
+            assert_status(stk_loader_restore(loader, now.bytes, now.size, &err), STK_E_MISMATCH);
+            assert_says(cases[i].says);
+            assert_ok(stk_loader_next(loader, &batch, &err)); /* it is where it was */
+            assert_int_equal(stk_batch_global_step(batch), 0);
+        } else {
+            restore(loader, &now);
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_int_equal(stk_batch_global_step(batch), 4);
+        }
+        stk_batch_release(batch);
+        stk_loader_destroy(loader);
+        if (!cases[i].says)
+            continue;
+        loader =
+            open_other(cases[i].name, cases[i].count, cases[i].shape, cases[i].made, cases[i].transforms,
+                       cases[i].dtype, cases[i].batch, cases[i].order, cases[i].seed, cases[i].last, ", resume: force");
+        restore(loader, &now);
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_int_equal(stk_batch_global_step(batch), cases[i].batch == 10 ? 2 : 4); /* position 20 */
+        stk_batch_release(batch);
+        assert_true(stk_loader_note_count(loader) > 0);
+        stk_loader_destroy(loader);
+    }
+}
+
+static void impossible_positions(void **state)
+{
+    static const struct {
+        const char *text, *says;
+        stk_status status;
+    } cases[] = {
+        {"{\"stoker_state\": 1, \"epoch\": 3}", NULL, STK_OK}, /* the end */
+        {"{\"stoker_state\": 1, \"epoch\": 2, \"step\": 11}", NULL, STK_OK},
+        {"{\"stoker_state\": 1, \"epoch\": 1, \"step\": 12}", "step of the epoch: found 12, expected 0 to 11",
+         STK_E_RANGE},
+        {"{\"stoker_state\": 1, \"epoch\": 3, \"step\": 1}", "found 3, step 1, expected at most 3, step 0",
+         STK_E_RANGE},
+        {"{\"stoker_state\": 1, \"epoch\": 9223372036854775807}", "at most 3", STK_E_RANGE},
+        {"{\"stoker_state\": 1, \"step\": 9223372036854775807}", "step of the epoch", STK_E_RANGE},
+    };
+    stk_loader *loader = open_with(1, 2, "");
+    stk_error err;
+    int64_t size;
+    uint8_t small[16];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_status(stk_loader_restore(loader, cases[i].text, (int64_t)strlen(cases[i].text), &err), cases[i].status);
+        if (cases[i].says)
+            assert_says(cases[i].says);
+        else
+            expect_end(loader);
+    }
+    assert_status(stk_loader_seek(loader, -1, 0, &err), STK_E_BAD_ARG);
+    assert_status(stk_loader_seek(loader, 0, 12, &err), STK_E_RANGE);
+    assert_status(stk_loader_save(loader, small, sizeof small, &size, &err), STK_E_BAD_ARG);
+    assert_status(stk_loader_save(NULL, small, sizeof small, &size, &err), STK_E_BAD_ARG);
+    assert_status(stk_loader_restore(NULL, small, sizeof small, &err), STK_E_BAD_ARG);
+    assert_status(stk_loader_restore(loader, NULL, 0, &err), STK_E_BAD_ARG);
+    assert_status(stk_loader_restore(loader, "", 0, &err), STK_E_CORRUPT);
+    assert_ok(stk_loader_seek(loader, 1, 4, &err));
+    expect(loader, 15, 2);
+    assert_ok(stk_loader_close(loader, &err));
+    assert_status(stk_loader_seek(loader, 0, 0, &err), STK_E_CLOSED);
+    stk_loader_destroy(loader);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static void by_way_of_a_file(void **state)
+{
+    char dir[512], path[600], more[700];
+    stk_loader *loader = open_with(1, 2, ""), *other;
+    stk_error err;
+    FILE *file;
+
+    (void)state;
+    snprintf(dir, sizeof dir, "%s", stkt_make_dir());
+    snprintf(path, sizeof path, "%s/run.state", dir);
+    snprintf(more, sizeof more, ", resume_from: %s", path);
+    assert_status(stk_loader_restore_file(loader, path, &err), STK_E_NOT_FOUND);
+    expect(loader, 0, 14);
+    assert_ok(stk_loader_save_file(loader, path, &err));
+    other = open_with(2, 3, more);
+    expect(other, 14, 2);
+    assert_ok(stk_loader_save_file(other, path, &err)); /* over the old one */
+    assert_ok(stk_loader_restore_file(loader, path, &err));
+    expect(loader, 16, TOTAL - 16);
+    stk_loader_destroy(other);
+    file = fopen(path, "w");
+    fputs("{\"stoker_state\": 1,\n \"seed\": 77}\n", file);
+    fclose(file);
+    assert_status(stk_loader_restore_file(loader, path, &err), STK_E_MISMATCH);
+    assert_says(path);
+    assert_says("another seed");
+    assert_status(
+        stk_loader_open_text("{dataset: {fields: {x: {synthetic: {count: 1}}}}, loader: {resume_from: /no/such}}", NULL,
+                             NULL, 0, &other, &err),
+        STK_E_NOT_FOUND);
+    assert_status(stk_loader_save_file(loader, "/no/such/folder/state", &err), STK_E_NOT_FOUND);
+    stk_loader_destroy(loader);
+    stkt_remove_dir(dir);
+}
+
+/* ---- digest ------------------------------------------------------------------------------------------------------ */
+
+static stk_digest_info digest_of(const stk_loader *loader)
+{
+    stk_digest_info info;
+    stk_error err;
+
+    assert_ok(stk_loader_digest(loader, &info, &err));
+    return info;
+}
+
+/* The definition once more: from what the batches themselves say. */
+static void add_by_hand(stki_u128 *sum, const stk_batch *batch, int64_t n, int64_t first_position)
+{
+    for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+        uint64_t words[4] = {(uint64_t)(stk_batch_epoch(batch) * n + first_position + r), 0,
+                             (uint64_t)stk_batch_indices(batch)[r], stki_draw_key(5, stk_batch_epoch(batch))};
+
+        if (stk_batch_mask(batch)[r])
+            *sum = stki_u128_add(*sum, stki_digest(words, sizeof words));
+    }
+}
+
+static void the_digest_of_the_stream(void **state)
+{
+    static const char *const kinds[] = {", digest: order", ", digest: bytes"};
+    stk_digest_info infos[2];
+
+    (void)state;
+    for (int kind = 0; kind < 2; kind++)
+        for (int workers = 0; workers <= 8; workers = workers ? workers * 2 : 1) {
+            stk_loader *loader = open_with(workers, 1 + workers % 5, kinds[kind]);
+            stki_u128 by_hand = {0};
+            stk_digest_info info = digest_of(loader);
+            stk_batch *batch;
+            stk_error err;
+            char text[STKI_U128_TEXT];
+
+            assert_string_equal(info.text, "00000000000000000000000000000000");
+            for (int i = 0; stk_loader_next(loader, &batch, &err) == STK_OK; i++) {
+                add_by_hand(&by_hand, batch, 103, stk_batch_step(batch) * 10);
+                if (i == 20) { /* not yet released: not in it */
+                    assert_int_equal(digest_of(loader).end_step, 20);
+                }
+                stk_batch_release(batch);
+            }
+            info = digest_of(loader);
+            assert_int_equal(info.first_step, 0);
+            assert_int_equal(info.end_step, TOTAL);
+            if (kind == 0)
+                assert_string_equal(info.text, stki_u128_text(by_hand, text));
+            if (workers == 0)
+                infos[kind] = info;
+            assert_string_equal(info.text, infos[kind].text);
+            stk_loader_destroy(loader);
+        }
+    assert_string_not_equal(infos[0].text, infos[1].text);
+}
+
+/* Saved, restored elsewhere, it goes on; the ranks' digests add up. */
+static void the_digest_goes_on(void **state)
+{
+    stk_loader *loader, *other;
+    stk_digest_info whole, info;
+    stki_u128 sum = {0};
+    stk_batch *batch;
+    stk_error err;
+    saved now;
+
+    (void)state;
+    loader = open_with(0, 2, ", digest: bytes");
+    expect(loader, 0, TOTAL);
+    whole = digest_of(loader);
+    assert_ok(stk_loader_seek(loader, 0, 0, &err));
+    expect(loader, 0, 15);
+    now = save(loader);
+    assert_true(now.size <= STK_STATE_MAX);
+    other = open_with(3, 4, ", digest: bytes");
+    restore(other, &now);
+    expect(other, 15, TOTAL - 15);
+    info = digest_of(other);
+    assert_string_equal(info.text, whole.text);
+    assert_int_equal(info.first_step, 0);
+    stk_loader_destroy(loader);
+    stk_loader_destroy(other);
+
+    loader = open_with(1, 2, ", digest: order"); /* of another kind: it begins anew */
+    restore(loader, &now);
+    assert_int_equal(digest_of(loader).first_step, 15);
+    stk_loader_destroy(loader);
+
+    for (int world = 1; world <= 4; world += 3)
+        for (int rank = 0; rank < world; rank++) {
+            assert_int_equal(stkt_open(&loader, RANKS, "pad", rank % 3, world, rank, ", digest: order"), STK_OK);
+            while (stk_loader_next(loader, &batch, &err) == STK_OK)
+                stk_batch_release(batch);
+            info = digest_of(loader);
+            if (world == 1)
+                whole = info;
+            else
+                sum = stki_u128_add(sum, (stki_u128){info.word[0], info.word[1]});
+            stk_loader_destroy(loader);
+        }
+    assert_true(sum.low == whole.word[0] && sum.high == whole.word[1]);
+
+    loader = open_with(1, 2, "");
+    assert_status(stk_loader_digest(loader, &info, &err), STK_E_CONFIG);
+    stk_loader_destroy(loader);
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------------------
+ */
+
+/* The facts of a batch without its tensors, which lie on the device. */
+static void expect_on_device(stk_loader *loader, int first, int count)
+{
+    stk_batch *batch;
+    stk_error err;
+
+    for (int i = first; i < first + count; i++) {
+        stk_loader *same = open_with(0, 1, "");
+        stk_batch *other;
+
+        assert_ok(stk_loader_next_timeout(loader, 60 * STKI_SECOND, &batch, &err));
+        assert_int_equal(stk_batch_global_step(batch), i);
+        assert_ok(stk_loader_seek(same, i / STEPS, i % STEPS, &err));
+        assert_ok(stk_loader_next(same, &other, &err));
+        assert_int_equal(stk_batch_rows(batch), stk_batch_rows(other));
+        assert_memory_equal(stk_batch_indices(batch), stk_batch_indices(other), (size_t)stk_batch_rows(batch) * 8);
+        stk_batch_release(batch);
+        stk_batch_release(other);
+        stk_loader_destroy(same);
+    }
+}
+
+/* What a device's slots hold ahead does not count either, and is dropped by a restore, also at the end of the data,
+ * behind an error, and with batches held. */
+static void on_a_device(void **state)
+{
+    static const int workers[] = {0, 1, 3};
+    stk_loader *plain = open_with(0, 1, ", digest: bytes");
+
+    (void)state;
+    expect(plain, 0, TOTAL);
+    for (size_t w = 0; w < 3; w++) {
+        stk_loader *loader = open_with(workers[w], 3, ", device: host, device_prefetch: 3, digest: bytes");
+        stk_batch *held[2], *batch;
+        stk_error err;
+        saved a;
+
+        expect_on_device(loader, 0, 4);
+        assert_int_equal(position_of(loader), 4);
+        a = save(loader);
+        restore(loader, &a);
+        expect_on_device(loader, 4, 20);
+        assert_ok(stk_loader_seek(loader, 2, 9, &err));
+        expect_on_device(loader, 31, 1);
+        for (int i = 0; i < 1; i++)
+            assert_ok(stk_loader_next(loader, &held[i], &err));
+        expect_end(loader);
+        expect_end(loader);
+        restore(loader, &a); /* from the end, with one held */
+        expect_on_device(loader, 4, 3);
+        stk_batch_release(held[0]);
+        assert_int_equal(position_of(loader), 7);
+        expect_on_device(loader, 7, TOTAL - 7);
+        expect_end(loader);
+        assert_string_equal(digest_of(loader).text, digest_of(plain).text);
+        assert_ok(stk_loader_seek(loader, 3, 0, &err));
+        expect_end(loader);
+        stk_loader_cancel(loader);
+        assert_ok(stk_loader_close(loader, &err));
+        assert_status(stk_loader_next(loader, &batch, &err), STK_E_CANCELLED);
+        stk_loader_destroy(loader);
+    }
+    stk_loader_destroy(plain);
+}
+
+/* ---- and else ---------------------------------------------------------------------------------------------------- */
+
+/* A data error is forgotten by going elsewhere, and stands where it was by going back. */
+static void out_of_an_error(void **state)
+{
+    (void)state;
+    for (int device = 0; device <= 1; device++) {
+        stkt_fault fault = {.opts = STKI_FAULTY_OPTS_INIT};
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        fault.opts.fail_at = 25;
+        assert_ok(
+            stkt_open_faulty(&loader, &fault, false, &err,
+                             "{dataset: {fields: {x: {synthetic: {count: 100, shape: [4]}}}}, loader: {batch_size: "
+                             "10, num_workers: 2%s}}",
+                             device ? ", device: host" : ""));
+        for (int turn = 0; turn < 3; turn++) {
+            for (int i = 0; i < 2; i++) {
+                assert_ok(stk_loader_next(loader, &batch, &err));
+                assert_int_equal(stk_batch_step(batch), i);
+                stk_batch_release(batch);
+            }
+            assert_status(stk_loader_next(loader, &batch, &err), STK_E_IO);
+            assert_status(stk_loader_next(loader, &batch, &err), STK_E_IO);
+            assert_ok(stk_loader_seek(loader, 0, 3, &err));
+            for (int i = 3; i < 10; i++) {
+                assert_ok(stk_loader_next(loader, &batch, &err));
+                assert_int_equal(stk_batch_step(batch), i);
+                stk_batch_release(batch);
+            }
+            assert_status(stk_loader_next(loader, &batch, &err), STK_END);
+            assert_ok(stk_loader_seek(loader, 0, 0, &err));
+        }
+        stk_loader_destroy(loader);
+    }
+}
+
+static stk_loader *cancelled_by_handler;
+
+static void cancel_on_signal(int number)
+{
+    (void)number;
+    stk_loader_cancel(cancelled_by_handler);
+}
+
+/* A handler of a signal ends the wait for a batch that never comes; the position can still be saved. */
+static void cancelled(void **state)
+{
+    static const char *const devices[] = {"", ", device: host"};
+
+    (void)state;
+    stk_loader_cancel(NULL);
+    for (int device = 0; device <= 1; device++) {
+        stkt_fault fault = {.opts = STKI_FAULTY_OPTS_INIT};
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+        saved now;
+
+        fault.opts.slow_at = 25;
+        fault.opts.slow_ns = INT64_MAX;
+        assert_ok(
+            stkt_open_faulty(&loader, &fault, false, &err,
+                             "{dataset: {fields: {x: {synthetic: {count: 100, shape: [4]}}}}, loader: {batch_size: "
+                             "10, num_workers: 1, timeout: infinite%s}}",
+                             devices[device]));
+        cancelled_by_handler = loader;
+        signal(SIGALRM, cancel_on_signal);
+        for (int i = 0; i < 2; i++) {
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            stk_batch_release(batch);
+        }
+        ualarm(50000, 0);
+        assert_status(stk_loader_next(loader, &batch, &err), STK_E_CANCELLED);
+        assert_status(stk_loader_next(loader, &batch, &err), STK_E_CANCELLED);
+        assert_status(stk_loader_next_timeout(loader, 0, &batch, &err), STK_E_CANCELLED);
+        signal(SIGALRM, SIG_DFL);
+        now = save(loader);
+        {
+            stki_state position;
+
+            assert_ok(stki_state_read(now.bytes, now.size, NULL, &position, &err));
+            assert_int_equal(position.step, 2);
+        }
+        stki_faulty_wake(fault.made);
+        assert_ok(stk_loader_close(loader, &err));
+        stk_loader_destroy(loader);
+    }
+}
+
+/* At the far end of 10^9 samples; nothing is allocated for it that grows. */
+static void a_large_data_set(void **state)
+{
+    stk_loader *loader;
+    stki_memory_stats before, after;
+    stk_batch *batch;
+    stk_error err;
+    saved now;
+
+    (void)state;
+    assert_int_equal(stkt_open(&loader,
+                               "{dataset: {fields: {x: {synthetic: {count: 1000000000, shape: [4]}}}}, loader: "
+                               "{batch_size: 64, order: random, num_epochs: 0, num_workers: 1}}"),
+                     STK_OK);
+    stki_memory_read(STKI_MEM_HOST, &before);
+    assert_ok(stk_loader_seek(loader, INT64_C(1) << 30, 15624999, &err));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_int_equal(stk_batch_step(batch), 15624999);
+    assert_true(stk_batch_last_of_epoch(batch));
+    stk_batch_release(batch);
+    now = save(loader);
+    restore(loader, &now);
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_true(after.bytes - before.bytes < 65536);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_int_equal(stk_batch_epoch(batch), (INT64_C(1) << 30) + 1);
+    assert_int_equal(stk_batch_step(batch), 0);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+/* One loader through many epochs that are left early, in random places: threads, slots and bytes stay what they are. */
+static void early_breaks(void **state)
+{
+    stk_loader *loader;
+    stki_memory_stats before, after;
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(stkt_open(&loader, "{dataset: {fields: {x: {synthetic: {count: 1000, shape: [10]}}}}, loader: "
+                                        "{batch_size: 10, order: random, num_epochs: 0, num_workers: 3}}"),
+                     STK_OK);
+    for (int epoch = 0; epoch < 300; epoch++) {
+        for (int i = 0; i < epoch % 7; i++) {
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_int_equal(stk_batch_epoch(batch), epoch);
+            assert_int_equal(stk_batch_step(batch), i);
+            stk_batch_release(batch);
+        }
+        assert_ok(stk_loader_seek(loader, epoch + 1, 0, &err));
+        if (epoch == 20)
+            stki_memory_read(STKI_MEM_HOST, &before);
+    }
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_true(after.bytes - before.bytes < 4096);
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    assert_int_equal(stats.workers, 3);
+    assert_int_equal(stats.slots_leased, 0);
+    stk_loader_destroy(loader);
+}
+
+static void save_survives_every_allocation_failure(void **state)
+{
+    char dir[512], path[600];
+    stk_loader *loader = open_with(0, 2, "");
+    stk_status status = STK_E_MEMORY;
+    stk_error err;
+
+    (void)state;
+    snprintf(dir, sizeof dir, "%s", stkt_make_dir());
+    snprintf(path, sizeof path, "%s/run.state", dir);
+    expect(loader, 0, 3);
+    for (int n = 1; status == STK_E_MEMORY && n < 200; n++) {
+        stki_memory_fail_at(n);
+        status = stk_loader_save_file(loader, path, &err);
+    }
+    stki_memory_fail_at(0);
+    assert_int_equal(status, STK_OK);
+    status = STK_E_MEMORY;
+    for (int n = 1; status == STK_E_MEMORY && n < 1000; n++) {
+        stki_memory_fail_at(n);
+        status = stk_loader_restore_file(loader, path, &err);
+    }
+    stki_memory_fail_at(0);
+    assert_int_equal(status, STK_OK);
+    expect(loader, 3, 3);
+    stk_loader_destroy(loader);
+    stkt_remove_dir(dir);
+}
+
+static void not_in_a_child(void **state)
+{
+    stk_loader *loader = open_with(2, 2, "");
+    saved now = save(loader);
+    int status;
+    pid_t child;
+
+    (void)state;
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        int64_t size;
+
+        _exit(stk_loader_save(loader, now.bytes, sizeof now.bytes, &size, NULL) == STK_E_FORKED &&
+                      stk_loader_restore(loader, now.bytes, now.size, NULL) == STK_E_FORKED &&
+                      stk_loader_seek(loader, 0, 0, NULL) == STK_E_FORKED
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    stk_loader_destroy(loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_position),
+        cmocka_unit_test(r05_prefetched_batches_do_not_count),
+        cmocka_unit_test(r02_resumes_do_not_drift),
+        cmocka_unit_test(r13_the_last_restore_holds),
+        cmocka_unit_test(held_over_a_restore),
+        cmocka_unit_test(released_in_any_order),
+        cmocka_unit_test(r07_another_world_size),
+        cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(impossible_positions),
+        cmocka_unit_test(by_way_of_a_file),
+        cmocka_unit_test(the_digest_of_the_stream),
+        cmocka_unit_test(the_digest_goes_on),
+        cmocka_unit_test(on_a_device),
+        cmocka_unit_test(out_of_an_error),
+        cmocka_unit_test(cancelled),
+        cmocka_unit_test(a_large_data_set),
+        cmocka_unit_test(early_breaks),
+        cmocka_unit_test(save_survives_every_allocation_failure),
+        cmocka_unit_test(not_in_a_child),
+    };
+
+    return cmocka_run_group_tests(tests, learn, NULL);
+}

@@ -1,0 +1,216 @@
+/* test_state.c: the two forms of a saved position. The blob is written here byte by byte once more, as docs/resume.md
+ * draws it; every flipped bit and every cut of either form is noticed, or changes what is said openly. */
+#include "allocate.h"
+#include "state.h"
+#include "stk_test.h"
+
+static const stki_state sample = {
+    .parts = STKI_STATE_ALL | STKI_STATE_OWN,
+    .epoch = 3,
+    .step = 1234567890123,
+    .seed = INT64_MAX,
+    .order = 1,
+    .order_version = 1,
+    .last_batch = 2,
+    .positions = 1000000000,
+    .global_batch = 4096,
+    .dataset = {1, 2},
+    .order_print = {3, 4},
+    .transforms = {5, UINT64_MAX},
+    .rank = 3,
+    .world_size = 8,
+    .digest_kind = 2,
+    .digest = {7, 8},
+    .digest_from = 9,
+    .failed = 10,
+    .epoch_failed = 4,
+};
+
+static void check_equal(const stki_state *a, const stki_state *b)
+{
+    assert_int_equal(a->parts, b->parts);
+    assert_int_equal(a->epoch, b->epoch);
+    assert_int_equal(a->step, b->step);
+    assert_int_equal(a->seed, b->seed);
+    assert_int_equal(a->order, b->order);
+    assert_int_equal(a->order_version, b->order_version);
+    assert_int_equal(a->last_batch, b->last_batch);
+    assert_int_equal(a->positions, b->positions);
+    assert_int_equal(a->global_batch, b->global_batch);
+    assert_true(stki_u128_equal(a->dataset, b->dataset));
+    assert_true(stki_u128_equal(a->order_print, b->order_print));
+    assert_true(stki_u128_equal(a->transforms, b->transforms));
+    if (!(a->parts & STKI_STATE_OWN))
+        return;
+    assert_int_equal(a->rank, b->rank);
+    assert_int_equal(a->world_size, b->world_size);
+    assert_int_equal(a->digest_kind, b->digest_kind);
+    assert_true(stki_u128_equal(a->digest, b->digest));
+    assert_int_equal(a->digest_from, b->digest_from);
+    assert_int_equal(a->failed, b->failed);
+    assert_int_equal(a->epoch_failed, b->epoch_failed);
+}
+
+static void put(uint8_t *to, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(value >> 8 * i);
+}
+
+static void the_blob_is_as_drawn(void **state)
+{
+    uint8_t blob[STKI_STATE_BYTES], expected[STKI_STATE_BYTES] = {0};
+
+    (void)state;
+    memcpy(expected, "STKSTATE", 8);
+    put(expected + 8, 1, 4);
+    put(expected + 12, 192, 4);
+    put(expected + 16, 3, 8);
+    put(expected + 24, 1234567890123, 8);
+    put(expected + 32, INT64_MAX, 8);
+    put(expected + 40, 1000000000, 8);
+    put(expected + 48, 4096, 8);
+    put(expected + 56, 1, 4);
+    put(expected + 60, 1, 2);
+    put(expected + 62, 2, 2);
+    put(expected + 64, 1, 4);
+    put(expected + 80, 1, 8), put(expected + 88, 2, 8);
+    put(expected + 96, 3, 8), put(expected + 104, 4, 8);
+    put(expected + 112, 5, 8), put(expected + 120, UINT64_MAX, 8);
+    put(expected + 128, 7, 8), put(expected + 136, 8, 8);
+    put(expected + 144, 9, 8);
+    put(expected + 152, 10, 8);
+    put(expected + 160, 4, 8);
+    put(expected + 168, 3, 4), put(expected + 172, 8, 4);
+    put(expected + 176, 2, 8);
+    put(expected + 184, stki_digest_64(expected, 184), 8);
+    assert_int_equal(stki_state_write(&sample, blob), 192);
+    assert_memory_equal(blob, expected, 192);
+    assert_true(STKI_STATE_BYTES <= STK_STATE_MAX);
+}
+
+static void both_forms_read_back(void **state)
+{
+    (void)state;
+    for (int own = 0; own <= 1; own++) {
+        uint8_t blob[STKI_STATE_BYTES];
+        stki_state given = sample, read;
+        stk_error err;
+        char *text;
+        int bytes;
+
+        if (!own)
+            given.parts = STKI_STATE_ALL;
+        bytes = stki_state_write(&given, blob);
+        assert_int_equal(bytes, own ? 192 : 136);
+        assert_ok(stki_state_read(blob, bytes, NULL, &read, &err));
+        check_equal(&given, &read);
+        text = stk_state_json(blob, bytes, &err);
+        assert_non_null(text);
+        assert_ok(stki_state_read(text, (int64_t)strlen(text), NULL, &read, &err));
+        check_equal(&given, &read);
+        stk_text_free(text);
+    }
+}
+
+static void damage_is_noticed(void **state)
+{
+    uint8_t blob[STKI_STATE_BYTES];
+    int bytes = stki_state_write(&sample, blob);
+    stki_state read;
+    stk_error err;
+    char *text;
+
+    (void)state;
+    for (int bit = 0; bit < 8 * bytes; bit++) {
+        stk_status status;
+
+        blob[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        status = stki_state_read(blob, bytes, NULL, &read, &err);
+        assert_int_equal(status, bit / 8 >= 8 && bit / 8 < 12 ? STK_E_UNSUPPORTED : STK_E_CORRUPT);
+        blob[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    for (int cut = 0; cut < bytes; cut++)
+        assert_status(stki_state_read(blob, cut, NULL, &read, &err), STK_E_CORRUPT);
+    text = stk_state_json(blob, bytes, &err);
+    for (int64_t i = 0; text[i]; i++) { /* a digit more or less is another number, and the sum says so */
+        const char kept = text[i];
+
+        if (kept < '0' || kept > '9')
+            continue;
+        text[i] = kept == '0' ? '1' : (char)(kept - 1);
+        assert_true(stki_state_read(text, (int64_t)strlen(text), NULL, &read, &err) < 0);
+        text[i] = kept;
+    }
+    for (int64_t cut = 0; cut < (int64_t)strlen(text); cut++)
+        assert_true(stki_state_read(text, cut, NULL, &read, &err) < 0);
+    stk_text_free(text);
+}
+
+static void json_by_hand(void **state)
+{
+    static const char enough[] = " \n{\"stoker_state\": 1, \"epoch\": 2, \"step\": 100}",
+                      some[] = "{\"stoker_state\": 1, \"step\": 7, \"seed\": 0, \"order\": \"random\"}";
+    static const struct {
+        const char *text, *says;
+        stk_status status;
+    } wrong[] = {
+        {"", "found nothing, expected STKSTATE, or { of JSON", STK_E_CORRUPT},
+        {"epoch: 1", "expected STKSTATE, or { of JSON", STK_E_CORRUPT},
+        {"{}", "stoker_state: 1 is missing", STK_E_CONFIG},
+        {"{\"stoker_state\": 2}", "stoker_state: found 2, expected 1", STK_E_UNSUPPORTED},
+        {"{\"stoker_state\": 1, \"epoc\": 1}", "did you mean epoch?", STK_E_CONFIG},
+        {"{\"stoker_state\": 1, \"epoch\": -1}", "epoch: found -1", STK_E_CONFIG},
+        {"{\"stoker_state\": 1, \"epoch\": 1.5}", "epoch: found 1.5", STK_E_CONFIG},
+        {"{\"stoker_state\": 1, \"order\": \"rando\"}", "random", STK_E_CONFIG},
+        {"{\"stoker_state\": 1, \"dataset\": \"xyz\"}", "dataset: found \"xyz\", expected 32 hexadecimal digits",
+         STK_E_CONFIG},
+        {"{\"stoker_state\": 1, \"epoch\": 1, \"checksum\": \"0000000000000000\"}", "leave checksum out",
+         STK_E_CORRUPT},
+        {"{\"stoker_state\": 1, ", "state:2: not YAML", STK_E_CONFIG},
+    };
+    stki_state read;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stki_state_read(enough, sizeof enough - 1, NULL, &read, &err));
+    assert_int_equal(read.epoch, 2);
+    assert_int_equal(read.step, 100);
+    assert_int_equal(read.parts, 0);
+    assert_ok(stki_state_read(some, sizeof some - 1, NULL, &read, &err));
+    assert_int_equal(read.epoch, 0);
+    assert_int_equal(read.parts, STKI_STATE_SEED | STKI_STATE_ORDER);
+    assert_int_equal(read.order, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_status(stki_state_read(wrong[i].text, (int64_t)strlen(wrong[i].text), NULL, &read, &err),
+                      wrong[i].status);
+        assert_says(wrong[i].says);
+    }
+}
+
+static void memory_may_run_out(void **state)
+{
+    static const char text[] = "{\"stoker_state\": 1, \"epoch\": 2, \"order\": \"random\"}";
+    stki_state read;
+    stk_error err;
+    stk_status status = STK_E_MEMORY;
+
+    (void)state;
+    for (int n = 1; status == STK_E_MEMORY && n < 1000; n++) {
+        stki_memory_fail_at(n);
+        status = stki_state_read(text, sizeof text - 1, NULL, &read, &err);
+    }
+    stki_memory_fail_at(0);
+    assert_int_equal(status, STK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_blob_is_as_drawn), cmocka_unit_test(both_forms_read_back),
+        cmocka_unit_test(damage_is_noticed),    cmocka_unit_test(json_by_hand),
+        cmocka_unit_test(memory_may_run_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
