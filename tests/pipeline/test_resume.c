@@ -372,6 +372,7 @@ static void another_run_is_refused(void **state)
     stk_batch *batch;
     stk_error err;
     saved now;
+    char more[256];
 
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -398,15 +399,47 @@ static void another_run_is_refused(void **state)
         stk_loader_destroy(loader);
         if (!cases[i].says)
             continue;
-        loader =
-            open_other(cases[i].name, cases[i].count, cases[i].shape, cases[i].made, cases[i].transforms,
-                       cases[i].dtype, cases[i].batch, cases[i].order, cases[i].seed, cases[i].last, ", resume: force");
+        snprintf(more, sizeof more, "%s, resume: force", cases[i].more);
+        loader = open_other(cases[i].name, cases[i].count, cases[i].shape, cases[i].made, cases[i].transforms,
+                            cases[i].dtype, cases[i].batch, cases[i].order, cases[i].seed, cases[i].last, more);
         restore(loader, &now);
         assert_ok(stk_loader_next(loader, &batch, &err));
         assert_int_equal(stk_batch_global_step(batch), cases[i].batch == 10 ? 2 : 4); /* position 20 */
         stk_batch_release(batch);
         assert_true(stk_loader_note_count(loader) > 0);
         stk_loader_destroy(loader);
+    }
+}
+
+/* What the order is made of is named, where the numbers are the same. */
+static void another_order_is_named(void **state)
+{
+    static const char *const orders[] = {"order: random, indices: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]",
+                                         "order: random, indices: [0, 1, 2, 3, 4, 5, 6, 7, 9, 8]",
+                                         "order: block, block_window: 1",
+                                         "order: block, block_window: 2",
+                                         "order: random, split: {part: val, fraction: 0.5}",
+                                         "order: random, split: {part: val, fraction: 0.5, seed: 3}"},
+                             *const says[] = {"another subset of the samples", "another division into blocks",
+                                              "another subset of the samples"};
+
+    (void)state;
+    for (int i = 0; i < 6; i += 2) {
+        stk_loader *a, *b;
+        stk_error err;
+        saved now;
+
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(
+                stkt_open(k ? &b : &a,
+                          "{dataset: {fields: {x: {synthetic: {count: 20, shape: [400000]}}}}, loader: {%s}}",
+                          orders[i + k]),
+                STK_OK);
+        now = save(a);
+        assert_status(stk_loader_restore(b, now.bytes, now.size, &err), STK_E_MISMATCH);
+        assert_says(says[i / 2]);
+        stk_loader_destroy(a);
+        stk_loader_destroy(b);
     }
 }
 
@@ -886,6 +919,7 @@ int main(void)
         cmocka_unit_test(released_in_any_order),
         cmocka_unit_test(r07_another_world_size),
         cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(another_order_is_named),
         cmocka_unit_test(impossible_positions),
         cmocka_unit_test(by_way_of_a_file),
         cmocka_unit_test(the_digest_of_the_stream),
