@@ -11,6 +11,7 @@
  * A sum, so that neither workers nor ranks nor the size of batches matter.
  */
 #include "core.h"
+#include "pad.h"
 
 enum { WORDS = 6, BLOCK = 128 };
 
@@ -21,7 +22,11 @@ static stki_u128 row_bytes(const stki_core *core, const stk_batch *batch, int64_
     for (int i = 0; i < core->plan_count; i++) {
         const stki_field_plan *plan = &core->plans[i];
 
-        if (plan->ragged) {
+        if (plan->pad.padded) {
+            int64_t length = stki_slot_offsets(batch, plan)[row + 1]; /* its own: padding depends on the neighbours */
+
+            stki_fingerprint_bytes(&print, stki_padded_row(batch, plan, row), length * plan->item_bytes);
+        } else if (plan->ragged) {
             const int64_t *offsets = stki_slot_offsets(batch, plan);
 
             stki_fingerprint_bytes(&print, stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes,

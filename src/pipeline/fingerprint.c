@@ -171,6 +171,7 @@ static stki_u128 of_transforms(const stki_core *core)
         stki_fingerprint_number(&print, plan->ragged);
         add_shape(&print, plan->ndim, form.shape);
         add_steps(&print, core->config->fields[i].transforms);
+        stki_fingerprint_number(&print, plan->pad.padded);
         if (plan->fold)
             add_fold(&print, plan->fold);
     }
