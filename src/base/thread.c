@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -191,6 +192,11 @@ static stki_counter fork_generation;
 static void count_fork(void)
 {
     stki_count(&fork_generation, 1);
+}
+
+void stki_thread_wake_promptly(void)
+{
+    (void)prctl(PR_SET_TIMERSLACK, 1000UL); /* ns */
 }
 
 int64_t stki_fork_generation(void)

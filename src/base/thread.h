@@ -40,6 +40,9 @@ bool stki_thread_join(stki_thread *thread, int64_t deadline_ns);
 void stki_thread_abandon(stki_thread *thread);
 
 void stki_sleep_ns(int64_t ns);
+/* From now on the calling thread's sleeps and waits end within a microsecond or so of their time; the system lets them
+ * run over by 50 otherwise. For threads that look again and again. */
+void stki_thread_wake_promptly(void);
 
 /* Grows by one in every fork of the process; a handle that remembers an older value belongs to a parent. */
 int64_t stki_fork_generation(void);

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "error.h"
 #include "prefetch_internal.h"
+#include "thread.h"
 #include <string.h>
 
 enum {
@@ -282,6 +283,7 @@ void stki_prefetch_run(void *context)
     stk_status status = STK_OK;
     int slot;
 
+    stki_thread_wake_promptly(); /* small batches: a look that comes late leaves the bus idle */
     while (status == STK_OK && (slot = wait_for_slot(prefetch)) >= 0)
         status = hand_on(prefetch, slot, &error);
     drain(prefetch); /* before the end is told: a copy that failed is no end */
