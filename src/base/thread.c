@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 void stki_mutex_init(stki_mutex *mutex)
