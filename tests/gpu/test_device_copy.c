@@ -260,6 +260,70 @@ static void pageable_memory_may_be_used_again_at_once(void **state)
     stk_stream_destroy(stream);
 }
 
+/* A tensor that a stream was given to work on is not given away when it is released, whatever stream it was made for;
+ * nor is a block on the way. */
+static void what_a_given_stream_uses_is_not_given_to_others(void **state)
+{
+    stk_device *device = device_under_test();
+    stk_tensor plain = counting(STK_I16, 2, (int64_t[]){300, 200}), pinned, turned, dst, made, next, back, expected,
+               others[4];
+    stk_stream *stream;
+    void *address;
+    stk_error err;
+
+    (void)state;
+    if (!is_host())
+        skip();
+    stream = stream_of(device);
+    assert_ok(stk_tensor_pin(&plain, device, &pinned, &err));
+    assert_ok(stk_tensor_empty(STK_I16, 2, plain.shape, device, &made, &err));
+    address = made.data;
+    stki_host_set_faults(device, stream, &held);
+    assert_ok(stk_tensor_copy_on(&made, &pinned, stream, true, &err));
+    stk_tensor_release(&made);
+    assert_ok(stk_tensor_empty(STK_I16, 2, plain.shape, device, &next, &err));
+    assert_ptr_not_equal(next.data, address);
+    stki_host_set_faults(device, stream, NULL);
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+
+    /* read by the stream, and let go of */
+    assert_ok(stk_tensor_copy(&next, &plain, &err));
+    address = next.data;
+    stki_host_set_faults(device, stream, &held);
+    assert_ok(stk_tensor_to_device_on(&next, NULL, stream, true, &back, &err));
+    stk_tensor_release(&next);
+    for (int i = 0; i < 4; i++) {
+        assert_ok(stk_tensor_zeros(STK_I16, 2, plain.shape, device, &others[i], &err));
+        assert_ptr_not_equal(others[i].data, address);
+    }
+    stki_host_set_faults(device, stream, NULL);
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    assert_same(&back, &plain);
+    for (int i = 0; i < 4; i++)
+        stk_tensor_release(&others[i]);
+    stk_tensor_release(&back);
+
+    /* rearranged on the device, by way of a block that is released at once */
+    assert_ok(stk_tensor_transpose(&pinned, 0, 1, &turned, &err));
+    assert_ok(stk_tensor_empty(STK_F32, 2, turned.shape, device, &dst, &err));
+    stki_host_set_faults(device, stream, &held);
+    assert_ok(stk_tensor_copy_on(&dst, &turned, stream, true, &err));
+    for (int i = 0; i < 4; i++) {
+        assert_ok(stk_tensor_full(STK_I16, 2, plain.shape, stk_int(-1), device, &next, &err));
+        stk_tensor_release(&next);
+    }
+    stki_host_set_faults(device, stream, NULL);
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    assert_ok(stk_tensor_to(&turned, STK_F32, &expected, &err));
+    assert_same(&dst, &expected);
+    stk_tensor_release(&expected);
+    stk_tensor_release(&dst);
+    stk_tensor_release(&turned);
+    stk_tensor_release(&pinned);
+    stk_tensor_release(&plain);
+    stk_stream_destroy(stream);
+}
+
 /* ---- the current stream ------------------------------------------------------------------------------------------ */
 
 /* Whatever an operation does on its way, it comes behind what the current stream holds. */
@@ -327,6 +391,41 @@ static void zeros_and_data_wait_for_nobody_else(void **state)
     stk_tensor_release(&t);
     stk_stream_destroy(busy);
     stk_stream_destroy(stream);
+}
+
+static void a_copy_to_another_device_is_in_order_with_both(void **state)
+{
+    stk_device *device = device_under_test(), *other = find("host:1");
+    stk_stream *stream = stream_of(device), *elsewhere = stream_of(other);
+    stki_host_faults slow = {.delay_ns = 2000000};
+    stk_tensor src, dst;
+    stk_scalar value;
+    stk_error err;
+
+    (void)state;
+    if (is_host())
+        stki_host_set_faults(device, stream, &slow);
+    stk_stream_set_current(device, stream);
+    stk_stream_set_current(other, elsewhere);
+    assert_ok(stk_tensor_full(STK_F32, 1, (int64_t[]){9}, stk_real(1.5), device, &src, &err));
+    assert_ok(stk_tensor_zeros(STK_F32, 1, (int64_t[]){9}, other, &dst, &err));
+    assert_ok(stk_tensor_copy(&dst, &src, &err));
+    assert_ok(stk_tensor_get(&dst, 1, (int64_t[]){8}, &value, &err));
+    assert_true(value.as.f == 1.5);
+    if (is_host())
+        stki_host_set_faults(device, stream, NULL);
+    stki_host_set_faults(other, elsewhere, &slow);
+    assert_ok(stk_tensor_copy(&dst, &src, &err));
+    assert_ok(stk_tensor_fill(&src, stk_real(7), &err)); /* the sender may write on at once */
+    assert_ok(stk_tensor_get(&src, 1, (int64_t[]){8}, &value, &err));
+    assert_ok(stk_tensor_get(&dst, 1, (int64_t[]){8}, &value, &err));
+    assert_true(value.as.f == 1.5);
+    stk_stream_set_current(device, NULL);
+    stk_stream_set_current(other, NULL);
+    stk_tensor_release(&src);
+    stk_tensor_release(&dst);
+    stk_stream_destroy(stream);
+    stk_stream_destroy(elsewhere);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
@@ -480,6 +579,8 @@ static void copies_between_all_memories_agree_with_the_processor(void **state)
             shape[i] = stkt_random_in(&random, 0, 5);
         src = random_view(&random, dtypes[stkt_random_in(&random, 0, 4)], ndim, shape, devices[from]);
         dst = random_view(&random, dtypes[stkt_random_in(&random, 0, 4)], ndim, shape, devices[to]);
+        if (devices[from] == stk_device_cpu() && stkt_random_in(&random, 0, 3) == 0)
+            src.flags |= STK_TENSOR_SWAPPED;
         here = on_cpu(&src);
         assert_ok(stk_tensor_to(&here, dst.dtype, &expected, &err));
         if (stream && stkt_random_in(&random, 0, 1))
@@ -575,6 +676,8 @@ int main(void)
         cmocka_unit_test(from_pinned_memory_the_caller_does_not_wait),
         cmocka_unit_test(pinned_memory_outlives_its_tensor_until_the_copy_is_done),
         cmocka_unit_test(pageable_memory_may_be_used_again_at_once),
+        cmocka_unit_test(what_a_given_stream_uses_is_not_given_to_others),
+        cmocka_unit_test(a_copy_to_another_device_is_in_order_with_both),
         cmocka_unit_test(operations_are_in_order_with_the_current_stream),
         cmocka_unit_test(zeros_and_data_wait_for_nobody_else),
         cmocka_unit_test(devices_are_not_mixed),

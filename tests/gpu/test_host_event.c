@@ -190,6 +190,32 @@ static void a_ring_of_streams_hands_a_block_on(void **state)
     }
 }
 
+static void the_time_is_that_of_the_last_recording(void **state)
+{
+    stk_stream *slow = stream_of(host(0)), *quick = stream_of(host(0));
+    stk_event *event = event_of(host(0), true), *later = event_of(host(0), true);
+    char a = 0;
+    int64_t first = -1, second = -1;
+    stk_error err;
+
+    (void)state;
+    hold(slow);
+    copy(slow, &a, "a", 1);
+    assert_ok(stk_event_record(event, slow, &err));
+    assert_ok(stk_event_record(event, quick, &err));
+    assert_ok(stk_event_record(later, quick, &err));
+    finish(quick);
+    assert_ok(stk_event_elapsed(event, later, &first, &err));
+    let_run(slow); /* the stamp of the first recording comes now */
+    finish(slow);
+    assert_ok(stk_event_elapsed(event, later, &second, &err));
+    assert_int_equal(second, first);
+    stk_event_destroy(event);
+    stk_event_destroy(later);
+    stk_stream_destroy(slow);
+    stk_stream_destroy(quick);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +224,7 @@ int main(void)
         cmocka_unit_test(an_event_can_be_used_again_while_it_is_waited_for),
         cmocka_unit_test(an_event_and_its_stream_can_be_destroyed_while_waited_for),
         cmocka_unit_test(time_stamps_stand_where_the_event_was_recorded),
+        cmocka_unit_test(the_time_is_that_of_the_last_recording),
         cmocka_unit_test(a_ring_of_streams_hands_a_block_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,6 +304,8 @@ static void the_nth_operation_of_a_device_fails_in_whatever_stream(void **state)
     assert_status(stk_stream_synchronize(two, STK_WAIT_FOREVER, &err), STK_E_DEVICE);
     finish(one);
     assert_int_equal(a, 'e');
+    assert_status(stk_device_synchronize(host(2), &err), STK_E_DEVICE); /* with nothing behind the failure */
+    assert_says("made to fail");
     stki_host_set_faults(host(2), NULL, NULL);
     stk_stream_destroy(one);
     stk_stream_destroy(two);
