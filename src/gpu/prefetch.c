@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
+#include "device_memory.h"
 #include "error.h"
 #include "log.h"
 #include "prefetch_internal.h"
@@ -21,7 +22,7 @@ static stk_status make_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, s
     void *block = NULL;
 
     if (prefetch->slot_bytes > 0)
-        status = device->ops->alloc(device, prefetch->slot_bytes, &block, err);
+        status = stki_device_alloc_exact(device, STK_MEMORY_DEVICE, prefetch->slot_bytes, "device slots", &block, err);
     slot->block = block;
     if (status == STK_OK)
         status = stk_event_create(device, true, &slot->begin, err);
@@ -139,7 +140,7 @@ static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 {
     if (has_passed(prefetch, slot) && slot->block)
-        prefetch->device->ops->free(prefetch->device, slot->block, prefetch->slot_bytes);
+        stki_device_free(prefetch->device, STK_MEMORY_DEVICE, slot->block, prefetch->slot_bytes);
     if (slot->ready != slot->copied)
         stk_event_destroy(slot->ready);
     stk_event_destroy(slot->begin);

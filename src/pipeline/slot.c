@@ -1,7 +1,7 @@
 /* slot.c: see slot.h. */
 #include "slot.h"
 #include "checked.h"
-#include "device_table.h"
+#include "device_memory.h"
 #include "error.h"
 #include <string.h>
 
@@ -61,7 +61,7 @@ static stk_status take_memory(stk_batch *slot, int64_t bytes, stk_error *err)
     stk_status status;
 
     if (slot->pinned) {
-        status = slot->pinned->ops->alloc_pinned(slot->pinned, bytes, &block, err);
+        status = stki_device_alloc_exact(slot->pinned, STK_MEMORY_PINNED, bytes, "batch slots", &block, err);
         slot->memory = block;
         return status;
     }
@@ -111,7 +111,7 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
     if (!slot->pinned)
         stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
     else if (slot->memory)
-        slot->pinned->ops->free_pinned(slot->pinned, slot->memory, layout->bytes);
+        stki_device_free(slot->pinned, STK_MEMORY_PINNED, slot->memory, layout->bytes);
     stki_free(slot);
 }
 

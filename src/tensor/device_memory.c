@@ -2,6 +2,7 @@
  * through it; one without gives out exact blocks. */
 #include "device_memory.h"
 #include "error.h"
+#include "record.h"
 #include "stream.h"
 #include "text_build.h"
 #include <inttypes.h>
@@ -21,14 +22,21 @@ stk_status stki_device_alloc(stk_device *device, stk_device_memory kind, int64_t
     return (kind == STK_MEMORY_PINNED ? device->ops->alloc_pinned : device->ops->alloc)(device, bytes, out, err);
 }
 
-stk_status stki_device_alloc_exact(stk_device *device, stk_device_memory kind, int64_t bytes, void **out,
-                                   stk_error *err)
+stk_status stki_device_alloc_exact(stk_device *device, stk_device_memory kind, int64_t bytes, const char *what,
+                                   void **out, stk_error *err)
 {
     stki_pool *pool = pool_of(device, kind);
+    bool untold = !*stki_record_tag();
+    stk_status status;
 
-    if (pool)
-        return pool->ops->alloc_exact(pool, bytes, out, err);
-    return (kind == STK_MEMORY_PINNED ? device->ops->alloc_pinned : device->ops->alloc)(device, bytes, out, err);
+    if (!pool)
+        return (kind == STK_MEMORY_PINNED ? device->ops->alloc_pinned : device->ops->alloc)(device, bytes, out, err);
+    if (untold)
+        stk_tag_push(what);
+    status = pool->ops->alloc_exact(pool, bytes, out, err);
+    if (untold)
+        stk_tag_pop();
+    return status;
 }
 
 void stki_device_free(stk_device *device, stk_device_memory kind, void *block, int64_t bytes)

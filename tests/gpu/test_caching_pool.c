@@ -203,12 +203,12 @@ static void test_exact(void **unused)
     stk_error err;
 
     (void)unused;
-    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_PINNED, 77 * MIB + 13, &locked, &err));
+    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_PINNED, 77 * MIB + 13, "slots", &locked, &err));
     assert_int_equal(reserved(), 77 * MIB + 13); /* W35 */
     assert_int_equal(stats_of(pinned).allocated_bytes, 77 * MIB + 13);
     assert_int_equal(stats_of(pinned).active_bytes, 77 * MIB + 13);
-    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, 3 * KIB, &slot, &err));
-    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, 0, &nothing, &err));
+    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, 3 * KIB, "slots", &slot, &err));
+    assert_ok(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, 0, "slots", &nothing, &err));
     assert_int_equal(stats_of(pool).reserved_bytes, 3 * KIB + 1);
     assert_int_equal(stats_of(pool).segments, 2);
     pool_check(pool);
@@ -226,7 +226,7 @@ static void test_exact(void **unused)
     empty(pool);
     assert_int_equal(stats_of(pool).reserved_bytes, 0);
     assert_int_equal(stki_counted(&fake.frees), 3);
-    assert_status(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, -1, &slot, &err), STK_E_BAD_ARG);
+    assert_status(stki_device_alloc_exact(&fake.base, STK_MEMORY_DEVICE, -1, "slots", &slot, &err), STK_E_BAD_ARG);
     assert_status(pool->ops->alloc(pool, -1, NULL, &slot, &err), STK_E_BAD_ARG);
 }
 
