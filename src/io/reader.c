@@ -14,6 +14,9 @@ void stki_scratch_init(stki_scratch *scratch)
 
 void stki_scratch_fini(stki_scratch *scratch)
 {
+    if (scratch->second)
+        stki_scratch_fini(scratch->second);
+    stki_free(scratch->second);
     stki_block_free(&stki_heap, scratch->data, scratch->capacity, SCRATCH_ALIGNMENT);
     stki_decoder_destroy(scratch->decoder);
     *scratch = (stki_scratch){0};
@@ -33,6 +36,18 @@ stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error 
     stki_block_free(&stki_heap, scratch->data, scratch->capacity, SCRATCH_ALIGNMENT);
     scratch->data = data;
     scratch->capacity = wanted;
+    return STK_OK;
+}
+
+stk_status stki_scratch_second(stki_scratch *scratch, stki_scratch **out, stk_error *err)
+{
+    if (!scratch->second) {
+        scratch->second = stki_zalloc(sizeof *scratch->second);
+        if (!scratch->second)
+            return stki_fail_memory(err, sizeof *scratch->second, "a worker's memory");
+        stki_scratch_init(scratch->second);
+    }
+    *out = scratch->second;
     return STK_OK;
 }
 

@@ -36,6 +36,7 @@ typedef struct stki_scratch {
     void *data;
     int64_t capacity;
     struct stki_decoder *decoder; /* of images; made at first use (stki_scratch_decoder in decode.h) */
+    struct stki_scratch *second;  /* for readers over readers; made at first use */
     stki_counter warnings;        /* samples that were decoded in spite of warnings; any thread may look */
 } stki_scratch;
 
@@ -43,6 +44,8 @@ void stki_scratch_init(stki_scratch *scratch);
 void stki_scratch_fini(stki_scratch *scratch);
 /* At least `bytes`, 64-byte aligned; the content is lost. */
 stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error *err);
+/* Another scratch, which lives as long. */
+stk_status stki_scratch_second(stki_scratch *scratch, stki_scratch **out, stk_error *err);
 
 typedef struct stki_reader_ops {
     const char *format; /* "npy" */

@@ -153,9 +153,10 @@ static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fiel
 /* In the order of the help. */
 static const stki_option_table *tables_at(size_t i)
 {
-    const stki_option_table *tables[] = {&loader_table,         &field_table,        stki_source_tables[0],
-                                         stki_source_tables[1], &synthetic_table,    &stki_datasets_table,
-                                         &stki_split_table,     &stki_weights_table, &stki_pad_table};
+    const stki_option_table *tables[] = {&loader_table,         &field_table,          stki_source_tables[0],
+                                         stki_source_tables[1], stki_source_tables[2], stki_source_tables[3],
+                                         &synthetic_table,      &stki_datasets_table,  &stki_split_table,
+                                         &stki_weights_table,   &stki_pad_table};
 
     return i < sizeof tables / sizeof tables[0] ? tables[i] : NULL;
 }
@@ -338,6 +339,31 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     return stki_config_synthetic(options.synthetic, &(stki_synthetic_opts){0}, err);
 }
 
+/* The segments and positions of a packed field are fields too. */
+static stk_status derive_fields(stki_loader_config *config, stki_field_config *fields, int from, int *count,
+                                stk_error *err)
+{
+    static const char *const endings[] = {"segments", "positions"};
+    const stki_field_config *packed = &fields[from];
+
+    for (int part = 0; packed->tokens.packed && !packed->tokens.pack.plain && part < 2; part++) {
+        char **texts = stki_resize(config->texts, (config->text_count + 1) * (int64_t)sizeof *texts);
+        char *name = texts ? stki_format("%s.%s", packed->name, endings[part]) : NULL;
+
+        if (texts)
+            config->texts = texts;
+        if (!name)
+            return stki_fail_memory(err, (config->text_count + 1) * (int64_t)sizeof *texts, "a field's name");
+        config->texts[config->text_count++] = name;
+        fields[(*count)++] = (stki_field_config){.name = name,
+                                                 .node = packed->node,
+                                                 .derived = true,
+                                                 .derived_from = from,
+                                                 .derived_part = (enum stki_packed_part)part};
+    }
+    return STK_OK;
+}
+
 stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, stki_field_config **out, int *count,
                               stk_error *err)
 {
@@ -347,13 +373,15 @@ stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, 
         return stki_fail_value(err, map, "a map of fields, such as image: {path: images.npy}");
     if (map->count == 0)
         return stki_fail_node(err, map, "there is no field, expected one or more, such as image: {path: images.npy}");
-    *out = stki_zalloc_array(map->count, sizeof **out);
+    *out = stki_zalloc_array(3 * map->count, sizeof **out); /* packed ones bring two more */
     if (!*out)
-        return stki_fail_memory(err, map->count * (int64_t)sizeof **out, "fields");
+        return stki_fail_memory(err, 3 * map->count * (int64_t)sizeof **out, "fields");
     for (int i = 0; i < map->count && status == STK_OK; i++) {
         *count = i + 1;
         status = read_field(config, map->keys[i], map->items[i], &(*out)[i], err);
     }
+    for (int i = 0; i < map->count && status == STK_OK; i++)
+        status = derive_fields(config, *out, i, count, err);
     return status == STK_OK ? stki_views_check(*out, *count, err) : status;
 }
 

@@ -102,7 +102,7 @@ void stki_config_markdown(FILE *to);
 
 /* config_source.c: the field's `source` section, and its tables for the help. */
 stk_status stki_config_source(const stki_node *node, stki_field_config *field, stk_error *err);
-extern const stki_option_table *const stki_source_tables[2];
+extern const stki_option_table *const stki_source_tables[4];
 /* The text of `key` in `map` as a dtype; NULL leaves *out alone. */
 stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err);
 

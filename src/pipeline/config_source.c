@@ -9,19 +9,34 @@ static const char *const decode_words[] = {"exact", "fast", NULL};
 static const char *const color_words[] = {"rgb", "gray", NULL};
 static const char *const orientation_words[] = {"stored", "upright", NULL};
 static const char *const warning_words[] = {"fail", "accept", NULL};
+static const char *const none_words[] = {"none", NULL};
 static const char *const file_words[] = {"file", NULL};
 
 typedef struct source_options {
     const char *format, *name, *dtype, *layout, *index_cache;
     int64_t axis, count, offset, max_bytes, memory_limit, header_limit;
-    const stki_node *shape, *window;
+    const stki_node *shape, *window, *documents, *pack;
     int byte_order, decode, color, orientation, on_warning;
     bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
 } source_options;
 
 typedef struct window_options {
     int64_t length, stride;
+    int offsets;
 } window_options;
+
+typedef struct documents_options {
+    int64_t begin, end;
+} documents_options;
+
+typedef struct pack_options {
+    int64_t length, overlap, value;
+    int fit;
+    bool segments;
+} pack_options;
+
+static const char *const offset_words[] = {"fixed", "shifted", "random", NULL};
+static const char *const fit_words[] = {"best", "apart", NULL};
 
 #define MOST (INT64_C(1) << 40)
 
@@ -37,6 +52,11 @@ static const stki_option source_rows[] = {
     STKI_NODE(
         source_options, window,
         "Overlapping windows along the axis are the samples: {length, stride}; a sample keeps the axis, where it is"),
+    STKI_NODE(source_options, documents,
+              "A stream of tokens is cut into documents, samples of varying length: {begin: TOKEN} or {end: TOKEN}"),
+    STKI_NODE(source_options, pack,
+              "Documents are packed into windows of one length, with NAME.segments and NAME.positions beside them: a "
+              "length, or {length, overlap, fit, value, segments}"),
     STKI_NODE(source_options, shape, "Shape of one sample of raw data, a list; [] is one number"),
     STKI_INT(source_options, count, 0, 0, MOST, "samples", "Of raw data; 0: as many as the file's size says"),
     STKI_SIZE(source_options, offset, 0, 0, INT64_MAX, "Of raw data: where the first sample begins"),
@@ -69,10 +89,34 @@ static const stki_option_table source_table = STKI_OPTION_TABLE("dataset.fields.
 static const stki_option window_rows[] = {
     STKI_INT(window_options, length, 1, 1, MOST, "", "Elements of a window"),
     STKI_INT(window_options, stride, 0, 0, MOST, "", "From one window to the next; 0: its length"),
+    STKI_ENUM(window_options, offsets, fixed, offset_words,
+              "Where windows begin: every stride; every stride from another offset each epoch; or anywhere, as many of "
+              "them in an epoch (docs/order.md)"),
 };
 static const stki_option_table window_table = STKI_OPTION_TABLE("dataset.fields.NAME.source.window", window_rows);
 
-const stki_option_table *const stki_source_tables[] = {&source_table, &window_table};
+static const stki_option documents_rows[] = {
+    STKI_INT_WORDS(documents_options, begin, none, 0, INT64_MAX, none_words, -1, "",
+                   "The token that begins a document, and is of it"),
+    STKI_INT_WORDS(documents_options, end, none, 0, INT64_MAX, none_words, -1, "",
+                   "The token that ends one, and is of it"),
+};
+static const stki_option_table documents_table =
+    STKI_OPTION_TABLE("dataset.fields.NAME.source.documents", documents_rows);
+
+static const stki_option pack_rows[] = {
+    STKI_INT(pack_options, length, 1, 1, 1 << 24, "", "Elements of a window"),
+    STKI_INT(
+        pack_options, overlap, 0, 0, 1 << 24, "",
+        "Pieces of a document that is longer than a window begin so many elements before the end of the one before"),
+    STKI_ENUM(pack_options, fit, best, fit_words,
+              "best: what is left of documents shares windows, by best fit; apart: each has a window of its own"),
+    STKI_INT(pack_options, value, 0, INT64_MIN, INT64_MAX, "", "What stands where a window is empty"),
+    STKI_BOOL(pack_options, segments, true, "Whether NAME.segments and NAME.positions are made"),
+};
+static const stki_option_table pack_table = STKI_OPTION_TABLE("dataset.fields.NAME.source.pack", pack_rows);
+
+const stki_option_table *const stki_source_tables[] = {&source_table, &window_table, &documents_table, &pack_table};
 
 static stk_status read_shape(const stki_node *node, stki_reader_opts *out, stk_error *err)
 {
@@ -91,7 +135,48 @@ static stk_status read_shape(const stki_node *node, stki_reader_opts *out, stk_e
     return status;
 }
 
-static stk_status read_window(const stki_node *node, stki_reader_opts *out, stk_error *err)
+static stk_status read_documents(const stki_node *node, stki_tokens *out, stk_error *err)
+{
+    documents_options o = {0};
+    stk_status status;
+
+    if (!node)
+        return STK_OK;
+    stki_options_defaults(&documents_table, &o);
+    status = stki_options_read(&documents_table, node, &o, NULL, err);
+    if (status == STK_OK && (o.begin < 0) == (o.end < 0))
+        return stki_fail_node(err, node, "expected one of begin and end: the token at which documents are cut");
+    out->documents = true;
+    out->ends = o.end >= 0;
+    out->token = out->ends ? o.end : o.begin;
+    return status;
+}
+
+static stk_status read_pack(const stki_node *node, stki_tokens *out, stk_error *err)
+{
+    pack_options o = {0};
+    stk_status status;
+
+    if (!node)
+        return STK_OK;
+    stki_options_defaults(&pack_table, &o);
+    if (node->kind == STKI_NODE_SCALAR) {
+        status = stki_node_int(node, &o.length, err);
+        if (status == STK_OK && (o.length < 1 || o.length > 1 << 24))
+            status = stki_fail_value(err, node, "a length from 1 to %d", 1 << 24);
+    } else {
+        status = stki_options_read(&pack_table, node, &o, NULL, err);
+        if (status == STK_OK && !stki_node_get(node, "length"))
+            status = stki_fail_node(err, node, "length is missing: how long is a window?");
+    }
+    if (status == STK_OK && o.overlap >= o.length)
+        status = stki_fail_value(err, stki_node_get(node, "overlap"), "less than the length");
+    out->packed = true;
+    out->pack = (stki_pack_opts){o.length, o.overlap, o.value, o.fit == 1, !o.segments};
+    return status;
+}
+
+static stk_status read_window(const stki_node *node, stki_reader_opts *out, stki_tokens *tokens, stk_error *err)
 {
     window_options window = {0};
     stk_status status;
@@ -102,6 +187,10 @@ static stk_status read_window(const stki_node *node, stki_reader_opts *out, stk_
     status = stki_options_read(&window_table, node, &window, NULL, err);
     out->window_length = window.length;
     out->window_stride = window.stride ? window.stride : window.length;
+    tokens->offsets = window.offsets;
+    tokens->window_stride = out->window_stride;
+    if (window.offsets != STKI_OFFSETS_FIXED) /* a window may begin at any token: the order says which do */
+        out->window_stride = 1;
     return status;
 }
 
@@ -114,8 +203,16 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     stki_options_defaults(&source_table, &o);
     if ((status = stki_options_read(&source_table, node, &o, NULL, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", o.dtype, &out->alias_dtype, err)) != STK_OK ||
-        (status = read_shape(o.shape, out, err)) != STK_OK || (status = read_window(o.window, out, err)) != STK_OK)
+        (status = read_shape(o.shape, out, err)) != STK_OK ||
+        (status = read_window(o.window, out, &field->tokens, err)) != STK_OK ||
+        (status = read_documents(o.documents, &field->tokens, err)) != STK_OK ||
+        (status = read_pack(o.pack, &field->tokens, err)) != STK_OK)
         return status;
+    if ((o.documents || o.pack) && (o.window || o.sample_per_file || o.sums))
+        return stki_fail_node(err, o.documents ? o.documents : o.pack, "found it beside %s, expected one of them",
+                              o.window ? "window"
+                              : o.sums ? "sums"
+                                       : "sample_per_file");
     field->source_dtype = out->alias_dtype;
     field->source_layout = o.layout;
     field->sample_per_file = o.sample_per_file;

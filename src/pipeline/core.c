@@ -9,6 +9,7 @@
 #include "feed.h"
 #include "files.h"
 #include "log.h"
+#include "token_source.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -81,8 +82,8 @@ static void forget_containers(stki_core *core)
     core->containers = NULL;
 }
 
-static stk_status open_path(stki_core *core, const char *path, const stki_reader_opts *opts, shards *all,
-                            stk_error *err)
+static stk_status open_path(stki_core *core, const stki_field_config *field, const char *path,
+                            const stki_reader_opts *opts, shards *all, stk_error *err)
 {
     stki_container *container;
     stki_reader *reader;
@@ -91,7 +92,7 @@ static stk_status open_path(stki_core *core, const char *path, const stki_reader
 
     if ((status = container_of(core, path, opts, &container, err)) != STK_OK ||
         (status = stki_container_find(container, opts, &member, err)) != STK_OK ||
-        (status = stki_container_reader(container, member, opts, &reader, err)) != STK_OK)
+        (status = stki_token_source_open(field, container, member, opts, &reader, err)) != STK_OK)
         return status;
     return add_shard(all, reader, err);
 }
@@ -111,7 +112,7 @@ static stk_status open_files(stki_core *core, const stki_field_config *field, co
             status = add_shard(all, reader, err);
     } else {
         for (int64_t i = 0; i < list.count && status == STK_OK; i++)
-            status = open_path(core, list.paths[i], opts, all, err);
+            status = open_path(core, field, list.paths[i], opts, all, err);
     }
     stki_file_list_fini(&list);
     return status;
@@ -125,6 +126,8 @@ static stk_status open_synthetic(const stki_field_config *field, shards *all, st
 
     if (status == STK_OK)
         status = stki_synthetic_open(&synthetic, &reader, err);
+    if (status == STK_OK)
+        status = stki_token_source_pack(field, reader, &reader, err);
     return status == STK_OK ? add_shard(all, reader, err) : status;
 }
 
@@ -169,15 +172,33 @@ static stk_status count_source(stki_core *core, int number, bool first_field, co
     return STK_OK;
 }
 
+/* Segments or positions, of the windows that the field before has. */
+static stk_status open_derived(stki_core *core, const stki_field_config *field, shards *all, stk_error *err)
+{
+    const stki_field *packed = &core->dataset->fields[field->derived_from];
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < packed->shard_count && status == STK_OK; i++) {
+        stki_reader *reader;
+
+        status = stki_packed_part_open(packed->shards[i], field->derived_part, &reader, err);
+        if (status == STK_OK)
+            status = add_shard(all, reader, err);
+    }
+    return status;
+}
+
 static stk_status open_field(stki_core *core, int number, stk_error *err)
 {
     const stki_field_config *field = &core->config->fields[number];
     shards all = {0};
     stk_status status = STK_OK;
 
-    if (core->source_count == 0)
+    if (field->derived)
+        status = open_derived(core, field, &all, err);
+    else if (core->source_count == 0)
         status = open_readers(core, field, &all, err);
-    for (int d = 0; d < core->source_count && status == STK_OK; d++) {
+    for (int d = 0; d < core->source_count && !field->derived && status == STK_OK; d++) {
         int before = all.count;
 
         status = open_readers(core, &core->config->datasets[d].fields[number], &all, err);

@@ -4,7 +4,9 @@
 #include "error.h"
 #include "log.h"
 #include "order_quality.h"
+#include "order_shift.h"
 #include "selection.h"
+#include "token_source.h"
 #include <string.h>
 
 enum { MOST_UNITS = 64 /* that block_window: auto shuffles together */ };
@@ -16,6 +18,8 @@ typedef struct material {
     stki_order_source sources[STKI_MAX_SOURCES];
     int64_t *lists[STKI_MAX_SOURCES]; /* of splits */
     double *weights;
+    stki_order_starts starts;
+    int64_t *start_counts; /* of each shard */
 } material;
 
 static void material_free(material *m)
@@ -26,6 +30,7 @@ static void material_free(material *m)
         stki_free(m->lists[d]);
     stki_free(m->units.first);
     stki_free(m->weights);
+    stki_free(m->start_counts);
     stki_free(m);
 }
 
@@ -104,6 +109,83 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
     return STK_OK;
 }
 
+/* ---- windows that begin at any token -------------------------------------------------------------------------------
+ */
+
+/* The field whose windows are laid by the order; NULL: none. */
+static const stki_field_config *moving_windows(const stki_core *core, int *number)
+{
+    for (*number = 0; *number < core->config->field_count; ++*number)
+        if (core->config->fields[*number].tokens.offsets != STKI_OFFSETS_FIXED)
+            return &core->config->fields[*number];
+    return NULL;
+}
+
+/* How many windows of a shard are `stride` apart. */
+static int64_t fixed_windows(int64_t starts, int64_t stride)
+{
+    return starts > 0 ? (starts - 1) / stride + 1 : 0;
+}
+
+/* Counts of windows instead of starts, of the whole and of each data set. */
+static stk_status use_starts(stki_core *core, material *m, const stki_field *field, int64_t stride, stk_error *err)
+{
+    int d = 0;
+
+    m->start_counts = stki_zalloc_array(field->shard_count, sizeof *m->start_counts);
+    if (!m->start_counts)
+        return stki_fail_memory(err, field->shard_count * (int64_t)sizeof *m->start_counts, "the starts of windows");
+    m->opts.count = 0;
+    for (int i = 0; i < core->source_count; i++)
+        m->sources[i].count = 0;
+    for (int i = 0; i < field->shard_count; i++) {
+        int64_t starts = field->shards[i]->count, windows = stki_shift_windows(starts, stride);
+
+        while (d + 1 < core->source_count && field->first[i] >= core->sources[d + 1].first && starts > 0)
+            d++;
+        m->start_counts[i] = starts;
+        m->opts.count += windows;
+        if (core->source_count > 0)
+            m->sources[d].count += windows;
+    }
+    m->starts = (stki_order_starts){field->shard_count, m->start_counts, stride};
+    m->opts.starts = &m->starts;
+    return STK_OK;
+}
+
+static stk_status use_windows(stki_core *core, material *m, stk_error *err)
+{
+    int number;
+    const stki_field_config *config = moving_windows(core, &number);
+    const stki_field *field;
+
+    if (!config)
+        return STK_OK;
+    field = &core->dataset->fields[number];
+    for (int i = 0; i < core->config->field_count; i++) {
+        const stki_tokens *other = &core->config->fields[i].tokens;
+
+        if (other->offsets != config->tokens.offsets || other->window_stride != config->tokens.window_stride)
+            return stki_fail(err, STK_E_CONFIG,
+                             "dataset.fields.%s: its source.window differs from that of field %s: with offsets %s all "
+                             "fields are windows of the same stride",
+                             core->config->fields[i].name, config->name,
+                             config->tokens.offsets == STKI_OFFSETS_RANDOM ? "random" : "shifted");
+    }
+    if (config->tokens.offsets == STKI_OFFSETS_SHIFTED) {
+        if (core->config->split || m->opts.indices || core->config->order == STK_ORDER_BLOCK ||
+            core->config->order == STK_ORDER_WEIGHTED)
+            return stki_fail(err, STK_E_UNSUPPORTED,
+                             "source.window.offsets: shifted moves windows from epoch to epoch: it goes with order: "
+                             "sequential or random, without split or indices");
+        return use_starts(core, m, field, config->tokens.window_stride, err);
+    }
+    for (int i = 0; m->opts.length == 0 && i < field->shard_count; i++)
+        core->config->epoch_length += fixed_windows(field->shards[i]->count, config->tokens.window_stride);
+    m->opts.length = core->config->epoch_length;
+    return STK_OK;
+}
+
 /* Elements of a sample of the field that buckets go by. Any thread. */
 static int64_t length_of(void *context, int64_t sample)
 {
@@ -171,6 +253,9 @@ static stk_status create_order(stki_core *core, int64_t global, stk_error *err)
     if (status == STK_OK && m->opts.kind == STKI_ORDER_WEIGHTED)
         status = stki_weights_read(core->dataset, config, &m->weights, err);
     m->opts.weights = m->weights;
+    m->opts.data_digest = stki_token_source_digest(core->dataset);
+    if (status == STK_OK)
+        status = use_windows(core, m, err);
     if (status == STK_OK && (status = use_units(core, m, err)) == STK_OK &&
         (status = use_buckets(core, m, global, err)) == STK_OK)
         status = stki_order_create(&m->opts, &core->order, err);

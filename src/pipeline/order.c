@@ -10,6 +10,7 @@
 #include "order_mixture.h"
 #include "order_print.h"
 #include "order_random.h"
+#include "order_shift.h"
 #include "order_weighted.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -28,6 +29,7 @@ struct stki_order {
     stki_weighted *weighted;
     stki_mixture *mixture; /* also of one data set, where an epoch has another length than it */
     stki_buckets *buckets; /* over all of them */
+    stki_shift *shift;     /* over that */
     stki_order_print print;
 };
 
@@ -182,6 +184,8 @@ stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first
         stki_buckets_eval(order->buckets, epoch, first, n, out);
     else
         eval_beneath(order, epoch, first, n, out);
+    if (order->shift)
+        stki_shift_apply(order->shift, epoch, out, n);
     return STK_OK;
 }
 
@@ -265,6 +269,8 @@ stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_
     order->seed = opts->seed;
     order->length = opts->indices ? opts->index_count : opts->count;
     status = make_kind(order, opts, err);
+    if (status == STK_OK && opts->starts)
+        status = stki_shift_create(opts->starts, order->seed, &order->shift, err);
     if (status == STK_OK && opts->bucket_window > 0 && order->length > 0)
         status = stki_buckets_create(opts, order->length, eval_beneath, order, &order->buckets, err);
     if (status != STK_OK) {
@@ -285,6 +291,7 @@ void stki_order_destroy(stki_order *order)
     stki_weighted_destroy(order->weighted);
     stki_mixture_destroy(order->mixture);
     stki_buckets_destroy(order->buckets);
+    stki_shift_destroy(order->shift);
     stki_free(order->indices);
     stki_free(order);
 }

@@ -34,6 +34,14 @@ typedef struct stki_order_source {
     int64_t index_count;
 } stki_order_source;
 
+/* Windows whose offsets differ from epoch to epoch (order_shift.h): each shard has so many starts, of which a window is
+ * taken every `stride`. */
+typedef struct stki_order_starts {
+    int shard_count;
+    const int64_t *starts; /* copied */
+    int64_t stride;
+} stki_order_starts;
+
 /* What the bucketed order asks about a sample: the length that it is sorted by; -1: not known (its row will fail). */
 typedef int64_t stki_order_length_of(void *context, int64_t sample);
 
@@ -60,6 +68,8 @@ typedef struct stki_order_opts {
     int64_t bucket_window, bucket_batch;
     stki_order_length_of *length_of;
     void *length_context;
+    /* NULL: none. `count` is then the number of windows, and so are the counts of sources; positions hold starts. */
+    const stki_order_starts *starts;
     uint64_t data_digest; /* of what else decides which samples there are (packing), for the fingerprint */
 } stki_order_opts;
 
@@ -90,7 +100,7 @@ typedef struct stki_order_print {
     uint64_t weights; /* of samples, or of the sources of a mixture and its stop rule */
     uint64_t blocks;  /* units and window of `block` */
     uint64_t buckets; /* window and batch of bucketing */
-    uint64_t data;    /* data_digest */
+    uint64_t data;    /* data_digest, and where windows begin */
 } stki_order_print;
 
 void stki_order_fingerprint(const stki_order *order, stki_order_print *out);

@@ -55,7 +55,7 @@ void stki_part_at(const stki_core *core, int number, stki_part *out, char *name,
 
         if (number < count) {
             *out = (stki_part){&core->plans[view->plan], number ? STKI_PART_MASK : STKI_PART_WHOLE, view};
-            snprintf(name, (size_t)size, "%s%s", view->name, endings[out->kind]);
+            snprintf(name, (size_t)size, "%s%s%s", view->name, view->ending, endings[out->kind]);
             return;
         }
         number -= count;

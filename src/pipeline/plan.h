@@ -9,6 +9,7 @@
 #include "document.h"
 #include "geometry.h"
 #include "late_steps.h"
+#include "packed_reader.h"
 
 /* `pad` of a field of varying length: rows of one length with a mask, instead of values and offsets. */
 typedef struct stki_pad {
@@ -17,6 +18,17 @@ typedef struct stki_pad {
     double value;
     char element[16]; /* the value, in the field's dtype */
 } stki_pad;
+
+/* What `source` says of a stream of tokens. */
+enum stki_offsets { STKI_OFFSETS_FIXED, STKI_OFFSETS_SHIFTED, STKI_OFFSETS_RANDOM };
+typedef struct stki_tokens {
+    int offsets;           /* enum stki_offsets; where not fixed, the reader's windows begin at every token … */
+    int64_t window_stride; /* … and this is how far apart they are meant to be */
+    bool documents, ends;  /* the stream is cut where `token` begins or ends a document */
+    int64_t token;
+    bool packed;
+    stki_pack_opts pack;
+} stki_tokens;
 
 typedef struct stki_field_config {
     const char *name;
@@ -31,6 +43,11 @@ typedef struct stki_field_config {
     const stki_node *transforms;        /* a list, or NULL */
     const stki_node *views;             /* a map of ranges, or NULL (views.h) */
     stki_pad pad;
+    stki_tokens tokens;
+    /* The segments or positions of a packed field before it; it has no files of its own. */
+    bool derived;
+    int derived_from;
+    enum stki_packed_part derived_part;
 } stki_field_config;
 
 enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LAYOUT_CHANNELS_LAST };

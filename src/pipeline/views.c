@@ -84,35 +84,41 @@ static stk_status make(const stki_field_plan *plan, int number, const stki_node 
     return STK_OK;
 }
 
+/* The ranges that are said of a field; those of a packed one are its segments' and positions' too. */
+static const stki_node *ranges_of(const stki_field_plan *plans, const stki_field_plan *plan, const char **ending)
+{
+    static const char *const endings[] = {".segments", ".positions"};
+
+    *ending = plan->config->derived ? endings[plan->config->derived_part] : "";
+    return plan->config->derived ? plans[plan->config->derived_from].config->views : plan->config->views;
+}
+
 stk_status stki_views_make(const stki_field_plan *plans, int plan_count, stki_view **out, int *count, stk_error *err)
 {
+    const char *ending;
+    const stki_node *map;
     int total = 0;
     stki_view *views;
     stk_status status = STK_OK;
 
     *count = 0;
-    for (int i = 0; i < plan_count; i++)
-        total += plans[i].config->views ? plans[i].config->views->count : 0;
+    for (int i = 0; i < plan_count; i++) {
+        map = ranges_of(plans, &plans[i], &ending);
+        total += map ? map->count : 0;
+    }
     if (total == 0)
         return STK_OK;
     views = *out = stki_zalloc_array(total, sizeof *views);
     if (!views)
         return stki_fail_memory(err, total * (int64_t)sizeof *views, "views");
     for (int i = 0; i < plan_count && status == STK_OK; i++) {
-        const stki_node *map = plans[i].config->views;
-
-        for (int k = 0; map && k < map->count && status == STK_OK; k++)
-            status = make(&plans[i], i, map->items[k], map->keys[k], &views[(*count)++], err);
+        map = ranges_of(plans, &plans[i], &ending);
+        for (int k = 0; map && k < map->count && status == STK_OK; k++) {
+            status = make(&plans[i], i, map->items[k], map->keys[k], &views[*count], err);
+            views[(*count)++].ending = ending;
+        }
     }
     return status;
-}
-
-const stki_view *stki_view_find(const stki_view *views, int count, const char *name)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(views[i].name, name) == 0)
-            return &views[i];
-    return NULL;
 }
 
 /* Rows padded to their batch may be shorter than a range: it is cut, as Python does. */

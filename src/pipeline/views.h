@@ -7,7 +7,8 @@
 #include "plan.h"
 
 typedef struct stki_view {
-    const char *name;    /* belongs to the config */
+    const char *name, *ending; /* one behind the other; the name belongs to the config */
+
     int plan;            /* of which field */
     int64_t start, stop; /* along axis 0 of a row; below 0: from its end, as in Python */
     bool open;           /* to the end */
@@ -18,8 +19,7 @@ typedef struct stki_view {
 stk_status stki_views_check(const stki_field_config *fields, int field_count, stk_error *err);
 /* The views of all fields. stki_free(*out). STK_E_CONFIG: a range that a row does not have. */
 stk_status stki_views_make(const stki_field_plan *plans, int plan_count, stki_view **out, int *count, stk_error *err);
-/* NULL: no view has that name. */
-const stki_view *stki_view_find(const stki_view *views, int count, const char *name);
+
 /* Narrows a batch tensor of the view's field, rows first. */
 void stki_view_apply(const stki_view *view, stk_tensor *tensor);
 
