@@ -126,7 +126,7 @@ stk_stream *stk_stream_set_current(stk_device *device, stk_stream *stream)
 stk_stream *stk_stream_current(stk_device *device)
 {
     device = device ? device : stk_device_cpu();
-    for (int i = 0; i < MAX_CURRENT; i++)
+    for (int i = 0; i < MAX_CURRENT && current[i].device; i++) /* filled from the front */
         if (current[i].device == device)
             return current[i].stream;
     return NULL;
