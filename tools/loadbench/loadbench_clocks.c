@@ -19,6 +19,13 @@ void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
     stats->wait_next_ns -= before->wait_next_ns;
     stats->errors -= before->errors;
     stats->warnings -= before->warnings;
+    stats->device_batches -= before->device_batches;
+    stats->device_bytes -= before->device_bytes;
+    stats->device_copy_ns -= before->device_copy_ns;
+    stats->device_convert_ns -= before->device_convert_ns;
+    stats->device_exposed_ns -= before->device_exposed_ns;
+    stats->device_wait_batch_ns -= before->device_wait_batch_ns;
+    stats->device_wait_slot_ns -= before->device_wait_slot_ns;
 }
 
 static void take_from(int64_t *clock, int64_t *excess)

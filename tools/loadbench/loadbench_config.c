@@ -12,11 +12,13 @@
 #define DAY (24 * 3600 * 1e9)
 
 /* The places of those rows whose absence matters. */
-enum { RAMP = 1, RUN_TIME = 2, ROW_COUNT = 8 };
+enum { RAMP = 2, RUN_TIME = 3, ROW_COUNT = 9 };
 
 static const stki_option rows[ROW_COUNT] = {
     STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
-              "Who takes the batches: null counts them, touch reads every byte"),
+              "Who takes the batches: null counts them, touch reads every byte, device keeps a stream of "
+              "loader.device busy for a step each"),
+    STKI_TIME(struct lb_bench, step_time, 1ms, 0, DAY, "Consumer device: how long a step takes the device"),
     [RAMP] = STKI_TIME(struct lb_bench, ramp, 0.5s, 0, DAY,
                        "Time before the measurement begins; 0 where epochs or batches is given"),
     [RUN_TIME] = STKI_TIME(struct lb_bench, run_time, 3s, 0, 365 * DAY,
@@ -43,7 +45,7 @@ static void settle(struct lb_bench *bench, const bool *seen)
 
 static stk_status copy_sets(const char *const *sets, int count, struct lb_config *out, stk_error *err)
 {
-    out->loader_sets = stki_zalloc_array(count + 1, sizeof *out->loader_sets);
+    out->loader_sets = stki_zalloc_array(count + LB_MORE_SETS, sizeof *out->loader_sets);
     if (!out->loader_sets)
         return stki_fail_memory(err, count, "the assignments");
     for (int i = 0; i < count; i++)

@@ -5,12 +5,12 @@
 #include "document.h"
 #include "option.h"
 
-enum { LB_REPEATS = 1000 };
+enum { LB_REPEATS = 1000, LB_MORE_SETS = 2 /* room behind those of --set */ };
 
 /* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
 struct lb_bench {
     int consumer; /* index into lb_consumers */
-    int64_t ramp, run_time, epochs, batches, repeats;
+    int64_t step_time, ramp, run_time, epochs, batches, repeats;
     bool limit;
     int64_t limit_time;
 };

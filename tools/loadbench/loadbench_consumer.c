@@ -1,6 +1,7 @@
 /* loadbench_consumer.c: the null consumer counts; touch reads every byte once, as fast as memory gives it, and its sum
  * goes into the result, so that no compiler can leave the reading out. */
 #include "loadbench_consumer.h"
+#include "loadbench_device.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,18 +106,22 @@ static stk_status take_nothing(struct lb_consumer_state *state, const stk_batch 
 static stk_status take_all_bytes(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err)
 {
     for (int i = 0; i < state->field_count; i++) {
-        stk_tensor tensor;
+        stk_tensor tensor, here;
         stk_status status = stk_batch_tensor(batch, state->field_names[i], &tensor, err);
+        if (status == STK_OK) /* itself, unless it is on a device */
+            status = stk_tensor_to_device(&tensor, NULL, &here, err);
         if (status != STK_OK)
             return status;
-        state->checksum += lb_tensor_sum(&tensor);
-        stk_tensor_release(&tensor);
+        state->checksum += lb_tensor_sum(&here);
+        stk_tensor_release(&here);
     }
     return STK_OK;
 }
 
 const struct lb_consumer lb_consumers[] = {
-    {"null", "counts the batches", take_nothing},
-    {"touch", "reads every byte of every tensor", take_all_bytes},
+    [LB_CONSUMER_NULL] = {"null", "counts the batches", take_nothing, NULL, NULL, NULL},
+    [LB_CONSUMER_TOUCH] = {"touch", "reads every byte of every tensor", take_all_bytes, NULL, NULL, NULL},
+    [LB_CONSUMER_DEVICE] = {"device", "keeps a stream of the loader's device busy for a step a batch", lb_device_take,
+                            lb_device_begin, lb_device_settle, lb_device_end},
 };
-const char *const lb_consumer_words[] = {"null", "touch", NULL};
+const char *const lb_consumer_words[] = {"null", "touch", "device", NULL};

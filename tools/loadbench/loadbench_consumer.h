@@ -1,5 +1,4 @@
-/* loadbench_consumer.h: who takes the batches. A consumer is one row of a table, so that further kinds (an emulated
- * training step, a device) are rows too. */
+/* loadbench_consumer.h: who takes the batches. A consumer is one row of a table, so that further kinds are rows too. */
 #ifndef LOADBENCH_CONSUMER_H
 #define LOADBENCH_CONSUMER_H
 
@@ -9,16 +8,24 @@
 struct lb_consumer_state {
     int field_count;
     const char *const *field_names;
-    uint64_t checksum; /* of everything read; 0 for those who read nothing */
+    uint64_t checksum;  /* of everything read; 0 for those who read nothing */
+    char device[32];    /* where the loader delivers; "" for ordinary memory */
+    int64_t step_ns;    /* bench.step_time */
+    stk_stream *stream; /* batches are asked for and released in it; NULL: on the host */
 };
 
 struct lb_consumer {
     const char *name, *help;
     /* Uses a batch, which is released afterwards. */
     stk_status (*take)(struct lb_consumer_state *state, const stk_batch *batch, stk_error *err);
+    /* Of a repeat; any may be NULL. settle: what has been queued for the batches so far is done when it returns. */
+    stk_status (*begin)(struct lb_consumer_state *state, stk_error *err);
+    stk_status (*settle)(struct lb_consumer_state *state, stk_error *err);
+    void (*end)(struct lb_consumer_state *state);
 };
 
 extern const struct lb_consumer lb_consumers[];
+enum { LB_CONSUMER_NULL, LB_CONSUMER_TOUCH, LB_CONSUMER_DEVICE }; /* their places in it */
 /* The names, ended by NULL, in the order of the table. */
 extern const char *const lb_consumer_words[];
 

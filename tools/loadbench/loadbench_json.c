@@ -165,6 +165,22 @@ static json_t *run_stages_json(const stk_loader_stats *stats)
     return json;
 }
 
+static json_t *run_device_json(const stk_loader_stats *stats)
+{
+    json_t *json = json_object();
+
+    set(json, "batch_count", json_integer(stats->device_batches));
+    set(json, "copied_bytes", json_integer(stats->device_bytes));
+    set(json, "copy_ns", json_integer(stats->device_copy_ns));
+    set(json, "convert_ns", json_integer(stats->device_convert_ns));
+    set(json, "exposed_ns", json_integer(stats->device_exposed_ns));
+    set(json, "wait_for_batch_ns", json_integer(stats->device_wait_batch_ns));
+    set(json, "wait_for_slot_ns", json_integer(stats->device_wait_slot_ns));
+    set(json, "slot_count", json_integer(stats->device_slots));
+    set(json, "slot_memory_bytes", json_integer(stats->device_slot_bytes));
+    return json;
+}
+
 static json_t *run_json(const struct lb_result *result, int index)
 {
     const struct lb_run *run = &result->runs[index];
@@ -195,7 +211,9 @@ static json_t *run_json(const struct lb_result *result, int index)
     set(json, "worker_count", json_integer(run->stats.workers));
     set(json, "next_ns", json_integer(run->next_ns));
     set(json, "stages", run_stages_json(&run->stats));
-    if (result->config->bench.consumer != 0)
+    if (run->stats.device_slots > 0)
+        set(json, "device", run_device_json(&run->stats));
+    if (result->config->bench.consumer == LB_CONSUMER_TOUCH)
         set(json, "checksum", json_sprintf("%016" PRIx64, run->checksum));
     if (index < result->limit_count) {
         set(json, "limit_gather_bytes_per_s", number(result->limits[index].gather.bytes_per_s));
@@ -275,6 +293,28 @@ static json_t *limit_json(const struct lb_result *result)
     return json;
 }
 
+static json_t *device_json(const struct lb_result *result)
+{
+    const struct lb_device_summary device = lb_result_device(result);
+    json_t *json = json_object();
+
+    set(json, "name", json_string(device.name));
+    set(json, "batch_bytes", number(device.batch_bytes));
+    set(json, "copy_bytes_per_s", summary_json(device.copy_bytes_per_s));
+    set(json, "hidden_percent", summary_json(device.hidden_percent));
+    set(json, "convert_percent", summary_json(device.convert_percent));
+    if (result->config->bench.consumer == LB_CONSUMER_DEVICE) {
+        set(json, "step_ns", json_integer(result->config->bench.step_time));
+        set(json, "step_percent", summary_json(device.step_percent));
+    }
+    if (result->transfer_count > 0) {
+        set(json, "plain_pinned_bytes_per_s", summary_json(device.pinned_bytes_per_s));
+        set(json, "plain_pageable_bytes_per_s", summary_json(device.pageable_bytes_per_s));
+        set(json, "share_of_pinned_percent", summary_json(device.share_of_pinned_percent));
+    }
+    return json;
+}
+
 static json_t *verdict_json(const struct lb_shares *shares)
 {
     char text[400];
@@ -308,6 +348,8 @@ stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *er
     set(json, "wait", waits_json(&result->waits));
     set(json, "stages", stages_json(&shares));
     set(json, "limit", limit_json(result));
+    if (result->runs[0].stats.device_slots > 0)
+        set(json, "device", device_json(result));
     set(json, "verdict", verdict_json(&shares));
     for (int i = 0; i < result->run_count; i++)
         json_array_append_new(runs, run_json(result, i));

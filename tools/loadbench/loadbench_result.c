@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "loadbench_consumer.h"
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -117,6 +118,47 @@ struct lb_limit_summary lb_result_limits(const struct lb_result *result)
     };
 }
 
+/* Of the elapsed time: inside emulated steps. They are never shorter than asked for. */
+static double step_share(const struct lb_result *result, const struct lb_run *run)
+{
+    const double share = lb_ratio((double)(run->batches * result->config->bench.step_time), (double)run->elapsed_ns);
+    return share < 1 ? share : 1;
+}
+
+struct lb_device_summary lb_result_device(const struct lb_result *result)
+{
+    struct lb_device_summary out = {.name = ""};
+    double copy[LB_REPEATS], hidden[LB_REPEATS], convert[LB_REPEATS], step[LB_REPEATS], pinned[LB_REPEATS],
+        pageable[LB_REPEATS], share[LB_REPEATS];
+    int count = 0, plain = 0;
+
+    lb_device_name(result->facts.options_json, out.name, sizeof out.name);
+    for (; out.name[0] && count < result->run_count && count < LB_REPEATS; count++) {
+        const struct lb_run *run = &result->runs[count];
+        const stk_loader_stats *stats = &run->stats;
+        const double moving = (double)(stats->device_copy_ns + stats->device_convert_ns);
+        out.batch_bytes = lb_ratio((double)stats->device_bytes, (double)stats->device_batches);
+        copy[count] = 1e9 * lb_ratio((double)stats->device_bytes, (double)stats->device_copy_ns);
+        hidden[count] = moving > 0 ? 100 * fmax(0, 1 - (double)stats->device_exposed_ns / moving) : 0;
+        convert[count] = 100 * lb_ratio((double)stats->device_convert_ns, (double)run->elapsed_ns);
+        step[count] = 100 * step_share(result, run);
+        if (count >= result->transfer_count)
+            continue;
+        pinned[plain] = result->transfers[count].pinned_bytes_per_s;
+        pageable[plain] = result->transfers[count].pageable_bytes_per_s;
+        share[plain] = 100 * lb_ratio(copy[count], pinned[plain]);
+        plain++;
+    }
+    out.copy_bytes_per_s = lb_summarise(copy, count);
+    out.hidden_percent = lb_summarise(hidden, count);
+    out.convert_percent = lb_summarise(convert, count);
+    out.step_percent = lb_summarise(step, count);
+    out.pinned_bytes_per_s = lb_summarise(pinned, plain);
+    out.pageable_bytes_per_s = lb_summarise(pageable, plain);
+    out.share_of_pinned_percent = lb_summarise(share, plain);
+    return out;
+}
+
 struct lb_shares lb_result_shares(const struct lb_result *result)
 {
     struct lb_shares sum = {0};
@@ -133,7 +175,12 @@ struct lb_shares lb_result_shares(const struct lb_result *result)
         sum.convert += seconds(stats->convert_ns);
         sum.wait_slot += seconds(stats->wait_slot_ns);
         sum.wait_work += seconds(stats->wait_work_ns);
-        sum.wait_next += seconds(stats->wait_next_ns);
+        /* The device consumer's host thread is ahead of its stream, and waits for that; the stream has waited when it
+         * was in no step. */
+        if (result->config->bench.consumer == LB_CONSUMER_DEVICE)
+            sum.wait_next += seconds(result->runs[i].elapsed_ns) * (1 - step_share(result, &result->runs[i]));
+        else
+            sum.wait_next += seconds(stats->wait_next_ns);
     }
     sum.worker_s = sum.elapsed_s * (double)(sum.workers > 0 ? sum.workers : 1);
     sum.order = lb_ratio(sum.order, sum.worker_s);
@@ -194,6 +241,25 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
     json_decref(options);
 }
 
+/* Plain copies of what a batch takes, beside the repeat that has run. */
+static void measure_transfer(struct lb_result *result, const struct lb_run *run)
+{
+    const stk_loader_stats *stats = &run->stats;
+    char device[32];
+    stk_error err;
+
+    lb_device_name(result->facts.options_json, device, sizeof device);
+    if (!device[0] || stats->device_batches == 0)
+        return;
+    if (lb_transfer_measure(device, stats->device_bytes / stats->device_batches,
+                            (int)(stats->slots > stats->device_slots ? stats->slots : stats->device_slots),
+                            result->config->bench.limit_time, &result->transfers[result->transfer_count],
+                            &err) == STK_OK)
+        result->transfer_count++;
+    else
+        snprintf(result->limit_missing, sizeof result->limit_missing, "%.255s", err.message);
+}
+
 static void write_time(char *out, int size)
 {
     const time_t now = time(NULL);
@@ -214,8 +280,9 @@ static stk_status make_room(const struct lb_config *config, struct lb_result *ou
     out->runs = stki_zalloc_array(repeats, sizeof *out->runs);
     out->whole_runs = stki_zalloc_array(repeats, sizeof *out->whole_runs);
     out->limits = stki_zalloc_array(repeats, sizeof *out->limits);
+    out->transfers = stki_zalloc_array(repeats, sizeof *out->transfers);
     out->repeat = stki_zalloc(sizeof *out->repeat);
-    if (!out->runs || !out->whole_runs || !out->limits || !out->repeat)
+    if (!out->runs || !out->whole_runs || !out->limits || !out->transfers || !out->repeat)
         return stki_fail_memory(err, repeats * (int64_t)(2 * sizeof *out->runs), "the results");
     return STK_OK;
 }
@@ -269,6 +336,8 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
             break;
         if (config->bench.limit && !lb_stop_asked && out->limit_count == out->run_count - 1)
             measure_limit(out, &out->repeat->steady);
+        if (config->bench.limit && !lb_stop_asked && out->transfer_count == out->run_count - 1)
+            measure_transfer(out, &out->repeat->steady);
     }
     decide_span(out);
     return out->run_count > 0 ? STK_OK : STK_END;
@@ -280,6 +349,7 @@ void lb_result_fini(struct lb_result *result)
     stki_free(result->runs);
     stki_free(result->whole_runs);
     stki_free(result->limits);
+    stki_free(result->transfers);
     stki_free(result->repeat);
     memset(result, 0, sizeof *result);
 }

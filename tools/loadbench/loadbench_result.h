@@ -2,6 +2,7 @@
 #ifndef LOADBENCH_RESULT_H
 #define LOADBENCH_RESULT_H
 
+#include "loadbench_device.h"
 #include "loadbench_limit.h"
 #include "loadbench_run.h"
 #include "loadbench_statistics.h"
@@ -15,10 +16,12 @@ struct lb_result {
     int run_count, limit_count;
     bool from_open;      /* a repeat ended within its ramp, so all are counted from the call that opens the loader */
     struct lb_run *runs; /* counted so, or from the end of the ramp */
-    struct lb_limit *limits;   /* measured right after the run of the same index */
-    char limit_missing[256];   /* why there are none; "" */
-    stki_histogram waits;      /* of all runs */
-    struct lb_run *whole_runs; /* counted in the other way, until that is decided */
+    struct lb_limit *limits;       /* measured right after the run of the same index */
+    char limit_missing[256];       /* why there are none; "" */
+    int transfer_count;            /* 0 where there is no device, or they are not measured */
+    struct lb_transfer *transfers; /* beside the limits, for a loader with a device */
+    stki_histogram waits;          /* of all runs */
+    struct lb_run *whole_runs;     /* counted in the other way, until that is decided */
     stki_histogram whole_waits;
     struct lb_repeat *repeat; /* the one that runs */
 };
@@ -45,6 +48,18 @@ struct lb_limit_summary {
     struct lb_summary share_of_gather_percent, share_of_memcpy_percent; /* each run against the limit beside it */
 };
 struct lb_limit_summary lb_result_limits(const struct lb_result *result);
+/* What the loader's device did; all zero without one. Shares in percent. */
+struct lb_device_summary {
+    char name[32];
+    double batch_bytes;                 /* copied for a batch */
+    struct lb_summary copy_bytes_per_s; /* while copies ran */
+    struct lb_summary hidden_percent;   /* of the time of copies and conversions: nobody waited for it */
+    struct lb_summary convert_percent;  /* of the elapsed time: the device converted */
+    struct lb_summary step_percent;     /* of the elapsed time: the device consumer's stream was in a step */
+    struct lb_summary pinned_bytes_per_s, pageable_bytes_per_s; /* plain copies of that size */
+    struct lb_summary share_of_pinned_percent;
+};
+struct lb_device_summary lb_result_device(const struct lb_result *result);
 /* Shares of time over all runs. */
 struct lb_shares lb_result_shares(const struct lb_result *result);
 

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "loadbench_clocks.h"
 #include "loadbench_consumer.h"
+#include "loadbench_device.h"
 #include "loadbench_statistics.h"
 #include <jansson.h>
 #include <string.h>
@@ -82,10 +83,19 @@ static void set_mark(const struct session *session, struct mark *mark)
     mark->at_ns = stki_now_ns();
 }
 
-static void begin_measuring(struct session *session)
+/* What the consumer still has in its queue belongs to the batches before. */
+static stk_status settle(struct session *session, stk_error *err)
 {
+    return session->consumer->settle ? session->consumer->settle(&session->consumed, err) : STK_OK;
+}
+
+static stk_status begin_measuring(struct session *session, stk_error *err)
+{
+    const stk_status status = settle(session, err);
+
     session->measuring = true;
     set_mark(session, &session->begin);
+    return status;
 }
 
 static void show_progress(struct session *session, int64_t now)
@@ -129,8 +139,8 @@ static stk_status next_batch(struct session *session, int64_t before, stk_batch 
     int64_t left = deadline - before;
 
     for (;;) {
-        const stk_status status =
-            stk_loader_next_timeout(session->loader, left < SLICE_NS ? left : SLICE_NS, batch, err);
+        const stk_status status = stk_loader_next_on(session->loader, session->consumed.stream,
+                                                     left < SLICE_NS ? left : SLICE_NS, batch, err);
         if (status != STK_E_TIMEOUT)
             return status;
         const int64_t now = stki_now_ns();
@@ -173,7 +183,7 @@ static stk_status take(struct session *session, stk_batch *batch, bool *last_of_
     session->batches++;
     session->samples += samples;
     session->epochs += *last_of_epoch;
-    stk_batch_release(batch);
+    stk_batch_release_on(batch, session->consumed.stream);
     return status;
 }
 
@@ -187,7 +197,9 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
         stk_batch *batch = NULL;
         int64_t before = stki_now_ns();
         if (!session->measuring && before >= ramp_end && (boundary || session->bench->epochs == 0)) {
-            begin_measuring(session);
+            const stk_status begun = begin_measuring(session, err);
+            if (begun != STK_OK)
+                return begun;
             before = session->begin.at_ns;
         }
         if (is_over(session, before, &out->ending))
@@ -293,7 +305,15 @@ static stk_status open_loader(const struct lb_config *config, struct lb_facts *f
 {
     const bool first = !facts->options_json;
     stk_error changed;
-    stk_status status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, out, err);
+    char convert[64] = "";
+    int count = config->loader_set_count;
+    stk_status status;
+
+    if (!first)
+        lb_device_convert(facts->options_json, convert, sizeof convert);
+    if (convert[0])
+        config->loader_sets[count++] = convert; /* there is room for it; only for this call */
+    status = stk_loader_open_file(config->path, config->loader_sets, count, out, err);
 
     if (first)
         return status == STK_OK ? lb_facts_read(*out, config->path, facts, err) : blame(err);
@@ -314,6 +334,10 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
         return status;
     session->timeout_ns = timeout_of(facts->options_json);
     name_tensors(session);
+    session->consumed.step_ns = config->bench.step_time;
+    lb_device_name(facts->options_json, session->consumed.device, sizeof session->consumed.device);
+    if (session->consumer->begin && (status = session->consumer->begin(&session->consumed, err)) != STK_OK)
+        return status;
     set_mark(session, &session->open);
     session->open.at_ns = open_ns;
     session->begin = session->open;
@@ -340,6 +364,8 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     if (status == STK_OK)
         status = loop(session, out, err);
     if (status == STK_OK)
+        status = settle(session, err);
+    if (status == STK_OK)
         finish(session, out);
     if (status == STK_OK && out->steady.batches == 0)
         status = out->steady.ending == LB_END_SIGNAL ? STK_END
@@ -348,6 +374,8 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     if (status == STK_OK)
         status = stk_loader_close(session->loader, err); /* a worker that does not stop is a failure */
     stk_loader_destroy(session->loader);
+    if (session->consumer->end)
+        session->consumer->end(&session->consumed);
     stki_free(session);
     return status;
 }

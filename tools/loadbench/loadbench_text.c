@@ -177,6 +177,27 @@ static void print_limit(const struct lb_result *result, FILE *to)
             summary.share_of_memcpy_percent.median);
 }
 
+static void print_device(const struct lb_result *result, FILE *to)
+{
+    const struct lb_device_summary device = lb_result_device(result);
+
+    if (!device.name[0])
+        return;
+    fprintf(to, "device     %s: copies of %s MB at %s GB/s, %.1f %% of their time hidden", device.name,
+            LB_NUMBER(device.batch_bytes / 1e6), LB_NUMBER(device.copy_bytes_per_s.median / 1e9),
+            device.hidden_percent.median);
+    if (device.convert_percent.median > 0)
+        fprintf(to, "; converts %.1f %% of the time", device.convert_percent.median);
+    if (result->config->bench.consumer == LB_CONSUMER_DEVICE)
+        fprintf(to, "; in a step of %s ms %.1f %% of the time",
+                LB_NUMBER((double)result->config->bench.step_time / 1e6), device.step_percent.median);
+    fputc('\n', to);
+    if (result->transfer_count > 0)
+        fprintf(to, "transfer   plain copies of that size: pinned %s GB/s (%.0f %% of it reached), pageable %s GB/s\n",
+                LB_NUMBER(device.pinned_bytes_per_s.median / 1e9), device.share_of_pinned_percent.median,
+                LB_NUMBER(device.pageable_bytes_per_s.median / 1e9));
+}
+
 void lb_print_text(const struct lb_result *result, FILE *to)
 {
     const struct lb_shares shares = lb_result_shares(result);
@@ -189,10 +210,11 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     print_method(result, to);
     print_figures(result, to);
     print_stages(result, to);
-    if (result->config->bench.consumer != 0)
+    if (result->config->bench.consumer == LB_CONSUMER_TOUCH)
         fprintf(to, "\nchecksum   %016" PRIx64 " of every byte of the last repeat\n",
                 result->runs[result->run_count - 1].checksum);
     fputc('\n', to);
+    print_device(result, to);
     print_limit(result, to);
     lb_verdict(&shares, verdict, sizeof verdict);
     fprintf(to, "verdict    %s%s%s\n", colour ? "\033[1m" : "", verdict, colour ? "\033[0m" : "");
