@@ -346,6 +346,24 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
     return status;
 }
 
+stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err)
+{
+    int64_t deadline = timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns);
+    bool in_time = true;
+    stk_status status;
+
+    stki_lock(&prefetch->lock);
+    while (prefetch->copying > 0 && prefetch->outcome >= STK_OK && !prefetch->stopping && in_time)
+        in_time = stki_wait(&prefetch->ready_cond, &prefetch->lock, deadline);
+    status = prefetch->outcome < STK_OK ? prefetch->outcome : prefetch->copying > 0 ? STK_E_TIMEOUT : STK_OK;
+    if (status == prefetch->outcome && status < STK_OK && err)
+        *err = prefetch->error;
+    stki_unlock(&prefetch->lock);
+    if (status == STK_E_TIMEOUT)
+        return stki_fail(err, status, "the last copy to %s is not done", prefetch->device->name);
+    return status;
+}
+
 void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part)
 {
     const stki_prefetch_part *p = &prefetch->parts[part];

@@ -80,6 +80,9 @@ void stki_prefetch_destroy(stki_prefetch *prefetch);
  * out is reported by the next call. */
 stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64_t timeout_ns, int *slot,
                               stk_error *err);
+/* Waits until everything that has been handed on is on the device; an error of its copies is the answer. For who knows
+ * that nothing more will come: a copy that failed is no end. */
+stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err);
 /* Where a part of a slot is, for as long as the prefetcher lives. */
 void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
 

@@ -55,6 +55,7 @@ struct stki_prefetch {
     stki_mutex lock; /* guards all below; a leaf: no call into a device or the upstream is made under it */
     stki_cond slot_cond, ready_cond;
     stki_prefetch_queue free, queued;
+    int copying; /* batches handed on whose copies have not been seen done yet */
     bool stopping;
     stk_status outcome; /* not STK_OK: nothing comes behind what is queued */
     bool copy_failed;   /* the outcome is of a slot, and comes before all others */

@@ -63,6 +63,17 @@ static void settle(stki_prefetch *prefetch)
         ;
 }
 
+static void seen_done(stki_prefetch *prefetch)
+{
+    bool last;
+
+    stki_lock(&prefetch->lock);
+    last = --prefetch->copying == 0;
+    stki_unlock(&prefetch->lock);
+    if (last)
+        stki_wake_all(&prefetch->ready_cond); /* somebody may wait for just that */
+}
+
 /* What has been done since the last look, the oldest first. */
 static void look(stki_prefetch *prefetch)
 {
@@ -87,6 +98,7 @@ static void look(stki_prefetch *prefetch)
             stki_prefetch_finish(prefetch, status, &error, number);
         slot->in_flight = false;
         (void)stki_prefetch_pop(&prefetch->in_flight);
+        seen_done(prefetch);
     }
 }
 
@@ -270,6 +282,7 @@ static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
     slot->guarded[STKI_GUARD_RELEASE] = slot->guarded[STKI_GUARD_OTHER] = false;
     slot->was_reached = false;
     slot->state = STKI_PREFETCH_QUEUED;
+    prefetch->copying++;
     stki_prefetch_push(&prefetch->queued, number);
     stki_unlock(&prefetch->lock);
     stki_wake_one(&prefetch->ready_cond);

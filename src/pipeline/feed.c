@@ -320,6 +320,11 @@ stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_n
     return STK_OK;
 }
 
+stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err)
+{
+    return stki_prefetch_settle(feed->prefetch, timeout_ns, err);
+}
+
 void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, enum stki_feed_part part)
 {
     const stki_feed *feed = batch->core->feed;

@@ -21,6 +21,8 @@ void stki_feed_destroy(stki_feed *feed); /* NULL is fine */
 
 /* As stki_prefetch_next; the batch has one hold. */
 stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err);
+/* As stki_prefetch_settle. */
+stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err);
 /* Where a part of a field is on the device: its values, the mask of a padded one, the partners' labels and the
  * shares of mixed rows, its offsets or lengths. */
 enum stki_feed_part {

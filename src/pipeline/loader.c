@@ -465,9 +465,12 @@ static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t
         return stki_fail(err, STK_E_BAD_DEVICE, "the loader delivers on %s, found a stream of %s", core->device->name,
                          stk_device_name(stk_stream_device(stream)));
     stki_progress_delivered(core->progress, &next_step, &after);
-    if (next_step >= core->end && !loader->closed)
-        return STK_END;
-    status = take_from_feed(loader, stream, timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns), &batch, &cause);
+    if (next_step >= core->end && !loader->closed) {
+        status = stki_feed_settle(core->feed, timeout_ns, &cause); /* a copy that failed is no end */
+        status = status == STK_OK ? STK_END : status;
+    } else {
+        status = take_from_feed(loader, stream, timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns), &batch, &cause);
+    }
     if (status == STK_E_TIMEOUT)
         return timed_out_on_device(loader, timeout_ns, &cause, err);
     if (status == STK_OK && batch->error_row >= 0) {

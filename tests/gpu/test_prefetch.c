@@ -359,6 +359,40 @@ static void the_end_waits_for_the_last_copy(void **state)
     stk_stream_destroy(stream);
 }
 
+/* Whoever knows of the end asks whether all copies are done, and hears of one that failed. */
+static void settling_waits_for_the_copies(void **state)
+{
+    stk_stream *stream = new_stream();
+    stki_prefetch *prefetch;
+    stk_error err;
+    fake f;
+    int slot;
+
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        fake_init(&f, 3, 3, 5000);
+        f.stall_at = 0;
+        prefetch = fake_start(&f, 2);
+        assert_ok(stki_prefetch_settle(prefetch, 0, &err));
+        set_faults(prefetch->copy_stream, (stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+        stki_lock(&f.lock);
+        f.stall_at = 1;
+        stki_wake_all(&f.cond);
+        stki_unlock(&f.lock);
+        assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
+        stki_prefetch_release(prefetch, slot, stream);
+        assert_status(stki_prefetch_settle(prefetch, 1000000, &err), STK_E_TIMEOUT);
+        set_faults(prefetch->copy_stream, (stki_host_faults){.fail_at = fails});
+        if (fails)
+            assert_status(stki_prefetch_settle(prefetch, 60 * STKI_SECOND, &err), STK_E_DEVICE);
+        else
+            assert_ok(stki_prefetch_settle(prefetch, 60 * STKI_SECOND, &err));
+        fake_wake(&f);
+        finish(prefetch, &f);
+    }
+    stk_stream_destroy(stream);
+}
+
 /* A stream of another device cannot wait for ours. */
 static void a_stream_of_another_device_is_refused(void **state)
 {
@@ -714,6 +748,7 @@ int main(void)
         cmocka_unit_test(an_error_upstream_comes_in_its_place),
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
         cmocka_unit_test(the_end_waits_for_the_last_copy),
+        cmocka_unit_test(settling_waits_for_the_copies),
         cmocka_unit_test(a_stream_of_another_device_is_refused),
         cmocka_unit_test(timeouts_say_what_is_waited_for_and_pass),
         cmocka_unit_test(closing_early_loses_nothing),

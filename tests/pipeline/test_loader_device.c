@@ -290,22 +290,26 @@ static void p04_a_failed_read_is_an_error_on_a_device_too(void **state)
 static void p04_a_failed_copy_is_an_error(void **state)
 {
     (void)state;
-    for (int64_t bad = 1; bad <= 5; bad++) {
+    for (int64_t bad = 2; bad <= 11; bad++) {
+        stk_stream *stream = NULL;
         stk_loader *loader;
         stk_batch *batch;
         stk_error err, again;
         stk_status status;
         int64_t batches = 0;
 
-        stki_host_set_faults(host_device(), NULL, &(stki_host_faults){.fail_at = bad});
+        if (bad % 2)
+            assert_ok(stk_stream_create(host_device(), &stream, &err));
+        stki_host_set_faults(host_device(), NULL, &(stki_host_faults){.fail_at = bad / 2, .delay_ns = 200000});
         assert_ok(stkt_open(&loader, COUNTED, 1, "timeout: 60s"));
-        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        while ((status = stk_loader_next_on(loader, stream, 60 * STKI_SECOND, &batch, &err)) == STK_OK) {
             batches++;
-            stk_batch_release(batch);
+            stk_batch_release_on(batch, stream);
         }
         stki_host_set_faults(host_device(), NULL, NULL);
         assert_int_equal(status, STK_E_DEVICE);
-        assert_int_equal(batches, bad - 1);
+        assert_true(stream ? batches <= 5 : batches == bad / 2 - 1);
+        stk_stream_destroy(stream);
         assert_int_equal(stk_loader_next(loader, &batch, &again), STK_E_DEVICE);
         assert_string_equal(again.message, err.message);
         assert_ok(stk_loader_close(loader, &err));
