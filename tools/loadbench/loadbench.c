@@ -5,6 +5,7 @@
  *     config    the section `bench` of a config      limit     what the machine's memory gives plain copies
  *     show      --show-config                        result    all repeats, and their figures
  *     make      --make: data from a specification    verdict   who waits for whom
+ *     transfer  --transfer: copies to a device
  *     live      the line on a terminal               text/json the two printed forms
  *
  * Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong. */
@@ -13,6 +14,7 @@
 #include "loadbench_args.h"
 #include "loadbench_make.h"
 #include "loadbench_result.h"
+#include "loadbench_transfer.h"
 #include "log.h"
 #include <errno.h>
 #include <signal.h>
@@ -136,6 +138,15 @@ static int make_data(const struct lb_args *args)
     return finish_output(EXIT_FINE);
 }
 
+static int measure_transfer(const struct lb_args *args)
+{
+    stk_error err;
+
+    if (lb_transfer(args->device, args->json, stdout, &err) != STK_OK)
+        return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+    return finish_output(EXIT_FINE);
+}
+
 static int act(const struct lb_args *args)
 {
     switch (args->action) {
@@ -149,6 +160,8 @@ static int act(const struct lb_args *args)
         return print_help_options();
     case LB_MAKE:
         return make_data(args);
+    case LB_TRANSFER:
+        return measure_transfer(args);
     case LB_RUN:
     case LB_SHOW_CONFIG:
     case LB_PARSE_ONLY:

@@ -5,7 +5,20 @@
 #include "error.h"
 #include <string.h>
 
-enum flag { SET, FORMAT, SHOW_CONFIG, PARSE_ONLY, MAKE, FORCE, DEBUG, HELP, HELP_OPTIONS, VERSION, FLAG_COUNT };
+enum flag {
+    SET,
+    FORMAT,
+    SHOW_CONFIG,
+    PARSE_ONLY,
+    MAKE,
+    FORCE,
+    TRANSFER,
+    DEBUG,
+    HELP,
+    HELP_OPTIONS,
+    VERSION,
+    FLAG_COUNT
+};
 
 static const struct {
     const char *name;
@@ -19,6 +32,7 @@ static const struct {
     [MAKE] = {"--make", NULL,
               "make the data that SPEC.yaml describes, unless it is there already; nothing is written over"},
     [FORCE] = {"--force", NULL, "with --make: write all files, also over those that are there and hold something else"},
+    [TRANSFER] = {"--transfer", "DEVICE", "measure copies to a device by size: cuda:0, host"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
     [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
@@ -29,6 +43,7 @@ void lb_args_help(FILE *to)
 {
     fputs("Usage: loadbench CONFIG.yaml [--set KEY=VALUE]... [--format=text|json]\n"
           "       loadbench --make SPEC.yaml [--force]\n"
+          "       loadbench --transfer=DEVICE [--format=text|json]\n"
           "\n"
           "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples a second,\n"
           "waiting times, work of each stage, and its share of what this machine's memory allows.\n"
@@ -90,6 +105,9 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         return set_action(args, LB_PARSE_ONLY, "--parse-only", err);
     case MAKE:
         return set_action(args, LB_MAKE, "--make", err);
+    case TRANSFER:
+        args->device = value;
+        return set_action(args, LB_TRANSFER, "--transfer", err);
     case HELP:
         return set_action(args, LB_HELP, "--help", err);
     case HELP_OPTIONS:
@@ -127,14 +145,18 @@ static stk_status read_flag(int argc, char **argv, int *at, struct lb_args *args
 
 static stk_status check_together(const struct lb_args *args, stk_error *err)
 {
-    const bool needs_file = args->action != LB_HELP && args->action != LB_HELP_OPTIONS && args->action != LB_VERSION;
+    const bool needs_file = args->action != LB_HELP && args->action != LB_HELP_OPTIONS && args->action != LB_VERSION &&
+                            args->action != LB_TRANSFER;
 
+    if (args->action == LB_TRANSFER && (args->file || args->set_count > 0))
+        return stki_fail(err, STK_E_CONFIG, "--transfer needs no config: found %s",
+                         args->file ? args->file : args->sets[0]);
     if (needs_file && !args->file)
         return stki_fail(err, STK_E_CONFIG, "no %s named; see --help",
                          args->action == LB_MAKE ? "specification" : "config file");
     if (args->force && args->action != LB_MAKE)
         return stki_fail(err, STK_E_CONFIG, "--force goes with --make only");
-    if (args->json && args->action != LB_RUN)
+    if (args->json && args->action != LB_RUN && args->action != LB_TRANSFER)
         return stki_fail(err, STK_E_CONFIG, "--format=json is for the result of a run only");
     return STK_OK;
 }

@@ -1,0 +1,22 @@
+/* loadbench_transfer.h: --transfer=DEVICE: what copies to a device cost by size, from pinned and from pageable memory,
+ * beside one pass of the device over as many bytes; and the largest batch that a step of a given time hides. */
+#ifndef LOADBENCH_TRANSFER_H
+#define LOADBENCH_TRANSFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stoker/device.h>
+
+/* STK_E_CONFIG, STK_E_DEVICE: there is no such device, or it is one that nothing is copied to. */
+stk_status lb_transfer(const char *device, bool json, FILE *to, stk_error *err);
+
+/* A copy of n bytes takes about fixed_ns + n * ns_per_byte: a line through the smallest and the largest size. */
+struct lb_transfer_line {
+    double fixed_ns, ns_per_byte;
+};
+struct lb_transfer_line lb_transfer_line(int64_t small_bytes, double small_ns, int64_t large_bytes, double large_ns);
+/* The largest batch whose copy takes no longer than the step; 0: none. */
+int64_t lb_transfer_hidden(struct lb_transfer_line line, double step_ns);
+
+#endif
