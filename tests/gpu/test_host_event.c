@@ -3,6 +3,7 @@
  * matters. */
 #include "host_stream.h"
 #include "host_streams.h"
+#include "test_random.h"
 
 /* ---- waits ------------------------------------------------------------------------------------------------------- */
 
@@ -216,6 +217,76 @@ static void the_time_is_that_of_the_last_recording(void **state)
     stk_stream_destroy(quick);
 }
 
+/* ---- a random program -------------------------------------------------------------------------------------------- */
+
+/* Blocks are copied and filled at random in streams of two devices. What must come before is said by events, as a
+ * careful caller would: whoever reads a block waits for its last writer, whoever writes it for all who used it. The
+ * blocks must then hold what the same program leaves behind one step after another. */
+enum { BLOCKS = 6, BLOCK_BYTES = 3000, STREAMS = 4, STEPS = 3000 };
+
+struct program {
+    stk_stream *streams[STREAMS];
+    stk_event *used[BLOCKS][STREAMS]; /* behind the last use of the block in that stream */
+    int writer[BLOCKS];               /* the stream that wrote it last */
+    char blocks[BLOCKS][BLOCK_BYTES], expected[BLOCKS][BLOCK_BYTES];
+};
+
+static void wait_for_users(struct program *p, int stream, int block, bool writes)
+{
+    stk_error err;
+
+    for (int i = 0; i < STREAMS; i++)
+        if (i != stream && (writes || i == p->writer[block]))
+            assert_ok(stk_stream_wait(p->streams[stream], p->used[block][i], &err));
+}
+
+static void random_step(struct program *p, uint64_t *random)
+{
+    int stream = (int)stkt_random_in(random, 0, STREAMS - 1), from = (int)stkt_random_in(random, 0, BLOCKS - 1),
+        to = (int)stkt_random_in(random, 0, BLOCKS - 1);
+    int64_t at = stkt_random_in(random, 0, BLOCK_BYTES - 1), bytes = stkt_random_in(random, 0, BLOCK_BYTES - at);
+    stk_device *device = stk_stream_device(p->streams[stream]);
+    char value = (char)stkt_random_in(random, 1, 100);
+    stk_error err;
+
+    wait_for_users(p, stream, to, true);
+    if (from != to) {
+        wait_for_users(p, stream, from, false);
+        copy(p->streams[stream], p->blocks[to] + at, p->blocks[from] + at, bytes);
+        memcpy(p->expected[to] + at, p->expected[from] + at, (size_t)bytes);
+        assert_ok(stk_event_record(p->used[from][stream], p->streams[stream], &err));
+    } else {
+        assert_ok(device->ops->fill(device, p->blocks[to] + at, &value, 1, bytes, p->streams[stream], &err));
+        memset(p->expected[to] + at, value, (size_t)bytes);
+    }
+    assert_ok(stk_event_record(p->used[to][stream], p->streams[stream], &err));
+    p->writer[to] = stream;
+}
+
+static void a_program_in_many_streams_ends_as_one_step_by_step(void **state)
+{
+    static struct program p;
+    uint64_t random = 7;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < STREAMS; i++) {
+        p.streams[i] = stream_of(host(i % 2));
+        for (int b = 0; b < BLOCKS; b++)
+            p.used[b][i] = event_of(host(i % 2), (b + i) % 3 == 0);
+    }
+    for (int step = 0; step < STEPS; step++)
+        random_step(&p, &random);
+    assert_ok(stk_device_synchronize(host(0), &err));
+    assert_ok(stk_device_synchronize(host(1), &err));
+    assert_memory_equal(p.blocks, p.expected, sizeof p.blocks);
+    for (int i = 0; i < STREAMS; i++) {
+        for (int b = 0; b < BLOCKS; b++)
+            stk_event_destroy(p.used[b][i]);
+        stk_stream_destroy(p.streams[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +297,7 @@ int main(void)
         cmocka_unit_test(time_stamps_stand_where_the_event_was_recorded),
         cmocka_unit_test(the_time_is_that_of_the_last_recording),
         cmocka_unit_test(a_ring_of_streams_hands_a_block_on),
+        cmocka_unit_test(a_program_in_many_streams_ends_as_one_step_by_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
