@@ -1,6 +1,7 @@
 /* host_device.c: see host_device.h. The table of the host device: its memory, and its work as jobs of host_stream.c. */
 #include "host_device.h"
 #include "caching_pool.h"
+#include "convert.h"
 #include "error.h"
 #include "host_stream.h"
 #include "kernel_ops.h"
@@ -8,7 +9,9 @@
 #include "sync_device.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- memory --------------------------------------------------------------------------------------------------------
@@ -128,7 +131,11 @@ static stk_status host_fill(stk_device *device, void *dst, const void *pattern, 
     return stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err);
 }
 
-/* The kernels are those of a GPU, run by the stream's thread (kernel_twin.h). */
+/* ---- kernels ------------------------------------------------------------------------------------------------------
+ *
+ * Those of a GPU, run by the stream's thread (kernel_twin.h). Conversions and copies are a hundred times as fast by the
+ * library's own code, with the same bits, and much data goes through them; STOKER_HOST_KERNELS=twin, which the tests
+ * set, has them by the kernels too. */
 static stk_status run_launch(void *context, stk_error *err)
 {
     (void)err;
@@ -145,6 +152,8 @@ static stk_status submit_launch(stk_device *device, const stki_launch *launch, s
 
 STKI_KERNEL_ENTRIES(submit_launch)
 
+static _Atomic bool all_twins; /* set before the first device is found */
+
 /* Asleep rather than busy: the processor is wanted by those who feed the device. */
 static stk_status run_spin(void *context, stk_error *err)
 {
@@ -158,6 +167,80 @@ static stk_status host_spin(stk_device *device, int64_t ns, stk_stream *stream, 
     stki_host_work work = {.run = run_spin, .operation = true};
 
     return stki_host_submit(device, stream, &work, &ns, sizeof ns, NULL, err);
+}
+
+typedef struct convert_job {
+    const struct stki_convert *convert;
+    char *dst;
+    const char *src;
+    int64_t dst_stride, src_stride, count;
+} convert_job;
+
+static stk_status run_convert(void *context, stk_error *err)
+{
+    const convert_job *job = context;
+
+    (void)err;
+    for (int64_t i = 0; i < job->count; i++)
+        stki_convert_run(job->convert, job->dst + i * job->dst_stride, job->src + i * job->src_stride);
+    if (stki_convert_streams(job->convert))
+        stki_store_fence();
+    return STK_OK;
+}
+
+static stk_status host_convert(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
+                               const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err)
+{
+    if (atomic_load(&all_twins))
+        return kernel_convert(device, convert, dst, dst_stride, src, src_stride, count, stream, err);
+
+    int64_t moved = (stki_convert_bytes_read(convert) + stki_convert_bytes_written(convert)) * count;
+    stki_host_work work = {.run = run_convert, .moved_bytes = moved, .operation = true};
+    convert_job job = {convert, dst, src, dst_stride, src_stride, count};
+
+    return count > 0 ? stki_host_submit(device, stream, &work, &job, sizeof job, NULL, err) : STK_OK;
+}
+
+/* The axes of a tensor that was checked long ago; only those that it has are queued. */
+typedef struct strided_job {
+    void *dst;
+    const void *src;
+    stk_dtype dst_dtype, src_dtype;
+    bool src_swapped;
+    int ndim;
+    int64_t axes[3 * STK_MAX_DIMS]; /* shape, strides of dst, strides of src */
+} strided_job;
+
+static stk_status run_strided(void *context, stk_error *err)
+{
+    const strided_job *job = context;
+    const int64_t *shape = job->axes, *dst_strides = shape + job->ndim, *src_strides = dst_strides + job->ndim;
+
+    (void)err;
+    stki_copy_strided(job->dst, job->dst_dtype, dst_strides, job->src, job->src_dtype, src_strides, job->src_swapped,
+                      job->ndim, shape);
+    return STK_OK;
+}
+
+static stk_status host_copy_strided(stk_device *device, const stk_tensor *dst, const stk_tensor *src,
+                                    stk_stream *stream, stk_error *err)
+{
+    if (atomic_load(&all_twins))
+        return kernel_copy_strided(device, dst, src, stream, err);
+
+    stki_host_work work = {.run = run_strided, .moved_bytes = stk_tensor_nbytes(dst), .operation = true};
+    strided_job job = {.dst = dst->data,
+                       .src = src->data,
+                       .dst_dtype = dst->dtype,
+                       .src_dtype = src->dtype,
+                       .src_swapped = (src->flags & STK_TENSOR_SWAPPED) != 0,
+                       .ndim = dst->ndim};
+    size_t axis = sizeof job.axes[0] * (size_t)dst->ndim;
+
+    memcpy(job.axes, dst->shape, axis);
+    memcpy(job.axes + dst->ndim, dst->strides, axis);
+    memcpy(job.axes + 2 * dst->ndim, src->strides, axis);
+    return stki_host_submit(device, stream, &work, &job, (int64_t)(offsetof(strided_job, axes) + 3 * axis), NULL, err);
 }
 
 /* ---- the table -----------------------------------------------------------------------------------------------------
@@ -190,7 +273,11 @@ static const stki_device_ops host_ops = {
     .spin = host_spin,
     .synchronize = stki_host_synchronize,
     .properties = host_properties,
-    STKI_KERNEL_OPS,
+    .convert = host_convert,
+    .copy_strided = host_copy_strided,
+    .elementwise = kernel_elementwise,
+    .sum = kernel_sum,
+    .quantize = kernel_quantize,
 };
 
 /* ---- by name -------------------------------------------------------------------------------------------------------
@@ -202,11 +289,13 @@ static stki_mutex lock = {PTHREAD_MUTEX_INITIALIZER};
 
 static stk_status make(int index, stk_error *err)
 {
+    const char *kernels = getenv("STOKER_HOST_KERNELS");
     stk_device *device = &devices[index];
     stk_status status = STK_OK;
 
     stki_lock(&lock);
     if (!device->ops) {
+        atomic_store(&all_twins, kernels && !strcmp(kernels, "twin"));
         if (index)
             snprintf(names[index], sizeof names[index], "host:%d", index);
         else

@@ -2,6 +2,9 @@
  * order a GPU does it, so that code for devices runs, and is raced under ThreadSanitizer, where there is none. "host"
  * is the first of eight, "host:1" to "host:7" the others: programs for several devices can be tested too.
  *
+ * Its kernels are the twins of a GPU's (kernel_twin.h), those of conversions and copies where STOKER_HOST_KERNELS=twin
+ * asks for them; without it these run by the library's own code, which is much faster and gives the same bits.
+ *
  * Tests slow it down and make it fail. Hold a stream where the order of things matters; a delay is for the look of a
  * slow bus.
  */

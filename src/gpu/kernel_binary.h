@@ -272,7 +272,7 @@ STKI_KERNEL_FN void stki_binary_runs(const stki_binary_args *args, int dtype, st
         const float q = args->in[1] ? stki_binary_get(dtype, &in[1], i) : stki_f32_of_bits((uint32_t)args->constant[1]);
         y[i] = stki_binary_float(loop, p, q, high);
     }
-    stki_store_words(args->out + first * (uint64_t)size, stki_strip_pack(dtype, none, y, elements));
+    stki_store_words(args->out + first * (uint64_t)size, stki_strip_pack(dtype, none, 0, y, elements));
 }
 
 #endif

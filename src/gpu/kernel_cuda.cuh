@@ -12,7 +12,7 @@
 #include "cuda_launches.h"
 #include "kernel_launch.h"
 
-#define KERNEL static __global__ void __launch_bounds__(STKI_BLOCK_THREADS)
+#define KERNEL static __global__ void __launch_bounds__(STKI_BLOCK_THREADS, 4)
 #define ARGS(type) const __grid_constant__ type args
 #define LAUNCH(function, member) function<<<launch->blocks, STKI_BLOCK_THREADS, 0, stream>>>(launch->args.member)
 

@@ -254,18 +254,26 @@ STKI_KERNEL_FN float stki_kernel_level(stki_levels levels, float y)
     return q < levels.low ? levels.low : q > levels.high ? levels.high : q;
 }
 
-/* The same for levels of 8 bits, as a byte, without the slow instructions that round and convert: adding 1.5 * 2^23
- * rounds a number below 2^22 to a whole one, ties to even, and leaves it in the low bits. */
-STKI_KERNEL_FN uint32_t stki_kernel_level_8(stki_levels levels, float y)
+/* A number that is no NaN between two others. */
+STKI_KERNEL_FN float stki_kernel_clamp(float x, float low, float high)
 {
-    const float rounder = 12582912.0f, bound = 1048576.0f;
-    float q;
+#ifdef __CUDA_ARCH__
+    return fmaxf(fminf(x, high), low);
+#else
+    return x < low ? low : x > high ? high : x;
+#endif
+}
 
-    y = y != y ? 0.0f : y;
-    y = y < -bound ? -bound : y > bound ? bound : y;
-    q = (y + rounder) + (levels.zero_point - rounder);
-    q = q < levels.low ? levels.low : q > levels.high ? levels.high : q;
-    return stki_f32_bits(q + rounder) & 0xff;
+/* The same for levels of 8 bits, as a byte, without the slow instructions that round and convert. The limits are whole
+ * numbers, so they may be met before rounding, which then is an addition of 1.5 * 2^23: it rounds to a whole number,
+ * ties to even, and leaves that in the low bits. `tame`: y is known to be no NaN. */
+STKI_KERNEL_FN uint32_t stki_kernel_level_8(stki_levels levels, int tame, float y)
+{
+    const float low = levels.low - levels.zero_point, high = levels.high - levels.zero_point;
+
+    y = tame || y == y ? y : 0.0f;
+    y = stki_kernel_clamp(y, low, high);
+    return (stki_f32_bits(y + 12582912.0f) + (uint32_t)(int32_t)levels.zero_point) & 0xff;
 }
 
 STKI_KERNEL_FN uint64_t stki_kernel_store(int dtype, stki_levels levels, float y)
@@ -275,7 +283,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_store(int dtype, stki_levels levels, float y
     switch (dtype) {
     case STK_U8:
     case STK_I8:
-        return stki_kernel_level_8(levels, y);
+        return stki_kernel_level_8(levels, 0, y);
     case STK_I32:
         q = stki_kernel_level(levels, y);
         return (uint32_t)(q >= 0x1p31f ? INT32_MAX : (int32_t)q);
@@ -326,7 +334,7 @@ STKI_KERNEL_FN uint64_t stki_kernel_to_level(int dtype, float x, float inverse, 
     if (dtype != STK_I32) {
         levels.low = dtype == STK_U8 ? 0.0f : -128.0f;
         levels.high = dtype == STK_U8 ? 255.0f : 127.0f;
-        return stki_kernel_level_8(levels, y);
+        return stki_kernel_level_8(levels, 0, y);
     }
     q = (y != y ? 0.0f : rintf(y)) + zero_point;
     return (uint32_t)(q >= 0x1p31f ? INT32_MAX : q < -0x1p31f ? INT32_MIN : (int32_t)q);

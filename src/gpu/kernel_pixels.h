@@ -1,6 +1,6 @@
 /* kernel_pixels.h: interleaved bytes to planes (HWC to CHW) in one pass: rows of pixels of three or four bytes, which
  * may be mirrored and have gaps between them (flips, crops), each channel multiplied, added, rounded and stored in its
- * plane. A block takes a tile of at most 4096 pixels:
+ * plane. Results that become bytes are no NaNs: the plan has seen to it. A block takes a tile of at most 4096 pixels:
  *   phase 0  its bytes into shared memory, 16 at a time where 16 lie in the row, so that alignment does not matter
  *   phase 1  a thread makes 16 bytes of each plane at a time out of them, neighbours beside neighbours
  */
@@ -107,13 +107,12 @@ STKI_KERNEL_FN stki_words stki_pixels_strip(const stki_pixels_args *args, int ds
         if (i >= pixels)
             break;
         const int at = (mirrored ? pixels - 1 - i : i) * step + channel;
-        const uint32_t byte = word[at / 4] >> at % 4 * 8 & 0xff;
         if (raw)
-            words.w[i / 4] |= byte << i % 4 * 8;
+            words.w[i / 4] |= (word[at / 4] >> at % 4 * 8 & 0xff) << i % 4 * 8;
         else
-            y[i] = stki_kernel_fma(stki_strip_byte(byte), args->a[channel], args->b[channel]);
+            y[i] = stki_kernel_fma(stki_strip_byte(word[at / 4], at % 4), args->a[channel], args->b[channel]);
     }
-    return raw ? words : stki_strip_pack(dst, args->levels, y, pixels);
+    return raw ? words : stki_strip_pack(dst, args->levels, 1, y, pixels);
 }
 
 STKI_KERNEL_FN uint64_t stki_pixels_one(const stki_pixels_args *args, int dst, int raw, uint8_t byte, int channel)
@@ -121,7 +120,7 @@ STKI_KERNEL_FN uint64_t stki_pixels_one(const stki_pixels_args *args, int dst, i
     if (raw)
         return byte;
     return stki_kernel_store(dst, args->levels,
-                             stki_kernel_fma(stki_strip_byte(byte), args->a[channel], args->b[channel]));
+                             stki_kernel_fma(stki_strip_byte(byte, 0), args->a[channel], args->b[channel]));
 }
 
 /* Pixels that are no whole strip, or whose place in a plane is not aligned. `at` is the first one's byte. */

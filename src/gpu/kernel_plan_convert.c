@@ -128,10 +128,11 @@ static bool cut_tiles(stki_pixels_args *args, int64_t row, int64_t rows, int siz
     return true;
 }
 
-static bool plan_pixels(const stki_map_plan *map, const stki_convert_pairs *pairs, const stki_strided *given,
+static bool plan_pixels(const stki_map_plan *map, const stki_convert *convert, const stki_strided *given,
                         stki_levels levels, stki_launch *out)
 {
-    const bool raw = map->kind == STKI_MAP_RAW;
+    const bool raw = map->kind == STKI_MAP_RAW, to_bytes = stk_dtype_size(map->dst_dtype) == 1;
+    const stki_convert_pairs *pairs = &convert->pairs;
     stki_pixels_args *args = &out->args.pixels;
     stki_strided plan = *given;
     int64_t pair[STKI_PIXELS_CHANNELS];
@@ -139,7 +140,7 @@ static bool plan_pixels(const stki_map_plan *map, const stki_convert_pairs *pair
     const int planes = find_planes(&plan, map->dst_dtype, &step);
 
     if (stki_kernels_general() || stk_dtype_size(map->src_dtype) != 1 || (!raw && map->src_dtype != STK_U8) ||
-        planes == NO_PIXELS)
+        (!raw && to_bytes && !convert->lane.tame) || planes == NO_PIXELS)
         return false;
     *args = (stki_pixels_args){.step = step, .levels = levels};
     take_planes(&plan, planes, args, pair);
@@ -217,7 +218,7 @@ stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int6
     status = plan_axes(convert, dst_stride, src_stride, count, &plan, err);
     if (status)
         return status;
-    if (map.kind != STKI_MAP_CAST && plan_pixels(&map, &convert->pairs, &plan, levels, out))
+    if (map.kind != STKI_MAP_CAST && plan_pixels(&map, convert, &plan, levels, out))
         return STK_OK;
     if (arithmetic && stki_plan_runs(&map, &plan, convert->pairs.count, out)) {
         out->args.runs.table = table_of(&convert->pairs, far);

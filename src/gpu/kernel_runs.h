@@ -94,14 +94,19 @@ STKI_KERNEL_FN uint32_t stki_strip_get(const stki_words *words, int size, int i)
     return size == 4 ? words->w[i] : words->w[at / 4] >> at % 4 * 8 & (size == 1 ? 0xff : 0xffff);
 }
 
-/* A byte as f32: the low bits of 2^23 count ones. */
-STKI_KERNEL_FN float stki_strip_byte(uint32_t byte)
+/* Byte `at` of a word as f32: the low bits of 2^23 count ones. */
+STKI_KERNEL_FN float stki_strip_byte(uint32_t word, int at)
 {
-    return stki_f32_of_bits(0x4b000000 | byte) - 8388608.0f;
+#ifdef __CUDA_ARCH__
+    const uint32_t bits = __byte_perm(word, 0x4b000000, 0x7650 + (uint32_t)at);
+#else
+    const uint32_t bits = 0x4b000000 | (word >> 8 * at & 0xff);
+#endif
+    return stki_f32_of_bits(bits) - 8388608.0f;
 }
 
 /* Results of a strip in the destination's dtype; pairs of halves are made together. */
-STKI_KERNEL_FN stki_words stki_strip_pack(int dst, stki_levels levels, const float *y, int count)
+STKI_KERNEL_FN stki_words stki_strip_pack(int dst, stki_levels levels, int tame, const float *y, int count)
 {
     stki_words words;
 
@@ -113,7 +118,7 @@ STKI_KERNEL_FN stki_words stki_strip_pack(int dst, stki_levels levels, const flo
         switch (dst) {
         case STK_U8:
         case STK_I8:
-            words.w[i / 4] |= stki_kernel_level_8(levels, y[i]) << i % 4 * 8;
+            words.w[i / 4] |= stki_kernel_level_8(levels, tame, y[i]) << i % 4 * 8;
             break;
         case STK_F16:
             if (i % 2 == 0)
@@ -145,8 +150,8 @@ STKI_KERNEL_FN void stki_runs_whole(const stki_runs_args *args, int dst, int src
     for (int i = 0; i < 16; i++) {
         if (i >= elements)
             break;
-        uint32_t bits = stki_strip_get(&words, size, i);
-        float x = src == STK_U8 ? stki_strip_byte(bits) : stki_kernel_load(src, bits);
+        float x = src == STK_U8 ? stki_strip_byte(words.w[i / 4], i % 4)
+                                : stki_kernel_load(src, stki_strip_get(&words, size, i));
         y[i] = stki_kernel_fma(x, a, b);
         if (pattern) {
             channel = channel + 1 == args->period ? 0 : channel + 1;
@@ -154,7 +159,7 @@ STKI_KERNEL_FN void stki_runs_whole(const stki_runs_args *args, int dst, int src
             b = stki_map_f32(&args->table, 1, channel);
         }
     }
-    stki_strip_store(to, stki_strip_pack(dst, args->levels, y, elements), elements * stki_kernel_size(dst));
+    stki_strip_store(to, stki_strip_pack(dst, args->levels, 0, y, elements), elements * stki_kernel_size(dst));
 }
 
 /* The end of a row: element by element. */

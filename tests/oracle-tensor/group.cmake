@@ -66,5 +66,7 @@ add_test(NAME oracle-tensor-other-device COMMAND test_cases --other=tested ${ora
 add_test(NAME oracle-tensor-other-stream COMMAND test_cases --other=tested --stream ${oracle_tensor}/device.txt)
 add_test(NAME oracle-tensor-on-device COMMAND test_cases --device=tested ${oracle_tensor_dense})
 add_test(NAME oracle-tensor-on-stream COMMAND test_cases --device=tested --stream ${oracle_tensor_dense})
+add_test(NAME oracle-tensor-on-twins COMMAND test_cases --device=tested --stream ${oracle_tensor_dense})
 set_tests_properties(oracle-tensor-other-device oracle-tensor-other-stream oracle-tensor-on-device oracle-tensor-on-stream
-    PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 300)
+    oracle-tensor-on-twins PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 300)
+set_property(TEST oracle-tensor-on-twins PROPERTY ENVIRONMENT STOKER_HOST_KERNELS=twin)
