@@ -235,6 +235,18 @@ static void say_quality(stki_core *core, int64_t global)
                      core->quality.shuffled, (long long)core->config->block_window);
 }
 
+static void say_packing(stki_core *core)
+{
+    for (int i = 0; i < core->dataset->field_count; i++) {
+        const stki_field *field = &core->dataset->fields[i];
+        double filled = stki_token_source_filled(field);
+
+        if (filled >= 0)
+            stki_config_note(core->config, "%s: %lld packed windows of %lld, %.1f %% of them filled", field->name,
+                             (long long)core->dataset->count, (long long)field->shape[0], 100 * filled);
+    }
+}
+
 static stk_status create_order(stki_core *core, int64_t global, stk_error *err)
 {
     static const enum stki_order_kind kinds[] = {STKI_ORDER_SEQUENTIAL, STKI_ORDER_RANDOM, STKI_ORDER_BLOCK,
@@ -262,6 +274,7 @@ static stk_status create_order(stki_core *core, int64_t global, stk_error *err)
     for (int d = 0; d < core->source_count && status == STK_OK; d++)
         core->sources[d].share = stki_order_share(core->order, d);
     material_free(m);
+    say_packing(core);
     if (status == STK_OK && config->order == STK_ORDER_BLOCK)
         say_quality(core, global);
     return status;

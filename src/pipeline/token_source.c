@@ -34,6 +34,19 @@ stk_status stki_token_source_open(const stki_field_config *field, const stki_con
     return status == STK_OK ? stki_token_source_pack(field, reader, out, err) : status;
 }
 
+double stki_token_source_filled(const stki_field *field)
+{
+    double used = 0, room = 0;
+
+    for (int k = 0; k < field->shard_count; k++) {
+        const stki_packing *plan = stki_packed_plan(field->shards[k]);
+
+        used += plan ? (double)plan->used : 0;
+        room += plan ? (double)plan->windows * (double)plan->length : 0;
+    }
+    return room > 0 ? used / room : -1;
+}
+
 uint64_t stki_token_source_digest(const stki_dataset *dataset)
 {
     uint64_t hash = 0;

@@ -1,6 +1,7 @@
 /* test_loader_order.c: stki-threads. Which samples come in which order, through whole loaders: splits, weights,
  * mixtures, lengths of epochs, buckets and the quality of blocks; from configs and from the C structs; over ranks and
  * any number of workers. Every row's value says which sample of which file it is, so a wrong one is seen. */
+#include "allocate.h"
 #include "io_files.h"
 #include "stk_test.h"
 #include <math.h>
@@ -76,6 +77,25 @@ static int64_t read_ids(stk_loader *loader, int64_t *ids, int64_t room)
     }
     if (status != STK_END)
         fail_msg("%s", err.message);
+    stk_loader_destroy(loader);
+    return n;
+}
+
+/* The same where a row is several ids: the first of each. */
+static int64_t read_ids_of_rows(stk_loader *loader, int64_t *ids, int64_t room)
+{
+    stk_batch *batch;
+    stk_error err;
+    int64_t n = 0;
+
+    while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+        stk_tensor x;
+
+        assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+        for (int64_t r = 0; r < stk_batch_rows(batch) && n < room; r++)
+            ids[n++] = *(const int64_t *)(const void *)((const char *)x.data + r * x.strides[0]);
+        stk_batch_release(batch);
+    }
     stk_loader_destroy(loader);
     return n;
 }
@@ -660,6 +680,99 @@ static void wrong_keys(void **state)
     refuse_text(STK_E_EMPTY, "no batch", FOUR("split: {part: val, fraction: 0}"));
 }
 
+/* Every allocation of opening fails once; nothing is left behind. */
+static void open_survives(const char *text)
+{
+    stki_memory_stats before, after;
+    stk_loader *loader = NULL;
+    stk_error err;
+    int64_t n;
+
+    stki_memory_read(STKI_MEM_HOST, &before);
+    for (n = 1; n < 5000; n++) {
+        stk_status status;
+
+        stki_memory_fail_at(n);
+        memset(&err, 0, sizeof err);
+        status = stk_loader_open_text(text, stkt_dir, NULL, 0, &loader, &err);
+        stki_memory_fail_at(0);
+        if (status == STK_OK)
+            break;
+        if (status != STK_E_MEMORY)
+            fail_msg("allocation %lld: %s", (long long)n, err.message);
+        stki_memory_read(STKI_MEM_HOST, &after);
+        assert_int_equal(after.blocks, before.blocks);
+    }
+    assert_true(n > 30 && n < 5000);
+    stk_loader_destroy(loader);
+    stki_memory_read(STKI_MEM_HOST, &after);
+    assert_int_equal(after.blocks, before.blocks);
+}
+
+static void allocations(void **state)
+{
+    (void)state;
+    write_mixture();
+    write_ids("four.npy", 0, 4);
+    write_weights("w.npy");
+    open_survives("{" MIXED ", loader: {shuffle: true, num_workers: 0, split: {part: train, method: hash}}}");
+    open_survives(
+        "{datasets: [{fields: {x: {path: web.npy}}}, {fields: {x: {path: code.npy}}, indices: [1, 2]}], loader: "
+        "{num_workers: 0, epoch_length: 30}}");
+    open_survives(
+        "{dataset: {fields: {x: {path: four.npy}}}, loader: {num_workers: 0, order: weighted, weights: w.npy}}");
+    open_survives(
+        "{dataset: {fields: {x: {path: four.npy}}}, loader: {num_workers: 0, order: weighted, weights: [1, 2, 3, "
+        "4], split: train}}");
+    open_survives(
+        "{dataset: {fields: {x: {path: four.npy}, w: {path: w.npy}}}, loader: {num_workers: 0, order: weighted, "
+        "weights: {field: w}, indices: [1, 3]}}");
+    open_survives("{dataset: {fields: {t: {synthetic: {count: 50, shape: [40], dtype: u16, min_length: 1}, pad: batch, "
+                  "views: {a: [0, -1]}}}}, loader: {num_workers: 0, bucket_by: t, batch_size: 4}}");
+    open_survives(
+        "{dataset: {fields: {t: {synthetic: {count: 50, shape: [40], dtype: u16, min_length: 1}, source: {pack: "
+        "16}, views: {a: [0, -1]}}}}, loader: {num_workers: 0, batch_size: 4}}");
+    open_survives("{dataset: {fields: {x: {path: [books0.npy, books1.npy], source: {window: {length: 3, offsets: "
+                  "shifted}}}}}, loader: {num_workers: 0, shuffle: true}}");
+}
+
+/* The key `path`: an image stays in its part when others are added before it and its number changes. */
+static void split_by_path(void **state)
+{
+    char name[64];
+    bool val_before[60] = {false};
+
+    (void)state;
+    mkdir(stkt_path("files"), 0700);
+    for (int round = 0; round < 2; round++) {
+        static const char *const parts[] = {"train", "val"};
+        int total = 0;
+
+        for (int i = 0; i < (round ? 60 : 40); i++) { /* later ones sort before the first */
+            snprintf(name, sizeof name, "files/%c%02d.npy", i < 40 ? 'm' : 'a', i);
+            write_ids(name, i, 2);
+        }
+        for (int part = 0; part < 2; part++) {
+            static int64_t ids[400];
+            stk_loader *loader = open_text(
+                "{dataset: {fields: {x: {path: 'files/*.npy', source: {sample_per_file: true}}}}, loader: {split: "
+                "{part: %s, method: hash, key: path, fraction: 0.4}}}",
+                parts[part]);
+            int64_t n = read_ids_of_rows(loader, ids, 400);
+
+            total += (int)n;
+            for (int64_t k = 0; k < n; k++) {
+                if (round == 0)
+                    val_before[ids[k]] = part == 1;
+                else if (ids[k] < 40)
+                    assert_int_equal(val_before[ids[k]], part == 1);
+            }
+            assert_true(n > 5);
+        }
+        assert_int_equal(total, round ? 60 : 40);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -679,6 +792,8 @@ int main(void)
         cmocka_unit_test(block_says_how_well_it_mixes),
         cmocka_unit_test(buckets_through_the_loader),
         cmocka_unit_test(wrong_keys),
+        cmocka_unit_test(split_by_path),
+        cmocka_unit_test(allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -393,6 +393,20 @@ static void packing_is_in_the_fingerprint(void **state)
     assert_string_not_equal(prints[0], prints[2]);
 }
 
+static void packing_says_how_full_windows_are(void **state)
+{
+    stk_loader *loader;
+    bool noted = false;
+
+    (void)state;
+    write_shard("three.bin", 1, 12); /* one document of 12 in windows of 8 */
+    loader = open_text("{dataset: {fields: {t: {path: three.bin, source: {documents: {begin: 999}, pack: 8}}}}}");
+    for (int i = 0; i < stk_loader_note_count(loader); i++)
+        noted = noted || strstr(stk_loader_note(loader, i), "t: 2 packed windows of 8, 75.0 % of them filled");
+    assert_true(noted);
+    stk_loader_destroy(loader);
+}
+
 static void packing_refused(void **state)
 {
     (void)state;
@@ -422,6 +436,7 @@ int main(void)
         cmocka_unit_test(documents_are_packed),
         cmocka_unit_test(packing_is_in_the_fingerprint),
         cmocka_unit_test(packing_refused),
+        cmocka_unit_test(packing_says_how_full_windows_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

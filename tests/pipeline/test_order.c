@@ -130,6 +130,26 @@ static void large_is_the_bijection(void **state)
     stki_order_destroy(order);
 }
 
+/* A billion samples or ten: an order needs no more memory for them than for a hundred thousand. */
+static void large_needs_no_table(void **state)
+{
+    stki_memory_stats before, after;
+    int64_t bytes[2], n = 100000;
+
+    (void)state;
+    for (int i = 0; i < 2; i++, n = INT64_C(10000000000)) {
+        stki_order *order;
+
+        stki_memory_read(STKI_MEM_HOST, &before);
+        order = make(STKI_ORDER_RANDOM, n, 9);
+        stki_memory_read(STKI_MEM_HOST, &after);
+        bytes[i] = after.bytes - before.bytes;
+        stki_order_destroy(order);
+    }
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_true(bytes[1] < 2048);
+}
+
 /* More epochs than tables are kept, forwards, backwards and mixed: an epoch's order never depends on what was asked
  * before. */
 static void tables_come_back_the_same(void **state)
@@ -404,6 +424,7 @@ int main(void)
         cmocka_unit_test(sequential),
         cmocka_unit_test(random_is_a_permutation),
         cmocka_unit_test(large_is_the_bijection),
+        cmocka_unit_test(large_needs_no_table),
         cmocka_unit_test(tables_come_back_the_same),
         cmocka_unit_test(epochs_differ_and_repeat),
         cmocka_unit_test(seed_and_epoch_do_not_add_up),

@@ -128,6 +128,28 @@ static void random_access_equals_run(void **state)
     }
 }
 
+/* Of any indices, in place: what a mixture asks for. */
+static void map_equals_run(void **state)
+{
+    static const int64_t sizes[] = {1, 5, 256, 1000, 65537};
+    static uint64_t whole[65537], values[1500];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        stki_permutation permutation;
+
+        stki_permutation_init(&permutation, 3, i, (uint64_t)sizes[i]);
+        stki_permutation_run(&permutation, 0, sizes[i], whole);
+        for (int64_t count = 0; count <= 1500; count += 1 + count) {
+            for (int64_t k = 0; k < count; k++)
+                values[k] = (uint64_t)(k * k * 31 + 7) % (uint64_t)sizes[i];
+            stki_permutation_map(&permutation, values, count);
+            for (int64_t k = 0; k < count; k++)
+                assert_true(values[k] == whole[(uint64_t)(k * k * 31 + 7) % (uint64_t)sizes[i]]);
+        }
+    }
+}
+
 /* Every variant of the round gives the bits of the plain one, and touches at most the 7 elements it may. */
 static void variants_agree(void **state)
 {
@@ -213,6 +235,7 @@ int main(void)
         cmocka_unit_test(is_bijection),
         cmocka_unit_test(is_injective_on_huge_sets),
         cmocka_unit_test(random_access_equals_run),
+        cmocka_unit_test(map_equals_run),
         cmocka_unit_test(variants_agree),
         cmocka_unit_test(every_bit_reaches_every_bit),
         cmocka_unit_test(all_orders_are_even),
