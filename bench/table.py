@@ -24,6 +24,8 @@ PLAN = [
     ("w2-u8", "w2", "w2_gather_150KB_rows", 150528, 0.95),
     ("w1", "w1", "w1_norm_f32_nchw_blocked", 0, 0.80),
     ("w3", "w3", "w3_gather_2KiB_rows", 2048, 0.85),
+    ("w6", "w6", "w6_windows_u16_to_i64", 0, 0.80),
+    ("w6-i32", "w6", "w6_windows_u16_to_i64", 0, 0.80),
 ]
 
 
@@ -43,7 +45,7 @@ def limit(folder, group, prefix, row_bytes):
         for line in read_lines(folder, "limits-%s.%s.txt" % (group, when)):
             m = re.match(r"limit +(\S+) +2 +([\d.]+) +(\S+)", line)
             if m and m.group(1).startswith(prefix):
-                if m.group(3) in ("rows/s", "images/s"):
+                if m.group(3) in ("rows/s", "images/s", "windows/s"):
                     found.append(float(m.group(2)))
                 elif m.group(3) == "GB/s" and row_bytes:
                     found.append(float(m.group(2)) * 1e9 / row_bytes)
