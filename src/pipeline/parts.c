@@ -37,15 +37,17 @@ int stki_part_count(const stki_core *core)
     return total;
 }
 
-void stki_part_at(const stki_core *core, int number, stki_part *out, char *name, int size)
+/* Part number `number`, and its name in three pieces. */
+static void part_at(const stki_core *core, int number, stki_part *out, const char *pieces[3])
 {
+    pieces[1] = "";
     for (int i = 0, count; i < core->plan_count; i++, number -= count) {
         const enum stki_part_kind *kinds = parts_of(&core->plans[i], &count);
 
         if (number < count) {
             *out = (stki_part){.plan = &core->plans[i], .kind = kinds[number]};
-            snprintf(name, (size_t)size, "%s%s", kinds[number] == STKI_PART_SHARE ? "mix_lambda" : core->plans[i].name,
-                     endings[kinds[number]]);
+            pieces[0] = kinds[number] == STKI_PART_SHARE ? "mix_lambda" : core->plans[i].name;
+            pieces[2] = endings[kinds[number]];
             return;
         }
     }
@@ -55,20 +57,40 @@ void stki_part_at(const stki_core *core, int number, stki_part *out, char *name,
 
         if (number < count) {
             *out = (stki_part){&core->plans[view->plan], number ? STKI_PART_MASK : STKI_PART_WHOLE, view};
-            snprintf(name, (size_t)size, "%s%s%s", view->name, view->ending, endings[out->kind]);
+            pieces[0] = view->name;
+            pieces[1] = view->ending;
+            pieces[2] = endings[out->kind];
             return;
         }
         number -= count;
     }
 }
 
+void stki_part_at(const stki_core *core, int number, stki_part *out, char *name, int size)
+{
+    const char *pieces[3] = {"", "", ""};
+
+    part_at(core, number, out, pieces);
+    snprintf(name, (size_t)size, "%s%s%s", pieces[0], pieces[1], pieces[2]);
+}
+
+/* Asked for every tensor of every batch: nothing is written out. */
 bool stki_part_find(const stki_core *core, const char *name, stki_part *out)
 {
-    char found[512];
+    int count = stki_part_count(core);
 
-    for (int i = 0; i < stki_part_count(core); i++) {
-        stki_part_at(core, i, out, found, sizeof found);
-        if (strcmp(found, name) == 0)
+    for (int i = 0; i < count; i++) {
+        const char *pieces[3] = {"", "", ""}, *at = name;
+        bool same = true;
+
+        part_at(core, i, out, pieces);
+        for (int k = 0; same && k < 3; k++) {
+            size_t length = strlen(pieces[k]);
+
+            same = strncmp(at, pieces[k], length) == 0;
+            at += same ? length : 0;
+        }
+        if (same && *at == '\0')
             return true;
     }
     return false;

@@ -32,6 +32,8 @@ try() { # NAME OPTION...
         cmake -S "$root/examples" -B "$dir" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" "${flags[@]}" "$@" >"$dir.log" 2>&1 &&
         cmake --build "$dir" >>"$dir.log" 2>&1 || { cat "$dir.log"; exit 1; }
     "$dir/first_batch" "$work/digits.yaml"
+    "$dir/tokens" "$root/tests/oracle/tokens/llmc_gpt2.bin" "$root/tests/oracle/tokens/llmc_gpt2.bin" | tee "$dir/tokens.txt"
+    grep -q '^epoch 1: 28 windows of 64, ' "$dir/tokens.txt"
     "$dir/train_digits" "${digits[@]}" 2 >"$dir/workers2.txt"
     cmp "$dir/workers2.txt" "$work/find_package/workers2.txt"
 }
