@@ -82,6 +82,45 @@ typedef enum stk_digest { STK_DIGEST_NONE = 0, STK_DIGEST_ORDER = 1, STK_DIGEST_
 typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/ranks.md */
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
 
+/* ---- a transform of one's own --------------------------------------------------------------------------------------
+ *
+ * What stoker has not: a function from a sample to a sample, named in a field's list of transforms as its first step,
+ * `transforms: [{call: NAME}, …]`. The steps behind it see what it makes as if the file held that (source.layout says
+ * how).
+ *
+ * Threads: any number of workers call `run` at the same time, each for another sample; what `context` points to is the
+ * function's own business, and must stay while a loader is open that names the transform. `run` must be a pure function
+ * of its input and of `random`, else batches depend on the number of workers. It should not allocate: it is called for
+ * every sample. It must not call this loader.
+ */
+typedef struct stk_transform_call {
+    uint32_t struct_size;
+    int64_t sample;  /* its number in its file */
+    uint64_t random; /* drawn by (seed, epoch, position): start a generator with it. The same for every field. */
+} stk_transform_call;
+
+typedef struct stk_transform {
+    uint32_t struct_size; /* set by STK_TRANSFORM_INIT */
+    uint32_t unused;
+    const char *name; /* copied; at most 63 letters */
+    /* Called once when a loader is opened: `in` has dtype and shape of the samples (the largest, where shapes vary) and
+     * no data; set dtype, ndim and shape of `out`, which begins as a copy of `in`. NULL: what comes out is as what goes
+     * in. Any status but STK_OK refuses the config with the error's message. */
+    stk_status (*shape)(void *context, const stk_tensor *in, stk_tensor *out, stk_error *err);
+    /* Called for each sample. `in`: the sample, read-only, of any strides, perhaps in the other byte order
+     * (STK_TENSOR_SWAPPED). `out`: row-major memory of the announced shape, 64-byte aligned, not cleared: fill all of
+     * it, change nothing else. Both are borrowed for the call. Any status but STK_OK is an error of that sample, which
+     * the loader reports with file and record and the error's message. */
+    stk_status (*run)(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
+                      stk_error *err);
+    void *context;
+} stk_transform;
+#define STK_TRANSFORM_INIT STK_OPTS_INIT(stk_transform)
+
+/* Makes the transform known by its name in this process, for loaders opened from then on; a name that is there is given
+ * the new function. Any thread. STK_E_LIMIT: there are 64. */
+STK_API stk_status stk_transform_register(const stk_transform *transform, stk_error *err);
+
 /* One named field. Texts are copied. */
 typedef struct stk_field_opts {
     uint32_t struct_size; /* set by STK_FIELD_OPTS_INIT */
@@ -218,9 +257,10 @@ STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 STK_API void stk_batch_release(stk_batch *batch);
 
 /* The tensor of a field, rows first: [rows, …], on the loader's device. Borrowed: valid until the batch is released. A
- * field of varying shape is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With `pad` it is "NAME" [rows, length, …],
- * "NAME.mask" bool [rows, length], 1 where a row has an element of its own, and "NAME.lengths" i64 [rows]. A view is the
- * part of its field's tensor that it names (and of its mask). STK_E_NOT_FOUND names the tensors there are. */
+ * field of varying shape is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With `pad` it is
+ * "NAME" [rows, length, …], "NAME.mask" bool [rows, length], 1 where a row has an element of its own, and
+ * "NAME.lengths" i64 [rows]. A view is the part of its field's tensor that it names (and of its mask). STK_E_NOT_FOUND
+ * names the tensors there are. */
 STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
 /* The same as DLPack, holding the batch: its slot is free when the batch is released and every deleter has run, in any
  * order, on any thread, also after close and destroy. Strides in elements, as DLPack has them. On a device: ready for

@@ -37,7 +37,8 @@ typedef struct stki_scratch {
     int64_t capacity;
     struct stki_decoder *decoder; /* of images; made at first use (stki_scratch_decoder in decode.h) */
     struct stki_scratch *second;  /* for readers over readers; made at first use */
-    stki_counter warnings;        /* samples that were decoded in spite of warnings; any thread may look */
+    uint64_t draw;         /* drawn for the sample that is read next; readers that run code of the user hand it on */
+    stki_counter warnings; /* samples that were decoded in spite of warnings; any thread may look */
 } stki_scratch;
 
 void stki_scratch_init(stki_scratch *scratch);
@@ -81,6 +82,7 @@ struct stki_reader {
     bool image;                  /* samples are images that the format knows as such: height, width, channels of u8 */
     bool variable;               /* shapes differ in axis 0 or more: ops->shape is there */
     bool swapped;                /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
+    bool draws;                  /* read looks at the scratch's draw */
     bool copies;                 /* read works: decodes or copies into scratch; a sample is then not cut into parts */
     const char *access;          /* "mmap", "pread", "memory", "none": what is really used */
     const char *note;            /* why it is not what was asked for (a failed mapping), or NULL */

@@ -316,6 +316,7 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
 
     field->name = name;
     field->node = node;
+    field->base_dir = config->base_dir;
     if (!good_name(name))
         return stki_fail_key(err, node, "found the field name \"%s\", expected letters, digits, _ and -", name);
     stki_options_defaults(&field_table, &options);

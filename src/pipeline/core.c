@@ -8,6 +8,7 @@
 #include "error.h"
 #include "feed.h"
 #include "files.h"
+#include "first_steps.h"
 #include "log.h"
 #include "token_source.h"
 #include <stdio.h>
@@ -149,6 +150,8 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
     status = field->synthetic ? open_synthetic(field, all, err) : open_files(core, field, &opts, all, err);
     for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)
         status = core->config->wrap_reader(core->config->wrap_context, field->name, &all->readers[i], err);
+    for (int i = before; status == STK_OK && i < all->count; i++)
+        status = stki_first_steps_wrap(field->transforms, field->name, &all->readers[i], err);
     return status;
 }
 

@@ -41,6 +41,14 @@ void stki_draw_begin(stki_draw *draw, const stki_occasion *occasion, uint64_t na
     *draw = (stki_draw){.key = pair(&block, 0)};
 }
 
+uint64_t stki_draw_seed(const stki_occasion *occasion, uint64_t name)
+{
+    stki_draw draw;
+
+    stki_draw_begin(&draw, occasion, name);
+    return stki_draw_bits(&draw);
+}
+
 uint64_t stki_draw_bits(stki_draw *draw)
 {
     const uint64_t at = draw->next++;

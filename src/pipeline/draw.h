@@ -28,6 +28,8 @@ typedef struct stki_draw {
 } stki_draw;
 
 void stki_draw_begin(stki_draw *draw, const stki_occasion *occasion, uint64_t name);
+/* 64 bits to start a generator of somebody else's with. */
+uint64_t stki_draw_seed(const stki_occasion *occasion, uint64_t name);
 uint64_t stki_draw_bits(stki_draw *draw);
 double stki_draw_unit(stki_draw *draw); /* [0, 1), multiples of 2^-53 */
 double stki_draw_between(stki_draw *draw, double low, double high);

@@ -18,6 +18,8 @@
 
 static stki_counter convert_fails_in;
 
+static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the name of the draw that call steps are given */
+
 void stki_fill_test_fail_convert(int64_t n)
 {
     stki_count_set(&convert_fails_in, n);
@@ -379,6 +381,13 @@ static stk_status read_error(const stki_reader *shard, int64_t within, stk_statu
     return changed != STK_OK ? changed : status;
 }
 
+/* For readers that run the user's own code. */
+static void give_draw(const stki_reader *shard, const stki_making_of *of, stki_worker *worker)
+{
+    if (shard->draws)
+        worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
+}
+
 /* One row by way of the worker's own memory: an image that is resized, or has a size of its own. */
 static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
                                  const stki_making_of *of, stki_worker *worker, stk_error *err)
@@ -391,6 +400,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     stk_status status;
 
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
+    give_draw(shard, of, worker);
     status = stki_resample_want(plan, resampler, of->index, &of->occasion, shard, within, &want, err);
     if (status == STK_OK)
         status = shard->ops->read(shard, within, want, &worker->scratch, &sample, err);
@@ -426,6 +436,7 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
     if (!placing || placing->padded)
         return part == 0 ? make_resampled(core, batch, plan, of, worker, err) : STK_OK;
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
+    give_draw(shard, of, worker);
     status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);

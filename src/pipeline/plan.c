@@ -127,7 +127,7 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err)
 
     if ((status = read_layout(config, config->source_layout, true, &layout, err)) != STK_OK ||
         (status = read_layout(config, config->layout, false, &layout, err)) != STK_OK ||
-        (status = stki_fold_create(config->transforms, config->name, STK_DTYPE_NONE, -1, &plan.fold, err)) != STK_OK)
+        (status = stki_fold_create(config, STK_DTYPE_NONE, -1, &plan.fold, err)) != STK_OK)
         return status;
     status = plan.fold->dtype ? resolve_dtype(config, &plan, err) : STK_OK;
     stki_fold_destroy(plan.fold);
@@ -385,7 +385,7 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
         return fail(err, config, STK_E_UNSUPPORTED, "samples of %d axes: a batch would have more than %d", field->ndim,
                     STK_MAX_DIMS);
     if ((status = resolve_axes(config, field, plan, &channels, err)) != STK_OK ||
-        (status = stki_fold_create(config->transforms, config->name, field->dtype, channels, &plan->fold, err)) !=
+        (status = stki_fold_create(config, field->dtype, channels, &plan->fold, err)) !=
             STK_OK ||
         (status = resolve_dtype(config, plan, err)) != STK_OK || (status = resolve_image(plan, image, err)) != STK_OK)
         return status;

@@ -40,6 +40,7 @@ typedef struct stki_field_config {
     bool sample_per_file;
     stk_dtype source_dtype, dtype;
     const char *source_layout, *layout; /* NULL: none given */
+    const char *base_dir;               /* where relative paths start that no file names; NULL: the working directory */
     const stki_node *transforms;        /* a list, or NULL */
     const stki_node *views;             /* a map of ranges, or NULL (views.h) */
     stki_pad pad;
@@ -212,8 +213,8 @@ typedef struct stki_fold {
 
 /* `channels`: how many the sample has, 0 if it has no declared channel axis (per-channel parameters are then refused).
  */
-stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_dtype source, int64_t channels,
-                            stki_fold **out, stk_error *err);
+stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, int64_t channels, stki_fold **out,
+                            stk_error *err);
 void stki_fold_destroy(stki_fold *fold);
 
 #endif

@@ -3,6 +3,8 @@
  * in double until the end. */
 #include "allocate.h"
 #include "error.h"
+#include "first_steps.h"
+#include "parameter_file.h"
 #include "plan.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,12 +17,13 @@ enum { MAX_PARAMETERS = 4096 };
 
 typedef struct state {
     stki_fold *fold;
-    const char *field;
+    const char *field, *base_dir;
     int index; /* of the step at hand */
     stk_dtype source;
     int64_t sample_channels;
     bool colored;              /* a step has changed colours, and none has done arithmetic since */
     bool real;                 /* the values are real numbers by now: an affine step or a cast has made them so */
+    int main_steps;            /* so far, those of first_steps.h not counted */
     const stki_node *last;     /* a step that nothing can follow but its like */
     const stki_node *cast;     /* the last cast, if nothing has followed it */
     const stki_node *quantize; /* the step that ended the list */
@@ -213,9 +216,31 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
     return status;
 }
 
+static stk_status op_normalize(state *s, const stki_node *node, stk_error *err);
+
+/* `normalize: {stats: FILE}`: the file's map is what would stand here. */
+static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *err)
+{
+    stki_document *document;
+    const stki_node *map;
+    stk_status status;
+
+    if (node->count > 1)
+        return stki_fail_node(err, node, "found stats and other keys, expected stats alone");
+    if (s->source == STK_DTYPE_NONE) /* the config is looked at, not the data */
+        return affine(s, node, &(double){1}, 1, &(double){0}, 1, err);
+    status = stki_parameters_open(node->items[0], s->base_dir, s->field, &document, &map, err);
+    if (status != STK_OK)
+        return status;
+    status = stki_node_get(map, "stats") ? stki_fail_node(err, map, "found stats in a file of stats")
+                                         : op_normalize(s, map, err);
+    stki_document_destroy(document);
+    return status;
+}
+
 static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
 {
-    static const char *const keys[] = {"mean", "std", "scale"};
+    static const char *const keys[] = {"mean", "std", "scale", "stats"};
     const stki_node *mean_node, *std_node, *scale_node;
     double *mean = NULL, *std = NULL, factor;
     int64_t mean_count, std_count;
@@ -228,8 +253,10 @@ static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
     }
     if (node->kind != STKI_NODE_MAP)
         return stki_fail_value(err, node, "imagenet or {mean: …, std: …, scale: …}");
-    if ((status = stki_node_known_keys(node, keys, 3, err)) != STK_OK)
+    if ((status = stki_node_known_keys(node, keys, 4, err)) != STK_OK)
         return status;
+    if (stki_node_get(node, "stats"))
+        return normalize_by_file(s, node, err);
     mean_node = stki_node_get(node, "mean");
     std_node = stki_node_get(node, "std");
     scale_node = stki_node_get(node, "scale");
@@ -258,18 +285,46 @@ static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
     return status;
 }
 
+static stk_status op_quantize(state *s, const stki_node *node, stk_error *err);
+
+/* `quantize: {file: FILE}` */
+static stk_status quantize_by_file(state *s, const stki_node *node, stk_error *err)
+{
+    stki_document *document;
+    const stki_node *map;
+    stk_status status;
+
+    if (node->count > 1)
+        return stki_fail_node(err, node, "found file and other keys, expected file alone");
+    if (s->source == STK_DTYPE_NONE) {
+        s->quantize = node; /* to what dtype, the file says */
+        s->fold->dtype = STK_DTYPE_NONE;
+        return STK_OK;
+    }
+    status = stki_parameters_open(node->items[0], s->base_dir, s->field, &document, &map, err);
+    if (status != STK_OK)
+        return status;
+    status = stki_node_get(map, "file") ? stki_fail_node(err, map, "found file in a file of parameters")
+                                        : op_quantize(s, map, err);
+    s->quantize = node;
+    stki_document_destroy(document);
+    return status;
+}
+
 static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
 {
-    static const char *const keys[] = {"scale", "zero_point", "dtype"};
+    static const char *const keys[] = {"scale", "zero_point", "dtype", "file"};
     const stki_node *scale_node = stki_node_get(node, "scale"), *zero_node = stki_node_get(node, "zero_point"),
                     *dtype_node = stki_node_get(node, "dtype");
     stk_dtype dtype = STK_I8;
     int64_t count, zero = 0, low, high;
     double *scale = NULL;
-    stk_status status = stki_node_known_keys(node, keys, 3, err);
+    stk_status status = stki_node_known_keys(node, keys, 4, err);
 
     if (status != STK_OK)
         return status;
+    if (stki_node_get(node, "file"))
+        return quantize_by_file(s, node, err);
     if (!scale_node)
         return stki_fail_node(err, node, "scale is missing");
     if (dtype_node) {
@@ -382,7 +437,7 @@ static stk_status op_mix(state *s, const stki_node *node, stk_error *err)
 
 static stk_status op_one_hot(state *s, const stki_node *node, stk_error *err)
 {
-    if (s->index > 0 && !s->fold->one_hot.node)
+    if (s->main_steps > 1 && !s->fold->one_hot.node)
         return stki_fail_node(err, node, "found a step before %s, expected it to come first", node->key);
     s->last = node;
     return stki_one_hot_read(&s->fold->one_hot, node->key, node, err);
@@ -408,6 +463,8 @@ static int all_names(const char **names)
 {
     int count = 0;
 
+    for (int i = 0; stki_first_steps_operation(i); i++)
+        names[count++] = stki_first_steps_operation(i);
     for (int i = 0; stki_geometry_operation(i); i++)
         names[count++] = stki_geometry_operation(i);
     for (int i = 0; stki_colors_operation(i); i++)
@@ -438,6 +495,12 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
     if (s->last && strcmp(node->keys[0], s->fold->mix.node ? "mixup" : "label_smoothing") != 0 &&
         (s->fold->one_hot.node || strcmp(node->keys[0], "cutmix") != 0))
         return stki_fail_node(err, node, "found %s after %s, which comes last", node->keys[0], s->last->key);
+    if (stki_first_steps_know(node->keys[0])) {
+        if (s->main_steps > 0)
+            return stki_fail_node(err, node, "found %s behind other steps, expected it to come first", node->keys[0]);
+        return stki_first_steps_check(node->keys[0], node->items[0], err);
+    }
+    s->main_steps++;
     if (stki_geometry_knows(node->keys[0]))
         return op_geometry(s, node->items[0], err);
     if (stki_colors_know(node->keys[0]))
@@ -448,10 +511,12 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
     return unknown(node, err);
 }
 
-stk_status stki_fold_create(const stki_node *transforms, const char *field, stk_dtype source, int64_t channels,
-                            stki_fold **out, stk_error *err)
+stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, int64_t channels, stki_fold **out,
+                            stk_error *err)
 {
-    state s = {.field = field,
+    const stki_node *transforms = config->transforms;
+    state s = {.field = config->name,
+               .base_dir = config->base_dir,
                .source = source,
                .sample_channels = channels,
                .real = is_real(source) || source == STK_DTYPE_NONE};

@@ -1,0 +1,228 @@
+/* reader_call.c: the user's own transforms: a table of named functions, and the reader that runs one of them on each
+ * sample of another reader, into the worker's memory.
+ *
+ * Threads. The table has a lock; a reader copies its entry when it is opened and looks at the table no more. */
+#include "allocate.h"
+#include "error.h"
+#include "first_steps.h"
+#include "tensor_internal.h"
+#include "thread.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST = 64, NAME = 64 };
+
+/* ---- the table ----------------------------------------------------------------------------------------------------
+ */
+
+static struct {
+    stki_mutex lock;
+    int count;
+    struct entry {
+        char name[NAME];
+        stk_transform transform;
+    } entries[MOST];
+} table = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
+
+static struct entry *find(const char *name)
+{
+    for (int i = 0; i < table.count; i++)
+        if (strcmp(table.entries[i].name, name) == 0)
+            return &table.entries[i];
+    return NULL;
+}
+
+stk_status stk_transform_register(const stk_transform *given, stk_error *err)
+{
+    stk_transform t = {0};
+    struct entry *entry;
+    stk_status status = STK_OK;
+
+    if (!given || given->struct_size < 2 * sizeof(uint32_t))
+        return stki_fail(err, STK_E_BAD_ARG, "transform: struct_size: found %u, expected STK_TRANSFORM_INIT",
+                         given ? given->struct_size : 0);
+    memcpy(&t, given, given->struct_size < sizeof t ? given->struct_size : sizeof t);
+    if (!t.name || !*t.name || strlen(t.name) >= NAME)
+        return stki_fail(err, STK_E_BAD_ARG, "transform: name: found \"%s\", expected 1 to %d letters",
+                         t.name ? t.name : "NULL", NAME - 1);
+    if (!t.run)
+        return stki_fail(err, STK_E_BAD_ARG, "transform %s: run: found NULL", t.name);
+    stki_lock(&table.lock);
+    entry = find(t.name);
+    if (!entry && table.count == MOST) {
+        status = stki_fail(err, STK_E_LIMIT, "transform %s: there are %d already", t.name, MOST);
+    } else {
+        entry = entry ? entry : &table.entries[table.count++];
+        snprintf(entry->name, sizeof entry->name, "%s", t.name);
+        entry->transform = t;
+        entry->transform.name = entry->name;
+    }
+    stki_unlock(&table.lock);
+    return status;
+}
+
+static stk_status look_up(const char *name, const stki_node *node, stk_transform *out, stk_error *err)
+{
+    char known[512] = "";
+    size_t used = 0;
+    struct entry *entry;
+
+    stki_lock(&table.lock);
+    entry = find(name);
+    if (entry)
+        *out = entry->transform;
+    for (int i = 0; i < table.count && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", table.entries[i].name);
+    stki_unlock(&table.lock);
+    return entry
+               ? STK_OK
+               : stki_fail_node(err, node, "found %s, expected a transform that stk_transform_register was given (%s)",
+                                name, *known ? known : "there is none");
+}
+
+/* ---- the reader ---------------------------------------------------------------------------------------------------
+ */
+
+struct calling {
+    stki_reader base; /* first member */
+    stki_reader_ops ops;
+    stki_reader *inner;
+    stk_transform transform;
+    char name[NAME];
+    int64_t bytes; /* of a sample that comes out */
+};
+
+static const struct calling *calling_of(const stki_reader *base)
+{
+    return (const struct calling *)(const void *)base;
+}
+
+static stk_status call(const struct calling *c, int64_t index, uint64_t random, const stk_tensor *in, void *to,
+                       stk_error *err)
+{
+    const stk_transform_call facts = {.struct_size = sizeof facts, .sample = index, .random = random};
+    stk_tensor out = {.data = to, .dtype = c->base.dtype, .ndim = c->base.ndim, .device = stk_device_cpu()};
+    stk_error own = {0};
+    char path[STKI_RECORD_PATH];
+    stk_status status;
+
+    memcpy(out.shape, c->base.shape, sizeof c->base.shape);
+    memcpy(out.strides, c->base.strides, sizeof c->base.strides);
+    status = c->transform.run(c->transform.context, &facts, in, &out, &own);
+    if (status == STK_OK)
+        return STK_OK;
+    return stki_fail_at(err, status < 0 ? status : STK_E_BAD_VALUE,
+                        (stki_place){stki_reader_path(&c->base, index, path), index, -1, NULL, NULL}, "call: %s: %s",
+                        c->name, own.message[0] ? own.message : "failed without a message");
+}
+
+static stk_status calling_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                               stk_tensor *out, stk_error *err)
+{
+    const struct calling *c = calling_of(base);
+    stki_scratch *behind;
+    stk_tensor in;
+    stk_status status;
+
+    (void)want;
+    if ((status = stki_scratch_second(scratch, &behind, err)) != STK_OK ||
+        (status = stki_scratch_reserve(scratch, c->bytes > 0 ? c->bytes : 1, err)) != STK_OK ||
+        (status = c->inner->ops->read(c->inner, index, NULL, behind, &in, err)) != STK_OK)
+        return status;
+    in.flags |= STK_TENSOR_READONLY;
+    status = call(c, index, scratch->draw, &in, scratch->data, err);
+    stki_reader_done(c->inner, &in);
+    if (status != STK_OK)
+        return status;
+    *out = (stk_tensor){.data = scratch->data, .dtype = base->dtype, .ndim = base->ndim, .device = stk_device_cpu()};
+    memcpy(out->shape, base->shape, sizeof base->shape);
+    memcpy(out->strides, base->strides, sizeof base->strides);
+    return STK_OK;
+}
+
+static bool calling_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
+{
+    const stki_reader *inner = calling_of(base)->inner;
+
+    return inner->ops->path(inner, index, buffer, size);
+}
+
+static void calling_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
+{
+    const stki_reader *inner = calling_of(base)->inner;
+
+    inner->ops->will_need(inner, indices, count);
+}
+
+static void calling_destroy(stki_reader *base)
+{
+    struct calling *c = (struct calling *)(void *)base;
+
+    stki_reader_destroy(c->inner);
+    stki_free(base->path);
+    stki_free(c);
+}
+
+/* What comes out: by default what goes in. */
+static stk_status shape_of(struct calling *c, const stki_node *node, stk_error *err)
+{
+    stk_tensor in = {.dtype = c->inner->dtype, .ndim = c->inner->ndim, .device = stk_device_cpu()}, out;
+    stk_error own = {0};
+    stk_status status = STK_OK;
+
+    memcpy(in.shape, c->inner->shape, sizeof in.shape);
+    out = in;
+    if (c->transform.shape)
+        status = c->transform.shape(c->transform.context, &in, &out, &own);
+    else if (c->inner->variable)
+        return stki_fail_node(err, node, "%s has no `shape`, and the samples have different shapes", c->name);
+    if (status != STK_OK)
+        return stki_fail_node(err, node, "%s: %s", c->name, own.message[0] ? own.message : "shape failed");
+    if (out.ndim < 0 || out.ndim >= STK_MAX_DIMS || stk_dtype_size(out.dtype) == 0)
+        return stki_fail_node(err, node, "%s: shape gave %d axes of %s", c->name, out.ndim, stk_dtype_name(out.dtype));
+    c->base.dtype = out.dtype;
+    c->base.ndim = out.ndim;
+    memcpy(c->base.shape, out.shape, sizeof out.shape);
+    return stki_row_major(out.dtype, out.ndim, out.shape, c->base.strides, &c->bytes, err);
+}
+
+stk_status stki_call_reader_open(stki_reader *inner, const char *name, const stki_node *node, stki_reader **out,
+                                 stk_error *err)
+{
+    struct calling *c = stki_zalloc(sizeof *c);
+    stk_status status = c ? look_up(name, node, &c->transform, err) : stki_fail_memory(err, sizeof *c, "a reader");
+
+    if (status != STK_OK) {
+        stki_free(c);
+        stki_reader_destroy(inner);
+        return status;
+    }
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->inner = inner;
+    c->base = (stki_reader){.ops = &c->ops,
+                            .path = stki_strdup(inner->path),
+                            .count = inner->count,
+                            .draws = true,
+                            .copies = true,
+                            .access = inner->access,
+                            .note = inner->note,
+                            .file_bytes = inner->file_bytes,
+                            .data_offset = -1,
+                            .file = inner->file,
+                            .unit_first = inner->unit_first,
+                            .unit_count = inner->unit_count,
+                            .unit_length = inner->unit_length};
+    c->ops = (stki_reader_ops){.format = inner->ops->format,
+                               .read = calling_read,
+                               .path = inner->ops->path ? calling_path : NULL,
+                               .will_need = inner->ops->will_need ? calling_will_need : NULL,
+                               .destroy = calling_destroy};
+    status = c->base.path ? shape_of(c, node, err) : stki_fail_memory(err, (int64_t)strlen(inner->path), "a path");
+    c->base.max_bytes = inner->max_bytes > c->bytes ? inner->max_bytes : c->bytes;
+    if (status != STK_OK) {
+        calling_destroy(&c->base);
+        return status;
+    }
+    *out = &c->base;
+    return STK_OK;
+}
