@@ -125,8 +125,10 @@ static stk_status calling_read(const stki_reader *base, int64_t index, const stk
     stk_status status;
 
     (void)want;
-    if ((status = stki_scratch_second(scratch, &behind, err)) != STK_OK ||
-        (status = stki_scratch_reserve(scratch, c->bytes > 0 ? c->bytes : 1, err)) != STK_OK ||
+    if ((status = stki_scratch_second(scratch, &behind, err)) != STK_OK)
+        return status;
+    behind->draw = scratch->draw;
+    if ((status = stki_scratch_reserve(scratch, c->bytes > 0 ? c->bytes : 1, err)) != STK_OK ||
         (status = c->inner->ops->read(c->inner, index, NULL, behind, &in, err)) != STK_OK)
         return status;
     in.flags |= STK_TENSOR_READONLY;
