@@ -185,7 +185,7 @@ stk_status stki_prefetch_close(stki_prefetch *prefetch, int64_t timeout_ns, stk_
     }
     if (!prefetch->stuck)
         return STK_OK;
-    return stki_fail(err, STK_E_TIMEOUT, "the copies to %s did not stop in time and were left behind",
+    return stki_fail(err, STK_E_TIMEOUT, "the thread that copies to %s did not stop in time and was left behind",
                      prefetch->device->name);
 }
 

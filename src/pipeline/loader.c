@@ -279,6 +279,29 @@ stk_status stk_loader_open_text(const char *text, const char *base_dir, const ch
 /* ---- close
  * ---------------------------------------------------------------------------------------------------------------- */
 
+/* Behind the workers, in what they have left of the time, and in any case long enough for a thread that is only about
+ * to end. Without workers the copying thread reads and converts too, so what it is stuck in may be that. */
+static void close_feed(stk_loader *loader, int64_t deadline)
+{
+    const int64_t least = STKI_SECOND / 20, left = deadline - stki_now_ns();
+    stki_core *core = loader->core;
+    char report[320];
+    stk_error cause;
+
+    loader->feed_status = stki_feed_close(core->feed,
+                                          deadline == INT64_MAX ? STK_TIMEOUT_INFINITE
+                                          : left > least        ? left
+                                                                : least,
+                                          &cause);
+    if (loader->feed_status == STK_OK)
+        return;
+    loader->feed_error = cause;
+    if (core->worker_count > 0)
+        return;
+    stki_workers_report(core, report, sizeof report);
+    (void)stki_fail(&loader->feed_error, loader->feed_status, "%s: %s", cause.message, report);
+}
+
 stk_status stk_loader_close(stk_loader *loader, stk_error *err)
 {
     char report[512];
@@ -289,17 +312,12 @@ stk_status stk_loader_close(stk_loader *loader, stk_error *err)
     if (is_forked(loader))
         return forked(err);
     if (!loader->closed) {
-        int64_t deadline = stki_deadline_ns(loader->core->config->close_timeout), left;
+        int64_t deadline = stki_deadline_ns(loader->core->config->close_timeout);
 
         loader->closed = true;
         loader->stuck = stki_workers_stop(loader->core, loader->core->config->close_timeout);
-        left = deadline - stki_now_ns();
         if (loader->core->feed)
-            loader->feed_status = stki_feed_close(loader->core->feed,
-                                                  deadline == INT64_MAX ? STK_TIMEOUT_INFINITE
-                                                  : left > 0            ? left
-                                                                        : 0,
-                                                  &loader->feed_error);
+            close_feed(loader, deadline);
     }
     if (loader->stuck == 0 && err && loader->feed_status != STK_OK)
         *err = loader->feed_error;

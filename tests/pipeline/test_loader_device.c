@@ -377,6 +377,30 @@ static void timeouts_name_what_is_held_or_slow(void **state)
     stk_loader_destroy(loader);
 }
 
+/* P06: a reader that hangs, in a worker or in the copying thread that does its work: closing ends all the same, and
+ * says who is stuck in what. What they use goes when they come out. */
+static void p06_closing_does_not_wait_for_a_stuck_reader(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers < 2; workers++) {
+        stkt_fault fault = {.field = "x",
+                            .opts = {.fail_at = -1, .fail_from_read = -1, .slow_at = 0, .slow_ns = 1500000000}};
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        assert_ok(stkt_open_faulty(&loader, &fault, false, &err, COUNTED, workers, "close_timeout: 50ms"));
+        do /* until it is in there */
+            assert_status(stk_loader_next_timeout(loader, 20000000, &batch, &err), STK_E_TIMEOUT);
+        while (!strstr(err.message, "reading"));
+        assert_status(stk_loader_close(loader, &err), STK_E_TIMEOUT);
+        assert_says("left behind");
+        assert_says("reading");
+        stk_loader_destroy(loader);
+    }
+    stki_sleep_ns(2 * STKI_SECOND); /* for the leak checker: they come out, and free what they hold */
+}
+
 /* ---- leases --------------------------------------------------------------------------------------------------------
  */
 
@@ -712,6 +736,7 @@ int main(void)
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
         cmocka_unit_test(g07_a_partial_batch_has_its_rows_alone),
         cmocka_unit_test(timeouts_name_what_is_held_or_slow),
+        cmocka_unit_test(p06_closing_does_not_wait_for_a_stuck_reader),
         cmocka_unit_test(held_batches_outlive_the_loader),
         cmocka_unit_test(exports_name_their_device),
         cmocka_unit_test(slots_wait_for_release_and_export),
