@@ -536,6 +536,42 @@ static void streams_are_fine_without_a_device(void **state)
     stk_stream_destroy(stream);
 }
 
+/* G05, as far as it goes without two GPUs: loaders of two devices in one process, in turns, each with its streams. */
+static void g05_two_devices_do_not_mind_each_other(void **state)
+{
+    static const char *const names[] = {"host:1", "host:2"};
+    stk_device *devices[2];
+    stk_stream *streams[2];
+    stk_loader *loaders[2];
+    stk_batch *batch;
+    stk_tensor label;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(stk_device_find(names[i], &devices[i], &err));
+        assert_ok(stk_stream_create(devices[i], &streams[i], &err));
+        assert_ok(stkt_open(&loaders[i],
+                            "{dataset: {fields: {y: {synthetic: {count: 40, shape: [], dtype: i64, distinct: 40}}}}, "
+                            "loader: {batch_size: 8, device: \"%s\"}}",
+                            names[i]));
+    }
+    for (int k = 0; k < 10; k++) {
+        int i = k % 2;
+
+        assert_status(stk_loader_next_on(loaders[i], streams[1 - i], 0, &batch, &err), STK_E_BAD_DEVICE);
+        assert_ok(stk_loader_next_on(loaders[i], streams[i], 60 * STKI_SECOND, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "y", &label, &err));
+        assert_ptr_equal(label.device, devices[i]);
+        stk_batch_release_on(batch, streams[1 - i]); /* the host waits for a stream that knows nothing of the batch's */
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(stk_loader_next_on(loaders[i], streams[i], 60 * STKI_SECOND, &batch, &err), STK_END);
+        stk_loader_destroy(loaders[i]);
+        stk_stream_destroy(streams[i]);
+    }
+}
+
 /* ---- options -------------------------------------------------------------------------------------------------------
  */
 
@@ -741,6 +777,7 @@ int main(void)
         cmocka_unit_test(exports_name_their_device),
         cmocka_unit_test(slots_wait_for_release_and_export),
         cmocka_unit_test(streams_are_fine_without_a_device),
+        cmocka_unit_test(g05_two_devices_do_not_mind_each_other),
         cmocka_unit_test(batches_come_in_the_callers_memory),
         cmocka_unit_test(what_a_device_cannot_do_is_refused_by_name),
         cmocka_unit_test(f12_a_device_that_is_not_there_is_an_error),
