@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs into a prefix of the build folder, builds examples/ against that copy with find_package, with find_package and the
 # static library, and with pkg-config, and runs them: the same numbers for 1, 2 and 8 workers and inline, and about 96 % of
-# the held-out digits right.
+# the held-out digits right; the same on a device, with a small network.
 #     install_examples.sh BUILD_DIR CC SANITIZE
 set -eu
 build=$(realpath "$1") cc=$2 sanitize=${3:-}
@@ -49,6 +49,16 @@ for workers in -1 1 8; do
 done
 tail -2 "$work/find_package/workers2.txt"
 awk '/^epoch 30/ {accuracy = $6} END {exit !(accuracy >= 95.5)}' "$work/find_package/workers2.txt"
+
+# On a device: the host device stands in for a GPU. Where there is none, cuda:0 is refused in one line.
+"$work/find_package/train_digits_gpu" host "${digits[@]}" >"$work/gpu.txt"
+tail -2 "$work/gpu.txt"
+awk '/^epoch 20/ {accuracy = $6} END {exit !(accuracy >= 95.5)}' "$work/gpu.txt"
+if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
+    status=0
+    "$work/find_package/train_digits_gpu" cuda:0 "${digits[@]}" 2>"$work/refusal.txt" || status=$?
+    [ $status = 1 ] && [ "$(wc -l <"$work/refusal.txt")" = 1 ] && grep -q cuda "$work/refusal.txt"
+fi
 
 # Wrong use is refused in one line, with the exit code that programs here have.
 status=0
