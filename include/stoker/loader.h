@@ -78,6 +78,7 @@ typedef enum stk_pin { STK_PIN_AUTO = 0, STK_PIN_TRUE = 1, STK_PIN_FALSE = 2 } s
 typedef enum stk_convert_by { STK_CONVERT_AUTO = 0, STK_CONVERT_HOST = 1, STK_CONVERT_DEVICE = 2 } stk_convert_by;
 typedef enum stk_guard { STK_GUARD_ON = 0, STK_GUARD_OFF = 1 } stk_guard;
 typedef enum stk_resume { STK_RESUME_STRICT = 0, STK_RESUME_FORCE = 1 } stk_resume;
+typedef enum stk_on_error { STK_ON_ERROR_FAIL = 0, STK_ON_ERROR_SKIP = 1, STK_ON_ERROR_SUBSTITUTE = 2 } stk_on_error;
 typedef enum stk_digest { STK_DIGEST_NONE = 0, STK_DIGEST_ORDER = 1, STK_DIGEST_BYTES = 2 } stk_digest;
 typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/ranks.md */
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
@@ -184,6 +185,11 @@ typedef struct stk_loader_opts {
     int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
                              cache_bytes holds, at most 64 */
     int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
+    /* Of a sample that cannot be read or made (docs/errors.md). */
+    stk_on_error on_error;
+    int64_t max_errors;        /* more failed samples than this end the run; 0: unlimited */
+    double max_error_fraction; /* more than this share of an epoch's do; 0: 0.01 */
+    const char *error_list;    /* a file that they are listed in, a line of JSON each; NULL: none */
     const char *resume_from; /* a file of stk_loader_save_file to go on from; NULL: the beginning */
     stk_resume resume;       /* what becomes of a state of another data set, seed, batch, order or transform */
     stk_digest digest;       /* of the stream: stk_loader_digest */
@@ -397,8 +403,11 @@ typedef struct stk_loader_stats {
     int64_t device_wait_slot_ns;               /* the copying thread: the consumer is slower */
     int64_t device_slots, device_slots_ready, device_slots_held; /* now */
     int64_t device_slot_bytes;                                   /* of all of them together */
+    int64_t skipped, substituted; /* failed samples that were left out of delivered batches, or replaced */
 } stk_loader_stats;
 
+/* Samples of delivered batches that had failed for this reason and were left out or replaced; STK_OK: for any. */
+STK_API int64_t stk_loader_failed(const stk_loader *loader, stk_status reason);
 STK_API stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err);
 
 #ifdef __cplusplus

@@ -17,6 +17,8 @@ static const char *const last_batch_words[] = {"partial", "drop", "pad", NULL};
 static const char *const access_words[] = {"auto", "mmap", "pread", NULL};
 static const char *const stores_words[] = {"auto", "cached", "streaming", NULL};
 static const char *const pin_words[] = {"auto", "true", "false", NULL};
+static const char *const on_error_words[] = {"fail", "skip", "substitute", NULL};
+static const char *const unlimited_words[] = {"unlimited", NULL};
 static const char *const digest_words[] = {"none", "order", "bytes", NULL};
 static const char *const resume_words[] = {"strict", "force", NULL};
 static const char *const launcher_words[] = {"auto", "none", NULL};
@@ -92,6 +94,14 @@ static const stki_option loader_rows[] = {
               "Whether large outputs go past the caches; auto: when the slots are larger than the last one"),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
                     "Output of one unit of work; auto: 512KiB"),
+    STKI_ENUM(stki_loader_config, on_error, fail, on_error_words,
+              "What becomes of a sample that cannot be read or made: the run ends, its row is left out, or another "
+              "sample takes its place (docs/errors.md)"),
+    STKI_INT_WORDS(stki_loader_config, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
+                   "With skip and substitute: more failed samples than that in all end the run"),
+    STKI_DOUBLE(stki_loader_config, max_error_fraction, 0.01, 0, 1, "",
+                "With skip and substitute: more than this share of an epoch's samples (of this rank) end the run"),
+    STKI_STRING(stki_loader_config, error_list, NULL, "Failed samples are listed in this file, a line of JSON each"),
     STKI_STRING(stki_loader_config, resume_from, NULL,
                 "Go on at the position that this file holds (stk_loader_save_file; docs/resume.md)"),
     STKI_ENUM(stki_loader_config, resume, strict, resume_words,

@@ -17,6 +17,7 @@ enum { STKI_CONFIG_MAX_NOTES = 32, STKI_MAX_SLOTS = 1024, STKI_MAX_WORKERS = 102
 typedef struct stki_dataset_config {
     const char *name;
     double weight;
+    int on_error; /* -1: as the loader says */
     const stki_node *node;
     stki_field_config *fields; /* in the order of the first one's, which are the loader's own */
     int field_count;
@@ -47,7 +48,10 @@ typedef struct stki_loader_config {
     int64_t memory_budget, tile_bytes; /* bytes */
     int64_t timeout, close_timeout;    /* ns */
     int64_t rank, world_size;          /* -1, 0: as the launcher says */
-    int launcher, digest, resume;
+    int launcher, digest, resume, on_error;
+    int64_t max_errors; /* -1: unlimited */
+    double max_error_fraction;
+    const char *error_list;
     const char *resume_from;
     int64_t replication, replication_blocks;
     bool allow_empty, sigbus_guard;
@@ -72,7 +76,6 @@ typedef struct stki_loader_config {
     char *base_dir;          /* relative paths of the document start here */
     char **texts;            /* resolved paths, owned */
     int text_count;
-    bool skip_failed; /* failed rows are left out and their batch is that much shorter */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes); /* of the C API */
     void *device_buffer_context;
     /* Tests: called on every reader just opened, to put a misbehaving one over it (which owns the old one from then

@@ -9,7 +9,7 @@
 typedef struct dataset_options {
     const char *name;
     double weight;
-    const stki_node *fields, *indices;
+    const stki_node *fields, *indices, *on_error;
 } dataset_options;
 
 static const stki_option rows[] = {
@@ -17,6 +17,7 @@ static const stki_option rows[] = {
     STKI_DOUBLE(dataset_options, weight, 1, 0, 1e15, "", "Its share of the samples of an epoch, beside the others'"),
     STKI_NODE(dataset_options, fields, "As dataset.fields: the same names in every data set"),
     STKI_NODE(dataset_options, indices, "A list of its sample numbers: only these"),
+    STKI_NODE(dataset_options, on_error, "fail, skip or substitute, instead of loader.on_error"),
 };
 const stki_option_table stki_datasets_table = STKI_OPTION_TABLE("datasets", rows);
 
@@ -122,6 +123,10 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
         (status = name_dataset(config, dataset, o.name, number, err)) != STK_OK)
         return status;
     dataset->weight = o.weight;
+    dataset->on_error = -1;
+    if (o.on_error &&
+        (status = stki_node_word(o.on_error, stki_config_words("on_error"), &dataset->on_error, err)) != STK_OK)
+        return status;
     if (!o.fields)
         return stki_fail_node(err, node, "fields is missing: which data is to be loaded?");
     if (number == 0) { /* they are the loader's own, which frees them */

@@ -105,7 +105,7 @@ static void put_loader(writer *w, const stk_loader_opts *o)
                              *const lasts[] = {"partial", "drop", "pad"}, *const accesses[] = {"auto", "mmap", "pread"},
                              *const stores[] = {"auto", "cached", "streaming"},
                              *const pins[] = {"auto", "true", "false"}, *const launchers[] = {"auto", "none"},
-                             *const digests[] = {"none", "order", "bytes"}, *const resumes[] = {"strict", "force"},
+                             *const on_errors[] = {"fail", "skip", "substitute"}, *const digests[] = {"none", "order", "bytes"}, *const resumes[] = {"strict", "force"},
                              *const guards[] = {"true", "false"};
 
     put_int(w, "batch_size", o->batch_size);
@@ -139,6 +139,11 @@ static void put_loader(writer *w, const stk_loader_opts *o)
     if (o->world_size || o->rank)
         put(w, "loader.rank", "%lld", (long long)o->rank);
     put_word(w, "launcher", (int)o->launcher, launchers, 2);
+    put_word(w, "on_error", (int)o->on_error, on_errors, 3);
+    put_int(w, "max_errors", o->max_errors);
+    if (o->max_error_fraction != 0)
+        put(w, "loader.max_error_fraction", "%.17g", o->max_error_fraction);
+    put_text(w, "loader.error_list", o->error_list);
     put_word(w, "digest", (int)o->digest, digests, 3);
     put_word(w, "resume", (int)o->resume, resumes, 2);
     put_text(w, "loader.resume_from", o->resume_from);

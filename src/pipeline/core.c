@@ -6,6 +6,7 @@
 #include "convert_choice.h"
 #include "device_table.h"
 #include "error.h"
+#include "failed.h"
 #include "feed.h"
 #include "files.h"
 #include "first_steps.h"
@@ -530,6 +531,7 @@ static void core_destroy(stki_core *core)
         stki_free(core->workers[i].resamplers);
     }
     stki_block_free(NULL, core->workers, workers * (int64_t)sizeof *core->workers, _Alignof(stki_worker));
+    stki_failed_close(core);
     for (int i = 0; core->slots && i < core->slot_count; i++)
         stki_slot_destroy(core->slots[i], &core->layout);
     stki_free(core->slots);
@@ -571,7 +573,7 @@ stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_err
     if ((status = find_device(core, err)) == STK_OK && (status = open_dataset(core, err)) == STK_OK &&
         (status = stki_core_make_order(core, err)) == STK_OK && (status = make_plans(core, err)) == STK_OK &&
         (choose_pinning(core), status = make_slots(core, err)) == STK_OK &&
-        (status = make_workers(core, err)) == STK_OK) {
+        (status = make_workers(core, err)) == STK_OK && (status = stki_failed_open(core, err)) == STK_OK) {
         stki_state_prints(core, &core->prints);
         *out = core;
         return STK_OK;

@@ -22,7 +22,10 @@
 #include "state.h"
 #include "views.h"
 #include "watch.h"
+#include <stdio.h>
 #include <stoker/loader.h>
+
+enum { STKI_REASONS = 64 }; /* statuses that failed samples are counted by */
 
 enum stki_stage { STKI_STAGE_IDLE, STKI_STAGE_ORDER, STKI_STAGE_READ, STKI_STAGE_CONVERT };
 
@@ -92,6 +95,9 @@ struct stki_core {
     struct stki_feed *feed; /* NULL: no device */
 
     stki_counter failed_samples;
+    bool settles;     /* some failed samples are left out or replaced (failed.h) */
+    FILE *error_list; /* NULL: none */
+    stki_counter failed_for[STKI_REASONS], skipped, substituted; /* of delivered batches; [0]: other reasons */
 };
 
 /* Takes over the config (also when it fails). */

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "core.h"
 #include "error.h"
+#include "failed.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -97,6 +98,7 @@ static void copy_facts(const stki_slot_layout *layout, stk_batch *to, const stk_
     to->ring.step = from->ring.step;
     to->ring.generation = from->ring.generation;
     to->digest = from->digest;
+    to->left_out = from->left_out;
     to->error_row = from->error_row;
     if (from->error_row >= 0)
         to->error = from->error;
@@ -157,6 +159,9 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
         return status;
     batch = (stk_batch *)(void *)leased;
     copy_facts(&core->layout, &feed->batches[slot], batch);
+    stki_failed_forget(&feed->batches[slot]); /* of a batch that was dropped */
+    feed->batches[slot].failures = batch->failures;
+    batch->failures = NULL;
     if (batch->error_row >= 0) { /* goes to the consumer in its place, without bytes; no further steps are opened */
         stki_ring_finish(core->ring, leased);
         stki_ring_release(core->ring, leased);
@@ -298,6 +303,8 @@ void stki_feed_destroy(stki_feed *feed)
     if (!feed)
         return;
     stki_prefetch_destroy(feed->prefetch);
+    for (int64_t i = 0; feed->batches && i < feed->core->config->device_prefetch; i++)
+        stki_failed_forget(&feed->batches[i]);
     stki_block_free(NULL, feed->memory, feed->memory_bytes, 64);
     stki_free(feed->batches);
     stki_free(feed->parts);

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "core.h"
 #include "error.h"
+#include "failed.h"
 #include "file.h"
 #include "fill_made.h"
 #include "log.h"
@@ -48,6 +49,7 @@ void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_er
     if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0) {
         stki_count(&core->failed_samples, 1);
         stki_count(&batch->failed_rows, 1);
+        stki_failed_note(core, batch, row, error);
     }
     stki_slot_fail(batch, row, error);
 }
@@ -128,6 +130,8 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     batch->error_row = -1;
     stki_count_set(&batch->failed_rows, 0);
     batch->digest = (stki_u128){0};
+    batch->left_out = 0;
+    stki_failed_forget(batch);
     rows = stki_batching_rows(&core->batching, batch->step);
     batch->rows = rows.rows;
     batch->valid = rows.valid;
@@ -207,10 +211,11 @@ static stk_status check_trailing(const stki_field_plan *plan, const stki_reader 
                         plan->name, (long long)other_within, stki_reader_path(other_shard, other_within, other_path));
 }
 
-static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                        stki_worker *worker)
+/* -1: the row has failed. */
+static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                           stki_worker *worker)
 {
-    int64_t within, shape[STK_MAX_DIMS], length = 0;
+    int64_t within, shape[STK_MAX_DIMS], length = -1;
     char path[STKI_RECORD_PATH];
     const stki_reader *shard = stki_field_locate(plan->field, batch->indices[row], &within);
     stk_error error;
@@ -237,7 +242,26 @@ static void measure_row(stki_core *core, stk_batch *batch, const stki_field_plan
     } else {
         length = shape[0];
     }
-    stki_slot_offsets(batch, plan)[row + 1] = length; /* summed up in phase_end */
+    return length;
+}
+
+int64_t stki_fill_measure(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                          stki_worker *worker)
+{
+    int64_t length;
+
+    stki_watch_begin(worker, batch, row, row + 1);
+    length = measure_row(core, batch, plan, row, worker);
+    stki_watch_end(worker);
+    return row_has_failed(batch, row) ? -1 : length;
+}
+
+static void measure_into(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                         stki_worker *worker)
+{
+    int64_t length = measure_row(core, batch, plan, row, worker);
+
+    stki_slot_offsets(batch, plan)[row + 1] = length < 0 ? 0 : length; /* summed up in phase_end */
 }
 
 static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_worker *worker)
@@ -248,7 +272,7 @@ static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_w
     stki_watch_begin(worker, batch, first, last);
     for (int f = 0; f < core->plan_count; f++)
         for (int64_t row = first; core->plans[f].ragged && row < last; row++)
-            measure_row(core, batch, &core->plans[f], row, worker);
+            measure_into(core, batch, &core->plans[f], row, worker);
     stki_watch_end(worker);
     stki_count(&worker->read_ns, stki_now_ns() - before);
 }
@@ -572,6 +596,16 @@ static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *
     }
 }
 
+void stki_fill_again(stki_core *core, stk_batch *batch, int64_t row, stki_worker *worker)
+{
+    stki_watch_begin(worker, batch, row, row + 1);
+    for (int f = 0; f < core->plan_count; f++)
+        fill_rows(core, batch, &core->plans[f], row, row + 1, worker);
+    stki_watch_end(worker);
+    if (core->streams)
+        stki_store_fence();
+}
+
 static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_worker *worker)
 {
     int64_t parts = core->parts_per_row, row = tile / parts, part = tile % parts;
@@ -630,7 +664,10 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
     stki_core *core = context;
     stk_batch *batch = batch_of(slot);
 
-    (void)number;
+    if (slot->phase != 0 && stki_counted(&batch->failed_rows) > 0)
+        clear_failed(core, batch);
+    if (batch->failures)
+        stki_failed_settle(core, batch, slot->phase != 0, &core->workers[number]);
     if (slot->phase == 0) {
         for (int f = 0; f < core->plan_count; f++) {
             int64_t *offsets;
@@ -647,12 +684,6 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
                 offsets[r + 1] += offsets[r];
         }
         return byte_tiles(core, batch);
-    }
-    if (stki_counted(&batch->failed_rows) > 0)
-        clear_failed(core, batch);
-    if (core->config->skip_failed && stki_counted(&batch->failed_rows) > 0) {
-        stki_slot_compact(batch, core->plans, core->plan_count);
-        batch->error_row = -1;
     }
     if (core->config->digest != STK_DIGEST_NONE && batch->error_row < 0)
         batch->digest = stki_digest_rows(core, batch);

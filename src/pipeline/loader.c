@@ -4,6 +4,7 @@
 #include "core.h"
 #include "device_table.h"
 #include "error.h"
+#include "failed.h"
 #include "feed.h"
 #include "loader_handle.h"
 #include "parts.h"
@@ -387,6 +388,7 @@ static stk_status deliver_error(stk_loader *loader, stk_batch *batch, stk_error 
 {
     loader->failed = true;
     loader->error = batch->error;
+    stki_failed_list(loader->core, batch);
     stki_ring_finish(loader->core->ring, &batch->ring);
     stki_ring_release(loader->core->ring, &batch->ring);
     if (err)
@@ -410,13 +412,14 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     }
 }
 
-/* What all steps up to this batch add up to. */
-static void add_up(const stki_core *core, const stk_batch *batch, stki_totals *after)
+/* What all steps up to this batch add up to. Not STK_OK: too many of its samples have failed. */
+static stk_status add_up(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err)
 {
     int64_t step;
 
     stki_progress_delivered(core->progress, &step, after);
     after->digest = stki_u128_add(after->digest, batch->digest);
+    return core->settles ? stki_failed_deliver(core, batch, after, err) : STK_OK;
 }
 
 #define SLICE_NS (STKI_SECOND / 10) /* how late stk_loader_cancel may be noticed */
@@ -491,13 +494,15 @@ static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t
     }
     if (status == STK_E_TIMEOUT)
         return timed_out_on_device(loader, timeout_ns, &cause, err);
+    if (status == STK_OK && batch->error_row < 0 && add_up(loader->core, batch, &after, &batch->error) != STK_OK)
+        batch->error_row = 0;
     if (status == STK_OK && batch->error_row >= 0) {
         status = batch->error.status;
         cause = batch->error;
+        stki_failed_list(loader->core, batch);
         stki_feed_release(batch);
     }
     if (status == STK_OK) {
-        add_up(core, batch, &after);
         deliver(loader, batch, &after);
         *out = batch;
         return STK_OK;
@@ -553,9 +558,10 @@ stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t ti
     if (status != STK_OK)
         return status;
     batch = (stk_batch *)(void *)slot;
+    if (batch->error_row < 0 && add_up(core, batch, &after, &batch->error) != STK_OK)
+        batch->error_row = 0;
     if (batch->error_row >= 0)
         return deliver_error(loader, batch, err);
-    add_up(core, batch, &after);
     deliver(loader, batch, &after);
     *out = batch;
     return STK_OK;
@@ -701,6 +707,15 @@ static void add_device_stats(const stki_core *core, stk_loader_stats *stats)
     stats->device_slot_bytes = core->device_slot_bytes * device.slots;
 }
 
+int64_t stk_loader_failed(const stk_loader *loader, stk_status reason)
+{
+    const stki_core *core = loader->core;
+
+    if (reason == STK_OK)
+        return stki_counted(&core->skipped) + stki_counted(&core->substituted);
+    return reason < 0 && reason > -STKI_REASONS ? stki_counted(&core->failed_for[-reason]) : 0;
+}
+
 stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err)
 {
     const stki_core *core = loader->core;
@@ -740,6 +755,8 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
     if (core->feed)
         add_device_stats(core, &stats);
     stats.errors = stki_counted(&core->failed_samples);
+    stats.skipped = stki_counted(&core->skipped);
+    stats.substituted = stki_counted(&core->substituted);
     memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     out->struct_size = size;
     return STK_OK;

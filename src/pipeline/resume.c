@@ -18,7 +18,7 @@ enum { STATE_FILE_BYTES = 65536 };
 /* Is there anything that is not the same on every rank? */
 static bool has_own_part(const stki_core *core)
 {
-    return core->config->digest != STK_DIGEST_NONE;
+    return core->config->digest != STK_DIGEST_NONE || core->settles;
 }
 
 static stki_state state_of(const stk_loader *loader)
@@ -46,6 +46,7 @@ static stki_state state_of(const stk_loader *loader)
     state.digest_from = stki_counted(&loader->digest_from);
     state.failed = totals.failed;
     state.epoch_failed = totals.epoch_failed;
+    state.epoch_left_out = totals.epoch_left_out;
     return state;
 }
 
@@ -271,6 +272,7 @@ static stki_totals totals_of(const stki_core *core, const stki_state *state, int
     }
     totals.failed = state->failed;
     totals.epoch_failed = state->epoch_failed;
+    totals.epoch_left_out = state->epoch_left_out;
     if (state->digest_kind == core->config->digest) {
         totals.digest = state->digest;
         *digest_from = state->digest_from;

@@ -3,6 +3,7 @@
 #include "checked.h"
 #include "device_memory.h"
 #include "error.h"
+#include "failed.h"
 #include <string.h>
 
 #define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
@@ -107,6 +108,7 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
 {
     if (!slot)
         return;
+    stki_failed_forget(slot);
     stki_mutex_fini(&slot->error_lock);
     if (!slot->pinned)
         stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);

@@ -51,6 +51,8 @@ struct stk_batch {
     stk_stream *stream; /* on a device: the one that asked for the batch */
     stki_u128 digest; /* of the rows, where it is asked for */
     int lease;        /* in the core's progress */
+    int64_t left_out; /* samples that failed and are not in it */
+    struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
 
     stki_mutex error_lock; /* guards the two below while tiles run */
     int64_t error_row;     /* -1: none. The lowest row's error is kept, so that it does not depend on timing. */

@@ -9,9 +9,10 @@
  *    40  8  positions of an epoch             152  8  failed samples
  *    48  8  rows of a global batch            160  8  of them in this epoch
  *    56  4  version of the order              168  8  rank (4), number of ranks (4)
- *    60  2  kind of the order                 176  8  kind of digest
+ *    60  2  kind of the order                 176  8  samples left out in this epoch
  *    62  2  kind of last batch                (end of the own part)
- *    64  4  flags                               n  8  XXH3-64 of all before it
+ *    64  4  flags: bit 0, own part; bits 8 to 15,  n  8  XXH3-64 of all before it
+ *           kind of digest
  *    68 12  zeros
  */
 #include "state.h"
@@ -68,7 +69,7 @@ int stki_state_write(const stki_state *state, uint8_t to[STKI_STATE_BYTES])
     put(to + 56, (uint64_t)state->order_version, 4);
     put(to + 60, (uint64_t)state->order, 2);
     put(to + 62, (uint64_t)state->last_batch, 2);
-    put(to + 64, own ? HAS_OWN : 0, 4);
+    put(to + 64, own ? HAS_OWN | (uint64_t)state->digest_kind << 8 : 0, 4);
     put_print(to + 80, state->dataset);
     put_print(to + 96, state->order_print);
     put_print(to + 112, state->transforms);
@@ -79,7 +80,7 @@ int stki_state_write(const stki_state *state, uint8_t to[STKI_STATE_BYTES])
         put(to + 160, (uint64_t)state->epoch_failed, 8);
         put(to + 168, (uint64_t)state->rank, 4);
         put(to + 172, (uint64_t)state->world_size, 4);
-        put(to + 176, (uint64_t)state->digest_kind, 8);
+        put(to + 176, (uint64_t)state->epoch_left_out, 8);
     }
     put(to + bytes - SUM_BYTES, stki_digest_64(to, bytes - SUM_BYTES), SUM_BYTES);
     return bytes;
@@ -142,7 +143,8 @@ static stk_status read_blob(const uint8_t *from, int64_t bytes, stki_state *out,
         out->epoch_failed = (int64_t)get(from + 160, 8);
         out->rank = (int64_t)get(from + 168, 4);
         out->world_size = (int64_t)get(from + 172, 4);
-        out->digest_kind = (int)get(from + 176, 8);
+        out->digest_kind = (int)(get(from + 64, 4) >> 8);
+        out->epoch_left_out = (int64_t)get(from + 176, 8);
     }
     return check(out, err);
 }
@@ -153,7 +155,7 @@ typedef struct text_state {
     int64_t stoker_state, epoch, step, seed, positions, global_batch_size, order_version;
     const stki_node *order, *last_batch, *digest_kind;
     const char *dataset, *order_fingerprint, *transforms, *digest, *checksum;
-    int64_t rank, world_size, digest_from, failed, epoch_failed;
+    int64_t rank, world_size, digest_from, failed, epoch_failed, epoch_left_out;
 } text_state;
 
 #define MOST INT64_MAX
@@ -178,6 +180,7 @@ static const stki_option rows[] = {
     STKI_INT(text_state, digest_from, 0, 0, MOST, "", "Step over all epochs that the digest begins with"),
     STKI_INT(text_state, failed, 0, 0, MOST, "", "Failed samples"),
     STKI_INT(text_state, epoch_failed, 0, 0, MOST, "", "Of them in this epoch"),
+    STKI_INT(text_state, epoch_left_out, 0, 0, MOST, "", "Of those, left out"),
     STKI_STRING(text_state, checksum, NULL, "XXH3-64 of the blob that says the same"),
 };
 static const stki_option_table table = STKI_OPTION_TABLE("state", rows);
@@ -227,6 +230,7 @@ json_t *stki_state_json(const stki_state *state)
         failed |= json_object_set_new(json, "digest_from", json_integer(state->digest_from));
         failed |= json_object_set_new(json, "failed", json_integer(state->failed));
         failed |= json_object_set_new(json, "epoch_failed", json_integer(state->epoch_failed));
+        failed |= json_object_set_new(json, "epoch_left_out", json_integer(state->epoch_left_out));
     }
     snprintf(sum, sizeof sum, "%016" PRIx64, get(blob + bytes - SUM_BYTES, SUM_BYTES));
     failed |= json_object_set_new(json, "checksum", json_string(sum));
@@ -322,6 +326,7 @@ static stk_status read_root(const stki_node *root, stki_state *out, stk_error *e
     out->rank = text.rank, out->world_size = text.world_size;
     out->digest_from = text.digest_from;
     out->failed = text.failed, out->epoch_failed = text.epoch_failed;
+    out->epoch_left_out = text.epoch_left_out;
     return check_sum(root, text.checksum, out, err);
 }
 

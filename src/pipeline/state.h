@@ -36,7 +36,7 @@ typedef struct stki_state {
     int digest_kind; /* as in stki_loader_config */
     stki_u128 digest;
     int64_t digest_from; /* the step over all epochs that the digest begins with */
-    int64_t failed, epoch_failed;
+    int64_t failed, epoch_failed, epoch_left_out;
 } stki_state;
 
 /* The bytes written, at most STKI_STATE_BYTES. All of STKI_STATE_ALL is there. */

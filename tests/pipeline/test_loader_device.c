@@ -336,6 +336,7 @@ static void g07_a_partial_batch_has_its_rows_alone(void **state)
         stk_batch_release(batch);
     }
     assert_int_equal(stk_loader_next(loader, &batch, &err), STK_END);
+    assert_ok(stk_loader_close(loader, &err)); /* the last copy has been seen done */
     assert_ok(stk_loader_get_stats(loader, &stats, &err));
     assert_int_equal(stats.device_bytes, 1000);
     assert_int_equal(stats.batch_bytes, 1000);

@@ -24,6 +24,7 @@ static const stki_state sample = {
     .digest_from = 9,
     .failed = 10,
     .epoch_failed = 4,
+    .epoch_left_out = 3,
 };
 
 static void check_equal(const stki_state *a, const stki_state *b)
@@ -49,6 +50,7 @@ static void check_equal(const stki_state *a, const stki_state *b)
     assert_int_equal(a->digest_from, b->digest_from);
     assert_int_equal(a->failed, b->failed);
     assert_int_equal(a->epoch_failed, b->epoch_failed);
+    assert_int_equal(a->epoch_left_out, b->epoch_left_out);
 }
 
 static void put(uint8_t *to, uint64_t value, int bytes)
@@ -73,7 +75,7 @@ static void the_blob_is_as_drawn(void **state)
     put(expected + 56, 1, 4);
     put(expected + 60, 1, 2);
     put(expected + 62, 2, 2);
-    put(expected + 64, 1, 4);
+    put(expected + 64, 0x201, 4);
     put(expected + 80, 1, 8), put(expected + 88, 2, 8);
     put(expected + 96, 3, 8), put(expected + 104, 4, 8);
     put(expected + 112, 5, 8), put(expected + 120, UINT64_MAX, 8);
@@ -82,7 +84,7 @@ static void the_blob_is_as_drawn(void **state)
     put(expected + 152, 10, 8);
     put(expected + 160, 4, 8);
     put(expected + 168, 3, 4), put(expected + 172, 8, 4);
-    put(expected + 176, 2, 8);
+    put(expected + 176, 3, 8);
     put(expected + 184, stki_digest_64(expected, 184), 8);
     assert_int_equal(stki_state_write(&sample, blob), 192);
     assert_memory_equal(blob, expected, 192);

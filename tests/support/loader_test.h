@@ -59,7 +59,10 @@ static inline STK_PRINTF(5, 6) stk_status
     if ((status = stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, err)) != STK_OK ||
         (status = stki_config_read(document, NULL, &config, err)) != STK_OK)
         return status;
-    config->skip_failed = skip;
+    if (skip) {
+        config->on_error = STK_ON_ERROR_SKIP;
+        config->max_error_fraction = 1;
+    }
     if (fault) {
         config->wrap_reader = stkt_wrap;
         config->wrap_context = fault;

@@ -1,0 +1,221 @@
+/* failed.c: see failed.h: who may be left out, what is remembered of it, and the books that are kept in the order of
+ * delivery. */
+#include "failed.h"
+#include "allocate.h"
+#include "error.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int stki_failed_policy(const stki_core *core, int32_t source)
+{
+    const stki_loader_config *config = core->config;
+    int own = config->dataset_count > 0 ? config->datasets[source].on_error : -1;
+
+    return own >= 0 ? own : config->on_error;
+}
+
+bool stki_failed_any(const stki_core *core)
+{
+    if (core->config->on_error != STK_ON_ERROR_FAIL)
+        return true;
+    for (int d = 0; d < core->config->dataset_count; d++)
+        if (stki_failed_policy(core, d) != STK_ON_ERROR_FAIL)
+            return true;
+    return false;
+}
+
+bool stki_failed_may_settle(stk_status status)
+{
+    switch (status) {
+    case STK_E_MEMORY:
+    case STK_E_CLOSED:
+    case STK_E_FORKED:
+    case STK_E_CONFIG:
+    case STK_E_BAD_ARG:
+    case STK_E_CANCELLED:
+        return false;
+    default:
+        return status < 0;
+    }
+}
+
+void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
+{
+    struct stki_failure *made, **at;
+
+    if (!core->settles)
+        return;
+    made = stki_zalloc(sizeof *made);
+    stki_lock(&batch->error_lock);
+    for (at = &batch->failures; *at && (*at)->row < row; at = &(*at)->next)
+        ;
+    if (!made || (*at && (*at)->row == row)) { /* without memory for it the batch fails, as nothing settles the row */
+        stki_unlock(&batch->error_lock);
+        stki_free(made);
+        return;
+    }
+    made->row = row;
+    made->sample = batch->indices[row];
+    made->source = batch->positions[row].source;
+    made->position = batch->positions[row].draw;
+    made->padding = row >= batch->valid;
+    made->substitute = -1;
+    made->error = *error;
+    made->next = *at;
+    *at = made;
+    stki_unlock(&batch->error_lock);
+}
+
+void stki_failed_forget(stk_batch *batch)
+{
+    while (batch->failures) {
+        struct stki_failure *failure = batch->failures;
+
+        batch->failures = failure->next;
+        stki_free(failure);
+    }
+}
+
+/* ---- the books --------------------------------------------------------------------------------------------------- */
+
+stk_status stki_failed_open(stki_core *core, stk_error *err)
+{
+    const char *path = core->config->error_list;
+
+    core->settles = stki_failed_any(core);
+    for (int i = 0; core->settles && core->layout.mixes && i < (core->source_count ? core->source_count : 1); i++)
+        if (stki_failed_policy(core, i) == STK_ON_ERROR_SUBSTITUTE)
+            return stki_fail(err, STK_E_UNSUPPORTED,
+                             "on_error: found substitute with mixup or cutmix, expected skip or fail: a sample that "
+                             "fails is part of two rows");
+    if (!path)
+        return STK_OK;
+    core->error_list = fopen(path, "ae");
+    return core->error_list ? STK_OK : stki_fail_errno(err, errno, path, "cannot open the list of failed samples");
+}
+
+void stki_failed_close(stki_core *core)
+{
+    if (core->error_list)
+        fclose(core->error_list);
+    core->error_list = NULL;
+}
+
+/* One line of JSON. */
+static void list(stki_core *core, const stk_batch *batch, const struct stki_failure *failure)
+{
+    const stk_error *error = &failure->error;
+    json_t *json = json_object();
+    char *text;
+
+    json_object_set_new(json, "epoch", json_integer(batch->epoch));
+    json_object_set_new(json, "step", json_integer(batch->step));
+    json_object_set_new(json, "position", json_integer(failure->position));
+    json_object_set_new(json, "rank", json_integer(core->batching.rank));
+    json_object_set_new(json, "sample", json_integer(failure->sample));
+    if (core->config->dataset_count > 0)
+        json_object_set_new(json, "dataset", json_string(core->config->datasets[failure->source].name));
+    json_object_set_new(json, "reason", json_string(stk_status_name(error->status)));
+    json_object_set_new(json, "action",
+                        json_string(failure->substitute >= 0 ? "substitute"
+                                    : failure->settled       ? "skip"
+                                                             : "fail"));
+    if (failure->substitute >= 0)
+        json_object_set_new(json, "substitute", json_integer(failure->substitute));
+    if (error->file[0])
+        json_object_set_new(json, "file", json_string(error->file));
+    if (error->record >= 0)
+        json_object_set_new(json, "record", json_integer(error->record));
+    if (error->offset >= 0)
+        json_object_set_new(json, "offset", json_integer(error->offset));
+    json_object_set_new(json, "message", json_string(error->message));
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    if (!text || fprintf(core->error_list, "%s\n", text) < 0) {
+        stki_config_note(core->config, "loader.error_list: %s: not all failed samples could be listed: %s",
+                         core->config->error_list, strerror(errno));
+        stki_failed_close(core);
+    }
+    free(text);
+}
+
+static int reason_of(stk_status status)
+{
+    return status < 0 && status > -STKI_REASONS ? -status : 0;
+}
+
+/* Valid rows of this rank in an epoch. */
+static int64_t rows_of_epoch(const stki_core *core)
+{
+    return (core->steps - 1) * stki_batching_rows(&core->batching, 0).valid +
+           stki_batching_rows(&core->batching, core->steps - 1).valid;
+}
+
+/* How many samples of an epoch may fail. */
+static int64_t budget_of_epoch(const stki_core *core)
+{
+    double most = ceil(core->config->max_error_fraction * (double)rows_of_epoch(core));
+
+    return most < 1 ? 0 : (int64_t)most;
+}
+
+static stk_status over_budget(const struct stki_failure *failure, int64_t count, const char *key, const char *allowed,
+                              stk_error *err)
+{
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){failure->error.file[0] ? failure->error.file : NULL, failure->error.record, -1,
+                                     STKI_TEXT("%" PRId64, count), allowed},
+                        "failed samples (loader.%s), the last one with: %s", key, failure->error.message);
+}
+
+static stk_status count(stki_core *core, const struct stki_failure *failure, stki_totals *after, stk_error *err)
+{
+    const stki_loader_config *config = core->config;
+
+    stki_count(&core->failed_for[reason_of(failure->error.status)], 1);
+    stki_count(failure->substitute >= 0 ? &core->substituted : &core->skipped, 1);
+    after->failed++;
+    after->epoch_failed++;
+    if (config->max_errors >= 0 && after->failed > config->max_errors)
+        return over_budget(failure, after->failed, "max_errors", STKI_TEXT("at most %" PRId64, config->max_errors),
+                           err);
+    if (after->epoch_failed > budget_of_epoch(core))
+        return over_budget(
+            failure, after->epoch_failed, "max_error_fraction",
+            STKI_TEXT("at most %" PRId64 " of %" PRId64 " in an epoch", budget_of_epoch(core), rows_of_epoch(core)),
+            err);
+    return STK_OK;
+}
+
+void stki_failed_list(stki_core *core, const stk_batch *batch)
+{
+    for (const struct stki_failure *failure = batch->failures; failure && core->error_list; failure = failure->next)
+        if (!failure->padding)
+            list(core, batch, failure);
+    if (batch->failures && core->error_list)
+        (void)fflush(core->error_list);
+}
+
+stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (const struct stki_failure *failure = batch->failures; failure && status == STK_OK; failure = failure->next) {
+        if (failure->settled && !failure->padding)
+            status = count(core, failure, after, err);
+    }
+    stki_failed_list(core, batch);
+    after->epoch_left_out += batch->left_out;
+    if (status == STK_OK && batch->last_of_epoch && after->epoch_left_out > 0 &&
+        after->epoch_left_out >= rows_of_epoch(core))
+        status = stki_fail(err, STK_E_EMPTY, "epoch %" PRId64 ": all %" PRId64 " samples failed and were left out",
+                           batch->epoch, rows_of_epoch(core));
+    if (batch->last_of_epoch)
+        after->epoch_failed = after->epoch_left_out = 0;
+    stki_failed_forget(batch);
+    return status;
+}

@@ -1,0 +1,55 @@
+/* failed.h: samples that fail, and what becomes of them (loader.on_error): the run ends, the row is left out, or
+ * another sample takes its place. Workers settle the rows of a batch as soon as its last tile has ended
+ * (fill_failed.c); what it comes to is counted, listed and compared with the budget when the batch is delivered, in
+ * order, so that it does not depend on timing (failed.c). */
+#ifndef STKI_FAILED_H
+#define STKI_FAILED_H
+
+#include "core.h"
+#include "progress.h"
+
+/* One failed sample of a batch. */
+struct stki_failure {
+    struct stki_failure *next; /* of the batch, by row */
+    int64_t row, sample, position;
+    int32_t source;
+    bool settled;       /* it does not end the run */
+    bool padding;       /* the row is no sample of the epoch, so that nothing is counted */
+    int64_t substitute; /* the sample that took its place; -1: none */
+    stk_error error;
+};
+
+/* enum stk_on_error of a data set. */
+int stki_failed_policy(const stki_core *core, int32_t source);
+/* Is it the sample's fault? Out of memory is not. */
+bool stki_failed_may_settle(stk_status status);
+/* Does any data set leave samples out or replace them? */
+bool stki_failed_any(const stki_core *core);
+
+/* Remembers why a row has failed, if nothing is known of it yet. Any thread. */
+void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
+void stki_failed_forget(stk_batch *batch);
+
+/* fill_failed.c: after the tiles of a phase. Replaces what is to be replaced; behind the last phase also leaves out
+ * what is to be left out, and sets the batch's error to the first one that ends the run. */
+void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, struct stki_worker *worker);
+/* The sample that takes the place of `sample`, for attempt 0, 1, …: a pure function of the seed, the sample and the
+ * attempt, drawn from the samples of the same data set and subset. -1: there is none. */
+int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t source, int attempt);
+
+/* failed.c: counts and lists the batch's failures, and adds them to what its steps add up to. Not STK_OK: the budget is
+ * used up, or an epoch has come to nothing. For the thread that calls next. */
+stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err);
+/* Lists the failures of a batch that ends the run. */
+void stki_failed_list(stki_core *core, const stk_batch *batch);
+/* Opens the list of failed samples (loader.error_list). */
+stk_status stki_failed_open(stki_core *core, stk_error *err);
+void stki_failed_close(stki_core *core);
+
+/* fill.c, for fill_failed.c: makes one row of all fields; the length of one row of a field of varying length, -1: the
+ * row has failed. */
+void stki_fill_again(stki_core *core, stk_batch *batch, int64_t row, struct stki_worker *worker);
+int64_t stki_fill_measure(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                          struct stki_worker *worker);
+
+#endif

@@ -1,0 +1,202 @@
+/* fill_failed.c: settles the rows of a batch that have failed. One worker does it, when no tile of the batch is
+ * running.
+ *
+ * A substitute is drawn by (seed, sample, attempt), so that a sample that fails is always replaced by the same one,
+ * before and after a restart and on any rank. It takes the row with its transforms: they are drawn by position. */
+#include "failed.h"
+#include "pad.h"
+#include "permutation.h"
+#include "philox.h"
+#include <assert.h>
+#include <string.h>
+
+enum { ATTEMPTS = 8 };
+
+#define KEY_SUBSTITUTE UINT64_C(0x7375627374697475) /* "substitu" */
+
+int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t source, int attempt)
+{
+    const uint64_t key = stki_order_key((uint64_t)core->config->seed, KEY_SUBSTITUTE);
+    const uint64_t positions = (uint64_t)core->batching.length;
+
+    if (positions == 0)
+        return -1;
+    for (int draw = 0; draw < 64; draw++) { /* of a mixture: until it is of the same data set */
+        uint64_t number = (uint64_t)attempt * 64 + (uint64_t)draw;
+        uint64_t at = stki_philox_below(key, number, (uint64_t)sample, positions);
+        stki_position position;
+
+        if (stki_order_eval(core->order, 0, (int64_t)at, 1, &position, NULL) != STK_OK)
+            return -1;
+        if (position.source == source)
+            return position.sample;
+    }
+    return -1;
+}
+
+static struct stki_failure *failure_of(stk_batch *batch, int64_t row)
+{
+    struct stki_failure *failure = batch->failures;
+
+    while (failure && failure->row != row)
+        failure = failure->next;
+    return failure;
+}
+
+static bool has_failed(const stk_batch *batch, int64_t row)
+{
+    return atomic_load_explicit(&batch->row_failed[row], memory_order_relaxed) != 0;
+}
+
+static void set_failed(stk_batch *batch, int64_t row)
+{
+    if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0)
+        stki_count(&batch->failed_rows, 1);
+}
+
+static void clear(stk_batch *batch, int64_t row)
+{
+    if (atomic_exchange_explicit(&batch->row_failed[row], 0, memory_order_relaxed) != 0)
+        stki_count(&batch->failed_rows, -1);
+}
+
+static void take(stk_batch *batch, int64_t row, int64_t sample)
+{
+    batch->positions[row].sample = sample;
+    batch->indices[row] = sample;
+}
+
+/* Makes room for `length` entries in a row whose neighbours are there already. */
+static void make_room(stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t length)
+{
+    int64_t *offsets = stki_slot_offsets(batch, plan), old = offsets[row + 1], end = offsets[batch->rows];
+    int64_t grown = length - (old - offsets[row]);
+    char *values = stki_slot_values(batch, plan);
+
+    memmove(values + (old + grown) * plan->item_bytes, values + old * plan->item_bytes,
+            (size_t)((end - old) * plan->item_bytes));
+    for (int64_t r = row + 1; r <= batch->rows; r++)
+        offsets[r] += grown;
+}
+
+/* The lengths of the row's sample, put in place. False: it cannot be had, or does not fit into this batch. */
+static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, stki_worker *worker)
+{
+    for (int f = 0; f < core->plan_count; f++) {
+        const stki_field_plan *plan = &core->plans[f];
+        int64_t length;
+
+        if (!plan->ragged)
+            continue;
+        length = stki_fill_measure(core, batch, plan, row, worker);
+        if (length < 0 || (laid_out && plan->pad.padded && length > stki_padded_length(batch, plan)))
+            return false;
+        if (laid_out && !plan->pad.padded)
+            make_room(batch, plan, row, length);
+        else
+            stki_slot_offsets(batch, plan)[row + 1] = length;
+    }
+    return true;
+}
+
+static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *failure, bool laid_out, stki_worker *worker)
+{
+    int64_t row = failure->row;
+
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        int64_t sample = stki_failed_substitute(core, failure->sample, failure->source, attempt);
+
+        if (sample < 0 || sample == failure->sample)
+            continue;
+        clear(batch, row);
+        take(batch, row, sample);
+        if (fit(core, batch, row, laid_out, worker)) {
+            if (laid_out)
+                stki_fill_again(core, batch, row, worker);
+            if (!has_failed(batch, row)) {
+                failure->substitute = sample;
+                return true;
+            }
+        }
+        set_failed(batch, row);
+    }
+    failure->substitute = -1;
+    take(batch, row, failure->sample);
+    return false;
+}
+
+/* A row that stays in its place without a sample is zeros. */
+static void blank(const stki_core *core, stk_batch *batch, int64_t row)
+{
+    for (int f = 0; f < core->plan_count; f++) {
+        const stki_field_plan *plan = &core->plans[f];
+        const int64_t *offsets = plan->ragged ? stki_slot_offsets(batch, plan) : NULL;
+        char *values = stki_slot_values(batch, plan);
+
+        if (plan->pad.padded)
+            continue; /* padding already */
+        if (plan->ragged)
+            memset(values + offsets[row] * plan->item_bytes, 0,
+                   (size_t)((offsets[row + 1] - offsets[row]) * plan->item_bytes));
+        else
+            memset(values + row * plan->row_bytes, 0, (size_t)plan->row_bytes);
+    }
+}
+
+static void leave_out(const stki_core *core, stk_batch *batch)
+{
+    for (int64_t row = 0; row < batch->rows; row++) {
+        if (!has_failed(batch, row))
+            continue;
+        batch->left_out += batch->mask[row];
+        if (core->batching.last == STKI_LAST_PAD) {
+            blank(core, batch, row);
+            batch->valid -= batch->mask[row];
+            batch->mask[row] = 0;
+        }
+    }
+    if (core->batching.last != STKI_LAST_PAD)
+        stki_slot_compact(batch, core->plans, core->plan_count);
+}
+
+/* The first failure that nothing settles is the batch's error; what is known of it is more than the slot's own, which
+ * may be of a row that has been settled. False: there is none. */
+static bool find_error(stk_batch *batch)
+{
+    for (int64_t row = 0; row < batch->rows; row++) {
+        struct stki_failure *failure;
+
+        if (!has_failed(batch, row))
+            continue;
+        failure = failure_of(batch, row);
+        if (failure && failure->settled)
+            continue;
+        if (failure) {
+            batch->error = failure->error;
+            batch->error_row = row;
+        }
+        return true;
+    }
+    return false;
+}
+
+void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki_worker *worker)
+{
+    if (!core->settles)
+        return;
+    for (struct stki_failure *failure = batch->failures; failure; failure = failure->next) {
+        int policy = stki_failed_policy(core, failure->source);
+
+        if (!has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
+            policy == STK_ON_ERROR_FAIL)
+            continue; /* in the last phase a substitute of the first one may have failed */
+        failure->settled = policy == STK_ON_ERROR_SKIP || replace(core, batch, failure, last_phase, worker);
+    }
+    if (!last_phase)
+        return;
+    if (find_error(batch))
+        return;
+    if (stki_counted(&batch->failed_rows) > 0)
+        leave_out(core, batch);
+    batch->error_row = -1;
+}

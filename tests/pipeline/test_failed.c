@@ -1,0 +1,501 @@
+/* stki-threads: samples that fail, under every policy: rows left out, masked or replaced, the same for any number of
+ * workers and after a restart, with counts, a list, and budgets. */
+#include "allocate.h"
+#include "clock.h"
+#include "failed.h"
+#include "loader_test.h"
+
+enum { COUNT = 103, BATCH = 10 };
+
+/* Records that fail, one faulty reader over the other. */
+typedef struct bad_records {
+    const int64_t *records;
+    int count;
+    stk_status status;
+    const char *field;
+} bad_records;
+
+static stk_status wrap(void *context, const char *field, stki_reader **reader, stk_error *err)
+{
+    const bad_records *bad = context;
+
+    if (bad->field && strcmp(bad->field, field) != 0)
+        return STK_OK;
+    for (int i = 0; i < bad->count; i++) {
+        stki_faulty_opts opts = STKI_FAULTY_OPTS_INIT;
+        stki_reader *wrapped = NULL;
+        stk_status status;
+
+        opts.fail_at = bad->records[i];
+        opts.status = bad->status;
+        status = stki_faulty_open(*reader, &opts, &wrapped, err);
+        if (status != STK_OK)
+            return status;
+        *reader = wrapped;
+    }
+    return STK_OK;
+}
+
+static stk_status open_text(stk_loader **out, const bad_records *bad, const char *text, stk_error *err)
+{
+    stki_document *document;
+    stki_loader_config *config;
+    stk_status status;
+
+    if ((status = stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, err)) != STK_OK ||
+        (status = stki_config_read(document, NULL, &config, err)) != STK_OK)
+        return status;
+    config->wrap_reader = wrap;
+    config->wrap_context = (void *)(uintptr_t)bad;
+    return stki_loader_open_config(config, out, err);
+}
+
+static STK_PRINTF(2, 3) stk_loader *open_bad(const bad_records *bad, const char *format, ...)
+{
+    char keys[512], text[2048];
+    stk_loader *loader;
+    stk_error err;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(keys, sizeof keys, format, args);
+    va_end(args);
+    snprintf(
+        text, sizeof text,
+        "{dataset: {fields: {x: {synthetic: {count: 103, shape: [6], dtype: i32, distinct: 103, form: scratch}}, v: "
+        "{synthetic: {count: 103, shape: [9], dtype: u8, min_length: 0, form: scratch, seed: 4}}}}, loader: "
+        "{batch_size: 10, order: random, seed: 3, %s}}",
+        keys);
+    assert_ok(open_text(&loader, bad, text, &err));
+    return loader;
+}
+
+static const stki_synthetic_opts made_x = {
+    .count = COUNT, .dtype = STK_I32, .ndim = 1, .shape = {6}, .distinct = COUNT, .min_length = -1};
+static const stki_synthetic_opts made_v = {.count = COUNT, .dtype = STK_U8, .ndim = 1, .shape = {9}, .seed = 4};
+
+/* Every row of the batch is its sample's bytes; rows of mask 0 in the middle are zeros. */
+static void check_bytes(const stk_batch *batch, bool padded)
+{
+    const int64_t *indices = stk_batch_indices(batch);
+    stk_tensor x, v, offsets;
+    stk_error err;
+
+    assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+    assert_ok(stk_batch_tensor(batch, "v.values", &v, &err));
+    assert_ok(stk_batch_tensor(batch, "v.offsets", &offsets, &err));
+    assert_int_equal(x.shape[0], stk_batch_rows(batch));
+    assert_int_equal(((int64_t *)offsets.data)[stk_batch_rows(batch)], v.shape[0]);
+    for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+        int64_t from = ((int64_t *)offsets.data)[r], length = ((int64_t *)offsets.data)[r + 1] - from;
+        int32_t expected[6] = {0};
+        uint8_t text[9] = {0};
+
+        if (stk_batch_mask(batch)[r] || !padded) {
+            stki_synthetic_fill(&made_x, indices[r], 6, expected);
+            assert_int_equal(length, stki_synthetic_length(&made_v, indices[r]));
+            stki_synthetic_fill(&made_v, indices[r], length, text);
+        }
+        assert_memory_equal((int32_t *)x.data + 6 * r, expected, sizeof expected);
+        assert_memory_equal((uint8_t *)v.data + from, text, (size_t)length);
+    }
+}
+
+static bool is_bad(const bad_records *bad, int64_t sample)
+{
+    for (int i = 0; i < bad->count; i++)
+        if (bad->records[i] == sample)
+            return true;
+    return false;
+}
+
+static const int64_t some[] = {5, 17, 18, 44, 102};
+
+/* The rows of the failed samples go, all others stay in their batches and in their order. */
+static void skipped_rows(void **state)
+{
+    static const char *const fields[] = {"x", "v", NULL};
+
+    (void)state;
+    for (int f = 0; f < 3; f++)
+        for (int workers = 0; workers <= 4; workers += 2) {
+            bad_records none = {some, 0, STK_E_CORRUPT, NULL}, five = {some, 5, STK_E_CORRUPT, fields[f]};
+            stk_loader *whole = open_bad(&none, "num_workers: 1, num_epochs: 2"),
+                       *loader = open_bad(
+                           &five, "num_workers: %d, num_epochs: 2, on_error: skip, max_error_fraction: 1", workers);
+            stk_loader_stats stats = {.struct_size = sizeof stats};
+            stk_batch *all, *batch;
+            stk_error err;
+
+            while (stk_loader_next(whole, &all, &err) == STK_OK) {
+                int64_t row = 0;
+
+                assert_ok(stk_loader_next(loader, &batch, &err));
+                assert_int_equal(stk_batch_global_step(batch), stk_batch_global_step(all));
+                for (int64_t r = 0; r < stk_batch_rows(all); r++) {
+                    int64_t sample = stk_batch_indices(all)[r];
+
+                    if (is_bad(&five, sample))
+                        continue;
+                    assert_int_equal(stk_batch_indices(batch)[row], sample);
+                    assert_int_equal(stk_batch_mask(batch)[row++], 1);
+                }
+                assert_int_equal(stk_batch_rows(batch), row);
+                assert_int_equal(stk_batch_valid_rows(batch), row);
+                check_bytes(batch, false);
+                stk_batch_release(batch);
+                stk_batch_release(all);
+            }
+            assert_status(stk_loader_next(loader, &batch, &err), STK_END);
+            assert_ok(stk_loader_get_stats(loader, &stats, &err));
+            assert_int_equal(stats.skipped, 10);
+            assert_int_equal(stats.substituted, 0);
+            assert_int_equal(stk_loader_failed(loader, STK_OK), 10);
+            assert_int_equal(stk_loader_failed(loader, STK_E_CORRUPT), 10);
+            assert_int_equal(stk_loader_failed(loader, STK_E_IO), 0);
+            stk_loader_destroy(whole);
+            stk_loader_destroy(loader);
+        }
+}
+
+/* Under `pad` a batch keeps its size: the row stays, zeros with mask 0. */
+static void masked_rows(void **state)
+{
+    bad_records five = {some, 5, STK_E_TRUNCATED, NULL};
+    stk_loader *loader =
+        open_bad(&five, "num_workers: 3, last_batch: pad, on_error: skip, max_error_fraction: 1, num_epochs: 2");
+    int64_t seen[2] = {0};
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    while (stk_loader_next(loader, &batch, &err) == STK_OK) {
+        int64_t valid = 0;
+
+        assert_int_equal(stk_batch_rows(batch), BATCH);
+        for (int64_t r = 0; r < BATCH; r++) {
+            bool failed = is_bad(&five, stk_batch_indices(batch)[r]);
+
+            if (failed)
+                assert_int_equal(stk_batch_mask(batch)[r], 0);
+            valid += stk_batch_mask(batch)[r];
+        }
+        assert_int_equal(stk_batch_valid_rows(batch), valid);
+        seen[stk_batch_epoch(batch)] += valid;
+        if (!stk_batch_last_of_epoch(batch))
+            check_bytes(batch, true);
+        stk_batch_release(batch);
+    }
+    assert_int_equal(seen[0], COUNT - 5);
+    assert_int_equal(seen[1], COUNT - 5);
+    assert_int_equal(stk_loader_failed(loader, STK_E_TRUNCATED), 10); /* padding is not counted */
+    stk_loader_destroy(loader);
+}
+
+/* Another sample, always the same one, in the same place; also after a restart and with other workers. */
+static void substitutes(void **state)
+{
+    uint64_t hashes[22] = {0};
+    int64_t instead[COUNT];
+
+    (void)state;
+    memset(instead, -1, sizeof instead);
+    for (int workers = 0; workers <= 6; workers += 2) {
+        bad_records none = {some, 0, STK_E_CORRUPT, NULL}, five = {some, 5, STK_E_CORRUPT, NULL};
+        stk_loader *whole = open_bad(&none, "num_workers: 1, num_epochs: 2"),
+                   *loader = open_bad(&five,
+                                      "num_workers: %d, num_epochs: 2, on_error: substitute, max_errors: 10, "
+                                      "max_error_fraction: 0.05",
+                                      workers);
+        stk_batch *all, *batch;
+        stk_error err;
+
+        if (workers == 4) { /* it begins in the middle */
+            assert_ok(stk_loader_seek(whole, 0, 7, &err));
+            assert_ok(stk_loader_seek(loader, 0, 7, &err));
+        }
+        while (stk_loader_next(whole, &all, &err) == STK_OK) {
+            int64_t step = stk_batch_global_step(all);
+
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_int_equal(stk_batch_rows(batch), stk_batch_rows(all));
+            for (int64_t r = 0; r < stk_batch_rows(all); r++) {
+                int64_t sample = stk_batch_indices(all)[r], found = stk_batch_indices(batch)[r];
+
+                if (!is_bad(&five, sample)) {
+                    assert_int_equal(found, sample);
+                    continue;
+                }
+                assert_false(is_bad(&five, found));
+                if (instead[sample] < 0)
+                    instead[sample] = found;
+                assert_int_equal(found, instead[sample]);
+            }
+            check_bytes(batch, false);
+            if (workers == 0)
+                hashes[step] = stkt_hash_batch(0, loader, batch);
+            assert_true(hashes[step] == stkt_hash_batch(0, loader, batch));
+            stk_batch_release(batch);
+            stk_batch_release(all);
+        }
+        assert_status(stk_loader_next(loader, &batch, &err), STK_END);
+        if (workers != 4)
+            assert_int_equal(stk_loader_failed(loader, STK_E_CORRUPT), 10);
+        stk_loader_destroy(whole);
+        stk_loader_destroy(loader);
+    }
+    assert_true(instead[17] != instead[18]);
+}
+
+/* Budgets count in the order of delivery; what is over them says how many, what the last one was, and stays. */
+static void budgets(void **state)
+{
+    static const struct {
+        const char *keys, *says;
+    } cases[] = {
+        {"on_error: skip, max_error_fraction: 1, max_errors: 4", "found 5, expected at most 4"},
+        {"on_error: substitute, max_error_fraction: 1, max_errors: 4",
+         "failed samples (loader.max_errors), the last one with: "},
+        {"on_error: skip, max_errors: 0", "found 1, expected at most 0"},
+        {"on_error: skip, max_error_fraction: 0.01", "found 3, expected at most 2 of 103 in an epoch"},
+        {"on_error: skip, max_error_fraction: 0", "found 1, expected at most 0 of 103 in an epoch"},
+        {"on_error: skip, max_errors: 5, max_error_fraction: 0.04", NULL},
+        {"on_error: skip, max_error_fraction: 0.04", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int workers = 0; workers <= 3; workers += 3) {
+            bad_records five = {some, 5, STK_E_CORRUPT, NULL};
+            stk_loader *loader = open_bad(&five, "%s, num_workers: %d", cases[i].keys, workers);
+            stk_status status;
+            stk_batch *batch;
+            stk_error err;
+
+            while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+                stk_batch_release(batch);
+            if (cases[i].says) {
+                assert_int_equal(status, STK_E_LIMIT);
+                assert_says(cases[i].says);
+                assert_status(stk_loader_next(loader, &batch, &err), STK_E_LIMIT);
+            } else {
+                assert_int_equal(status, STK_END);
+            }
+            stk_loader_destroy(loader);
+        }
+}
+
+/* The counts of a saved position go on after a restore. */
+static void budgets_over_a_restart(void **state)
+{
+    bad_records five = {some, 5, STK_E_CORRUPT, NULL};
+    stk_loader *loader = open_bad(&five, "on_error: skip, max_errors: 7, max_error_fraction: 1, num_epochs: 2"), *other;
+    uint8_t bytes[STK_STATE_MAX];
+    int64_t size;
+    stk_status status;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 11; i++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        stk_batch_release(batch);
+    }
+    assert_ok(stk_loader_save(loader, bytes, sizeof bytes, &size, &err));
+    other = open_bad(&five, "on_error: skip, max_errors: 7, max_error_fraction: 1, num_epochs: 2");
+    assert_ok(stk_loader_restore(other, bytes, size, &err));
+    while ((status = stk_loader_next(other, &batch, &err)) == STK_OK)
+        stk_batch_release(batch);
+    assert_int_equal(status, STK_E_LIMIT);
+    assert_says("found 8, expected at most 7");
+    stk_loader_destroy(loader);
+    stk_loader_destroy(other);
+}
+
+/* W21: an epoch of which nothing is left is an error, whatever the budget. */
+static void everything_fails(void **state)
+{
+    static const char *const policies[] = {"skip", "skip, last_batch: pad", "substitute"};
+    int64_t all[COUNT];
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        all[i] = i;
+    for (int p = 0; p < 3; p++) {
+        bad_records every = {all, COUNT, STK_E_CORRUPT, "x"};
+        stk_loader *loader = open_bad(&every, "on_error: %s, max_error_fraction: 1", policies[p]);
+        stk_status status;
+        stk_batch *batch;
+        stk_error err;
+
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+            assert_int_equal(stk_batch_valid_rows(batch), 0);
+            stk_batch_release(batch);
+        }
+        assert_int_equal(status, p < 2 ? STK_E_EMPTY : STK_E_CORRUPT); /* no substitute to be had: the sample's error */
+        if (p < 2)
+            assert_says("epoch 0: all 103 samples failed and were left out");
+        stk_loader_destroy(loader);
+    }
+}
+
+/* Out of memory is not the sample's fault. */
+static void some_errors_end_the_run(void **state)
+{
+    static const int64_t one[] = {50};
+    bad_records memory = {one, 1, STK_E_MEMORY, NULL};
+    stk_loader *loader = open_bad(&memory, "on_error: skip");
+    stk_status status;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+        stk_batch_release(batch);
+    assert_int_equal(status, STK_E_MEMORY);
+    stk_loader_destroy(loader);
+}
+
+/* Data sets have policies of their own; substitutes come from the same one. */
+static void policies_of_data_sets(void **state)
+{
+    static const char text[] =
+        "{datasets: [{name: a, on_error: %s, fields: {x: {synthetic: {count: 40, shape: [2]}}}}, {name: b, on_error: "
+        "%s, "
+        "weight: 3, fields: {x: {synthetic: {count: 60, shape: [2]}}}}], loader: {batch_size: 7, order: random, "
+        "max_error_fraction: 1, epoch_length: 200, on_error: %s}}";
+    static const int64_t one[] = {11}; /* of both: each is wrapped */
+    bad_records bad = {one, 1, STK_E_IO, NULL};
+    stk_status status;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    char config[1024];
+
+    (void)state;
+    snprintf(config, sizeof config, text, "skip", "substitute", "fail");
+    assert_ok(open_text(&loader, &bad, config, &err));
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+            assert_int_not_equal(stk_batch_indices(batch)[r], 11);
+            assert_int_not_equal(stk_batch_indices(batch)[r], 40 + 11);
+            assert_int_equal(stk_batch_sources(batch)[r], stk_batch_indices(batch)[r] >= 40);
+        }
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_END);
+    {
+        stk_loader_stats stats = {.struct_size = sizeof stats};
+
+        assert_ok(stk_loader_get_stats(loader, &stats, &err));
+        assert_true(stats.skipped > 0 && stats.substituted > 0);
+    }
+    stk_loader_destroy(loader);
+    snprintf(config, sizeof config, text, "skip", "fail", "skip");
+    assert_ok(open_text(&loader, &bad, config, &err));
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+        stk_batch_release(batch);
+    assert_int_equal(status, STK_E_IO);
+    stk_loader_destroy(loader);
+}
+
+/* One line of JSON a failed sample, in the order of delivery. */
+static void the_list(void **state)
+{
+    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
+    char dir[512], path[600], line[2048];
+    int64_t lines = 0, last = -1;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    FILE *file;
+
+    (void)state;
+    snprintf(dir, sizeof dir, "%s", stkt_make_dir());
+    snprintf(path, sizeof path, "%s/failed.jsonl", dir);
+    for (int i = 0; i < 2; i++) {
+        loader = open_bad(&five, "on_error: %s, max_error_fraction: 1, num_workers: 3, error_list: %s",
+                          i ? "substitute" : "skip", path);
+        while (stk_loader_next(loader, &batch, &err) == STK_OK)
+            stk_batch_release(batch);
+        stk_loader_destroy(loader);
+    }
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        json_t *json = json_loads(line, 0, NULL);
+        int64_t position = json_integer_value(json_object_get(json, "position"));
+
+        assert_non_null(json);
+        assert_true(is_bad(&five, json_integer_value(json_object_get(json, "sample"))));
+        assert_int_equal(json_integer_value(json_object_get(json, "record")),
+                         json_integer_value(json_object_get(json, "sample")));
+        assert_string_equal(json_string_value(json_object_get(json, "reason")), "corrupt");
+        assert_string_equal(json_string_value(json_object_get(json, "action")), lines < 5 ? "skip" : "substitute");
+        assert_true((json_object_get(json, "substitute") != NULL) == (lines >= 5));
+        assert_true(position > last || lines == 5);
+        assert_int_equal(json_integer_value(json_object_get(json, "step")), position / BATCH);
+        last = position;
+        lines++;
+        json_decref(json);
+    }
+    fclose(file);
+    assert_int_equal(lines, 10);
+    assert_status(stk_loader_open_text("{dataset: {fields: {x: {synthetic: {count: 1}}}}, loader: {on_error: skip, "
+                                       "error_list: /no/such/folder/list}}",
+                                       NULL, NULL, 0, &loader, &err),
+                  STK_E_NOT_FOUND);
+    stkt_remove_dir(dir);
+}
+
+/* Also where the batches go to a device, and where nothing may be allocated for what is remembered. */
+static void on_a_device(void **state)
+{
+    bad_records five = {some, 5, STK_E_CORRUPT, NULL};
+    stk_loader *loader = open_bad(&five, "on_error: skip, max_error_fraction: 1, device: host, num_workers: 2");
+    int64_t rows = 0;
+    stk_status status;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        rows += stk_batch_rows(batch);
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_END);
+    assert_int_equal(rows, COUNT - 5);
+    assert_int_equal(stk_loader_failed(loader, STK_OK), 5);
+    stk_loader_destroy(loader);
+
+    loader = open_bad(&five, "on_error: skip, max_error_fraction: 1, num_workers: 0");
+    assert_ok(stk_loader_next(loader, &batch, &err)); /* what is allocated once is there */
+    stk_batch_release(batch);
+    do {
+        stki_memory_fail_at(1);
+        status = stk_loader_next(loader, &batch, &err);
+        stki_memory_fail_at(0);
+        if (status == STK_OK)
+            stk_batch_release(batch);
+    } while (status == STK_OK);
+    assert_int_equal(status, STK_E_CORRUPT);
+    stk_loader_destroy(loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(skipped_rows),
+        cmocka_unit_test(masked_rows),
+        cmocka_unit_test(substitutes),
+        cmocka_unit_test(budgets),
+        cmocka_unit_test(budgets_over_a_restart),
+        cmocka_unit_test(everything_fails),
+        cmocka_unit_test(some_errors_end_the_run),
+        cmocka_unit_test(policies_of_data_sets),
+        cmocka_unit_test(the_list),
+        cmocka_unit_test(on_a_device),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
