@@ -51,6 +51,20 @@ int stki_workers_stop(stki_core *core, int64_t timeout_ns)
     return stuck;
 }
 
+/* Where the record that a worker is at begins in its file; -1: the format does not say. */
+static int64_t offset_of(const stki_core *core, const char *path, int64_t record)
+{
+    for (int f = 0; f < core->dataset->field_count; f++)
+        for (int s = 0; s < core->dataset->fields[f].shard_count; s++) {
+            const stki_reader *reader = core->dataset->fields[f].shards[s];
+
+            if (reader->path == path && reader->data_offset >= 0 && !reader->variable && reader->sample_stride > 0 &&
+                record >= 0 && record < reader->count)
+                return reader->data_offset + record * reader->sample_stride;
+        }
+    return -1;
+}
+
 void stki_workers_report(const stki_core *core, char *to, int size)
 {
     static const char *const stages[] = {"idle", "choosing samples", "reading", "converting"};
@@ -62,13 +76,19 @@ void stki_workers_report(const stki_core *core, char *to, int size)
         const stki_worker *worker = &core->workers[i];
         int stage = atomic_load_explicit(&worker->stage, memory_order_relaxed);
         const char *path = atomic_load_explicit(&worker->path, memory_order_relaxed);
+        int64_t record, offset;
 
         if (stage == STKI_STAGE_IDLE)
             continue;
-        used +=
-            snprintf(to + used, (size_t)(size - used), "%sworker %d: %s %s record %lld for %.1f s", used ? "; " : "", i,
-                     stages[stage], path ? path : "order", (long long)stki_counted(&worker->record),
-                     (double)(now - stki_counted(&worker->since_ns)) * 1e-9);
+        record = stki_counted(&worker->record);
+        offset = path ? offset_of(core, path, record) : -1;
+        used += snprintf(to + used, (size_t)(size - used), "%sworker %d: %s %s record %lld", used ? "; " : "", i,
+                         stages[stage], path ? path : "order", (long long)record);
+        if (offset >= 0 && used < size)
+            used += snprintf(to + used, (size_t)(size - used), " offset %lld", (long long)offset);
+        if (used < size)
+            used += snprintf(to + used, (size_t)(size - used), " for %.1f s",
+                             (double)(now - stki_counted(&worker->since_ns)) * 1e-9);
     }
     if (!to[0])
         snprintf(to, (size_t)size, "no worker is busy");

@@ -101,7 +101,7 @@ static void every_order(void **state)
                                     "cache_bytes: 4KiB}",
                                     path, path, orders[o], workers, access ? "pread" : "mmap"));
                 /* Random order is the one that decodes chunks again and again, and the only one that says so. */
-                assert_int_equal(notes_say(loader, "order: block"), o == 1);
+                assert_int_equal(notes_say(loader, "order: block reads"), o == 1);
                 check_epoch(loader);
                 check_epoch(loader);
                 stk_loader_destroy(loader);

@@ -13,6 +13,7 @@ enum flag {
     MAKE,
     FORCE,
     TRANSFER,
+    DIGEST,
     DEBUG,
     HELP,
     HELP_OPTIONS,
@@ -33,6 +34,7 @@ static const struct {
               "make the data that SPEC.yaml describes, unless it is there already; nothing is written over"},
     [FORCE] = {"--force", NULL, "with --make: write all files, also over those that are there and hold something else"},
     [TRANSFER] = {"--transfer", "DEVICE", "measure copies to a device by size: cuda:0, host"},
+    [DIGEST] = {"--digest", NULL, "add up and print a digest of what was delivered (loader.digest: order)"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
     [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
@@ -92,6 +94,9 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
             return stki_fail(err, STK_E_CONFIG, "--format: found \"%s\", expected text or json", value);
         args->json = strcmp(value, "json") == 0;
+        return STK_OK;
+    case DIGEST:
+        args->sets[args->set_count++] = "loader.digest=order";
         return STK_OK;
     case DEBUG:
         args->debug = value;

@@ -215,6 +215,11 @@ static json_t *run_json(const struct lb_result *result, int index)
         set(json, "device", run_device_json(&run->stats));
     if (result->config->bench.consumer == LB_CONSUMER_TOUCH)
         set(json, "checksum", json_sprintf("%016" PRIx64, run->checksum));
+    if (run->digest.end_step >= 0) {
+        set(json, "digest", json_string(run->digest.text));
+        set(json, "digest_first_step", json_integer(run->digest.first_step));
+        set(json, "digest_end_step", json_integer(run->digest.end_step));
+    }
     if (index < result->limit_count) {
         set(json, "limit_gather_bytes_per_s", number(result->limits[index].gather.bytes_per_s));
         set(json, "limit_memcpy_bytes_per_s", number(result->limits[index].memcpy.bytes_per_s));

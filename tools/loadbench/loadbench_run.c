@@ -255,6 +255,8 @@ static void finish(struct session *session, struct lb_repeat *out)
     lb_memory_read(&out->steady.memory);
     out->steady.within_ramp = !session->measuring;
     out->steady.checksum = session->consumed.checksum;
+    if (stk_loader_digest(session->loader, &out->steady.digest, NULL) != STK_OK)
+        out->steady.digest.end_step = -1;
     out->whole = out->steady;
     stki_histogram_merge(&out->whole_waits, &out->steady_waits);
     account(&session->open, &end, &out->whole_waits, &out->whole);

@@ -28,7 +28,8 @@ struct lb_run {
     struct lb_waits waits;            /* of single calls of stk_loader_next */
     struct lb_usage usage;            /* while measured */
     struct lb_memory memory;
-    uint64_t checksum; /* of the consumer, over the whole repeat */
+    uint64_t checksum;      /* of the consumer, over the whole repeat */
+    stk_digest_info digest; /* of the stream, over the whole repeat; end_step -1: not asked for */
     /* Counters: what was added while measured, times no longer than that. The rest: as at the end. */
     stk_loader_stats stats;
 };

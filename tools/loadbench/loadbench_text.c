@@ -201,6 +201,7 @@ static void print_device(const struct lb_result *result, FILE *to)
 void lb_print_text(const struct lb_result *result, FILE *to)
 {
     const struct lb_shares shares = lb_result_shares(result);
+    const struct lb_run *last = &result->runs[result->run_count - 1];
     const bool colour = lb_takes_colour(fileno(to));
     char verdict[400];
 
@@ -213,6 +214,10 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     if (result->config->bench.consumer == LB_CONSUMER_TOUCH)
         fprintf(to, "\nchecksum   %016" PRIx64 " of every byte of the last repeat\n",
                 result->runs[result->run_count - 1].checksum);
+    if (last->digest.end_step >= 0)
+        fprintf(to, "%sdigest     %s of the last repeat, steps %" PRId64 " to %" PRId64 "\n",
+                result->config->bench.consumer == LB_CONSUMER_TOUCH ? "" : "\n", last->digest.text,
+                last->digest.first_step, last->digest.end_step - 1);
     fputc('\n', to);
     print_device(result, to);
     print_limit(result, to);
