@@ -13,6 +13,7 @@
 #ifndef STKI_DOCUMENT_H
 #define STKI_DOCUMENT_H
 
+#include "nearest_word.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -105,10 +106,5 @@ stk_status stki_node_time(const stki_node *node, int64_t *out_ns,
 /* The index of the node's text in `words`, which NULL ends; else names the nearest or lists them. A word "null" is
  * found by null, with or without quotes. */
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err);
-
-/* The nearest of `count` words to `word` if it is near enough to be meant, else NULL: upper and lower case do not
- * matter, at most 1/3 of the length (at least 2) letters differ, are missing, extra or swapped, or one of the two is
- * part of the other ("workers", "num_workers"). */
-const char *stki_nearest_word(const char *word, const char *const *words, int count);
 
 #endif

@@ -1,9 +1,8 @@
 /* log.c: see log.h. A topic is one bit, looked at without a lock, so that a message that is off costs a load. */
 #include "log.h"
 #include "counter.h"
-#include "document.h"
 #include "error.h"
-#include "node_scalar.h"
+#include "nearest_word.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

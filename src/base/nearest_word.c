@@ -1,5 +1,6 @@
 /* nearest_word.c: "did you mean": the edit distance with swaps of neighbours, over short words. */
-#include "document.h"
+#include "nearest_word.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 64 };
@@ -71,4 +72,18 @@ const char *stki_nearest_word(const char *word, const char *const *words, int co
         }
     }
     return nearest ? nearest : containing_word(word, words, count);
+}
+
+const char *stki_word_list(const char *const *words, int count, char *buffer, int size)
+{
+    int i, used = 0;
+
+    buffer[0] = '\0';
+    for (i = 0; i < count && used < size; i++)
+        used += snprintf(buffer + used, (size_t)(size - used), "%s%s",
+                         i == 0           ? ""
+                         : i == count - 1 ? " or "
+                                          : ", ",
+                         words[i]);
+    return buffer;
 }

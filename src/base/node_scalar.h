@@ -25,7 +25,4 @@ const char *stki_format_double(double value, char *buffer);
 /* A text as a YAML value that reads back as that text. */
 void stki_write_text(const char *text, FILE *to);
 
-/* "a, b or c" in `buffer`, which is returned; cut where it ends. */
-const char *stki_word_list(const char *const *words, int count, char *buffer, int size);
-
 #endif

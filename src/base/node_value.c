@@ -216,20 +216,6 @@ stk_status stki_node_time(const stki_node *node, int64_t *out_ns, stk_error *err
 }
 
 /* "a, b or c", cut where the buffer ends. */
-const char *stki_word_list(const char *const *words, int count, char *buffer, int size)
-{
-    int i, used = 0;
-
-    buffer[0] = '\0';
-    for (i = 0; i < count && used < size; i++)
-        used += snprintf(buffer + used, (size_t)(size - used), "%s%s",
-                         i == 0           ? ""
-                         : i == count - 1 ? " or "
-                                          : ", ",
-                         words[i]);
-    return buffer;
-}
-
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err)
 {
     const char *nearest = NULL,
