@@ -227,12 +227,21 @@ static stk_status timed_out(stki_prefetch *prefetch, int64_t timeout_ns, stk_err
     stki_prefetch_stats now;
     const char *name = prefetch->device->name;
     double seconds = (double)timeout_ns * 1e-9;
+    int copying;
 
     stki_prefetch_read_stats(prefetch, &now);
+    stki_lock(&prefetch->lock);
+    copying = prefetch->copying;
+    stki_unlock(&prefetch->lock);
     if (now.held == now.slots)
         return stki_fail(err, STK_E_TIMEOUT,
                          "no batch within %g s: all %d slots on %s are held by batches that have not been released",
                          seconds, prefetch->depth, name);
+    if (copying > 0)
+        return stki_fail(err, STK_E_TIMEOUT,
+                         "no batch within %g s: %d copies to %s are not done, of batches that were handed out: its "
+                         "streams are that far behind, or hang",
+                         seconds, copying, name);
     return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: nothing has come to be copied to %s (%lld slots held)",
                      seconds, name, (long long)now.held);
 }

@@ -437,6 +437,33 @@ static void timeouts_say_what_is_waited_for_and_pass(void **state)
     finish(prefetch, &f);
 }
 
+/* The consumer is ahead of its stream, which does not move. */
+static void timeouts_name_copies_that_do_not_end(void **state)
+{
+    stk_stream *stream = new_stream();
+    stki_prefetch *prefetch;
+    stk_error err;
+    fake f;
+    int slot;
+
+    (void)state;
+    fake_init(&f, 5, 5, 100);
+    prefetch = fake_start(&f, 1);
+    set_faults(stream, (stki_host_faults){.delay_ns = STKI_HOST_HOLD});
+    for (int i = 0; i < 2; i++) { /* the second one's copy waits for what the stream does with the first */
+        assert_ok(stki_prefetch_next(prefetch, stream, 60 * STKI_SECOND, &slot, &err));
+        assert_ok(stk_stream_spin(stream, 1000, &err));
+        stki_prefetch_release(prefetch, slot, stream);
+    }
+    assert_status(stki_prefetch_next(prefetch, stream, 20000000, &slot, &err), STK_E_TIMEOUT);
+    assert_says("1 copies to host are not done");
+    set_faults(stream, (stki_host_faults){0});
+    for (int i = 2; i < 5; i++)
+        take(prefetch, &f, i);
+    finish(prefetch, &f);
+    stk_stream_destroy(stream);
+}
+
 /* ---- close ---------------------------------------------------------------------------------------------------------
  */
 
@@ -751,6 +778,7 @@ int main(void)
         cmocka_unit_test(settling_waits_for_the_copies),
         cmocka_unit_test(a_stream_of_another_device_is_refused),
         cmocka_unit_test(timeouts_say_what_is_waited_for_and_pass),
+        cmocka_unit_test(timeouts_name_copies_that_do_not_end),
         cmocka_unit_test(closing_early_loses_nothing),
         cmocka_unit_test(closing_does_not_wait_for_ever),
         cmocka_unit_test(rows_are_converted_on_the_device),

@@ -202,7 +202,8 @@ static void compare(int field, const char *last, const char *device, int depth, 
     char options[128];
     stk_error err;
 
-    snprintf(options, sizeof options, "device: %s, device_prefetch: %d, convert: %s", device, depth, convert);
+    snprintf(options, sizeof options, "device: %s, device_prefetch: %d, convert: %s, prefetch: %d", device, depth,
+             convert, 1 + field % 3);
     assert_ok(stkt_open(&here, LOADER, fields[field].field, last, 1, "prefetch: 2"));
     assert_ok(stkt_open(&there, LOADER, fields[field].field, last, workers, options));
     if (by_stream) {
@@ -245,6 +246,29 @@ static void nothing_touches_the_devices_memory(void **state)
 
             compare(field, "partial", "test", 2, device && !varies ? "device" : "host", 2, true);
         }
+}
+
+/* A rank that gets no row of the last step has a batch of none, there as here. */
+static void batches_without_rows_come_too(void **state)
+{
+    (void)state;
+    for (int rank = 0; rank < 4; rank++) {
+        stk_loader *there, *here;
+        char text[512];
+
+        for (int i = 0; i < 2; i++) {
+            snprintf(
+                text, sizeof text,
+                "{dataset: {fields: {x: {synthetic: {count: 9, shape: [3], min_length: 0, dtype: u8, distinct: 9}}, "
+                "y: {synthetic: {count: 9, shape: [], dtype: i32, distinct: 9}}}}, loader: {global_batch_size: 4, "
+                "rank: %d, world_size: 4, device: %s}}",
+                rank, i ? "host" : "cpu");
+            assert_int_equal(stk_loader_open_text(text, NULL, NULL, 0, i ? &there : &here, NULL), STK_OK);
+        }
+        compare_loaders(there, here, true, false, NULL);
+        stk_loader_destroy(there);
+        stk_loader_destroy(here);
+    }
 }
 
 /* ---- ends and errors -----------------------------------------------------------------------------------------------
@@ -769,6 +793,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_way_gives_the_same_bytes),
         cmocka_unit_test(nothing_touches_the_devices_memory),
+        cmocka_unit_test(batches_without_rows_come_too),
         cmocka_unit_test(p04_a_failed_read_is_an_error_on_a_device_too),
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
         cmocka_unit_test(g07_a_partial_batch_has_its_rows_alone),
