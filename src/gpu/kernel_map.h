@@ -63,16 +63,17 @@ typedef struct stki_bits {
     uint64_t low, high;
 } stki_bits;
 
-STKI_KERNEL_FN stki_bits stki_map_read(const uint8_t *from, int size)
+/* `wide`: it may have 16 bytes. */
+STKI_KERNEL_FN stki_bits stki_map_read(const uint8_t *from, int size, int wide)
 {
     stki_bits bits;
 
     bits.high = 0;
-    if (size == 16 && (uintptr_t)from % 16 == 0) {
+    if (wide && size == 16 && (uintptr_t)from % 16 == 0) {
         stki_words words = stki_load_words(from);
         bits.low = words.w[0] | (uint64_t)words.w[1] << 32;
         bits.high = words.w[2] | (uint64_t)words.w[3] << 32;
-    } else if (size == 16) {
+    } else if (wide && size == 16) {
         bits.low = stki_load_bits(from, 8);
         bits.high = stki_load_bits(from + 8, 8);
     } else {
@@ -81,21 +82,27 @@ STKI_KERNEL_FN stki_bits stki_map_read(const uint8_t *from, int size)
     return bits;
 }
 
-STKI_KERNEL_FN void stki_map_write(uint8_t *to, stki_bits bits, int size)
+STKI_KERNEL_FN void stki_map_write(uint8_t *to, stki_bits bits, int size, int wide)
 {
-    if (size == 16 && (uintptr_t)to % 16 == 0) {
+    if (wide && size == 16 && (uintptr_t)to % 16 == 0) {
         stki_words words;
         words.w[0] = (uint32_t)bits.low;
         words.w[1] = (uint32_t)(bits.low >> 32);
         words.w[2] = (uint32_t)bits.high;
         words.w[3] = (uint32_t)(bits.high >> 32);
         stki_store_words(to, words);
-    } else if (size == 16) {
+    } else if (wide && size == 16) {
         stki_store_bits(to, bits.low, 8);
         stki_store_bits(to + 8, bits.high, 8);
     } else {
         stki_store_bits(to, bits.low, size);
     }
+}
+
+/* Do elements of 16 bytes come this way? */
+STKI_KERNEL_FN int stki_map_is_wide(int kind)
+{
+    return kind == STKI_MAP_RAW || kind == STKI_MAP_CAST;
 }
 
 /* The dtype of a part of a complex number; any other dtype is its own part. */
@@ -192,7 +199,7 @@ STKI_KERNEL_FN void stki_map_linear(const stki_map_args *args, int kind, stki_sp
         uint64_t index = first + (uint64_t)i * STKI_BLOCK_THREADS;
         if (index < args->count) {
             at[i] = stki_nest_at(&args->nest, 0, index, STKI_KERNEL_SIDES);
-            bits[i] = stki_map_read(args->src + at[i].side[STKI_MAP_SRC], args->src_size);
+            bits[i] = stki_map_read(args->src + at[i].side[STKI_MAP_SRC], args->src_size, stki_map_is_wide(kind));
         }
     }
     STKI_UNROLL
@@ -200,7 +207,7 @@ STKI_KERNEL_FN void stki_map_linear(const stki_map_args *args, int kind, stki_sp
         uint64_t index = first + (uint64_t)i * STKI_BLOCK_THREADS;
         if (index < args->count) {
             stki_bits out = stki_map_element(args, kind, bits[i], args->first_channel + at[i].side[STKI_MAP_CHANNEL]);
-            stki_map_write(args->dst + at[i].side[STKI_MAP_DST], out, args->dst_size);
+            stki_map_write(args->dst + at[i].side[STKI_MAP_DST], out, args->dst_size, stki_map_is_wide(kind));
         }
     }
 }
@@ -227,8 +234,9 @@ STKI_KERNEL_FN stki_map_tile stki_map_tile_of(const stki_map_args *args, uint32_
 }
 
 /* Phase 0: along the rows' axis, the source's near one. */
-STKI_KERNEL_FN void stki_map_tile_read(const stki_map_args *args, stki_spot spot, uint8_t *shared)
+STKI_KERNEL_FN void stki_map_tile_read(const stki_map_args *args, int kind, stki_spot spot, uint8_t *shared)
 {
+    const int wide = stki_map_is_wide(kind);
     const stki_map_tile tile = stki_map_tile_of(args, spot.block);
     const int64_t across = args->nest.axes[1].stride[STKI_MAP_SRC], down = args->nest.axes[0].stride[STKI_MAP_SRC];
     const int row = (int)(spot.thread % STKI_MAP_TILE), size = args->src_size;
@@ -238,7 +246,8 @@ STKI_KERNEL_FN void stki_map_tile_read(const stki_map_args *args, stki_spot spot
         int column = (int)(spot.thread / STKI_MAP_TILE) + i;
         if (tile.row + row < args->nest.axes[1].n && tile.column + column < args->nest.axes[0].n) {
             const uint8_t *from = args->src + tile.at.side[STKI_MAP_SRC] + row * across + column * down;
-            stki_map_write(shared + (column * (STKI_MAP_TILE + 1) + row) * size, stki_map_read(from, size), size);
+            stki_map_write(shared + (column * (STKI_MAP_TILE + 1) + row) * size, stki_map_read(from, size, wide), size,
+                           wide);
         }
     }
 }
@@ -254,12 +263,13 @@ STKI_KERNEL_FN void stki_map_tile_write(const stki_map_args *args, int kind, stk
     for (int i = 0; i < STKI_MAP_TILE; i += STKI_BLOCK_THREADS / STKI_MAP_TILE) {
         int row = (int)(spot.thread / STKI_MAP_TILE) + i;
         if (tile.row + row < rows->n && tile.column + column < columns->n) {
-            stki_bits bits = stki_map_read(shared + (column * (STKI_MAP_TILE + 1) + row) * size, size);
+            stki_bits bits =
+                stki_map_read(shared + (column * (STKI_MAP_TILE + 1) + row) * size, size, stki_map_is_wide(kind));
             int64_t channel = args->first_channel + tile.at.side[STKI_MAP_CHANNEL] +
                               column * columns->stride[STKI_MAP_CHANNEL] + row * rows->stride[STKI_MAP_CHANNEL];
             uint8_t *to = args->dst + tile.at.side[STKI_MAP_DST] + column * columns->stride[STKI_MAP_DST] +
                           row * rows->stride[STKI_MAP_DST];
-            stki_map_write(to, stki_map_element(args, kind, bits, channel), args->dst_size);
+            stki_map_write(to, stki_map_element(args, kind, bits, channel), args->dst_size, stki_map_is_wide(kind));
         }
     }
 }

@@ -22,7 +22,7 @@ static void linear(const stki_launch *launch, stki_spot spot, void *shared, int 
 static void tiled(const stki_launch *launch, stki_spot spot, void *shared, int phase)
 {
     if (phase == 0)
-        stki_map_tile_read(&launch->args.map, spot, shared);
+        stki_map_tile_read(&launch->args.map, launch->map_kind, spot, shared);
     else
         stki_map_tile_write(&launch->args.map, launch->map_kind, spot, shared);
 }

@@ -13,7 +13,7 @@ template <int KIND> KERNEL map_tiled(ARGS(stki_map_args))
 {
     __shared__ __align__(16) uint8_t tile[STKI_MAP_TILE_BYTES];
 
-    stki_map_tile_read(&args, here(), tile);
+    stki_map_tile_read(&args, KIND, here(), tile);
     __syncthreads();
     stki_map_tile_write(&args, KIND, here(), tile);
 }

@@ -1,9 +1,11 @@
 /* test_kernel_twin_convert.c: conversions by the kernels' twin against the reference, over random dtypes, shapes,
  * strides, channels, quantisers and batches, and over images that are cropped and mirrored. Guard bytes lie around and
- * between all elements. The kernels that devices have are all met, and the general ones do what the fast ones do. */
+ * between all elements. The kernels that devices have are all met, and the general ones do what the fast ones do. Where
+ * STOKER_TEST_DEVICE names a device, every case runs on that as well. */
 #include "allocate.h"
 #include "convert.h"
 #include "convert_internal.h"
+#include "device_memory.h"
 #include "kernel_check.h"
 #include "kernel_plan.h"
 #include "kernel_twin.h"
@@ -79,10 +81,45 @@ static const char *describe(const struct batch *batch, const stki_launch *launch
     return text;
 }
 
+/* The device that is tested beside the twin; NULL: there is none. */
+static stk_device *tested;
+
+static int find_device(void **state)
+{
+    const char *name = getenv("STOKER_TEST_DEVICE");
+
+    (void)state;
+    return name ? (int)stk_device_find(name, &tested, NULL) : 0;
+}
+
+static void move(void *there, void *here, int64_t bytes, bool up)
+{
+    assert_int_equal(tested->ops->copy(tested, up ? there : here, up, up ? here : there, !up, bytes, NULL, NULL),
+                     STK_OK);
+}
+
+/* The batch once more, from bytes of the device's memory to others, which come back to `found`. */
+static void run_on_device(const stki_convert *convert, struct batch *batch, struct check_view *found)
+{
+    const int64_t from = batch->src.data - batch->src.block, to = found->data - found->block;
+    void *src, *dst;
+
+    assert_int_equal(stki_device_alloc(tested, STK_MEMORY_DEVICE, batch->src.bytes, &src, NULL), STK_OK);
+    assert_int_equal(stki_device_alloc(tested, STK_MEMORY_DEVICE, found->bytes, &dst, NULL), STK_OK);
+    move(src, batch->src.block, batch->src.bytes, true);
+    move(dst, found->block, found->bytes, true);
+    assert_int_equal(tested->ops->convert(tested, convert, (char *)dst + to, found->strides[0], (char *)src + from,
+                                          batch->src.strides[0], batch->count, NULL, NULL),
+                     STK_OK);
+    move(dst, found->block, found->bytes, false);
+    stki_device_free(tested, STK_MEMORY_DEVICE, src, batch->src.bytes);
+    stki_device_free(tested, STK_MEMORY_DEVICE, dst, found->bytes);
+}
+
 /* The reference sample by sample, and the twin over the whole batch, with kernels and without the fast ones. */
 static void check_batch(struct batch *batch)
 {
-    struct check_view found;
+    struct check_view found, also;
     stki_convert *reference, *convert;
     stki_kernel_table table;
     float far[2 * 512];
@@ -93,6 +130,7 @@ static void check_batch(struct batch *batch)
     assert_int_equal(stki_convert_create_isa(&batch->desc, check_one_in(3) ? STKI_ISA_REF : stki_isa(), &convert, &err),
                      STK_OK);
     check_view_copy(&found, &batch->dst);
+    check_view_copy(&also, &batch->dst);
     for (int64_t i = 0; i < batch->count; i++)
         stki_convert_run(reference, batch->dst.data + i * batch->dst.strides[0],
                          batch->src.data + i * batch->src.strides[0]);
@@ -106,13 +144,18 @@ static void check_batch(struct batch *batch)
     assert_int_equal(stki_kernel_plan_convert(convert, found.data, found.strides[0], batch->src.data,
                                               batch->src.strides[0], batch->count, outside ? far : NULL, &launch, &err),
                      STK_OK);
+    if (tested)
+        run_on_device(convert, batch, &also);
     stki_kernel_plan_general(false);
     if (launch.blocks > 0) {
         met[launch.kernel]++;
         stki_kernel_twin_run(&launch);
     }
     check_view_same(&batch->dst, &found, describe(batch, &launch));
+    if (tested)
+        check_view_same(&batch->dst, &also, describe(batch, &launch));
     check_view_free(&found);
+    check_view_free(&also);
     stki_convert_destroy(reference);
     stki_convert_destroy(convert);
 }
@@ -383,5 +426,5 @@ int main(void)
         cmocka_unit_test(test_all_kernels_were_met),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, find_device, NULL);
 }
