@@ -332,6 +332,54 @@ static const stki_pool_ops ops = {
     .summary = stki_pool_summary,
 };
 
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
+
+/* A fork waits until nobody is inside a pool, so that a child finds them whole and can let go of what it inherited. */
+static stki_mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
+static stki_caching_pool *pools; /* guarded by list_lock */
+
+static void before_fork(void)
+{
+    stki_lock(&list_lock);
+    for (stki_caching_pool *pool = pools; pool; pool = pool->next_pool)
+        stki_lock(&pool->lock);
+}
+
+static void after_fork(void)
+{
+    for (stki_caching_pool *pool = pools; pool; pool = pool->next_pool)
+        stki_unlock(&pool->lock);
+    stki_unlock(&list_lock);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+static void list_add(stki_caching_pool *pool)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+    stki_lock(&list_lock);
+    pool->next_pool = pools;
+    pools = pool;
+    stki_unlock(&list_lock);
+}
+
+static void list_remove(stki_caching_pool *pool)
+{
+    stki_caching_pool **at = &pools;
+
+    stki_lock(&list_lock);
+    while (*at && *at != pool)
+        at = &(*at)->next_pool;
+    if (*at)
+        *at = pool->next_pool;
+    stki_unlock(&list_lock);
+}
+
 /* ---- making one -------------------------------------------------------------------------------------------------- */
 
 stk_status stki_caching_pool_create(stk_device *device, stk_device_memory kind, stki_pool **out, stk_error *err)
@@ -348,6 +396,7 @@ stk_status stki_caching_pool_create(stk_device *device, stk_device_memory kind, 
         stki_caching_pool_destroy(&pool->base);
         return stki_fail_memory(err, sizeof *pool, "a memory pool");
     }
+    list_add(pool);
     *out = &pool->base;
     return STK_OK;
 }
@@ -358,6 +407,7 @@ void stki_caching_pool_destroy(stki_pool *base)
 
     if (!pool)
         return;
+    list_remove(pool);
     while (pool->first) {
         stki_pool_segment *segment = pool->first;
         for (stki_pool_block *block = segment->first, *after; block; block = after) {

@@ -102,6 +102,7 @@ typedef struct stki_pool_rules {
 
 struct stki_caching_pool {
     stki_pool base;
+    stki_caching_pool *next_pool; /* guarded by the lock of the list */
     /* fixed after create */
     const stki_pool_rules *rules;
     stki_counter patience_ns;

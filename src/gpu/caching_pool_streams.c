@@ -256,13 +256,28 @@ int64_t stki_pool_stream_stake(const stki_caching_pool *pool, const stk_stream *
     return blocks;
 }
 
+/* For good, now that nothing can be queued any more. A stream in which nothing can be recorded is waited for here and
+ * now, lock or no lock: that is a device in trouble. False: it has passed. */
+static bool record_last(stki_caching_pool *pool, stki_pool_use *use)
+{
+    stk_error err = {0};
+    stk_status status;
+
+    if (!record(pool, use))
+        return true;
+    status = stk_stream_synchronize(use->queue->stream, STK_WAIT_FOREVER, &err);
+    if (status)
+        stki_pool_note_error(pool, "a stream that is destroyed", status, &err);
+    return false;
+}
+
 /* The stream that owns a block becomes one that uses it. */
 static void use_instead(stki_caching_pool *pool, stki_pool_queue *queue, stki_pool_block *block)
 {
     stki_pool_use *use = take_use(queue); /* there is one: it was reserved */
 
     use->block = block;
-    if (record(pool, use)) {
+    if (!record_last(pool, use)) {
         put_back(use);
     } else if (block->state == STKI_POOL_USED) {
         use->next = block->uses;
@@ -290,12 +305,11 @@ static void disown(stki_caching_pool *pool, stki_pool_segment *segment, stki_poo
     }
 }
 
-/* What the stream was recorded with is recorded for good, now that nothing can be queued any more. */
 static void settle_uses(stki_caching_pool *pool, const stki_pool_queue *queue, stki_pool_block *block, bool passed)
 {
     for (stki_pool_use **at = &block->uses; *at;) {
         stki_pool_use *use = *at;
-        if (use->queue == queue && (passed || record(pool, use))) {
+        if (use->queue == queue && (passed || !record_last(pool, use))) {
             *at = use->next;
             put_back(use);
         } else {

@@ -10,6 +10,8 @@
 #include "stk_test.h"
 #include <jansson.h>
 #include <stoker/stoker.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define KIB (INT64_C(1) << 10)
 #define MIB (INT64_C(1) << 20)
@@ -640,6 +642,67 @@ static void test_destroy_without_events(void **unused)
     assert_ptr_equal(get(1000, NULL), block);
 }
 
+/* The stream goes, and what should stand for its last work cannot be recorded: nothing of its memory is given on before
+ * that is done. */
+static void test_destroy_without_records(void **unused)
+{
+    stk_stream *gone = new_stream(), *owner = new_stream();
+    char *cached = get(1000, gone), *block = get(1000, owner);
+    fake_engine *engine = fake_engine_of(gone);
+    stki_thread *thread;
+    stk_error err;
+
+    (void)unused;
+    pool->ops->record_stream(pool, block, gone);
+    put(cached, 1000);
+    fake_queue(gone, 1);
+    stki_count_set(&fake.fail_records, 2);
+    assert_ok(stki_thread_start(&thread, "finish", finish_soon, engine, &err));
+    stk_stream_destroy(gone);
+    assert_int_equal(stki_counted(&engine->done), 1);
+    assert_true(stki_thread_join(thread, INT64_MAX));
+    put(block, 1000);
+    assert_ptr_equal(get(1000, owner), block);
+    assert_int_equal(stki_caching_pool_of(pool)->errors, 2);
+}
+
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
+
+static void use_pool(void *context)
+{
+    stki_counter *stop = context;
+
+    while (!stki_counted(stop))
+        put(get(3000, NULL), 3000);
+}
+
+/* A fork while another thread is inside the pool: the child does not inherit a lock that nobody opens. */
+static void test_fork(void **unused)
+{
+    stki_counter stop = 0;
+    stki_thread *thread;
+    stk_error err;
+
+    (void)unused;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* it has no forks of processes with threads */
+#endif
+    assert_ok(stki_thread_start(&thread, "fork", use_pool, &stop, &err));
+    for (int i = 0; i < 40; i++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60); /* ends a child that hangs */
+            put(get(500, NULL), 500);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    stki_count_set(&stop, 1);
+    assert_true(stki_thread_join(thread, INT64_MAX));
+}
+
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static void test_errors_are_kept(void **unused)
@@ -929,6 +992,8 @@ int main(void)
         POOL_TEST(test_failing_create),
         POOL_TEST(test_lost_use),
         POOL_TEST(test_destroy_without_events),
+        POOL_TEST(test_destroy_without_records),
+        POOL_TEST(test_fork),
         POOL_TEST(test_errors_are_kept),
         POOL_TEST(test_snapshot),
         POOL_TEST(test_summary),
