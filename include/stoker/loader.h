@@ -370,6 +370,9 @@ STK_API const char *stk_loader_options_json(const stk_loader *loader);
 /* What differs from what was asked for, one sentence each ("prefetch lowered from 8 to 5: …"). */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
+/* What the loader is going to do, for people: fields, shards, what each list of transforms has been folded into, how
+ * often a byte is moved, order, memory. No sample is read for it. Free with stk_text_free. NULL: no memory. */
+STK_API char *stk_loader_explain(const stk_loader *loader);
 /* The table of all config keys, for people. Free with stk_text_free. NULL: no memory. */
 STK_API char *stk_loader_options_help(void);
 

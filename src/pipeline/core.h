@@ -120,6 +120,9 @@ stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);
 /* Tests: the n-th conversion from now fails, as if the kernel had. */
 void stki_fill_test_fail_convert(int64_t n);
 
+/* explain.c: what the loader is going to do, for people. */
+void stki_explain(const stki_core *core, FILE *to);
+
 /* worker.c */
 stk_status stki_workers_start(stki_core *core, stk_error *err);
 /* Stops and joins. Returns how many had to be abandoned. */

@@ -26,6 +26,31 @@ static bool is_forked(const stk_loader *loader)
 /* ---- the echo of everything in effect
  * ---------------------------------------------------------------------------------- */
 
+static int64_t bytes_of(const stki_field *field)
+{
+    int64_t bytes = stk_dtype_size(field->dtype);
+
+    for (int i = 0; i < field->ndim; i++)
+        bytes *= field->shape[i];
+    return bytes;
+}
+
+/* What the transforms' arithmetic has come to: y = x * multiply + add in each channel; levels have `zero_point` on top.
+ */
+static json_t *affine_json(const stki_fold *fold)
+{
+    json_t *json = json_object(), *multiply = json_array(), *add = json_array();
+
+    for (int64_t c = 0; c < fold->channels; c++) {
+        json_array_append_new(multiply, json_real(fold->a[c]));
+        json_array_append_new(add, json_real(fold->b[c]));
+    }
+    json_object_set_new(json, "multiply", multiply);
+    json_object_set_new(json, "add", add);
+    json_object_set_new(json, "zero_point", json_integer(fold->zero_point));
+    return json;
+}
+
 static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
 {
     const stki_field *field = plan->field;
@@ -51,6 +76,10 @@ static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
         json_object_set_new(json, "kernel", json_string(stki_convert_name(plan->converts[0])));
     if (plan->device_convert)
         json_object_set_new(json, "device_kernel", json_string(plan->device_kernel));
+    if (!field->variable)
+        json_object_set_new(json, "sample_bytes", json_integer(bytes_of(field)));
+    if (plan->fold->arithmetic)
+        json_object_set_new(json, "affine", affine_json(plan->fold));
     return json;
 }
 
@@ -673,19 +702,39 @@ const char *stk_loader_note(const stk_loader *loader, int index)
     return index >= 0 && index < loader->core->config->note_count ? loader->core->config->notes[index] : NULL;
 }
 
+/* As stk_text_free frees it. */
+static char *take_text(FILE *to, char **text)
+{
+    char *counted;
+
+    fclose(to);
+    counted = stki_strdup(*text);
+    free(*text);
+    return counted;
+}
+
 char *stk_loader_options_help(void)
 {
-    char *text = NULL, *counted;
+    char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
 
     if (!to)
         return NULL;
     stki_config_help(to);
-    fclose(to);
-    counted = stki_strdup(text);
-    free(text);
-    return counted;
+    return take_text(to, &text);
+}
+
+char *stk_loader_explain(const stk_loader *loader)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = loader ? open_memstream(&text, &size) : NULL;
+
+    if (!to)
+        return NULL;
+    stki_explain(loader->core, to);
+    return take_text(to, &text);
 }
 
 static void add_device_stats(const stki_core *core, stk_loader_stats *stats)

@@ -15,8 +15,8 @@ declare -A may=(
     [src/io/hdf5]="src/io/hdf5 src/io src/tensor src/base"
     [src/io/records]="src/io/records src/io/arrays src/io/images src/io src/tensor src/base"
     [src/gpu]="src/gpu src/tensor src/base" [src/pipeline]="src/pipeline src/io src/gpu src/tensor src/base"
-    [tools/loadbench]="tools/loadbench src/base" [tools/play]="tools/play tools/stoker src/base"
-    [tools/stoker]="tools/stoker tools/play src/pipeline src/io src/tensor src/base" [examples]="examples"
+    [tools/loadbench]="tools/loadbench tools/sheet src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
+    [tools/stoker]="tools/stoker tools/sheet tools/play src/pipeline src/io src/tensor src/base" [examples]="examples"
 )
 # Files of io that know the formats behind it.
 declare -A also=(
@@ -26,7 +26,7 @@ declare -A also=(
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda.h]="src/gpu/cuda_calls.h" [cuda_runtime_api.h]="src/gpu/cuda_calls.h" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
-    [jpeglib.h]="src/io/images/jpeg_decode.c" [jerror.h]="src/io/images/jpeg_decode.c" [spng.h]="src/io/images/png_decode.c tools/stoker/stoker_sheet.c"
+    [jpeglib.h]="src/io/images/jpeg_decode.c" [jerror.h]="src/io/images/jpeg_decode.c" [spng.h]="src/io/images/png_decode.c tools/sheet/sheet.c"
     [libdeflate.h]="src/io/*"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/pipeline/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"

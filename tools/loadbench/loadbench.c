@@ -3,6 +3,7 @@
  *
  *     args      the command line                     run       one repeat: the measuring loop
  *     config    the section `bench` of a config      limit     what the machine's memory gives plain copies
+ *     look      --explain, --preview
  *     show      --show-config                        result    all repeats, and their figures
  *     make      --make: data from a specification    verdict   who waits for whom
  *     transfer  --transfer: copies to a device
@@ -12,6 +13,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_args.h"
+#include "loadbench_look.h"
 #include "loadbench_make.h"
 #include "loadbench_result.h"
 #include "loadbench_transfer.h"
@@ -113,6 +115,11 @@ static int run_bench(const struct lb_config *config, bool json)
     return code == EXIT_FINE ? finish_run(code) : code;
 }
 
+static int finish_show(stk_status status, const stk_error *err)
+{
+    return status == STK_OK ? finish_output(EXIT_FINE) : complain(err, status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+}
+
 static int use_config(const struct lb_args *args)
 {
     struct lb_config config;
@@ -123,6 +130,10 @@ static int use_config(const struct lb_args *args)
         code = complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
     else if (args->action == LB_SHOW_CONFIG)
         code = lb_config_show(&config, stdout, &err) == STK_OK ? finish_output(EXIT_FINE) : complain(&err, EXIT_RUN);
+    else if (args->action == LB_EXPLAIN)
+        code = finish_show(lb_explain(&config, stdout, &err), &err);
+    else if (args->action == LB_PREVIEW)
+        code = finish_show(lb_preview(&config, args->picture, stdout, &err), &err);
     else if (args->action == LB_RUN)
         code = run_bench(&config, args->json);
     lb_config_close(&config);
@@ -165,6 +176,8 @@ static int act(const struct lb_args *args)
     case LB_RUN:
     case LB_SHOW_CONFIG:
     case LB_PARSE_ONLY:
+    case LB_EXPLAIN:
+    case LB_PREVIEW:
         break;
     }
     return use_config(args);

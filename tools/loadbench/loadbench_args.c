@@ -10,6 +10,8 @@ enum flag {
     FORMAT,
     SHOW_CONFIG,
     PARSE_ONLY,
+    EXPLAIN,
+    PREVIEW,
     MAKE,
     FORCE,
     TRANSFER,
@@ -30,6 +32,8 @@ static const struct {
     [FORMAT] = {"--format", "text|json", "how the result is printed (text)"},
     [SHOW_CONFIG] = {"--show-config", NULL, "print the config with includes, variables and --set applied, and stop"},
     [PARSE_ONLY] = {"--parse-only", NULL, "check the config without opening any data, and stop"},
+    [EXPLAIN] = {"--explain", NULL, "print what the loader is going to do, without reading a sample, and stop"},
+    [PREVIEW] = {"--preview", "OUT.png", "write the images of the first batch, as the model will see them, and stop"},
     [MAKE] = {"--make", NULL,
               "make the data that SPEC.yaml describes, unless it is there already; nothing is written over"},
     [FORCE] = {"--force", NULL, "with --make: write all files, also over those that are there and hold something else"},
@@ -108,6 +112,11 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         return set_action(args, LB_SHOW_CONFIG, "--show-config", err);
     case PARSE_ONLY:
         return set_action(args, LB_PARSE_ONLY, "--parse-only", err);
+    case EXPLAIN:
+        return set_action(args, LB_EXPLAIN, "--explain", err);
+    case PREVIEW:
+        args->picture = value;
+        return set_action(args, LB_PREVIEW, "--preview", err);
     case MAKE:
         return set_action(args, LB_MAKE, "--make", err);
     case TRANSFER:

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stoker/status.h>
 
-enum lb_action { LB_RUN, LB_SHOW_CONFIG, LB_PARSE_ONLY, LB_MAKE, LB_TRANSFER, LB_HELP, LB_HELP_OPTIONS, LB_VERSION };
+enum lb_action { LB_RUN, LB_SHOW_CONFIG, LB_PARSE_ONLY, LB_EXPLAIN, LB_PREVIEW, LB_MAKE, LB_TRANSFER, LB_HELP, LB_HELP_OPTIONS, LB_VERSION };
 
 struct lb_args {
     enum lb_action action;
@@ -15,6 +15,7 @@ struct lb_args {
     int set_count;
     const char *debug;  /* topics, or NULL */
     const char *device; /* of --transfer */
+    const char *picture; /* of --preview */
     bool json, force;
 };
 

@@ -1,238 +1,42 @@
-/* stoker_sheet.c: see stoker_sheet.h. Each image is resized to fit a square cell; the cells lie on a grey ground. */
+/* stoker_sheet.c: see stoker_sheet.h. */
 #include "stoker_sheet.h"
-#include "allocate.h"
 #include "error.h"
-#include "output.h"
-#include "resize.h"
-#include "tensor_internal.h"
-#include <inttypes.h>
-#include <math.h>
-#include <spng.h>
-#include <string.h>
-
-enum { CELL = 128, GAP = 4, COLUMNS = 8, ROWS = 8, GROUND = 0x60, DARK = 64 };
-
-struct sheet {
-    uint8_t *pixels; /* RGB */
-    int64_t width, height;
-    stki_resizer *resizer;
-    char *image; /* one image as packed HWC u8 */
-    int64_t image_bytes;
-    float *values; /* the same before it was scaled */
-    int64_t values_bytes;
-};
-
-/* The sample as H, W, C. */
-static stk_status as_hwc(const stki_reader *reader, const stk_tensor *sample, stk_tensor *out, stk_error *err)
-{
-    static const int hwc[] = {1, 2, 0};
-    stk_status status = STK_E_UNSUPPORTED;
-
-    if (sample->ndim == 2)
-        status = stk_tensor_unsqueeze(sample, 2, out, err);
-    else if (sample->ndim == 3 && (sample->shape[2] == 1 || sample->shape[2] == 3))
-        status = stk_tensor_slice(sample, 0, INT64_MIN, INT64_MAX, 1, out, err);
-    else if (sample->ndim == 3 && (sample->shape[0] == 1 || sample->shape[0] == 3))
-        status = stk_tensor_permute(sample, hwc, out, err);
-    else
-        return stki_fail_at(err, status,
-                            (stki_place){reader->path, -1, -1, STKI_TEXT("samples of %d axes", sample->ndim),
-                                         "[H, W], [H, W, 1 or 3] or [1 or 3, H, W]"},
-                            "no images to show");
-    if (!status && (out->shape[0] < 1 || out->shape[1] < 1 || out->shape[0] > 65535 || out->shape[1] > 65535)) {
-        stk_tensor_release(out);
-        status = stki_fail_at(err, STK_E_UNSUPPORTED,
-                              (stki_place){reader->path, -1, -1,
-                                           STKI_TEXT("%" PRId64 " x %" PRId64, out->shape[0], out->shape[1]),
-                                           "sides of 1 to 65535"},
-                              "no images to show");
-    }
-    return status;
-}
-
-static stk_status room(char **memory, int64_t *has, int64_t bytes, stk_error *err)
-{
-    char *grown;
-
-    if (bytes <= *has)
-        return STK_OK;
-    grown = stki_resize(*memory, bytes);
-    if (!grown)
-        return stki_fail_memory(err, bytes, "an image");
-    *memory = grown;
-    *has = bytes;
-    return STK_OK;
-}
-
-static void scale_values(const float *values, int64_t count, uint8_t *to)
-{
-    float low = INFINITY, high = -INFINITY;
-
-    for (int64_t i = 0; i < count; i++) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        float share = high > low ? (values[i] - low) / (high - low) : 0.5f;
-
-        to[i] = isfinite(share) ? (uint8_t)(255.0f * share + 0.5f) : 0;
-    }
-}
-
-/* Bytes that hold small counts, such as digits of 0 to 16, would be black on black. */
-static void brighten(uint8_t *pixels, int64_t count)
-{
-    int largest = 0;
-
-    for (int64_t i = 0; i < count; i++)
-        largest = pixels[i] > largest ? pixels[i] : largest;
-    for (int64_t i = 0; largest > 0 && largest < DARK && i < count; i++)
-        pixels[i] = (uint8_t)(pixels[i] * 255 / largest);
-}
-
-/* Packed u8 in sheet->image. */
-static stk_status take_pixels(struct sheet *sheet, const stk_tensor *hwc, stk_error *err)
-{
-    int64_t strides[3], bytes, count = stk_tensor_numel(hwc);
-    bool scaled = hwc->dtype != STK_U8;
-    stk_status status = room(&sheet->image, &sheet->image_bytes, count, err);
-
-    if (!status && scaled)
-        status = room((char **)(void *)&sheet->values, &sheet->values_bytes, count * 4, err);
-    if (!status)
-        status = stki_row_major(scaled ? STK_F32 : STK_U8, 3, hwc->shape, strides, &bytes, err);
-    if (status)
-        return status;
-    stki_copy_strided(scaled ? (void *)sheet->values : sheet->image, scaled ? STK_F32 : STK_U8, strides, hwc->data,
-                      hwc->dtype, hwc->strides, hwc->flags & STK_TENSOR_SWAPPED, 3, hwc->shape);
-    if (scaled)
-        scale_values(sheet->values, count, (uint8_t *)sheet->image);
-    else
-        brighten((uint8_t *)sheet->image, count);
-    return STK_OK;
-}
-
-/* Into cell number `cell`, as large as fits. */
-static stk_status draw(struct sheet *sheet, const stk_tensor *hwc, int64_t cell, stk_error *err)
-{
-    int64_t h = hwc->shape[0], w = hwc->shape[1], channels = hwc->shape[2], most = h > w ? h : w;
-    int64_t out_h = h * CELL / most > 0 ? h * CELL / most : 1, out_w = w * CELL / most > 0 ? w * CELL / most : 1;
-    int64_t top = GAP + cell / COLUMNS * (CELL + GAP) + (CELL - out_h) / 2;
-    int64_t left = GAP + cell % COLUMNS * (CELL + GAP) + (CELL - out_w) / 2;
-    stki_resize_job job = {.in_height = h,
-                           .in_width = w,
-                           .channels = (int)channels,
-                           .box = {0, 0, (double)w, (double)h},
-                           .out_height = out_h,
-                           .out_width = out_w,
-                           .filter = most < CELL ? STKI_FILTER_NEAREST : STKI_FILTER_BILINEAR};
-    uint8_t small[CELL * CELL * 3];
-    const stki_resize_support *part;
-    stk_status status = take_pixels(sheet, hwc, err);
-
-    if (!status) /* small images are shown in squares, large ones smoothed */
-        status = stki_resizer_set(sheet->resizer, &job, err);
-    if (status)
-        return status;
-    part = stki_resizer_support(sheet->resizer);
-    stki_resizer_run(sheet->resizer, (const uint8_t *)sheet->image + (part->top * w + part->left) * channels,
-                     w * channels, small, out_w * channels);
-    for (int64_t y = 0; y < out_h; y++)
-        for (int64_t x = 0; x < out_w; x++)
-            for (int64_t c = 0; c < 3; c++)
-                sheet->pixels[((top + y) * sheet->width + left + x) * 3 + c] =
-                    small[(y * out_w + x) * channels + (channels == 3 ? c : 0)];
-    return STK_OK;
-}
+#include "sheet.h"
 
 static stk_status draw_sample(struct sheet *sheet, const stki_reader *reader, int64_t index, stki_scratch *scratch,
                               stk_error *err)
 {
-    stk_tensor sample, hwc;
+    stk_tensor sample;
     stk_status status = reader->ops->read(reader, index, NULL, scratch, &sample, err);
 
     if (status)
         return status;
-    status = as_hwc(reader, &sample, &hwc, err);
-    if (!status) {
-        status = draw(sheet, &hwc, index, err);
-        stk_tensor_release(&hwc);
-    }
+    status = sheet_draw(sheet, &sample, reader->path, index, err);
     stki_reader_done(reader, &sample);
     return status;
-}
-
-static stk_status save(const struct sheet *sheet, const char *path, stk_error *err)
-{
-    struct spng_ihdr header = {.width = (uint32_t)sheet->width,
-                               .height = (uint32_t)sheet->height,
-                               .bit_depth = 8,
-                               .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
-    spng_ctx *png = spng_ctx_new(SPNG_CTX_ENCODER);
-    stki_output *output;
-    void *bytes = NULL;
-    size_t count = 0;
-    stk_status status;
-    int failed = !png;
-
-    if (!failed)
-        failed = spng_set_option(png, SPNG_ENCODE_TO_BUFFER, 1) || spng_set_ihdr(png, &header) ||
-                 spng_encode_image(png, sheet->pixels, (size_t)(sheet->width * sheet->height * 3), SPNG_FMT_PNG,
-                                   SPNG_ENCODE_FINALIZE);
-    if (!failed)
-        bytes = spng_get_png_buffer(png, &count, &failed);
-    spng_ctx_free(png);
-    if (failed || !bytes)
-        return stki_fail_memory(err, sheet->width * sheet->height * 3, "a picture");
-    status = stki_output_create(path, &output, err);
-    if (!status) {
-        status = stki_output_append(output, bytes, (int64_t)count, err);
-        if (status)
-            stki_output_abort(output);
-        else
-            status = stki_output_commit(output, err);
-    }
-    free(bytes);
-    return status;
-}
-
-static stk_status sheet_init(struct sheet *sheet, int64_t images, stk_error *err)
-{
-    int64_t rows = (images + COLUMNS - 1) / COLUMNS, columns = images < COLUMNS ? images : COLUMNS;
-
-    sheet->width = GAP + columns * (CELL + GAP);
-    sheet->height = GAP + rows * (CELL + GAP);
-    sheet->pixels = stki_zalloc(sheet->width * sheet->height * 3);
-    if (!sheet->pixels)
-        return stki_fail_memory(err, sheet->width * sheet->height * 3, "a picture");
-    memset(sheet->pixels, GROUND, (size_t)(sheet->width * sheet->height * 3));
-    return stki_resizer_create(&sheet->resizer, err);
 }
 
 stk_status st_sheet_write(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                           const char *path, int64_t *shown, stk_error *err)
 {
-    struct sheet sheet = {0};
+    struct sheet *sheet = NULL;
     stki_scratch scratch;
     stki_reader *reader;
     stk_status status = stki_container_reader(container, member, opts, &reader, err);
 
     if (status)
         return status;
-    *shown = reader->count < ROWS * COLUMNS ? reader->count : ROWS * COLUMNS;
+    *shown = reader->count < SHEET_MOST ? reader->count : SHEET_MOST;
     stki_scratch_init(&scratch);
-    status = *shown > 0 ? sheet_init(&sheet, *shown, err)
+    status = *shown > 0 ? sheet_create(*shown, &sheet, err)
                         : stki_fail_at(err, STK_E_EMPTY, (stki_place){container->path, -1, -1, NULL, NULL},
                                        "there are no images to show");
     for (int64_t i = 0; i < *shown && !status; i++)
-        status = draw_sample(&sheet, reader, i, &scratch, err);
+        status = draw_sample(sheet, reader, i, &scratch, err);
     if (!status)
-        status = save(&sheet, path, err);
+        status = sheet_save(sheet, path, err);
     stki_scratch_fini(&scratch);
     stki_reader_destroy(reader);
-    stki_resizer_destroy(sheet.resizer);
-    stki_free(sheet.pixels);
-    stki_free(sheet.image);
-    stki_free(sheet.values);
+    sheet_destroy(sheet);
     return status;
 }

@@ -1,0 +1,206 @@
+/* explain.c: what a loader is going to do, in words: fields, order, shards, what each list of transforms has been
+ * folded into, how often a byte is moved, and what memory it takes. Everything is known once the loader is open; no
+ * sample is read for it. */
+#include "core.h"
+#include "first_steps.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEFT "  %-10s "
+
+static const char *size_text(char buffer[32], int64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(buffer, 32, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return buffer;
+}
+
+#define SIZE(bytes) size_text((char[32]){0}, bytes)
+
+/* ---- one field ----------------------------------------------------------------------------------------------------
+ */
+
+static void explain_source(const stki_field_plan *plan, FILE *to)
+{
+    const stki_field *field = plan->field;
+    const stki_reader *first = field->shards[0];
+
+    fprintf(to, LEFT "%s", "from", first->path);
+    if (field->shard_count > 1)
+        fprintf(to, " and %d more shards", field->shard_count - 1);
+    fprintf(to, " (%s, %s): %" PRId64 " samples of %s %s%s\n", first->ops->format, first->access,
+            field->first[field->shard_count], stk_dtype_name(field->dtype), field->variable ? "at most " : "",
+            STKI_SHAPE(field->ndim, field->shape));
+}
+
+/* The names of the steps for which `belongs` says so, as written. False: there are none. */
+static bool names_of(const stki_field_plan *plan, bool (*belongs)(const char *name), FILE *to)
+{
+    const stki_node *list = plan->config->transforms;
+    bool any = false;
+
+    for (int i = 0; list && list->kind == STKI_NODE_LIST && i < list->count; i++) {
+        const stki_node *step = list->items[i];
+
+        if (step->kind != STKI_NODE_MAP || step->count != 1 || !belongs(step->keys[0]))
+            continue;
+        if (any)
+            fputs(", ", to);
+        else
+            fprintf(to, LEFT, "step");
+        fputs(step->keys[0], to);
+        any = true;
+    }
+    return any;
+}
+
+static bool is_arithmetic(const char *name)
+{
+    return strcmp(name, "normalize") == 0 || strcmp(name, "scale") == 0 || strcmp(name, "quantize") == 0 ||
+           strcmp(name, "cast") == 0;
+}
+
+static bool is_late(const char *name)
+{
+    return !stki_first_steps_know(name) && !stki_geometry_knows(name) && !stki_colors_know(name) &&
+           !is_arithmetic(name);
+}
+
+static void explain_geometry(const stki_field_plan *plan, FILE *to)
+{
+    const stki_geometry *g = plan->geometry;
+    int ways = 0;
+
+    for (int n = 0; n < STKI_ORIENTATIONS; n++)
+        ways += (plan->orientations & 1u << n) != 0;
+    if (!names_of(plan, stki_geometry_knows, to))
+        return;
+    fprintf(to, ": %s%s", g->random ? "drawn for each sample; " : "",
+            g->resizes       ? "one resize of one part of the image"
+            : plan->resample ? "pixels are brought together in the worker's memory"
+                             : "a view of the sample, nothing is copied");
+    if (ways > 1)
+        fprintf(to, "; %d ways up, each with a conversion of its own", ways);
+    if (g->pads && !plan->resample)
+        fputs("; windows over the edge go by way of strips in the cache", to);
+    fputc('\n', to);
+}
+
+static void explain_arithmetic(const stki_field_plan *plan, FILE *to)
+{
+    const stki_fold *fold = plan->fold;
+
+    if (!names_of(plan, is_arithmetic, to))
+        return;
+    if (!fold->arithmetic) {
+        fputs(": a cast\n", to);
+        return;
+    }
+    fputs(": one multiply-add", to);
+    for (int64_t c = 0; c < fold->channels && c < 4; c++)
+        fprintf(to, "%s x * %.9g %c %.9g", c ? "," : "", fold->a[c], fold->b[c] < 0 ? '-' : '+',
+                fold->b[c] < 0 ? -fold->b[c] : fold->b[c]);
+    fprintf(to, "%s%s\n", fold->channels > 4 ? ", …" : "", fold->quantized ? ", rounded to levels" : "");
+}
+
+/* How often the bytes go through memory, and where they rest between. */
+static void explain_passes(const stki_field_plan *plan, FILE *to)
+{
+    const stki_reader *first = plan->field->shards[0];
+    int passes = 1;
+
+    fprintf(to, LEFT, "passes");
+    if (first->copies) {
+        fprintf(to, "%s; ", first->image ? "decoded into the worker's memory" : "read into the worker's memory");
+        passes++;
+    }
+    if (plan->geometry && plan->geometry->resizes)
+        fputs(plan->strip_rows && !plan->colors ? "resized some lines at a time in the cache; " : "resized; ", to);
+    if (plan->colors)
+        fputs("colours change in f32 planes in the cache; ", to);
+    if (plan->unrounded) {
+        fputs("made in f32 in the worker's memory, mixed and rounded into the row; ", to);
+        passes++;
+    }
+    fprintf(to, "a byte is read %d time%s on its way into the row, which is written once\n", passes,
+            passes > 1 ? "s" : "");
+}
+
+static void explain_field(const stki_field_plan *plan, FILE *to)
+{
+    stki_row_form form;
+
+    stki_plan_form(plan, &form);
+    fprintf(to, "field %s\n", plan->name);
+    explain_source(plan, to);
+    if (names_of(plan, stki_first_steps_know, to))
+        fputs(": decide what a sample is\n", to);
+    explain_geometry(plan, to);
+    if (names_of(plan, stki_colors_know, to))
+        fputs(": in f32, 0 to 255, some lines at a time\n", to);
+    explain_arithmetic(plan, to);
+    if (names_of(plan, is_late, to))
+        fputs(": of the finished row\n", to);
+    if (plan->mixed_by)
+        fprintf(to, LEFT "with field %s\n", "mixed", plan->mixed_by->name);
+    if (plan->convert_count)
+        fprintf(to, LEFT "%s\n", "kernel", stki_convert_name(plan->converts[0]));
+    if (plan->device_convert)
+        fprintf(to, LEFT "%s\n", "on device", plan->device_kernel);
+    explain_passes(plan, to);
+    fprintf(to, LEFT "%s%s %s%s%s, %s a row\n", "to", plan->ragged ? "at most " : "", stk_dtype_name(form.dtype),
+            STKI_SHAPE(plan->ndim, form.shape), form.layout ? " " : "", stki_layout_name(form.layout),
+            SIZE(form.row_bytes));
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------
+ */
+
+static void explain_order(const stki_core *core, FILE *to)
+{
+    static const char *const orders[] = {"sequential", "random", "block", "weighted"};
+    static const char *const lasts[] = {"partial", "drop", "pad"};
+    const stki_loader_config *config = core->config;
+    const stki_batching *b = &core->batching;
+
+    fprintf(to, "order\n" LEFT "%s, seed %" PRId64 ", %" PRId64 " positions an epoch\n", "order", orders[config->order],
+            config->seed, b->length);
+    fprintf(to,
+            LEFT "%" PRId64 " rows a step over %" PRId64 " rank%s; this one is %" PRId64 " and gets at most %" PRId64
+                 "; %" PRId64 " steps an epoch, last batch %s\n",
+            "batches", b->global_batch, b->world_size, b->world_size > 1 ? "s" : "", b->rank, core->max_rows,
+            core->steps, lasts[b->last]);
+    fprintf(to, LEFT "%d worker%s, tiles of %" PRId64 " rows", "work", core->worker_count,
+            core->worker_count == 1 ? "" : "s", core->rows_per_tile);
+    if (core->parts_per_row > 1)
+        fprintf(to, ", each row in %" PRId64 " parts", core->parts_per_row);
+    fputc('\n', to);
+}
+
+static void explain_memory(const stki_core *core, FILE *to)
+{
+    fprintf(to, "memory\n" LEFT "%d slots of %s (%" PRId64 " bytes), %s in all, %s\n", "slots", core->slot_count,
+            SIZE(core->layout.bytes), core->layout.bytes, SIZE(core->layout.bytes * core->slot_count),
+            core->slot_count > 0 && core->slots[0]->pinned ? "page-locked" : "ordinary memory");
+    fprintf(to, LEFT "%s\n", "stores", core->streams ? "past the caches" : "into the caches");
+}
+
+void stki_explain(const stki_core *core, FILE *to)
+{
+    for (int i = 0; i < core->plan_count; i++)
+        explain_field(&core->plans[i], to);
+    explain_order(core, to);
+    explain_memory(core, to);
+    for (int i = 0; i < core->config->note_count; i++)
+        fprintf(to, "%s" LEFT "%s\n", i ? "" : "notes\n", "", core->config->notes[i]);
+}

@@ -1,0 +1,247 @@
+/* loadbench_look.c: see loadbench_look.h. */
+#include "loadbench_look.h"
+#include "allocate.h"
+#include "error.h"
+#include "loadbench_limit.h"
+#include "sheet.h"
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stoker/loader.h>
+#include <string.h>
+
+/* ---- --explain ----------------------------------------------------------------------------------------------------
+ */
+
+/* Bytes of one sample over all fields: read from the files (where all have one size) and written into the batch. */
+static void bytes_of_sample(const stk_loader *loader, int64_t *read, int64_t *written)
+{
+    json_t *json = json_loads(stk_loader_options_json(loader), 0, NULL), *field;
+    const char *name;
+
+    *read = *written = 0;
+    json_object_foreach(json_object_get(json, "fields"), name, field)
+    {
+        *read += json_integer_value(json_object_get(field, "sample_bytes"));
+        *written += json_integer_value(json_object_get(field, "row_bytes"));
+    }
+    json_decref(json);
+}
+
+static stk_status explain_limit(const stk_loader *loader, FILE *to, stk_error *err)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    struct lb_limit limit;
+    int64_t read, written;
+    stk_status status = stk_loader_get_stats(loader, &stats, err);
+
+    if (status != STK_OK)
+        return status;
+    bytes_of_sample(loader, &read, &written);
+    status = lb_limit_measure(&(struct lb_limit_ask){.threads = stats.workers > 0 ? (int)stats.workers : 1,
+                                                     .row_bytes = read + written > 1 ? (read + written) / 2 : 1,
+                                                     .row_count = stk_loader_samples(loader),
+                                                     .slot_bytes = stats.slot_bytes,
+                                                     .random = true,
+                                                     .time_ns = 100000000},
+                              &limit, err);
+    if (status != STK_OK)
+        return status;
+    fprintf(to,
+            "limit\n  %-10s %.1f GB/s read and written by plain copies, %d thread%s: at most %.0f samples/s of %" PRId64
+            " bytes read and %" PRId64 " written; decoding, resizing and colours come on top\n",
+            "memory", limit.memcpy.bytes_per_s / 1e9, limit.threads, limit.threads == 1 ? "" : "s",
+            read + written > 0 ? limit.memcpy.bytes_per_s / (double)(read + written) : 0, read, written);
+    return STK_OK;
+}
+
+static stk_status open_loader(const struct lb_config *config, stk_loader **out, stk_error *err)
+{
+    return stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, out, err);
+}
+
+stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
+{
+    stk_loader *loader = NULL;
+    char *text;
+    stk_status status = open_loader(config, &loader, err);
+
+    if (status != STK_OK)
+        return status;
+    text = stk_loader_explain(loader);
+    if (text)
+        fputs(text, to);
+    status = text ? explain_limit(loader, to, err) : stki_fail_memory(err, 0, "the explanation");
+    stk_text_free(text);
+    stk_loader_destroy(loader);
+    return status;
+}
+
+/* ---- --preview ----------------------------------------------------------------------------------------------------
+ */
+
+/* What undoes a field's arithmetic: x = (y - zero_point - add[c]) / multiply[c]. */
+struct undo {
+    json_t *json; /* owns the two lists */
+    const json_t *multiply, *add;
+    double zero_point, largest; /* of the stored dtype: 255 is white; 0: as the values are */
+};
+
+static void undo_init(const stk_loader *loader, const stk_field_info *info, struct undo *undo)
+{
+    const json_t *affine;
+
+    *undo = (struct undo){.json = json_loads(stk_loader_options_json(loader), 0, NULL)};
+    affine = json_object_get(json_object_get(json_object_get(undo->json, "fields"), info->name), "affine");
+    undo->multiply = json_object_get(affine, "multiply");
+    undo->add = json_object_get(affine, "add");
+    undo->zero_point = (double)json_integer_value(json_object_get(affine, "zero_point"));
+    undo->largest = info->source_dtype == STK_U8 ? 255 : 0;
+}
+
+static double undone(const struct undo *undo, double y, int64_t channel)
+{
+    const size_t count = json_array_size(undo->multiply), c = count > 1 ? (size_t)channel : 0;
+    double a;
+
+    if (count == 0 || c >= count)
+        return y;
+    a = json_real_value(json_array_get(undo->multiply, c));
+    return a != 0 ? (y - undo->zero_point - json_real_value(json_array_get(undo->add, c))) / a : 0;
+}
+
+/* One row as u8 pixels, or, where the stored values are no bytes, as the f32 it is. */
+static stk_status draw_row(struct sheet *sheet, const stk_tensor *row, bool planar, const struct undo *undo,
+                           const char *name, int64_t cell, stk_error *err)
+{
+    static const int hwc[2][3] = {{0, 1, 2}, {1, 2, 0}}; /* which axes of the row are height, width, channel */
+    const int *axes = hwc[planar];
+    stk_tensor f32, pixels;
+    stk_status status = stk_tensor_to(row, STK_F32, &f32, err);
+
+    if (status != STK_OK)
+        return status;
+    const int64_t h = f32.shape[axes[0]], w = f32.shape[axes[1]], c = f32.shape[axes[2]];
+    uint8_t *bytes = stki_zalloc(h * w * c);
+
+    if (!bytes) {
+        stk_tensor_release(&f32);
+        return stki_fail_memory(err, h * w * c, "an image");
+    }
+    for (int64_t i = 0; i < h * w * c; i++) {
+        const int64_t at[3] = {i / (w * c), i / c % w, i % c};
+        const char *element = f32.data;
+        double x;
+
+        for (int k = 0; k < 3; k++)
+            element += at[k] * f32.strides[axes[k]];
+        x = undone(undo, *(const float *)(const void *)element, at[2]);
+        bytes[i] = (uint8_t)(x > 0 ? x < 255 ? x + 0.5 : 255 : 0);
+    }
+    if (undo->largest > 0) {
+        pixels = (stk_tensor){.data = bytes,
+                              .dtype = STK_U8,
+                              .ndim = 3,
+                              .shape = {h, w, c},
+                              .strides = {w * c, c, 1},
+                              .device = stk_device_cpu()};
+        status = sheet_draw(sheet, &pixels, name, cell, err);
+    } else {
+        status = sheet_draw(sheet, &f32, name, cell, err);
+    }
+    stki_free(bytes);
+    stk_tensor_release(&f32);
+    return status;
+}
+
+/* Rows with a layout, or of two axes, which are grey. */
+static bool has_images(const stk_field_info *info)
+{
+    for (int i = 1; i < info->ndim; i++)
+        if (info->shape[i] < 1)
+            return false;
+    return *info->layout ? info->ndim == 4 : info->ndim == 3;
+}
+
+static stk_status draw_field(const stk_loader *loader, const stk_batch *batch, const stk_field_info *info,
+                             struct sheet *sheet, int64_t rows, int64_t first_cell, stk_error *err)
+{
+    const bool planar = strcmp(info->layout, "nhwc") != 0;
+    stk_tensor tensor, row;
+    struct undo undo;
+    stk_status status = stk_batch_tensor(batch, info->name, &tensor, err);
+
+    if (status != STK_OK)
+        return status;
+    undo_init(loader, info, &undo);
+    for (int64_t r = 0; r < rows && status == STK_OK; r++) {
+        stk_tensor there;
+
+        if ((status = stk_tensor_select(&tensor, 0, r, &there, err)) != STK_OK)
+            break;
+        status = stk_tensor_to_device(&there, stk_device_cpu(), &row, err);
+        stk_tensor_release(&there);
+        if (status != STK_OK)
+            break;
+        status = info->ndim == 3 ? sheet_draw(sheet, &row, info->name, first_cell + r, err)
+                                 : draw_row(sheet, &row, planar, &undo, info->name, first_cell + r, err);
+        stk_tensor_release(&row);
+    }
+    json_decref(undo.json);
+    return status;
+}
+
+/* The fields of images share the sheet, field by field, whole lines each. */
+static stk_status draw_batch(const stk_loader *loader, const stk_batch *batch, const char *path, FILE *to,
+                             stk_error *err)
+{
+    enum { COLUMNS = 8 };
+    struct sheet *sheet = NULL;
+    stk_field_info info;
+    int64_t fields = 0, rows = stk_batch_rows(batch), room, cell = 0;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < stk_loader_field_count(loader); i++)
+        fields += stk_loader_field(loader, i, &info, NULL) == STK_OK && has_images(&info);
+    if (fields == 0 || fields > SHEET_MOST / COLUMNS)
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "--preview: found %" PRId64
+                         " fields of images (rows with a layout, or of two axes), expected 1 to %d",
+                         fields, SHEET_MOST / COLUMNS);
+    room = SHEET_MOST / fields / COLUMNS * COLUMNS;
+    rows = rows < room ? rows : room;
+    if (rows == 0)
+        return stki_fail(err, STK_E_EMPTY, "--preview: the first batch has no rows");
+    room = fields > 1 ? (rows + COLUMNS - 1) / COLUMNS * COLUMNS : rows;
+    status = sheet_create(room * fields, &sheet, err);
+    for (int i = 0; i < stk_loader_field_count(loader) && status == STK_OK; i++) {
+        status = stk_loader_field(loader, i, &info, err);
+        if (status != STK_OK || !has_images(&info))
+            continue;
+        status = draw_field(loader, batch, &info, sheet, rows, cell, err);
+        fprintf(to, "%s: %" PRId64 " of %" PRId64 " rows of field %s, epoch %" PRId64 ", step %" PRId64 "\n", path,
+                rows, stk_batch_rows(batch), info.name, stk_batch_epoch(batch), stk_batch_step(batch));
+        cell += room;
+    }
+    if (status == STK_OK)
+        status = sheet_save(sheet, path, err);
+    sheet_destroy(sheet);
+    return status;
+}
+
+stk_status lb_preview(const struct lb_config *config, const char *path, FILE *to, stk_error *err)
+{
+    stk_loader *loader = NULL;
+    stk_batch *batch = NULL;
+    stk_status status = open_loader(config, &loader, err);
+
+    if (status == STK_OK)
+        status = stk_loader_next(loader, &batch, err);
+    if (status == STK_END)
+        status = stki_fail(err, STK_E_EMPTY, "--preview: there is no batch");
+    if (status == STK_OK)
+        status = draw_batch(loader, batch, path, to, err);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    return status;
+}

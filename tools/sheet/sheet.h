@@ -1,0 +1,20 @@
+/* sheet.h: a contact sheet: images in square cells of one PNG, for `stoker inspect --image` and `loadbench --preview`.
+ */
+#ifndef SHEET_H
+#define SHEET_H
+
+#include <stoker/tensor.h>
+
+enum { SHEET_MOST = 64 /* images */ };
+
+struct sheet;
+
+/* Room for so many images, 1 to SHEET_MOST. *out is to be destroyed, also after a failure. */
+stk_status sheet_create(int64_t images, struct sheet **out, stk_error *err);
+void sheet_destroy(struct sheet *sheet); /* NULL is fine */
+/* Images of two axes are grey, of three [H, W, 1 or 3] or [1 or 3, H, W]; u8 is shown as it is, other dtypes from their
+ * smallest to their largest value. `path`: for messages. STK_E_UNSUPPORTED: another shape. */
+stk_status sheet_draw(struct sheet *sheet, const stk_tensor *image, const char *path, int64_t cell, stk_error *err);
+stk_status sheet_save(const struct sheet *sheet, const char *path, stk_error *err);
+
+#endif
