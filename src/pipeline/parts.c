@@ -152,6 +152,8 @@ void stki_part_tensor(const stk_batch *batch, const stki_part *part, stk_tensor 
     stki_row_form form;
 
     *out = (stk_tensor){.device = batch->device_slot >= 0 ? batch->core->device : stk_device_cpu()};
+    if (batch->device_slot < 0 && batch->pinned)
+        out->flags = STK_TENSOR_PINNED;
     stki_plan_form(plan, &form);
     switch (part->kind) {
     case STKI_PART_OFFSETS:
