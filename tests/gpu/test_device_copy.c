@@ -9,6 +9,8 @@
 #include "test_random.h"
 #include <inttypes.h>
 #include <stoker/stoker.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const stki_host_faults held = {.delay_ns = STKI_HOST_HOLD};
 
@@ -493,6 +495,58 @@ static void a_host_devices_tensor_is_not_handed_out(void **state)
     stk_tensor_release(&t);
 }
 
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
+
+/* In a child, with tensors, streams and half freed memory of the parent around: 0, or the line that went wrong. */
+static int work_in_child(stk_device *device, const stk_tensor *of_parent)
+{
+    stk_tensor t, back;
+    stk_scalar value;
+
+    if (stk_tensor_full(STK_F32, 1, (int64_t[]){300000}, stk_real(3), device, &t, NULL) != STK_OK)
+        return __LINE__;
+    if (stk_tensor_to_device(&t, NULL, &back, NULL) != STK_OK || ((float *)back.data)[299999] != 3)
+        return __LINE__;
+    if (stk_tensor_get(of_parent, 1, (int64_t[]){7}, &value, NULL) != STK_OK || value.as.f != 2)
+        return __LINE__; /* the memory was copied with the process */
+    stk_tensor_release(&back);
+    stk_tensor_release(&t);
+    return stk_device_empty_cache(device, NULL) == STK_OK ? 0 : __LINE__;
+}
+
+static void a_child_works_on_beside_what_its_parent_left(void **state)
+{
+    stk_device *device = find("host:2");
+    stk_stream *own = stream_of(device), *other = stream_of(device);
+    stk_tensor t, kept;
+    int how = 0;
+    pid_t child;
+    stk_error err;
+
+    (void)state;
+    stk_stream_set_current(device, own);
+    assert_ok(stk_tensor_full(STK_F32, 1, (int64_t[]){300000}, stk_real(2), device, &kept, &err));
+    assert_ok(stk_tensor_zeros(STK_F32, 1, (int64_t[]){300000}, device, &t, &err));
+    assert_ok(stk_stream_synchronize(own, STK_WAIT_FOREVER, &err));
+    stki_host_set_faults(device, other, &held);
+    assert_ok(device->ops->fill(device, t.data, "", 1, 1200000, other, &err));
+    assert_ok(stk_tensor_record_stream(&t, other, &err));
+    stk_tensor_release(&t); /* waits for `other` in the cache */
+    stk_stream_set_current(device, NULL);
+    child = fork();
+    if (child == 0) {
+        alarm(30);
+        _exit(work_in_child(device, &kept) != 0);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+    stki_host_set_faults(device, other, NULL);
+    stk_tensor_release(&kept);
+    stk_stream_destroy(own);
+    stk_stream_destroy(other);
+}
+
 /* ---- every direction, any layout --------------------------------------------------------------------------------- */
 
 /* A random view of a fresh tensor: some axes cut, stepped, turned around or exchanged. */
@@ -683,6 +737,7 @@ int main(void)
         cmocka_unit_test(devices_are_not_mixed),
         cmocka_unit_test(an_error_of_the_stream_comes_out_of_the_copy_that_waits),
         cmocka_unit_test(a_host_devices_tensor_is_not_handed_out),
+        cmocka_unit_test(a_child_works_on_beside_what_its_parent_left),
         cmocka_unit_test(copies_between_all_memories_agree_with_the_processor),
         cmocka_unit_test(the_layout_comes_along),
     };
