@@ -9,9 +9,10 @@
 #include "thread.h"
 #include <inttypes.h>
 
-enum { MAX_CURRENT = 16, FIRST_LOOK_NS = 2000, LONGEST_SLEEP_NS = 200000 };
+enum { MAX_CURRENT = 65, FIRST_LOOK_NS = 2000, LONGEST_SLEEP_NS = 200000 };
 
-/* A thread's streams, one a device, looked for from the front: a program uses one or two. */
+/* A thread's streams, one a device, the CPU and at most 64 others. Places are filled from the front and a program uses
+ * one or two, so a search ends at the first that never had a device. */
 static _Thread_local struct {
     stk_device *device;
     stk_stream *stream;
@@ -38,7 +39,7 @@ void stk_stream_destroy(stk_stream *stream)
 {
     if (!stream)
         return;
-    for (int i = 0; i < MAX_CURRENT; i++)
+    for (int i = 0; i < MAX_CURRENT && current[i].device; i++)
         if (current[i].stream == stream)
             current[i].stream = NULL;
     stki_device_forget_stream(stream);
@@ -104,29 +105,22 @@ stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_er
 
 stk_stream *stk_stream_set_current(stk_device *device, stk_stream *stream)
 {
-    int place = -1;
+    stk_stream *before;
+    int place = 0;
 
     device = device ? device : stk_device_cpu();
-    for (int i = 0; i < MAX_CURRENT; i++) {
-        if (current[i].device == device) {
-            stk_stream *before = current[i].stream;
-            current[i].stream = stream;
-            return before;
-        }
-        if (place < 0 && !current[i].stream)
-            place = i;
-    }
-    if (place >= 0) {
-        current[place].device = device;
-        current[place].stream = stream;
-    }
-    return NULL;
+    while (place < MAX_CURRENT - 1 && current[place].device && current[place].device != device)
+        place++;
+    before = current[place].device == device ? current[place].stream : NULL;
+    current[place].device = device;
+    current[place].stream = stream;
+    return before;
 }
 
 stk_stream *stk_stream_current(stk_device *device)
 {
     device = device ? device : stk_device_cpu();
-    for (int i = 0; i < MAX_CURRENT && current[i].device; i++) /* filled from the front */
+    for (int i = 0; i < MAX_CURRENT && current[i].device; i++)
         if (current[i].device == device)
             return current[i].stream;
     return NULL;

@@ -512,9 +512,13 @@ static void many_threads_may_use_one_stream_and_one_event(void **state)
 
 static void the_current_stream_is_the_threads_and_the_devices(void **state)
 {
-    stk_stream *a = stream_of(host(0)), *b = stream_of(host(1));
+    stk_stream *a = stream_of(host(0)), *b = stream_of(host(1)), *wrapped = NULL;
+    stk_error err;
 
     (void)state;
+    assert_status(stk_stream_wrap(host(0), &a, &wrapped, &err), STK_E_UNSUPPORTED);
+    assert_says("host");
+    assert_null(wrapped);
     assert_null(stk_stream_current(host(0)));
     assert_null(stk_stream_set_current(host(0), a));
     assert_null(stk_stream_set_current(host(1), b));
