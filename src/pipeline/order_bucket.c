@@ -68,8 +68,9 @@ stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki
         *out = b;
         return STK_OK;
     }
+    (void)stki_fail_memory(err, b->positions * (int64_t)sizeof *b->before, "a window of buckets");
     stki_buckets_destroy(b);
-    return stki_fail_memory(err, b->positions * (int64_t)sizeof *b->before, "a window of buckets");
+    return STK_E_MEMORY;
 }
 
 void stki_buckets_destroy(stki_buckets *b)

@@ -393,6 +393,68 @@ static void packing_is_in_the_fingerprint(void **state)
     assert_string_not_equal(prints[0], prints[2]);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Adds the elements of a batch's rows that are not empty. */
+static int64_t collect(const stk_batch *batch, int64_t *out)
+{
+    stk_tensor t, segments;
+    stk_error err;
+    int64_t n = 0;
+
+    if (stk_batch_tensor(batch, "documents.values", &t, &err) == STK_OK) {
+        memcpy(out, t.data, (size_t)t.shape[0] * sizeof *out);
+        return t.shape[0];
+    }
+    assert_ok(stk_batch_tensor(batch, "documents", &t, &err));
+    assert_ok(stk_batch_tensor(batch, "documents.segments", &segments, &err));
+    for (int64_t i = 0; i < t.shape[0] * t.shape[1]; i++)
+        if (((const int32_t *)segments.data)[i] > 0)
+            out[n++] = ((const int64_t *)t.data)[i];
+    return n;
+}
+
+/* Documents of Megatron's pairs, written by Megatron's own code, hold the same tokens packed and one by one. */
+static void megatron_is_packed(void **state)
+{
+    static const char *const files[] = {"mega_u16", "mega_i32", "mega_modes"};
+    static int64_t plain[100000], packed[100000];
+
+    (void)state;
+    for (int f = 0; f < 3; f++)
+        for (int access = 0; access < 2; access++) {
+            int64_t counts[2] = {0};
+
+            for (int pack = 0; pack < 2; pack++) {
+                int64_t *tokens = pack ? packed : plain;
+                stk_batch *batch;
+                stk_status status;
+                stk_error err;
+                stk_loader *loader =
+                    open_text("{dataset: {fields: {documents: {path: " STKT_TESTS_DIR "/oracle/tokens/%s.idx%s, dtype: "
+                              "int64}}}, loader: {shuffle: true, batch_size: 3, access: %s}}",
+                              files[f], pack ? ", source: {pack: 32}" : "", access ? "pread" : "mmap");
+
+                while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+                    counts[pack] += collect(batch, tokens + counts[pack]);
+                    stk_batch_release(batch);
+                }
+                if (status != STK_END)
+                    fail_msg("%s", err.message);
+                stk_loader_destroy(loader);
+                qsort(tokens, (size_t)counts[pack], sizeof *tokens, by_value);
+            }
+            assert_true(counts[0] > 0);
+            assert_int_equal(counts[0], counts[1]);
+            assert_memory_equal(plain, packed, (size_t)counts[0] * sizeof *plain);
+        }
+}
+
 static void packing_says_how_full_windows_are(void **state)
 {
     stk_loader *loader;
@@ -435,6 +497,7 @@ int main(void)
         cmocka_unit_test(documents_are_padded),
         cmocka_unit_test(documents_are_packed),
         cmocka_unit_test(packing_is_in_the_fingerprint),
+        cmocka_unit_test(megatron_is_packed),
         cmocka_unit_test(packing_refused),
         cmocka_unit_test(packing_says_how_full_windows_are),
     };
