@@ -486,14 +486,70 @@ static void test_divisors(void **state)
     }
 }
 
+/* ---- indices beyond 31 bits ---------------------------------------------------------------------------------------
+ */
+
+/* Where an element lies, worked out axis by axis, in nests of more elements than memory could hold. */
+static void test_wide_indices(void **state)
+{
+    (void)state;
+    check_state = 29;
+    for (int i = 0; i < 20000; i++) {
+        stki_strided plan = {.operands = 3, .ndim = 1 + (int)check_below(4)};
+        uint64_t count = 1, rest, index;
+        int64_t at[3] = {0};
+        stki_nest nest;
+        for (int k = 0; k < plan.ndim; k++) {
+            plan.shape[k] = 1 + check_below(check_one_in(2) ? 40000 : 9);
+            count *= (uint64_t)plan.shape[k];
+            for (int side = 0; side < 3; side++)
+                plan.strides[side][k] = check_below(1 << 20) - (1 << 19);
+        }
+        stki_nest_of(&nest, &plan, 0, 3);
+        assert_int_equal(nest.wide, count > INT32_MAX);
+        index = check_one_in(4) ? count - 1 : check_random() % count;
+        rest = index;
+        for (int k = plan.ndim - 1; k >= 0; k--) {
+            for (int side = 0; side < 3; side++)
+                at[side] += (int64_t)(rest % (uint64_t)plan.shape[k]) * plan.strides[side][k];
+            rest /= (uint64_t)plan.shape[k];
+        }
+        const stki_offsets found = stki_nest_at(&nest, 0, index, 3);
+        for (int side = 0; side < 3; side++)
+            assert_int_equal(found.side[side], at[side]);
+    }
+}
+
+static void test_what_no_launch_takes(void **state)
+{
+    const stk_tensor huge = {.dtype = STK_U8,
+                             .ndim = 2,
+                             .shape = {INT64_C(1) << 31, INT64_C(1) << 14},
+                             .strides = {INT64_C(1) << 15, 1}},
+                     turned = {
+                         .dtype = STK_I16, .ndim = 2, .shape = {INT64_C(1) << 31, INT64_C(1) << 14}, .strides = {0, 0}};
+    stki_launch launch;
+    stk_error err = {0};
+
+    (void)state;
+    assert_int_equal(stki_kernel_plan_copy(&huge, &turned, &launch, &err), STK_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "35184372088832 elements"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),     cmocka_unit_test(test_fills),
-        cmocka_unit_test(test_binary),     cmocka_unit_test(test_clamp_and_in_place),
-        cmocka_unit_test(test_quantising), cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_large_sums), cmocka_unit_test(test_all_kernels_were_met),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_clamp_and_in_place),
+        cmocka_unit_test(test_quantising),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_large_sums),
+        cmocka_unit_test(test_all_kernels_were_met),
         cmocka_unit_test(test_divisors),
+        cmocka_unit_test(test_wide_indices),
+        cmocka_unit_test(test_what_no_launch_takes),
     };
 
     return cmocka_run_group_tests(tests, make_device, NULL);
