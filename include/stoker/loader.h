@@ -367,7 +367,8 @@ typedef struct stk_field_info {
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
 /* Everything in effect after defaults, limits and detection, as JSON. Lives as long as the loader. */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
-/* What differs from what was asked for, one sentence each ("prefetch lowered from 8 to 5: …"). */
+/* What differs from what was asked for ("prefetch lowered from 8 to 5: …"), or is worth knowing of it (how well a block
+ * order mixes, how full packed windows are), one sentence each. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* What the loader is going to do, for people: fields, shards, what each list of transforms has been folded into, how

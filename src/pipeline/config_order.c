@@ -59,7 +59,7 @@ static stk_status read_split(stki_loader_config *config, stk_error *err)
     if (!config->split)
         return STK_OK;
     stki_options_defaults(&stki_split_table, split);
-    if (config->split->kind == STKI_NODE_SCALAR && !stki_node_is_null(config->split))
+    if (config->split->kind == STKI_NODE_SCALAR)
         return stki_node_word(config->split, part_words, &split->part, err);
     if (config->split->kind != STKI_NODE_MAP)
         return stki_fail_value(err, config->split, "train, val, or a map such as {part: val, fraction: 0.1}");
@@ -106,6 +106,10 @@ stk_status stki_config_order(stki_loader_config *config, const stki_node *sectio
 {
     bool weighted = config->order == STK_ORDER_WEIGHTED;
     stk_status status;
+
+    config->indices = stki_node_is_null(config->indices) ? NULL : config->indices;
+    config->split = stki_node_is_null(config->split) ? NULL : config->split;
+    config->weights = stki_node_is_null(config->weights) ? NULL : config->weights;
 
     if ((status = stki_config_indices(config->indices, &config->index_list, &config->index_count, err)) != STK_OK ||
         (status = read_split(config, err)) != STK_OK || (status = read_weights(config, err)) != STK_OK)

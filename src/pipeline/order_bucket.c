@@ -7,10 +7,9 @@
 #include "philox.h"
 #include "thread.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { TABLES = 3 };
+enum { TABLES = 3, DIGIT = 8 };
 
 struct table {
     bool filled;
@@ -34,7 +33,7 @@ struct stki_buckets {
     stki_mutex lock;
     int64_t uses;
     struct table tables[TABLES];
-    struct entry *entries; /* while a table is built */
+    struct entry *entries; /* while a table is built: twice as many as positions, to sort */
     stki_position *before;
 };
 
@@ -57,7 +56,7 @@ stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki
     b->context = context;
     if (!stki_mul(opts->bucket_batch, opts->bucket_window, &b->positions) || b->positions > length)
         b->positions = length;
-    b->entries = stki_zalloc_array(b->positions, sizeof *b->entries);
+    b->entries = stki_zalloc_array(b->positions, 2 * (int64_t)sizeof *b->entries);
     b->before = stki_zalloc_array(b->positions, sizeof *b->before);
     ok = b->entries && b->before;
     for (int i = 0; i < TABLES; i++) {
@@ -85,13 +84,28 @@ void stki_buckets_destroy(stki_buckets *b)
     stki_free(b);
 }
 
-static int by_length(const void *a, const void *b)
+/* Sorts by length; equal ones stay in the order of their places. By digits of a few bits, from the lowest. The result
+ * is in one of the two. */
+static const struct entry *sort(struct entry *entries, struct entry *other, int64_t n, int64_t longest)
 {
-    const struct entry *x = a, *y = b;
+    for (int shift = 0; shift < 64 && longest >> shift > 0; shift += DIGIT) {
+        int64_t begin[1 << DIGIT] = {0}, at = 0;
+        struct entry *keep = entries;
 
-    if (x->length != y->length)
-        return x->length < y->length ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
+        for (int64_t i = 0; i < n; i++)
+            begin[entries[i].length >> shift & ((1 << DIGIT) - 1)]++;
+        for (int d = 0; d < 1 << DIGIT; d++) {
+            int64_t its = begin[d];
+
+            begin[d] = at;
+            at += its;
+        }
+        for (int64_t i = 0; i < n; i++)
+            other[begin[entries[i].length >> shift & ((1 << DIGIT) - 1)]++] = entries[i];
+        entries = other;
+        other = keep;
+    }
+    return entries;
 }
 
 /* The keyed bijection that puts the whole batches of a window in their order. */
@@ -108,12 +122,18 @@ static void build(stki_buckets *b, struct table *table, int64_t epoch, int64_t w
 {
     int64_t first = window * b->positions, left = b->length - first;
     int64_t n = left < b->positions ? left : b->positions, whole = n / b->batch;
+    int64_t longest = 0;
     stki_permutation permutation;
+    const struct entry *entries;
 
     b->beneath(b->context, epoch, first, n, b->before);
-    for (int64_t i = 0; i < n; i++)
-        b->entries[i] = (struct entry){b->length_of(b->length_context, b->before[i].sample), i};
-    qsort(b->entries, (size_t)n, sizeof *b->entries, by_length);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t length = b->length_of(b->length_context, b->before[i].sample) + 1; /* from 0 on */
+
+        b->entries[i] = (struct entry){length, i};
+        longest = length > longest ? length : longest;
+    }
+    entries = sort(b->entries, b->entries + b->positions, n, longest);
     if (whole > 0 && b->shuffled)
         permutation_of(b, epoch, window, whole, &permutation);
     for (int64_t batch = 0; batch * b->batch < n; batch++) {
@@ -124,7 +144,7 @@ static void build(stki_buckets *b, struct table *table, int64_t epoch, int64_t w
         for (int64_t r = 0; r < b->batch && batch * b->batch + r < n; r++) {
             stki_position *out = &table->positions[batch * b->batch + r];
 
-            *out = b->before[b->entries[(int64_t)sorted * b->batch + r].place];
+            *out = b->before[entries[(int64_t)sorted * b->batch + r].place];
             out->draw = first + batch * b->batch + r;
         }
     }

@@ -1,16 +1,27 @@
-/* order_mixture.c: see order_mixture.h. */
+/* order_mixture.c: see order_mixture.h.
+ *
+ * A permutation is worked out fastest for many indices at once, and a batch holds few of each source. So positions are
+ * evaluated by blocks that are larger than most batches, and the last few blocks are kept, under a lock. What is
+ * fixed after create is read without it. */
 #include "order_mixture.h"
 #include "allocate.h"
 #include "error.h"
 #include "order_random.h"
 #include "permutation.h"
 #include "philox.h"
+#include "thread.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 512 };
+enum { BLOCK = 2048, TABLES = 4 };
+
+struct table {
+    bool filled;
+    int64_t epoch, block, last_use;
+    stki_position *positions;
+};
 
 __extension__ typedef __int128 wide;
 
@@ -30,6 +41,11 @@ struct stki_mixture {
     struct source *sources;
     int64_t *begin; /* count + 1 prefix sums of the shares */
     int64_t *indices;
+    /* guarded by lock */
+    stki_mutex lock;
+    int64_t uses;
+    struct table tables[TABLES];
+    stki_position *positions; /* of all tables */
 };
 
 /* ---- shares --------------------------------------------------------------------------------------------------------
@@ -190,6 +206,11 @@ static stk_status fill(stki_mixture *m, const stki_order_source *sources, enum s
         first += sources[d].count;
         m->begin[d + 1] = m->begin[d] + s->share;
     }
+    m->positions = stki_zalloc_array(TABLES * BLOCK, sizeof *m->positions);
+    if (!m->positions)
+        return stki_fail_memory(err, TABLES * BLOCK * (int64_t)sizeof *m->positions, "positions of a mixture");
+    for (int i = 0; i < TABLES; i++)
+        m->tables[i].positions = m->positions + i * BLOCK;
     return m->shuffled ? stki_random_order_create(m->length, seed, &m->outer, err) : STK_OK;
 }
 
@@ -204,6 +225,7 @@ stk_status stki_mixture_create(const stki_order_source *sources, int count, enum
     m = stki_zalloc(sizeof *m);
     if (!m)
         return stki_fail_memory(err, sizeof *m, "a mixture");
+    stki_mutex_init(&m->lock);
     m->count = count;
     m->length = length;
     m->shuffled = shuffled;
@@ -222,7 +244,9 @@ void stki_mixture_destroy(stki_mixture *m)
 {
     if (!m)
         return;
+    stki_mutex_fini(&m->lock);
     stki_random_order_destroy(m->outer);
+    stki_free(m->positions);
     stki_free(m->sources);
     stki_free(m->begin);
     stki_free(m->indices);
@@ -354,8 +378,39 @@ static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int 
     }
 }
 
-void stki_mixture_eval(const stki_mixture *m, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+/* Built in place of the one unused for longest. Called with the lock held. */
+static const struct table *table_of(stki_mixture *m, int64_t epoch, int64_t block)
 {
-    for (int64_t done = 0; done < n; done += BLOCK)
-        eval_block(m, epoch, first + done, n - done < BLOCK ? (int)(n - done) : BLOCK, out + done);
+    struct table *found = &m->tables[0];
+    int64_t first = block * BLOCK, left = m->length - first;
+
+    for (int i = 0; i < TABLES; i++) {
+        struct table *table = &m->tables[i];
+
+        if (table->filled && table->epoch == epoch && table->block == block) {
+            table->last_use = ++m->uses;
+            return table;
+        }
+        if (table->last_use < found->last_use)
+            found = table;
+    }
+    eval_block(m, epoch, first, left < BLOCK ? (int)left : BLOCK, found->positions);
+    found->epoch = epoch;
+    found->block = block;
+    found->filled = true;
+    found->last_use = ++m->uses;
+    return found;
+}
+
+void stki_mixture_eval(stki_mixture *m, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+{
+    stki_lock(&m->lock);
+    for (int64_t done = 0; done < n;) {
+        int64_t block = (first + done) / BLOCK, at = (first + done) % BLOCK;
+        int64_t part = n - done < BLOCK - at ? n - done : BLOCK - at;
+
+        memcpy(out + done, table_of(m, epoch, block)->positions + at, (size_t)part * sizeof *out);
+        done += part;
+    }
+    stki_unlock(&m->lock);
 }

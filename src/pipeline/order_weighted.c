@@ -12,6 +12,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+enum { BLOCK = 512 };
+
 struct column {
     uint32_t threshold; /* of 2^32: below it the column's own place, else its alias */
     uint32_t alias;     /* its own number: the column is full */
@@ -134,29 +136,49 @@ void stki_weighted_destroy(stki_weighted *weighted)
     stki_free(weighted);
 }
 
-static uint64_t place_of(const stki_weighted *w, uint32_t low_word, uint32_t high_word)
+/* The column, and in *fraction the 32 bits that decide inside it. The table is large and is met anywhere: its lines are
+ * asked for here and looked at later. */
+static uint64_t draw_column(const stki_weighted *w, uint32_t low_word, uint32_t high_word, uint32_t *fraction)
 {
     __extension__ unsigned __int128 product =
         (unsigned __int128)((uint64_t)high_word << 32 | low_word) * (uint64_t)w->n;
     uint64_t column = (uint64_t)(product >> 64);
-    struct column c = w->columns[column];
 
-    return (uint32_t)(product >> 32) < c.threshold ? column : c.alias;
+    *fraction = (uint32_t)(product >> 32);
+    __builtin_prefetch(&w->columns[column]);
+    return column;
 }
 
 /* A block of Philox is enough for two positions. */
-void stki_weighted_run(const stki_weighted *w, int64_t epoch, int64_t first, int64_t count, uint64_t *out)
+static void run_block(const stki_weighted *w, uint64_t key, int64_t first, int64_t count, uint64_t *out)
 {
-    uint64_t key = stki_order_key(w->seed, (uint64_t)epoch);
+    uint32_t fractions[BLOCK];
     int64_t done = 0;
 
     while (done < count) {
         int64_t position = first + done;
         stki_philox drawn = stki_philox_draw(key, STKI_KEY_WEIGHTED, (uint64_t)position / 2);
 
-        if (position % 2 == 0)
-            out[done++] = place_of(w, drawn.word[0], drawn.word[1]);
-        if (done < count)
-            out[done++] = place_of(w, drawn.word[2], drawn.word[3]);
+        if (position % 2 == 0) {
+            out[done] = draw_column(w, drawn.word[0], drawn.word[1], &fractions[done]);
+            done++;
+        }
+        if (done < count) {
+            out[done] = draw_column(w, drawn.word[2], drawn.word[3], &fractions[done]);
+            done++;
+        }
     }
+    for (int64_t i = 0; i < count; i++) {
+        struct column c = w->columns[out[i]];
+
+        out[i] = fractions[i] < c.threshold ? out[i] : c.alias;
+    }
+}
+
+void stki_weighted_run(const stki_weighted *w, int64_t epoch, int64_t first, int64_t count, uint64_t *out)
+{
+    uint64_t key = stki_order_key(w->seed, (uint64_t)epoch);
+
+    for (int64_t done = 0; done < count; done += BLOCK)
+        run_block(w, key, first + done, count - done < BLOCK ? count - done : BLOCK, out + done);
 }

@@ -672,6 +672,7 @@ static void wrong_keys(void **state)
     (void)state;
     write_ids("four.npy", 0, 4);
 #define FOUR(rest) "{dataset: {fields: {x: {path: four.npy}}}, loader: {" rest "}}"
+    stk_loader_destroy(open_text(FOUR("split: null, weights: null, indices: null, bucket_by: null")));
     refuse_text(STK_E_CONFIG, "train or val", FOUR("split: test"));
     refuse_text(STK_E_CONFIG, "fraction", FOUR("split: {fraction: 1.5}"));
     refuse_text(STK_E_CONFIG, "split.key", FOUR("split: {method: hash, key: group}"));
