@@ -54,7 +54,7 @@ stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error 
     CUresult result;
 
     if (cuda->fork_generation != stki_fork_generation())
-        return stki_fail(err, STK_E_DEVICE,
+        return stki_fail(err, STK_E_FORKED,
                          "%s: %s: this process was forked from one that used CUDA, which CUDA does not survive: use "
                          "the device in the parent, or look for it only after the fork",
                          cuda->name, doing);

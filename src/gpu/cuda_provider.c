@@ -55,7 +55,7 @@ static stk_status count_gpus(int *out, stk_error *err)
     cudaError_t error;
 
     if (user_generation >= 0 && user_generation != stki_fork_generation())
-        return stki_fail(err, STK_E_DEVICE,
+        return stki_fail(err, STK_E_FORKED,
                          "cuda: this process was forked from one that used CUDA, which CUDA does not survive: use the "
                          "device in the parent, or look for it only after the fork");
     if (stki_cuda->DriverGetVersion(&driver) || driver == 0) {

@@ -19,7 +19,7 @@ static __global__ void fill_wide(uint4 *dst, uint4 word, int64_t words)
         dst[i] = word;
 }
 
-static __global__ void fill_bytes(unsigned char *dst, pattern16 pattern, int period, int64_t bytes)
+static __global__ void fill_bytes(unsigned char *dst, const __grid_constant__ pattern16 pattern, int period, int64_t bytes)
 {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
 

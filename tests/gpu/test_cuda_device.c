@@ -543,9 +543,9 @@ static int in_the_child(void)
         return 2;
     if (stk_cuda_device_count(&err) != 0 || !strstr(err.message, "forked"))
         return 3;
-    if (stki_cuda_provider.find("cuda:1", &found, &err) != STK_E_DEVICE || !strstr(err.message, "forked"))
+    if (stki_cuda_provider.find("cuda:1", &found, &err) != STK_E_FORKED || !strstr(err.message, "forked"))
         return 4;
-    if (do_everything(device) != STK_E_DEVICE || !strstr(err.message, "forked"))
+    if (do_everything(device) != STK_E_FORKED || !strstr(err.message, "forked"))
         return 5;
     return fake.calls ? 6 : 0; /* CUDA was not called: it would hang */
 }
