@@ -2,6 +2,7 @@
  * here pixel by pixel, in any layout and dtype; random steps have torchvision's distributions, share their draws where
  * told to, and give the same bits for any number of workers; refusals name what is wrong.
  */
+#include "image_reader.h"
 #include "io_files.h"
 #include "loader_test.h"
 #include "order_statistics.h"
@@ -644,10 +645,9 @@ static uint64_t hash_of_run(int workers, const char *transforms, const char *oth
 /* F05: libffcv/ffcv#392, #140: the same seed gave other crops, because of threads. */
 static void workers_change_nothing(void **state)
 {
-    static const char *const lists[] = {ALL_RANDOM,
-                                        "[{random_crop: {size: 8, padding: 3, fill: 1}}, "
-                                        "{random_horizontal_flip: {}}, {scale: unit}]",
-                                        "[{random_crop: [7, 9]}, {random_vertical_flip: {}}]"};
+    static const char *const lists[] = {
+        ALL_RANDOM, "[{random_crop: {size: 8, padding: 3}}, {random_horizontal_flip: {}}, {scale: 2}]",
+        "[{random_crop: [7, 9]}, {random_vertical_flip: {}}]"};
     static const int workers[] = {0, 1, 4, 16};
 
     (void)state;
@@ -717,6 +717,84 @@ static void draws_are_shared(void **state)
     }
 }
 
+/* ---- images of any size -------------------------------------------------------------------------------------------
+ */
+
+/* One random list over images of different sizes, whatever part of them the reader gives, against each step by hand
+ * with the parameters that it draws. Sample i stands at position i. */
+static void images_of_any_size(void **state)
+{
+    static picture p;
+    stki_geometry_step crop = {.kind = STKI_RANDOM_RESIZED_CROP, .height = 60, .width = 70};
+    stki_geometry only = {.count = 1, .random = true, .resizes = true, .filter = STKI_FILTER_BICUBIC};
+
+    (void)state;
+    crop.scale[0] = 0.2, crop.scale[1] = 1, crop.ratio[0] = 0.5, crop.ratio[1] = 2;
+    crop.draw = stki_draw_name("shared", "random_resized_crop");
+    only.steps[0] = crop;
+    for (int way = 0; way < 3; way++) {
+        static const enum stkt_image_way ways[] = {STKT_WHOLE, STKT_PART, STKT_TURNED};
+        stkt_images source = {.way = ways[way], .min_side = 20, .max_side = 90, .odd_one = -1};
+        static const char text[] =
+            "dataset: {fields: {image: {synthetic: {count: 40, shape: [90, 90, 3]}, source: {layout: nhwc}, layout: "
+            "nchw, "
+            "transforms: [{random_resized_crop: {size: [60, 70], scale: [0.2, 1], ratio: [0.5, 2], interpolation: "
+            "bicubic, "
+            "draw: shared}}, {random_vertical_flip: {draw: shared}}, {random_horizontal_flip: {draw: other}}, "
+            "{normalize: {mean: 0.5, std: 0.25, scale: 0.5}}]}}}\nloader: {batch_size: 8, num_workers: 2, seed: 5}";
+        stki_document *document;
+        stki_loader_config *config;
+        stk_loader *loader;
+        stk_batch *batch;
+        int64_t flips = 0;
+        stk_status status;
+
+        assert_ok(stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, &err));
+        assert_ok(stki_config_read(document, NULL, &config, &err));
+        config->wrap_reader = stkt_wrap_images;
+        config->wrap_context = &source;
+        assert_ok(stki_loader_open_config(config, &loader, &err));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+            stk_tensor t;
+
+            assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+            for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+                const int64_t i = stk_batch_indices(batch)[r];
+                const stki_occasion occasion = {stki_draw_key(5, 0), i};
+                int64_t shape[3];
+                stki_placing placing;
+                stki_draw down, right;
+                bool is_down, is_right;
+
+                stkt_image_size(&source, i, shape);
+                stki_draw_begin(&down, &occasion, stki_draw_name("shared", "random_vertical_flip"));
+                stki_draw_begin(&right, &occasion, stki_draw_name("other", "random_horizontal_flip"));
+                is_down = stki_draw_unit(&down) < 0.5;
+                is_right = stki_draw_unit(&right) < 0.5;
+                assert_ok(stki_geometry_apply(&only, shape[0], shape[1], NULL, &occasion, &placing, &err));
+                p.height = shape[0];
+                p.width = shape[1];
+                stkt_image_fill(&source, i, p.pixels);
+                plain_crop(&p, placing.top, placing.left, placing.job.in_height, placing.job.in_width);
+                plain_resize(&p, 60, 70);
+                if (is_down)
+                    plain_flip(&p, true);
+                if (is_right)
+                    plain_flip(&p, false);
+                flips += is_down + is_right;
+                for (int64_t y = 0; y < 60; y++)
+                    for (int64_t x = 0; x < 70; x++)
+                        for (int64_t c = 0; c < 3; c++)
+                            expect_pixel(&t, "nchw", r, &p, y, x, c, "random_resized_crop");
+            }
+            stk_batch_release(batch);
+        }
+        assert_int_equal(status, STK_END);
+        assert_true(flips > 20 && flips < 60);
+        stk_loader_destroy(loader);
+    }
+}
+
 /* ---- what is refused ----------------------------------------------------------------------------------------------
  */
 
@@ -770,6 +848,7 @@ int main(void)
                                        cmocka_unit_test(workers_change_nothing),
                                        cmocka_unit_test(epochs_differ),
                                        cmocka_unit_test(draws_are_shared),
+                                       cmocka_unit_test(images_of_any_size),
                                        cmocka_unit_test(refusals)};
 
     write_images(NULL);
