@@ -54,6 +54,14 @@ void stki_pool_stats_read(stki_pool *base, stk_device_memory_stats *out)
     stki_unlock(&pool->lock);
 }
 
+static stk_status take(stki_text_build *text, char **out, stk_error *err)
+{
+    int64_t room = text->room;
+
+    *out = stki_text_take(text);
+    return *out ? STK_OK : stki_fail_memory(err, room, "a report on a memory pool");
+}
+
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void put_stats_json(stki_text_build *text, const stk_device_memory_stats *stats)
@@ -141,8 +149,7 @@ stk_status stki_pool_snapshot(stki_pool *base, char **out, stk_error *err)
     }
     stki_unlock(&pool->lock);
     stki_put(&text, "]}");
-    *out = stki_text_take(&text);
-    return *out ? STK_OK : stki_fail_memory(err, text.room, "a snapshot of a memory pool");
+    return take(&text, out, err);
 }
 
 /* ---- a table for people ------------------------------------------------------------------------------------------ */
@@ -232,8 +239,7 @@ stk_status stki_pool_summary(stki_pool *base, char **out, stk_error *err)
     put_classes(&text, pool);
     put_tags(&text, pool);
     stki_unlock(&pool->lock);
-    *out = stki_text_take(&text);
-    return *out ? STK_OK : stki_fail_memory(err, text.room, "a summary of a memory pool");
+    return take(&text, out, err);
 }
 
 /* ---- the message ------------------------------------------------------------------------------------------------- */
