@@ -280,7 +280,10 @@ static void settle(stki_host_stream *stream, stk_status status, const stk_error 
     stream->done++;
     if (status && !stream->failed_at) {
         stream->failed_at = stream->done;
-        stream->error = *error;
+        if (error->status == status)
+            stream->error = *error;
+        else /* it failed without a word */
+            (void)stki_fail(&stream->error, status, "%s: work in a stream failed", stream->stream.device->name);
     }
     if (stream->waiting)
         stki_wake_all(&stream->passed);
@@ -297,7 +300,7 @@ static void stream_main(void *context)
     while (take(stream, &piece, job)) {
         stk_status status;
         stki_unlock(&stream->lock);
-        error = (stk_error){.status = STK_E_DEVICE}; /* for work that fails without a word */
+        error.status = STK_OK;
         status = run_piece(stream, &piece, job, &error);
         stki_lock(&stream->lock);
         settle(stream, status, &error);

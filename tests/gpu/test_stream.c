@@ -283,6 +283,26 @@ static void an_error_stays_with_its_stream_and_reaches_whoever_waits(void **stat
     (void)stk_device_synchronize(host(1), NULL);
 }
 
+static stk_status fail_silently(void *context, stk_error *err)
+{
+    (void)context, (void)err;
+    return STK_E_LIMIT;
+}
+
+static void work_that_fails_without_a_word_gets_one(void **state)
+{
+    static const stki_host_work work = {.run = fail_silently};
+    stk_stream *stream = stream_of(host(0));
+    stk_error err;
+
+    (void)state;
+    assert_ok(stki_host_submit(host(0), stream, &work, "", 1, NULL, &err));
+    assert_status(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err), STK_E_LIMIT);
+    assert_says("host");
+    stk_stream_destroy(stream);
+    (void)stk_device_synchronize(host(0), NULL);
+}
+
 static void the_nth_operation_of_a_device_fails_in_whatever_stream(void **state)
 {
     stk_stream *one = stream_of(host(2)), *two = stream_of(host(2));
@@ -547,6 +567,7 @@ int main(void)
         cmocka_unit_test(a_wait_ends_at_its_timeout_and_can_be_repeated),
         cmocka_unit_test(delays_are_waited_out),
         cmocka_unit_test(an_error_stays_with_its_stream_and_reaches_whoever_waits),
+        cmocka_unit_test(work_that_fails_without_a_word_gets_one),
         cmocka_unit_test(the_nth_operation_of_a_device_fails_in_whatever_stream),
         cmocka_unit_test(nothing_is_allocated_once_it_is_warm),
         cmocka_unit_test(every_failing_allocation_is_an_error_and_nothing_else),
