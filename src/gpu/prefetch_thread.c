@@ -12,6 +12,7 @@
 enum {
     FIRST_LOOK_NS = 20000, /* while copies are on their way, growing to … */
     LONGEST_LOOK_NS = 200000,
+    SLACK_LOOK_NS = 500000,  /* … where a consumer in no hurry has all slots */
     IDLE_LOOK_NS = 20000000, /* nothing is: how late the wish to close may be noticed in the upstream's wait */
     GAP_BYTES = 512          /* between two parts that are copied together */
 };
@@ -120,10 +121,19 @@ static void drain(stki_prefetch *prefetch)
 /* ---- one batch -----------------------------------------------------------------------------------------------------
  */
 
+/* When to look again after so long a wait for a slot: late by a quarter of it at most. */
+static int64_t next_look(int64_t now, int64_t before)
+{
+    int64_t look_ns = (now - before) / 4;
+
+    look_ns = look_ns < FIRST_LOOK_NS ? FIRST_LOOK_NS : look_ns < SLACK_LOOK_NS ? look_ns : SLACK_LOOK_NS;
+    return now + look_ns;
+}
+
 /* The slot given back first, whose last copy was seen done. -1: it is over. */
 static int wait_for_slot(stki_prefetch *prefetch)
 {
-    int64_t before = 0, look_ns = FIRST_LOOK_NS;
+    int64_t before = 0;
     int slot = -1;
 
     for (;;) {
@@ -139,10 +149,11 @@ static int wait_for_slot(stki_prefetch *prefetch)
         if (slot >= 0)
             prefetch->slots[slot].state = STKI_PREFETCH_FILLING;
         if (slot < 0 && !over) {
-            before = before ? before : stki_now_ns();
+            int64_t now = stki_now_ns();
+
+            before = before ? before : now;
             (void)stki_wait(&prefetch->slot_cond, &prefetch->lock,
-                            prefetch->in_flight.count > 0 ? stki_now_ns() + look_ns : INT64_MAX);
-            look_ns = longer(look_ns);
+                            prefetch->in_flight.count > 0 ? next_look(now, before) : INT64_MAX);
         }
         stki_unlock(&prefetch->lock);
         if (over || slot >= 0) {
