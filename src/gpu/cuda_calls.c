@@ -110,6 +110,7 @@ static const stki_cuda_calls real = {
     .EventRecord = cudaEventRecord,
     .EventQuery = cudaEventQuery,
     .EventElapsedTime = cudaEventElapsedTime,
+    .ThreadExchangeStreamCaptureMode = cudaThreadExchangeStreamCaptureMode,
     .GetLastError = cudaGetLastError,
     .GetErrorName = cudaGetErrorName,
     .GetErrorString = cudaGetErrorString,

@@ -48,6 +48,7 @@ typedef struct stki_cuda_calls {
     cudaError_t (*EventRecord)(cudaEvent_t event, cudaStream_t stream);
     cudaError_t (*EventQuery)(cudaEvent_t event);
     cudaError_t (*EventElapsedTime)(float *ms, cudaEvent_t from, cudaEvent_t to);
+    cudaError_t (*ThreadExchangeStreamCaptureMode)(enum cudaStreamCaptureMode *mode);
     cudaError_t (*GetLastError)(void); /* also forgets it */
     const char *(*GetErrorName)(cudaError_t error);
     const char *(*GetErrorString)(cudaError_t error);

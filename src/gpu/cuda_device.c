@@ -49,6 +49,31 @@ static cudaEvent_t event_of(const stk_event *event)
 /* ---- context and errors -------------------------------------------------------------------------------------------
  */
 
+/* While any thread captures a graph in the ordinary mode, CUDA refuses others to allocate or to ask events, and the
+ * capture is lost. Nothing that is called here belongs into a graph, so between enter and leave the thread takes no
+ * part in that. */
+static _Thread_local struct capture {
+    int depth;
+    bool changed;
+    enum cudaStreamCaptureMode before;
+} capture;
+
+static void leave_captures_alone(void)
+{
+    if (capture.depth++ > 0)
+        return;
+    capture.before = cudaStreamCaptureModeRelaxed; /* goes in, and what was there comes back */
+    capture.changed = stki_cuda->ThreadExchangeStreamCaptureMode(&capture.before) == cudaSuccess;
+    if (!capture.changed)
+        (void)stki_cuda->GetLastError();
+}
+
+static void restore_capture_mode(void)
+{
+    if (--capture.depth == 0 && capture.changed)
+        (void)stki_cuda->ThreadExchangeStreamCaptureMode(&capture.before);
+}
+
 stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error *err)
 {
     CUresult result;
@@ -62,6 +87,7 @@ stk_status stki_cuda_enter(stki_cuda_device *cuda, const char *doing, stk_error 
     if (result)
         return stki_fail(err, STK_E_DEVICE, "%s: %s: its context cannot be used: %s", cuda->name, doing,
                          stki_cuda->driver_error_name(result));
+    leave_captures_alone();
     return STK_OK;
 }
 
@@ -69,6 +95,7 @@ void stki_cuda_leave(void)
 {
     CUcontext ours;
 
+    restore_capture_mode();
     (void)stki_cuda->pop_context(&ours);
 }
 

@@ -121,6 +121,7 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
     fake.major = 9;
     fake.minor = 0;
     assert_int_equal(fake_depth, 0);
+    assert_int_equal(fake_mode, cudaStreamCaptureModeGlobal);
     for (int64_t n = 1;; n++) {
         stk_status status;
 
@@ -131,6 +132,7 @@ static void a_device_that_cannot_be_made_leaves_nothing(void **state)
             break;
         assert_int_equal(status, STK_E_MEMORY);
         assert_int_equal(fake_depth, 0);
+        assert_int_equal(fake_mode, cudaStreamCaptureModeGlobal);
     }
     device = found;
 }
@@ -251,6 +253,7 @@ static void a_failure_of_any_call_is_reported_and_leaks_nothing(void **state)
         assert_says("can no longer be used");
         assert_int_equal(fake.last, cudaSuccess);
         assert_int_equal(fake_depth, 0);
+        assert_int_equal(fake_mode, cudaStreamCaptureModeGlobal);
         assert_int_equal(fake.blocks + fake.pinned_blocks + fake.streams + fake.events, 0);
     }
     fake_reset(2);

@@ -68,6 +68,7 @@ static struct {
 
 static _Thread_local CUcontext fake_stack[8];
 static _Thread_local int fake_depth;
+static _Thread_local enum cudaStreamCaptureMode fake_mode = cudaStreamCaptureModeGlobal;
 
 static CUcontext fake_context(int ordinal)
 {
@@ -101,6 +102,8 @@ static cudaError_t fake_called(const char *name, cudaStream_t stream, long long 
     fake_note(name, stream, number);
     if (fake_current() < 0 || !fake.contexts[fake_current()])
         fail_msg("%s without a context", name);
+    if (fake_mode != cudaStreamCaptureModeRelaxed)
+        fail_msg("%s would break a capture", name);
     return fake_fail(fake.fail && !strcmp(fake.fail, name) ? fake.error : cudaSuccess);
 }
 
@@ -506,6 +509,17 @@ static const char *fake_GetErrorString(cudaError_t error)
     return error == cudaErrorIllegalAddress ? "an illegal memory access was encountered" : "something else";
 }
 
+static cudaError_t fake_ThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    enum cudaStreamCaptureMode before = fake_mode;
+
+    if (fake_current() < 0)
+        fail_msg("a capture mode without a context");
+    fake_mode = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
+
 static const stki_cuda_calls fake_calls = {
     .DriverGetVersion = fake_DriverGetVersion,
     .RuntimeGetVersion = fake_RuntimeGetVersion,
@@ -536,6 +550,7 @@ static const stki_cuda_calls fake_calls = {
     .EventRecord = fake_EventRecord,
     .EventQuery = fake_EventQuery,
     .EventElapsedTime = fake_EventElapsedTime,
+    .ThreadExchangeStreamCaptureMode = fake_ThreadExchangeStreamCaptureMode,
     .GetLastError = fake_GetLastError,
     .GetErrorName = fake_GetErrorName,
     .GetErrorString = fake_GetErrorString,
