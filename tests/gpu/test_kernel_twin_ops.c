@@ -454,6 +454,29 @@ static void test_large_sums(void **state)
         }
 }
 
+/* What additions round off is kept: large numbers that cancel leave the small ones, to the last. */
+static void test_cancelling_sums(void **state)
+{
+    enum { ROWS = 3000, COLUMNS = 40 };
+    const int64_t shape[2] = {ROWS, COLUMNS};
+    static double values[ROWS][COLUMNS];
+    int rows = 0;
+    stk_tensor in, there, found;
+
+    (void)state;
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++)
+            values[i][j] = i % 300 == 0 ? 0x1p60 : i % 300 == 299 ? -0x1p60 : 1;
+    assert_int_equal(stk_tensor_borrow(values, STK_F64, 2, shape, NULL, &in, NULL), STK_OK);
+    assert_int_equal(stk_tensor_to_device(&in, there_device, &there, NULL), STK_OK);
+    for (int all = 0; all < 2; all++) {
+        assert_int_equal(stk_tensor_sum(&there, 1, all ? NULL : &rows, true, STK_DTYPE_NONE, &found, NULL), STK_OK);
+        assert_true(value_of(&found, (const int64_t[]){0, 0}) == 2980.0 * (all ? COLUMNS : 1));
+        stk_tensor_release(&found);
+    }
+    stk_tensor_release(&there);
+}
+
 static void test_all_kernels_were_met(void **state)
 {
     (void)state;
@@ -546,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_quantising),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_large_sums),
+        cmocka_unit_test(test_cancelling_sums),
         cmocka_unit_test(test_all_kernels_were_met),
         cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_wide_indices),
