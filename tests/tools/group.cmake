@@ -3,11 +3,12 @@ file(GLOB tool_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/loadbench/loa
 add_library(loadbench_parts OBJECT ${tool_parts})
 target_link_libraries(loadbench_parts PRIVATE stoker_flags stoker_static)
 target_compile_options(loadbench_parts PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/base"
-                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench")
+                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench"
+                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/sheet")
 file(GLOB tool_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
 foreach(source ${tool_tests})
   get_filename_component(name ${source} NAME_WE)
-  stoker_test_program(${name} ${source} $<TARGET_OBJECTS:loadbench_parts>)
+  stoker_test_program(${name} ${source} $<TARGET_OBJECTS:loadbench_parts> $<TARGET_OBJECTS:stoker_sheet>)
   target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench")
   add_test(NAME ${name} COMMAND ${name})
   file(STRINGS ${source} first LIMIT_COUNT 1)
