@@ -121,6 +121,10 @@ function(stoker_cuda_objects out sources folders)
   foreach(folder ${folders})
     list(APPEND seen -Xcompiler=-iquote,${STOKER_ROOT}/src/${folder})
   endforeach()
+  set(kept ${PROJECT_BINARY_DIR}/kernels)
+  if(PROJECT_BINARY_DIR MATCHES "^${STOKER_ROOT}/build/")
+    set(kept ${STOKER_ROOT}/build/kernels) # one for all presets
+  endif()
   set(warnings -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
   if(STOKER_WERROR)
     list(APPEND warnings -Werror=all-warnings -Xcompiler=-Werror)
@@ -130,7 +134,8 @@ function(stoker_cuda_objects out sources folders)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
     add_custom_command(OUTPUT ${object}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/cuda
-        COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${STOKER_NVCC} ${stoker_nvcc_host} ${stoker_nvcc_code} ${stoker_nvcc_flags} ${warnings}
+        COMMAND ${STOKER_ROOT}/cmake/nvcc_once.sh ${kept} ${STOKER_ROOT} ${PROJECT_BINARY_DIR} ${object} "nvcc ${STOKER_CUDA_VERSION}" --
+            ${CMAKE_C_COMPILER_LAUNCHER} ${STOKER_NVCC} ${stoker_nvcc_host} ${stoker_nvcc_code} ${stoker_nvcc_flags} ${warnings}
             -Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-ffp-contract=off,${stoker_nvcc_guards} ${seen}
             -MD -MT ${object} -MF ${object}.d -c ${source} -o ${object}
         DEPENDS ${source} DEPFILE ${object}.d COMMENT "Building CUDA object ${name}.o" VERBATIM)
