@@ -248,6 +248,39 @@ static void nothing_touches_the_devices_memory(void **state)
         }
 }
 
+/* Rows that the workers make of two samples, with the partner's label and share beside them; and rows of changed
+ * colours, and erased boxes. `auto` leaves all of them to the workers. */
+static void mixed_and_made_rows_are_the_same_there(void **state)
+{
+    (void)state;
+    for (int depth = 1; depth < 4; depth++) {
+        static const char *const names[] = {"x", "y", "y_mix", "mix_lambda"};
+        stk_loader *loaders[2];
+        stk_batch *there, *here;
+        stk_error err;
+        stk_status status;
+
+        for (int i = 0; i < 2; i++)
+            assert_ok(stkt_open(&loaders[i],
+                                "{dataset: {fields: {x: {synthetic: {count: 23, shape: [8, 9, 3], dtype: u8, distinct: "
+                                "23}, source: {layout: nhwc}, layout: nchw, transforms: [{color_jitter: {brightness: "
+                                "0.4}}, {normalize: imagenet}, {random_erasing: 0.5}, {mixup: {labels: y}}]}, y: "
+                                "{synthetic: {count: 23, shape: [], dtype: u8, distinct: 5}}}}, "
+                                "loader: {batch_size: 5, order: random, seed: 3, device: %s, device_prefetch: %d}}",
+                                i ? "host" : "cpu", depth));
+        while ((status = stk_loader_next(loaders[0], &here, &err)) == STK_OK) {
+            assert_ok(stk_loader_next(loaders[1], &there, &err));
+            for (int i = 0; i < 4; i++)
+                compare_batches(there, here, names[i], NULL);
+            stk_batch_release(here);
+            stk_batch_release(there);
+        }
+        assert_int_equal(status, STK_END);
+        stk_loader_destroy(loaders[0]);
+        stk_loader_destroy(loaders[1]);
+    }
+}
+
 /* A rank that gets no row of the last step has a batch of none, there as here. */
 static void batches_without_rows_come_too(void **state)
 {
@@ -793,6 +826,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_way_gives_the_same_bytes),
         cmocka_unit_test(nothing_touches_the_devices_memory),
+        cmocka_unit_test(mixed_and_made_rows_are_the_same_there),
         cmocka_unit_test(batches_without_rows_come_too),
         cmocka_unit_test(p04_a_failed_read_is_an_error_on_a_device_too),
         cmocka_unit_test(p04_a_failed_copy_is_an_error),
