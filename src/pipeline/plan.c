@@ -385,8 +385,7 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
         return fail(err, config, STK_E_UNSUPPORTED, "samples of %d axes: a batch would have more than %d", field->ndim,
                     STK_MAX_DIMS);
     if ((status = resolve_axes(config, field, plan, &channels, err)) != STK_OK ||
-        (status = stki_fold_create(config, field->dtype, channels, &plan->fold, err)) !=
-            STK_OK ||
+        (status = stki_fold_create(config, field->dtype, channels, &plan->fold, err)) != STK_OK ||
         (status = resolve_dtype(config, plan, err)) != STK_OK || (status = resolve_image(plan, image, err)) != STK_OK)
         return status;
     if (dtype != STK_DTYPE_NONE) {
@@ -653,6 +652,9 @@ static stk_status make_fill(stki_field_plan *plan, stk_error *err)
     if (!plan->fill)
         return stki_fail_memory(err, channels * size, "a fill value");
     stki_copy_strided(plan->fill, plan->field->dtype, &size, geometry->fill, STK_F64, &from, false, 1, &channels);
+    plan->fill_is_bytes = true;
+    for (int64_t i = 1; i < channels * size; i++)
+        plan->fill_is_bytes = plan->fill_is_bytes && plan->fill[i] == plan->fill[0];
     return STK_OK;
 }
 

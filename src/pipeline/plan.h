@@ -90,6 +90,7 @@ typedef struct stki_field_plan {
     bool alike;                                /* samples must have the shape of the first, though shapes may vary */
     stki_placing placing;                      /* what samples of one shape are seen through; random: not this */
     uint8_t *fill;                             /* of padded windows: a pixel's elements */
+    bool fill_is_bytes;                        /* all of its bytes are one */
     int64_t sample_shape[STK_MAX_DIMS];        /* resample: of the first sample; the channels are those of all */
     int64_t block_strides[STK_MAX_DIMS], block_bytes; /* resample: of the block, in the order of the sample's axes */
     /* Resized rows are converted some pixel rows at a time, while they are in the first-level cache. */

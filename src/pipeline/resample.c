@@ -229,11 +229,8 @@ static void fill_lines(const stki_field_plan *plan, void *block, int64_t lines)
     const stk_dtype dtype = plan->field->dtype;
     const int64_t size = stk_dtype_size(dtype), channels = plan->sample_shape[plan->channel_axis];
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS] = {0};
-    bool same = true;
 
-    for (int64_t i = 1; i < channels * size; i++)
-        same = same && plan->fill[i] == plan->fill[0];
-    if (same) {
+    if (plan->fill_is_bytes) {
         memset(block, plan->fill[0],
                (size_t)(plan->height_axis == 0 ? lines * plan->block_strides[0] : plan->block_bytes));
         return;
@@ -245,6 +242,63 @@ static void fill_lines(const stki_field_plan *plan, void *block, int64_t lines)
     stki_copy_strided(block, dtype, plan->block_strides, plan->fill, dtype, strides, false, 3, shape);
 }
 
+/* Pixels that lie side by side in the view as in the block, and a fill of one byte value. */
+static bool pads_by_lines(const stki_field_plan *plan, const stk_tensor *view)
+{
+    const int x = plan->width_axis, c = plan->channel_axis;
+
+    return plan->height_axis == 0 && !(view->flags & STK_TENSOR_SWAPPED) && (!plan->fill || plan->fill_is_bytes) &&
+           view->strides[x] == plan->block_strides[x] && view->strides[c] == plan->block_strides[c];
+}
+
+/* One line of a window: a view's line with its padding left and right. */
+static void pad_line(const stki_field_plan *plan, const stki_pad_axis *axis, const uint8_t *line, uint8_t *to)
+{
+    const int64_t pixel = plan->block_strides[plan->width_axis];
+    int64_t done = 0;
+
+    for (int k = 0; k < axis->count; k++) {
+        const struct stki_pad_run *run = &axis->runs[k];
+
+        if (plan->fill && run->to > done)
+            memset(to + done * pixel, plan->fill[0], (size_t)((run->to - done) * pixel));
+        if (run->step == 1)
+            memcpy(to + run->to * pixel, line + run->from * pixel, (size_t)(run->length * pixel));
+        for (int64_t i = 0; run->step != 1 && i < run->length; i++)
+            memcpy(to + (run->to + i) * pixel, line + (run->from + i * run->step) * pixel, (size_t)pixel);
+        done = run->to + run->length;
+    }
+    if (plan->fill && done < axis->length)
+        memset(to + done * pixel, plan->fill[0], (size_t)((axis->length - done) * pixel));
+}
+
+static void pad_by_lines(const stki_field_plan *plan, const stki_placing *placing, const stk_tensor *view,
+                         int64_t first, int64_t count, uint8_t *to)
+{
+    enum { AHEAD = 24 };
+    const int64_t line = plan->block_strides[0];
+    const stki_pad_axis beside = {.length = placing->pad_x.length};
+
+    for (int64_t y = first; y < first + count; y++, to += line) {
+        const struct stki_pad_run *run = NULL;
+
+        for (int i = 0; i < placing->pad_y.count; i++)
+            if (y >= placing->pad_y.runs[i].to && y < placing->pad_y.runs[i].to + placing->pad_y.runs[i].length)
+                run = &placing->pad_y.runs[i];
+        if (run) {
+            const uint8_t *from =
+                (const uint8_t *)view->data + (run->from + run->step * (y - run->to)) * view->strides[0];
+
+            if (y + AHEAD < run->to + run->length) /* while these lines are converted, the next ones come */
+                for (int64_t i = 0; i < view->strides[0]; i += 64)
+                    __builtin_prefetch(from + AHEAD * run->step * view->strides[0] + i, 0, 2);
+            pad_line(plan, &placing->pad_x, from, to);
+        } else {
+            pad_line(plan, &beside, NULL, to);
+        }
+    }
+}
+
 /* `count` lines from line `first` of the window on, from a view of the pixels that it needs: each run in both
  * directions is a view of its own. */
 static void pad_lines(const stki_field_plan *plan, const stki_placing *placing, const stk_tensor *view, int64_t first,
@@ -253,6 +307,10 @@ static void pad_lines(const stki_field_plan *plan, const stki_placing *placing, 
     const int y = plan->height_axis, x = plan->width_axis;
     const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
 
+    if (pads_by_lines(plan, view)) {
+        pad_by_lines(plan, placing, view, first, count, to);
+        return;
+    }
     if (plan->fill)
         fill_lines(plan, to, count);
     for (int i = 0; i < placing->pad_y.count; i++)
