@@ -58,7 +58,7 @@ static stk_status from_sequence(stk_dtype dtype, int64_t count, stk_dtype own, s
 
     if (status)
         return status;
-    status = stki_stage_begin(&stage, &made, err);
+    status = stki_stage_begin_write(&stage, &made, err);
     if (!status) {
         stki_cast_init(&cast, dtype, own, false);
         for (int64_t done = 0; done < count; done += BLOCK) {

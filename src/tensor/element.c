@@ -232,7 +232,7 @@ stk_status stki_tensor_fill_element(const stk_tensor *tensor, const stki_element
     status = fill_on_device(device, tensor, element, err);
     if (status != STK_E_UNSUPPORTED)
         return status;
-    status = stki_stage_begin(&stage, tensor, err);
+    status = stki_stage_begin_write(&stage, tensor, err);
     if (status)
         return status;
     stki_copy_strided(stage.host.data, tensor->dtype, tensor->strides, element->bytes, tensor->dtype, no_strides, false,

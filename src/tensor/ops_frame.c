@@ -206,7 +206,8 @@ stk_status stki_run_on_host(const stk_tensor *const *tensors, int count, int out
         hosts[begun] = tensors[begun] ? &stages[begun].host : NULL;
         stages[begun].block = NULL;
         if (tensors[begun])
-            status = stki_stage_begin(&stages[begun], tensors[begun], err);
+            status =
+                (begun < out_count ? stki_stage_begin_write : stki_stage_begin)(&stages[begun], tensors[begun], err);
     }
     status = status ? status : work_under_default(work, context, hosts, err);
     for (int i = 0; i < out_count && !status; i++)

@@ -86,7 +86,7 @@ static stk_status run_anywhere(run_fn run, const stk_quant *quant, const stk_ten
     status = stki_stage_begin(&from, src, err);
     if (status)
         return status;
-    status = stki_stage_begin(&to, dst, err);
+    status = stki_stage_begin_write(&to, dst, err);
     if (!status) {
         run(quant, &to.host, &from.host, stki_isa());
         status = stki_stage_commit(&to, err);

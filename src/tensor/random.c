@@ -168,7 +168,7 @@ static stk_status random_tensor(stk_dtype dtype, int ndim, const int64_t *shape,
     if (status)
         return status;
     count = stk_tensor_numel(&made);
-    status = stki_stage_begin(&stage, &made, err);
+    status = stki_stage_begin_write(&stage, &made, err);
     if (!status) {
         stki_cast_init(&cast, dtype, STK_F64, false);
         for (int64_t done = 0; done < count; done += BLOCK) {

@@ -5,10 +5,12 @@
 #include "tensor_internal.h"
 #include "transfer.h"
 #include "wrap.h"
+#include <string.h>
 
 enum { STAGE_ALIGNMENT = 64 };
 
-stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_error *err)
+/* The block, and where its bytes are on the device. */
+static stk_status prepare(stki_stage *stage, const stk_tensor *tensor, stk_error *err)
 {
     stk_device *device = stki_tensor_device(tensor);
     int64_t low, high;
@@ -28,9 +30,32 @@ stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_err
     if (!stage->block)
         return stki_fail_memory(err, stage->bytes, "a copy of a device tensor");
     stage->host.data = stki_address(stage->block, -low);
-    status = stki_device_copy_now(device, stage->block, false, stage->device_start, true, stage->bytes, err);
+    return STK_OK;
+}
+
+stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_error *err)
+{
+    stk_status status = prepare(stage, tensor, err);
+
+    if (status || !stage->block)
+        return status;
+    status = stki_device_copy_now(stage->device, stage->block, false, stage->device_start, true, stage->bytes, err);
     if (status)
         stki_stage_end(stage);
+    return status;
+}
+
+stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, stk_error *err)
+{
+    stk_status status;
+
+    if (!stki_tensor_is_dense(tensor)) /* what lies in the gaps comes back as it was */
+        return stki_stage_begin(stage, tensor, err);
+    status = prepare(stage, tensor, err);
+#ifdef STKI_POISON
+    if (!status && stage->block)
+        memset(stage->block, 0xA5, (size_t)stage->bytes); /* nobody may count on what was there */
+#endif
     return status;
 }
 

@@ -18,6 +18,9 @@ typedef struct stki_stage {
 
 /* After a failure there is nothing to end. */
 stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
+/* For a tensor all of whose elements are written before the commit: what they were before is copied only where gaps lie
+ * between them. */
+stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, stk_error *err);
 /* Sends the bytes back, if they were copied; then end. */
 stk_status stki_stage_commit(stki_stage *stage, stk_error *err);
 void stki_stage_end(stki_stage *stage);

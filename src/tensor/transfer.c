@@ -99,7 +99,7 @@ static stk_status transfer_staged(const transfer *t, const stk_tensor *dst, cons
     stk_status status = stki_stage_begin(&source, src, err);
 
     if (!status) {
-        status = stki_stage_begin(&target, dst, err);
+        status = stki_stage_begin_write(&target, dst, err);
         if (!status) {
             copy_on_host(&target.host, &source.host);
             status = stki_stage_commit(&target, err);

@@ -67,6 +67,8 @@ add_test(NAME oracle-tensor-other-stream COMMAND test_cases --other=tested --str
 add_test(NAME oracle-tensor-on-device COMMAND test_cases --device=tested ${oracle_tensor_dense})
 add_test(NAME oracle-tensor-on-stream COMMAND test_cases --device=tested --stream ${oracle_tensor_dense})
 add_test(NAME oracle-tensor-on-twins COMMAND test_cases --device=tested --stream ${oracle_tensor_dense})
-set_tests_properties(oracle-tensor-other-device oracle-tensor-other-stream oracle-tensor-on-device oracle-tensor-on-stream
-    oracle-tensor-on-twins PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 300)
+# On the test device, which has no kernels, the processor does everything by way of copies.
+add_test(NAME oracle-tensor-on-copies COMMAND test_cases --device=test ${oracle_tensor_dense})
+set_tests_properties(oracle-tensor-on-copies oracle-tensor-other-device oracle-tensor-other-stream oracle-tensor-on-device
+    oracle-tensor-on-stream oracle-tensor-on-twins PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 300)
 set_property(TEST oracle-tensor-on-twins PROPERTY ENVIRONMENT STOKER_HOST_KERNELS=twin)
