@@ -681,6 +681,85 @@ static void wrong_keys(void **state)
     refuse_text(STK_E_EMPTY, "no batch", FOUR("split: {part: val, fraction: 0}"));
 }
 
+/* ---- stop and go on ------------------------------------------------------------------------------------------------
+ */
+
+/* The indices of the next `batches` batches. */
+static int64_t next_indices(stk_loader *loader, int batches, int64_t *out)
+{
+    int64_t n = 0;
+
+    for (int b = 0; b < batches; b++) {
+        stk_batch *batch;
+        stk_error err;
+
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        memcpy(out + n, stk_batch_indices(batch), (size_t)stk_batch_rows(batch) * sizeof *out);
+        n += stk_batch_rows(batch);
+        stk_batch_release(batch);
+    }
+    return n;
+}
+
+/* Every kind of order goes on where it was, in the middle of an epoch, with other workers; another order is refused. */
+static void every_order_goes_on(void **state)
+{
+    static const char *const orders[] = {
+        "order: random, split: {part: train, fraction: 0.3}",
+        "order: weighted, weights: {field: x}, epoch_length: 100",
+        "order: random, bucket_by: t, bucket_window: 3",
+        "order: random, epoch_length: 77",
+        "order: block, block_window: 2",
+    };
+    static int64_t whole[2000], rest[2000];
+
+    (void)state;
+    write_ids("hundred.npy", 1, 100);
+    for (int i = 0; i < 6; i++) {
+        char text[2][1024], blob[STK_STATE_MAX];
+        stk_loader *loader;
+        stk_error err;
+        int64_t bytes, n, before, after;
+
+        for (int k = 0; k < 2; k++) {
+            if (i < 5)
+                snprintf(
+                    text[k], sizeof text[k],
+                    "{dataset: {fields: {x: {path: hundred.npy}, t: {synthetic: {count: 100, shape: [30], dtype: u8, "
+                    "min_length: 1}, pad: batch}}}, loader: {batch_size: 7, num_epochs: 0, num_workers: %d, seed: "
+                    "5, %s}}",
+                    3 * k, orders[i]);
+            else
+                snprintf(text[k], sizeof text[k],
+                         "{" MIXED ", loader: {shuffle: true, batch_size: 7, num_epochs: 0, num_workers: %d, seed: 5}}",
+                         3 * k);
+        }
+        write_mixture();
+        loader = open_text("%s", text[0]);
+        n = next_indices(loader, 40, whole);
+        stk_loader_destroy(loader);
+        loader = open_text("%s", text[1]);
+        before = next_indices(loader, 23, rest);
+        assert_ok(stk_loader_save(loader, blob, sizeof blob, &bytes, &err));
+        stk_loader_destroy(loader);
+        loader = open_text("%s", text[0]);
+        assert_ok(stk_loader_restore(loader, blob, bytes, &err));
+        after = next_indices(loader, 17, rest + before);
+        assert_int_equal(before + after, n);
+        assert_memory_equal(whole, rest, (size_t)n * sizeof *whole);
+        stk_loader_destroy(loader);
+        if (i < 5) {
+            snprintf(text[0], sizeof text[0],
+                     "{dataset: {fields: {x: {path: hundred.npy}, t: {synthetic: {count: 100, shape: [30], dtype: u8, "
+                     "min_length: 1}, pad: batch}}}, loader: {batch_size: 7, num_epochs: 0, seed: 5, %s}}",
+                     orders[(i + 1) % 5]);
+            loader = open_text("%s", text[0]);
+            assert_status(stk_loader_restore(loader, blob, bytes, &err), STK_E_MISMATCH);
+            stk_loader_destroy(loader);
+        }
+    }
+}
+
 /* Every allocation of opening fails once; nothing is left behind. */
 static void open_survives(const char *text)
 {
@@ -794,6 +873,7 @@ int main(void)
         cmocka_unit_test(buckets_through_the_loader),
         cmocka_unit_test(wrong_keys),
         cmocka_unit_test(split_by_path),
+        cmocka_unit_test(every_order_goes_on),
         cmocka_unit_test(allocations),
     };
 
