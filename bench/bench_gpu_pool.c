@@ -1,6 +1,6 @@
-/* bench_pool.c: what memory for a tensor costs: out of the caching pool, and straight from the device.
+/* bench_gpu_pool.c: what memory for a tensor costs: out of the caching pool, and straight from the device.
  *
- *     bench_pool [DEVICE]          "host" where none is named
+ *     bench_gpu_pool [DEVICE]          "host" where none is named
  *
  * Each line is the time of one allocation and its freeing, ns, in the quickest tenth of short rounds (what other
  * programs take from a busy machine is not meant): from the warm cache, and through the device's own
@@ -33,7 +33,7 @@ typedef struct subject {
 static void must(stk_status status, const stk_error *err)
 {
     if (status) {
-        fprintf(stderr, "bench_pool: %s\n", err->message);
+        fprintf(stderr, "bench_gpu_pool: %s\n", err->message);
         exit(1);
     }
 }
