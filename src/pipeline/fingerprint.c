@@ -133,14 +133,21 @@ static bool is_folded(const char *operation)
     return false;
 }
 
+/* Every other step as it is written, and whether it came behind arithmetic. */
 static void add_steps(stki_u128 *print, const stki_node *transforms)
 {
+    bool behind = false;
+
     for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count; i++) {
         const stki_node *step = transforms->items[i];
         const char *operation = step->kind == STKI_NODE_MAP && step->count == 1 ? step->keys[0] : "";
 
-        if (!is_folded(operation))
-            add_json(print, stki_node_json(step));
+        if (is_folded(operation)) {
+            behind = true;
+            continue;
+        }
+        stki_fingerprint_number(print, behind);
+        add_json(print, stki_node_json(step));
     }
 }
 
