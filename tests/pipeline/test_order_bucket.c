@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int64_t stretch; /* added by thirds of the samples: lengths of several digits */
+
 /* Of sample i; each seventh is not known. */
 static int64_t length_of(void *context, int64_t sample)
 {
     assert_true(context == (void *)&length_of);
-    return sample % 7 == 6 ? -1 : (sample * 37 + sample / 5) % 23;
+    return sample % 7 == 6 ? -1 : (sample * 37 + sample / 5) % 23 + sample % 3 * stretch;
 }
 
 static stki_order_opts options(enum stki_order_kind kind, int64_t count, int64_t window, int64_t batch)
@@ -117,6 +119,16 @@ static void is_its_definition(void **state)
                 check(&opts, 17);
                 check(&opts, 64);
             }
+}
+
+static void lengths_of_any_size(void **state)
+{
+    stki_order_opts opts = options(STKI_ORDER_RANDOM, 500, 6, 16);
+
+    (void)state;
+    for (stretch = 250; stretch < INT64_MAX / 512; stretch *= 251)
+        check(&opts, 64);
+    stretch = 0;
 }
 
 static void over_a_mixture(void **state)
@@ -261,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_its_definition),
+        cmocka_unit_test(lengths_of_any_size),
         cmocka_unit_test(over_a_mixture),
         cmocka_unit_test(windows_as_long_as_the_epoch_and_longer),
         cmocka_unit_test(batches_hold_samples_alike),
