@@ -219,6 +219,16 @@ typedef struct stki_levels {
     float zero_point, low, high;
 } stki_levels;
 
+/* f16 to f32 is exact, so a device may use its instruction, which makes every NaN the same one. */
+STKI_KERNEL_FN float stki_kernel_f16(uint16_t half)
+{
+#ifdef __CUDA_ARCH__
+    return __half2float(__ushort_as_half(half));
+#else
+    return stki_f16_decode(half);
+#endif
+}
+
 /* A source element as f32, rounded once. */
 STKI_KERNEL_FN float stki_kernel_load(int dtype, uint64_t bits)
 {
@@ -236,7 +246,7 @@ STKI_KERNEL_FN float stki_kernel_load(int dtype, uint64_t bits)
     case STK_I64:
         return (float)(int64_t)bits;
     case STK_F16:
-        return stki_f16_decode((uint16_t)bits);
+        return stki_kernel_f16((uint16_t)bits);
     case STK_BF16:
         return stki_bf16_decode((uint16_t)bits);
     case STK_F64:

@@ -491,6 +491,104 @@ static void test_all_kernels_were_met(void **state)
     assert_true(met[STKI_KERNEL_SUM_FINISH] > 3);
 }
 
+/* ---- what a device has no kernel for --------------------------------------------------------------------------------
+ */
+
+static int64_t refused;
+
+static stk_status refuse(stk_error *err)
+{
+    refused++;
+    snprintf(err->message, sizeof err->message, "no kernel");
+    return err->status = STK_E_UNSUPPORTED;
+}
+
+static stk_status refuse_copy(stk_device *device, const stk_tensor *dst, const stk_tensor *src, stk_stream *stream,
+                              stk_error *err)
+{
+    (void)device, (void)dst, (void)src, (void)stream;
+    return refuse(err);
+}
+
+static stk_status refuse_elementwise(stk_device *device, const stki_elementwise_job *job, stk_stream *stream,
+                                     stk_error *err)
+{
+    (void)device, (void)job, (void)stream;
+    return refuse(err);
+}
+
+static stk_status refuse_sum(stk_device *device, const stki_sum_job *job, stk_stream *stream, stk_error *err)
+{
+    (void)device, (void)job, (void)stream;
+    return refuse(err);
+}
+
+static stk_status refuse_quantize(stk_device *device, const stki_quantize_job *job, stk_stream *stream, stk_error *err)
+{
+    (void)device, (void)job, (void)stream;
+    return refuse(err);
+}
+
+/* Done by way of ordinary memory, and the error is that of nobody. */
+static void test_refusals(void **state)
+{
+    const int64_t shape[2] = {6, 7};
+    stk_device *before = there_device;
+    stki_device_ops ops = *before->ops;
+    stk_device refusing = *before;
+    const double scale = 0.25;
+    const int64_t zero = 3;
+    stk_quant *quant;
+
+    (void)state;
+    check_state = 30;
+    ops.copy_strided = refuse_copy;
+    ops.elementwise = refuse_elementwise;
+    ops.sum = refuse_sum;
+    ops.quantize = refuse_quantize;
+    refusing.ops = &ops;
+    there_device = &refusing;
+    assert_int_equal(stk_quant_create(STK_QINT8, STK_QUANT_PER_TENSOR, 1, &scale, &zero, &quant, NULL), STK_OK);
+    for (int i = 0; i < 20; i++) {
+        struct check_view a, expected[3], found[3];
+        check_view_make(&a, STK_F32, 2, shape, false, i == 0);
+        fill_tame(&a, true);
+        for (int k = 0; k < 3; k++) {
+            check_view_make(&expected[k], k == 1 ? STK_I8 : STK_F32, 2, shape, false, false);
+            check_view_copy(&found[k], &expected[k]);
+        }
+        stk_tensor in = check_tensor(&a), din = on_device(&a), here[3], there[3], sum, device_sum;
+        stk_error err = {0};
+        for (int k = 0; k < 3; k++) {
+            here[k] = check_tensor(&expected[k]);
+            there[k] = on_device(&found[k]);
+        }
+        assert_int_equal(stk_tensor_add_into(&in, &in, &here[0], NULL), STK_OK);
+        assert_int_equal(stk_quantize_into(&in, quant, &here[1], NULL), STK_OK);
+        assert_int_equal(stk_tensor_fill(&here[2], stk_real(1.5), NULL), STK_OK);
+        assert_int_equal(stk_tensor_sum(&in, 0, NULL, false, STK_DTYPE_NONE, &sum, NULL), STK_OK);
+        refused = 0;
+        assert_int_equal(stk_tensor_add_into(&din, &din, &there[0], &err), STK_OK);
+        assert_int_equal(stk_quantize_into(&din, quant, &there[1], &err), STK_OK);
+        assert_int_equal(stk_tensor_sum(&din, 0, NULL, false, STK_DTYPE_NONE, &device_sum, &err), STK_OK);
+        assert_int_equal(refused, 3);
+        assert_int_equal(stk_tensor_fill(&there[2], stk_real(1.5), &err), STK_OK);
+        assert_string_equal(err.message, "");
+        assert_true(value_of(&sum, NULL) == value_of(&device_sum, NULL));
+        stk_tensor_release(&sum);
+        stk_tensor_release(&device_sum);
+        fetch();
+        for (int k = 0; k < 3; k++) {
+            check_view_same(&expected[k], &found[k], "refused");
+            check_view_free(&expected[k]);
+            check_view_free(&found[k]);
+        }
+        check_view_free(&a);
+    }
+    stk_quant_release(quant);
+    there_device = before;
+}
+
 /* ---- division ---------------------------------------------------------------------------------------------------- */
 
 /* The quotient by multiplication, for every divisor's neighbourhoods. */
@@ -571,6 +669,7 @@ int main(void)
         cmocka_unit_test(test_large_sums),
         cmocka_unit_test(test_cancelling_sums),
         cmocka_unit_test(test_all_kernels_were_met),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_wide_indices),
         cmocka_unit_test(test_what_no_launch_takes),
