@@ -58,7 +58,7 @@ static void what_is_missing_is_said(void **state)
         unsetenv("CUDA_VISIBLE_DEVICES");
         if (rows[i].visible)
             setenv("CUDA_VISIBLE_DEVICES", rows[i].visible, 1);
-        found = (void *)&rows;
+        found = stk_device_cpu();
         assert_status(stk_device_find("cuda", &found, &err), STK_E_DEVICE);
         assert_says(rows[i].says);
         assert_null(found);
@@ -161,6 +161,16 @@ static void only_the_device_asked_for_gets_a_context(void **state)
 /* ---- every call: context, errors ----------------------------------------------------------------------------------
  */
 
+/* Every other byte from the front of `memory`, as f32 behind it: a kernel. */
+static stk_status cast_strided(stk_device *on, char *memory, stk_stream *stream)
+{
+    const stk_tensor src = {.data = memory, .device = on, .dtype = STK_U8, .ndim = 1, .shape = {8}, .strides = {2}};
+    const stk_tensor dst = {
+        .data = memory + 32, .device = on, .dtype = STK_F32, .ndim = 1, .shape = {8}, .strides = {4}};
+
+    return on->ops->copy_strided(on, &dst, &src, stream, &err);
+}
+
 /* Everything the device does, each once, with a stream and without. Returns the first error. */
 static stk_status do_everything(stk_device *on)
 {
@@ -179,8 +189,8 @@ static stk_status do_everything(stk_device *on)
         !(status = on->ops->copy(on, memory, true, host, false, 64, stream, &err)) &&
         !(status = on->ops->fill(on, memory, "ab", 2, 4, stream, &err)) &&
         !(status = on->ops->fill(on, memory, "\1\1", 2, 4, stream, &err)) &&
-        !(status = stk_stream_spin(stream, 1000000, &err)) && !(status = stk_event_record(later, stream, &err)) &&
-        !(status = stk_stream_wait(wrapped, later, &err)) &&
+        !(status = cast_strided(on, memory, stream)) && !(status = stk_stream_spin(stream, 1000000, &err)) &&
+        !(status = stk_event_record(later, stream, &err)) && !(status = stk_stream_wait(wrapped, later, &err)) &&
         !(status = stk_stream_synchronize(stream, A_SECOND, &err)) &&
         !(status = stk_event_synchronize(later, A_SECOND, &err)) &&
         !(status = stk_event_elapsed(event, later, &ns, &err)) &&
@@ -225,6 +235,7 @@ static void a_failure_of_any_call_is_reported_and_leaks_nothing(void **state)
         "HostAlloc",
         "StreamCreateWithFlags",
         "spin",
+        "launch",
         "EventCreateWithFlags",
         "MemcpyAsync",
         "fill",
@@ -401,6 +412,34 @@ static void fills_of_one_byte_need_no_kernel(void **state)
     fake.calls = 0;
     assert_ok(device->ops->fill(device, to, "abc", 3, 0, NULL, &err));
     assert_int_equal(fake.calls, 0);
+}
+
+static void kernels_run_in_the_stream(void **state)
+{
+    stk_stream *stream;
+    void *memory;
+    float found[8];
+
+    (void)state;
+    fake_reset(2);
+    assert_ok(device->ops->alloc(device, 64, &memory, &err));
+    assert_ok(stk_stream_create(device, &stream, &err));
+    for (int i = 0; i < 32; i++)
+        ((unsigned char *)memory)[i] = (unsigned char)(200 + i);
+    fake.calls = 0;
+    assert_ok(cast_strided(device, memory, stream));
+    assert_int_equal(fake.calls, 1);
+    assert_string_equal(fake.log[0].name, "launch");
+    assert_ptr_equal(fake.log[0].stream, stk_stream_native(stream));
+    assert_ok(stk_stream_synchronize(stream, A_SECOND, &err));
+    memcpy(found, (char *)memory + 32, sizeof found);
+    for (int i = 0; i < 8; i++)
+        assert_true(found[i] == 200 + 2 * (float)i);
+
+    assert_ok(cast_strided(device, memory, NULL)); /* and without one: done at return */
+    assert_string_equal(fake_last_call(0), "StreamSynchronize");
+    stk_stream_destroy(stream);
+    device->ops->free(device, memory, 64);
 }
 
 /* ---- streams and events -------------------------------------------------------------------------------------------
@@ -586,6 +625,7 @@ int main(void)
         cmocka_unit_test(no_memory_says_how_much_there_is),
         cmocka_unit_test(copies_go_the_way_they_say),
         cmocka_unit_test(fills_of_one_byte_need_no_kernel),
+        cmocka_unit_test(kernels_run_in_the_stream),
         cmocka_unit_test(streams_do_not_wait_for_others),
         cmocka_unit_test(events_mark_and_order),
         cmocka_unit_test(an_event_of_another_kind_is_waited_for_at_once),
