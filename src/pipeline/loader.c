@@ -83,6 +83,18 @@ static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
     return json;
 }
 
+/* What a saved position is compared by. */
+static json_t *prints_json(const stki_state *prints)
+{
+    json_t *json = json_object();
+    char text[STKI_U128_TEXT];
+
+    json_object_set_new(json, "dataset", json_string(stki_u128_text(prints->dataset, text)));
+    json_object_set_new(json, "order", json_string(stki_u128_text(prints->order_print, text)));
+    json_object_set_new(json, "transforms", json_string(stki_u128_text(prints->transforms, text)));
+    return json;
+}
+
 static json_t *ranks_json(const stki_ranks *ranks)
 {
     json_t *json = json_object();
@@ -159,6 +171,7 @@ static stk_status make_json(stk_loader *loader, stk_error *err)
     }
     json_object_set_new(plan, "isa", json_string(stki_isa_name(stki_isa())));
     json_object_set_new(plan, "ranks", ranks_json(&core->config->ranks));
+    json_object_set_new(plan, "fingerprints", prints_json(&core->prints));
     json_object_set_new(json, "plan", plan);
     text = json_dumps(json, JSON_INDENT(2));
     json_decref(json);

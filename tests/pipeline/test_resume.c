@@ -411,6 +411,35 @@ static void another_run_is_refused(void **state)
     }
 }
 
+/* The fingerprints stand in what a run says of itself, and those of data that lies elsewhere are the same. */
+static void fingerprints_are_told(void **state)
+{
+    char dir[512], command[2048], texts[2][64];
+
+    (void)state;
+    snprintf(dir, sizeof dir, "%s", stkt_make_dir());
+    snprintf(command, sizeof command, "cp '%s/data/digits_labels.npy' '%s'", STKT_TESTS_DIR, dir);
+    assert_int_equal(system(command), 0);
+    for (int i = 0; i < 2; i++) {
+        stk_loader *loader;
+        json_t *options;
+        const json_t *prints;
+
+        assert_int_equal(stkt_open(&loader, "{dataset: {fields: {y: {path: '%s/digits_labels.npy'}}}}",
+                                   i ? dir : STKT_TESTS_DIR "/data"),
+                         STK_OK);
+        options = json_loads(stk_loader_options_json(loader), 0, NULL);
+        prints = json_object_get(json_object_get(options, "plan"), "fingerprints");
+        assert_int_equal(json_object_size(prints), 3);
+        snprintf(texts[i], sizeof texts[i], "%s", json_string_value(json_object_get(prints, "dataset")));
+        assert_int_equal(strlen(texts[i]), 32);
+        json_decref(options);
+        stk_loader_destroy(loader);
+    }
+    assert_string_equal(texts[0], texts[1]);
+    stkt_remove_dir(dir);
+}
+
 /* What the order is made of is named, where the numbers are the same. */
 static void another_order_is_named(void **state)
 {
@@ -920,6 +949,7 @@ int main(void)
         cmocka_unit_test(r07_another_world_size),
         cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(another_order_is_named),
+        cmocka_unit_test(fingerprints_are_told),
         cmocka_unit_test(impossible_positions),
         cmocka_unit_test(by_way_of_a_file),
         cmocka_unit_test(the_digest_of_the_stream),
