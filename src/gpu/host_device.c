@@ -133,7 +133,7 @@ static stk_status host_fill(stk_device *device, void *dst, const void *pattern, 
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------
  *
- * Those of a GPU, run by the stream's thread (kernel_twin.h). Conversions and copies are a hundred times as fast by the
+ * Those of a GPU, run by the stream's thread (kernel_twin.h). Conversions and copies are many times as fast by the
  * library's own code, with the same bits, and much data goes through them; STOKER_HOST_KERNELS=twin, which the tests
  * set, has them by the kernels too. */
 static stk_status run_launch(void *context, stk_error *err)

@@ -1,5 +1,5 @@
 /* kernel_plan.h: from what a device is asked to do to the launches that do it. Nothing is allocated and nothing is
- * touched but the launch, so this costs a microsecond and can be done anew for every call.
+ * touched but the launch; it costs a few microseconds and is done anew for every call.
  *
  * All addresses are of the device's memory. STK_E_UNSUPPORTED: there is no kernel for it; the message says for what.
  */
