@@ -13,7 +13,7 @@ launch() { # RANKS COMMAND...
     shift
     if [ "$launcher" = mpirun ]; then
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-            mpirun --oversubscribe --mca btl self --mca plm isolated --mca orte_keep_fqdn_hostnames 1 -n "$ranks" "$@" </dev/null
+            mpirun --oversubscribe -n "$ranks" "$@" </dev/null
         return
     fi
     for ((rank = 0; rank < ranks; rank++)); do
