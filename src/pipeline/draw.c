@@ -89,14 +89,38 @@ bool stki_draw_chance(stki_draw *draw, double p)
     return stki_draw_unit(draw) < p;
 }
 
-/* The polar method of Marsaglia and Bray (1964). */
-double stki_draw_normal(stki_draw *draw)
+/* The polar method of Marsaglia and Bray (1964), which gives two. */
+static void normal_pair(stki_draw *draw, double out[2])
 {
     for (;;) {
         const double u = stki_draw_between(draw, -1, 1), v = stki_draw_between(draw, -1, 1), s = u * u + v * v;
 
-        if (s > 0 && s < 1)
-            return u * sqrt(-2 * stki_draw_log(s) / s);
+        if (s > 0 && s < 1) {
+            const double f = sqrt(-2 * stki_draw_log(s) / s);
+
+            out[0] = u * f;
+            out[1] = v * f;
+            return;
+        }
+    }
+}
+
+double stki_draw_normal(stki_draw *draw)
+{
+    double pair[2];
+
+    normal_pair(draw, pair);
+    return pair[0];
+}
+
+void stki_draw_normals(stki_draw *draw, double a, double b, float *out, int64_t n)
+{
+    double pair[2];
+
+    for (int64_t i = 0; i < n; i++) {
+        if (i % 2 == 0)
+            normal_pair(draw, pair);
+        out[i] = (float)(a * pair[i % 2] + b);
     }
 }
 

@@ -40,6 +40,8 @@ double stki_draw_log_between(stki_draw *draw, double low, double high);
 int64_t stki_draw_below(stki_draw *draw, int64_t bound);
 bool stki_draw_chance(stki_draw *draw, double p);
 double stki_draw_normal(stki_draw *draw);
+/* `n` of them, times a, plus b. */
+void stki_draw_normals(stki_draw *draw, double a, double b, float *out, int64_t n);
 double stki_draw_beta(stki_draw *draw, double alpha, double beta); /* both above 0 */
 
 /* Within 2 units in the last place of the true value. log: x > 0 and normal; exp: |x| <= 700, below that 0. */

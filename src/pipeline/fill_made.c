@@ -36,20 +36,22 @@ static void erase_with_value(const stki_field_plan *plan, const int64_t *shape, 
     stki_copy_strided(to, plan->dtype, plan->strides, plan->erased, plan->dtype, from, false, 3, shape);
 }
 
-/* Every element a normal number, channel by channel. */
+/* Every element a normal number, channel by channel and line by line. */
 static void erase_with_noise(const stki_field_plan *plan, const int64_t *shape, stki_draw *draw, uint8_t *to)
 {
-    const int64_t one = 1, none = 0;
+    enum { BLOCK = 256 };
+    const int64_t size = sizeof(float);
+    float block[BLOCK];
     int h, w, c;
 
     axes_of(plan, &h, &w, &c);
     for (int64_t k = 0; k < shape[c]; k++)
         for (int64_t y = 0; y < shape[h]; y++)
-            for (int64_t x = 0; x < shape[w]; x++) {
-                const float value = (float)(plan->erased_a[k] * stki_draw_normal(draw) + plan->erased_b[k]);
-
+            for (int64_t x = 0, n; x < shape[w]; x += n) {
+                n = shape[w] - x < BLOCK ? shape[w] - x : BLOCK;
+                stki_draw_normals(draw, plan->erased_a[k], plan->erased_b[k], block, n);
                 stki_copy_strided(to + k * plan->strides[c] + y * plan->strides[h] + x * plan->strides[w], plan->dtype,
-                                  &none, &value, STK_F32, &none, false, 1, &one);
+                                  &plan->strides[w], block, STK_F32, &size, false, 1, &n);
             }
 }
 

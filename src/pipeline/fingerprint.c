@@ -161,6 +161,11 @@ static void add_fold(stki_u128 *print, const stki_fold *fold)
 
         stki_fingerprint_bytes(print, pair, sizeof pair);
     }
+    for (int c = 0; c < fold->erase.before_count; c++) { /* where among the folded steps the erasing stands */
+        float pair[2] = {(float)fold->erase.before_a[c], (float)fold->erase.before_b[c]};
+
+        stki_fingerprint_bytes(print, pair, sizeof pair);
+    }
 }
 
 static stki_u128 of_transforms(const stki_core *core)

@@ -1,7 +1,7 @@
 /* color_body.h: the loops of color.h, for whatever instruction set the including file is compiled for. Every line is
  * one operation of the definition; nothing is fused. */
 #include "color.h"
-#include <math.h>
+#include <string.h>
 
 static inline float clamped(float x)
 {
@@ -25,12 +25,17 @@ static void load_plane(float *restrict to, const uint8_t *restrict src, int64_t 
 
 static void load_plane_backwards(float *restrict to, const uint8_t *restrict src, int64_t step, int64_t n)
 {
-    if (step == 3)
-        for (int64_t i = 0; i < n; i++)
-            to[n - 1 - i] = (float)src[3 * i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            to[n - 1 - i] = (float)src[step * i];
+    enum { BLOCK = 256 };
+    float forwards[BLOCK];
+
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        const int64_t count = n - first < BLOCK ? n - first : BLOCK;
+        float *restrict end = to + n - first - count;
+
+        load_plane(forwards, src + first * step, step, count);
+        for (int64_t i = 0; i < count; i++)
+            end[count - 1 - i] = forwards[i];
+    }
 }
 
 static void load(float *const *planes, const uint8_t *src, int64_t step, int64_t apart, int channels, int64_t n,
@@ -66,31 +71,57 @@ static void saturate(float *restrict r, float *restrict g, float *restrict b, in
     }
 }
 
+/* Choices are made with masks, since compilers leave branches in loops alone. */
+static inline uint32_t mask_of(bool yes)
+{
+    return -(uint32_t)yes;
+}
+
+static inline float pick(uint32_t mask, float yes, float no)
+{
+    uint32_t x, y;
+
+    memcpy(&x, &yes, sizeof x);
+    memcpy(&y, &no, sizeof y);
+    x = (x & mask) | (y & ~mask);
+    memcpy(&yes, &x, sizeof yes);
+    return yes;
+}
+
+/* Of small numbers; compilers call floorf one number at a time. */
+static inline float floor_of(float x)
+{
+    const float whole = (float)(int32_t)x;
+
+    return whole - pick(mask_of(x < whole), 1.0f, 0.0f);
+}
+
 /* To hue, saturation and value, the hue turned, and back. */
 static void turn(float *restrict r, float *restrict g, float *restrict b, int64_t n, float turns)
 {
     for (int64_t i = 0; i < n; i++) {
         const float x = r[i], y = g[i], z = b[i];
         const float xy = x > y ? x : y, v = xy > z ? xy : z, low = x < y ? x : y, least = low < z ? low : z;
-        const float range = v - least, gray = range == 0.0f, divisor = range + gray;
-        const float s = range / (v + (v == 0.0f));
+        const float range = v - least, divisor = pick(mask_of(range == 0.0f), 1.0f, range);
+        const float s = range / pick(mask_of(v == 0.0f), 1.0f, v);
         const float rc = (v - x) / divisor, gc = (v - y) / divisor, bc = (v - z) / divisor;
-        const float of_r = bc - gc, of_g = 2.0f + rc - bc, of_b = 4.0f + gc - rc;
-        float h = v == x ? of_r : v == y ? of_g : of_b;
+        float h = pick(mask_of(v == x), bc - gc, pick(mask_of(v == y), 2.0f + rc - bc, 4.0f + gc - rc));
 
         h = h / 6.0f + 1.0f;
-        h = h - floorf(h);
+        h = h - floor_of(h);
         h = h + turns;
-        h = h - floorf(h);
+        h = h - floor_of(h);
         h = h * 6.0f;
 
-        const float whole = floorf(h), f = h - whole, sector = whole >= 6.0f ? 0.0f : whole;
+        const float whole = floor_of(h), f = h - whole, sector = pick(mask_of(whole >= 6.0f), 0.0f, whole);
         const float p = clamped(v * (1.0f - s)), q = clamped(v * (1.0f - s * f)),
                     t = clamped(v * (1.0f - s * (1.0f - f)));
+        const uint32_t is0 = mask_of(sector == 0.0f), is1 = mask_of(sector == 1.0f), is2 = mask_of(sector == 2.0f),
+                       is3 = mask_of(sector == 3.0f), is4 = mask_of(sector == 4.0f), is5 = mask_of(sector == 5.0f);
 
-        r[i] = sector == 0.0f || sector == 5.0f ? v : sector == 1.0f ? q : sector == 4.0f ? t : p;
-        g[i] = sector == 1.0f || sector == 2.0f ? v : sector == 0.0f ? t : sector == 3.0f ? q : p;
-        b[i] = sector == 3.0f || sector == 4.0f ? v : sector == 2.0f ? t : sector == 5.0f ? q : p;
+        r[i] = pick(is0 | is5, v, pick(is1, q, pick(is4, t, p)));
+        g[i] = pick(is1 | is2, v, pick(is0, t, pick(is3, q, p)));
+        b[i] = pick(is3 | is4, v, pick(is2, t, pick(is5, q, p)));
     }
 }
 

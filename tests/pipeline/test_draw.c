@@ -141,6 +141,14 @@ static double between(stki_draw *draw)
     return stki_draw_log_between(draw, 0.5, 8);
 }
 
+static double second_normal(stki_draw *draw)
+{
+    float two[2];
+
+    stki_draw_normals(draw, 2, -1, two, 2);
+    return ((double)two[1] + 1) / 2;
+}
+
 static double beta_half(stki_draw *draw)
 {
     return stki_draw_beta(draw, 0.5, 0.5);
@@ -172,9 +180,10 @@ static void distributions(void **state)
         const char *what;
         double (*draw)(stki_draw *draw), (*cdf)(double x);
     } cases[] = {{"unit", stki_draw_unit, as_unit},           {"normal", stki_draw_normal, as_normal},
-                 {"log between", between, as_log_between},    {"beta(0.5, 0.5)", beta_half, as_beta_half},
-                 {"beta(0.2, 1)", beta_fifth, as_beta_fifth}, {"beta(1, 1)", beta_one, as_unit},
-                 {"beta(2, 2)", beta_two, as_beta_two},       {"beta(3, 1)", beta_mixed, as_beta_mixed}};
+                 {"normals", second_normal, as_normal},       {"log between", between, as_log_between},
+                 {"beta(0.5, 0.5)", beta_half, as_beta_half}, {"beta(0.2, 1)", beta_fifth, as_beta_fifth},
+                 {"beta(1, 1)", beta_one, as_unit},           {"beta(2, 2)", beta_two, as_beta_two},
+                 {"beta(3, 1)", beta_mixed, as_beta_mixed}};
     double *values = malloc(MANY * sizeof *values);
 
     (void)state;

@@ -642,7 +642,7 @@ static uint64_t hash_of_run(int workers, const char *transforms, const char *oth
     return h;
 }
 
-/* F05: libffcv/ffcv#392, #140: the same seed gave other crops, because of threads. */
+/* F05, W10: libffcv/ffcv#392, #140: the same seed gave other crops, because of threads. */
 static void workers_change_nothing(void **state)
 {
     static const char *const lists[] = {
