@@ -110,8 +110,8 @@ static int64_t plain_ns(void *const *from, void *const *to, int64_t bytes, int c
 
         MUST(stki_cuda_enter(cuda, "copying", &err));
         for (int i = 0; i < count; i++)
-            if (cudaMemcpyAsync(to[i % DEPTH], from[i % BUFFERS], (size_t)bytes, cudaMemcpyHostToDevice,
-                                stk_stream_native(stream)))
+            if (stki_cuda->MemcpyAsync(to[i % DEPTH], from[i % BUFFERS], (size_t)bytes, cudaMemcpyHostToDevice,
+                                       stk_stream_native(stream)))
                 abort();
         stki_cuda_leave();
         finish(stream);
