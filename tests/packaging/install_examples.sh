@@ -34,6 +34,7 @@ try() { # NAME OPTION...
     "$dir/first_batch" "$work/digits.yaml"
     "$dir/tokens" "$root/tests/oracle/tokens/llmc_gpt2.bin" "$root/tests/oracle/tokens/llmc_gpt2.bin" | tee "$dir/tokens.txt"
     grep -q '^epoch 1: 28 windows of 64, ' "$dir/tokens.txt"
+    [ "$("$dir/own_transform" | grep -c '^epoch [01] begins with ')" -eq 2 ]
     "$dir/device_copies"
     "$dir/train_digits" "${digits[@]}" 2 >"$dir/workers2.txt"
     cmp "$dir/workers2.txt" "$work/find_package/workers2.txt"
