@@ -66,6 +66,8 @@ stki_batch_rows stki_batching_rows(const stki_batching *batching, int64_t step)
     low = share(rows, batching->rank, batching->world_size);
     high = share(rows, batching->rank + 1, batching->world_size);
     if (low >= left) /* padding alone: its first row stands at (start + low) mod length, and start + left is length */
-        return (stki_batch_rows){.rows = high - low, .valid = 0, .first = (low - left) % batching->length};
-    return (stki_batch_rows){.rows = high - low, .valid = (high < left ? high : left) - low, .first = start + low};
+        return (stki_batch_rows){
+            .rows = high - low, .valid = 0, .first = (low - left) % batching->length, .first_row = low};
+    return (stki_batch_rows){
+        .rows = high - low, .valid = (high < left ? high : left) - low, .first = start + low, .first_row = low};
 }

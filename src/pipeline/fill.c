@@ -143,7 +143,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
         r += n;
     }
-    batch->first_global_row = rows.first - batch->step * core->batching.global_batch;
+    batch->first_global_row = rows.first_row;
     batch->global_rows = global_rows(core, batch->step);
     if (status == STK_OK && batch->partners)
         status = stki_made_begin(core, batch, &error);

@@ -122,9 +122,10 @@ typedef struct stki_batching {
 } stki_batching;
 
 typedef struct stki_batch_rows {
-    int64_t rows;  /* of this rank, padding included; may be 0 under `partial` */
-    int64_t valid; /* rows that are not padding: they come first */
-    int64_t first; /* position of row 0; row r < valid is first + r; padded row r is (first + r) mod length */
+    int64_t rows;      /* of this rank, padding included; may be 0 under `partial` */
+    int64_t valid;     /* rows that are not padding: they come first */
+    int64_t first;     /* position of row 0; row r < valid is first + r; padded row r is (first + r) mod length */
+    int64_t first_row; /* number of row 0 among the rows of all ranks */
 } stki_batch_rows;
 
 int64_t stki_batching_steps(const stki_batching *batching);    /* of an epoch; the same on every rank */

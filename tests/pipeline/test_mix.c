@@ -238,18 +238,17 @@ static void cutmix_rows(void **state)
 /* ---- ranks and workers --------------------------------------------------------------------------------------------
  */
 
-/* Three ranks of a global batch of 10 cut pairs; together they give what one rank gives. */
-static void ranks_agree(void **state)
+/* Three ranks cut pairs; together they give what one rank gives. */
+static void check_ranks(const char *loader_keys)
 {
     static const char *const image = "layout: nchw, transforms: [" AUGMENT ", {mixup: {labels: label}}, {cutmix: {}}]";
-    run whole = run_loader(image, ONE_HOT, "global_batch_size: 10, num_workers: 1"), parts[3];
+    run whole = run_loader(image, ONE_HOT, loader_keys), parts[3];
     int64_t at = 0, taken[3] = {0};
 
-    (void)state;
     for (int r = 0; r < 3; r++) {
         char keys[128];
 
-        snprintf(keys, sizeof keys, "global_batch_size: 10, num_workers: 2, world_size: 3, rank: %d", r);
+        snprintf(keys, sizeof keys, "%s, world_size: 3, rank: %d", loader_keys, r);
         parts[r] = run_loader(image, ONE_HOT, keys);
     }
     for (int64_t s = 0; s < whole.step_count; s++)
@@ -264,6 +263,15 @@ static void ranks_agree(void **state)
     run_free(&whole);
     for (int r = 0; r < 3; r++)
         run_free(&parts[r]);
+}
+
+static void ranks_agree(void **state)
+{
+    (void)state;
+    check_ranks("global_batch_size: 10, num_workers: 2");
+    check_ranks("global_batch_size: 10, num_workers: 2, last_batch: pad");
+    check_ranks("global_batch_size: 3, num_workers: 2, last_batch: pad"); /* a rank of padding alone, from the start */
+    check_ranks("global_batch_size: 5, num_workers: 2, last_batch: pad");
 }
 
 static void workers_change_nothing(void **state)
