@@ -240,6 +240,17 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
     }
 }
 
+/* Nobody else comes back to a slot whose step is not wanted any more. */
+static bool is_stale(stki_ring *ring, const stki_ring_slot *slot)
+{
+    bool stale;
+
+    stki_lock(&ring->lock);
+    stale = slot->generation != ring->generation;
+    stki_unlock(&ring->lock);
+    return stale;
+}
+
 void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks, int64_t deadline_ns)
 {
     for (;;) {
@@ -264,7 +275,7 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
             begin(ring, slot, worker);
         while (claim(slot, &tile)) {
             run_tile(ring, slot, tile, worker, clocks);
-            if (deadline_ns != INT64_MAX && stki_now_ns() >= deadline_ns)
+            if (deadline_ns != INT64_MAX && stki_now_ns() >= deadline_ns && !is_stale(ring, slot))
                 return;
         }
     }

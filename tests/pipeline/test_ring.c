@@ -27,7 +27,8 @@ typedef struct toy {
     int64_t slow_step, slow_ns;
 } toy;
 
-static int64_t stop_tile; /* > 0: the ring is stopped from inside this tile */
+static int64_t stop_tile;        /* > 0: the ring is stopped from inside this tile */
+static int64_t restart_in_begin; /* > 0: the ring is restarted at this step while the next step is opened, once */
 
 static int64_t tiles_of(int64_t step, int phase)
 {
@@ -36,9 +37,14 @@ static int64_t tiles_of(int64_t step, int phase)
 
 static int64_t toy_begin(void *context, stki_ring_slot *ring_slot, int worker)
 {
+    toy *t = context;
     toy_slot *slot = (void *)ring_slot;
+    int64_t restart = restart_in_begin;
 
-    (void)context, (void)worker;
+    (void)worker;
+    restart_in_begin = 0;
+    if (restart > 0)
+        stki_ring_restart(t->ring, restart);
     slot->step_seen = slot->ring.step;
     slot->phases_ended = 0;
     memset(slot->runs, 0, sizeof slot->runs);
@@ -393,6 +399,31 @@ static void restart_of_half_a_step(void **state)
     free(t);
 }
 
+/* The ring is restarted by another thread while the one that works without others opens a step, and its time is over
+ * before the step is complete: nobody would come back to that slot. */
+static void restart_while_a_step_is_opened(void **state)
+{
+    toy *t = malloc(sizeof *t);
+    stki_ring_view view;
+    toy_slot *slot;
+
+    (void)state;
+    start(t, 1, 0, 1, 100);
+    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK); /* step 0 has no tiles */
+    stki_ring_release(t->ring, &slot->ring);
+    restart_in_begin = 7;
+    stki_ring_run_inline(t->ring, 0, &t->clocks[0], 1);
+    for (int64_t step = 7; step < 100; step++) {
+        assert_int_equal(take(t, &slot, 0), STK_OK);
+        check(t, slot, step);
+        stki_ring_release(t->ring, &slot->ring);
+    }
+    stki_ring_look(t->ring, &view);
+    assert_int_equal(view.free, 1);
+    stop(t);
+    free(t);
+}
+
 static void create_survives_every_allocation_failure(void **state)
 {
     stki_ring_slot slot, *pointer = &slot;
@@ -423,6 +454,7 @@ int main(void)
         cmocka_unit_test(finish_delivers_what_is_begun),
         cmocka_unit_test(restarts_lose_nothing),
         cmocka_unit_test(restart_of_half_a_step),
+        cmocka_unit_test(restart_while_a_step_is_opened),
         cmocka_unit_test(create_survives_every_allocation_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
