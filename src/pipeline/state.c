@@ -25,6 +25,8 @@
 
 enum { COMMON_BYTES = 128, OWN_BYTES = 56, SUM_BYTES = 8, HAS_OWN = 1 };
 
+#define MOST_FAILED (INT64_C(1) << 62) /* that are counted on from without an overflow */
+
 static const char magic[8] = "STKSTATE";
 
 static void put(uint8_t *to, uint64_t value, int bytes)
@@ -98,6 +100,14 @@ static stk_status check(const stki_state *state, stk_error *err)
     if (state->epoch < 0 || state->step < 0 || state->digest_from < 0)
         return damaged(err, "epoch and step", STKI_TEXT("%" PRId64 " and %" PRId64, state->epoch, state->step),
                        "0 or more");
+    if ((state->parts & STKI_STATE_GLOBAL_BATCH) && state->global_batch < 1)
+        return damaged(err, "rows of a global batch", STKI_TEXT("%" PRId64, state->global_batch), "1 or more");
+    if (state->epoch_left_out < 0 || state->epoch_left_out > state->epoch_failed ||
+        state->epoch_failed > state->failed || state->failed > MOST_FAILED)
+        return damaged(
+            err, "failed samples, in this epoch, left out",
+            STKI_TEXT("%" PRId64 ", %" PRId64 ", %" PRId64, state->failed, state->epoch_failed, state->epoch_left_out),
+            "each of them no more than the one before");
     return STK_OK;
 }
 

@@ -115,6 +115,41 @@ static void both_forms_read_back(void **state)
     }
 }
 
+/* With a right checksum, but no loader can have written it: what is counted on from it would overflow, or lead to a
+ * step before the first. */
+static void impossible_numbers_are_refused(void **state)
+{
+    const struct {
+        int64_t global_batch, failed, epoch_failed, epoch_left_out;
+        const char *says;
+    } cases[] = {
+        {0, 10, 4, 3, "rows of a global batch"},
+        {-5, 10, 4, 3, "rows of a global batch"},
+        {INT64_MIN, 10, 4, 3, "rows of a global batch"},
+        {4096, INT64_MAX, 4, 3, "failed samples"},
+        {4096, -1, 4, 3, "failed samples"},
+        {4096, 10, 11, 3, "failed samples"},
+        {4096, 10, 4, 5, "failed samples"},
+        {4096, 10, 4, -1, "failed samples"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t blob[STKI_STATE_BYTES];
+        stki_state given = sample, read;
+        stk_error err;
+        int bytes;
+
+        given.global_batch = cases[i].global_batch;
+        given.failed = cases[i].failed;
+        given.epoch_failed = cases[i].epoch_failed;
+        given.epoch_left_out = cases[i].epoch_left_out;
+        bytes = stki_state_write(&given, blob);
+        assert_status(stki_state_read(blob, bytes, NULL, &read, &err), STK_E_CORRUPT);
+        assert_says(cases[i].says);
+    }
+}
+
 static void damage_is_noticed(void **state)
 {
     uint8_t blob[STKI_STATE_BYTES];
@@ -209,8 +244,11 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_blob_is_as_drawn), cmocka_unit_test(both_forms_read_back),
-        cmocka_unit_test(damage_is_noticed),    cmocka_unit_test(json_by_hand),
+        cmocka_unit_test(the_blob_is_as_drawn),
+        cmocka_unit_test(both_forms_read_back),
+        cmocka_unit_test(impossible_numbers_are_refused),
+        cmocka_unit_test(damage_is_noticed),
+        cmocka_unit_test(json_by_hand),
         cmocka_unit_test(memory_may_run_out),
     };
 
