@@ -438,6 +438,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
         stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
         stki_count(&worker->bytes_written, stki_convert_bytes_written(plan->converts[0]));
     }
+    stki_watch_use(worker, plan, shard, of->row, &sample);
     stki_reader_done(shard, &sample);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
     return status;

@@ -95,6 +95,7 @@ static stk_status make_one_hot(const stki_field_plan *plan, const stki_making_of
         return status;
     stki_copy_strided(&label, STK_I64, &none, sample.data, sample.dtype, &none,
                       (sample.flags & STK_TENSOR_SWAPPED) != 0, 1, &one);
+    stki_watch_use(worker, plan, shard, of->row, &sample);
     stki_reader_done(shard, &sample);
     if (label < 0 || label >= classes)
         return stki_fail_at(err, STK_E_RANGE,

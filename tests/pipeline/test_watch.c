@@ -291,6 +291,50 @@ static void rows_in_parts(void **state)
         }
 }
 
+/* Images that are resized, and labels that become rows: what is gone would read as zeros, of which there are none. */
+static void rows_that_are_made(void **state)
+{
+    static const char *const fields[] = {
+        ", source: {layout: hwc}, transforms: [{resize: {size: [10, 20]}}]",
+        ", source: {layout: hwc}, transforms: [{random_resized_crop: {size: [10, 20]}}]",
+        ", transforms: [{one_hot: 6}]"};
+
+    assert_int_equal(guard_on(state), 0);
+    for (int f = 0; f < 3; f++)
+        for (int workers = 0; workers <= 2; workers += 2)
+            for (int i = 0; i < CHANGES; i++) {
+                stk_loader *loader;
+                stk_batch *batch;
+                stk_error err;
+                stk_status status;
+
+                write_shards(1);
+                if (f == 2)
+                    for (int r = 0; r < RECORDS; r++)
+                        data[r] = 1;
+                stkt_write_npy(stkt_path("x00.npy"), "|u1", "False", f == 2 ? "(96,)" : "(96, 25, 40, 3)", 64, data,
+                               f == 2 ? RECORDS : sizeof data);
+                assert_ok(stkt_open(&loader,
+                                    "{dataset: {fields: {x: {path: '%s/x00.npy'%s}}}, loader: {batch_size: 8, "
+                                    "num_workers: %d, prefetch: 1, num_epochs: 3, timeout: 20s}}",
+                                    stkt_dir, fields[f], workers));
+                for (int n = 0; (status = stk_loader_next(loader, &batch, &err)) == STK_OK; n++) {
+                    stk_tensor x;
+
+                    assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+                    assert_true(n < 24);
+                    for (int64_t k = 0; f < 2 && k < stk_tensor_numel(&x); k++)
+                        assert_true(((unsigned char *)x.data)[k] != 0);
+                    stk_batch_release(batch);
+                    if (n == 0)
+                        changes[i].apply(stkt_path("x00.npy"));
+                }
+                assert_int_equal(status, changes[i].status);
+                assert_says(changes[i].says);
+                stk_loader_destroy(loader);
+            }
+}
+
 /* Failed rows left out: the loader goes on to the end, with what is still there. */
 static void the_other_files_go_on(void **state)
 {
@@ -423,6 +467,7 @@ int main(void)
         cmocka_unit_test(more_files_than_fit),
         cmocka_unit_test(a_file_a_sample),
         cmocka_unit_test(rows_in_parts),
+        cmocka_unit_test(rows_that_are_made),
         cmocka_unit_test(the_other_files_go_on),
         cmocka_unit_test(pread_never_maps),
         cmocka_unit_test(wrong_values_are_refused),
