@@ -4,6 +4,7 @@
  */
 #include "allocate.h"
 #include "error.h"
+#include "saved.h"
 #include "tensor_internal.h"
 #include "text_build.h"
 #include "writer.h"
@@ -12,20 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-struct saved {
-    char *name;
-    stk_dtype dtype;
-    int ndim;
-    int64_t shape[STK_MAX_DIMS];
-};
-
 struct pt_writer {
     stki_writer base; /* first member */
     stki_zip_writer zip;
-    struct saved *saved;
-    int64_t count, room;
-    int64_t row_bytes, rows; /* of the array that is being written */
-    bool scalar;
+    stki_saved_list saved;
 };
 
 static struct pt_writer *pt_of(stki_writer *base)
@@ -111,7 +102,7 @@ static void put_numbers(stki_text_build *to, const int64_t *numbers, int count)
 }
 
 /* Product of the sizes, and strides in elements: 1 for axes behind an empty one too, as torch has them. */
-static int64_t count_elements(const struct saved *s, int64_t *strides)
+static int64_t count_elements(const stki_saved *s, int64_t *strides)
 {
     int64_t count = 1, step = 1;
 
@@ -124,7 +115,7 @@ static int64_t count_elements(const struct saved *s, int64_t *strides)
 }
 
 /* rebuild(('storage', class, key, 'cpu', count), 0, size, stride, False, OrderedDict()[, dtype]) */
-static void put_tensor(stki_text_build *to, const struct saved *s, int64_t number)
+static void put_tensor(stki_text_build *to, const stki_saved *s, int64_t number)
 {
     int64_t strides[STK_MAX_DIMS], count = count_elements(s, strides);
     const char *class = storage_class(s->dtype);
@@ -154,13 +145,13 @@ static void put_tensor(stki_text_build *to, const struct saved *s, int64_t numbe
 static void put_pickle(stki_text_build *to, const struct pt_writer *w)
 {
     stki_put(to, "\x80\x02");
-    if (w->count == 1 && !*w->saved[0].name) {
-        put_tensor(to, &w->saved[0], 0);
+    if (w->saved.count == 1 && !*w->saved.items[0].name) {
+        put_tensor(to, &w->saved.items[0], 0);
     } else {
         stki_put(to, "}(");
-        for (int64_t i = 0; i < w->count; i++) {
-            put_text(to, w->saved[i].name);
-            put_tensor(to, &w->saved[i], i);
+        for (int64_t i = 0; i < w->saved.count; i++) {
+            put_text(to, w->saved.items[i].name);
+            put_tensor(to, &w->saved.items[i], i);
         }
         stki_put(to, "u");
     }
@@ -170,30 +161,10 @@ static void put_pickle(stki_text_build *to, const struct pt_writer *w)
 /* ---- the table ----------------------------------------------------------------------------------------------------
  */
 
-static stk_status add_saved(struct pt_writer *w, const char *name, stk_error *err)
-{
-    if (w->count == w->room) {
-        int64_t room = w->room ? 2 * w->room : 8, bytes = room * (int64_t)sizeof *w->saved;
-        struct saved *saved = stki_resize(w->saved, bytes);
-
-        if (!saved)
-            return stki_fail_memory(err, bytes, "the tensors of a file");
-        w->saved = saved;
-        w->room = room;
-    }
-    w->saved[w->count] = (struct saved){.name = stki_strdup(name)};
-    if (!w->saved[w->count].name)
-        return stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
-    w->count++;
-    return STK_OK;
-}
-
 static stk_status pt_begin(stki_writer *base, const char *name, stk_dtype dtype, int row_ndim, const int64_t *row_shape,
                            int64_t rows, stk_error *err)
 {
     struct pt_writer *w = pt_of(base);
-    struct saved *saved;
-    int64_t strides[STK_MAX_DIMS];
     char member[48];
     stk_status status;
 
@@ -203,19 +174,10 @@ static stk_status pt_begin(stki_writer *base, const char *name, stk_dtype dtype,
                             (stki_place){stki_output_path(w->zip.output), -1, -1,
                                          STKI_TEXT("dtype number %d, %d axes", (int)dtype, row_ndim + 1), NULL},
                             "cannot write %s", name);
-    status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
-    if (!status)
-        status = add_saved(w, name, err);
+    status = stki_saved_begin(&w->saved, name, dtype, row_ndim, row_shape, err);
     if (status)
         return status;
-    saved = &w->saved[w->count - 1];
-    saved->dtype = dtype;
-    saved->ndim = row_ndim + 1;
-    if (row_ndim > 0)
-        memcpy(saved->shape + 1, row_shape, sizeof *row_shape * (size_t)row_ndim);
-    w->scalar = row_ndim < 0;
-    w->rows = 0;
-    snprintf(member, sizeof member, "archive/data/%" PRId64, w->count - 1);
+    snprintf(member, sizeof member, "archive/data/%" PRId64, w->saved.count - 1);
     return stki_zip_write_begin(&w->zip, member, 0, 0, err);
 }
 
@@ -223,24 +185,20 @@ static stk_status pt_append(stki_writer *base, const void *rows, int64_t count, 
 {
     struct pt_writer *w = pt_of(base);
 
-    w->rows += count; /* checked by stki_writer_append */
-    return stki_zip_write_append(&w->zip, rows, count * w->row_bytes, err);
+    return stki_zip_write_append(&w->zip, rows, stki_saved_append(&w->saved, count), err);
 }
 
 static stk_status pt_end(stki_writer *base, stk_error *err)
 {
     struct pt_writer *w = pt_of(base);
 
-    if (!w->scalar)
-        w->saved[w->count - 1].shape[0] = w->rows;
+    stki_saved_end(&w->saved);
     return stki_zip_write_end(&w->zip, NULL, err);
 }
 
 static void pt_free(struct pt_writer *w)
 {
-    for (int64_t i = 0; i < w->count; i++)
-        stki_free(w->saved[i].name);
-    stki_free(w->saved);
+    stki_saved_fini(&w->saved);
     stki_zip_write_fini(&w->zip);
     stki_free(w);
 }

@@ -6,6 +6,7 @@
 #include "checked.h"
 #include "error.h"
 #include "output.h"
+#include "saved.h"
 #include "spill.h"
 #include "tensor_internal.h"
 #include "text_build.h"
@@ -24,23 +25,11 @@ void stki_safetensors_test_header_limit(int64_t bytes)
     header_limit = bytes;
 }
 
-struct saved {
-    char *name;
-    stk_dtype dtype;
-    int ndim;
-    int64_t shape[STK_MAX_DIMS];
-    int64_t spilled, bytes; /* where its data waits */
-    int64_t begin;          /* in the file's data */
-};
-
 struct safetensors_writer {
     stki_writer base; /* first member */
     stki_output *output;
     stki_spill *spill;
-    struct saved *saved;
-    int64_t count, room;
-    int64_t row_bytes, rows;
-    bool scalar;
+    stki_saved_list saved;
 };
 
 static struct safetensors_writer *writer_of(stki_writer *base)
@@ -62,30 +51,10 @@ static const char *dtype_name(stk_dtype dtype)
 /* ---- arrays -------------------------------------------------------------------------------------------------------
  */
 
-static stk_status add_saved(struct safetensors_writer *w, const char *name, stk_error *err)
-{
-    if (w->count == w->room) {
-        int64_t room = w->room ? 2 * w->room : 8, bytes = room * (int64_t)sizeof *w->saved;
-        struct saved *saved = stki_resize(w->saved, bytes);
-
-        if (!saved)
-            return stki_fail_memory(err, bytes, "the tensors of a file");
-        w->saved = saved;
-        w->room = room;
-    }
-    w->saved[w->count] = (struct saved){.name = stki_strdup(name)};
-    if (!w->saved[w->count].name)
-        return stki_fail_memory(err, (int64_t)strlen(name) + 1, name);
-    w->count++;
-    return STK_OK;
-}
-
 static stk_status safetensors_begin(stki_writer *base, const char *name, stk_dtype dtype, int row_ndim,
                                     const int64_t *row_shape, int64_t rows, stk_error *err)
 {
     struct safetensors_writer *w = writer_of(base);
-    struct saved *saved;
-    int64_t strides[STK_MAX_DIMS];
     stk_status status;
 
     (void)rows;
@@ -94,39 +63,26 @@ static stk_status safetensors_begin(stki_writer *base, const char *name, stk_dty
                             (stki_place){stki_output_path(w->output), -1, -1,
                                          STKI_TEXT("%s, %d axes", stk_dtype_long_name(dtype), row_ndim + 1), NULL},
                             "safetensors can't hold %s", name);
-    status = stki_row_major(dtype, row_ndim > 0 ? row_ndim : 0, row_shape, strides, &w->row_bytes, err);
+    status = stki_saved_begin(&w->saved, name, dtype, row_ndim, row_shape, err);
     if (!status)
-        status = add_saved(w, name, err);
-    if (status)
-        return status;
-    saved = &w->saved[w->count - 1];
-    saved->dtype = dtype;
-    saved->ndim = row_ndim + 1;
-    if (row_ndim > 0)
-        memcpy(saved->shape + 1, row_shape, sizeof *row_shape * (size_t)row_ndim);
-    saved->spilled = stki_spill_bytes(w->spill);
-    w->scalar = row_ndim < 0;
-    w->rows = 0;
-    return STK_OK;
+        w->saved.items[w->saved.count - 1].waits_at = stki_spill_bytes(w->spill);
+    return status;
 }
 
 static stk_status safetensors_append(stki_writer *base, const void *rows, int64_t count, stk_error *err)
 {
     struct safetensors_writer *w = writer_of(base);
 
-    w->rows += count; /* checked by stki_writer_append */
-    return stki_spill_append(w->spill, rows, count * w->row_bytes, err);
+    return stki_spill_append(w->spill, rows, stki_saved_append(&w->saved, count), err);
 }
 
 static stk_status safetensors_end(stki_writer *base, stk_error *err)
 {
     struct safetensors_writer *w = writer_of(base);
-    struct saved *saved = &w->saved[w->count - 1];
+    stki_saved *saved = stki_saved_end(&w->saved);
 
     (void)err;
-    if (!w->scalar)
-        saved->shape[0] = w->rows;
-    saved->bytes = stki_spill_bytes(w->spill) - saved->spilled;
+    saved->bytes = stki_spill_bytes(w->spill) - saved->waits_at;
     return STK_OK;
 }
 
@@ -135,7 +91,7 @@ static stk_status safetensors_end(stki_writer *base, stk_error *err)
 
 static int by_element(const void *a, const void *b)
 {
-    const struct saved *x = a, *y = b;
+    const stki_saved *x = a, *y = b;
     int64_t size_x = stk_dtype_size(x->dtype), size_y = stk_dtype_size(y->dtype);
 
     if (size_x != size_y)
@@ -146,8 +102,8 @@ static int by_element(const void *a, const void *b)
 static void put_header(stki_text_build *to, const struct safetensors_writer *w)
 {
     stki_put(to, "{");
-    for (int64_t i = 0; i < w->count; i++) {
-        const struct saved *s = &w->saved[i];
+    for (int64_t i = 0; i < w->saved.count; i++) {
+        const stki_saved *s = &w->saved.items[i];
 
         stki_put(to, i ? "," : "");
         stki_put_json(to, s->name);
@@ -190,10 +146,10 @@ static stk_status copy_data(struct safetensors_writer *w, stk_error *err)
     char *piece = stki_resize(NULL, PIECE);
     stk_status status = piece ? STK_OK : stki_fail_memory(err, PIECE, "writing");
 
-    for (int64_t i = 0; i < w->count; i++)
-        for (int64_t done = 0, n; !status && done < w->saved[i].bytes; done += n) {
-            n = w->saved[i].bytes - done < PIECE ? w->saved[i].bytes - done : PIECE;
-            status = stki_spill_read(w->spill, w->saved[i].spilled + done, piece, n, err);
+    for (int64_t i = 0; i < w->saved.count; i++)
+        for (int64_t done = 0, n; !status && done < w->saved.items[i].bytes; done += n) {
+            n = w->saved.items[i].bytes - done < PIECE ? w->saved.items[i].bytes - done : PIECE;
+            status = stki_spill_read(w->spill, w->saved.items[i].waits_at + done, piece, n, err);
             if (!status)
                 status = stki_output_append(w->output, piece, n, err);
         }
@@ -206,11 +162,11 @@ static stk_status finish(struct safetensors_writer *w, stk_error *err)
     int64_t at = 0;
     stk_status status;
 
-    if (w->count)
-        qsort(w->saved, (size_t)w->count, sizeof *w->saved, by_element);
-    for (int64_t i = 0; i < w->count; i++) {
-        w->saved[i].begin = at;
-        at += w->saved[i].bytes;
+    if (w->saved.count)
+        qsort(w->saved.items, (size_t)w->saved.count, sizeof *w->saved.items, by_element);
+    for (int64_t i = 0; i < w->saved.count; i++) {
+        w->saved.items[i].begin = at;
+        at += w->saved.items[i].bytes;
     }
     status = write_header(w, err);
     return status ? status : copy_data(w, err);
@@ -218,9 +174,7 @@ static stk_status finish(struct safetensors_writer *w, stk_error *err)
 
 static void writer_free(struct safetensors_writer *w)
 {
-    for (int64_t i = 0; i < w->count; i++)
-        stki_free(w->saved[i].name);
-    stki_free(w->saved);
+    stki_saved_fini(&w->saved);
     stki_spill_destroy(w->spill);
     stki_free(w);
 }
