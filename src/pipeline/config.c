@@ -3,7 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
-#include "pad.h"
+#include "padding.h"
 #include "prefetch.h"
 #include "views.h"
 #include <stdarg.h>

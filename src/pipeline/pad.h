@@ -1,17 +1,10 @@
-/* pad.h: `pad` of a field of varying length: the rows of a batch have one length, a mask says which of their elements
- * are a sample's own. The common length is that of the batch's longest row, or a number. */
+/* pad.h: padded rows of a batch (padding.h): their common length, and what lies behind a sample's own elements, which a
+ * mask tells apart. */
 #ifndef STKI_PAD_H
 #define STKI_PAD_H
 
-#include "option.h"
 #include "slot.h"
 
-/* `pad: batch`, `pad: 128`, or {to, value, truncate}. */
-stk_status stki_pad_read(const stki_node *node, stki_pad *out, stk_error *err);
-extern const stki_option_table stki_pad_table;
-/* Of a plan whose `ragged` and dtype are known: checks that it can be padded, and sets the length of its longest row.
- */
-stk_status stki_pad_resolve(stki_field_plan *plan, stk_error *err);
 /* The rows' lengths are known: decides on the common one. */
 void stki_pad_batch(stk_batch *batch, const stki_field_plan *plan);
 /* Where a row's `length` elements go. */

@@ -9,6 +9,7 @@
 #ifndef STKI_CONVERT_H
 #define STKI_CONVERT_H
 
+#include "isa.h"
 #include <stdbool.h>
 #include <stoker/tensor.h>
 
@@ -83,13 +84,6 @@ int64_t stki_convert_bytes_written(const stki_convert *convert);
 /* For reports: "avx512 u8>f32 hwc3-planar streaming". Lives as long as the convert. */
 const char *stki_convert_name(const stki_convert *convert);
 
-/* "ref", "avx2", "avx512", "neon": what kernels are picked from. Decided once: the best the CPU has, or STOKER_ISA,
- * which must be one this CPU can run (else the best is used and stki_isa_note says so). */
-enum stki_isa { STKI_ISA_REF, STKI_ISA_AVX2, STKI_ISA_AVX512, STKI_ISA_NEON };
-enum stki_isa stki_isa(void);
-const char *stki_isa_name(enum stki_isa isa);
-const char *stki_isa_note(void); /* NULL: nothing to say */
-bool stki_isa_usable(enum stki_isa isa);
 /* Tests and bench: compile for one variant whatever stki_isa says. */
 stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa isa, stki_convert **out,
                                    stk_error *err);

@@ -16,7 +16,7 @@
  * suit; only those still outside go through the next pass.
  */
 #include "permutation.h"
-#include "convert.h"
+#include "isa.h"
 #include "order.h"
 #include "philox.h"
 #include <assert.h>

@@ -3,7 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
-#include "pad.h"
+#include "padding.h"
 #include "plan_made.h"
 #include "tensor_internal.h"
 #include <math.h>
