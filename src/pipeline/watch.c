@@ -23,6 +23,17 @@ static void fail_row(stki_worker *worker, const struct stki_use *use, int64_t ro
         stki_row_fails(worker->core, worker->watch.batch, row, &error);
 }
 
+/* Is the row's sample of the reader that was used, or the one that it is mixed with? */
+static bool is_of(const stk_batch *batch, const struct stki_use *use, int64_t row, int64_t *within)
+{
+    const stki_field_plan *plan = use->plan;
+
+    if (stki_field_locate(plan->field, batch->indices[row], within) == use->reader)
+        return true;
+    return (plan->is_unrounded || plan->has_partners) &&
+           stki_field_locate(plan->field, batch->partners[row].sample, within) == use->reader;
+}
+
 /* Every row of the tile that is of this file. */
 static void fail_rows(stki_worker *worker, const struct stki_use *use)
 {
@@ -30,8 +41,7 @@ static void fail_rows(stki_worker *worker, const struct stki_use *use)
     int64_t within;
 
     for (int64_t row = watch->first; row < watch->last; row++)
-        if (stki_field_locate(use->plan->field, watch->batch->indices[row], &within) == use->reader &&
-            (use->reader->file || row == use->row))
+        if ((use->reader->file || row == use->row) && is_of(watch->batch, use, row, &within))
             fail_row(worker, use, row, within);
 }
 

@@ -335,6 +335,36 @@ static void rows_that_are_made(void **state)
             }
 }
 
+/* A row of one file is mixed with a sample of the next one, which is another rank's. */
+static void a_partner_in_another_file(void **state)
+{
+    assert_int_equal(guard_on(state), 0);
+    for (int workers = 0; workers <= 2; workers += 2) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        write_shards(32); /* of 3 records: 2 and 3 are a pair */
+        assert_ok(stkt_open(&loader,
+                            "{dataset: {fields: {x: {path: '%s/x*.npy', transforms: [{scale: 2}, {mixup: {}}]}}}, "
+                            "loader: {num_workers: %d, prefetch: 1, global_batch_size: 2, world_size: 2, rank: 0, "
+                            "timeout: 20s}}",
+                            stkt_dir, workers));
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        cut_all(stkt_path("x01.npy"));
+        stk_batch_release(batch);
+        assert_status(stk_loader_next(loader, &batch, &err), STK_E_TRUNCATED);
+        assert_says("x01.npy: record 0");
+        stk_loader_destroy(loader);
+    }
+    for (int s = 1; s < 32; s++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "x%02d.npy", s);
+        assert_int_equal(unlink(stkt_path(name)), 0);
+    }
+}
+
 /* Failed rows left out: the loader goes on to the end, with what is still there. */
 static void the_other_files_go_on(void **state)
 {
@@ -468,6 +498,7 @@ int main(void)
         cmocka_unit_test(a_file_a_sample),
         cmocka_unit_test(rows_in_parts),
         cmocka_unit_test(rows_that_are_made),
+        cmocka_unit_test(a_partner_in_another_file),
         cmocka_unit_test(the_other_files_go_on),
         cmocka_unit_test(pread_never_maps),
         cmocka_unit_test(wrong_values_are_refused),
