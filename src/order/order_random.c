@@ -30,7 +30,6 @@ struct stki_random_order {
 stk_status stki_random_order_create(int64_t n, uint64_t seed, stki_random_order **out, stk_error *err)
 {
     stki_random_order *order = stki_zalloc(sizeof *order);
-    int64_t bytes = TABLES * n * (int64_t)sizeof *order->memory;
 
     if (!order)
         return stki_fail_memory(err, sizeof *order, "the order");
@@ -38,6 +37,8 @@ stk_status stki_random_order_create(int64_t n, uint64_t seed, stki_random_order 
     order->n = n;
     order->seed = seed;
     if (n > 0 && n <= STKI_RANDOM_TABLE_MAX) {
+        const int64_t bytes = TABLES * n * (int64_t)sizeof *order->memory;
+
         order->memory = stki_zalloc(bytes);
         if (!order->memory) {
             stki_random_order_destroy(order);
