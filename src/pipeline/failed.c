@@ -105,6 +105,14 @@ void stki_failed_close(stki_core *core)
     core->error_list = NULL;
 }
 
+/* Says so once: nothing more is listed. */
+static void end_list(stki_core *core, int error)
+{
+    stki_config_note(core->config, "loader.error_list: %s: not all failed samples could be listed: %s",
+                     core->config->error_list, strerror(error));
+    stki_failed_close(core);
+}
+
 /* One line of JSON. */
 static void list(stki_core *core, const stk_batch *batch, const struct stki_failure *failure)
 {
@@ -135,11 +143,10 @@ static void list(stki_core *core, const stk_batch *batch, const struct stki_fail
     json_object_set_new(json, "message", json_string(error->message));
     text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
-    if (!text || fprintf(core->error_list, "%s\n", text) < 0) {
-        stki_config_note(core->config, "loader.error_list: %s: not all failed samples could be listed: %s",
-                         core->config->error_list, strerror(errno));
-        stki_failed_close(core);
-    }
+    if (!text)
+        end_list(core, ENOMEM);
+    else if (fprintf(core->error_list, "%s\n", text) < 0)
+        end_list(core, errno);
     free(text);
 }
 
@@ -196,8 +203,8 @@ void stki_failed_list(stki_core *core, const stk_batch *batch)
     for (const struct stki_failure *failure = batch->failures; failure && core->error_list; failure = failure->next)
         if (!failure->padding)
             list(core, batch, failure);
-    if (batch->failures && core->error_list)
-        (void)fflush(core->error_list);
+    if (batch->failures && core->error_list && fflush(core->error_list) != 0)
+        end_list(core, errno);
 }
 
 stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err)

@@ -448,6 +448,30 @@ static void the_list(void **state)
     stkt_remove_dir(dir);
 }
 
+/* A full disk ends the list, not the run, and is said. */
+static void a_list_that_cannot_be_written(void **state)
+{
+    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
+    stk_loader *loader =
+        open_bad(&five, "on_error: skip, max_error_fraction: 1, num_workers: 2, error_list: /dev/full");
+    const char *note = NULL;
+    stk_batch *batch;
+    stk_status status;
+    stk_error err;
+    int said = 0;
+
+    (void)state;
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+        stk_batch_release(batch);
+    assert_int_equal(status, STK_END);
+    for (int i = 0; i < stk_loader_note_count(loader); i++) {
+        note = stk_loader_note(loader, i);
+        said += strstr(note, "loader.error_list: /dev/full: not all failed samples could be listed: No space") != NULL;
+    }
+    assert_int_equal(said, 1);
+    stk_loader_destroy(loader);
+}
+
 /* Also where the batches go to a device, and where nothing may be allocated for what is remembered. */
 static void on_a_device(void **state)
 {
@@ -494,6 +518,7 @@ int main(void)
         cmocka_unit_test(some_errors_end_the_run),
         cmocka_unit_test(policies_of_data_sets),
         cmocka_unit_test(the_list),
+        cmocka_unit_test(a_list_that_cannot_be_written),
         cmocka_unit_test(on_a_device),
     };
 
