@@ -205,7 +205,8 @@ void stki_config_note(stki_loader_config *config, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     config->notes[config->note_count] = stki_strdup(text);
-    config->note_count += config->notes[config->note_count] != NULL;
+    if (config->notes[config->note_count])
+        config->note_count++;
 }
 
 json_t *stki_config_json(const stki_loader_config *config)

@@ -83,7 +83,7 @@ typedef struct stki_loader_config {
     stk_status (*wrap_reader)(void *context, const char *field, stki_reader **reader, stk_error *err);
     void *wrap_context;
 
-    int note_count;
+    _Atomic int note_count; /* grows behind the note: next adds some, and any thread may ask */
     char *notes[STKI_CONFIG_MAX_NOTES];
 } stki_loader_config;
 
