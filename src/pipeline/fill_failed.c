@@ -140,6 +140,10 @@ static void blank(const stki_core *core, stk_batch *batch, int64_t row)
                    (size_t)((offsets[row + 1] - offsets[row]) * plan->item_bytes));
         else
             memset(values + row * plan->row_bytes, 0, (size_t)plan->row_bytes);
+        if (!plan->has_partners)
+            continue;
+        memset(stki_slot_partners(batch, plan) + row * plan->row_bytes, 0, (size_t)plan->row_bytes);
+        stki_slot_shares(batch, plan)[row] = 0;
     }
 }
 

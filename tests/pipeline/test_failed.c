@@ -448,6 +448,44 @@ static void the_list(void **state)
     stkt_remove_dir(dir);
 }
 
+/* Labels that come beside their partners': a row that is left out in its place has nothing of the batch before. */
+static void masked_rows_of_mixed_labels(void **state)
+{
+    bad_records five = {some, 5, STK_E_CORRUPT, "x"};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_status status;
+    stk_error err;
+    int64_t masked = 0;
+
+    (void)state;
+    assert_ok(open_text(&loader, &five,
+                        "{dataset: {fields: {x: {synthetic: {count: 103, shape: [6], dtype: i32, distinct: 103, form: "
+                        "scratch}, transforms: [{scale: 2}, {mixup: {labels: y}}]}, y: {synthetic: {count: 103, shape: "
+                        "[], dtype: i32, distinct: 103}}}}, loader: {batch_size: 10, on_error: skip, last_batch: pad, "
+                        "max_error_fraction: 1, prefetch: 1, num_epochs: 2, num_workers: 1}}",
+                        &err));
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        stk_tensor own, partners, shares;
+
+        assert_ok(stk_batch_tensor(batch, "y", &own, &err));
+        assert_ok(stk_batch_tensor(batch, "y_mix", &partners, &err));
+        assert_ok(stk_batch_tensor(batch, "mix_lambda", &shares, &err));
+        for (int64_t r = 0; r < stk_batch_rows(batch) && !stk_batch_last_of_epoch(batch); r++) {
+            if (stk_batch_mask(batch)[r])
+                continue;
+            assert_int_equal(((const int32_t *)own.data)[r], 0);
+            assert_int_equal(((const int32_t *)partners.data)[r], 0);
+            assert_true(((const float *)shares.data)[r] == 0);
+            masked++;
+        }
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_END);
+    assert_true(masked > 8);
+    stk_loader_destroy(loader);
+}
+
 /* A full disk ends the list, not the run, and is said. */
 static void a_list_that_cannot_be_written(void **state)
 {
@@ -518,6 +556,7 @@ int main(void)
         cmocka_unit_test(some_errors_end_the_run),
         cmocka_unit_test(policies_of_data_sets),
         cmocka_unit_test(the_list),
+        cmocka_unit_test(masked_rows_of_mixed_labels),
         cmocka_unit_test(a_list_that_cannot_be_written),
         cmocka_unit_test(on_a_device),
     };
