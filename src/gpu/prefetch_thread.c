@@ -57,10 +57,14 @@ static void give_back(stki_prefetch *prefetch, stki_prefetch_slot *slot)
     slot->held = NULL;
 }
 
-/* Nothing reads the host's memory any more when this returns: the device says so, or that it has failed. */
+/* Nothing reads the host's memory or writes to a slot any more when this returns: the device says so, or that it has
+ * failed. Conversions of a batch that were queued before one failed have no event that stands for them. */
 static void settle(stki_prefetch *prefetch)
 {
     while (stk_stream_synchronize(prefetch->copy_stream, STKI_SECOND, NULL) == STK_E_TIMEOUT)
+        ;
+    while (prefetch->convert_stream &&
+           stk_stream_synchronize(prefetch->convert_stream, STKI_SECOND, NULL) == STK_E_TIMEOUT)
         ;
 }
 
