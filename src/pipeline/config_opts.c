@@ -105,7 +105,8 @@ static void put_loader(writer *w, const stk_loader_opts *o)
                              *const lasts[] = {"partial", "drop", "pad"}, *const accesses[] = {"auto", "mmap", "pread"},
                              *const stores[] = {"auto", "cached", "streaming"},
                              *const pins[] = {"auto", "true", "false"}, *const launchers[] = {"auto", "none"},
-                             *const on_errors[] = {"fail", "skip", "substitute"}, *const digests[] = {"none", "order", "bytes"}, *const resumes[] = {"strict", "force"},
+                             *const on_errors[] = {"fail", "skip", "substitute"},
+                             *const digests[] = {"none", "order", "bytes"}, *const resumes[] = {"strict", "force"},
                              *const guards[] = {"true", "false"};
 
     put_int(w, "batch_size", o->batch_size);
@@ -334,6 +335,12 @@ stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_confi
     if (o.index_count < 0 || (o.indices && o.index_count == 0))
         return stki_fail(err, STK_E_CONFIG, "options: index_count: found %lld, expected 1 or more",
                          (long long)o.index_count);
+    if (!o.indices && o.index_count > 0)
+        return stki_fail(err, STK_E_BAD_ARG, "options: indices: found NULL and an index_count of %lld",
+                         (long long)o.index_count);
+    if (!o.weights && o.weight_count > 0)
+        return stki_fail(err, STK_E_BAD_ARG, "options: weights: found NULL and a weight_count of %lld",
+                         (long long)o.weight_count);
     if (o.dataset_count < 0 || o.weight_count < 0 || (o.dataset_count > 0 && !o.datasets))
         return stki_fail(err, STK_E_BAD_ARG, "options: %s: found %lld",
                          o.weight_count < 0 ? "weight_count" : "datasets",
