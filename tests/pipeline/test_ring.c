@@ -42,9 +42,10 @@ static int64_t toy_begin(void *context, stki_ring_slot *ring_slot, int worker)
     int64_t restart = restart_in_begin;
 
     (void)worker;
-    restart_in_begin = 0;
-    if (restart > 0)
+    if (restart > 0) {
+        restart_in_begin = 0; /* only where nobody else works */
         stki_ring_restart(t->ring, restart);
+    }
     slot->step_seen = slot->ring.step;
     slot->phases_ended = 0;
     memset(slot->runs, 0, sizeof slot->runs);
