@@ -1,5 +1,5 @@
-/* loader_handle.h: the handle of a loader, shared by the files of its public calls: loader.c (open, next, close,
- * questions) and resume.c (save, restore, digest). */
+/* loader_handle.h: the handle of a loader, shared by the files of its public calls: loader.c (open, next, close),
+ * loader_ask.c (questions) and resume.c (save, restore, digest). */
 #ifndef STKI_LOADER_HANDLE_H
 #define STKI_LOADER_HANDLE_H
 
@@ -24,6 +24,9 @@ struct stk_loader {
 
 /* STK_E_BAD_ARG: NULL. STK_E_FORKED: it was opened in the parent process. */
 stk_status stki_loader_check(const stk_loader *loader, stk_error *err);
+
+/* loader_echo.c: sets options_json. */
+stk_status stki_loader_echo(stk_loader *loader, stk_error *err);
 
 /* resume.c: goes to the position of loader.resume_from, if there is one; before the workers start. */
 stk_status stki_loader_resume(stk_loader *loader, stk_error *err);
