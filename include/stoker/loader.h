@@ -190,9 +190,9 @@ typedef struct stk_loader_opts {
     int64_t max_errors;        /* more failed samples than this end the run; 0: unlimited */
     double max_error_fraction; /* more than this share of an epoch's do; 0: 0.01 */
     const char *error_list;    /* a file that they are listed in, a line of JSON each; NULL: none */
-    const char *resume_from; /* a file of stk_loader_save_file to go on from; NULL: the beginning */
-    stk_resume resume;       /* what becomes of a state of another data set, seed, batch, order or transform */
-    stk_digest digest;       /* of the stream: stk_loader_digest */
+    const char *resume_from;   /* a file of stk_loader_save_file to go on from; NULL: the beginning */
+    stk_resume resume;         /* what becomes of a state of another data set, seed, batch, order or transform */
+    stk_digest digest;         /* of the stream: stk_loader_digest */
     stk_launcher launcher;
     int64_t replication;        /* so many neighbouring ranks read the same data; 0: 1 */
     int64_t replication_blocks; /* the ranks are so many equal blocks that read the same data; 0: 1 */
@@ -211,10 +211,11 @@ typedef struct stk_loader_opts {
     const char *device;            /* where the batches are delivered: "cuda:0", "host"; NULL: "cpu", ordinary memory */
     int64_t device_prefetch;       /* batches on the device in all, the held ones counted; 0: 2 */
     stk_convert_by convert;        /* who makes the rows: the workers, or the device from the stored samples */
-    /* Instead of memory of its own the loader takes this for the field's rows in each of the device_prefetch slots, as
-     * long as the loader lives (batches still held included): called while it opens, for every field and slot; `bytes`
-     * is room for a full batch. NULL for all slots of a field: the loader's own memory. Rows that differ in length
-     * never are. */
+    /* The loader delivers the field's rows in this memory of the caller's, one piece for each of the device_prefetch
+     * slots, as long as the loader lives (batches still held included): called while it opens, for every field and
+     * slot; `bytes` is room for a full batch. NULL for all slots of a field: the loader's own memory. Rows that differ
+     * in length never are. The loader's own slots on the device keep their layout: what the field would have there
+     * stays unused, unless the device converts it. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
     void *device_buffer_context;
 } stk_loader_opts;
