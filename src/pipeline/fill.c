@@ -39,11 +39,6 @@ static void doing(stki_worker *worker, enum stki_stage stage, const char *path, 
     atomic_store_explicit(&worker->stage, stage, memory_order_relaxed);
 }
 
-static bool row_has_failed(const stk_batch *batch, int64_t row)
-{
-    return atomic_load_explicit(&batch->row_failed[row], memory_order_relaxed) != 0;
-}
-
 void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
 {
     if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0) {
@@ -253,7 +248,7 @@ int64_t stki_fill_measure(stki_core *core, stk_batch *batch, const stki_field_pl
     stki_watch_begin(worker, batch, row, row + 1);
     length = measure_row(core, batch, plan, row, worker);
     stki_watch_end(worker);
-    return row_has_failed(batch, row) ? -1 : length;
+    return stki_row_has_failed(batch, row) ? -1 : length;
 }
 
 static void measure_into(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
@@ -586,10 +581,10 @@ static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *
         int64_t n = plan->made ? stki_made_fill(core, batch, plan, row, last, worker)
                                : fill_mapped(core, batch, plan, row, last, worker);
 
-        if (n == 0 && !row_has_failed(batch, row))
+        if (n == 0 && !stki_row_has_failed(batch, row))
             n = fill_pinned(core, batch, plan, row, last, worker);
         if (n == 0) {
-            if (!row_has_failed(batch, row))
+            if (!stki_row_has_failed(batch, row))
                 fill_row(core, batch, plan, row, 0, 1, worker);
             n = 1;
         }
@@ -619,7 +614,7 @@ static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_work
             fill_row(core, batch, plan, row, part, parts, worker);
         else if (part == 0 && plan->made)
             stki_made_fill(core, batch, plan, row, row + 1, worker);
-        else if (part == 0 && !row_has_failed(batch, row))
+        else if (part == 0 && !stki_row_has_failed(batch, row))
             fill_row(core, batch, plan, row, 0, 1, worker);
     }
 }
@@ -654,7 +649,7 @@ static void clear_failed(const stki_core *core, stk_batch *batch)
 {
     for (int f = 0; f < core->plan_count; f++)
         for (int64_t r = 0; core->plans[f].pad.padded && r < batch->rows; r++)
-            if (row_has_failed(batch, r)) {
+            if (stki_row_has_failed(batch, r)) {
                 stki_slot_offsets(batch, &core->plans[f])[r + 1] = 0;
                 stki_pad_row(batch, &core->plans[f], r);
             }

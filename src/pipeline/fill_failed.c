@@ -43,11 +43,6 @@ static struct stki_failure *failure_of(stk_batch *batch, int64_t row)
     return failure;
 }
 
-static bool has_failed(const stk_batch *batch, int64_t row)
-{
-    return atomic_load_explicit(&batch->row_failed[row], memory_order_relaxed) != 0;
-}
-
 static void set_failed(stk_batch *batch, int64_t row)
 {
     if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0)
@@ -113,7 +108,7 @@ static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *fail
         if (fit(core, batch, row, laid_out, worker)) {
             if (laid_out)
                 stki_fill_again(core, batch, row, worker);
-            if (!has_failed(batch, row)) {
+            if (!stki_row_has_failed(batch, row)) {
                 failure->substitute = sample;
                 return true;
             }
@@ -150,7 +145,7 @@ static void blank(const stki_core *core, stk_batch *batch, int64_t row)
 static void leave_out(const stki_core *core, stk_batch *batch)
 {
     for (int64_t row = 0; row < batch->rows; row++) {
-        if (!has_failed(batch, row))
+        if (!stki_row_has_failed(batch, row))
             continue;
         batch->left_out += batch->mask[row];
         if (core->batching.last == STKI_LAST_PAD) {
@@ -170,7 +165,7 @@ static bool find_error(stk_batch *batch)
     for (int64_t row = 0; row < batch->rows; row++) {
         struct stki_failure *failure;
 
-        if (!has_failed(batch, row))
+        if (!stki_row_has_failed(batch, row))
             continue;
         failure = failure_of(batch, row);
         if (failure && failure->settled)
@@ -191,7 +186,7 @@ void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki
     for (struct stki_failure *failure = batch->failures; failure; failure = failure->next) {
         int policy = stki_failed_policy(core, failure->source);
 
-        if (!has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
+        if (!stki_row_has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
             policy == STK_ON_ERROR_FAIL)
             continue; /* in the last phase a substitute of the first one may have failed */
         failure->settled = policy == STK_ON_ERROR_SKIP || replace(core, batch, failure, last_phase, worker);

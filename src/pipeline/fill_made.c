@@ -230,11 +230,6 @@ static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool
         }
 }
 
-static bool has_failed(const stk_batch *batch, int64_t row)
-{
-    return atomic_load_explicit(&batch->row_failed[row], memory_order_relaxed) != 0;
-}
-
 /* A row, and with `both` the next one, which is its partner: mixed in f32 and rounded. */
 static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, bool both,
                        stki_worker *worker)
@@ -301,14 +296,15 @@ int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan 
     int64_t own;
 
     if (plan->unrounded) {
-        const bool both = row + 1 < last && partner_of(batch, row, &own) == own + 1 && !has_failed(batch, row + 1);
+        const bool both =
+            row + 1 < last && partner_of(batch, row, &own) == own + 1 && !stki_row_has_failed(batch, row + 1);
 
-        if (has_failed(batch, row))
+        if (stki_row_has_failed(batch, row))
             return 1;
         fill_mixed(core, batch, plan, row, both, worker);
         return 1 + both;
     }
-    if (has_failed(batch, row))
+    if (stki_row_has_failed(batch, row))
         return 1;
     if (plan->has_partners) {
         fill_labels(core, batch, plan, row, worker);

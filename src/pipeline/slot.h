@@ -48,10 +48,10 @@ struct stk_batch {
     int64_t first_global_row, global_rows; /* of row 0 in the global batch, and how many that has */
     bool last_of_epoch;
     stki_counter failed_rows;
-    stk_stream *stream; /* on a device: the one that asked for the batch */
-    stki_u128 digest; /* of the rows, where it is asked for */
-    int lease;        /* in the core's progress */
-    int64_t left_out; /* samples that failed and are not in it */
+    stk_stream *stream;            /* on a device: the one that asked for the batch */
+    stki_u128 digest;              /* of the rows, where it is asked for */
+    int lease;                     /* in the core's progress */
+    int64_t left_out;              /* samples that failed and are not in it */
     struct stki_failure *failures; /* by row (failed.h); guarded by error_lock while tiles run */
 
     stki_mutex error_lock; /* guards the two below while tiles run */
@@ -72,6 +72,12 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
 static inline char *stki_slot_values(const stk_batch *slot, const stki_field_plan *plan)
 {
     return slot->memory + plan->slot_offset;
+}
+
+/* Anybody may ask, also while others still work on the row. */
+static inline bool stki_row_has_failed(const stk_batch *slot, int64_t row)
+{
+    return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) != 0;
 }
 
 static inline int64_t *stki_slot_offsets(const stk_batch *slot, const stki_field_plan *plan)
