@@ -336,6 +336,32 @@ stk_status stki_fail_key(stk_error *err, const stki_node *node, const char *form
     return fail_in(err, STK_E_CONFIG, (struct spot){node->file, node->key_line, node->key_column}, node, what);
 }
 
+/* A list as it is written, cut where the buffer ends; lists and maps in it as dots. */
+static void show_list(const stki_node *list, char *buffer, size_t size)
+{
+    size_t used = 1;
+
+    snprintf(buffer, size, "[");
+    for (int i = 0; i < list->count; i++) {
+        const stki_node *item = list->items[i];
+        const char *text = item->kind == STKI_NODE_LIST  ? "[...]"
+                           : item->kind == STKI_NODE_MAP ? "{...}"
+                           : stki_node_is_null(item)     ? "null"
+                                                         : item->text;
+        const char *quote = item->kind == STKI_NODE_SCALAR && item->quoted ? "\"" : "";
+        const size_t length = strlen(text) + 2 * strlen(quote) + (i > 0 ? 2 : 0);
+
+        if (used + length + sizeof ", ...]" > size) {
+            snprintf(buffer + used, size - used, "%s...", i > 0 ? ", " : "");
+            used += strlen(buffer + used);
+            break;
+        }
+        snprintf(buffer + used, size - used, "%s%s%s%s", i > 0 ? ", " : "", quote, text, quote);
+        used += length;
+    }
+    snprintf(buffer + used, size - used, "]");
+}
+
 stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *expected_format, ...)
 {
     char expected[256], what[512];
@@ -347,6 +373,12 @@ stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *ex
 
         snprintf(shown, sizeof shown, "%s%.40s%s%s", node->quoted ? "\"" : "", node->text, cut ? "..." : "",
                  node->quoted ? "\"" : "");
+        found = shown;
+    } else if (node->kind == STKI_NODE_LIST && node->count > 0) {
+        char items[48];
+
+        show_list(node, items, sizeof items);
+        snprintf(shown, sizeof shown, "a list %s", items);
         found = shown;
     }
     WORDS(expected, expected_format);

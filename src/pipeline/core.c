@@ -355,6 +355,16 @@ static void choose_tiles(stki_core *core)
     }
 }
 
+static void say_unmixed(stki_core *core)
+{
+    for (int i = 0; core->batching.global_batch == 1 && i < core->plan_count; i++)
+        if (core->plans[i].mix)
+            stki_config_note(core->config,
+                             "%s: %s mixes nothing: it takes pairs of rows of a global batch, which is of 1 row "
+                             "(loader.batch_size)",
+                             core->plans[i].name, core->plans[i].mix->node->key);
+}
+
 static stk_status make_plans(stki_core *core, stk_error *err)
 {
     int n = core->dataset->field_count;
@@ -383,6 +393,8 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     }
     if (status == STK_OK)
         choose_tiles(core);
+    if (status == STK_OK)
+        say_unmixed(core);
     for (int i = 0; i < n && status == STK_OK; i++)
         stki_log(STKI_LOG_plan, "%s: %s, rows of %lld bytes, %lld rows a tile, %lld parts a row", core->plans[i].name,
                  core->plans[i].convert_count ? stki_convert_name(core->plans[i].converts[0]) : "copy",

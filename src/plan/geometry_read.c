@@ -65,13 +65,14 @@ static stk_status number_between(const stki_node *node, double low, double high,
     return status;
 }
 
-/* Two numbers. */
-static stk_status range(const stki_node *node, double low, double high, double *out, stk_error *err)
+/* Two numbers; `form`: what they are, such as [low, high]. */
+static stk_status two_numbers(const stki_node *node, const char *form, double low, double high, double *out,
+                              stk_error *err)
 {
     stk_status status;
 
     if (node->kind != STKI_NODE_LIST || node->count != 2)
-        return stki_fail_value(err, node, "[low, high]");
+        return stki_fail_value(err, node, "%s", form);
     if ((status = number_between(node->items[0], low, high, &out[0], err)) != STK_OK)
         return status;
     return number_between(node->items[1], low, high, &out[1], err);
@@ -79,7 +80,7 @@ static stk_status range(const stki_node *node, double low, double high, double *
 
 static stk_status ordered_range(const stki_node *node, double low, double high, double *out, stk_error *err)
 {
-    stk_status status = range(node, low, high, out, err);
+    stk_status status = two_numbers(node, "[low, high]", low, high, out, err);
 
     if (status == STK_OK && !(out[0] > 0 && out[0] <= out[1]))
         status = stki_fail_value(err, node, "[low, high] with 0 < low <= high");
@@ -395,7 +396,8 @@ static stk_status read_translate(const reading *r, stk_error *err)
     }
     if (!most)
         return stki_fail_node(err, r->node, "translate is missing: [of the width, of the height], 0 to 1 each");
-    if ((status = range(most, 0, 1, fraction, err)) != STK_OK)
+    status = two_numbers(most, "[horizontal, vertical], shares 0 to 1 of width and height", 0, 1, fraction, err);
+    if (status != STK_OK)
         return status;
     r->step->most_right = fraction[0];
     r->step->most_down = fraction[1];

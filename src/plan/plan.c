@@ -188,6 +188,26 @@ static stk_status place_first(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
+/* `why` is the step behind which shapes differ. */
+static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_step *why, int64_t height, int64_t width,
+                              stk_error *err)
+{
+    stki_geometry before = *plan->geometry;
+    const stki_geometry_step *none;
+
+    if (why->kind != STKI_ROTATE)
+        return stki_fail_node(err, why->node,
+                              "images of different shapes have different shapes still; center_crop, crop or resize: "
+                              "[height, width] behind it would make them alike");
+    before.count = (int)(why - plan->geometry->steps);
+    (void)stki_geometry_size(&before, height, width, &height, &width, &none);
+    return stki_fail_node(
+        err, why->node,
+        "found images of %lld x %lld (height x width), expected a square: some of the angles swap "
+        "height and width, others do not; crop or resize to a square before, or choose among 0 and 180",
+        (long long)height, (long long)width);
+}
+
 /* What geometry makes of the samples; its result must have one shape. */
 static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_error *err)
 {
@@ -205,15 +225,12 @@ static stk_status resolve_geometry(stki_field_plan *plan, int64_t *image, stk_er
     if (!stki_geometry_size(plan->geometry, variable ? 0 : field->shape[y], variable ? 0 : field->shape[x], &height,
                             &width, &why)) {
         if (why)
-            return stki_fail_node(
-                err, why->node,
-                "images of different shapes have different shapes still; center_crop, crop or resize: "
-                "[height, width] behind it would make them alike");
+            return fail_shapes(plan, why, variable ? 0 : field->shape[y], variable ? 0 : field->shape[x], err);
         if ((status = take_first_shape(plan, err)) != STK_OK)
             return status;
         if (!stki_geometry_size(plan->geometry, plan->sample_shape[y], plan->sample_shape[x], &height, &width, &why) &&
             why)
-            return stki_fail_node(err, why->node, "rows would have different shapes");
+            return fail_shapes(plan, why, plan->sample_shape[y], plan->sample_shape[x], err);
     }
     if ((!variable || plan->alike) && !plan->geometry->box_field && (status = place_first(plan, err)) != STK_OK)
         return status;

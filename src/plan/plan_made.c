@@ -41,6 +41,21 @@ static stk_status resolve_one_hot(stki_field_plan *plan, stk_error *err)
     return stki_row_major(plan->dtype, 1, plan->shape, plan->strides, &plan->row_bytes, err);
 }
 
+/* A box that does not fit has no place. Rows without pixels have none to erase. */
+static stk_status check_cutout(const stki_field_plan *plan, stk_error *err)
+{
+    const stki_erase *erase = plan->erase;
+    const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+    const int64_t height = plan->shape[h], width = plan->shape[h + 1];
+
+    if (!erase->inside || height == 0 || width == 0 || (erase->height <= height && erase->width <= width))
+        return STK_OK;
+    return stki_fail_node(err, erase->node,
+                          "found a box of %lld x %lld (height x width) for images of %lld x %lld, expected one that "
+                          "fits inside",
+                          (long long)erase->height, (long long)erase->width, (long long)height, (long long)width);
+}
+
 static stk_status resolve_erase(stki_field_plan *plan, stk_error *err)
 {
     const stki_erase *erase = &plan->fold->erase;
@@ -60,7 +75,7 @@ static stk_status resolve_erase(stki_field_plan *plan, stk_error *err)
         return stki_fail_node(err, erase->node, "found value: random for rows of %s, expected f16, bf16, f32 or f64",
                               stk_dtype_name(plan->dtype));
     plan->erase = erase;
-    return STK_OK;
+    return check_cutout(plan, err);
 }
 
 /* The same rows in f32, before they are rounded. */
@@ -194,6 +209,37 @@ static void erased_affine(const stki_field_plan *plan, int64_t c, double *a, dou
     *b = fold->b[at] - *a * erase->before_b[before];
 }
 
+/* Of a whole dtype. */
+static double largest_of(stk_dtype dtype)
+{
+    const int bits = 8 * (int)stk_dtype_size(dtype);
+    const bool is_signed = dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
+
+    return dtype == STK_BOOL ? 1 : ldexp(1, bits - is_signed) - 1;
+}
+
+static double least_of(stk_dtype dtype)
+{
+    const bool is_signed = dtype == STK_I8 || dtype == STK_I16 || dtype == STK_I32 || dtype == STK_I64;
+
+    return is_signed ? -largest_of(dtype) - 1 : 0;
+}
+
+/* Where nothing saturates on purpose, a value that rows cannot hold is a mistake. */
+static stk_status check_erased(const stki_field_plan *plan, double value, double y, stk_error *err)
+{
+    const double low = least_of(plan->dtype), high = largest_of(plan->dtype);
+
+    if (plan->fold->quantized || !is_whole(plan->dtype) || (y >= low && y <= high))
+        return STK_OK;
+    return y == value ? stki_fail_node(err, plan->erase->node, "found the value %g, expected %g to %g: rows are %s",
+                                       value, low, high, stk_dtype_long_name(plan->dtype))
+                      : stki_fail_node(err, plan->erase->node,
+                                       "found the value %g, which the steps behind make %g, expected that to be %g to "
+                                       "%g: rows are %s",
+                                       value, y, low, high, stk_dtype_long_name(plan->dtype));
+}
+
 static stk_status make_erased(stki_field_plan *plan, stk_error *err)
 {
     const int64_t channels = plan->sample_shape[plan->channel_axis], size = stk_dtype_size(plan->dtype);
@@ -202,12 +248,16 @@ static stk_status make_erased(stki_field_plan *plan, stk_error *err)
     if (!plan->erased)
         return stki_fail_memory(err, channels * size, "an erased pixel");
     for (int64_t c = 0; c < channels; c++) {
+        const double value = plan->erase->value[plan->erase->value_count > 1 ? c : 0];
         double a, b;
+        stk_status status;
 
         erased_affine(plan, c, &a, &b);
         plan->erased_a[c] = a;
         plan->erased_b[c] = b;
-        store(plan, (float)(a * plan->erase->value[plan->erase->value_count > 1 ? c : 0] + b), plan->erased + c * size);
+        if ((status = check_erased(plan, value, a * value + b, err)) != STK_OK)
+            return status;
+        store(plan, (float)(a * value + b), plan->erased + c * size);
     }
     return STK_OK;
 }

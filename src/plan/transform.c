@@ -474,6 +474,17 @@ static int all_names(const char **names)
     return count;
 }
 
+static bool is_operation(const char *text)
+{
+    const char *names[MOST_NAMES];
+    const int count = all_names(names);
+
+    for (int i = 0; i < count; i++)
+        if (strcmp(text, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static stk_status unknown(const stki_node *node, stk_error *err)
 {
     const char *names[MOST_NAMES], *near;
@@ -490,6 +501,9 @@ static stk_status unknown(const stki_node *node, stk_error *err)
 
 static stk_status step(state *s, const stki_node *node, stk_error *err)
 {
+    if (node->kind == STKI_NODE_SCALAR && is_operation(node->text))
+        return stki_fail_value(err, node, "its parameters too: {%s: …}, or {%s: {}} where it needs none", node->text,
+                               node->text);
     if (node->kind != STKI_NODE_MAP || node->count != 1)
         return stki_fail_value(err, node, "one operation with its parameters, such as normalize: imagenet");
     if (s->last && strcmp(node->keys[0], s->fold->mix.node ? "mixup" : "label_smoothing") != 0 &&

@@ -149,7 +149,7 @@ static void missing_files(void **state)
     assert_open_fails("top.yaml", STK_E_NOT_FOUND,
                       "@/top.yaml:4: include.1: @/none.yaml: cannot open: No such file or directory");
     write_config("top.yaml", "include: [[file]]\n");
-    assert_open_fails("top.yaml", STK_E_CONFIG, "@/top.yaml:1: include.0: found a list, expected a text");
+    assert_open_fails("top.yaml", STK_E_CONFIG, "@/top.yaml:1: include.0: found a list [file], expected a text");
 }
 
 static void what_is_no_file(void **state)
@@ -176,7 +176,7 @@ static void errors_in_included_files_name_them(void **state)
     write_config("top.yaml", "include: base.yaml\n");
     assert_open_fails("top.yaml", STK_E_CONFIG, "@/base.yaml:2: a: duplicate key, first in line 1");
     write_config("base.yaml", "[1]\n");
-    assert_open_fails("top.yaml", STK_E_CONFIG, "@/base.yaml:1: found a list, expected a map of keys and values");
+    assert_open_fails("top.yaml", STK_E_CONFIG, "@/base.yaml:1: found a list [1], expected a map of keys and values");
 }
 
 static void cycles_and_depth(void **state)

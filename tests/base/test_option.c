@@ -132,7 +132,7 @@ static void wrong_keys(void **state)
     assert_read_fails("loader: {xyzzy: 2}\n", NULL,
                       "t.yaml:1: loader.xyzzy: unknown key, expected pin, order, batch_size, num_workers, budget, "
                       "timeout, rate, path, name, fields or shuffle");
-    assert_read_fails("loader: [1]\n", NULL, "t.yaml:1: loader: found a list, expected a map of keys and values");
+    assert_read_fails("loader: [1]\n", NULL, "t.yaml:1: loader: found a list [1], expected a map of keys and values");
     assert_read_fails("loader: fast\n", NULL, "t.yaml:1: loader: found fast, expected a map of keys and values");
     assert_read_fails("loader:\n  shuffle: true\n  order: random\n", NULL,
                       "t.yaml:2: loader.shuffle: another way to write order, which is given in line 3");
@@ -168,11 +168,18 @@ static void wrong_values(void **state)
                       "t.yaml:2: loader.timeout: found 2h, expected infinite or 1ns to 3600s");
     assert_read_fails("loader:\n  rate: 1.01\n", NULL, "t.yaml:2: loader.rate: found 1.01, expected 0 to 1");
     assert_read_fails("loader:\n  rate: .nan\n", NULL, "t.yaml:2: loader.rate: found .nan, expected a number");
-    assert_read_fails("loader:\n  path: [a]\n", NULL, "t.yaml:2: loader.path: found a list, expected a text");
+    assert_read_fails("loader:\n  path: [a]\n", NULL, "t.yaml:2: loader.path: found a list [a], expected a text");
+    assert_read_fails("loader:\n  path: []\n", NULL, "t.yaml:2: loader.path: found a list, expected a text");
+    assert_read_fails("loader:\n  path: [1, 'b', ~, [2], {c: 3}]\n", NULL,
+                      "t.yaml:2: loader.path: found a list [1, \"b\", null, [...], {...}], expected a text");
+    assert_read_fails("loader:\n  path: [123456789, 123456789, 123456789, 123456789, 1]\n", NULL,
+                      "t.yaml:2: loader.path: found a list [123456789, 123456789, 123456789, ...], expected a text");
+    assert_read_fails("loader:\n  path: [1234567890123456789012345678901234567890123456789]\n", NULL,
+                      "t.yaml:2: loader.path: found a list [...], expected a text");
     assert_read_fails("loader:\n  name: ~\n", NULL, "t.yaml:2: loader.name: found nothing, expected a text");
     assert_read_fails(
         "loader:\n  batch_size: 1\n", "loader.batch_size=[1]",
-        "--set loader.batch_size=[1]: loader.batch_size: found a list, expected a whole number in decimal");
+        "--set loader.batch_size=[1]: loader.batch_size: found a list [1], expected a whole number in decimal");
 }
 
 static void facts_of_a_wrong_value(void **state)

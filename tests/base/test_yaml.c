@@ -147,7 +147,7 @@ static void wrong_texts(void **state)
     (void)state;
     assert_parse_fails("a: 1\nb: 2\na: 3\n", STK_E_CONFIG, "t.yaml:3: a: duplicate key, first in line 1");
     assert_parse_fails("x:\n  a: 1\n  \"a\": 3\n", STK_E_CONFIG, "t.yaml:3: x.a: duplicate key, first in line 2");
-    assert_parse_fails("- 1\n- 2\n", STK_E_CONFIG, "t.yaml:1: found a list, expected a map of keys and values");
+    assert_parse_fails("- 1\n- 2\n", STK_E_CONFIG, "t.yaml:1: found a list [1, 2], expected a map of keys and values");
     assert_parse_fails("\nhello\n", STK_E_CONFIG, "t.yaml:2: found hello, expected a map of keys and values");
     assert_parse_fails("a: 1\n---\nb: 2\n", STK_E_CONFIG, "t.yaml:2: a second document begins, one is allowed");
     assert_parse_fails("a: !!python/object:os.system x\n", STK_E_CONFIG,

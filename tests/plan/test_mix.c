@@ -538,6 +538,13 @@ static void refusals(void **state)
         {"[{cast: f16}, {cutout: 4}]", "[]", "expected it before"},
         {"[{random_erasing: {value: random}}]", "[]", "expected f16, bf16, f32 or f64"},
         {"[{random_erasing: {value: [1, 2]}}]", "[]", "one a channel"},
+        {"[{cutout: 21}]", "[]", "a box of 21 x 21 (height x width) for images of 20 x 30"},
+        {"[{cutout: [20, 31]}]", "[]", "a box of 20 x 31 (height x width) for images of 20 x 30"},
+        {"[{center_crop: [8, 9]}, {cutout: [8, 10]}, {cast: f32}]", "[]", "for images of 8 x 9"},
+        {"[{random_erasing: {value: 300}}]", "[]", "found the value 300, expected 0 to 255: rows are uint8"},
+        {"[{cutout: {size: 3, fill: [0, 255, -5]}}]", "[]", "found the value -5, expected 0 to 255"},
+        {"[{cutout: {size: 3, fill: 128}}, {scale: 2}, {cast: u8}]", "[]", "which the steps behind make 256"},
+        {"[{cutout: {size: 3, fill: 128}}, {cast: i8}, {mixup: {}}]", "[]", "expected -128 to 127"},
         {"[]", "[{label_smoothing: 0.1}]", "without one_hot"},
         {"[]", "[{scale: 2}, {one_hot: 3}]", "to come first"},
         {"[{one_hot: 3}]", "[]", "one whole number each"},
@@ -561,6 +568,43 @@ static void refusals(void **state)
             !strstr(err.message, cases[i].message))
             fail_msg("%s %s: found \"%s\", expected \"%s\"", cases[i].image, cases[i].label, err.message,
                      cases[i].message);
+    }
+}
+
+/* What stands at the edge of what is allowed. */
+static void edges(void **state)
+{
+    static const char *const lists[] = {
+        "[{cutout: {size: [20, 30], fill: 255}}]", "[{random_erasing: {value: [0, 255, 0]}}]",
+        "[{cutout: {size: 3, fill: -128}}, {cast: i8}]", "[{cutout: {size: 3, fill: 300}}, {cast: f32}]",
+        "[{cutout: {size: 3, fill: 300}}, {quantize: {scale: 1, dtype: u8}}]"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        stk_loader *loader;
+
+        assert_ok(stkt_open(&loader, "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, transforms: %s}}}",
+                            stkt_path("images.npy"), lists[i]));
+        stk_loader_destroy(loader);
+    }
+}
+
+static void one_row_has_no_partner(void **state)
+{
+    (void)state;
+    for (int rows = 1; rows < 3; rows++) {
+        stk_loader *loader;
+        bool noted = false;
+
+        assert_ok(
+            stkt_open(&loader,
+                      "dataset: {fields: {image: {path: %s, source: {layout: nhwc}, transforms: [{cutmix: {}}]}}}\n"
+                      "loader: {batch_size: %d}",
+                      stkt_path("images.npy"), rows));
+        for (int i = 0; i < stk_loader_note_count(loader); i++)
+            noted = noted || strstr(stk_loader_note(loader, i), "image: cutmix mixes nothing");
+        assert_int_equal(noted, rows == 1);
+        stk_loader_destroy(loader);
     }
 }
 
@@ -602,6 +646,8 @@ int main(void)
                                        cmocka_unit_test(erasing_as_torchvision),
                                        cmocka_unit_test(lambda_as_torchvision),
                                        cmocka_unit_test(refusals),
+                                       cmocka_unit_test(edges),
+                                       cmocka_unit_test(one_row_has_no_partner),
                                        cmocka_unit_test(no_memory)};
 
     write_data();
