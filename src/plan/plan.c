@@ -653,6 +653,23 @@ static stk_status compile_shards(stki_field_plan *plan, const making *m, stk_err
     return status == STK_OK ? STK_OK : fail(err, plan->config, status, "%s", cause.message);
 }
 
+/* `fill` would be clamped. */
+static stk_status check_fill(const stki_field_plan *plan, stk_error *err)
+{
+    const int64_t size = stk_dtype_size(plan->field->dtype), none = 0, one = 1;
+
+    for (int i = 0; plan->field->dtype < STK_F16 && i < plan->geometry->fill_count; i++) {
+        double back;
+
+        stki_copy_strided(&back, STK_F64, &none, plan->fill + (plan->geometry->fill_count > 1 ? i * size : 0),
+                          plan->field->dtype, &none, false, 1, &one);
+        if (fabs(back - plan->geometry->fill[i]) >= 1)
+            return fail(err, plan->config, STK_E_CONFIG, "fill: found %g, which %s does not hold",
+                        plan->geometry->fill[i], stk_dtype_long_name(plan->field->dtype));
+    }
+    return STK_OK;
+}
+
 /* What is beside the image, in the samples' dtype. */
 static stk_status make_fill(stki_field_plan *plan, stk_error *err)
 {
@@ -672,7 +689,7 @@ static stk_status make_fill(stki_field_plan *plan, stk_error *err)
     plan->fill_is_bytes = true;
     for (int64_t i = 1; i < channels * size; i++)
         plan->fill_is_bytes = plan->fill_is_bytes && plan->fill[i] == plan->fill[0];
-    return STK_OK;
+    return check_fill(plan, err);
 }
 
 stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_error *err)

@@ -809,6 +809,8 @@ static void refusals(void **state)
         {"[{random_crop: {size: 14, pad_if_needed: true, padding_mode: reflect}}]", "constant or edge"},
         {"[{random_crop: {size: 4, padding: [1, 2, 3]}}]", "[left and right, top and bottom]"},
         {"[{random_crop: {size: 4, padding: 1, fill: [1, 2]}}]", "found 2 values, expected 1 or 3"},
+        {"[{random_crop: {size: 4, padding: 1, fill: 300}}]", "fill: found 300, which uint8 does not hold"},
+        {"[{pad: {padding: 1, fill: [0, 255, -5]}}]", "fill: found -5, which uint8 does not hold"},
         {"[{random_crop: {size: 4, paddin: 1}}]", "did you mean padding?"},
         {"[{pad: 1}, {pad: 1}]", "a second step that pads"},
         {"[{pad: 1}, {resize: 4}]", "a resize behind padding"},
