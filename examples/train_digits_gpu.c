@@ -297,7 +297,7 @@ static stk_loader *open_loader(const char *const paths[2], const int64_t *indice
     opts.indices = indices;
     opts.index_count = count;
     opts.device = device ? stk_device_name(device) : NULL;
-    opts.device_prefetch = 3; /* one in use, one ready, one on its way */
+    opts.device_prefetch = device ? 3 : 0; /* one in use, one ready, one on its way */
     must(stk_loader_open(&opts, &loader, &err));
     return loader;
 }

@@ -135,7 +135,8 @@ stk_status stki_node_create(stki_document *document, enum stki_node_kind kind, c
                         .parent = seat->parent,
                         .key = seat->key,
                         .key_line = seat->key_line,
-                        .key_column = seat->key_column};
+                        .key_column = seat->key_column,
+                        .layer = document->layer};
     *out = node;
     return STK_OK;
 }

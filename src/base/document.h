@@ -47,6 +47,7 @@ typedef struct stki_node {
     const struct stki_node *parent; /* NULL: the root */
     const char *key;                /* under which the parent has it; NULL: the root, or an item of a list */
     int key_line, key_column;       /* where the key stands */
+    int layer; /* of two nodes, the one from the source that is laid over the other's has the larger one */
 } stki_node;
 
 /* `base_dir` for stki_document_parse: includes are refused. */
@@ -68,6 +69,10 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
 /* The same in two parts; `origin` stands in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err);
+/* Where a config says one thing in two ways (order and shuffle; document_newest.c lists them) and they come from
+ * different sources (files including files, assignments), takes the older one out. Both from one source stay: that is
+ * an error for the reader to name. */
+void stki_document_newest(stki_document *document);
 /* The document as YAML that reads back to the same tree: includes, variables and aliases resolved. */
 void stki_document_write(const stki_document *document, FILE *to);
 

@@ -8,7 +8,8 @@
 struct stki_document {
     struct stki_document_block *blocks;         /* the newest first */
     int64_t read_bytes, text_bytes, node_count; /* against the limits */
-    stki_node *root;
+    stki_node *root;                            /* its layer is the largest one in the tree */
+    int layer;                                  /* of new nodes */
 };
 
 /* Where a new node goes, and what stands in messages about it. */

@@ -150,9 +150,14 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
 {
     const char *equals = strchr(assignment, '=');
     char origin[128];
+    stk_status status;
 
     snprintf(origin, sizeof origin, "--set %.80s%s", assignment, strlen(assignment) > 80 ? "..." : "");
     if (!equals)
         return stki_fail(err, STK_E_CONFIG, "%s: found no =, expected KEY=VALUE", origin);
-    return set(document, assignment, equals - assignment, equals + 1, origin, err);
+    document->layer = document->root->layer + 1; /* over all that was said before */
+    status = set(document, assignment, equals - assignment, equals + 1, origin, err);
+    if (status == STK_OK)
+        document->root->layer = document->layer;
+    return status;
 }

@@ -122,6 +122,21 @@ static stk_status merge(stki_document *document, stki_node *base, const stki_nod
     return status;
 }
 
+static void raise_layers(stki_node *node, int by)
+{
+    node->layer += by;
+    for (int i = 0; i < node->count; i++)
+        raise_layers(node->items[i], by);
+}
+
+/* Both are whole trees, so their tops hold the largest layer of each. */
+static stk_status lay_over(stki_document *document, stki_node *base, stki_node *over, stk_error *err)
+{
+    raise_layers(over, base->layer + 1);
+    base->layer = over->layer;
+    return merge(document, base, over, err);
+}
+
 static stki_node *take(stki_node *map, const char *key)
 {
     int i;
@@ -176,7 +191,7 @@ static stk_status include_one(stki_document *document, const stki_node *mention,
         *base = tree;
         return status;
     }
-    return merge(document, *base, tree, err);
+    return lay_over(document, *base, tree, err);
 }
 
 /* Takes `include` out of `tree` and returns the merged tree in its place. */
@@ -197,7 +212,7 @@ static stk_status resolve(stki_document *document, stki_node **tree, const char 
     for (i = 0; status == STK_OK && i < include->count; i++)
         status = include_one(document, include->items[i], base_dir, frame, &base, err);
     if (status == STK_OK && base) {
-        status = merge(document, base, *tree, err);
+        status = lay_over(document, base, *tree, err);
         *tree = base;
     }
     return status;

@@ -51,7 +51,7 @@ static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, bucket_window, 100, 1, 1 << 30, "batches",
              "bucket_by sorts the samples of so many global batches together"),
     STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "",
-             "Picks the random order and transforms; each epoch has its own"),
+             "Picks the random order and transforms; each epoch has its own; at most 2^63 - 1"),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
                    "Worker threads; auto: as many as there are processors to use; 0: the caller's thread"),
     STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted"),
@@ -516,6 +516,7 @@ stk_status stki_config_read(stki_document *document, const char *base_dir, stki_
     const stki_node *root = stki_document_root(document);
     stk_status status = STK_OK;
 
+    stki_document_newest(document);
     if (!config) {
         stki_document_destroy(document);
         return stki_fail_memory(err, sizeof *config, "a config");
@@ -524,7 +525,8 @@ stk_status stki_config_read(stki_document *document, const char *base_dir, stki_
     if (base_dir && !(config->base_dir = stki_strdup(base_dir)))
         status = stki_fail_memory(err, (int64_t)strlen(base_dir), "a path");
     if (status == STK_OK && (status = check_sections(root, err)) == STK_OK &&
-        (status = read_loader(config, root, err)) == STK_OK && (status = read_dataset(config, root, err)) == STK_OK) {
+        (status = read_loader(config, root, err)) == STK_OK && (status = read_dataset(config, root, err)) == STK_OK &&
+        (status = stki_config_together(config, stki_node_get(root, "loader"), err)) == STK_OK) {
         if (config->num_workers <= 0) /* -1 is auto, 0 is the caller's thread */
             config->num_workers = config->num_workers < 0 ? STK_WORKERS_AUTO : STK_WORKERS_INLINE;
         *out = config;

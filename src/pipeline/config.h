@@ -131,6 +131,9 @@ extern const char *const stki_stop_words[];
 /* config_ranks.c: `ranks`, from the keys of the loader section and from the launcher. */
 stk_status stki_config_ranks(stki_loader_config *config, const stki_node *section, stk_error *err);
 
+/* config_together.c: keys that do nothing without another one are refused. After the data sets are read. */
+stk_status stki_config_together(stki_loader_config *config, const stki_node *section, stk_error *err);
+
 /* synthetic.{count, shape, dtype, …} of a field. */
 stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err);
 

@@ -55,6 +55,7 @@ stk_status stki_config_indices(const stki_node *list, int64_t **out, int64_t *co
 static stk_status read_split(stki_loader_config *config, stk_error *err)
 {
     stki_split_config *split = &config->split_config;
+    stk_status status;
 
     if (!config->split)
         return STK_OK;
@@ -63,7 +64,11 @@ static stk_status read_split(stki_loader_config *config, stk_error *err)
         return stki_node_word(config->split, part_words, &split->part, err);
     if (config->split->kind != STKI_NODE_MAP)
         return stki_fail_value(err, config->split, "train, val, or a map such as {part: val, fraction: 0.1}");
-    return stki_options_read(&stki_split_table, config->split, split, NULL, err);
+    status = stki_options_read(&stki_split_table, config->split, split, NULL, err);
+    if (status == STK_OK && split->method != STKI_SPLIT_HASH && stki_node_get(config->split, "key"))
+        return stki_fail_key(err, stki_node_get(config->split, "key"),
+                             "needs method: hash; method: exact draws samples whatever their keys");
+    return status;
 }
 
 static stk_status read_weight_list(stki_loader_config *config, const stki_node *list, stk_error *err)

@@ -254,7 +254,10 @@ static void mixed_and_made_rows_are_the_same_there(void **state)
 {
     (void)state;
     for (int depth = 1; depth < 4; depth++) {
-        static const char *const names[] = {"x", "y", "y_mix", "mix_lambda"};
+        static const char *const names[] = {"x", "y", "y_mix", "mix_lambda"}, *const devices[] = {
+                                                                                  "cpu", "host, device_prefetch: 1",
+                                                                                  "host, device_prefetch: 2",
+                                                                                  "host, device_prefetch: 3"};
         stk_loader *loaders[2];
         stk_batch *there, *here;
         stk_error err;
@@ -266,8 +269,8 @@ static void mixed_and_made_rows_are_the_same_there(void **state)
                                 "23}, source: {layout: nhwc}, layout: nchw, transforms: [{color_jitter: {brightness: "
                                 "0.4}}, {normalize: imagenet}, {random_erasing: 0.5}, {mixup: {labels: y}}]}, y: "
                                 "{synthetic: {count: 23, shape: [], dtype: u8, distinct: 5}}}}, "
-                                "loader: {batch_size: 5, order: random, seed: 3, device: %s, device_prefetch: %d}}",
-                                i ? "host" : "cpu", depth));
+                                "loader: {batch_size: 5, order: random, seed: 3, device: %s}}",
+                                i ? devices[depth] : "cpu"));
         while ((status = stk_loader_next(loaders[0], &here, &err)) == STK_OK) {
             assert_ok(stk_loader_next(loaders[1], &there, &err));
             for (int i = 0; i < 4; i++)

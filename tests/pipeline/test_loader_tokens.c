@@ -291,6 +291,27 @@ static void documents_are_padded(void **state)
     stk_loader_destroy(loader);
 }
 
+/* A token that never occurs cuts nothing: the file is one document, and a note says so. */
+static void a_token_that_is_nowhere(void **state)
+{
+    static const char *const cuts[] = {"begin: 7", "end: 7", "begin: 999"};
+
+    (void)state;
+    write_documents("docs.bin");
+    for (int c = 0; c < 3; c++) {
+        stk_loader *loader = open_text("{dataset: {fields: {t: {path: docs.bin, source: {format: raw, dtype: uint16, "
+                                       "documents: {%s}}, pad: batch}}}, loader: {}}",
+                                       cuts[c]);
+        bool noted = false;
+
+        for (int i = 0; i < stk_loader_note_count(loader); i++)
+            noted |= strstr(stk_loader_note(loader, i), "one document: the token") != NULL;
+        assert_int_equal(noted, c < 2);
+        assert_int_equal(stk_loader_samples(loader), c < 2 ? 1 : DOCUMENTS);
+        stk_loader_destroy(loader);
+    }
+}
+
 /* What the windows of one loader hold: every token of every document once, its segment and position beside it. */
 static void check_packed(stk_loader *loader, int64_t length, int32_t empty, int64_t most_windows)
 {
@@ -496,6 +517,7 @@ int main(void)
         cmocka_unit_test(random_windows),
         cmocka_unit_test(windows_refused),
         cmocka_unit_test(documents_are_padded),
+        cmocka_unit_test(a_token_that_is_nowhere),
         cmocka_unit_test(documents_are_packed),
         cmocka_unit_test(packing_is_in_the_fingerprint),
         cmocka_unit_test(megatron_is_packed),

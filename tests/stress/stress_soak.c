@@ -220,9 +220,10 @@ static void open_turn(turn *t)
     snprintf(common, sizeof common,
              "global_batch_size: %d, order: %s, seed: %d, num_epochs: %d, last_batch: %s, world_size: 3, rank: %d, "
              "launcher: "
-             "none, on_error: %s, max_error_fraction: 1, allow_empty: true, access: %s",
+             "none, on_error: %s%s, allow_empty: true, access: %s",
              (int)(1 + below(t, 20)), orders[below(t, 3)], (int)below(t, 5), (int)t->epochs, lasts[below(t, 3)],
-             (int)below(t, 3), policies[policy], below(t, 2) ? "pread" : "auto");
+             (int)below(t, 3), policies[policy], policy ? ", max_error_fraction: 1" : "",
+             below(t, 2) ? "pread" : "auto");
     snprintf(text, sizeof text, "{dataset: {fields: {%s}}, loader: {%s, num_workers: 0, prefetch: 2}}", dataset,
              common);
     MUST_OK(open_text(t, text, false, &t->reference, &err));

@@ -126,7 +126,7 @@ static int use_config(const struct lb_args *args)
     stk_error err;
     int code = EXIT_FINE;
 
-    if (lb_config_open(args->file, args->sets, args->set_count, &config, &err) != STK_OK)
+    if (lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)
         code = complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
     else if (args->action == LB_SHOW_CONFIG)
         code = lb_config_show(&config, stdout, &err) == STK_OK ? finish_output(EXIT_FINE) : complain(&err, EXIT_RUN);

@@ -4,6 +4,7 @@
 #include "document.h"
 #include "error.h"
 #include <string.h>
+#include <strings.h>
 
 enum flag {
     SET,
@@ -38,7 +39,9 @@ static const struct {
               "make the data that SPEC.yaml describes, unless it is there already; nothing is written over"},
     [FORCE] = {"--force", NULL, "with --make: write all files, also over those that are there and hold something else"},
     [TRANSFER] = {"--transfer", "DEVICE", "measure copies to a device by size: cuda:0, host"},
-    [DIGEST] = {"--digest", NULL, "add up and print a digest of what was delivered (loader.digest: order)"},
+    [DIGEST] =
+        {"--digest", NULL,
+         "print a digest of what was delivered: num_epochs, else one epoch, however long (loader.digest: order)"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
     [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
@@ -100,6 +103,7 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         args->json = strcmp(value, "json") == 0;
         return STK_OK;
     case DIGEST:
+        args->digest = true;
         args->sets[args->set_count++] = "loader.digest=order";
         return STK_OK;
     case DEBUG:
@@ -115,6 +119,8 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
     case EXPLAIN:
         return set_action(args, LB_EXPLAIN, "--explain", err);
     case PREVIEW:
+        if (strlen(value) < 5 || strcasecmp(value + strlen(value) - 4, ".png") != 0)
+            return stki_fail(err, STK_E_CONFIG, "--preview: found \"%s\", expected a name that ends in .png", value);
         args->picture = value;
         return set_action(args, LB_PREVIEW, "--preview", err);
     case MAKE:

@@ -16,7 +16,7 @@ struct lb_args {
     const char *debug;  /* topics, or NULL */
     const char *device; /* of --transfer */
     const char *picture; /* of --preview */
-    bool json, force;
+    bool json, force, digest;
 };
 
 /* STK_E_CONFIG says what is wrong with the command. */

@@ -61,9 +61,10 @@ static char *name_of(const char *path)
     return stki_format("%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-static stk_status read_bench(struct lb_config *out, stk_error *err)
+/* A digest is of whole epochs, or of so many batches. */
+static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
 {
-    const stki_node *root = stki_document_root(out->document), *section = stki_node_get(root, "bench");
+    const stki_node *root = stki_document_root(out->document), *section = stki_node_get(root, "bench"), *num_epochs;
     bool seen[ROW_COUNT] = {false};
     stk_status status;
 
@@ -71,8 +72,14 @@ static stk_status read_bench(struct lb_config *out, stk_error *err)
     status = stki_options_read(&lb_bench_table, section, &out->bench, seen, err);
     if (status != STK_OK)
         return status;
+    num_epochs = stki_node_get(stki_node_get(root, "loader"), "num_epochs");
+    out->endless = !num_epochs;
+    if (digest && (!num_epochs || strcmp(num_epochs->text, "0") == 0) && out->bench.batches == 0 &&
+        out->bench.epochs == 0)
+        out->bench.epochs = 1;
     settle(&out->bench, seen);
-    out->endless = !stki_node_get(stki_node_get(root, "loader"), "num_epochs");
+    if (digest) /* time would cut the stream at another batch each time */
+        out->bench.run_time = out->bench.ramp = 0;
     if (out->endless && out->bench.run_time == 0 && out->bench.epochs == 0 && out->bench.batches == 0)
         return stki_fail_node(err, section ? section : root,
                               "nothing ends this run: give bench.run_time, bench.epochs, bench.batches or "
@@ -80,7 +87,7 @@ static stk_status read_bench(struct lb_config *out, stk_error *err)
     return STK_OK;
 }
 
-stk_status lb_config_open(const char *path, const char *const *sets, int set_count, struct lb_config *out,
+stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest, struct lb_config *out,
                           stk_error *err)
 {
     memset(out, 0, sizeof *out);
@@ -91,10 +98,12 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
     stk_status status = stki_document_open(path, &out->document, err);
     for (int i = 0; i < set_count && status == STK_OK; i++)
         status = stki_document_set(out->document, sets[i], err);
-    if (status == STK_OK)
+    if (status == STK_OK) {
+        stki_document_newest(out->document);
         status = stk_loader_check_file(path, sets, set_count, err);
+    }
     if (status == STK_OK)
-        status = read_bench(out, err);
+        status = read_bench(out, digest, err);
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
 }
 

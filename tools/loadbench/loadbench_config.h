@@ -27,9 +27,10 @@ struct lb_config {
     struct lb_bench bench;
 };
 
-/* Reads and checks the whole config, without opening any data. */
-stk_status lb_config_open(const char *path, const char *const *sets, int set_count, struct lb_config *out,
-                          stk_error *err);
+/* Reads and checks the whole config, without opening any data. `digest`: the run ends with whole epochs or a number of
+ * batches, not by time: one epoch where the config names none. */
+stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest,
+                          struct lb_config *out, stk_error *err);
 void lb_config_close(struct lb_config *config);
 /* The config as it is in effect, as a config: the sections as written, `bench` complete. Changes the document. */
 stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *err);

@@ -26,7 +26,7 @@ static const struct documents *documents_of(const stki_reader *base)
 struct search {
     struct documents *d;
     uint64_t token; /* as its bytes stand in the file */
-    bool ends;
+    bool ends, found;
     int64_t room, last; /* of `first`; the number of tokens */
 };
 
@@ -62,8 +62,10 @@ static stk_status add(struct search *s, int64_t start, stk_error *err)
             for (int64_t k = 0; k < run; k++)                                                           \
                 found |= t[i + k] == wanted;                                                            \
             for (int64_t k = 0; found && k < run && status == STK_OK; k++)                              \
-                if (t[i + k] == wanted)                                                                 \
+                if (t[i + k] == wanted) {                                                               \
+                    s->found = true;                                                                    \
                     status = add(s, at + i + k + s->ends, err);                                         \
+                }                                                                                       \
         }                                                                                               \
         return status;                                                                                  \
     }
@@ -285,6 +287,8 @@ stk_status stki_documents_open(const stki_array *array, const char *format, cons
         return status;
     }
     describe(d, format, array->shape[0]);
+    if (!s.found && d->base.count > 0 && !d->base.note)
+        d->base.note = "one document: the token that source.documents names is nowhere in it";
     *out = &d->base;
     return STK_OK;
 }
