@@ -187,7 +187,7 @@ typedef struct stk_loader_opts {
     int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
     /* Of a sample that cannot be read or made (docs/errors.md). */
     stk_on_error on_error;
-    int64_t max_errors;        /* more failed samples than this end the run; 0: unlimited */
+    int64_t max_errors;        /* more failed samples than this end the run; 0: unlimited; needs on_error */
     double max_error_fraction; /* more than this share of an epoch's do; 0: 0.01 */
     const char *error_list;    /* a file that they are listed in, a line of JSON each; NULL: none */
     const char *resume_from;   /* a file of stk_loader_save_file to go on from; NULL: the beginning */
@@ -207,9 +207,9 @@ typedef struct stk_loader_opts {
     int64_t dataset_count;
     stk_mixture_stop mixture_stop; /* where epoch_length is 0 */
     const char *bucket_by;         /* a field of varying length: batches of samples of about the same length */
-    int64_t bucket_window;         /* global batches whose samples are sorted together; 0: 100 */
+    int64_t bucket_window;         /* global batches whose samples are sorted together; 0: 100; needs bucket_by */
     const char *device;            /* where the batches are delivered: "cuda:0", "host"; NULL: "cpu", ordinary memory */
-    int64_t device_prefetch;       /* batches on the device in all, the held ones counted; 0: 2 */
+    int64_t device_prefetch;       /* batches on the device in all, the held ones counted; 0: 2; needs a device */
     stk_convert_by convert;        /* who makes the rows: the workers, or the device from the stored samples */
     /* The loader delivers the field's rows in this memory of the caller's, one piece for each of the device_prefetch
      * slots, as long as the loader lives (batches still held included): called while it opens, for every field and

@@ -270,6 +270,12 @@ static void the_newest_spelling_stays(void **state)
     assert_null(stki_node_get(node_at(document, "loader"), "shuffle"));
     assert_string_equal(node_at(document, "loader.order")->text, "random");
     stki_document_destroy(document);
+    write_config("pair.yaml", "loader: {shuffle: false}\n"); /* without any below it */
+    document = open_fine("twice.yaml");
+    stki_document_newest(document);
+    assert_null(stki_node_get(node_at(document, "loader"), "order"));
+    assert_string_equal(node_at(document, "loader.shuffle")->text, "false");
+    stki_document_destroy(document);
 }
 
 static void every_failing_allocation(void **state)
