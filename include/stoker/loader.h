@@ -58,6 +58,7 @@ struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
 #define STK_WORKERS_INLINE (-1) /* none: stk_loader_next does the work in the caller's thread */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
+#define STK_NO_ERRORS (-1) /* of max_errors and max_error_fraction: what a config's 0 is */
 
 /* docs/order.md defines them. */
 typedef enum stk_order {
@@ -111,7 +112,9 @@ typedef struct stk_transform {
     /* Called for each sample. `in`: the sample, read-only, of any strides, perhaps in the other byte order
      * (STK_TENSOR_SWAPPED). `out`: row-major memory of the announced shape, 64-byte aligned, not cleared: fill all of
      * it, change nothing else. Both are borrowed for the call. Any status but STK_OK is an error of that sample, which
-     * the loader reports with file and record and the error's message. */
+     * the loader reports with file and record and the error's message. One that would say how the run goes on
+     * (STK_E_TIMEOUT, _BUSY, _CLOSED, _FORKED, _CONFIG, _BAD_ARG, _EMPTY, _CANCELLED, any above 0, any unknown) is
+     * reported as STK_E_BAD_VALUE and named in the message. STK_E_MEMORY ends the run, as elsewhere. */
     stk_status (*run)(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
                       stk_error *err);
     void *context;
@@ -187,8 +190,8 @@ typedef struct stk_loader_opts {
     int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
     /* Of a sample that cannot be read or made (docs/errors.md). */
     stk_on_error on_error;
-    int64_t max_errors;        /* more failed samples than this end the run; 0: unlimited; needs on_error */
-    double max_error_fraction; /* more than this share of an epoch's do; 0: 0.01 */
+    int64_t max_errors; /* more failed samples than this end the run; 0: unlimited; STK_NO_ERRORS; needs on_error */
+    double max_error_fraction; /* more than this share of an epoch's do; 0: 0.01; STK_NO_ERRORS */
     const char *error_list;    /* a file that they are listed in, a line of JSON each; NULL: none */
     const char *resume_from;   /* a file of stk_loader_save_file to go on from; NULL: the beginning */
     stk_resume resume;         /* what becomes of a state of another data set, seed, batch, order or transform */

@@ -34,14 +34,34 @@ static void shape_text(const stki_reader *reader, char *buffer, size_t size)
         snprintf(buffer + used, size - used, "]");
 }
 
-static stk_status check_shard(const char *name, const stki_reader *first, const stki_reader *shard, stk_error *err)
+static bool alike(const stki_reader *first, const stki_reader *shard)
 {
-    char found[96], expected[96];
     bool same = shard->dtype == first->dtype && shard->ndim == first->ndim;
 
     for (int i = 0; same && i < shard->ndim; i++)
         same = shard->variable || first->variable || shard->shape[i] == first->shape[i];
-    if (same)
+    return same;
+}
+
+stk_status stki_dataset_go_together(const char *field, const char *first_name, const stki_reader *first,
+                                    const char *name, const stki_reader *shard, stk_error *err)
+{
+    char found[96], expected[96];
+
+    if (alike(first, shard))
+        return STK_OK;
+    shape_text(shard, found, sizeof found);
+    shape_text(first, expected, sizeof expected);
+    return stki_fail_at(err, STK_E_MISMATCH, (stki_place){shard->path, -1, -1, found, expected},
+                        "data set %s: field %s differs from that of data set %s, %s", name, field, first_name,
+                        first->path);
+}
+
+static stk_status check_shard(const char *name, const stki_reader *first, const stki_reader *shard, stk_error *err)
+{
+    char found[96], expected[96];
+
+    if (alike(first, shard))
         return STK_OK;
     shape_text(shard, found, sizeof found);
     shape_text(first, expected, sizeof expected);

@@ -30,6 +30,9 @@ stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
 /* Takes over the readers (also when it fails). STK_E_MISMATCH: shards that differ in dtype or shape, naming both files;
  * a name that is taken: STK_E_CONFIG. */
 stk_status stki_dataset_add(stki_dataset *dataset, const char *name, stki_reader **shards, int count, stk_error *err);
+/* Whether shards of two data sets may follow each other in one field. STK_E_MISMATCH names both data sets and files. */
+stk_status stki_dataset_go_together(const char *field, const char *first_name, const stki_reader *first,
+                                    const char *name, const stki_reader *shard, stk_error *err);
 /* Checks that all fields have the same count (STK_E_MISMATCH names two fields, their files and counts) and sets it. */
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
 /* What is best read together, for `order: block`: the chunks or pages of the field whose samples are largest among

@@ -141,8 +141,13 @@ static void put_loader(writer *w, const stk_loader_opts *o)
         put(w, "loader.rank", "%lld", (long long)o->rank);
     put_word(w, "launcher", (int)o->launcher, launchers, 2);
     put_word(w, "on_error", (int)o->on_error, on_errors, 3);
-    put_int(w, "max_errors", o->max_errors);
-    if (o->max_error_fraction != 0)
+    if (o->max_errors == STK_NO_ERRORS)
+        put(w, "loader.max_errors", "0");
+    else
+        put_int(w, "max_errors", o->max_errors);
+    if (o->max_error_fraction == STK_NO_ERRORS)
+        put(w, "loader.max_error_fraction", "0");
+    else if (o->max_error_fraction != 0)
         put(w, "loader.max_error_fraction", "%.17g", o->max_error_fraction);
     put_text(w, "loader.error_list", o->error_list);
     put_word(w, "digest", (int)o->digest, digests, 3);

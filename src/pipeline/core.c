@@ -156,15 +156,22 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
     return status;
 }
 
-/* All data sets must have as many samples of every field as of their first. */
+/* All data sets must have as many samples of every field as of their first, of the dtype and shape of the first set. */
 static stk_status count_source(stki_core *core, int number, bool first_field, const shards *all, int first_shard,
                                const char *field, stk_error *err)
 {
     struct stki_core_source *source = &core->sources[number];
     int64_t count = 0;
 
-    for (int i = first_shard; i < all->count; i++)
+    for (int i = first_shard; i < all->count; i++) {
+        stk_status status = number == 0 ? STK_OK
+                                        : stki_dataset_go_together(field, core->sources[0].name, all->readers[0],
+                                                                   source->name, all->readers[i], err);
+
+        if (status != STK_OK)
+            return status;
         count += all->readers[i]->count;
+    }
     if (first_field) {
         source->count = count;
         source->first = number > 0 ? source[-1].first + source[-1].count : 0;

@@ -37,6 +37,27 @@ static void material_free(material *m)
 /* ---- parts ---------------------------------------------------------------------------------------------------------
  */
 
+/* Says which option has left none of the samples. `listed`: entries of the list of indices, -1: there is none. */
+static stk_status empty_subset(const stki_loader_config *config, const char *dataset, int64_t count, int64_t listed,
+                               stk_error *err)
+{
+    static const char *const methods[] = {[STKI_SPLIT_EXACT] = "exact", [STKI_SPLIT_HASH] = "hash"};
+    const stki_split_config *split = &config->split_config;
+    const char *of = dataset ? "data set " : "", *name = dataset ? dataset : "", *behind = dataset ? ": " : "";
+
+    if (listed == 0)
+        return stki_fail(err, STK_E_EMPTY,
+                         "%s%s%s%sindices: the subset is empty: found a list of no samples; leave indices out to use "
+                         "all %lld",
+                         of, name, behind, dataset ? "" : "loader.", (long long)count);
+    return stki_fail(err, STK_E_EMPTY,
+                     "%s%s%sloader.split: the subset is empty: part: %s with method: %s and fraction: %g (which is the "
+                     "share of val) has none of the %lld samples%s",
+                     of, name, behind, split->part == STKI_SPLIT_VAL ? "val" : "train", methods[split->method],
+                     split->fraction, (long long)(listed > 0 ? listed : count),
+                     listed > 0 ? " that indices lists" : "");
+}
+
 /* One data set's subset: its list, and the part of a split. */
 static stk_status select_samples(const stki_core *core, int64_t first, int64_t count, const int64_t **indices,
                                  int64_t *index_count, int64_t **list, stk_error *err)
@@ -67,6 +88,9 @@ static stk_status use_sources(stki_core *core, material *m, stk_error *err)
                                       .index_count = dataset->index_count};
         status = select_samples(core, core->sources[d].first, source->count, &source->indices, &source->index_count,
                                 &m->lists[d], err);
+        if (status == STK_OK && source->indices && source->index_count == 0 && source->count > 0 && source->weight > 0)
+            status =
+                empty_subset(config, source->name, source->count, dataset->index_list ? dataset->index_count : -1, err);
     }
     m->opts.sources = m->sources;
     m->opts.source_count = core->source_count;
@@ -79,9 +103,16 @@ static stk_status use_one(const stki_core *core, material *m, stk_error *err)
     const stki_loader_config *config = core->config;
     const stki_dataset_config *named = config->dataset_count == 1 ? &config->datasets[0] : NULL;
 
-    m->opts.indices = named ? named->index_list : config->index_list;
-    m->opts.index_count = named ? named->index_count : config->index_count;
-    return select_samples(core, 0, core->dataset->count, &m->opts.indices, &m->opts.index_count, &m->lists[0], err);
+    const int64_t *list = named ? named->index_list : config->index_list;
+    const int64_t listed = named ? named->index_count : config->index_count, count = core->dataset->count;
+    stk_status status;
+
+    m->opts.indices = list;
+    m->opts.index_count = listed;
+    status = select_samples(core, 0, count, &m->opts.indices, &m->opts.index_count, &m->lists[0], err);
+    if (status == STK_OK && m->opts.indices && m->opts.index_count == 0 && count > 0 && !config->allow_empty)
+        status = empty_subset(config, named ? named->name : NULL, count, list ? listed : -1, err);
+    return status;
 }
 
 static stk_status use_units(const stki_core *core, material *m, stk_error *err)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,12 +161,23 @@ static int64_t rows_of_epoch(const stki_core *core)
            stki_batching_rows(&core->batching, core->steps - 1).valid;
 }
 
-/* How many samples of an epoch may fail. */
+/* How many samples of an epoch may fail: the largest number whose share is not above the fraction. Shares are compared
+ * as quotients, which are rounded just as the fraction was when it was read: 29 of 100 is 0.29, 0.29 * 100 is below 29.
+ */
+int64_t stki_failed_most(double fraction, int64_t rows)
+{
+    int64_t most = rows > 0 ? (int64_t)(fraction * (double)rows) : 0;
+
+    while (most > 0 && (double)most / (double)rows > fraction)
+        most--;
+    while (most < rows && (double)(most + 1) / (double)rows <= fraction)
+        most++;
+    return most;
+}
+
 static int64_t budget_of_epoch(const stki_core *core)
 {
-    double most = ceil(core->config->max_error_fraction * (double)rows_of_epoch(core));
-
-    return most < 1 ? 0 : (int64_t)most;
+    return stki_failed_most(core->config->max_error_fraction, rows_of_epoch(core));
 }
 
 static stk_status over_budget(const struct stki_failure *failure, int64_t count, const char *key, const char *allowed,

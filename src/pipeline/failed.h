@@ -37,6 +37,9 @@ void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stru
  * attempt, drawn from the samples of the same data set and subset. -1: there is none. */
 int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t source, int attempt);
 
+/* The most of `rows` samples whose share is not above `fraction`. */
+int64_t stki_failed_most(double fraction, int64_t rows);
+
 /* failed.c: counts and lists the batch's failures, and adds them to what its steps add up to. Not STK_OK: the budget is
  * used up, or an epoch has come to nothing. For the thread that calls next. */
 stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *after, stk_error *err);

@@ -8,6 +8,7 @@
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { BLOCK = 256 };
@@ -25,8 +26,13 @@ const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *na
 
 static stk_status no_such_field(const stki_dataset *dataset, const char *key, const char *name, stk_error *err)
 {
-    return stki_fail(err, STK_E_CONFIG, "loader.%s: found %s, expected the name of a field, such as %s", key, name,
-                     dataset->fields[0].name);
+    char names[256] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < dataset->field_count && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", dataset->fields[i].name);
+    return stki_fail(err, STK_E_CONFIG, "loader.%s: found %s, expected %sthe name of a field (%s)", key, name,
+                     strcmp(key, "split.key") == 0 ? "index, path or " : "", names);
 }
 
 /* ---- split ---------------------------------------------------------------------------------------------------------
@@ -227,7 +233,25 @@ static stk_status wrong_count(const char *file, int64_t found, int64_t expected,
         "loader.weights: numbers");
 }
 
-static stk_status read_file(const stki_dataset *dataset, const stki_loader_config *config, double *out, stk_error *err)
+/* Room for one a sample, once it is known that there are as many. */
+static stk_status weights_room(const stki_dataset *dataset, double **out, stk_error *err)
+{
+    *out = stki_zalloc_array(dataset->count ? dataset->count : 1, sizeof **out);
+    return *out ? STK_OK : stki_fail_memory(err, dataset->count * (int64_t)sizeof **out, "the weights");
+}
+
+static stk_status read_list(const stki_dataset *dataset, const stki_loader_config *config, double **out, stk_error *err)
+{
+    stk_status status = config->weight_count == dataset->count
+                            ? weights_room(dataset, out, err)
+                            : wrong_count(NULL, config->weight_count, dataset->count, err);
+
+    if (status == STK_OK)
+        memcpy(*out, config->weight_list, (size_t)dataset->count * sizeof **out);
+    return status;
+}
+
+static stk_status read_file(const stki_dataset *dataset, const stki_loader_config *config, double **out, stk_error *err)
 {
     stki_reader_opts opts = {.name = config->weights_name, .prefer = "weights"};
     stki_reader *reader;
@@ -235,40 +259,39 @@ static stk_status read_file(const stki_dataset *dataset, const stki_loader_confi
 
     if (status != STK_OK)
         return status;
-    status = reader->count == dataset->count ? read_numbers(reader, out, err)
+    status = reader->count == dataset->count ? weights_room(dataset, out, err)
                                              : wrong_count(config->weights_path, reader->count, dataset->count, err);
+    if (status == STK_OK)
+        status = read_numbers(reader, *out, err);
     stki_reader_destroy(reader);
     return status;
 }
 
-static stk_status read_field(const stki_dataset *dataset, const char *name, double *out, stk_error *err)
+static stk_status read_field(const stki_dataset *dataset, const char *name, double **out, stk_error *err)
 {
     const stki_field *field = stki_dataset_field(dataset, name);
-    stk_status status = STK_OK;
+    stk_status status;
 
     if (!field)
         return no_such_field(dataset, "weights.field", name, err);
+    status = weights_room(dataset, out, err);
     for (int i = 0; i < field->shard_count && status == STK_OK; i++)
-        status = read_numbers(field->shards[i], out + field->first[i], err);
+        status = read_numbers(field->shards[i], *out + field->first[i], err);
     return status;
 }
 
 stk_status stki_weights_read(const stki_dataset *dataset, const stki_loader_config *config, double **out,
                              stk_error *err)
 {
-    double *weights = stki_zalloc_array(dataset->count ? dataset->count : 1, sizeof *weights);
-    stk_status status = STK_OK;
+    double *weights = NULL;
+    stk_status status;
 
-    if (!weights)
-        return stki_fail_memory(err, dataset->count * (int64_t)sizeof *weights, "the weights");
-    if (config->weight_list && config->weight_count != dataset->count)
-        status = wrong_count(NULL, config->weight_count, dataset->count, err);
-    else if (config->weight_list)
-        memcpy(weights, config->weight_list, (size_t)dataset->count * sizeof *weights);
+    if (config->weight_list)
+        status = read_list(dataset, config, &weights, err);
     else if (config->weights_path)
-        status = read_file(dataset, config, weights, err);
+        status = read_file(dataset, config, &weights, err);
     else
-        status = read_field(dataset, config->weights_field, weights, err);
+        status = read_field(dataset, config->weights_field, &weights, err);
     if (status == STK_OK)
         *out = weights;
     else

@@ -97,6 +97,26 @@ static const struct calling *calling_of(const stki_reader *base)
     return (const struct calling *)(const void *)base;
 }
 
+/* Whether a status says how the run goes on (it timed out, was cancelled or closed, has ended, was asked wrongly) and
+ * not what is the matter with one sample; so does one that is none. From a function for one sample it would pass for
+ * the loader's own. */
+static bool steers(stk_status status)
+{
+    switch (status) {
+    case STK_E_TIMEOUT:
+    case STK_E_BUSY:
+    case STK_E_CLOSED:
+    case STK_E_FORKED:
+    case STK_E_CONFIG:
+    case STK_E_BAD_ARG:
+    case STK_E_EMPTY:
+    case STK_E_CANCELLED:
+        return true;
+    default:
+        return status > 0 || strcmp(stk_status_name(status), "unknown") == 0;
+    }
+}
+
 static stk_status call(const struct calling *c, int64_t index, uint64_t random, const stk_tensor *in, void *to,
                        stk_error *err)
 {
@@ -111,9 +131,13 @@ static stk_status call(const struct calling *c, int64_t index, uint64_t random, 
     status = c->transform.run(c->transform.context, &facts, in, &out, &own);
     if (status == STK_OK)
         return STK_OK;
-    return stki_fail_at(err, status < 0 ? status : STK_E_BAD_VALUE,
-                        (stki_place){stki_reader_path(&c->base, index, path), index, -1, NULL, NULL}, "call: %s: %s",
-                        c->name, own.message[0] ? own.message : "failed without a message");
+    if (steers(status))
+        return stki_fail_at(err, STK_E_BAD_VALUE,
+                            (stki_place){stki_reader_path(&c->base, index, path), index, -1, NULL, NULL},
+                            "call: %s: returned %d (%s), which says nothing about a sample%s%s", c->name, (int)status,
+                            stk_status_name(status), own.message[0] ? ": " : "", own.message);
+    return stki_fail_at(err, status, (stki_place){stki_reader_path(&c->base, index, path), index, -1, NULL, NULL},
+                        "call: %s: %s", c->name, own.message[0] ? own.message : "failed without a message");
 }
 
 static stk_status calling_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,

@@ -257,10 +257,12 @@ static void budgets(void **state)
         {"on_error: substitute, max_error_fraction: 1, max_errors: 4",
          "failed samples (loader.max_errors), the last one with: "},
         {"on_error: skip, max_errors: 0", "found 1, expected at most 0"},
-        {"on_error: skip, max_error_fraction: 0.01", "found 3, expected at most 2 of 103 in an epoch"},
+        {"on_error: skip, max_error_fraction: 0.01", "found 2, expected at most 1 of 103 in an epoch"},
+        {"on_error: skip, max_error_fraction: 0.009", "found 1, expected at most 0 of 103 in an epoch"},
+        {"on_error: skip, max_error_fraction: 0.04", "found 5, expected at most 4 of 103 in an epoch"},
         {"on_error: skip, max_error_fraction: 0", "found 1, expected at most 0 of 103 in an epoch"},
-        {"on_error: skip, max_errors: 5, max_error_fraction: 0.04", NULL},
-        {"on_error: skip, max_error_fraction: 0.04", NULL},
+        {"on_error: skip, max_errors: 5, max_error_fraction: 0.05", NULL},
+        {"on_error: skip, max_error_fraction: 0.05", NULL},
     };
 
     (void)state;
@@ -283,6 +285,95 @@ static void budgets(void **state)
             }
             stk_loader_destroy(loader);
         }
+}
+
+/* The share is exact: more than it ends the run, as much as it does not, and no double between them matters. */
+static void shares(void **state)
+{
+    (void)state;
+    assert_int_equal(stki_failed_most(0.01, 61), 0);
+    assert_int_equal(stki_failed_most(0.009, 103), 0);
+    assert_int_equal(stki_failed_most(0.01, 99), 0);
+    assert_int_equal(stki_failed_most(0.01, 100), 1);
+    assert_int_equal(stki_failed_most(0.01, 0), 0);
+    assert_int_equal(stki_failed_most(0, 1000), 0);
+    assert_int_equal(stki_failed_most(1, 1000), 1000);
+    assert_int_equal(stki_failed_most(1e-12, INT64_C(1000000000000)), 1);
+    for (int64_t rows = 1; rows <= 1000; rows++)
+        for (int64_t hundredths = 0; hundredths <= 100; hundredths++) { /* the same in whole numbers */
+            char text[16];
+
+            snprintf(text, sizeof text, "%d.%02d", (int)(hundredths / 100), (int)(hundredths % 100));
+            assert_int_equal(stki_failed_most(strtod(text, NULL), rows), rows * hundredths / 100);
+        }
+}
+
+/* One bad sample of 61 is more than a hundredth of them. */
+static void small_epochs(void **state)
+{
+    static const char *const keys[] = {"on_error: skip", "on_error: skip, max_error_fraction: 0.017"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        static const int64_t record = 17;
+        const bad_records one = {&record, 1, STK_E_CORRUPT, NULL};
+        stk_loader *loader;
+        stk_status status;
+        stk_batch *batch;
+        char text[256];
+        stk_error err;
+
+        snprintf(
+            text, sizeof text,
+            "{dataset: {fields: {x: {synthetic: {count: 61, shape: [6], dtype: u8}}}}, loader: {batch_size: 10, %s}}",
+            keys[i]);
+        assert_ok(open_text(&loader, &one, text, &err));
+        while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
+            stk_batch_release(batch);
+        assert_int_equal(status, i == 0 ? STK_E_LIMIT : STK_END);
+        if (i == 0)
+            assert_says("found 1, expected at most 0 of 61 in an epoch");
+        stk_loader_destroy(loader);
+    }
+}
+
+/* A struct's 0 is the default; STK_NO_ERRORS is a config's 0. */
+static void budgets_of_structs(void **state)
+{
+    static const struct {
+        int64_t errors;
+        double fraction;
+        const char *says[2];
+    } cases[] = {
+        {0, 0, {"\"max_errors\": \"unlimited\"", "\"max_error_fraction\": 0.01"}},
+        {STK_NO_ERRORS, STK_NO_ERRORS, {"\"max_errors\": 0", "\"max_error_fraction\": 0.0"}},
+        {3, 0.5, {"\"max_errors\": 3", "\"max_error_fraction\": 0.5"}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const path = STKT_TESTS_DIR "/data/digits_images.npy";
+        stk_field_opts field = STK_FIELD_OPTS_INIT;
+        stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+        stk_loader *loader;
+        stk_error err;
+
+        field.name = "x";
+        field.paths = &path;
+        field.path_count = 1;
+        opts.fields = &field;
+        opts.field_count = 1;
+        opts.on_error = STK_ON_ERROR_SKIP;
+        opts.max_errors = cases[i].errors;
+        opts.max_error_fraction = cases[i].fraction;
+        assert_ok(stk_loader_open(&opts, &loader, &err));
+        for (int k = 0; k < 2; k++)
+            if (!strstr(stk_loader_options_json(loader), cases[i].says[k]))
+                fail_msg("%s: %s", cases[i].says[k], stk_loader_options_json(loader));
+        stk_loader_destroy(loader);
+        opts.max_errors = -2;
+        assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
+    }
 }
 
 /* The counts of a saved position go on after a restore. */
@@ -551,6 +642,9 @@ int main(void)
         cmocka_unit_test(masked_rows),
         cmocka_unit_test(substitutes),
         cmocka_unit_test(budgets),
+        cmocka_unit_test(shares),
+        cmocka_unit_test(small_epochs),
+        cmocka_unit_test(budgets_of_structs),
         cmocka_unit_test(budgets_over_a_restart),
         cmocka_unit_test(everything_fails),
         cmocka_unit_test(some_errors_end_the_run),

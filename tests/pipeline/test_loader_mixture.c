@@ -157,6 +157,13 @@ static void mixture_refused(void **state)
 #define TWO(a, b, rest) \
     "{datasets: [{name: a, fields: {" a "}}, {name: b, fields: {" b "}}], loader: {shuffle: true" rest "}}"
     refuse_text(STK_E_MISMATCH, "pairs.npy", TWO("x: {path: web.npy}", "x: {path: pairs.npy}", ""));
+    refuse_text(STK_E_MISMATCH, "data set b: field x differs from that of data set a, ",
+                TWO("x: {path: web.npy}", "x: {path: pairs.npy}", ""));
+    refuse_text(STK_E_MISMATCH, "data set b: field x differs from that of data set a, ",
+                TWO("x: {synthetic: {count: 5, shape: [2], dtype: u8}}",
+                    "x: {synthetic: {count: 5, shape: [2], dtype: "
+                    "i32}}",
+                    ""));
     refuse_text(STK_E_CONFIG, "no field x", TWO("x: {path: web.npy}", "y: {path: code.npy}", ""));
     refuse_text(STK_E_CONFIG, "no such field",
                 TWO("x: {path: web.npy}", "x: {path: code.npy}, y: {path: code.npy}", ""));

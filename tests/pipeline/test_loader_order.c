@@ -268,6 +268,13 @@ static void weights_refused(void **state)
     refuse_text(STK_E_MISMATCH, "found 3",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: "
                 "[1, 2, 3]}}");
+    /* counted before there is room for them */
+    refuse_text(STK_E_MISMATCH, "found 1, expected 1000000000000, one a sample",
+                "{dataset: {fields: {x: {synthetic: {count: 1000000000000, shape: [1], dtype: u8}}}}, loader: {order: "
+                "weighted, weights: [1]}}");
+    refuse_text(STK_E_MISMATCH, "found 5, expected 1000000000000, one a sample",
+                "{dataset: {fields: {x: {synthetic: {count: 1000000000000, shape: [1], dtype: u8}}}}, loader: {order: "
+                "weighted, weights: five.npy}}");
     refuse_text(STK_E_MISMATCH, "five.npy",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: five.npy}}");
     refuse_text(STK_E_CONFIG, "wait",
@@ -383,7 +390,35 @@ static void wrong_keys(void **state)
     refuse_text(STK_E_CONFIG, "shuffle: another way", FOUR("shuffle: true, order: random"));
     refuse_text(STK_E_CONFIG, "found both batch_size", FOUR("batch_size: 1, global_batch_size: 2"));
     refuse_text(STK_E_CONFIG, "epoch_length", FOUR("order: block, epoch_length: 10"));
-    refuse_text(STK_E_EMPTY, "no batch", FOUR("split: {part: val, fraction: 0}"));
+    refuse_text(STK_E_CONFIG, "found group, expected index, path or the name of a field (x)",
+                FOUR("split: {method: hash, key: group}"));
+    refuse_text(STK_E_CONFIG, "expected the name of a field (x)", FOUR("order: weighted, weights: {field: group}"));
+}
+
+/* Says that the subset is empty, and by what; not that the batch is too large. */
+static void empty_subsets(void **state)
+{
+    (void)state;
+    write_ids("four.npy", 0, 4);
+    refuse_text(STK_E_EMPTY,
+                "loader.split: the subset is empty: part: val with method: exact and fraction: 0 (which is the share "
+                "of val) has none of the 4 samples",
+                FOUR("split: {part: val, fraction: 0}"));
+    refuse_text(STK_E_EMPTY, "part: train with method: hash and fraction: 1",
+                FOUR("split: {part: train, method: hash, fraction: 1}"));
+    refuse_text(STK_E_EMPTY, "has none of the 2 samples that indices lists",
+                FOUR("split: {part: val, fraction: 0}, indices: [1, 2]"));
+    refuse_text(STK_E_EMPTY, "loader.indices: the subset is empty", FOUR("indices: []"));
+    refuse_text(STK_E_EMPTY, "loader.indices: the subset is empty", FOUR("indices: [], split: val"));
+    refuse_text(STK_E_EMPTY, "data set b: indices: the subset is empty",
+                "{datasets: [{name: a, fields: {x: {path: four.npy}}}, {name: b, indices: [], fields: {x: {path: "
+                "four.npy}}}]}");
+    refuse_text(STK_E_EMPTY, "data set a: loader.split: the subset is empty",
+                "{datasets: [{name: a, fields: {x: {path: four.npy}}}, {name: b, fields: {x: {path: four.npy}}}], "
+                "loader: {split: {part: val, fraction: 0}}}");
+    refuse_text(STK_E_EMPTY, "use a smaller batch", FOUR("batch_size: 5, last_batch: drop"));
+    stk_loader_destroy(open_text(FOUR("indices: [], allow_empty: true")));
+    stk_loader_destroy(open_text(FOUR("split: {part: val, fraction: 0}, allow_empty: true")));
 }
 
 /* ---- stop and go on ------------------------------------------------------------------------------------------------
@@ -573,6 +608,7 @@ int main(void)
         cmocka_unit_test(block_says_how_well_it_mixes),
         cmocka_unit_test(buckets_through_the_loader),
         cmocka_unit_test(wrong_keys),
+        cmocka_unit_test(empty_subsets),
         cmocka_unit_test(split_by_path),
         cmocka_unit_test(every_order_goes_on),
         cmocka_unit_test(allocations),

@@ -197,6 +197,51 @@ static void own_errors(void **state)
     assert_int_equal(stk_transform_register(NULL, &err), STK_E_BAD_ARG);
 }
 
+static stk_status returned;
+
+static stk_status run_returns(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
+                              stk_error *e)
+{
+    (void)context, (void)e;
+    memset(out->data, 0, (size_t)in->shape[0]);
+    return call->sample == 3 ? returned : STK_OK;
+}
+
+/* What a function returns is said of its sample, and never taken for what the loader itself came to. */
+static void own_statuses(void **state)
+{
+#define STK_X(value, identifier, name, text) identifier,
+    static const stk_status all[] = {STK_STATUS_LIST(STK_X)(stk_status) 7, (stk_status)-9999};
+#undef STK_X
+    static const stk_status about_the_run[] = {STK_END,         STK_AGAIN,    STK_E_TIMEOUT, STK_E_BUSY,
+                                               STK_E_CLOSED,    STK_E_FORKED, STK_E_CONFIG,  STK_E_BAD_ARG,
+                                               STK_E_CANCELLED, STK_E_EMPTY,  (stk_status)7, (stk_status)-9999};
+    stk_transform t = STK_TRANSFORM_INIT;
+
+    (void)state;
+    t.name = "returns";
+    t.run = run_returns;
+    assert_ok(stk_transform_register(&t, &err));
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        bool mapped = false;
+        stk_loader *loader;
+        stk_batch *batch;
+        char says[64];
+
+        returned = all[i];
+        if (returned == STK_OK)
+            continue;
+        for (size_t k = 0; k < sizeof about_the_run / sizeof about_the_run[0]; k++)
+            mapped = mapped || about_the_run[k] == returned;
+        assert_ok(open_one(&loader, "flat.npy", "transforms: [{call: returns}]"));
+        assert_int_equal(stk_loader_next(loader, &batch, &err), mapped ? STK_E_BAD_VALUE : returned);
+        snprintf(says, sizeof says, "returns: returned %d (%s)", (int)returned, stk_status_name(returned));
+        assert_non_null(strstr(err.message, mapped ? says : "returns: failed without a message"));
+        assert_int_equal(err.record, 3);
+        stk_loader_destroy(loader);
+    }
+}
+
 /* ---- parameters from files ----------------------------------------------------------------------------------------
  */
 
@@ -288,8 +333,9 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(other_axes), cmocka_unit_test(own_function),
-                                       cmocka_unit_test(own_errors), cmocka_unit_test(from_files),
-                                       cmocka_unit_test(refusals),   cmocka_unit_test(no_memory)};
+                                       cmocka_unit_test(own_errors), cmocka_unit_test(own_statuses),
+                                       cmocka_unit_test(from_files), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(no_memory)};
 
     write_data();
     return cmocka_run_group_tests(tests, NULL, NULL);

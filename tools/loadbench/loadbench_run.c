@@ -346,6 +346,20 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     return STK_OK;
 }
 
+/* Where an epoch has steps and yet the end came at once, the saved position stood there. */
+static stk_status no_batch(const struct lb_config *config, const struct session *session, enum lb_ending ending,
+                           stk_error *err)
+{
+    if (ending == LB_END_SIGNAL)
+        return STK_END;
+    if (ending == LB_END_DATA && session->batches == 0 && session->facts->steps_per_epoch > 0)
+        return stki_fail(err, STK_E_EMPTY,
+                         "%s: no batch came: the state that loader.resume_from goes on from stands at the end of the "
+                         "run; leave it out to begin anew, or raise loader.num_epochs",
+                         config->path);
+    return stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
+}
+
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, struct lb_repeat *out,
                   stk_error *err)
 {
@@ -370,8 +384,7 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     if (status == STK_OK)
         finish(session, out);
     if (status == STK_OK && out->steady.batches == 0)
-        status = out->steady.ending == LB_END_SIGNAL ? STK_END
-                                                     : stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
+        status = no_batch(config, session, out->steady.ending, err);
     lb_live_clear(live);
     if (status == STK_OK)
         status = stk_loader_close(session->loader, err); /* a worker that does not stop is a failure */
