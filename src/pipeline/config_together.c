@@ -8,6 +8,7 @@ typedef struct dependent {
     const char *key, *needs; /* what it needs, as it would be written */
     const char *master;      /* the key whose change may have taken that away */
     bool met;
+    bool noted; /* programs that take a device where there is one say it for all: never refused */
 } dependent;
 
 static stk_status check(stki_loader_config *config, const stki_node *section, const dependent *of, stk_error *err)
@@ -16,9 +17,10 @@ static stk_status check(stki_loader_config *config, const stki_node *section, co
 
     if (!node || of->met)
         return STK_OK;
-    if (!master || master->layer <= node->layer)
+    if (!of->noted && (!master || master->layer <= node->layer))
         return stki_fail_key(err, node, "does nothing without %s", of->needs);
-    stki_config_note(config, "loader.%s does nothing without %s (%s)", of->key, of->needs, master->file);
+    stki_config_note(config, "loader.%s does nothing without %s (%s)", of->key, of->needs,
+                     master ? master->file : node->file);
     return STK_OK;
 }
 
@@ -37,7 +39,7 @@ stk_status stki_config_together(stki_loader_config *config, const stki_node *sec
         {"max_errors", lenient, "on_error", survives},
         {"max_error_fraction", lenient, "on_error", survives},
         {"error_list", lenient, "on_error", survives},
-        {"device_prefetch", "device: cuda or host", "device", strcmp(config->device, "cpu") != 0},
+        {"device_prefetch", "device: cuda or host", "device", strcmp(config->device, "cpu") != 0, true},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0] && status == STK_OK; i++)
         status = check(config, section, &all[i], err);

@@ -353,9 +353,10 @@ static double value_of(const stk_tensor *tensor, const int64_t *index)
     stk_scalar scalar;
 
     assert_int_equal(stk_tensor_get(tensor, tensor->ndim, index, &scalar, NULL), STK_OK);
-    return scalar.kind == STK_SCALAR_REAL  ? scalar.as.f
-           : scalar.kind == STK_SCALAR_INT ? (double)scalar.as.i
-                                           : (double)scalar.as.u;
+    return scalar.kind == STK_SCALAR_REAL   ? scalar.as.f
+           : scalar.kind == STK_SCALAR_BOOL ? (double)scalar.as.b
+           : scalar.kind == STK_SCALAR_INT  ? (double)scalar.as.i
+                                            : (double)scalar.as.u;
 }
 
 /* The unit in the last place of a result of that dtype. */

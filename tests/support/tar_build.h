@@ -6,12 +6,15 @@
 
 struct stkt_tar {
     unsigned char *bytes;
-    size_t size;
+    size_t size, room;
 };
 
 static inline unsigned char *stkt_tar_grow(struct stkt_tar *t, size_t more)
 {
-    t->bytes = realloc(t->bytes, t->size + more);
+    if (t->size + more > t->room) {
+        t->room = 2 * (t->size + more);
+        t->bytes = realloc(t->bytes, t->room);
+    }
     memset(t->bytes + t->size, 0, more);
     t->size += more;
     return t->bytes + t->size - more;
