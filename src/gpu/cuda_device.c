@@ -152,6 +152,16 @@ stk_status stki_cuda_check(stki_cuda_device *cuda, cudaError_t error, const char
                                      : "");
 }
 
+/* The end of a call that has entered. */
+static stk_status leave_with(stki_cuda_device *cuda, cudaError_t error, const char *doing, int64_t bytes,
+                             stk_error *err)
+{
+    stk_status status = stki_cuda_check(cuda, error, doing, bytes, err);
+
+    stki_cuda_leave();
+    return status;
+}
+
 /* What was queued without a stream is done when the call returns. */
 static cudaError_t wait_if_default(const stk_stream *stream, cudaError_t error)
 {
@@ -169,8 +179,7 @@ static stk_status cuda_alloc(stk_device *device, int64_t bytes, void **out, stk_
 
     if (status)
         return status;
-    status = stki_cuda_check(cuda, stki_cuda->Malloc(out, (size_t)(bytes ? bytes : 1)), doing, bytes, err);
-    stki_cuda_leave();
+    status = leave_with(cuda, stki_cuda->Malloc(out, (size_t)(bytes ? bytes : 1)), doing, bytes, err);
     if (!status)
         stki_device_note(device, bytes, 1);
     return status;
@@ -182,8 +191,7 @@ static void cuda_free(stk_device *device, void *block, int64_t bytes)
 
     if (!block || stki_cuda_enter(cuda, "freeing", NULL)) /* in a fork the memory is the parent's */
         return;
-    (void)stki_cuda_check(cuda, stki_cuda->Free(block), "freeing", bytes, NULL);
-    stki_cuda_leave();
+    (void)leave_with(cuda, stki_cuda->Free(block), "freeing", bytes, NULL);
     stki_device_note(device, -bytes, -1);
 }
 
@@ -218,8 +226,7 @@ static void cuda_free_pinned(stk_device *device, void *block, int64_t bytes)
 
     if (!block || stki_cuda_enter(cuda, "freeing pinned memory", NULL))
         return;
-    (void)stki_cuda_check(cuda, stki_cuda->FreeHost(block), "freeing pinned memory", bytes, NULL);
-    stki_cuda_leave();
+    (void)leave_with(cuda, stki_cuda->FreeHost(block), "freeing pinned memory", bytes, NULL);
     stki_memory_note(STKI_MEM_PINNED, -bytes, -1);
 }
 
@@ -245,9 +252,7 @@ static stk_status cuda_copy(stk_device *device, void *dst, bool dst_on_device, c
         return status;
     error = stki_cuda->MemcpyAsync(dst, src, (size_t)bytes, direction[dst_on_device][src_on_device].kind,
                                    stream_of(stream));
-    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, bytes, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, wait_if_default(stream, error), doing, bytes, err);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------
@@ -280,9 +285,7 @@ static stk_status cuda_fill(stk_device *device, void *dst, const void *pattern, 
     else
         error =
             (cudaError_t)stki_cuda_launcher->fill(device->index, stream_of(stream), dst, pattern, pattern_bytes, count);
-    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, bytes, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, wait_if_default(stream, error), doing, bytes, err);
 }
 
 static stk_status cuda_launch(stk_device *device, const stki_launch *launch, stk_stream *stream, stk_error *err)
@@ -295,9 +298,7 @@ static stk_status cuda_launch(stk_device *device, const stki_launch *launch, stk
     if (status)
         return status;
     error = (cudaError_t)stki_cuda_launcher->launch(device->index, stream_of(stream), launch);
-    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, launch->moved_bytes, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, wait_if_default(stream, error), doing, launch->moved_bytes, err);
 }
 
 STKI_KERNEL_ENTRIES(cuda_launch)
@@ -325,9 +326,8 @@ static stk_status cuda_stream_create(stk_device *device, stk_stream **out, stk_e
         return status;
     status = stki_cuda_enter(cuda, doing, err);
     if (!status) {
-        status = stki_cuda_check(cuda, stki_cuda->StreamCreateWithFlags(&made->handle, cudaStreamNonBlocking), doing,
-                                 -1, err);
-        stki_cuda_leave();
+        status =
+            leave_with(cuda, stki_cuda->StreamCreateWithFlags(&made->handle, cudaStreamNonBlocking), doing, -1, err);
     }
     if (status) {
         stki_free(made);
@@ -358,18 +358,18 @@ static void cuda_stream_destroy(stk_device *device, stk_stream *stream)
 
     /* The driver keeps what is queued and frees the stream behind it. */
     if (!stream->wrapped && !stki_cuda_enter(cuda, "destroying a stream", NULL)) {
-        (void)stki_cuda_check(cuda, stki_cuda->StreamDestroy(stream_of(stream)), "destroying a stream", -1, NULL);
-        stki_cuda_leave();
+        (void)leave_with(cuda, stki_cuda->StreamDestroy(stream_of(stream)), "destroying a stream", -1, NULL);
     }
     stki_free(stream);
 }
 
-/* "Not yet" is an error to the runtime, which must not stay in its memory. */
-static stk_status answer(stki_cuda_device *cuda, cudaError_t error, const char *doing, stk_error *err)
+/* The same for a question. "Not yet" is an error to the runtime, which must not stay in its memory. */
+static stk_status leave_with_answer(stki_cuda_device *cuda, cudaError_t error, const char *doing, stk_error *err)
 {
     if (error != cudaErrorNotReady)
-        return stki_cuda_check(cuda, error, doing, -1, err);
+        return leave_with(cuda, error, doing, -1, err);
     (void)stki_cuda->GetLastError();
+    stki_cuda_leave();
     return STK_AGAIN;
 }
 
@@ -381,9 +381,7 @@ static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_
 
     if (status)
         return status;
-    status = answer(cuda, stki_cuda->StreamQuery(stream_of(stream)), doing, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with_answer(cuda, stki_cuda->StreamQuery(stream_of(stream)), doing, err);
 }
 
 static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err)
@@ -398,9 +396,7 @@ static stk_status cuda_stream_wait(stk_device *device, stk_stream *stream, stk_e
     status = stki_cuda_enter(cuda, doing, err);
     if (status)
         return status;
-    status = stki_cuda_check(cuda, stki_cuda->StreamWaitEvent(stream_of(stream), event_of(event), 0), doing, -1, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, stki_cuda->StreamWaitEvent(stream_of(stream), event_of(event), 0), doing, -1, err);
 }
 
 stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at_most_ns, stk_error *err)
@@ -411,11 +407,9 @@ stk_status stki_cuda_hold_stream(stk_stream *stream, const int *flag, int64_t at
 
     if (status)
         return status;
-    status = stki_cuda_check(
-        cuda, (cudaError_t)stki_cuda_launcher->hold(cuda->device.index, stream_of(stream), flag, at_most_ns), doing, -1,
-        err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda,
+                      (cudaError_t)stki_cuda_launcher->hold(cuda->device.index, stream_of(stream), flag, at_most_ns),
+                      doing, -1, err);
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------------
@@ -434,8 +428,7 @@ static stk_status cuda_event_create(stk_device *device, bool timing, stk_event *
     status = stki_cuda_enter(cuda, doing, err);
     if (!status) {
         unsigned flags = timing ? cudaEventDefault : cudaEventDisableTiming;
-        status = stki_cuda_check(cuda, stki_cuda->EventCreateWithFlags(&made->handle, flags), doing, -1, err);
-        stki_cuda_leave();
+        status = leave_with(cuda, stki_cuda->EventCreateWithFlags(&made->handle, flags), doing, -1, err);
     }
     if (status) {
         stki_free(made);
@@ -451,8 +444,7 @@ static void cuda_event_destroy(stk_device *device, stk_event *event)
 
     /* The driver frees it behind those that still wait for it. */
     if (!stki_cuda_enter(cuda, "destroying an event", NULL)) {
-        (void)stki_cuda_check(cuda, stki_cuda->EventDestroy(event_of(event)), "destroying an event", -1, NULL);
-        stki_cuda_leave();
+        (void)leave_with(cuda, stki_cuda->EventDestroy(event_of(event)), "destroying an event", -1, NULL);
     }
     stki_free(event);
 }
@@ -465,9 +457,7 @@ static stk_status cuda_event_record(stk_device *device, stk_event *event, stk_st
 
     if (status)
         return status;
-    status = stki_cuda_check(cuda, stki_cuda->EventRecord(event_of(event), stream_of(stream)), doing, -1, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, stki_cuda->EventRecord(event_of(event), stream_of(stream)), doing, -1, err);
 }
 
 static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_error *err)
@@ -478,9 +468,7 @@ static stk_status cuda_event_query(stk_device *device, stk_event *event, stk_err
 
     if (status)
         return status;
-    status = answer(cuda, stki_cuda->EventQuery(event_of(event)), doing, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with_answer(cuda, stki_cuda->EventQuery(event_of(event)), doing, err);
 }
 
 static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, const stk_event *to, int64_t *out_ns,
@@ -493,8 +481,7 @@ static stk_status cuda_event_elapsed(stk_device *device, const stk_event *from, 
 
     if (status)
         return status;
-    status = answer(cuda, stki_cuda->EventElapsedTime(&ms, event_of(from), event_of(to)), doing, err);
-    stki_cuda_leave();
+    status = leave_with_answer(cuda, stki_cuda->EventElapsedTime(&ms, event_of(from), event_of(to)), doing, err);
     if (!status)
         *out_ns = (int64_t)((double)ms * 1e6);
     return status;
@@ -513,9 +500,7 @@ static stk_status cuda_spin(stk_device *device, int64_t ns, stk_stream *stream, 
     if (status)
         return status;
     error = (cudaError_t)stki_cuda_launcher->spin(device->index, stream_of(stream), ns);
-    status = stki_cuda_check(cuda, wait_if_default(stream, error), doing, -1, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, wait_if_default(stream, error), doing, -1, err);
 }
 
 static stk_status cuda_synchronize(stk_device *device, stk_error *err)
@@ -526,9 +511,7 @@ static stk_status cuda_synchronize(stk_device *device, stk_error *err)
 
     if (status)
         return status;
-    status = stki_cuda_check(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
 }
 
 static cudaError_t ask_properties(int index, stk_device_properties *out)
@@ -566,9 +549,7 @@ static stk_status cuda_properties(stk_device *device, stk_device_properties *out
 
     if (status)
         return status;
-    status = stki_cuda_check(cuda, ask_properties(device->index, out), doing, -1, err);
-    stki_cuda_leave();
-    return status;
+    return leave_with(cuda, ask_properties(device->index, out), doing, -1, err);
 }
 
 static const stki_device_ops cuda_ops = {

@@ -7,6 +7,7 @@
 #ifndef STKI_KERNEL_BINARY_H
 #define STKI_KERNEL_BINARY_H
 
+#include "floor_division.h"
 #include "kernel_runs.h"
 
 /* The operations, numbered as enum stki_loop. */
@@ -105,52 +106,39 @@ STKI_KERNEL_FN uint64_t stki_binary_unsigned(int loop, uint64_t p, uint64_t q, u
 
 /* ---- reals ------------------------------------------------------------------------------------------------------- */
 
-#define STKI_BINARY_REAL(real, fmod_fn, floor_fn, trunc_fn, copysign_fn)                 \
-    STKI_KERNEL_FN real stki_binary_floor_##real(real p, real q)                         \
-    {                                                                                    \
-        real rest, quotient, floored;                                                    \
-        if (q == 0)                                                                      \
-            return p / q;                                                                \
-        rest = fmod_fn(p, q);                                                            \
-        quotient = (p - rest) / q;                                                       \
-        if (rest != 0 && (q < 0) != (rest < 0))                                          \
-            quotient -= 1;                                                               \
-        if (quotient == 0)                                                               \
-            return copysign_fn((real)0, p / q);                                          \
-        floored = floor_fn(quotient);                                                    \
-        return quotient - floored > (real)0.5 ? floored + 1 : floored;                   \
-    }                                                                                    \
-    /* A NaN element passes both questions unchanged; a NaN bound becomes the result. */ \
-    STKI_KERNEL_FN real stki_binary_clamp_##real(real x, real low, real high)            \
-    {                                                                                    \
-        x = x < low || low != low ? low : x;                                             \
-        return x > high || high != high ? high : x;                                      \
-    }                                                                                    \
-    STKI_KERNEL_FN real stki_binary_##real(int loop, real p, real q, real high)          \
-    {                                                                                    \
-        switch (loop) {                                                                  \
-        case STKI_BINARY_ADD:                                                            \
-            return p + q;                                                                \
-        case STKI_BINARY_SUB:                                                            \
-            return p - q;                                                                \
-        case STKI_BINARY_MUL:                                                            \
-            return p * q;                                                                \
-        case STKI_BINARY_DIV:                                                            \
-            return p / q;                                                                \
-        case STKI_BINARY_FLOOR_DIV:                                                      \
-            return stki_binary_floor_##real(p, q);                                       \
-        case STKI_BINARY_TRUNC_DIV:                                                      \
-            return trunc_fn(p / q);                                                      \
-        default:                                                                         \
-            return stki_binary_clamp_##real(p, q, high);                                 \
-        }                                                                                \
-    }                                                                                    \
-    STKI_KERNEL_FN uint64_t stki_binary_compare_##real(int loop, real p, real q)         \
-    {                                                                                    \
-        return loop == STKI_BINARY_EQ   ? p == q                                         \
-               : loop == STKI_BINARY_NE ? p != q                                         \
-               : loop == STKI_BINARY_LT ? p < q                                          \
-                                        : p <= q;                                        \
+#define STKI_BINARY_REAL(real, fmod_fn, floor_fn, trunc_fn, copysign_fn)                                \
+    STKI_FLOOR_DIVISION(STKI_KERNEL_FN, stki_binary_floor_##real, real, fmod_fn, floor_fn, copysign_fn) \
+    /* A NaN element passes both questions unchanged; a NaN bound becomes the result. */                \
+    STKI_KERNEL_FN real stki_binary_clamp_##real(real x, real low, real high)                           \
+    {                                                                                                   \
+        x = x < low || low != low ? low : x;                                                            \
+        return x > high || high != high ? high : x;                                                     \
+    }                                                                                                   \
+    STKI_KERNEL_FN real stki_binary_##real(int loop, real p, real q, real high)                         \
+    {                                                                                                   \
+        switch (loop) {                                                                                 \
+        case STKI_BINARY_ADD:                                                                           \
+            return p + q;                                                                               \
+        case STKI_BINARY_SUB:                                                                           \
+            return p - q;                                                                               \
+        case STKI_BINARY_MUL:                                                                           \
+            return p * q;                                                                               \
+        case STKI_BINARY_DIV:                                                                           \
+            return p / q;                                                                               \
+        case STKI_BINARY_FLOOR_DIV:                                                                     \
+            return stki_binary_floor_##real(p, q);                                                      \
+        case STKI_BINARY_TRUNC_DIV:                                                                     \
+            return trunc_fn(p / q);                                                                     \
+        default:                                                                                        \
+            return stki_binary_clamp_##real(p, q, high);                                                \
+        }                                                                                               \
+    }                                                                                                   \
+    STKI_KERNEL_FN uint64_t stki_binary_compare_##real(int loop, real p, real q)                        \
+    {                                                                                                   \
+        return loop == STKI_BINARY_EQ   ? p == q                                                        \
+               : loop == STKI_BINARY_NE ? p != q                                                        \
+               : loop == STKI_BINARY_LT ? p < q                                                         \
+                                        : p <= q;                                                       \
     }
 STKI_BINARY_REAL(float, fmodf, floorf, truncf, copysignf)
 STKI_BINARY_REAL(double, fmod, floor, trunc, copysign)

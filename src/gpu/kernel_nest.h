@@ -27,6 +27,8 @@ typedef struct stki_map_plan {
     const uint8_t *src;
 } stki_map_plan;
 
+/* Does a copy keep the bits? All do but those of bool, and casts between whole numbers of one size. */
+bool stki_same_bits(stk_dtype dst, stk_dtype src);
 /* Fills a launch whose table and levels are set already, if the kind needs them. */
 stk_status stki_plan_map(const stki_map_plan *map, stki_strided *plan, stki_launch *out, stk_error *err);
 /* The conversion with arithmetic where elements lie side by side. False: they don't. Sets all but the table and the

@@ -265,8 +265,7 @@ bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* Are the bits the same? In all copies but that of bool, and between whole numbers of one size. */
-static bool same_bits(stk_dtype dst, stk_dtype src)
+bool stki_same_bits(stk_dtype dst, stk_dtype src)
 {
     bool whole = stki_dtype_category(dst) == STKI_CATEGORY_WHOLE && stki_dtype_category(src) == STKI_CATEGORY_WHOLE;
 
@@ -297,7 +296,7 @@ stk_status stki_kernel_plan_copy(const stk_tensor *dst, const stk_tensor *src, s
     if (plan.count == 0)
         return STK_OK;
     out->moved_bytes = plan.count * (stk_dtype_size(dst->dtype) + stk_dtype_size(src->dtype));
-    if (same_bits(dst->dtype, src->dtype) && !map.swapped)
+    if (stki_same_bits(dst->dtype, src->dtype) && !map.swapped)
         map.kind = STKI_MAP_RAW;
     else if ((dst->dtype == STK_F16 || dst->dtype == STK_BF16 || dst->dtype == STK_F32) && dst->dtype != src->dtype &&
              stki_plan_runs(&map, &plan, 1, out)) {

@@ -175,15 +175,6 @@ static stki_map_table table_of(const stki_convert_pairs *pairs, const void *far)
     return table;
 }
 
-static bool same_bits(const stki_convert *convert)
-{
-    stk_dtype dst = convert->dst_dtype, src = convert->src_dtype;
-    bool whole = stki_dtype_category(dst) == STKI_CATEGORY_WHOLE && stki_dtype_category(src) == STKI_CATEGORY_WHOLE;
-
-    return !convert->src_swapped &&
-           ((dst == src && dst != STK_BOOL) || (whole && stk_dtype_size(dst) == stk_dtype_size(src)));
-}
-
 /* A cast to a float is x * 1 + -0.0 for every x: the pair that a conversion without arithmetic has. */
 static bool has_arithmetic(const stki_convert *convert)
 {
@@ -200,9 +191,10 @@ stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int6
 {
     const stki_levels levels = {convert->lane.zero_point, convert->lane.low, convert->lane.high};
     const bool arithmetic = has_arithmetic(convert);
-    stki_map_plan map = {.kind = arithmetic           ? STKI_MAP_AFFINE
-                                 : same_bits(convert) ? STKI_MAP_RAW
-                                                      : STKI_MAP_CAST,
+    const bool raw = !convert->src_swapped && stki_same_bits(convert->dst_dtype, convert->src_dtype);
+    stki_map_plan map = {.kind = arithmetic ? STKI_MAP_AFFINE
+                                 : raw      ? STKI_MAP_RAW
+                                            : STKI_MAP_CAST,
                          .dst_dtype = convert->dst_dtype,
                          .src_dtype = convert->src_dtype,
                          .swapped = convert->src_swapped,

@@ -72,45 +72,37 @@ static int64_t rows_ahead(const stki_convert *convert)
     return rows < ROWS_AHEAD_AT_MOST ? rows : ROWS_AHEAD_AT_MOST;
 }
 
-void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
-                           int64_t count)
-{
-    const int64_t ahead = rows_ahead(convert);
-    uint8_t *to = dst;
-
-    if (convert->empty)
-        return;
-    for (int64_t i = 0; i < ahead && i < count; i++)
-        fetch_sample(convert, src[i]);
-    stki_float_control control = stki_float_enter();
-    for (int64_t i = 0; i < count; i++, to += dst_stride) {
-        if (i + ahead < count)
-            fetch_sample(convert, src[i + ahead]);
-        stki_convert_walk(convert, convert->axes, to + convert->dst_offset,
-                          (const uint8_t *)src[i] + convert->src_offset, 0);
-    }
-    stki_float_leave(control);
-}
-
-void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,
-                           int64_t count)
+/* Sample i by converts[i * step]: step 0 is one conversion for all. */
+static inline void run_list(const stki_convert *const *converts, int64_t step, uint8_t *to, int64_t dst_stride,
+                            const void *const *src, int64_t count)
 {
     const int64_t ahead = count > 0 ? rows_ahead(converts[0]) : 0;
-    uint8_t *to = dst;
 
     for (int64_t i = 0; i < ahead && i < count; i++)
-        fetch_sample(converts[i], src[i]);
+        fetch_sample(converts[i * step], src[i]);
     stki_float_control control = stki_float_enter();
     for (int64_t i = 0; i < count; i++, to += dst_stride) {
-        const stki_convert *convert = converts[i];
+        const stki_convert *convert = converts[i * step];
 
         if (i + ahead < count)
-            fetch_sample(converts[i + ahead], src[i + ahead]);
+            fetch_sample(converts[(i + ahead) * step], src[i + ahead]);
         if (!convert->empty)
             stki_convert_walk(convert, convert->axes, to + convert->dst_offset,
                               (const uint8_t *)src[i] + convert->src_offset, 0);
     }
     stki_float_leave(control);
+}
+
+void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
+                           int64_t count)
+{
+    run_list(&convert, 0, dst, dst_stride, src, count);
+}
+
+void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,
+                           int64_t count)
+{
+    run_list(converts, 1, dst, dst_stride, src, count);
 }
 
 bool stki_convert_streams(const stki_convert *convert)

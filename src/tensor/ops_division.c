@@ -1,5 +1,6 @@
 /* ops_division.c: the loops of floor_div and trunc_div, which no instruction set has in vectors, and the choice among
  * the variants of the others. Whole-number divisors are not 0: ops_binary.c looks first. */
+#include "floor_division.h"
 #include "ops_loops.h"
 #include "ops_unaligned.h"
 #include <math.h>
@@ -34,25 +35,8 @@ UNSIGNED(u64, uint64_t)
 
 /* ---- reals ------------------------------------------------------------------------------------------------------- */
 
-/* The quotient is that of p without its remainder, which is exact but for one rounding; so it is within half a unit of
- * the whole number that it stands for. Division by 0 gives what plain division gives. As Python, NumPy and torch. */
-#define FLOOR_REAL(name, type, fmod_fn, floor_fn, copysign_fn)         \
-    static type floor_##name(type p, type q)                           \
-    {                                                                  \
-        type rest, quotient, floored;                                  \
-        if (q == 0)                                                    \
-            return p / q;                                              \
-        rest = fmod_fn(p, q);                                          \
-        quotient = (p - rest) / q;                                     \
-        if (rest != 0 && (q < 0) != (rest < 0))                        \
-            quotient -= 1;                                             \
-        if (quotient == 0)                                             \
-            return copysign_fn(0, p / q);                              \
-        floored = floor_fn(quotient);                                  \
-        return quotient - floored > (type)0.5 ? floored + 1 : floored; \
-    }
-FLOOR_REAL(f32, float, fmodf, floorf, copysignf)
-FLOOR_REAL(f64, double, fmod, floor, copysign)
+STKI_FLOOR_DIVISION(static, floor_f32, float, fmodf, floorf, copysignf)
+STKI_FLOOR_DIVISION(static, floor_f64, double, fmod, floor, copysign)
 
 static float trunc_f32(float p, float q)
 {
