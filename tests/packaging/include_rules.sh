@@ -1,5 +1,5 @@
 #!/bin/bash
-# Who may include whom (docs/architecture.md): base <- tensor <- io, order <- plan <- pipeline, loadbench and play see the public API and base, and a
+# Who may include whom (docs/architecture.md): base <- tensor <- io, order <- plan <- pipeline <- prep, loadbench and play see the public API and base, and a
 # library's header is included in few stated places. First by reading every #include, then by compiling: with a folder's own
 # flags a header from above must not be found.
 #     include_rules.sh CC BUILD_DIR
@@ -16,8 +16,9 @@ declare -A may=(
     [src/io/records]="src/io/records src/io/arrays src/io/images src/io src/tensor src/base"
     [src/gpu]="src/gpu src/tensor src/base" [src/order]="src/order src/tensor src/base" [src/plan]="src/plan src/io src/tensor src/base"
     [src/pipeline]="src/pipeline src/order src/plan src/io src/gpu src/tensor src/base"
+    [src/prep]="src/prep src/pipeline src/order src/plan src/io src/io/arrays src/io/images src/io/hdf5 src/io/records src/tensor src/base"
     [tools/loadbench]="tools/loadbench tools/sheet src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
-    [tools/stoker]="tools/stoker tools/sheet tools/play src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
+    [tools/stoker]="tools/stoker tools/sheet tools/play src/prep src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
 )
 # Files of io that know the formats behind it.
 declare -A also=(
@@ -30,9 +31,9 @@ declare -A only_in=(
     [jpeglib.h]="src/io/images/jpeg_decode.c" [jerror.h]="src/io/images/jpeg_decode.c" [spng.h]="src/io/images/png_decode.c tools/sheet/sheet.c"
     [libdeflate.h]="src/io/*"
     [editline/readline.h]="tools/play/play_prompt.c"
-    [jansson.h]="src/base/* src/io/* src/plan/* src/pipeline/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
+    [jansson.h]="src/base/* src/io/* src/plan/* src/pipeline/* src/prep/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
     [libdeflate.h]="src/io/*" [zlib.h]="src/io/*"
-    [xxhash.h]="src/base/digest.c src/io/sums.c src/io/records/tar_cache.c src/order/order_print.c"
+    [xxhash.h]="src/base/digest.c src/io/sums.c src/io/records/tar_cache.c src/order/order_print.c src/prep/*"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
     [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"
 )
@@ -93,10 +94,10 @@ try() { # FOLDER HEADER: does a file of FOLDER find HEADER?
     echo "#include \"$2\"" | (cd /tmp && $cc -x c -std=c11 -D_GNU_SOURCE -M -o /dev/null $(flags_of "$1") - 2>/dev/null)
 }
 
-for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h order:reader.h plan:ring.h; do
+for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h order:reader.h plan:ring.h pipeline:sink.h; do
     try "${pair%%:*}" "${pair##*:}" && say "src/${pair%%:*} can include ${pair##*:}"
 done
-for pair in base:error.h tensor:error.h io:tensor_internal.h pipeline:reader.h pipeline:order.h pipeline:plan.h; do # and the check itself works
+for pair in base:error.h tensor:error.h io:tensor_internal.h pipeline:reader.h pipeline:order.h pipeline:plan.h prep:core.h; do # and the check itself works
     try "${pair%%:*}" "${pair##*:}" || say "src/${pair%%:*} cannot include ${pair##*:}"
 done
 echo "$count files"

@@ -1,0 +1,61 @@
+/* finish.h: what is done to a field's rows between the loader and the sink: encoded as JPEG, cut into tokens, read as
+ * the header of an image that stays as it is. A finisher belongs to one field; any number of threads run it at once,
+ * each for another row and with a scratch of its own. What comes out is a pure function of the row and the job.
+ */
+#ifndef STKI_FINISH_H
+#define STKI_FINISH_H
+
+#include "document.h"
+#include "sink.h"
+
+/* A row as the loader made it; borrowed. */
+typedef struct stki_row {
+    const void *bytes; /* C order */
+    int64_t size;
+    stk_dtype dtype;
+    int ndim;
+    int64_t shape[STK_MAX_DIMS];
+    int64_t position, sample; /* in the job's order; the number in its data set */
+} stki_row;
+
+/* Memory that a thread's finished rows are put in; it grows, so pointers into it are good until the next call that
+ * grows it. The job tells where rows begin by their offsets. */
+typedef struct stki_bytes {
+    char *bytes;
+    int64_t used, room;
+} stki_bytes;
+
+/* Room for `more` bytes behind `used`, which the caller raises by what it wrote. */
+stk_status stki_bytes_reserve(stki_bytes *bytes, int64_t more, stk_error *err);
+void stki_bytes_fini(stki_bytes *bytes);
+
+typedef struct stki_finisher stki_finisher;
+
+typedef struct stki_finisher_ops {
+    const char *name; /* as `encode` of an output field says it: "jpeg" */
+    /* `options`: the map of the field under `output.fields`, perhaps NULL; the finisher owns its keys but `extension`.
+     * `in`: what the loader's rows of the field are (as a field of a sink: ARRAY, RAGGED or IMAGE). *out begins as a
+     * copy of it and becomes what comes out. STK_E_CONFIG: the rows or the keys do not fit. */
+    stk_status (*create)(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
+                         stki_finisher **finisher, stk_error *err);
+    /* One thread's. NULL: it needs none. */
+    stk_status (*scratch)(const stki_finisher *finisher, void **out, stk_error *err);
+    void (*scratch_destroy)(void *scratch);
+    /* The row's value. Where out->bytes is NULL on return, its out->size bytes are the ones put at the end of `to`;
+     * else they are borrowed from `in`. An error is the row's own: the job's on_error says what becomes of it. */
+    stk_status (*run)(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
+                      stki_sink_value *out, stk_error *err);
+    /* What the manifest says of it beyond its options (versions of codecs, counts); new JSON, or NULL. */
+    json_t *(*describe)(const stki_finisher *finisher);
+    void (*destroy)(stki_finisher *finisher);
+} stki_finisher_ops;
+
+struct stki_finisher {
+    const stki_finisher_ops *ops; /* the first member of every finisher's own struct */
+};
+
+/* finishers.c: by name; NULL: there is none. */
+const stki_finisher_ops *stki_finisher_find(const char *name);
+extern const stki_finisher_ops *const stki_finishers[]; /* ended by NULL */
+
+#endif

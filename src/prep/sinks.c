@@ -1,0 +1,52 @@
+/* sinks.c: which formats a preparation job can write; a line each. */
+#include "error.h"
+#include "sink.h"
+#include <string.h>
+#include <strings.h>
+
+const stki_sink_ops *const stki_sinks[] = {
+    NULL,
+};
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), end = strlen(ending);
+
+    return length > end && !strcasecmp(text + length - end, ending);
+}
+
+static bool has_ending(const stki_sink_ops *sink, const char *path)
+{
+    for (const char *const *ending = sink->endings; ending && *ending; ending++)
+        if (ends_with(path, *ending))
+            return true;
+    return false;
+}
+
+/* "npy, raw, …" */
+static const char *names(char *buffer, size_t size)
+{
+    size_t used = 0;
+
+    buffer[0] = '\0';
+    for (int i = 0; stki_sinks[i] && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", stki_sinks[i]->format);
+    return buffer;
+}
+
+stk_status stki_sink_find(const char *format, const char *path, const stki_sink_ops **out, stk_error *err)
+{
+    char all[256];
+
+    for (int i = 0; stki_sinks[i]; i++)
+        if (format ? !strcmp(stki_sinks[i]->format, format) : has_ending(stki_sinks[i], path)) {
+            *out = stki_sinks[i];
+            return STK_OK;
+        }
+    if (format)
+        return stki_fail(err, STK_E_UNSUPPORTED, "output.format: found %s, expected one of %s", format,
+                         names(all, sizeof all));
+    return stki_fail(err, STK_E_UNSUPPORTED,
+                     "output.path: the ending of %s names no format; give output.format, one of %s", path,
+                     names(all, sizeof all));
+}
