@@ -492,7 +492,7 @@ static stk_status read_loader(stki_loader_config *config, const stki_node *root,
 /* Sections of other programs may stand in the same file. */
 static stk_status check_sections(const stki_node *root, stk_error *err)
 {
-    static const char *const known[] = {"dataset", "datasets", "loader", "bench", "prep"};
+    static const char *const known[] = {"dataset", "datasets", "loader", "bench", "prep", "output", "stats"};
 
     for (int i = 0; i < root->count; i++) {
         bool found = false;

@@ -82,6 +82,12 @@ typedef struct stki_loader_config {
      * on). */
     stk_status (*wrap_reader)(void *context, const char *field, stki_reader **reader, stk_error *err);
     void *wrap_context;
+    /* Preparation jobs: called when the data set is open and before anything depends on batch_size, prefetch or the
+     * list of indices, which it may set. */
+    stk_status (*arrange)(void *context, struct stki_core *core, stk_error *err);
+    /* Of each sample that is left out (`on_error: skip`), as its batch is delivered, in order; no NULL error. */
+    void (*left_out)(void *context, int64_t position, int64_t sample, const stk_error *error);
+    void *job_context; /* of the two */
 
     _Atomic int note_count; /* grows behind the note: next adds some, and any thread may ask */
     char *notes[STKI_CONFIG_MAX_NOTES];

@@ -488,6 +488,13 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
+static stk_status arrange(stki_core *core, stk_error *err)
+{
+    stki_loader_config *config = core->config;
+
+    return config->arrange ? config->arrange(config->job_context, core, err) : STK_OK;
+}
+
 static stk_status find_device(stki_core *core, stk_error *err)
 {
     stk_error cause = {0};
@@ -590,7 +597,8 @@ stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_err
     core->opened_ns = stki_now_ns();
     core->fork_generation = stki_fork_generation();
     if ((status = find_device(core, err)) == STK_OK && (status = open_dataset(core, err)) == STK_OK &&
-        (status = stki_core_make_order(core, err)) == STK_OK && (status = make_plans(core, err)) == STK_OK &&
+        (status = arrange(core, err)) == STK_OK && (status = stki_core_make_order(core, err)) == STK_OK &&
+        (status = make_plans(core, err)) == STK_OK &&
         (choose_pinning(core), status = make_slots(core, err)) == STK_OK &&
         (status = make_workers(core, err)) == STK_OK && (status = stki_failed_open(core, err)) == STK_OK) {
         stki_state_prints(core, &core->prints);
