@@ -33,6 +33,8 @@ typedef struct stki_split_config {
     const char *key; /* hash: "index", "path" or the name of a field; NULL where there is no split */
 } stki_split_config;
 
+struct stki_core;
+
 typedef struct stki_loader_config {
     /* the loader section, filled by its option table */
     int64_t batch_size, global_batch_size; /* 0: not given */
