@@ -152,6 +152,7 @@ enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 
 /* How images are decoded. */
 typedef struct stki_decode_opts {
+    bool none;            /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
     bool gray;            /* one channel instead of RGB */
     bool upright;         /* apply the EXIF orientation */
     bool fast;            /* DCT scaling, fast upsampling and fast DCT: other bits than an exact decode */

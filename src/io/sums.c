@@ -71,8 +71,8 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
         put(how, "; axis %d", opts->axis);
     if (opts->window_length)
         put(how, "; windows of %" PRId64 " every %" PRId64, opts->window_length, opts->window_stride);
-    put(how, "%s%s%s%s", opts->decode.gray ? "; gray" : "", opts->decode.upright ? "; upright" : "",
-        opts->decode.fast ? "; fast" : "", opts->cf ? "; cf" : "");
+    put(how, "%s%s%s%s%s", opts->decode.none ? "; not decoded" : "", opts->decode.gray ? "; gray" : "",
+        opts->decode.upright ? "; upright" : "", opts->decode.fast ? "; fast" : "", opts->cf ? "; cf" : "");
 }
 
 /* ---- the file's bytes ----------------------------------------------------------------------------------------------

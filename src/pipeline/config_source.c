@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const char *const byte_order_words[] = {"little", "big", NULL};
-static const char *const decode_words[] = {"exact", "fast", NULL};
+enum { EXACT, FAST, NOT_AT_ALL };
+static const char *const decode_words[] = {"exact", "fast", "none", NULL};
 static const char *const color_words[] = {"rgb", "gray", NULL};
 static const char *const orientation_words[] = {"stored", "upright", NULL};
 static const char *const warning_words[] = {"fail", "accept", NULL};
@@ -73,8 +74,10 @@ static const stki_option source_rows[] = {
     STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped"),
     STKI_BOOL(source_options, sums, false,
               "Check every record that is read against FILE.sums, which stoker verify --write-sums writes"),
-    STKI_ENUM(source_options, decode, exact, decode_words,
-              "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits"),
+    STKI_ENUM(
+        source_options, decode, exact, decode_words,
+        "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits; none: samples "
+        "are the bytes as they stand in the file, of varying length"),
     STKI_ENUM(source_options, color, rgb, color_words, "Images: channels that they are decoded to"),
     STKI_ENUM(source_options, orientation, stored, orientation_words, "Images: upright turns them as EXIF says"),
     STKI_ENUM(source_options, on_warning, fail, warning_words,
@@ -194,6 +197,21 @@ static stk_status read_window(const stki_node *node, stki_reader_opts *out, stki
     return status;
 }
 
+/* Keys about pixels, where there are none. */
+static stk_status check_undecoded(const stki_node *node, stk_error *err)
+{
+    static const char *const keys[] = {"color", "orientation", "on_warning", "layout"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const stki_node *key = stki_node_get(node, keys[i]);
+
+        if (key)
+            return stki_fail_node(err, key,
+                                  "found it beside decode: none, which makes no pixels: leave one of them out");
+    }
+    return STK_OK;
+}
+
 stk_status stki_config_source(const stki_node *node, stki_field_config *field, stk_error *err)
 {
     stki_reader_opts *out = &field->source;
@@ -237,7 +255,8 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     out->allow_plugins = o.allow_plugins;
     out->decode = (stki_decode_opts){.gray = o.color == 1,
                                      .upright = o.orientation == 1,
-                                     .fast = o.decode == 1,
-                                     .accept_warnings = o.on_warning == 1};
-    return STK_OK;
+                                     .fast = o.decode == FAST,
+                                     .accept_warnings = o.on_warning == 1,
+                                     .none = o.decode == NOT_AT_ALL};
+    return out->decode.none ? check_undecoded(node, err) : STK_OK;
 }

@@ -67,7 +67,7 @@ static void add_source(stki_u128 *print, const stki_field_config *field)
                                source->cf,
                                source->decode.gray,
                                source->decode.upright,
-                               source->decode.fast,
+                               source->decode.fast + 2 * source->decode.none,
                                source->decode.accept_warnings,
                                field->sample_per_file};
 

@@ -1,5 +1,5 @@
 /* image_file.c: one image file as a container: the member "image", records of one sample. Its size is looked at when it
- * is opened; it is read and decoded at each read. */
+ * is opened (with source.decode: none not even that); it is read and decoded at each read. */
 #include "allocate.h"
 #include "error.h"
 #include "image_folder.h"
@@ -20,7 +20,7 @@ static stk_status file_reader(const stki_container *base, int64_t member, const 
     stk_status status = stki_image_reader_open(base, &file->set, opts, out, err);
 
     (void)member;
-    if (status)
+    if (status || opts->decode.none)
         return status;
     status = (*out)->ops->shape(*out, 0, (*out)->shape, err);
     if (status) {
@@ -82,9 +82,10 @@ static stk_status read_info(const char *path, enum stki_image_kind kind, const s
 static stk_status describe(struct image_file *file, const stki_image_info *info, const stki_reader_opts *opts,
                            stk_error *err)
 {
-    const int64_t shape[3] = {info->height, info->width, stki_image_channels(&opts->decode)};
+    const int64_t shape[3] = {info->height, info->width, stki_image_channels(&opts->decode)}, varying[1] = {-1};
+    const bool whole = opts->decode.none;
     stki_member *member;
-    stk_status status = stki_container_add(&file->base, "image", 3, shape, &member, err);
+    stk_status status = stki_container_add(&file->base, "image", whole ? 1 : 3, whole ? varying : shape, &member, err);
 
     if (status)
         return status;
@@ -92,7 +93,8 @@ static stk_status describe(struct image_file *file, const stki_image_info *info,
     member->dtype = STK_U8;
     member->count = 1;
     member->layout = "records";
-    member->details = json_pack("{s:i, s:i}", "channels", info->channels, "orientation", info->orientation);
+    if (!whole)
+        member->details = json_pack("{s:i, s:i}", "channels", info->channels, "orientation", info->orientation);
     return STK_OK;
 }
 
@@ -101,14 +103,16 @@ static stk_status open_image(const char *path, enum stki_image_kind kind, const 
 {
     const stki_decode_opts decode = stki_image_opts(opts);
     struct image_file *file;
-    stki_image_info info;
+    stki_image_info info = {0};
     stk_status status =
         stki_container_create(sizeof *file, kind == STKI_KIND_PNG ? &png_ops : &jpeg_ops, path, &file, err);
 
     if (status)
         return status;
     file->set.root = stki_strdup("");
-    status = file->set.root ? read_info(path, kind, &decode, &info, err) : stki_fail_memory(err, 1, path);
+    status = file->set.root ? STK_OK : stki_fail_memory(err, 1, path);
+    if (!status && !decode.none)
+        status = read_info(path, kind, &decode, &info, err);
     if (!status)
         status = stki_image_set_add(&file->set, "", path, 0, err);
     if (!status)

@@ -154,7 +154,8 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
 static stk_status describe(struct folder *folder, const stki_reader_opts *opts, stk_error *err)
 {
     const int64_t image[3] = {-1, -1, opts->decode.gray ? 1 : 3}, path[1] = {-1};
-    stk_status status = add_records(folder, "image", 3, image, err);
+    const bool whole = opts->decode.none;
+    stk_status status = add_records(folder, "image", whole ? 1 : 3, whole ? path : image, err);
 
     if (!status)
         status = add_records(folder, "path", 1, path, err);

@@ -43,6 +43,12 @@ static stk_status fail_errno(const struct source *source, int error_number, cons
                             source->record);
 }
 
+static stk_status fail_kind(const struct source *source, mode_t mode)
+{
+    return fail(source, STK_E_UNSUPPORTED, S_ISDIR(mode) ? "a directory" : "no regular file", "a regular file",
+                "cannot be read");
+}
+
 static int open_quietly(const char *path)
 {
     int fd;
@@ -63,8 +69,7 @@ static stk_status open_source(struct source *source)
     if (fstat(source->fd, &stat))
         return fail_errno(source, errno, "cannot get the size");
     if (!S_ISREG(stat.st_mode))
-        return fail(source, STK_E_UNSUPPORTED, S_ISDIR(stat.st_mode) ? "a directory" : "no regular file",
-                    "a regular file", "cannot be read");
+        return fail_kind(source, stat.st_mode);
     source->size = stat.st_size;
     return STK_OK;
 }
@@ -120,8 +125,8 @@ static stk_status check_name(const struct source *source, const void *bytes, int
                            source->record, NULL);
 }
 
-stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
-                           stk_error *err)
+stk_status stki_image_load_bytes(stki_decoder *decoder, const char *path, int64_t record, const void **bytes,
+                                 int64_t *count, stk_error *err)
 {
     struct source source = {.path = path, .record = record, .err = err};
     void *room = NULL;
@@ -132,11 +137,31 @@ stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t reco
     if (!status)
         status = read_source(&source, room, source.size);
     close_source(&source);
-    if (!status)
-        status = check_name(&source, room, source.size);
     *bytes = room;
     *count = source.size;
     return status;
+}
+
+stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
+                           stk_error *err)
+{
+    const struct source source = {.path = path, .record = record, .fd = -1, .err = err};
+    stk_status status = stki_image_load_bytes(decoder, path, record, bytes, count, err);
+
+    return status ? status : check_name(&source, *bytes, *count);
+}
+
+stk_status stki_image_load_size(const char *path, int64_t record, int64_t *bytes, stk_error *err)
+{
+    const struct source source = {.path = path, .record = record, .fd = -1, .err = err};
+    struct stat found;
+
+    if (stat(path, &found))
+        return fail_errno(&source, errno, "cannot get the size");
+    if (!S_ISREG(found.st_mode))
+        return fail_kind(&source, found.st_mode);
+    *bytes = found.st_size;
+    return STK_OK;
 }
 
 static stk_status shape_of(const struct source *source, const void *bytes, int64_t count, const stki_decode_opts *opts,

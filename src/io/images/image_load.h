@@ -15,6 +15,13 @@ stk_status stki_image_name_fits(const char *path, enum stki_image_kind kind, stk
 stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
                            stk_error *err);
 
+/* The same of any kind of file: nothing of it is looked at. */
+stk_status stki_image_load_bytes(stki_decoder *decoder, const char *path, int64_t record, const void **bytes,
+                                 int64_t *count, stk_error *err);
+
+/* Bytes of the file. */
+stk_status stki_image_load_size(const char *path, int64_t record, int64_t *bytes, stk_error *err);
+
 /* The shape that decoding it will give, from its beginning. */
 stk_status stki_image_load_shape(const char *path, int64_t record, const stki_decode_opts *opts, int64_t shape[3],
                                  stk_error *err);

@@ -17,7 +17,7 @@ struct images {
     stki_container *container;
     const stki_image_set *set;
     stki_decode_opts decode;
-    stki_counter *sizes; /* height << 32 | width; 0: not known yet */
+    stki_counter *sizes; /* height << 32 | width; not decoded: bytes + 1; 0: not known yet */
     stki_counter warm_until_ns;
 };
 
@@ -88,6 +88,66 @@ static stk_status images_read(const stki_reader *base, int64_t index, const stki
     return status;
 }
 
+/* ---- not decoded ------------------------------------------------------------------------------------------------ */
+
+static stk_status bytes_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct images *images = images_of(base);
+    char path[MOST_PATH];
+    int64_t known;
+    stk_status status = find_path(base, images->set, index, path, err);
+
+    if (status)
+        return status;
+    known = stki_counted(&images->sizes[index]);
+    if (known) {
+        shape[0] = known - 1;
+        return STK_OK;
+    }
+    status = stki_image_load_size(path, index, shape, err);
+    if (!status)
+        stki_count_set(&images->sizes[index], shape[0] + 1);
+    return status;
+}
+
+static stk_status bytes_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
+{
+    char path[MOST_PATH];
+    stki_decoder *decoder;
+    const void *bytes;
+    int64_t count;
+    stk_status status = find_path(base, images_of(base)->set, index, path, err);
+
+    (void)want;
+    if (!status)
+        status = stki_scratch_decoder(scratch, &decoder, err);
+    if (!status)
+        status = stki_image_load_bytes(decoder, path, index, &bytes, &count, err);
+    if (status)
+        return status;
+    *out = (stk_tensor){.data = (void *)(uintptr_t)bytes,
+                        .dtype = STK_U8,
+                        .ndim = 1,
+                        .flags = STK_TENSOR_READONLY,
+                        .shape = {count},
+                        .strides = {1}};
+    return STK_OK;
+}
+
+/* The largest file; one that has no size fails when it is read. */
+static int64_t largest_file(const stki_reader *base)
+{
+    int64_t largest = 0, size;
+
+    for (int64_t i = 0; i < base->count; i++)
+        if (!bytes_shape(base, i, &size, NULL) && size > largest)
+            largest = size;
+    return largest;
+}
+
+/* ---- both ------------------------------------------------------------------------------------------------------- */
+
 static bool images_path(const stki_reader *base, int64_t index, char *buffer, int64_t size)
 {
     return index >= 0 && index < base->count && stki_image_set_path(images_of(base)->set, index, buffer, size);
@@ -132,21 +192,42 @@ static const stki_reader_ops image_ops = {
     .destroy = images_destroy,
 };
 
-static void describe(stki_reader *base, int64_t count, const stki_decode_opts *decode)
+static const stki_reader_ops bytes_ops = {
+    .format = "images",
+    .read = bytes_read,
+    .shape = bytes_shape,
+    .path = images_path,
+    .will_need = images_will_need,
+    .destroy = images_destroy,
+};
+
+static void describe_files(stki_reader *base, int64_t count)
 {
-    base->ops = &image_ops;
     base->count = count;
     base->dtype = STK_U8;
+    base->variable = true;
+    base->copies = true;
+    base->access = "pread";
+    base->file_bytes = base->data_offset = -1;
+}
+
+static void describe_bytes(stki_reader *base, int64_t max_bytes)
+{
+    base->ops = &bytes_ops;
+    base->ndim = 1;
+    base->strides[0] = 1;
+    base->shape[0] = base->max_bytes = max_bytes > 0 ? max_bytes : largest_file(base);
+}
+
+static void describe_images(stki_reader *base, const stki_decode_opts *decode)
+{
+    base->ops = &image_ops;
     base->ndim = 3;
     base->image = true;
     base->shape[0] = base->shape[1] = MOST_SIDE;
     base->shape[2] = stki_image_channels(decode);
     base->strides[2] = 1;
-    base->variable = true;
-    base->copies = true;
-    base->access = "pread";
     base->max_bytes = decode->max_bytes > 0 ? decode->max_bytes : STKI_IMAGE_MOST_BYTES;
-    base->file_bytes = base->data_offset = -1;
 }
 
 /* What one image may take, for those who estimate: that of the first one that has a size. */
@@ -170,7 +251,8 @@ stk_status stki_image_reader_open(const stki_container *container, const stki_im
         return stki_fail_memory(err, sizeof *images, "a reader of images");
     images->decode = stki_image_opts(opts);
     images->set = set;
-    describe(&images->base, set->count, &images->decode);
+    describe_files(&images->base, set->count);
+    images->base.ops = &bytes_ops;
     images->container = stki_container_retain(container);
     images->base.path = stki_strdup(container->path);
     images->sizes = stki_zalloc_array(set->count, sizeof *images->sizes);
@@ -178,7 +260,11 @@ stk_status stki_image_reader_open(const stki_container *container, const stki_im
         images_destroy(&images->base);
         return stki_fail_memory(err, set->count * (int64_t)sizeof *images->sizes, "the sizes of images");
     }
-    if (opts->max_bytes <= 0)
+    if (opts->decode.none)
+        describe_bytes(&images->base, opts->max_bytes);
+    else
+        describe_images(&images->base, &images->decode);
+    if (opts->max_bytes <= 0 && !opts->decode.none)
         estimate(&images->base);
     *out = &images->base;
     return STK_OK;

@@ -5,7 +5,8 @@
 #include "container.h"
 #include "image_set.h"
 
-/* The set lives in the container, which the reader keeps. */
+/* The set lives in the container, which the reader keeps. With opts->decode.none the bytes of the files instead, u8 of
+ * varying length, whatever they hold. */
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
                                   const stki_reader_opts *opts, stki_reader **out, stk_error *err);
 /* The paths relative to the set's root, u8, as samples of their own lengths. */

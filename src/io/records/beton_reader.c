@@ -2,7 +2,8 @@
  * one is a view of the mapping; a JPEG image is decoded into the worker's scratch.
  *
  * Opening looks once through the rows: for the largest sizes, and for the runs of samples that lie in one page, which
- * are the units of `order: block`. What a row says is believed only when its record is read: its pointer must be in the
+ * are the units of `order: block`. (Where JPEG images are not decoded, it asks the table for each, too: a row does not
+ * say how many bytes they have.) What a row says is believed only when its record is read: its pointer must be in the
  * table of allocations, for this sample and with the size that the row implies. */
 #include "allocate.h"
 #include "beton.h"
@@ -23,6 +24,7 @@ struct records {
     const stki_beton_field *field;
     const stki_beton_table *table;
     stki_decode_opts decode;
+    bool encoded;      /* samples are JPEG images as they lie in the file */
     int64_t max_bytes; /* of one sample, by option; 0: none */
     int64_t *units;
 };
@@ -129,7 +131,8 @@ static stk_status fail_allocation(const struct records *r, int64_t index, const 
 
 static stk_status check_limit(const struct records *r, int64_t index, const struct row *row, stk_error *err)
 {
-    int64_t bytes = r->field->kind == STKI_BETON_IMAGE ? row->height * row->width * 3 : row->bytes;
+    bool pixels = r->field->kind == STKI_BETON_IMAGE && !r->encoded;
+    int64_t bytes = pixels ? row->height * row->width * 3 : row->bytes;
 
     if (r->max_bytes == 0 || bytes <= r->max_bytes)
         return STK_OK;
@@ -171,14 +174,16 @@ static stk_status locate(const struct records *r, int64_t index, struct row *row
         !stki_inside((int64_t)row->pointer, allocated, file->size))
         return fail_allocation(r, index, row, allocated, err);
     row->bytes = allocated;
-    return STK_OK;
+    return r->encoded ? check_limit(r, index, row, err) : STK_OK; /* only now it is known */
 }
 
 static void shape_of(const struct records *r, const struct row *row, int64_t *shape)
 {
     switch (r->field->kind) {
     case STKI_BETON_IMAGE:
-        shape[0] = row->height;
+        shape[0] = r->encoded ? row->bytes : row->height;
+        if (r->encoded)
+            break;
         shape[1] = row->width;
         shape[2] = r->base.shape[2];
         break;
@@ -254,7 +259,7 @@ static stk_status records_read(const stki_reader *base, int64_t index, const stk
         status = region(r, index, &row, scratch, &bytes, err);
     if (status)
         return stki_fail_record(err, status, index);
-    if (row.jpeg)
+    if (row.jpeg && !r->encoded)
         return read_jpeg(r, index, &row, bytes, want, scratch, out, err);
     if (r->field->kind == STKI_BETON_JSON && (row.bytes == 0 || ((const char *)bytes)[row.bytes - 1] != '\0'))
         return fail_row(r, index, STKI_TEXT("%" PRId64 " bytes without it", row.bytes), "a NUL", "end of a JSON text",
@@ -408,6 +413,10 @@ static stk_status check_options(const struct records *r, const struct survey *s,
 {
     const stki_beton_layout *l = &r->beton->layout;
 
+    if (r->encoded && s->raw)
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED, (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images alone"},
+            "field '%s': source.decode: none gives the bytes of encoded images; leave it out", r->field->name);
     if (r->decode.gray && s->raw && r->field->kind == STKI_BETON_IMAGE)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){r->base.path, -1, -1, "raw RGB images", "JPEG images alone"},
@@ -418,6 +427,18 @@ static stk_status check_options(const struct records *r, const struct survey *s,
                                          STKI_TEXT("at most a page of %" PRId64, l->page_bytes)},
                             "field '%s': an array", r->field->name);
     return STK_OK;
+}
+
+/* Of images only the table knows how many bytes they have. What is wrong with one shows when it is read. */
+static int64_t longest_region(const struct records *r)
+{
+    int64_t longest = 0;
+    struct row row;
+
+    for (int64_t i = 0; i < r->base.count; i++)
+        if (!locate(r, i, &row, NULL) && row.bytes > longest)
+            longest = row.bytes;
+    return longest;
 }
 
 static void describe(struct records *r, const struct survey *s)
@@ -432,10 +453,14 @@ static void describe(struct records *r, const struct survey *s)
     base->file_bytes = file->size;
     base->file = file;
     base->data_offset = r->beton->layout.data_start;
-    base->copies = !file->map || s->jpeg;
+    base->copies = !file->map || (s->jpeg && !r->encoded);
     base->unit_first = r->units;
     base->unit_count = s->unit_count;
-    if (kind == STKI_BETON_IMAGE) {
+    if (r->encoded) {
+        base->ndim = 1;
+        base->shape[0] = base->max_bytes = r->max_bytes > 0 ? r->max_bytes : longest_region(r);
+        base->variable = true;
+    } else if (kind == STKI_BETON_IMAGE) {
         base->ndim = 3;
         base->image = true;
         base->shape[0] = s->height;
@@ -495,6 +520,7 @@ stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_read
     r->field = &beton->fields[field];
     r->decode = stki_image_opts(opts);
     r->decode.upright = false; /* these images were decoded and encoded again by the writer: pixels are as they lie */
+    r->encoded = r->decode.none && r->field->kind == STKI_BETON_IMAGE;
     r->max_bytes = opts->max_bytes;
     r->base.path = stki_strdup(beton->base.path);
     status = r->base.path ? set_type(r, opts, err)

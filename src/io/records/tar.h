@@ -93,6 +93,8 @@ enum stki_tar_kind {
 
 /* By the last part of an extension: "seg.png" is an image. */
 enum stki_tar_kind stki_tar_kind_of(const char *extension);
+/* How it is read: images that are not decoded are bytes. */
+enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_opts *decode);
 
 /* One pass over the headers of the archive. */
 stk_status stki_tar_index_build(const stki_file *file, stki_tar_index *out, stk_error *err);

@@ -69,10 +69,11 @@ static stk_status get_index(stki_webdataset *set, const stki_reader_opts *opts, 
 /* ---- members -------------------------------------------------------------------------------------------------------
  */
 
-static stk_status add_member(stki_webdataset *set, const stki_tar_extension *extension, stk_error *err)
+static stk_status add_member(stki_webdataset *set, const stki_tar_extension *extension, const stki_decode_opts *decode,
+                             stk_error *err)
 {
     static const int64_t varying[] = {-1, -1, 3};
-    enum stki_tar_kind kind = stki_tar_kind_of(extension->name);
+    enum stki_tar_kind kind = stki_tar_kind_read(extension->name, decode);
     int ndim = kind == STKI_TAR_IMAGE ? 3 : kind == STKI_TAR_BYTES ? 1 : 0;
     stki_member *member;
     stk_status status =
@@ -92,13 +93,13 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     return STK_OK;
 }
 
-static stk_status add_members(stki_webdataset *set, stk_error *err)
+static stk_status add_members(stki_webdataset *set, const stki_decode_opts *decode, stk_error *err)
 {
     const stki_tar_index *index = &set->index;
     stk_status status = STK_OK;
 
     for (int i = 0; i < index->extension_count && !status; i++)
-        status = add_member(set, &index->extensions[i], err);
+        status = add_member(set, &index->extensions[i], decode, err);
     if (index->skipped > 0)
         stki_container_warn(&set->base, "%" PRId64 " files belong to no sample (no extension, or a hidden name)",
                             index->skipped);
@@ -120,7 +121,7 @@ stk_status stki_webdataset_of_file(stki_file *file, const stki_reader_opts *opts
     set->file = file;
     status = get_index(set, opts, err);
     if (!status)
-        status = add_members(set, err);
+        status = add_members(set, &opts->decode, err);
     if (status)
         set_destroy(&set->base);
     else

@@ -82,6 +82,14 @@ static void set_tensor(const struct files *f, const void *data, stk_tensor *out)
     out->reserved = 0;
 }
 
+/* As bytes where images are not decoded. */
+enum stki_tar_kind stki_tar_kind_read(const char *extension, const stki_decode_opts *decode)
+{
+    enum stki_tar_kind kind = stki_tar_kind_of(extension);
+
+    return kind == STKI_TAR_IMAGE && decode->none ? STKI_TAR_BYTES : kind;
+}
+
 /* ---- images --------------------------------------------------------------------------------------------------------
  */
 
@@ -580,8 +588,8 @@ stk_status stki_webdataset_reader(const stki_webdataset *set, int extension, con
     (void)stki_container_retain(&set->base);
     f->set = set;
     f->extension = extension;
-    f->kind = stki_tar_kind_of(name_of(f));
     f->decode = stki_image_opts(opts);
+    f->kind = stki_tar_kind_read(name_of(f), &f->decode);
     f->alias = opts->alias_dtype;
     f->max_bytes = opts->max_bytes;
     f->header_limit = opts->header_limit;
