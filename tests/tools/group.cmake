@@ -4,12 +4,13 @@ add_library(loadbench_parts OBJECT ${tool_parts})
 target_link_libraries(loadbench_parts PRIVATE stoker_flags stoker_static)
 target_compile_options(loadbench_parts PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/base"
                                                "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench"
-                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/sheet")
+                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/sheet"
+                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/live")
 file(GLOB tool_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
 foreach(source ${tool_tests})
   get_filename_component(name ${source} NAME_WE)
-  stoker_test_program(${name} ${source} $<TARGET_OBJECTS:loadbench_parts> $<TARGET_OBJECTS:stoker_sheet>)
-  target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench")
+  stoker_test_program(${name} ${source} $<TARGET_OBJECTS:loadbench_parts> $<TARGET_OBJECTS:stoker_sheet> $<TARGET_OBJECTS:stoker_live>)
+  target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench" "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/live")
   add_test(NAME ${name} COMMAND ${name})
   file(STRINGS ${source} first LIMIT_COUNT 1)
   set(labels tools)

@@ -2,13 +2,12 @@
  * disturb what is measured. The width is asked for at every drawing, so that a resized terminal is no matter. */
 #include "loadbench_live.h"
 #include "clock.h"
+#include "live_line.h"
 #include "loadbench_statistics.h"
 #include "loadbench_table.h"
-#include "loadbench_terminal.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define PERIOD_NS (STKI_SECOND / 4)
@@ -16,8 +15,8 @@
 void lb_live_init(struct lb_live *live, const char *name, int repeats)
 {
     memset(live, 0, sizeof *live);
-    live->on = lb_is_terminal(STDERR_FILENO);
-    live->colour = lb_takes_colour(STDERR_FILENO);
+    live->on = live_is_terminal(STDERR_FILENO);
+    live->colour = live_takes_colour(STDERR_FILENO);
     live->name = name;
     live->repeats = repeats;
     live->due_ns = INT64_MAX;
@@ -61,15 +60,6 @@ void lb_live_text(const struct lb_live_figures *figures, char *out, int size)
         part(out, size, used, "[eta %.0fs]", (double)figures->left_ns / 1e9);
 }
 
-static int terminal_columns(void)
-{
-    struct winsize window = {0};
-
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col < 20)
-        return 80;
-    return window.ws_col;
-}
-
 void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader *loader)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
@@ -93,10 +83,8 @@ void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, cons
         .left_ns = progress->left_ns,
         .ramp = progress->ramp,
     };
-    const int columns = terminal_columns();
-    lb_live_text(&figures, line, columns < (int)sizeof line ? columns : (int)sizeof line);
-    fprintf(stderr, "\r%s%s%s\033[K", live->colour ? "\033[36m" : "", line, live->colour ? "\033[0m" : "");
-    fflush(stderr);
+    lb_live_text(&figures, line, sizeof line);
+    live_line_draw(line, live_columns(), live->colour);
     live->shown = true;
     live->last_ns = progress->now_ns;
     live->last_samples = progress->samples;
@@ -108,7 +96,6 @@ void lb_live_clear(struct lb_live *live)
 {
     if (!live->shown)
         return;
-    fputs("\r\033[K", stderr);
-    fflush(stderr);
+    live_line_clear();
     live->shown = false;
 }

@@ -67,20 +67,3 @@ const char *lb_number(char *buffer, int size, double value)
         snprintf(buffer, (size_t)size, "%.*f", decimals, value);
     return buffer;
 }
-
-const char *lb_short_number(char *buffer, int size, double value)
-{
-    static const char prefixes[] = {' ', 'k', 'M', 'G', 'T', 'P'};
-    int i = 0;
-
-    while (fabs(value) >= 999.5 && i < 5) {
-        value /= 1000;
-        i++;
-    }
-    const int decimals = fabs(value) >= 99.95 || (i == 0 && value == floor(value)) ? 0 : fabs(value) >= 9.995 ? 1 : 2;
-    if (i == 0)
-        snprintf(buffer, (size_t)size, "%.*f", decimals, value);
-    else
-        snprintf(buffer, (size_t)size, "%.*f%c", decimals, value, prefixes[i]);
-    return buffer;
-}

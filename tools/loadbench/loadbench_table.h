@@ -3,6 +3,7 @@
 #ifndef LOADBENCH_TABLE_H
 #define LOADBENCH_TABLE_H
 
+#include "live_line.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +28,6 @@ void lb_table_print(const struct lb_table *table, FILE *to);
 const char *lb_number(char *buffer, int size, double value);
 #define LB_NUMBER(value) lb_number((char[32]){0}, 32, value)
 /* With a decimal prefix: "9.83k", "1.46G". */
-const char *lb_short_number(char *buffer, int size, double value);
-#define LB_SHORT(value) lb_short_number((char[32]){0}, 32, value)
+#define LB_SHORT(value) LIVE_SHORT(value)
 
 #endif

@@ -1,8 +1,8 @@
 /* loadbench_text.c: the result for people: what ran, the figures, where the time went, the limit, the verdict. */
+#include "live_line.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
 #include "loadbench_table.h"
-#include "loadbench_terminal.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -202,7 +202,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
 {
     const struct lb_shares shares = lb_result_shares(result);
     const struct lb_run *last = &result->runs[result->run_count - 1];
-    const bool colour = lb_takes_colour(fileno(to));
+    const bool colour = live_takes_colour(fileno(to));
     char verdict[400];
 
     print_machine(result, to);

@@ -4,16 +4,18 @@
 #include "error.h"
 #include <string.h>
 
+enum { MOST_NAMED = 32 };
+
 static stk_status fail_unknown(const struct st_option *options, int count, const char *word, size_t length,
                                stk_error *err)
 {
-    const char *names[16], *near;
+    const char *names[MOST_NAMED], *near;
     char name[64];
 
-    for (int i = 0; i < count && i < 16; i++)
+    for (int i = 0; i < count && i < MOST_NAMED; i++)
         names[i] = options[i].name;
     snprintf(name, sizeof name, "%.*s", (int)length, word);
-    near = stki_nearest_word(name, names, count < 16 ? count : 16);
+    near = stki_nearest_word(name, names, count < MOST_NAMED ? count : MOST_NAMED);
     return stki_fail(err, STK_E_CONFIG, "unknown option %s%s%s%s", name, near ? "; did you mean " : "; see --help",
                      near ? near : "", near ? "?" : "");
 }
@@ -34,7 +36,7 @@ static stk_status read_option(int argc, char **argv, int *at, const struct st_op
         if (!equals && *at + 1 >= argc)
             return stki_fail(err, STK_E_CONFIG, "%s needs a value: %s=%s", options[i].name, options[i].name,
                              options[i].value);
-        *options[i].text = equals ? equals + 1 : argv[++*at];
+        options[i].text[options[i].count ? (*options[i].count)++ : 0] = equals ? equals + 1 : argv[++*at];
         return STK_OK;
     }
     return fail_unknown(options, count, word, length, err);

@@ -1,4 +1,5 @@
-/* stoker_args.h: the command lines of `stoker inspect` and `stoker verify`: words, and options of one table. */
+/* stoker_args.h: the command lines of `stoker inspect`, `stoker prep` and `stoker verify`: words, and options of one
+ * table. */
 #ifndef STOKER_ARGS_H
 #define STOKER_ARGS_H
 
@@ -11,6 +12,7 @@ struct st_option {
     const char *help;
     bool *flag;        /* set where there is no value */
     const char **text; /* set to the value */
+    int *count;        /* not NULL: the option may be repeated; text[(*count)++] is set, room for argc of them */
 };
 
 /* Reads argv[1…] in any order; `--option value` works as `--option=value`. Words go to `words` (at most most_words). */

@@ -27,11 +27,12 @@ enum { OPTIONS = 5 };
 static void options_of(struct inspect *in, struct st_option *options)
 {
     const struct st_option table[OPTIONS] = {
-        {"--json", NULL, "one JSON object instead of a table", &in->json, NULL},
-        {"--sha256", NULL, "read all values: the SHA-256 of their C-order little-endian bytes", &in->sha256, NULL},
-        {"--image", "OUT.png", "write the first images of NAME as one picture", NULL, &in->image},
-        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &in->source},
-        {"--help", NULL, "this text", &in->help, NULL},
+        {"--json", NULL, "one JSON object instead of a table", &in->json, NULL, NULL},
+        {"--sha256", NULL, "read all values: the SHA-256 of their C-order little-endian bytes", &in->sha256, NULL,
+         NULL},
+        {"--image", "OUT.png", "write the first images of NAME as one picture", NULL, &in->image, NULL},
+        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &in->source, NULL},
+        {"--help", NULL, "this text", &in->help, NULL, NULL},
     };
 
     memcpy(options, table, sizeof table);

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "container.h"
 #include "error.h"
+#include "live_line.h"
 #include "stoker_args.h"
 #include "stoker_check.h"
 #include "stoker_json.h"
@@ -31,11 +32,11 @@ struct verify {
 static void options_of(struct verify *v, struct st_option *options)
 {
     const struct st_option table[OPTIONS] = {
-        {"--threads", "N", "that read and check; by default as many as there are processors", NULL, &v->threads},
-        {"--json", NULL, "one JSON object with every bad record", &v->json, NULL},
-        {"--write-sums", NULL, "write the XXH3 sum of each record to FILE.sums", &v->write_sums, NULL},
-        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &v->source},
-        {"--help", NULL, "this text", &v->help, NULL},
+        {"--threads", "N", "that read and check; by default as many as there are processors", NULL, &v->threads, NULL},
+        {"--json", NULL, "one JSON object with every bad record", &v->json, NULL, NULL},
+        {"--write-sums", NULL, "write the XXH3 sum of each record to FILE.sums", &v->write_sums, NULL, NULL},
+        {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &v->source, NULL},
+        {"--help", NULL, "this text", &v->help, NULL, NULL},
     };
 
     memcpy(options, table, sizeof table);
@@ -68,13 +69,6 @@ static int help(void)
 
 static int64_t progress_from; /* when st_check_run began */
 static bool progress_shown;
-
-static bool has_terminal(void)
-{
-    const char *term = getenv("TERM");
-
-    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
-}
 
 static void show_progress(const struct st_check *check)
 {
@@ -287,11 +281,11 @@ static int verify(struct verify *v, int threads)
         status = open_sums(v, container, check.sums_required, &sums, &err);
     if (!status) {
         check.sums = sums;
-        check.progress = has_terminal() ? show_progress : NULL;
+        check.progress = live_is_terminal(STDERR_FILENO) ? show_progress : NULL;
         progress_from = stki_now_ns();
         status = st_check_run(&check, &err);
         if (progress_shown)
-            fputs("\r\033[K", stderr);
+            live_line_clear();
     }
     code = status ? refuse(v, &err) : report(v, &check);
     st_check_fini(&check);
