@@ -32,7 +32,8 @@ void stki_bytes_fini(stki_bytes *bytes);
 typedef struct stki_finisher stki_finisher;
 
 typedef struct stki_finisher_ops {
-    const char *name; /* as `encode` of an output field says it: "jpeg" */
+    const char *name;               /* as `encode` of an output field says it: "jpeg" */
+    const stki_option_table *table; /* of its keys, for the help */
     /* `options`: the map of the field under `output.fields`, perhaps NULL; the finisher owns its keys but `extension`.
      * `in`: what the loader's rows of the field are (as a field of a sink: ARRAY, RAGGED or IMAGE). *out begins as a
      * copy of it and becomes what comes out. STK_E_CONFIG: the rows or the keys do not fit. */
@@ -57,5 +58,6 @@ struct stki_finisher {
 /* finishers.c: by name; NULL: there is none. */
 const stki_finisher_ops *stki_finisher_find(const char *name);
 extern const stki_finisher_ops *const stki_finishers[]; /* ended by NULL */
+extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg;
 
 #endif

@@ -3,6 +3,8 @@
 #include <string.h>
 
 const stki_finisher_ops *const stki_finishers[] = {
+    &stki_finish_keep,
+    &stki_finish_jpeg,
     NULL,
 };
 

@@ -1,0 +1,193 @@
+/* jpeg_encode.c: see jpeg_encode.h. The counterpart of jpeg_decode.c, with the same way out of libjpeg's errors: they
+ * leave by longjmp, and all that has to survive lies in struct job.
+ *
+ * The forward DCT is the accurate one (islow), whose results are the same in all of libjpeg-turbo's versions and on all
+ * its kinds of processors. Each image gets a compressor of its own, so that nothing of one can reach another. The file
+ * is written into memory of the caller's that only grows: a compressed image is small beside its pixels, and the worst
+ * case (several times as large) is not worth reserving. */
+#include "jpeg_encode.h"
+#include "allocate.h"
+#include "error.h"
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+enum { ROWS_AT_ONCE = 16, LEAST_ROOM = 64 << 10 };
+
+struct job {
+    struct jpeg_compress_struct c;
+    struct jpeg_error_mgr errors;
+    struct jpeg_destination_mgr to;
+    jmp_buf out;
+    const stki_jpeg_pixels *image;
+    const stki_jpeg_form *form;
+    stki_jpeg_room *room;
+    int64_t bytes; /* of the finished file */
+    stk_status status;
+    stk_error *err;
+};
+
+/* ---- errors ----------------------------------------------------------------------------------------------------- */
+
+static void on_error(j_common_ptr c)
+{
+    struct job *job = c->client_data;
+    char text[JMSG_LENGTH_MAX];
+
+    job->errors.format_message(c, text);
+    job->status = job->errors.msg_code == JERR_OUT_OF_MEMORY ? STK_E_MEMORY : STK_E_UNSUPPORTED;
+    stki_fail(job->err, job->status, "libjpeg: %s", text);
+    longjmp(job->out, 1);
+}
+
+static void on_message(j_common_ptr c, int level)
+{
+    if (level < 0)
+        on_error(c); /* a compressor has nothing to warn of; should one, then nothing doubtful is written */
+}
+
+/* ---- where the bytes go ----------------------------------------------------------------------------------------- */
+
+static void grow(struct job *job)
+{
+    stki_jpeg_room *room = job->room;
+    int64_t more = room->bytes < LEAST_ROOM ? LEAST_ROOM : room->bytes;
+    uint8_t *grown = more > INT64_MAX / 4 ? NULL : stki_resize(room->data, room->bytes + more);
+
+    if (!grown) {
+        job->status = stki_fail_memory(job->err, room->bytes + more, "a JPEG image");
+        longjmp(job->out, 1);
+    }
+    job->to.next_output_byte = grown + room->bytes;
+    job->to.free_in_buffer = (size_t)more;
+    room->data = grown;
+    room->bytes += more;
+}
+
+static void begin_file(j_compress_ptr c)
+{
+    struct job *job = c->client_data;
+
+    job->to.next_output_byte = job->room->data;
+    job->to.free_in_buffer = (size_t)job->room->bytes;
+    if (job->room->bytes == 0)
+        grow(job);
+}
+
+/* Called when the buffer is full, whatever free_in_buffer says by then. */
+static boolean go_on(j_compress_ptr c)
+{
+    grow(c->client_data);
+    return TRUE;
+}
+
+static void end_file(j_compress_ptr c)
+{
+    struct job *job = c->client_data;
+
+    job->bytes = job->room->bytes - (int64_t)job->to.free_in_buffer;
+}
+
+/* ---- the steps -------------------------------------------------------------------------------------------------- */
+
+static void start(struct job *job)
+{
+    struct jpeg_compress_struct *c = &job->c;
+
+    c->err = jpeg_std_error(&job->errors);
+    job->errors.error_exit = on_error;
+    job->errors.emit_message = on_message;
+    c->client_data = job;
+    jpeg_create_compress(c); /* clears c but for err and client_data */
+    job->to.init_destination = begin_file;
+    job->to.empty_output_buffer = go_on;
+    job->to.term_destination = end_file;
+    c->dest = &job->to;
+}
+
+static void choose(struct job *job)
+{
+    struct jpeg_compress_struct *c = &job->c;
+    const bool gray = job->image->channels == 1;
+
+    c->image_width = (JDIMENSION)job->image->width;
+    c->image_height = (JDIMENSION)job->image->height;
+    c->input_components = job->image->channels;
+    c->in_color_space = gray ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(c);
+    jpeg_set_quality(c, job->form->quality, TRUE);
+    c->dct_method = JDCT_ISLOW;
+    c->optimize_coding = job->form->optimize || job->form->progressive;
+    if (!gray) {
+        c->comp_info[0].h_samp_factor = job->form->subsampling == STKI_JPEG_444 ? 1 : 2;
+        c->comp_info[0].v_samp_factor = job->form->subsampling == STKI_JPEG_420 ? 2 : 1;
+    }
+    if (job->form->progressive)
+        jpeg_simple_progression(c);
+}
+
+static void write_rows(struct job *job)
+{
+    const stki_jpeg_pixels *image = job->image;
+    JSAMPROW rows[ROWS_AT_ONCE];
+    int64_t done = 0;
+
+    while (done < image->height) {
+        int n = image->height - done < ROWS_AT_ONCE ? (int)(image->height - done) : ROWS_AT_ONCE;
+
+        for (int i = 0; i < n; i++) /* libjpeg's rows are not const, but it only reads them */
+            rows[i] = (JSAMPROW)(uintptr_t)(image->pixels + (done + i) * image->row_bytes);
+        done += jpeg_write_scanlines(&job->c, rows, (JDIMENSION)n);
+    }
+}
+
+static stk_status encode(struct job *job)
+{
+    if (setjmp(job->out))
+        return job->status;
+    start(job);
+    choose(job);
+    jpeg_start_compress(&job->c, TRUE);
+    write_rows(job);
+    jpeg_finish_compress(&job->c);
+    return STK_OK;
+}
+
+static stk_status check(const stki_jpeg_pixels *image, stk_error *err)
+{
+    if (image->height < 1 || image->width < 1 || (image->channels != 1 && image->channels != 3))
+        return stki_fail(err, STK_E_BAD_SHAPE,
+                         "an image of %" PRId64 " x %" PRId64
+                         " pixels of %d channels; JPEG needs at least one pixel, of "
+                         "1 or 3 channels",
+                         image->height, image->width, image->channels);
+    if (image->height > STKI_JPEG_MOST_SIDE || image->width > STKI_JPEG_MOST_SIDE)
+        return stki_fail(err, STK_E_LIMIT,
+                         "an image of %" PRId64 " x %" PRId64 " pixels; no side of a JPEG image may be above %d",
+                         image->height, image->width, STKI_JPEG_MOST_SIDE);
+    return STK_OK;
+}
+
+stk_status stki_jpeg_encode(const stki_jpeg_pixels *image, const stki_jpeg_form *form, stki_jpeg_room *room,
+                            int64_t *bytes, stk_error *err)
+{
+    struct job job = {.image = image, .form = form, .room = room, .status = STK_E_UNSUPPORTED, .err = err};
+    stk_status status = check(image, err);
+
+    if (status != STK_OK)
+        return status;
+    status = encode(&job);
+    jpeg_destroy_compress(&job.c);
+    *bytes = job.bytes;
+    return status;
+}
+
+void stki_jpeg_room_fini(stki_jpeg_room *room)
+{
+    stki_free(room->data);
+    *room = (stki_jpeg_room){0};
+}

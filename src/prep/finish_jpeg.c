@@ -1,0 +1,193 @@
+/* finish_jpeg.c: `encode: jpeg`: pixels become JPEG images, all of them or some. Which ones is a pure function of the
+ * row: of its position in the job's order (proportion), or of its size (above_pixels, above_bytes). What is not encoded
+ * stays pixels, lent to the sink without a copy. */
+#include "allocate.h"
+#include "error.h"
+#include "finish.h"
+#include "jpeg_decode.h"
+#include "jpeg_encode.h"
+#include "philox.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const subsampling_words[] = {"444", "422", "420", NULL}; /* in the order of stki_jpeg_subsampling */
+
+typedef struct jpeg_options {
+    const char *encode, *extension;
+    int64_t quality, above_pixels, above_bytes, seed;
+    double proportion;
+    int subsampling;
+    bool optimize, progressive;
+} jpeg_options;
+
+static const stki_option jpeg_rows[] = {
+    STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: images become JPEG files (docs/prep.md)"),
+    STKI_STRING(jpeg_options, extension, "jpg", "Of files in archives, without the dot"),
+    STKI_INT(jpeg_options, quality, 90, 1, 100, "", "Of the images, on libjpeg's scale"),
+    STKI_ENUM(
+        jpeg_options, subsampling, 420, subsampling_words,
+        "How much of the colour is kept: at every pixel, at every second of a row, or of every second row as well"),
+    STKI_BOOL(jpeg_options, optimize, false, "Huffman tables of each image's own: somewhat smaller, slower to write"),
+    STKI_BOOL(jpeg_options, progressive, false, "Progressive images: smaller again, much slower to write and to read"),
+    STKI_DOUBLE(jpeg_options, proportion, 1, 0, 1, "of 1",
+                "Share of the images that become JPEG, drawn by their position; the others stay pixels"),
+    STKI_INT(jpeg_options, seed, 0, 0, INT64_MAX, "", "Of the draw"),
+    STKI_INT(jpeg_options, above_pixels, 0, 0, INT64_MAX, "pixels",
+             "Only images of more pixels become JPEG; the others stay pixels"),
+    STKI_SIZE(jpeg_options, above_bytes, 0, 0, INT64_MAX, "The same by the bytes of the pixels"),
+};
+static const stki_option_table jpeg_table = STKI_OPTION_TABLE("output.fields.NAME", jpeg_rows);
+
+typedef struct jpeg_finisher {
+    stki_finisher base; /* first member */
+    stki_jpeg_form form;
+    uint64_t seed;
+    uint64_t below; /* of 2^32: the share that is encoded */
+    int64_t above_pixels, above_bytes;
+} jpeg_finisher;
+
+static bool is_mixed(const jpeg_options *o)
+{
+    return o->proportion < 1 || o->above_pixels > 0 || o->above_bytes > 0;
+}
+
+static stk_status check_rows(const stki_node *options, const stki_sink_field *in, stk_error *err)
+{
+    const int64_t *shape = in->shape;
+
+    if (in->dtype != STK_U8)
+        return stki_fail_node(err, options,
+                              "encode: jpeg needs pixels of uint8, found %s: give dataset.fields.%s no "
+                              "other dtype",
+                              stk_dtype_name(in->dtype), in->name);
+    if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
+        return stki_fail_node(err, options,
+                              "encode: jpeg needs images, height x width x channels, found rows of %d axes in field %s",
+                              in->ndim, in->name);
+    if (in->ndim == 3 && shape[2] != 0 && shape[2] != 1 && shape[2] != 3)
+        return stki_fail_node(err, options,
+                              "encode: jpeg needs images of 1 or 3 channels, height x width x channels, found %" PRId64
+                              " x %" PRId64 " x %" PRId64 " in field %s%s",
+                              shape[0], shape[1], shape[2], in->name,
+                              shape[0] == 1 || shape[0] == 3 ? ": give it layout: nhwc" : "");
+    return STK_OK;
+}
+
+static stk_status check_together(const stki_node *options, const jpeg_options *o, stk_error *err)
+{
+    if ((o->proportion < 1) + (o->above_pixels > 0) + (o->above_bytes > 0) > 1)
+        return stki_fail_node(err, options, "expected one of proportion, above_pixels and above_bytes");
+    if (o->seed != 0 && !(o->proportion < 1))
+        return stki_fail_key(err, stki_node_get(options, "seed"), "is used by proportion alone");
+    return STK_OK;
+}
+
+static stk_status jpeg_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
+                              stki_finisher **finisher, stk_error *err)
+{
+    jpeg_options o = {0};
+    jpeg_finisher *jpeg;
+    stk_status status;
+
+    stki_options_defaults(&jpeg_table, &o);
+    if ((status = stki_options_read(&jpeg_table, options, &o, NULL, err)) != STK_OK ||
+        (status = check_together(options, &o, err)) != STK_OK || (status = check_rows(options, in, err)) != STK_OK)
+        return status;
+    jpeg = stki_zalloc(sizeof *jpeg);
+    if (!jpeg)
+        return stki_fail_memory(err, (int64_t)sizeof *jpeg, "a finisher");
+    jpeg->base.ops = &stki_finish_jpeg;
+    jpeg->form = (stki_jpeg_form){.quality = (int)o.quality,
+                                  .subsampling = (enum stki_jpeg_subsampling)o.subsampling,
+                                  .optimize = o.optimize,
+                                  .progressive = o.progressive};
+    jpeg->seed = (uint64_t)o.seed;
+    jpeg->below = (uint64_t)rint(o.proportion * 0x1p32);
+    jpeg->above_pixels = o.above_pixels;
+    jpeg->above_bytes = o.above_bytes;
+    *finisher = &jpeg->base;
+
+    out->kind = STKI_SINK_IMAGE;
+    if (in->ndim == 2) {
+        out->ndim = 3;
+        out->shape[2] = 1;
+    }
+    out->extension = o.extension;
+    if (!is_mixed(&o))
+        out->largest_bytes = 0; /* not known: pixels that are noise take more as JPEG */
+    return STK_OK;
+}
+
+static stk_status jpeg_scratch(const stki_finisher *finisher, void **out, stk_error *err)
+{
+    (void)finisher;
+    *out = stki_zalloc(sizeof(stki_jpeg_room));
+    return *out ? STK_OK : stki_fail_memory(err, (int64_t)sizeof(stki_jpeg_room), "an encoder");
+}
+
+static void jpeg_scratch_destroy(void *scratch)
+{
+    stki_jpeg_room_fini(scratch);
+    stki_free(scratch);
+}
+
+static bool stays_pixels(const jpeg_finisher *jpeg, const stki_row *in)
+{
+    if (jpeg->above_pixels > 0)
+        return in->shape[0] * in->shape[1] <= jpeg->above_pixels;
+    if (jpeg->above_bytes > 0)
+        return in->size <= jpeg->above_bytes;
+    return jpeg->below < UINT64_C(1) << 32 &&
+           stki_philox_draw(jpeg->seed, 0, (uint64_t)in->position).word[0] >= jpeg->below;
+}
+
+static stk_status jpeg_run(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,
+                           stki_sink_value *out, stk_error *err)
+{
+    const jpeg_finisher *jpeg = (const jpeg_finisher *)(const void *)finisher;
+    const int64_t channels = in->ndim == 2 ? 1 : in->shape[2];
+    const stki_jpeg_pixels image = {.pixels = in->bytes,
+                                    .height = in->shape[0],
+                                    .width = in->shape[1],
+                                    .channels = channels == 1 || channels == 3 ? (int)channels : 0,
+                                    .row_bytes = in->shape[1] * channels};
+    stki_jpeg_room *room = scratch;
+    stk_status status;
+
+    *out = (stki_sink_value){.height = image.height, .width = image.width, .channels = channels};
+    if (stays_pixels(jpeg, in)) {
+        out->bytes = in->bytes;
+        out->size = in->size;
+        return STK_OK;
+    }
+    status = stki_jpeg_encode(&image, &jpeg->form, room, &out->size, err);
+    if (status == STK_OK)
+        status = stki_bytes_reserve(to, out->size, err);
+    if (status != STK_OK)
+        return status;
+    memcpy(to->bytes + to->used, room->data, (size_t)out->size);
+    to->used += out->size;
+    out->encoding = STKI_JPEG;
+    return STK_OK;
+}
+
+static json_t *jpeg_describe(const stki_finisher *finisher)
+{
+    (void)finisher;
+    return json_pack("{s:s}", "libjpeg_turbo", stki_jpeg_version());
+}
+
+static void jpeg_destroy(stki_finisher *finisher)
+{
+    stki_free(finisher);
+}
+
+const stki_finisher_ops stki_finish_jpeg = {.name = "jpeg",
+                                            .table = &jpeg_table,
+                                            .create = jpeg_create,
+                                            .scratch = jpeg_scratch,
+                                            .scratch_destroy = jpeg_scratch_destroy,
+                                            .run = jpeg_run,
+                                            .describe = jpeg_describe,
+                                            .destroy = jpeg_destroy};

@@ -1,0 +1,95 @@
+/* finish_pool.h: rows of batches, finished by threads and given back in the order in which the batches came.
+ *
+ *     push ──→ [ batch | batch | … ] ──→ pop ──→ the sink ──→ release
+ *                 rows are claimed by the threads, oldest batch first; pop helps
+ *
+ * Several batches are on their way at once (`depth`, the popped one counted), so that the threads have rows while the
+ * caller writes what came out before them. What comes out does not depend on the number of threads. Once the memory of
+ * finished rows has grown to what batches need, nothing is allocated.
+ *
+ * push, pop, release and destroy are for one thread; the pool's own threads are called stoker-finish.
+ */
+#ifndef STKI_FINISH_POOL_H
+#define STKI_FINISH_POOL_H
+
+#include "finish.h"
+
+typedef struct stki_finish_pool stki_finish_pool;
+
+typedef struct stki_finish_field {
+    const stki_finisher *finisher; /* NULL: rows are lent to the sink as they are */
+    stki_sink_field in;            /* what the loader's rows are */
+} stki_finish_field;
+
+typedef struct stki_finish_pool_opts {
+    const stki_finish_field *fields; /* the finishers stay the caller's, and must stay */
+    int field_count;
+    int64_t max_rows; /* of a batch */
+    int threads;      /* beside the caller's; none are started where no field has a finisher */
+    int depth;        /* batches; 0: 3 */
+    /* The file that a sample of a field is in, for messages; perhaps in `buffer`, of STKI_RECORD_PATH bytes. NULL, or
+     * an answer of NULL: not known. Any thread. */
+    const char *(*path_of)(void *context, int field, int64_t sample, char *buffer);
+    void *context;
+} stki_finish_pool_opts;
+
+stk_status stki_finish_pool_create(const stki_finish_pool_opts *opts, stki_finish_pool **out, stk_error *err);
+/* Also with batches on their way; their leases are the caller's to end. NULL is fine. */
+void stki_finish_pool_destroy(stki_finish_pool *pool);
+
+/* Where the rows of one field lie in a batch. */
+typedef struct stki_finish_source {
+    const char *bytes;      /* of row 0 */
+    int64_t step;           /* bytes from one row to the next; with offsets: of one element of their count */
+    const int64_t *offsets; /* rows + 1: where each row begins, in elements; NULL: all rows have the field's shape */
+    const int64_t *shapes;  /* rows x the field's axes; NULL: as the field says, axis 0 as the offsets say */
+} stki_finish_source;
+
+typedef struct stki_finish_batch {
+    int64_t rows;
+    const stki_finish_source *sources; /* one a field; copied, what they point to is borrowed until release */
+    const int64_t *positions;          /* of each row in the job's order; NULL: first_position and on */
+    int64_t first_position;
+    const int64_t *samples; /* of each row; NULL: as the positions */
+    void *lease;            /* comes back with the batch */
+} stki_finish_batch;
+
+typedef struct stki_finish_failure {
+    int64_t row, sample; /* in its batch; in its data set */
+    int field;
+    stk_error error; /* names file (where known), record and field */
+} stki_finish_failure;
+
+typedef struct stki_finished {
+    int64_t rows;                  /* that are good, in order */
+    const stki_sink_value *values; /* [rows][fields] */
+    const int64_t *kept;           /* which rows of the batch they are */
+    int64_t failed;                /* the others */
+    stki_finish_failure *failures; /* by row */
+    void *lease;
+} stki_finished;
+
+/* True: another batch can be pushed. */
+bool stki_finish_pool_has_room(const stki_finish_pool *pool);
+/* Batches that were pushed and not yet popped. */
+int64_t stki_finish_pool_pending(const stki_finish_pool *pool);
+/* STK_E_BUSY: there is no room. STK_E_RANGE: more rows than announced. */
+stk_status stki_finish_pool_push(stki_finish_pool *pool, const stki_finish_batch *batch, stk_error *err);
+/* The oldest batch, good until release. Works on rows itself while there are some. STK_AGAIN: not finished at the
+ * deadline. STK_END: nothing was pushed. STK_E_MEMORY: the pool is then good for destroy alone. */
+stk_status stki_finish_pool_pop(stki_finish_pool *pool, int64_t deadline_ns, stki_finished *out, stk_error *err);
+/* Ends what the last pop gave. The batch's own memory may be used for another from then on. */
+void stki_finish_pool_release(stki_finish_pool *pool);
+
+typedef struct stki_finish_stats {
+    int64_t busy_ns;             /* finishing, all threads together, the caller's share included */
+    int64_t idle_ns;             /* the pool's threads: no rows to finish */
+    int64_t wait_ns;             /* pop: others are still at work on the last rows */
+    int64_t bytes_in, bytes_out; /* of rows that were finished; borrowed ones count in both */
+    int64_t memory_bytes;        /* of finished rows that are kept at once, now */
+} stki_finish_stats;
+
+/* Any thread. */
+void stki_finish_pool_stats(const stki_finish_pool *pool, stki_finish_stats *out);
+
+#endif
