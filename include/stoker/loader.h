@@ -392,7 +392,7 @@ typedef struct stk_loader_stats {
     int64_t bytes_written; /* by the conversion, into the slots */
     int64_t tiles;
     int64_t order_ns;                         /* working out which samples, and advising the readers */
-    int64_t read_ns;                          /* in readers */
+    int64_t read_ns;                          /* in readers, and waiting for pages of mapped files */
     int64_t convert_ns;                       /* in kernels */
     int64_t wait_slot_ns;                     /* workers: no free slot, the consumer is slower */
     int64_t wait_work_ns;                     /* workers: a slot is being filled and has no tile left */
@@ -412,7 +412,25 @@ typedef struct stk_loader_stats {
     int64_t device_slots, device_slots_ready, device_slots_held; /* now */
     int64_t device_slot_bytes;                                   /* of all of them together */
     int64_t skipped, substituted; /* failed samples that were left out of delivered batches, or replaced */
+    /* Of read_ns; the rest of it is the storage: reading files, and finding the samples in them. */
+    int64_t decode_ns;  /* images */
+    int64_t inflate_ns; /* unpacking chunks, and waiting for another worker that unpacks one */
+    int64_t call_ns;    /* in transforms of one's own (stk_transform_register) */
+    int64_t page_ns;    /* off the processor until pages of mapped files had come from the disk */
 } stk_loader_stats;
+
+/* The same of one worker. */
+typedef struct stk_worker_stats {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t unused;
+    int64_t order_ns, read_ns, convert_ns;           /* working */
+    int64_t decode_ns, inflate_ns, call_ns, page_ns; /* of read_ns */
+    int64_t wait_slot_ns, wait_work_ns;              /* waits that have ended */
+    int64_t tiles;
+} stk_worker_stats;
+
+/* STK_E_RANGE: `index` is outside [0, workers); a loader without workers has the caller's thread as its only one. */
+STK_API stk_status stk_loader_worker(const stk_loader *loader, int index, stk_worker_stats *out, stk_error *err);
 
 /* Samples of delivered batches that had failed for this reason and were left out or replaced; STK_OK: for any. */
 STK_API int64_t stk_loader_failed(const stk_loader *loader, stk_status reason);

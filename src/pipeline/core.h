@@ -16,6 +16,7 @@
 #include "order_quality.h"
 #include "plan.h"
 #include "progress.h"
+#include "read_clock.h"
 #include "resample.h"
 #include "ring.h"
 #include "slot.h"
@@ -41,6 +42,7 @@ typedef struct stki_worker {
     const stki_convert **converts; /* of the same */
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
+    stki_read_clocks parts; /* of read_ns */
     stki_watch watch; /* of the files it reads */
     /* What it is doing, for stall reports. The path belongs to the data set, which the core keeps. */
     _Atomic int stage;

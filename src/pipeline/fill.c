@@ -407,6 +407,16 @@ static void give_draw(const stki_reader *shard, const stki_making_of *of, stki_w
         worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
 }
 
+/* A conversion has ended. What it waited for pages of mapped files counts as reading. */
+static void count_convert(stki_worker *worker, const stki_paging *paging, int64_t began)
+{
+    const int64_t ns = stki_now_ns() - began, pages = stki_paging_end(&worker->parts, paging, ns);
+
+    stki_count(&worker->convert_ns, ns - pages);
+    if (pages > 0)
+        stki_count(&worker->read_ns, pages);
+}
+
 /* One row by way of the worker's own memory: an image that is resized, or has a size of its own. */
 static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
                                  const stki_making_of *of, stki_worker *worker, stk_error *err)
@@ -415,6 +425,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
     stki_resampler *resampler = &worker->resamplers[plan->number];
     const stki_want *want;
+    stki_paging paging;
     stk_tensor sample;
     stk_status status;
 
@@ -428,6 +439,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     if (status != STK_OK)
         return read_error(shard, within, status, err);
     doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
+    stki_paging_begin(&worker->parts, &paging);
     if (convert_may_run(core, batch, plan, of->row, 1)) {
         status = stki_resample_store(plan, resampler, shard, within, &sample, of->to, err);
         stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
@@ -435,7 +447,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     }
     stki_watch_use(worker, plan, shard, of->row, &sample);
     stki_reader_done(shard, &sample);
-    stki_count(&worker->convert_ns, stki_now_ns() - between);
+    count_convert(worker, &paging, between);
     return status;
 }
 
@@ -448,6 +460,7 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
     const stki_reader *shard = plan->field->shards[shard_number];
     const stki_placing *placing = NULL;
     stki_placing own;
+    stki_paging paging;
     stk_tensor sample;
     stk_status status = plan->resample ? STK_OK : placing_of(plan, &of->occasion, &own, &placing, err);
 
@@ -463,6 +476,7 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
     if (status != STK_OK)
         return read_error(shard, within, status, err);
     doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
+    stki_paging_begin(&worker->parts, &paging);
     if (convert_may_run(core, batch, plan, of->row, 1)) {
         if (plan->ragged)
             convert_ragged(core, batch, plan, shard, within, of->row, &sample, worker);
@@ -471,7 +485,7 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
     }
     stki_watch_use(worker, plan, shard, of->row, &sample);
     stki_reader_done(shard, &sample);
-    stki_count(&worker->convert_ns, stki_now_ns() - between);
+    count_convert(worker, &paging, between);
     return STK_OK;
 }
 
@@ -499,6 +513,7 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
 {
     const stki_field *field = plan->field;
     int64_t before, within, n = 0;
+    stki_paging paging;
     int convert = 0;
 
     if (!plan->may_run_many)
@@ -519,8 +534,9 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
         return 0;
     before = stki_now_ns();
     doing(worker, STKI_STAGE_CONVERT, field->shards[0]->path, batch->indices[row], before);
+    stki_paging_begin(&worker->parts, &paging);
     convert_list(core, batch, plan, row, n, worker);
-    stki_count(&worker->convert_ns, stki_now_ns() - before);
+    count_convert(worker, &paging, before);
     return n;
 }
 
@@ -625,6 +641,7 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     stki_worker *worker = &core->workers[number];
     stk_batch *batch = batch_of(slot);
 
+    stki_read_clocks_set(&worker->parts);
     if (slot->phase == 0) {
         measure_tile(core, batch, tile, worker);
     } else if (core->parts_per_row > 1) {
@@ -641,6 +658,7 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
         stki_watch_end(worker);
     if (core->streams)
         stki_store_fence(); /* non-temporal stores are not ordered by the ring's release */
+    stki_read_clocks_set(NULL);
     doing(worker, STKI_STAGE_IDLE, NULL, -1, 0);
 }
 

@@ -192,6 +192,10 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
         stats.order_ns += stki_counted(&worker->order_ns);
         stats.read_ns += stki_counted(&worker->read_ns);
         stats.convert_ns += stki_counted(&worker->convert_ns);
+        stats.decode_ns += stki_counted(&worker->parts.ns[STKI_READ_DECODE]);
+        stats.inflate_ns += stki_counted(&worker->parts.ns[STKI_READ_INFLATE]);
+        stats.call_ns += stki_counted(&worker->parts.ns[STKI_READ_CALL]);
+        stats.page_ns += stki_counted(&worker->parts.page_ns);
         stats.bytes_read += stki_counted(&worker->bytes_read);
         stats.bytes_written += stki_counted(&worker->bytes_written);
         stats.warnings += stki_counted(&worker->scratch.warnings);
@@ -214,5 +218,37 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
     stats.substituted = stki_counted(&core->substituted);
     memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     out->struct_size = size;
+    return STK_OK;
+}
+
+stk_status stk_loader_worker(const stk_loader *loader, int index, stk_worker_stats *out, stk_error *err)
+{
+    const stk_status status = stki_loader_check(loader, err);
+    const stki_core *core = status == STK_OK ? loader->core : NULL;
+    const uint32_t size = out->struct_size;
+    const int count = core && core->worker_count > 0 ? core->worker_count : 1;
+
+    if (status != STK_OK)
+        return status;
+    if (size < sizeof(uint32_t) * 2)
+        return stki_fail(err, STK_E_BAD_ARG, "struct_size: found %u, expected sizeof(stk_worker_stats) = %zu", size,
+                         sizeof *out);
+    if (index < 0 || index >= count)
+        return stki_fail(err, STK_E_RANGE, "no worker %d: the loader has %d", index, count);
+    const stki_worker *worker = &core->workers[index];
+    const stk_worker_stats stats = {
+        .struct_size = size,
+        .order_ns = stki_counted(&worker->order_ns),
+        .read_ns = stki_counted(&worker->read_ns),
+        .decode_ns = stki_counted(&worker->parts.ns[STKI_READ_DECODE]),
+        .inflate_ns = stki_counted(&worker->parts.ns[STKI_READ_INFLATE]),
+        .call_ns = stki_counted(&worker->parts.ns[STKI_READ_CALL]),
+        .page_ns = stki_counted(&worker->parts.page_ns),
+        .convert_ns = stki_counted(&worker->convert_ns),
+        .wait_slot_ns = stki_counted(&worker->clocks.wait_slot_ns),
+        .wait_work_ns = stki_counted(&worker->clocks.wait_work_ns),
+        .tiles = stki_counted(&worker->clocks.tiles),
+    };
+    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     return STK_OK;
 }

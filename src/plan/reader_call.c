@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "first_steps.h"
+#include "read_clock.h"
 #include "tensor_internal.h"
 #include "thread.h"
 #include <stdio.h>
@@ -124,11 +125,14 @@ static stk_status call(const struct calling *c, int64_t index, uint64_t random, 
     stk_tensor out = {.data = to, .dtype = c->base.dtype, .ndim = c->base.ndim, .device = stk_device_cpu()};
     stk_error own = {0};
     char path[STKI_RECORD_PATH];
+    int64_t began;
     stk_status status;
 
     memcpy(out.shape, c->base.shape, sizeof c->base.shape);
     memcpy(out.strides, c->base.strides, sizeof c->base.strides);
+    began = stki_read_part_call_begin();
     status = c->transform.run(c->transform.context, &facts, in, &out, &own);
+    stki_read_part_call_end(began);
     if (status == STK_OK)
         return STK_OK;
     if (steers(status))

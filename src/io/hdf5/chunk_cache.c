@@ -9,6 +9,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "read_clock.h"
 #include "storage.h"
 #include "thread.h"
 #include <inttypes.h>
@@ -260,13 +261,14 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
 {
     struct cache *cache = user->cache;
     struct entry *entry = find(cache, user, number);
-    int64_t deadline = 0;
+    int64_t deadline = 0, began = 0;
     stk_status status;
 
     while (entry && entry->filling) {
         if (deadline == 0) {
             deadline = stki_deadline_ns(PATIENCE_NS);
             stki_count(&user->waited, 1);
+            began = stki_read_part_begin();
         }
         if (!stki_wait(&cache->filled, &cache->lock, deadline))
             return stki_fail_at(err, STK_E_TIMEOUT, (stki_place){path, -1, -1, NULL, NULL},
@@ -274,6 +276,7 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
                                 (int)(PATIENCE_NS / STKI_SECOND));
         entry = find(cache, user, number);
     }
+    stki_read_part_end(STKI_READ_INFLATE, began);
     if (entry) {
         stki_count(&user->found, 1);
         serve(cache, entry, uses, out);

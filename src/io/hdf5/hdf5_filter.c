@@ -3,6 +3,7 @@
 #include "hdf5_filter.h"
 #include "checked.h"
 #include "error.h"
+#include "read_clock.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <libdeflate.h>
@@ -272,8 +273,8 @@ static void plan(struct decoding *d)
     }
 }
 
-stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes,
-                            void *to, void *work, const char *path, int64_t offset, stk_error *err)
+static stk_status decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes, void *to,
+                         void *work, const char *path, int64_t offset, stk_error *err)
 {
     struct decoding d = {.pipeline = pipeline,
                          .mask = mask,
@@ -311,4 +312,14 @@ stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, c
     if (d.bytes != to)
         memcpy(to, d.bytes, (size_t)d.count);
     return STK_OK;
+}
+
+stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes,
+                            void *to, void *work, const char *path, int64_t offset, stk_error *err)
+{
+    const int64_t began = stki_read_part_begin();
+    const stk_status status = decode(pipeline, mask, stored, bytes, to, work, path, offset, err);
+
+    stki_read_part_end(STKI_READ_INFLATE, began);
+    return status;
 }

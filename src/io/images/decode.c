@@ -11,6 +11,7 @@
 #include "jpeg_header.h"
 #include "log.h"
 #include "png_decode.h"
+#include "read_clock.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <string.h>
@@ -247,10 +248,14 @@ stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t c
                              const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err)
 {
     stk_status status = stki_image_check(info, count, err);
+    int64_t began;
 
     decoder->warned = false;
     if (status)
         return status;
-    return info->whole_rows ? decode_png(decoder, bytes, count, opts, part, to, err)
-                            : decode_jpeg(decoder, bytes, count, info, opts, part, to, err);
+    began = stki_read_part_begin();
+    status = info->whole_rows ? decode_png(decoder, bytes, count, opts, part, to, err)
+                              : decode_jpeg(decoder, bytes, count, info, opts, part, to, err);
+    stki_read_part_end(STKI_READ_DECODE, began);
+    return status;
 }

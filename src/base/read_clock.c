@@ -1,0 +1,77 @@
+/* read_clock.c: the clocks of the thread that runs, and what the system knows of its waiting for pages. */
+#include "read_clock.h"
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+enum { SHORT_NS = 2000, SAMPLED = 16 };
+
+static _Thread_local stki_read_clocks *mine;
+
+void stki_read_clocks_set(stki_read_clocks *clocks)
+{
+    mine = clocks;
+}
+
+int64_t stki_read_part_begin(void)
+{
+    return mine ? stki_now_ns() : 0;
+}
+
+void stki_read_part_end(enum stki_read_part part, int64_t began)
+{
+    if (began != 0)
+        stki_count(&mine->ns[part], stki_now_ns() - began);
+}
+
+int64_t stki_read_part_call_begin(void)
+{
+    if (!mine)
+        return 0;
+    if (mine->skip > 0) {
+        mine->skip--;
+        return 0;
+    }
+    return stki_now_ns();
+}
+
+/* The calls that were not timed stand before the one that was, and count as long as it. */
+void stki_read_part_call_end(int64_t began)
+{
+    if (began == 0)
+        return;
+    const int64_t ns = stki_now_ns() - began;
+
+    stki_count(&mine->ns[STKI_READ_CALL], ns * (mine->weight > 0 ? mine->weight : 1));
+    mine->weight = ns < SHORT_NS ? SAMPLED : 1;
+    mine->skip = mine->weight - 1;
+}
+
+static int64_t time_ns(struct timeval time)
+{
+    return (int64_t)time.tv_sec * STKI_SECOND + (int64_t)time.tv_usec * 1000;
+}
+
+void stki_paging_look(stki_paging *out)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_THREAD, &usage) != 0) {
+        out->watched = false;
+        return;
+    }
+    out->faults = usage.ru_majflt;
+    out->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
+}
+
+int64_t stki_paging_waited(const stki_paging *before, int64_t wall_ns)
+{
+    stki_paging now = {.watched = true};
+    int64_t waited;
+
+    stki_paging_look(&now);
+    if (!now.watched || now.faults == before->faults)
+        return 0;
+    waited = wall_ns - (now.cpu_ns - before->cpu_ns);
+    return waited < 0 ? 0 : waited > wall_ns ? wall_ns : waited;
+}
