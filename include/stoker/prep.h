@@ -24,6 +24,8 @@
 #ifndef STOKER_PREP_H
 #define STOKER_PREP_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stoker/status.h>
 
 #ifdef __cplusplus
