@@ -153,6 +153,55 @@ STK_API stk_status stk_beton_commit(stk_beton_writer *writer, stk_error *err);
 /* Gives up: removes what was written and frees the writer. NULL is fine. */
 STK_API void stk_beton_abort(stk_beton_writer *writer);
 
+/* ---- tar ---------------------------------------------------------------------------------------------------------
+ * Archives of samples in the way of WebDataset: the files of one sample follow one another and share a key. Headers are
+ * those of Python's tarfile (ustar, pax where a name or a size needs it), with times and owners of 0, so that equal
+ * samples give equal bytes.
+ */
+
+typedef struct stk_tar_writer stk_tar_writer;
+
+/* A file of a sample: it stands in the archive as KEY.EXTENSION. */
+typedef struct stk_tar_file {
+    const char *extension; /* "jpg", "cls", "seg.png": lower case, without the first dot */
+    const void *bytes;     /* read during append alone */
+    int64_t size;
+} stk_tar_file;
+
+STK_API stk_status stk_tar_create(const char *path, stk_tar_writer **out, stk_error *err);
+/* One sample of one or more files. Its key is UTF-8, may have folders, has no dot behind the last slash, and is not
+ * that of the sample before. After a failure only commit (which then fails too) and abort make sense. */
+STK_API stk_status stk_tar_append(stk_tar_writer *writer, const char *key, const stk_tar_file *files, int file_count,
+                                  stk_error *err);
+/* Finishes the file and frees the writer, whatever happens. On failure an older file of that name is still there. */
+STK_API stk_status stk_tar_commit(stk_tar_writer *writer, stk_error *err);
+/* Gives up: removes what was written and frees the writer. NULL is fine. */
+STK_API void stk_tar_abort(stk_tar_writer *writer);
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------
+ * Files of tokens, document by document, as the training programs of their names read them.
+ */
+
+typedef struct stk_tokens_writer stk_tokens_writer;
+
+typedef enum stk_tokens_format {
+    STK_TOKENS_LLMC = 0,    /* u16 or u32; at most 2^31 - 1 tokens a file */
+    STK_TOKENS_RAW = 1,     /* nothing but the tokens, of any type of whole numbers: nanoGPT */
+    STK_TOKENS_MEGATRON = 2 /* NAME.bin and NAME.idx, where each document is a sequence; no u64, and u32 below 2^31 */
+} stk_tokens_format;
+
+/* Megatron: `path` is one of the two files, or what they have in common. */
+STK_API stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype,
+                                     stk_tokens_writer **out, stk_error *err);
+/* One document of `count` tokens, perhaps none. After a failure only commit (which then fails too) and abort make
+ * sense. STK_E_LIMIT: more than the format can count. */
+STK_API stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
+/* Finishes the file and frees the writer, whatever happens. On failure an older file of that name is still there, but
+ * for Megatron's .bin, which is put in its place before the .idx. */
+STK_API stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err);
+/* Gives up: removes what was written and frees the writer. NULL is fine. */
+STK_API void stk_tokens_abort(stk_tokens_writer *writer);
+
 #ifdef __cplusplus
 }
 #endif

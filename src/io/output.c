@@ -1,6 +1,9 @@
 /* output.c: see output.h. What is at the final path decides how it is written: nothing or a regular file, and the file
  * is made beside it and renamed over it; a device, and it is written in place, every error checked (writing to
- * /dev/full fails). */
+ * /dev/full fails).
+ *
+ * What is appended waits as a list of parts, which one call writes: short bytes are copied into the buffer, where
+ * neighbours become one part; lent ones are parts where they lie. */
 #include "output.h"
 #include "allocate.h"
 #include "checked.h"
@@ -12,16 +15,27 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-enum { BUFFER = 256 << 10 };
+enum {
+    BUFFER = 256 << 10,
+    PARTS = 256,
+    LEND_LEAST = 16 << 10, /* what is shorter is copied: cheaper than a call of its own */
+    WAITING_MOST = 2 << 20 /* lent bytes, written while they are still in the cache of the processor */
+};
 
 struct stki_output {
     char *path;
     char *temporary; /* NULL: written in place */
+    bool held;       /* the temporary name is the owner's */
     int fd;
-    int64_t flushed;    /* where the buffer's first byte belongs */
-    int64_t used;       /* of buffer */
+    int64_t flushed; /* where the first part belongs */
+    int64_t waiting; /* bytes of all parts */
+    int64_t used;    /* of buffer */
+    int part_count;
+    bool lent; /* a part is not ours */
+    struct iovec parts[PARTS];
     _Atomic int failed; /* a write failed: nothing more is written, commit fails too */
     char buffer[BUFFER];
 };
@@ -51,17 +65,22 @@ static stk_status fail_earlier(stki_output *o, stk_error *err)
                         "an earlier write failed");
 }
 
+static stk_status fail_write(stki_output *o, int64_t count, stk_error *err)
+{
+    stk_status status = stki_fail_errno(err, errno, o->path, "cannot write %" PRId64 " bytes", count);
+
+    o->failed = (int)status;
+    return status;
+}
+
 static stk_status write_all(stki_output *o, const void *bytes, int64_t count, int64_t at, stk_error *err)
 {
     const char *from = bytes;
 
     while (count > 0) {
         ssize_t n = must_fail(STKI_OUTPUT_WRITE) ? -1 : pwrite(o->fd, from, (size_t)count, at);
-        if (n < 0 && errno != EINTR) {
-            stk_status status = stki_fail_errno(err, errno, o->path, "cannot write %" PRId64 " bytes", count);
-            o->failed = (int)status;
-            return status;
-        }
+        if (n < 0 && errno != EINTR)
+            return fail_write(o, count, err);
         if (n > 0) {
             from += n;
             count -= n;
@@ -71,12 +90,44 @@ static stk_status write_all(stki_output *o, const void *bytes, int64_t count, in
     return STK_OK;
 }
 
+/* Leaves `count` bytes of the parts out. Returns the first part that has any left. */
+static int skip_written(struct iovec *parts, int first, size_t count)
+{
+    while (count > 0 && count >= parts[first].iov_len)
+        count -= parts[first++].iov_len;
+    if (count > 0) {
+        parts[first].iov_base = (char *)parts[first].iov_base + count;
+        parts[first].iov_len -= count;
+    }
+    return first;
+}
+
+static stk_status write_parts(stki_output *o, stk_error *err)
+{
+    int64_t left = o->waiting, at = o->flushed;
+    int first = 0;
+
+    while (left > 0) {
+        ssize_t n =
+            must_fail(STKI_OUTPUT_WRITE) ? -1 : pwritev(o->fd, o->parts + first, o->part_count - first, (off_t)at);
+        if (n < 0 && errno != EINTR)
+            return fail_write(o, left, err);
+        if (n > 0) {
+            first = skip_written(o->parts, first, (size_t)n);
+            left -= n;
+            at += n;
+        }
+    }
+    return STK_OK;
+}
+
 static stk_status flush(stki_output *o, stk_error *err)
 {
-    stk_status status = write_all(o, o->buffer, o->used, o->flushed, err);
+    stk_status status = write_parts(o, err);
 
-    o->flushed += o->used;
-    o->used = 0;
+    o->flushed += o->waiting;
+    o->waiting = o->used = o->part_count = 0;
+    o->lent = false;
     return status;
 }
 
@@ -146,33 +197,89 @@ static stk_status open_output(stki_output *o, stk_error *err)
     return there && !S_ISREG(st.st_mode) ? open_in_place(o, err) : open_beside(o, err);
 }
 
-/* Closes and removes what was written; frees. */
+/* Closes, and removes what was written unless it is held; frees. */
 static void discard(stki_output *o)
 {
     if (o->fd >= 0)
         (void)close(o->fd);
-    if (o->temporary)
+    if (o->temporary && !o->held)
         (void)unlink(o->temporary);
     stki_free(o->temporary);
     stki_free(o->path);
     stki_free(o);
 }
 
-stk_status stki_output_create(const char *path, stki_output **out, stk_error *err)
+static stk_status create(const char *path, stki_output **out, stk_error *err)
 {
     stki_output *o = stki_zalloc(sizeof *o);
-    stk_status status;
 
     if (!o)
         return stki_fail_memory(err, sizeof *o, path);
     o->fd = -1;
     o->path = stki_strdup(path);
-    status = o->path ? open_output(o, err) : stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    if (!o->path) {
+        discard(o);
+        return stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    }
+    *out = o;
+    return STK_OK;
+}
+
+static stk_status open_held(stki_output *o, int64_t keep, stk_error *err)
+{
+    struct stat st;
+
+    o->fd = open(o->temporary, O_RDWR | O_CLOEXEC | (keep < 0 ? O_CREAT | O_TRUNC : 0), 0666);
+    if (o->fd < 0 || fstat(o->fd, &st))
+        return stki_fail_errno(err, errno, o->temporary, "cannot %s it", keep < 0 ? "make" : "go on with");
+    if (keep < 0)
+        return STK_OK;
+    if (st.st_size < keep)
+        return stki_fail_at(err, STK_E_TRUNCATED,
+                            (stki_place){o->temporary, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)st.st_size),
+                                         STKI_TEXT("at least the %" PRId64 " that were written", keep)},
+                            "the file in the making was cut by somebody else: it must be begun anew");
+    if (ftruncate(o->fd, (off_t)keep))
+        return stki_fail_errno(err, errno, o->temporary, "cannot cut it to %" PRId64 " bytes", keep);
+    o->flushed = keep;
+    return STK_OK;
+}
+
+stk_status stki_output_hold(const char *path, const char *temporary, int64_t keep, stki_output **out, stk_error *err)
+{
+    stki_output *o;
+    stk_status status = create(path, &o, err);
+
+    if (status)
+        return status;
+    o->held = true;
+    o->temporary = stki_strdup(temporary);
+    status = o->temporary ? open_held(o, keep, err) : stki_fail_memory(err, (int64_t)strlen(temporary) + 1, temporary);
     if (status)
         discard(o);
     else
         *out = o;
     return status;
+}
+
+stk_status stki_output_create(const char *path, stki_output **out, stk_error *err)
+{
+    stki_output *o;
+    stk_status status = create(path, &o, err);
+
+    if (status)
+        return status;
+    status = open_output(o, err);
+    if (status)
+        discard(o);
+    else
+        *out = o;
+    return status;
+}
+
+stk_status stki_output_begin(const char *path, const char *temporary, stki_output **out, stk_error *err)
+{
+    return temporary ? stki_output_hold(path, temporary, -1, out, err) : stki_output_create(path, out, err);
 }
 
 const char *stki_output_path(const stki_output *output)
@@ -189,13 +296,12 @@ const char *stki_output_temporary(const stki_output *output)
 
 int64_t stki_output_position(const stki_output *output)
 {
-    return output->flushed + output->used;
+    return output->flushed + output->waiting;
 }
 
-stk_status stki_output_append(stki_output *o, const void *bytes, int64_t count, stk_error *err)
+static stk_status check_append(stki_output *o, int64_t count, stk_error *err)
 {
     int64_t end;
-    stk_status status = STK_OK;
 
     if (o->failed)
         return fail_earlier(o, err);
@@ -204,17 +310,83 @@ stk_status stki_output_append(stki_output *o, const void *bytes, int64_t count, 
                             (stki_place){o->path, -1, -1, STKI_TEXT("%" PRId64 " more bytes", count),
                                          "a file size that fits in 63 bits"},
                             "cannot append");
-    if (count > BUFFER - o->used)
+    return STK_OK;
+}
+
+/* There is a free part. */
+static void add_part(stki_output *o, const void *bytes, int64_t count)
+{
+    o->parts[o->part_count++] = (struct iovec){(void *)(uintptr_t)bytes, (size_t)count};
+    o->waiting += count;
+}
+
+/* There is room in the buffer and a free part. */
+static void copy_part(stki_output *o, const void *bytes, int64_t count)
+{
+    struct iovec *last = o->part_count ? &o->parts[o->part_count - 1] : NULL;
+    char *to = o->buffer + o->used;
+
+    memcpy(to, bytes, (size_t)count);
+    o->used += count;
+    if (last && (char *)last->iov_base + last->iov_len == to) {
+        last->iov_len += (size_t)count;
+        o->waiting += count;
+    } else {
+        add_part(o, to, count);
+    }
+}
+
+stk_status stki_output_append(stki_output *o, const void *bytes, int64_t count, stk_error *err)
+{
+    stk_status status = check_append(o, count, err);
+
+    if (!status && (count > BUFFER - o->used || o->part_count == PARTS))
         status = flush(o, err);
     if (!status && count > BUFFER) {
         status = write_all(o, bytes, count, o->flushed, err);
         o->flushed += count;
+    } else if (!status && count > 0) {
+        copy_part(o, bytes, count);
+    }
+    return status;
+}
+
+stk_status stki_output_lend(stki_output *o, const void *bytes, int64_t count, stk_error *err)
+{
+    stk_status status;
+
+    if (count < LEND_LEAST)
+        return stki_output_append(o, bytes, count, err);
+    status = check_append(o, count, err);
+    if (!status && o->part_count == PARTS)
+        status = flush(o, err);
+    if (status)
         return status;
-    }
-    if (!status && count > 0) {
-        memcpy(o->buffer + o->used, bytes, (size_t)count);
-        o->used += count;
-    }
+    add_part(o, bytes, count);
+    o->lent = true;
+    return o->waiting < WAITING_MOST ? STK_OK : flush(o, err);
+}
+
+stk_status stki_output_settle(stki_output *o, stk_error *err)
+{
+    return o->lent ? flush(o, err) : STK_OK;
+}
+
+stk_status stki_output_flush(stki_output *o, stk_error *err)
+{
+    return o->failed ? fail_earlier(o, err) : flush(o, err);
+}
+
+stk_status stki_output_sync(stki_output *o, stk_error *err)
+{
+    stk_status status;
+
+    if (o->failed)
+        return fail_earlier(o, err);
+    if (!must_fail(STKI_OUTPUT_SYNC) && !fdatasync(o->fd))
+        return STK_OK;
+    status = stki_fail_errno(err, errno, o->path, "cannot sync");
+    o->failed = (int)status;
     return status;
 }
 
@@ -245,6 +417,18 @@ stk_status stki_output_seek(stki_output *o, int64_t offset, stk_error *err)
     if (!status)
         o->flushed = offset;
     return status;
+}
+
+stk_status stki_output_end_at(stki_output *o, int64_t bytes, stk_error *err)
+{
+    stk_status status = o->failed ? fail_earlier(o, err) : flush(o, err);
+
+    if (status)
+        return status;
+    if (must_fail(STKI_OUTPUT_WRITE) || ftruncate(o->fd, (off_t)bytes))
+        return fail_write(o, bytes, err);
+    o->flushed = bytes;
+    return STK_OK;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------
@@ -280,7 +464,7 @@ stk_status stki_output_commit(stki_output *o, stk_error *err)
 {
     stk_status status = o->failed ? fail_earlier(o, err) : finish_bytes(o, err);
 
-    if (!status && o->temporary)
+    if (!status && o->temporary && !o->held)
         status = put_in_place(o, err);
     discard(o);
     return status;

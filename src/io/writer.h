@@ -11,10 +11,12 @@
 typedef struct stki_writer stki_writer;
 
 typedef struct stki_writer_opts {
-    int level;          /* deflate 1 to 9; 0: none */
-    int64_t chunk_rows; /* HDF5: samples a chunk; 0: contiguous without compression, else chosen */
-    int threads;        /* that compress; 0: as many as there are processors */
-    bool alias;         /* dtypes that the format cannot name are written as raw bytes (npy, npz) */
+    int level;             /* deflate 1 to 9; 0: none */
+    int64_t chunk_rows;    /* HDF5: samples a chunk; 0: contiguous without compression, else chosen */
+    int threads;           /* that compress; 0: as many as there are processors */
+    bool alias;            /* dtypes that the format cannot name are written as raw bytes (npy, npz) */
+    const char *temporary; /* the file's name while it is made, which it keeps (stki_output_hold); NULL: a name beside
+                              `path`, and it is renamed. Not for npy and raw */
 } stki_writer_opts;
 
 typedef struct stki_writer_ops {

@@ -3,6 +3,7 @@
 #include "io_files.h"
 #include "output.h"
 #include "stk_test.h"
+#include "test_random.h"
 #include "thread.h"
 #include <dirent.h>
 #include <errno.h>
@@ -119,12 +120,143 @@ static void giving_up_leaves_nothing(void **state)
     assert_int_equal(files_beginning("gone"), 0);
 }
 
+/* ---- lent bytes ----------------------------------------------------------------------------------------------------
+ */
+
+enum { LENT = 3 << 20 };
+
+/* Any mix of short and long, copied and borrowed pieces gives the same file as one write. */
+static void lent_and_copied_in_any_mix(void **state)
+{
+    static unsigned char bytes[LENT], found[LENT + 1];
+    const char *path = stkt_path("lent");
+
+    (void)state;
+    for (int i = 0; i < LENT; i++)
+        bytes[i] = (unsigned char)(i * 7 + (i >> 8) + (i >> 16));
+    for (int round = 0; round < 30; round++) {
+        uint64_t random = (uint64_t)round + 1;
+        int64_t at = 0;
+        stki_output *o;
+        FILE *file;
+
+        assert_int_equal(stki_output_create(path, &o, &err), STK_OK);
+        while (at < LENT) {
+            uint64_t draw = stkt_random(&random);
+            int64_t longest = draw % 3 == 0 ? 40 : draw % 3 == 1 ? 40000 : 900000;
+            int64_t n = 1 + (int64_t)(stkt_random(&random) % (uint64_t)longest);
+
+            n = n < LENT - at ? n : LENT - at;
+            assert_int_equal(draw >> 8 & 1 ? stki_output_lend(o, bytes + at, n, &err)
+                                           : stki_output_append(o, bytes + at, n, &err),
+                             STK_OK);
+            at += n;
+            assert_int_equal(stki_output_position(o), at);
+            if ((draw >> 16 & 15) == 0)
+                assert_int_equal(stki_output_settle(o, &err), STK_OK);
+            if ((draw >> 24 & 15) == 0)
+                assert_int_equal(stki_output_seek(o, at, &err), STK_OK);
+        }
+        assert_int_equal(stki_output_commit(o, &err), STK_OK);
+        file = fopen(path, "rb");
+        assert_int_equal(fread(found, 1, sizeof found, file), LENT);
+        fclose(file);
+        assert_memory_equal(found, bytes, LENT);
+    }
+}
+
+/* What is lent may be overwritten once it is settled. */
+static void lent_until_settled(void **state)
+{
+    static char lent[64 << 10], expected[64 << 10];
+    const char *path = stkt_path("settled");
+    stki_output *o;
+
+    (void)state;
+    memset(lent, 'a', sizeof lent);
+    memset(expected, 'a', sizeof expected);
+    assert_int_equal(stki_output_create(path, &o, &err), STK_OK);
+    assert_int_equal(stki_output_lend(o, lent, sizeof lent / 2, &err), STK_OK);
+    assert_int_equal(stki_output_settle(o, &err), STK_OK);
+    memset(lent, 'b', sizeof lent);
+    assert_int_equal(stki_output_append(o, expected, sizeof expected / 2 - 1, &err), STK_OK);
+    assert_int_equal(stki_output_commit(o, &err), STK_OK);
+    file_is(path, expected, sizeof expected - 1);
+}
+
+/* ---- held files ----------------------------------------------------------------------------------------------------
+ */
+
+static void held_files_keep_their_names(void **state)
+{
+    const char *path = stkt_path("final"), *name = stkt_path("making");
+    stki_output *o;
+
+    (void)state;
+    assert_int_equal(stki_output_hold(path, name, -1, &o, &err), STK_OK);
+    assert_string_equal(stki_output_path(o), path);
+    assert_string_equal(stki_output_temporary(o), name);
+    assert_int_equal(stki_output_append(o, "abcdef", 6, &err), STK_OK);
+    assert_int_equal(stkt_file_bytes(name), 0);
+    assert_int_equal(stki_output_flush(o, &err), STK_OK);
+    file_is(name, "abcdef", 6);
+    assert_int_equal(stki_output_sync(o, &err), STK_OK);
+    assert_int_equal(stki_output_append(o, "lost", 4, &err), STK_OK);
+    stki_output_abort(o); /* as good as killed */
+    file_is(name, "abcdef", 6);
+    stkt_append_file(name, "garbage", 7);
+    assert_int_equal(stki_output_hold(path, name, 4, &o, &err), STK_OK);
+    assert_int_equal(stki_output_position(o), 4);
+    assert_int_equal(stki_output_append(o, "XY", 2, &err), STK_OK);
+    assert_int_equal(stki_output_end_at(o, 8, &err), STK_OK);
+    assert_int_equal(stki_output_append(o, "Z", 1, &err), STK_OK);
+    assert_int_equal(stki_output_commit(o, &err), STK_OK);
+    file_is(name, "abcdXY\0\0Z", 9);
+    assert_int_equal(files_beginning("final"), 0);
+    assert_int_equal(stki_output_hold(path, name, -1, &o, &err), STK_OK); /* from the beginning */
+    assert_int_equal(stki_output_commit(o, &err), STK_OK);
+    assert_int_equal(stkt_file_bytes(name), 0);
+}
+
+static void held_files_that_are_not_what_they_were(void **state)
+{
+    const char *path = stkt_path("final"), *name = stkt_path("short");
+    stki_output *o;
+
+    (void)state;
+    assert_int_equal(stki_output_hold(path, stkt_path("nothing"), 3, &o, &err), STK_E_NOT_FOUND);
+    stkt_write_file(name, "abc", 3);
+    assert_int_equal(stki_output_hold(path, name, 4, &o, &err), STK_E_TRUNCATED);
+    assert_non_null(strstr(err.message, "found 3 bytes, expected at least the 4 that were written"));
+    file_is(name, "abc", 3);
+    assert_int_equal(stki_output_hold(path, stkt_path("no/folder"), -1, &o, &err), STK_E_NOT_FOUND);
+}
+
+/* After a sync that failed nothing is known of what was written: the file cannot be finished. */
+static void a_failed_sync_is_kept(void **state)
+{
+    stki_output *o;
+
+    (void)state;
+    assert_int_equal(stki_output_hold(stkt_path("final"), stkt_path("sync"), -1, &o, &err), STK_OK);
+    stki_output_test_fail(STKI_OUTPUT_SYNC, 1, EIO);
+    assert_int_equal(stki_output_sync(o, &err), STK_E_IO);
+    assert_int_equal(stki_output_append(o, "x", 1, &err), STK_E_IO);
+    assert_int_equal(stki_output_commit(o, &err), STK_E_IO);
+    assert_non_null(strstr(err.message, "an earlier write failed"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_in_any_order),
         cmocka_unit_test(threads_write_at_once),
         cmocka_unit_test(giving_up_leaves_nothing),
+        cmocka_unit_test(lent_and_copied_in_any_mix),
+        cmocka_unit_test(lent_until_settled),
+        cmocka_unit_test(held_files_keep_their_names),
+        cmocka_unit_test(held_files_that_are_not_what_they_were),
+        cmocka_unit_test(a_failed_sync_is_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

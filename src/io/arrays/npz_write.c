@@ -102,7 +102,7 @@ stk_status stki_npz_writer(const char *path, const stki_writer_opts *opts, stki_
     w->base.ops = &npz_ops;
     w->level = opts ? opts->level : 0;
     w->alias = opts && opts->alias;
-    status = stki_output_create(path, &w->zip.output, err);
+    status = stki_output_begin(path, opts ? opts->temporary : NULL, &w->zip.output, err);
     if (status)
         npz_free(w);
     else

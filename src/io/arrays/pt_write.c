@@ -255,7 +255,7 @@ stk_status stki_pt_writer(const char *path, const stki_writer_opts *opts, stki_w
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);
     w->base.ops = &pt_ops;
-    status = stki_output_create(path, &w->zip.output, err);
+    status = stki_output_begin(path, opts ? opts->temporary : NULL, &w->zip.output, err);
     if (status)
         pt_free(w);
     else

@@ -219,9 +219,9 @@ stk_status stki_safetensors_writer(const char *path, const stki_writer_opts *opt
     if (!w)
         return stki_fail_memory(err, sizeof *w, path);
     w->base.ops = &safetensors_ops;
-    status = stki_output_create(path, &w->output, err);
+    status = stki_output_begin(path, opts ? opts->temporary : NULL, &w->output, err);
     if (!status)
-        status = stki_spill_create(path, &w->spill, err);
+        status = stki_spill_create(stki_output_temporary(w->output), &w->spill, err);
     if (status) {
         stki_output_abort(w->output);
         writer_free(w);

@@ -70,10 +70,9 @@ static int open_beside(const char *path)
     return fd >= 0 ? fd : open_in(other && *other ? other : "/tmp");
 }
 
-stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *err)
+static stk_status create(const char *beside, stki_spill **out, stk_error *err)
 {
     stki_spill *s = stki_zalloc(sizeof *s);
-    stk_status status;
 
     if (!s)
         return stki_fail_memory(err, sizeof *s, beside);
@@ -83,6 +82,17 @@ stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *er
         stki_spill_destroy(s);
         return stki_fail_memory(err, (int64_t)strlen(beside) + 1, beside);
     }
+    *out = s;
+    return STK_OK;
+}
+
+stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *err)
+{
+    stki_spill *s;
+    stk_status status = create(beside, &s, err);
+
+    if (status)
+        return status;
     s->fd = open_beside(beside);
     if (s->fd >= 0) {
         *out = s;
@@ -90,6 +100,41 @@ stk_status stki_spill_create(const char *beside, stki_spill **out, stk_error *er
     }
     status = stki_fail_errno(err, errno, beside, "cannot make a file for its data");
     stki_spill_destroy(s);
+    return status;
+}
+
+static stk_status open_held(stki_spill *s, int64_t keep, stk_error *err)
+{
+    struct stat st;
+
+    s->fd = open(s->beside, O_RDWR | O_CLOEXEC | (keep < 0 ? O_CREAT | O_TRUNC : 0), 0666);
+    if (s->fd < 0 || fstat(s->fd, &st))
+        return stki_fail_errno(err, errno, s->beside, "cannot %s it", keep < 0 ? "make" : "go on with");
+    if (keep < 0)
+        return STK_OK;
+    if (st.st_size < keep)
+        return stki_fail_at(err, STK_E_TRUNCATED,
+                            (stki_place){s->beside, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)st.st_size),
+                                         STKI_TEXT("at least the %" PRId64 " that were written", keep)},
+                            "the file in the making was cut by somebody else: it must be begun anew");
+    if (ftruncate(s->fd, (off_t)keep))
+        return stki_fail_errno(err, errno, s->beside, "cannot cut it to %" PRId64 " bytes", keep);
+    s->flushed = keep;
+    return STK_OK;
+}
+
+stk_status stki_spill_hold(const char *name, int64_t keep, stki_spill **out, stk_error *err)
+{
+    stki_spill *s;
+    stk_status status = create(name, &s, err);
+
+    if (status)
+        return status;
+    status = open_held(s, keep, err);
+    if (status)
+        stki_spill_destroy(s);
+    else
+        *out = s;
     return status;
 }
 
@@ -128,6 +173,16 @@ stk_status stki_spill_append(stki_spill *s, const void *bytes, int64_t count, st
         memcpy(s->buffer + s->used, bytes, (size_t)count);
     s->used += count;
     return STK_OK;
+}
+
+stk_status stki_spill_flush(stki_spill *s, stk_error *err)
+{
+    return flush(s, err);
+}
+
+stk_status stki_spill_sync(stki_spill *s, stk_error *err)
+{
+    return fdatasync(s->fd) ? stki_fail_errno(err, errno, s->beside, "cannot sync") : STK_OK;
 }
 
 int64_t stki_spill_bytes(const stki_spill *s)

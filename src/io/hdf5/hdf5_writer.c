@@ -163,6 +163,7 @@ static hid_t make_dataset(const struct hdf5_writer *w, stk_dtype dtype)
         largest[0] = H5S_UNLIMITED;
     space = w->ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(w->ndim, w->shape, largest);
     if (type >= 0 && plist >= 0 && links >= 0 && space >= 0 && set_storage(w, plist) &&
+        H5Pset_obj_track_times(plist, 0) >= 0 && /* equal arrays give equal files */
         H5Pset_create_intermediate_group(links, 1) >= 0)
         dataset = H5Dcreate2(w->file, w->name, type, space, links, plist, H5P_DEFAULT);
     if (type >= 0)
@@ -494,7 +495,7 @@ stk_status stki_hdf5_writer(const char *path, const stki_writer_opts *opts, stki
     status = w->opts.level < 0 || w->opts.level > 9
                  ? stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, STKI_TEXT("%d", w->opts.level), "0 to 9"},
                                 "level of compression")
-                 : stki_output_create(path, &w->sink.output, err);
+                 : stki_output_begin(path, w->opts.temporary, &w->sink.output, err);
     if (!status)
         status = create_file(w, err);
     if (status) {

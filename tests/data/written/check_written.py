@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Reads the files beside it with the libraries that their formats come from. Exit 1: a value is wrong; libraries that are
 not installed are named and left out."""
+import io
 import os
 import struct
 import sys
+import tarfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 images = [struct.unpack("f", struct.pack("f", i / 7))[0] for i in range(24)]
@@ -72,4 +74,52 @@ try:
         check("safetensors", n, str(t.dtype).replace("torch.", ""), t.shape, t.tolist())
 except ImportError:
     print("safetensors is not installed")
+
+# An archive, member by member and, where this Python writes headers as stoker does, byte by byte.
+members = [
+    ("0/000000000.jpg", b"abc"),
+    ("0/000000000.cls", b"7"),
+    ("0/000000001.jpg", b"1" * 600),
+    ("0/000000001.cls", b"-12"),
+    ("k" * 96 + ".npy", b""),
+    ("k" * 97 + ".npy", b"x" * 512),
+    ("größe/bild.seg.png", bytes(range(256))),
+    ("l" * 300 + "/m.txt", b"long"),
+]
+path = os.path.join(here, "samples.tar")
+with tarfile.open(path) as f:
+    found = [(m.name, f.extractfile(m).read(), m.mtime, m.uid, m.gid, m.mode, m.uname) for m in f]
+if found != [(n, b, 0, 0, 0, 0o644, "") for n, b in members]:
+    print(f"tarfile: found {found}")
+    failed = 1
+if sys.version_info >= (3, 11):
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as f:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            f.addfile(info, io.BytesIO(data))
+    if made.getvalue() != open(path, "rb").read():
+        print("tarfile: writes other bytes than samples.tar")
+        failed = 1
+
+# Tokens, put together from the descriptions of the formats.
+documents = [[1, 2, 3], [], [65535, 0], list(range(50))]
+flat = [t for d in documents for t in d]
+u16, u32 = struct.pack(f"<{len(flat)}H", *flat), struct.pack(f"<{len(flat)}I", *flat)
+starts = [2 * sum(map(len, documents[:i])) for i in range(len(documents))]
+index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(documents), len(documents) + 1)
+index += struct.pack(f"<{len(documents)}i", *map(len, documents))
+index += struct.pack(f"<{len(documents)}q", *starts)
+index += struct.pack(f"<{len(documents) + 1}q", *range(len(documents) + 1))
+for name, want in (
+    ("llmc_u16.bin", struct.pack("<3i", 20240520, 1, len(flat)) + bytes(1012) + u16),
+    ("llmc_u32.bin", struct.pack("<3i", 20240801, 7, len(flat)) + bytes(1012) + u32),
+    ("raw_u16.bin", u16),
+    ("megatron.bin", u16),
+    ("megatron.idx", index),
+):
+    if open(os.path.join(here, name), "rb").read() != want:
+        print(f"tokens: {name}: other bytes")
+        failed = 1
 sys.exit(failed)
