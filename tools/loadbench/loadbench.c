@@ -134,8 +134,10 @@ static int use_config(const struct lb_args *args)
         code = finish_show(lb_explain(&config, stdout, &err), &err);
     else if (args->action == LB_PREVIEW)
         code = finish_show(lb_preview(&config, args->picture, stdout, &err), &err);
-    else if (args->action == LB_RUN)
+    else if (args->action == LB_RUN) {
+        config.intervals = args->intervals;
         code = run_bench(&config, args->json);
+    }
     lb_config_close(&config);
     return code;
 }

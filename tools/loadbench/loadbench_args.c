@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "document.h"
 #include "error.h"
+#include "loadbench_cache.h"
 #include <string.h>
 #include <strings.h>
 
@@ -17,6 +18,8 @@ enum flag {
     FORCE,
     TRANSFER,
     DIGEST,
+    CACHE,
+    INTERVALS,
     DEBUG,
     HELP,
     HELP_OPTIONS,
@@ -42,6 +45,9 @@ static const struct {
     [DIGEST] =
         {"--digest", NULL,
          "print a digest of what was delivered: num_epochs, else one epoch, however long (loader.digest: order)"},
+    [CACHE] = {"--cache", "as-is|warm|cold",
+               "the page cache before each repeat: as it is, all of the data in it, or none of it"},
+    [INTERVALS] = {"--intervals", "FILE", "write what happened in each interval as a line of JSON"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
     [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
@@ -91,6 +97,19 @@ static stk_status set_action(struct lb_args *args, enum lb_action action, const 
     return STK_OK;
 }
 
+/* The same as --set bench.cache=…: the later one of both wins. */
+static stk_status set_cache(struct lb_args *args, const char *value, stk_error *err)
+{
+    static const char *const sets[] = {"bench.cache=as-is", "bench.cache=warm", "bench.cache=cold"};
+
+    for (int i = 0; lb_cache_words[i]; i++)
+        if (strcmp(value, lb_cache_words[i]) == 0) {
+            args->sets[args->set_count++] = sets[i];
+            return STK_OK;
+        }
+    return stki_fail(err, STK_E_CONFIG, "--cache: found \"%s\", expected as-is, warm or cold", value);
+}
+
 static stk_status apply(struct lb_args *args, enum flag flag, const char *value, stk_error *err)
 {
     switch (flag) {
@@ -105,6 +124,11 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
     case DIGEST:
         args->digest = true;
         args->sets[args->set_count++] = "loader.digest=order";
+        return STK_OK;
+    case CACHE:
+        return set_cache(args, value, err);
+    case INTERVALS:
+        args->intervals = value;
         return STK_OK;
     case DEBUG:
         args->debug = value;
@@ -176,6 +200,8 @@ static stk_status check_together(const struct lb_args *args, stk_error *err)
                          args->action == LB_MAKE ? "specification" : "config file");
     if (args->force && args->action != LB_MAKE)
         return stki_fail(err, STK_E_CONFIG, "--force goes with --make only");
+    if (args->intervals && args->action != LB_RUN)
+        return stki_fail(err, STK_E_CONFIG, "--intervals is for a run only");
     if (args->json && args->action != LB_RUN && args->action != LB_TRANSFER)
         return stki_fail(err, STK_E_CONFIG, "--format=json is for the result of a run only");
     return STK_OK;

@@ -16,6 +16,7 @@ struct lb_args {
     const char *debug;  /* topics, or NULL */
     const char *device; /* of --transfer */
     const char *picture; /* of --preview */
+    const char *intervals; /* of --intervals, or NULL */
     bool json, force, digest;
 };
 

@@ -4,7 +4,9 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
-#include "loadbench_consumer.h"
+#include "loadbench_cache.h"
+#include "loadbench_step.h"
+#include <inttypes.h>
 #include <stoker/loader.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,35 +14,134 @@
 #define DAY (24 * 3600 * 1e9)
 
 /* The places of those rows whose absence matters. */
-enum { RAMP = 2, RUN_TIME = 3, ROW_COUNT = 9 };
+enum {
+    CONSUMER,
+    PRESET,
+    STEP_TIME,
+    STEP,
+    AU,
+    RAMP,
+    RUN_TIME,
+    EPOCHS,
+    BATCHES,
+    SAMPLES,
+    REPEATS,
+    CACHE,
+    INTERVAL,
+    LIMIT,
+    LIMIT_TIME,
+    ROW_COUNT
+};
+
+static const char *const auto_words[] = {"auto", NULL};
 
 static const stki_option rows[ROW_COUNT] = {
-    STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
-              "Who takes the batches: null counts them, touch reads every byte, device keeps a stream of "
-              "loader.device busy for a step each"),
-    STKI_TIME(struct lb_bench, step_time, 1ms, 0, DAY, "Consumer device: how long a step takes the device"),
+    [CONSUMER] = STKI_ENUM(struct lb_bench, consumer, null, lb_consumer_words,
+                           "Who takes the batches: null counts them, touch reads every byte, device keeps a stream of "
+                           "loader.device busy for a step each, step waits for the time of a step, as the processor "
+                           "does for an accelerator"),
+    [PRESET] = STKI_ENUM(struct lb_bench, preset, none, lb_preset_words,
+                         "A workload of MLPerf Storage: its step, its batch size where the config has none, and the "
+                         "accelerator utilisation that passes"),
+    [STEP_TIME] =
+        STKI_TIME(struct lb_bench, step_time, 1ms, 0, DAY, "Consumers device and step: how long a step takes"),
+    [STEP] = STKI_ALIAS(step, step_time, STKI_OPT_TIME, "The same; without a consumer it means consumer: step"),
+    [AU] =
+        STKI_DOUBLE(struct lb_bench, au, 0.9, 0, 1, "", "Consumer step: the least accelerator utilisation that passes"),
     [RAMP] = STKI_TIME(struct lb_bench, ramp, 0.5s, 0, DAY,
-                       "Time before the measurement begins; 0 where epochs or batches is given"),
+                       "Time before the measurement begins; 0 where epochs, batches or samples is given, and with "
+                       "cache: cold"),
     [RUN_TIME] = STKI_TIME(struct lb_bench, run_time, 3s, 0, 365 * DAY,
-                           "Time of each measurement, 0 for no limit; no limit where epochs or batches is given"),
-    STKI_INT(struct lb_bench, epochs, 0, 0, 1000000000, "epochs", "Whole epochs to measure, 0 for no limit"),
-    STKI_INT(struct lb_bench, batches, 0, 0, 1000000000000, "batches", "Batches to measure, 0 for no limit"),
-    STKI_INT(struct lb_bench, repeats, 3, 1, LB_REPEATS, "repeats",
-             "Measurements, each with a loader of its own; the result is their median"),
-    STKI_BOOL(struct lb_bench, limit, true, "Measure this machine's memory beside the loader, after each repeat"),
-    STKI_TIME(struct lb_bench, limit_time, 0.1s, 1e6, 60e9, "Time of each of the memory measurements"),
+                           "Time of each measurement, 0 for no limit; no limit where epochs, batches or samples is "
+                           "given, and with cache: cold"),
+    [EPOCHS] = STKI_INT(struct lb_bench, epochs, 0, 0, 1000000000, "epochs", "Whole epochs to measure, 0 for no limit"),
+    [BATCHES] =
+        STKI_INT(struct lb_bench, batches, 0, 0, 1000000000000, "batches", "Batches to measure, 0 for no limit"),
+    [SAMPLES] = STKI_INT(struct lb_bench, samples, 0, 0, 1000000000000, "samples",
+                         "Samples to measure, in whole batches, 0 for no limit"),
+    [REPEATS] = STKI_INT(struct lb_bench, repeats, 3, 1, LB_REPEATS, "repeats",
+                         "Measurements, each with a loader of its own; the result is their median"),
+    [CACHE] = {.name = "cache",
+               .type = STKI_OPT_ENUM,
+               .offset = offsetof(struct lb_bench, cache), /* its '-' is no minus */
+               .fallback = "as-is",
+               .words = lb_cache_words,
+               .unit = "",
+               .help = "The page cache before each measurement: as it is, with all files in it, or with none of them "
+                       "(cold; at most one epoch)"},
+    [INTERVAL] = STKI_TIME_WORDS(struct lb_bench, interval, auto, 1e6, 3600e9, auto_words, -1,
+                                 "Length of the intervals that throughput over time is recorded in"),
+    [LIMIT] =
+        STKI_BOOL(struct lb_bench, limit, true, "Measure this machine's memory beside the loader, after each repeat"),
+    [LIMIT_TIME] = STKI_TIME(struct lb_bench, limit_time, 0.1s, 1e6, 60e9, "Time of each of the memory measurements"),
 };
 const stki_option_table lb_bench_table = STKI_OPTION_TABLE("bench", rows);
 
-/* Epochs and batches say by themselves when to stop, and at which batch to begin. */
+/* Epochs, batches and samples say by themselves when to stop, and at which batch to begin; a cold file is cold once. */
 static void settle(struct lb_bench *bench, const bool *seen)
 {
-    const bool counted = bench->epochs > 0 || bench->batches > 0;
+    const bool cold = bench->cache == LB_CACHE_COLD;
+    const bool counted = bench->epochs > 0 || bench->batches > 0 || bench->samples > 0;
 
-    if (counted && !seen[RUN_TIME])
+    if (cold && bench->epochs == 0)
+        bench->epochs = 1;
+    if ((counted || cold) && !seen[RUN_TIME])
         bench->run_time = 0;
-    if (counted && !seen[RAMP])
+    if ((counted || cold) && !seen[RAMP])
         bench->ramp = 0;
+}
+
+static const stki_node *key(const stki_node *section, int row)
+{
+    return stki_node_get(section, rows[row].name);
+}
+
+/* The preset gives what the config leaves out; a step is for who takes steps. */
+static stk_status settle_step(const stki_node *section, struct lb_bench *bench, bool *seen, stk_error *err)
+{
+    const struct lb_preset *preset = &lb_presets[bench->preset];
+
+    if (seen[STEP]) {
+        const stk_status status = stki_node_time(key(section, STEP), &bench->step_time, err);
+        if (status != STK_OK)
+            return status;
+        if (bench->step_time < 0 || (double)bench->step_time > DAY)
+            return stki_fail_key(err, key(section, STEP), "expected 0 to 1 day");
+    }
+    if (!seen[CONSUMER] && (seen[STEP] || bench->preset > 0))
+        bench->consumer = LB_CONSUMER_STEP;
+    if (bench->preset > 0 && !seen[STEP] && !seen[STEP_TIME])
+        bench->step_time = preset->step_ns;
+    if (bench->preset > 0 && !seen[AU])
+        bench->au = preset->au;
+    if (bench->consumer == LB_CONSUMER_STEP || bench->consumer == LB_CONSUMER_DEVICE)
+        return STK_OK;
+    /* the complete config that --show-config prints has them too, as they are by default */
+    struct lb_bench usual;
+    stki_options_defaults(&lb_bench_table, &usual);
+    const bool changed[] = {[PRESET] = bench->preset != usual.preset,
+                            [STEP_TIME] = bench->step_time != usual.step_time,
+                            [STEP] = true,
+                            [AU] = bench->au < usual.au || bench->au > usual.au};
+    for (int row = PRESET; row <= AU; row++)
+        if (seen[row] && changed[row])
+            return stki_fail_key(err, key(section, row), "has no use with bench.consumer: %s",
+                                 lb_consumers[bench->consumer].name);
+    return STK_OK;
+}
+
+static stk_status check_cold(const stki_node *section, const struct lb_bench *bench, const bool *seen, stk_error *err)
+{
+    if (bench->cache != LB_CACHE_COLD)
+        return STK_OK;
+    if (bench->epochs > 1)
+        return stki_fail_key(err, key(section, EPOCHS),
+                             "found %" PRId64 ": with cache: cold only the first epoch is read from the device; give 1",
+                             bench->epochs);
+    if (seen[RAMP] && bench->ramp > 0)
+        return stki_fail_key(err, key(section, RAMP),
+                             "has no use with cache: cold: what the ramp reads is cold no more");
+    return STK_OK;
 }
 
 static stk_status copy_sets(const char *const *sets, int count, struct lb_config *out, stk_error *err)
@@ -50,6 +151,8 @@ static stk_status copy_sets(const char *const *sets, int count, struct lb_config
         return stki_fail_memory(err, count, "the assignments");
     for (int i = 0; i < count; i++)
         out->loader_sets[out->loader_set_count++] = sets[i];
+    if (out->batch_set[0])
+        out->loader_sets[out->loader_set_count++] = out->batch_set;
     if (out->endless)
         out->loader_sets[out->loader_set_count++] = "loader.num_epochs=0";
     return STK_OK;
@@ -74,16 +177,24 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
         return status;
     num_epochs = stki_node_get(stki_node_get(root, "loader"), "num_epochs");
     out->endless = !num_epochs;
+    if ((status = settle_step(section, &out->bench, seen, err)) != STK_OK ||
+        (status = check_cold(section, &out->bench, seen, err)) != STK_OK)
+        return status;
+    if (out->bench.preset > 0 && !stki_node_get(stki_node_get(root, "loader"), "batch_size") &&
+        !stki_node_get(stki_node_get(root, "loader"), "global_batch_size"))
+        snprintf(out->batch_set, sizeof out->batch_set, "loader.batch_size=%" PRId64,
+                 lb_presets[out->bench.preset].batch_size);
     if (digest && (!num_epochs || strcmp(num_epochs->text, "0") == 0) && out->bench.batches == 0 &&
-        out->bench.epochs == 0)
+        out->bench.epochs == 0 && out->bench.samples == 0)
         out->bench.epochs = 1;
     settle(&out->bench, seen);
     if (digest) /* time would cut the stream at another batch each time */
         out->bench.run_time = out->bench.ramp = 0;
-    if (out->endless && out->bench.run_time == 0 && out->bench.epochs == 0 && out->bench.batches == 0)
+    if (out->endless && out->bench.run_time == 0 && out->bench.epochs == 0 && out->bench.batches == 0 &&
+        out->bench.samples == 0)
         return stki_fail_node(err, section ? section : root,
-                              "nothing ends this run: give bench.run_time, bench.epochs, bench.batches or "
-                              "loader.num_epochs");
+                              "nothing ends this run: give bench.run_time, bench.epochs, bench.batches, bench.samples "
+                              "or loader.num_epochs");
     return STK_OK;
 }
 

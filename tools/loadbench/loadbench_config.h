@@ -5,14 +5,17 @@
 #include "document.h"
 #include "option.h"
 
-enum { LB_REPEATS = 1000, LB_MORE_SETS = 2 /* room behind those of --set */ };
+enum { LB_REPEATS = 1000, LB_MORE_SETS = 4 /* room behind those of --set */ };
 
 /* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
 struct lb_bench {
     int consumer; /* index into lb_consumers */
-    int64_t step_time, ramp, run_time, epochs, batches, repeats;
+    int preset;   /* index into lb_presets */
+    int cache;    /* an lb_cache */
+    int64_t step_time, ramp, run_time, epochs, batches, samples, repeats, interval; /* interval -1: chosen */
     bool limit;
     int64_t limit_time;
+    double au; /* the least accelerator utilisation that passes */
 };
 
 extern const stki_option_table lb_bench_table;
@@ -24,6 +27,8 @@ struct lb_config {
     const char **loader_sets; /* the assignments for the loader: those of --set, and what a measurement needs */
     int loader_set_count;
     bool endless; /* loader.num_epochs was not given, so the data does not end the run */
+    char batch_set[64];    /* the preset's batch size as an assignment; "": the config has one, or there is no preset */
+    const char *intervals; /* the file that interval records go to; NULL: none. Set by the caller */
     struct lb_bench bench;
 };
 

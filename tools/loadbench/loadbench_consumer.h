@@ -12,6 +12,8 @@ struct lb_consumer_state {
     char device[32];    /* where the loader delivers; "" for ordinary memory */
     int64_t step_ns;    /* bench.step_time */
     stk_stream *stream; /* batches are asked for and released in it; NULL: on the host */
+    int timer_slack;    /* of the step consumer: what this thread's was, ns */
+    bool cut;           /* a signal ended the step early */
 };
 
 struct lb_consumer {
@@ -25,7 +27,7 @@ struct lb_consumer {
 };
 
 extern const struct lb_consumer lb_consumers[];
-enum { LB_CONSUMER_NULL, LB_CONSUMER_TOUCH, LB_CONSUMER_DEVICE }; /* their places in it */
+enum { LB_CONSUMER_NULL, LB_CONSUMER_TOUCH, LB_CONSUMER_DEVICE, LB_CONSUMER_STEP }; /* their places in it */
 /* The names, ended by NULL, in the order of the table. */
 extern const char *const lb_consumer_words[];
 

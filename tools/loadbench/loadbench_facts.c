@@ -72,6 +72,17 @@ static stk_status add_file(struct lb_facts *facts, const char *path, stk_error *
     return STK_OK;
 }
 
+/* A file of a field; several fields may be of one. */
+static stk_status add_data(struct lb_facts *facts, const char *path, stk_error *err)
+{
+    bool known = false;
+
+    for (int i = 1; i < facts->file_count; i++)
+        known = known || strcmp(facts->files[i].path, path) == 0;
+    stk_status status = add_file(facts, path, err);
+    return status == STK_OK && !known && !facts->data_known ? lb_files_add(&facts->data, path, err) : status;
+}
+
 /* The config, and all files of all fields as they were opened. */
 static stk_status read_files(const char *config_path, struct lb_facts *facts, stk_error *err)
 {
@@ -87,8 +98,13 @@ static stk_status read_files(const char *config_path, struct lb_facts *facts, st
     status = facts->files ? add_file(facts, config_path, err)
                           : stki_fail_memory(err, count * (int64_t)sizeof *facts->files, "the files");
     json_object_foreach(json_object_get(options, "fields"), name, field)
-        json_array_foreach(json_object_get(field, "path"), i, path) if (status == STK_OK && json_is_string(path))
-            status = add_file(facts, json_string_value(path), err);
+    {
+        json_array_foreach(json_object_get(field, "path"), i, path)
+        {
+            if (status == STK_OK && json_is_string(path))
+                status = add_data(facts, json_string_value(path), err);
+        }
+    }
     json_decref(options);
     return status;
 }
@@ -183,5 +199,6 @@ void lb_facts_fini(struct lb_facts *facts)
     for (int i = 0; i < facts->file_count; i++)
         stki_free(facts->files[i].path);
     stki_free(facts->files);
+    lb_files_fini(&facts->data);
     memset(facts, 0, sizeof *facts);
 }

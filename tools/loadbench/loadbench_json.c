@@ -1,7 +1,8 @@
 /* loadbench_json.c: the result for programs. Every key of a measured number ends in its unit or names a count. */
 #include "error.h"
 #include "loadbench_consumer.h"
-#include "loadbench_result.h"
+#include "loadbench_json_parts.h"
+#include "loadbench_step.h"
 #include "text_check.h"
 #include <errno.h>
 #include <gnu/libc-version.h>
@@ -10,11 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part was left out for lack of memory: better no result than one with holes. */
-static bool incomplete;
+bool lb_json_incomplete;
 
-/* Rounded to what was measured: nobody needs 17 digits. */
-static json_t *number(double value)
+json_t *lb_json_number(double value)
 {
     char text[32];
 
@@ -22,8 +21,7 @@ static json_t *number(double value)
     return json_real(strtod(text, NULL));
 }
 
-/* A text from outside, a path above all, may be no UTF-8, which JSON has to be: such bytes become U+FFFD. */
-static json_t *outer_text(const char *text)
+json_t *lb_json_text(const char *text)
 {
     const int64_t length = (int64_t)strlen(text);
     json_t *json = json_string(text);
@@ -43,20 +41,20 @@ static json_t *outer_text(const char *text)
     return json;
 }
 
-static void set(json_t *object, const char *key, json_t *value)
+void lb_json_set(json_t *object, const char *key, json_t *value)
 {
     if (json_object_set_new(object, key, value) != 0)
-        incomplete = true;
+        lb_json_incomplete = true;
 }
 
-static json_t *summary_json(struct lb_summary summary)
+json_t *lb_json_summary(struct lb_summary summary)
 {
     json_t *json = json_object();
 
-    set(json, "median", number(summary.median));
-    set(json, "low", number(summary.low));
-    set(json, "high", number(summary.high));
-    set(json, "spread_percent", number(summary.spread_percent));
+    lb_json_set(json, "median", lb_json_number(summary.median));
+    lb_json_set(json, "low", lb_json_number(summary.low));
+    lb_json_set(json, "high", lb_json_number(summary.high));
+    lb_json_set(json, "spread_percent", lb_json_number(summary.spread_percent));
     return json;
 }
 
@@ -64,15 +62,19 @@ static json_t *machine_json(const struct lb_machine *machine)
 {
     json_t *json = json_object();
 
-    set(json, "cpu", outer_text(machine->cpu));
-    set(json, "architecture", json_string(machine->architecture));
-    set(json, "cores_allowed", json_integer(machine->cores_allowed));
-    set(json, "cores_online", json_integer(machine->cores_online));
-    set(json, "last_level_cache_bytes", json_integer(machine->cache_bytes));
-    set(json, "memory_bytes", json_integer(machine->memory_bytes));
-    set(json, "memory_available_bytes", json_integer(machine->memory_available_bytes));
-    set(json, "transparent_huge_pages", json_string(machine->huge_pages));
-    set(json, "kernel", outer_text(machine->kernel));
+    lb_json_set(json, "cpu", lb_json_text(machine->cpu));
+    lb_json_set(json, "architecture", json_string(machine->architecture));
+    lb_json_set(json, "cores_allowed", json_integer(machine->cores_allowed));
+    lb_json_set(json, "cores_online", json_integer(machine->cores_online));
+    lb_json_set(json, "last_level_cache_bytes", json_integer(machine->cache_bytes));
+    lb_json_set(json, "memory_bytes", json_integer(machine->memory_bytes));
+    lb_json_set(json, "memory_available_bytes", json_integer(machine->memory_available_bytes));
+    lb_json_set(json, "transparent_huge_pages", json_string(machine->huge_pages));
+    lb_json_set(json, "kernel", lb_json_text(machine->kernel));
+    lb_json_set(json, "cgroup_cpu_quota_cores",
+                machine->cpu_quota > 0 ? lb_json_number(machine->cpu_quota) : json_null());
+    lb_json_set(json, "cgroup_memory_limit_bytes",
+                machine->memory_limit > 0 ? json_integer(machine->memory_limit) : json_null());
     return json;
 }
 
@@ -80,16 +82,16 @@ static json_t *versions_json(void)
 {
     json_t *json = json_object();
 
-    set(json, "stoker", json_string(stk_version()));
-    set(json, "libc", json_sprintf("glibc %s", gnu_get_libc_version()));
-    set(json, "compiler",
-        json_string(
+    lb_json_set(json, "stoker", json_string(stk_version()));
+    lb_json_set(json, "libc", json_sprintf("glibc %s", gnu_get_libc_version()));
+    lb_json_set(json, "compiler",
+                json_string(
 #if defined(__clang__)
-            "clang " __clang_version__
+                    "clang " __clang_version__
 #else
-            "gcc " __VERSION__
+                    "gcc " __VERSION__
 #endif
-            ));
+                    ));
     return json;
 }
 
@@ -110,14 +112,14 @@ static json_t *fields_json(const struct lb_facts *facts)
     for (int i = 0; i < facts->field_count; i++) {
         const struct lb_field *field = &facts->fields[i];
         json_t *json = json_object();
-        set(json, "name", outer_text(field->name));
-        set(json, "source_dtype", json_string(stk_dtype_name(field->source_dtype)));
-        set(json, "dtype", json_string(stk_dtype_name(field->dtype)));
-        set(json, "shape", shape_json(field));
-        set(json, "layout", json_string(field->layout));
-        set(json, "kernel", outer_text(field->kernel));
-        set(json, "access", json_string(field->access));
-        set(json, "sample_bytes", json_integer(field->sample_bytes));
+        lb_json_set(json, "name", lb_json_text(field->name));
+        lb_json_set(json, "source_dtype", json_string(stk_dtype_name(field->source_dtype)));
+        lb_json_set(json, "dtype", json_string(stk_dtype_name(field->dtype)));
+        lb_json_set(json, "shape", shape_json(field));
+        lb_json_set(json, "layout", json_string(field->layout));
+        lb_json_set(json, "kernel", lb_json_text(field->kernel));
+        lb_json_set(json, "access", json_string(field->access));
+        lb_json_set(json, "sample_bytes", json_integer(field->sample_bytes));
         json_array_append_new(list, json);
     }
     return list;
@@ -127,9 +129,47 @@ static json_t *data_json(const struct lb_facts *facts)
 {
     json_t *json = json_object();
 
-    set(json, "sample_count", json_integer(facts->samples));
-    set(json, "batches_per_epoch", json_integer(facts->steps_per_epoch));
-    set(json, "fields", fields_json(facts));
+    lb_json_set(json, "sample_count", json_integer(facts->samples));
+    lb_json_set(json, "batches_per_epoch", json_integer(facts->steps_per_epoch));
+    lb_json_set(json, "fields", fields_json(facts));
+    return json;
+}
+
+/* The clock that everything is measured with. */
+static json_t *timer_json(const struct lb_timer *timer)
+{
+    json_t *json = json_object();
+
+    lb_json_set(json, "reading_ns", lb_json_number(timer->overhead_ns));
+    lb_json_set(json, "resolution_ns", json_integer(timer->resolution_ns));
+    return json;
+}
+
+static json_t *cache_json(const struct lb_result *result)
+{
+    const struct lb_files *files = &result->facts.data;
+    json_t *json = json_object();
+
+    lb_json_set(json, "policy", json_string(lb_cache_words[result->config->bench.cache]));
+    lb_json_set(json, "file_count", json_integer(files->count));
+    lb_json_set(json, "data_bytes", json_integer(files->bytes));
+    return json;
+}
+
+static json_t *utilisation_json(const struct lb_result *result)
+{
+    const struct lb_bench *bench = &result->config->bench;
+    const struct lb_summary au = lb_result_utilisation(result);
+    json_t *json = json_object();
+
+    lb_json_set(json, "step_ns", json_integer(bench->step_time));
+    lb_json_set(json, "preset", json_string(lb_presets[bench->preset].name));
+    lb_json_set(json, "required_percent", lb_json_number(100 * bench->au));
+    if (au.median < 0)
+        return json;
+    lb_json_set(json, "au_percent",
+                lb_json_summary((struct lb_summary){100 * au.median, 100 * au.low, 100 * au.high, au.spread_percent}));
+    lb_json_set(json, "passed", json_boolean(au.median >= bench->au));
     return json;
 }
 
@@ -137,9 +177,9 @@ static json_t *config_json(const struct lb_result *result)
 {
     json_t *json = json_object();
 
-    set(json, "file", outer_text(result->config->path));
-    set(json, "bench", stki_options_json(&lb_bench_table, &result->config->bench));
-    set(json, "effective", json_loads(result->facts.options_json, 0, NULL));
+    lb_json_set(json, "file", lb_json_text(result->config->path));
+    lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &result->config->bench));
+    lb_json_set(json, "effective", json_loads(result->facts.options_json, 0, NULL));
     return json;
 }
 
@@ -148,7 +188,7 @@ static json_t *notes_json(const struct lb_facts *facts)
     json_t *list = json_array();
 
     for (int i = 0; i < facts->note_count; i++)
-        json_array_append_new(list, outer_text(facts->notes[i]));
+        json_array_append_new(list, lb_json_text(facts->notes[i]));
     return list;
 }
 
@@ -156,12 +196,12 @@ static json_t *run_stages_json(const stk_loader_stats *stats)
 {
     json_t *json = json_object();
 
-    set(json, "order_work_ns", json_integer(stats->order_ns));
-    set(json, "read_work_ns", json_integer(stats->read_ns));
-    set(json, "convert_work_ns", json_integer(stats->convert_ns));
-    set(json, "wait_for_slot_ns", json_integer(stats->wait_slot_ns));
-    set(json, "wait_for_work_ns", json_integer(stats->wait_work_ns));
-    set(json, "consumer_wait_ns", json_integer(stats->wait_next_ns));
+    lb_json_set(json, "order_work_ns", json_integer(stats->order_ns));
+    lb_json_set(json, "read_work_ns", json_integer(stats->read_ns));
+    lb_json_set(json, "convert_work_ns", json_integer(stats->convert_ns));
+    lb_json_set(json, "wait_for_slot_ns", json_integer(stats->wait_slot_ns));
+    lb_json_set(json, "wait_for_work_ns", json_integer(stats->wait_work_ns));
+    lb_json_set(json, "consumer_wait_ns", json_integer(stats->wait_next_ns));
     return json;
 }
 
@@ -169,15 +209,15 @@ static json_t *run_device_json(const stk_loader_stats *stats)
 {
     json_t *json = json_object();
 
-    set(json, "batch_count", json_integer(stats->device_batches));
-    set(json, "copied_bytes", json_integer(stats->device_bytes));
-    set(json, "copy_ns", json_integer(stats->device_copy_ns));
-    set(json, "convert_ns", json_integer(stats->device_convert_ns));
-    set(json, "exposed_ns", json_integer(stats->device_exposed_ns));
-    set(json, "wait_for_batch_ns", json_integer(stats->device_wait_batch_ns));
-    set(json, "wait_for_slot_ns", json_integer(stats->device_wait_slot_ns));
-    set(json, "slot_count", json_integer(stats->device_slots));
-    set(json, "slot_memory_bytes", json_integer(stats->device_slot_bytes));
+    lb_json_set(json, "batch_count", json_integer(stats->device_batches));
+    lb_json_set(json, "copied_bytes", json_integer(stats->device_bytes));
+    lb_json_set(json, "copy_ns", json_integer(stats->device_copy_ns));
+    lb_json_set(json, "convert_ns", json_integer(stats->device_convert_ns));
+    lb_json_set(json, "exposed_ns", json_integer(stats->device_exposed_ns));
+    lb_json_set(json, "wait_for_batch_ns", json_integer(stats->device_wait_batch_ns));
+    lb_json_set(json, "wait_for_slot_ns", json_integer(stats->device_wait_slot_ns));
+    lb_json_set(json, "slot_count", json_integer(stats->device_slots));
+    lb_json_set(json, "slot_memory_bytes", json_integer(stats->device_slot_bytes));
     return json;
 }
 
@@ -186,43 +226,55 @@ static json_t *run_json(const struct lb_result *result, int index)
     const struct lb_run *run = &result->runs[index];
     json_t *json = json_object();
 
-    set(json, "ended_by", json_string(lb_ending_name(run->ending)));
-    set(json, "within_ramp", json_boolean(run->within_ramp));
-    set(json, "ramp_ns", json_integer(run->ramp_ns));
-    set(json, "elapsed_ns", json_integer(run->elapsed_ns));
-    set(json, "batch_count", json_integer(run->batches));
-    set(json, "sample_count", json_integer(run->samples));
-    set(json, "epoch_count", json_integer(run->epochs));
-    set(json, "failed_sample_count", json_integer(run->stats.errors));
-    set(json, "warned_sample_count", json_integer(run->stats.warnings));
-    set(json, "tile_count", json_integer(run->stats.tiles));
-    set(json, "batch_bytes", json_integer(run->stats.batch_bytes));
-    set(json, "read_bytes", json_integer(run->stats.bytes_read));
-    set(json, "written_bytes", json_integer(run->stats.bytes_written));
-    set(json, "moved_bytes_per_s", number(lb_run_moved_bytes_per_s(run)));
+    lb_json_set(json, "ended_by", json_string(lb_ending_name(run->ending)));
+    lb_json_set(json, "within_ramp", json_boolean(run->within_ramp));
+    lb_json_set(json, "ramp_ns", json_integer(run->ramp_ns));
+    lb_json_set(json, "elapsed_ns", json_integer(run->elapsed_ns));
+    lb_json_set(json, "batch_count", json_integer(run->batches));
+    lb_json_set(json, "sample_count", json_integer(run->samples));
+    lb_json_set(json, "epoch_count", json_integer(run->epochs));
+    lb_json_set(json, "failed_sample_count", json_integer(run->stats.errors));
+    lb_json_set(json, "warned_sample_count", json_integer(run->stats.warnings));
+    lb_json_set(json, "tile_count", json_integer(run->stats.tiles));
+    lb_json_set(json, "batch_bytes", json_integer(run->stats.batch_bytes));
+    lb_json_set(json, "read_bytes", json_integer(run->stats.bytes_read));
+    lb_json_set(json, "written_bytes", json_integer(run->stats.bytes_written));
+    lb_json_set(json, "moved_bytes_per_s", lb_json_number(lb_run_moved_bytes_per_s(run)));
     for (int i = 0; i < lb_figure_count; i++)
-        set(json, lb_figures[i].key, number(lb_figures[i].of(run)));
-    set(json, "cpu_user_ns", json_integer(run->usage.user_ns));
-    set(json, "cpu_system_ns", json_integer(run->usage.system_ns));
-    set(json, "anonymous_memory_bytes", json_integer(run->memory.anonymous_bytes));
-    set(json, "file_memory_bytes", json_integer(run->memory.file_bytes));
-    set(json, "pinned_bytes", json_integer(run->stats.pinned_bytes));
-    set(json, "slot_count", json_integer(run->stats.slots));
-    set(json, "worker_count", json_integer(run->stats.workers));
-    set(json, "next_ns", json_integer(run->next_ns));
-    set(json, "stages", run_stages_json(&run->stats));
+        lb_json_set(json, lb_figures[i].key, lb_json_number(lb_figures[i].of(run)));
+    lb_json_set(json, "usage", lb_json_usage(&run->usage));
+    lb_json_set(json, "anonymous_memory_bytes", json_integer(run->memory.anonymous_bytes));
+    lb_json_set(json, "file_memory_bytes", json_integer(run->memory.file_bytes));
+    lb_json_set(json, "pinned_bytes", json_integer(run->stats.pinned_bytes));
+    lb_json_set(json, "slot_count", json_integer(run->stats.slots));
+    lb_json_set(json, "worker_count", json_integer(run->stats.workers));
+    lb_json_set(json, "next_ns", json_integer(run->next_ns));
+    lb_json_set(json, "consume_ns", json_integer(run->consume_ns));
+    lb_json_set(json, "release_ns", json_integer(run->release_ns));
+    lb_json_set(json, "own_ns", json_integer(run->own_ns));
+    if (result->config->bench.consumer == LB_CONSUMER_STEP) {
+        const double au = lb_utilisation(run->au_steps, result->config->bench.step_time, run->au_span_ns);
+        lb_json_set(json, "au_step_count", json_integer(run->au_steps));
+        lb_json_set(json, "au_span_ns", json_integer(run->au_span_ns));
+        lb_json_set(json, "au_percent", au < 0 ? json_null() : lb_json_number(100 * au));
+    }
+    lb_json_set(json, "cache_before", lb_json_residency(&run->before));
+    lb_json_set(json, "cache_after", lb_json_residency(&run->after));
+    lb_json_set(json, "steady", lb_json_steady(&run->steady));
+    lb_json_set(json, "intervals", lb_json_intervals(result->marks[index]));
+    lb_json_set(json, "stages", run_stages_json(&run->stats));
     if (run->stats.device_slots > 0)
-        set(json, "device", run_device_json(&run->stats));
+        lb_json_set(json, "device", run_device_json(&run->stats));
     if (result->config->bench.consumer == LB_CONSUMER_TOUCH)
-        set(json, "checksum", json_sprintf("%016" PRIx64, run->checksum));
+        lb_json_set(json, "checksum", json_sprintf("%016" PRIx64, run->checksum));
     if (run->digest.end_step >= 0) {
-        set(json, "digest", json_string(run->digest.text));
-        set(json, "digest_first_step", json_integer(run->digest.first_step));
-        set(json, "digest_end_step", json_integer(run->digest.end_step));
+        lb_json_set(json, "digest", json_string(run->digest.text));
+        lb_json_set(json, "digest_first_step", json_integer(run->digest.first_step));
+        lb_json_set(json, "digest_end_step", json_integer(run->digest.end_step));
     }
     if (index < result->limit_count) {
-        set(json, "limit_gather_bytes_per_s", number(result->limits[index].gather.bytes_per_s));
-        set(json, "limit_memcpy_bytes_per_s", number(result->limits[index].memcpy.bytes_per_s));
+        lb_json_set(json, "limit_gather_bytes_per_s", lb_json_number(result->limits[index].gather.bytes_per_s));
+        lb_json_set(json, "limit_memcpy_bytes_per_s", lb_json_number(result->limits[index].memcpy.bytes_per_s));
     }
     return json;
 }
@@ -234,25 +286,10 @@ static json_t *result_json(const struct lb_result *result)
     int count = 0;
 
     for (int i = 0; i < lb_figure_count; i++)
-        set(json, lb_figures[i].key, summary_json(lb_result_figure(result, &lb_figures[i])));
+        lb_json_set(json, lb_figures[i].key, lb_json_summary(lb_result_figure(result, &lb_figures[i])));
     for (; count < result->run_count && count < LB_REPEATS; count++)
         moved[count] = lb_run_moved_bytes_per_s(&result->runs[count]);
-    set(json, "moved_bytes_per_s", summary_json(lb_summarise(moved, count)));
-    return json;
-}
-
-static json_t *waits_json(const stki_histogram *waits)
-{
-    static const struct {
-        const char *key;
-        double fraction;
-    } points[] = {{"p50_us", 0.5}, {"p90_us", 0.9}, {"p99_us", 0.99}, {"p999_us", 0.999}};
-    json_t *json = json_object();
-
-    set(json, "call_count", json_integer(stki_counted(&waits->count)));
-    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++)
-        set(json, points[i].key, number((double)stki_histogram_quantile(waits, points[i].fraction) / 1e3));
-    set(json, "max_us", number((double)stki_counted(&waits->max) / 1e3));
+    lb_json_set(json, "moved_bytes_per_s", lb_json_summary(lb_summarise(moved, count)));
     return json;
 }
 
@@ -260,15 +297,15 @@ static json_t *stages_json(const struct lb_shares *shares)
 {
     json_t *json = json_object();
 
-    set(json, "order_work_percent", number(100 * shares->order));
-    set(json, "read_work_percent", number(100 * shares->read));
-    set(json, "convert_work_percent", number(100 * shares->convert));
-    set(json, "hand_over_work_percent", number(100 * shares->hand_over));
-    set(json, "wait_for_slot_percent", number(100 * shares->wait_slot));
-    set(json, "wait_for_work_percent", number(100 * shares->wait_work));
-    set(json, "consumer_wait_percent", number(100 * shares->wait_next));
-    set(json, "worker_time_s", number(shares->worker_s));
-    set(json, "elapsed_s", number(shares->elapsed_s));
+    lb_json_set(json, "order_work_percent", lb_json_number(100 * shares->order));
+    lb_json_set(json, "read_work_percent", lb_json_number(100 * shares->read));
+    lb_json_set(json, "convert_work_percent", lb_json_number(100 * shares->convert));
+    lb_json_set(json, "hand_over_work_percent", lb_json_number(100 * shares->hand_over));
+    lb_json_set(json, "wait_for_slot_percent", lb_json_number(100 * shares->wait_slot));
+    lb_json_set(json, "wait_for_work_percent", lb_json_number(100 * shares->wait_work));
+    lb_json_set(json, "consumer_wait_percent", lb_json_number(100 * shares->wait_next));
+    lb_json_set(json, "worker_time_s", lb_json_number(shares->worker_s));
+    lb_json_set(json, "elapsed_s", lb_json_number(shares->elapsed_s));
     return json;
 }
 
@@ -279,22 +316,23 @@ static json_t *limit_json(const struct lb_result *result)
     json_t *json = json_object();
 
     if (result->limit_count == 0) {
-        set(json, "missing",
-            outer_text(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
+        lb_json_set(
+            json, "missing",
+            lb_json_text(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
         return json;
     }
-    set(json, "thread_count", json_integer(limit->threads));
-    set(json, "gather_bytes_per_s", summary_json(summary.gather_bytes_per_s));
-    set(json, "gather_way", json_string(limit->gather.way));
-    set(json, "gather_order", json_string(limit->random ? "random" : "sequential"));
-    set(json, "gather_from", json_string(limit->from_file ? "file" : "memory"));
-    set(json, "gather_row_bytes", json_integer(limit->row_bytes));
-    set(json, "gather_source_bytes", json_integer(limit->source_bytes));
-    set(json, "gather_target_bytes", json_integer(limit->target_bytes));
-    set(json, "memcpy_bytes_per_s", summary_json(summary.memcpy_bytes_per_s));
-    set(json, "memcpy_way", json_string(limit->memcpy.way));
-    set(json, "share_of_gather_percent", summary_json(summary.share_of_gather_percent));
-    set(json, "share_of_memcpy_percent", summary_json(summary.share_of_memcpy_percent));
+    lb_json_set(json, "thread_count", json_integer(limit->threads));
+    lb_json_set(json, "gather_bytes_per_s", lb_json_summary(summary.gather_bytes_per_s));
+    lb_json_set(json, "gather_way", json_string(limit->gather.way));
+    lb_json_set(json, "gather_order", json_string(limit->random ? "random" : "sequential"));
+    lb_json_set(json, "gather_from", json_string(limit->from_file ? "file" : "memory"));
+    lb_json_set(json, "gather_row_bytes", json_integer(limit->row_bytes));
+    lb_json_set(json, "gather_source_bytes", json_integer(limit->source_bytes));
+    lb_json_set(json, "gather_target_bytes", json_integer(limit->target_bytes));
+    lb_json_set(json, "memcpy_bytes_per_s", lb_json_summary(summary.memcpy_bytes_per_s));
+    lb_json_set(json, "memcpy_way", json_string(limit->memcpy.way));
+    lb_json_set(json, "share_of_gather_percent", lb_json_summary(summary.share_of_gather_percent));
+    lb_json_set(json, "share_of_memcpy_percent", lb_json_summary(summary.share_of_memcpy_percent));
     return json;
 }
 
@@ -303,19 +341,19 @@ static json_t *device_json(const struct lb_result *result)
     const struct lb_device_summary device = lb_result_device(result);
     json_t *json = json_object();
 
-    set(json, "name", json_string(device.name));
-    set(json, "batch_bytes", number(device.batch_bytes));
-    set(json, "copy_bytes_per_s", summary_json(device.copy_bytes_per_s));
-    set(json, "hidden_percent", summary_json(device.hidden_percent));
-    set(json, "convert_percent", summary_json(device.convert_percent));
+    lb_json_set(json, "name", json_string(device.name));
+    lb_json_set(json, "batch_bytes", lb_json_number(device.batch_bytes));
+    lb_json_set(json, "copy_bytes_per_s", lb_json_summary(device.copy_bytes_per_s));
+    lb_json_set(json, "hidden_percent", lb_json_summary(device.hidden_percent));
+    lb_json_set(json, "convert_percent", lb_json_summary(device.convert_percent));
     if (result->config->bench.consumer == LB_CONSUMER_DEVICE) {
-        set(json, "step_ns", json_integer(result->config->bench.step_time));
-        set(json, "step_percent", summary_json(device.step_percent));
+        lb_json_set(json, "step_ns", json_integer(result->config->bench.step_time));
+        lb_json_set(json, "step_percent", lb_json_summary(device.step_percent));
     }
     if (result->transfer_count > 0) {
-        set(json, "plain_pinned_bytes_per_s", summary_json(device.pinned_bytes_per_s));
-        set(json, "plain_pageable_bytes_per_s", summary_json(device.pageable_bytes_per_s));
-        set(json, "share_of_pinned_percent", summary_json(device.share_of_pinned_percent));
+        lb_json_set(json, "plain_pinned_bytes_per_s", lb_json_summary(device.pinned_bytes_per_s));
+        lb_json_set(json, "plain_pageable_bytes_per_s", lb_json_summary(device.pageable_bytes_per_s));
+        lb_json_set(json, "share_of_pinned_percent", lb_json_summary(device.share_of_pinned_percent));
     }
     return json;
 }
@@ -326,8 +364,8 @@ static json_t *verdict_json(const struct lb_shares *shares)
     const enum lb_binding binding = lb_verdict(shares, text, sizeof text);
     json_t *json = json_object();
 
-    set(json, "binds", json_string(lb_binding_name(binding)));
-    set(json, "text", json_string(text));
+    lb_json_set(json, "binds", json_string(lb_binding_name(binding)));
+    lb_json_set(json, "text", json_string(text));
     return json;
 }
 
@@ -337,29 +375,34 @@ stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *er
     json_t *json = json_object(), *runs = json_array();
     char *text;
 
-    set(json, "schema", json_integer(LB_SCHEMA));
-    set(json, "program", json_string("loadbench"));
-    set(json, "started", json_string(result->started));
-    set(json, "versions", versions_json());
-    set(json, "machine", machine_json(&result->machine));
-    set(json, "config", config_json(result));
-    set(json, "data", data_json(&result->facts));
-    set(json, "notes", notes_json(&result->facts));
-    set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));
-    set(json, "ended_by", json_string(lb_ending_name(result->runs[result->run_count - 1].ending)));
-    set(json, "repeat_count", json_integer(result->run_count));
-    set(json, "counted_from", json_string(result->from_open ? "open" : "ramp"));
-    set(json, "result", result_json(result));
-    set(json, "wait", waits_json(&result->waits));
-    set(json, "stages", stages_json(&shares));
-    set(json, "limit", limit_json(result));
+    lb_json_set(json, "schema", json_integer(LB_SCHEMA));
+    lb_json_set(json, "program", json_string("loadbench"));
+    lb_json_set(json, "started", json_string(result->started));
+    lb_json_set(json, "versions", versions_json());
+    lb_json_set(json, "machine", machine_json(&result->machine));
+    lb_json_set(json, "timer", timer_json(&result->timer));
+    lb_json_set(json, "config", config_json(result));
+    lb_json_set(json, "data", data_json(&result->facts));
+    lb_json_set(json, "cache", cache_json(result));
+    lb_json_set(json, "notes", notes_json(&result->facts));
+    lb_json_set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));
+    lb_json_set(json, "ended_by", json_string(lb_ending_name(result->runs[result->run_count - 1].ending)));
+    lb_json_set(json, "repeat_count", json_integer(result->run_count));
+    lb_json_set(json, "counted_from", json_string(result->from_open ? "open" : "ramp"));
+    lb_json_set(json, "result", result_json(result));
+    lb_json_set(json, "wait", lb_json_waits(&result->waits));
+    lb_json_set(json, "batch_interval", lb_json_waits(&result->gaps));
+    lb_json_set(json, "stages", stages_json(&shares));
+    lb_json_set(json, "limit", limit_json(result));
     if (result->runs[0].stats.device_slots > 0)
-        set(json, "device", device_json(result));
-    set(json, "verdict", verdict_json(&shares));
+        lb_json_set(json, "device", device_json(result));
+    if (result->config->bench.consumer == LB_CONSUMER_STEP)
+        lb_json_set(json, "utilisation", utilisation_json(result));
+    lb_json_set(json, "verdict", verdict_json(&shares));
     for (int i = 0; i < result->run_count; i++)
         json_array_append_new(runs, run_json(result, i));
-    set(json, "runs", runs);
-    text = incomplete ? NULL : json_dumps(json, JSON_INDENT(2));
+    lb_json_set(json, "runs", runs);
+    text = lb_json_incomplete ? NULL : json_dumps(json, JSON_INDENT(2));
     json_decref(json);
     if (!text)
         return stki_fail_memory(err, 65536, "the JSON of the result");

@@ -1,6 +1,8 @@
 /* loadbench_machine.c: asks /proc and /sys. What is not there is "unknown", never an error: a result without the name
  * of its processor is still a result. */
 #include "loadbench_machine.h"
+#include "allocate.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "thread.h"
 #include <inttypes.h>
@@ -84,6 +86,47 @@ static void read_huge_pages(char *out, int size)
         snprintf(out, (size_t)size, "%.*s", (int)(end - begin - 1), begin + 1);
 }
 
+static int64_t limit_of(const char *folder, const char *name)
+{
+    char path[4608], line[64];
+    long long value;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!read_first_line(path, line, sizeof line) || sscanf(line, "%lld", &value) != 1 || value <= 0)
+        return -1; /* "max" is no number */
+    return value;
+}
+
+/* The smallest limit of the group that this process is in and of those above it, cgroup version 2, or 1. */
+static int64_t memory_limit(void)
+{
+    char line[4096], folder[4400];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    const int64_t whole = find_bytes("/proc/meminfo", "MemTotal");
+    int64_t least = INT64_MAX;
+
+    while (file && fgets(line, sizeof line, file)) {
+        const bool second = strncmp(line, "0::", 3) == 0;
+        char *path = strrchr(line, ':');
+        if (!path || (!second && !strstr(line, ":memory:")))
+            continue;
+        path[strcspn(path, "\n")] = '\0';
+        for (path++;;) {
+            snprintf(folder, sizeof folder, "/sys/fs/cgroup%s%s", second ? "" : "/memory", path);
+            const int64_t limit = limit_of(folder, second ? "memory.max" : "memory.limit_in_bytes");
+            least = limit > 0 && limit < least ? limit : least;
+            char *slash = strrchr(path, '/');
+            if (!slash)
+                break;
+            *slash = '\0';
+        }
+    }
+    if (file)
+        fclose(file);
+    return least == INT64_MAX || (whole > 0 && least > whole) ? -1
+                                                              : least; /* version 1 says "no limit" by a huge one */
+}
+
 void lb_machine_read(struct lb_machine *out)
 {
     struct utsname names;
@@ -98,6 +141,8 @@ void lb_machine_read(struct lb_machine *out)
         snprintf(out->architecture, sizeof out->architecture, "%.31s", names.machine);
     }
     read_huge_pages(out->huge_pages, sizeof out->huge_pages);
+    out->cpu_quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    out->memory_limit = memory_limit();
     out->cores_allowed = stki_cpu_count();
     out->cores_online = sysconf(_SC_NPROCESSORS_ONLN);
     out->memory_bytes = find_bytes("/proc/meminfo", "MemTotal");
@@ -124,8 +169,48 @@ void lb_usage_read(struct lb_usage *out)
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         out->user_ns = timeval_ns(usage.ru_utime);
         out->system_ns = timeval_ns(usage.ru_stime);
+        out->voluntary_switches = usage.ru_nvcsw;
+        out->involuntary_switches = usage.ru_nivcsw;
+        out->minor_faults = usage.ru_minflt;
+        out->major_faults = usage.ru_majflt;
     }
     out->disk_bytes = find_bytes("/proc/self/io", "read_bytes");
+    for (int kind = 0; kind < STKI_MEM_KINDS; kind++) {
+        stki_memory_stats stats;
+        stki_memory_read((enum stki_memory_kind)kind, &stats);
+        out->allocations += stats.total_allocations;
+    }
+}
+
+struct lb_usage lb_usage_since(const struct lb_usage *now, const struct lb_usage *before)
+{
+    return (struct lb_usage){
+        .user_ns = now->user_ns - before->user_ns,
+        .system_ns = now->system_ns - before->system_ns,
+        .voluntary_switches = now->voluntary_switches - before->voluntary_switches,
+        .involuntary_switches = now->involuntary_switches - before->involuntary_switches,
+        .minor_faults = now->minor_faults - before->minor_faults,
+        .major_faults = now->major_faults - before->major_faults,
+        .disk_bytes = now->disk_bytes < 0 || before->disk_bytes < 0 ? -1 : now->disk_bytes - before->disk_bytes,
+        .allocations = now->allocations - before->allocations,
+    };
+}
+
+struct lb_timer lb_timer_measure(void)
+{
+    enum { READINGS = 20000 };
+    const int64_t begin = stki_now_ns();
+    struct lb_timer out = {.resolution_ns = INT64_MAX};
+    int64_t last = begin;
+
+    for (int i = 0; i < READINGS; i++) {
+        const int64_t now = stki_now_ns();
+        if (now > last && now - last < out.resolution_ns)
+            out.resolution_ns = now - last;
+        last = now;
+    }
+    out.overhead_ns = (double)(last - begin) / READINGS;
+    return out;
 }
 
 void lb_memory_reset_peak(void)

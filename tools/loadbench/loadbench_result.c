@@ -4,6 +4,8 @@
 #include "clock.h"
 #include "error.h"
 #include "loadbench_consumer.h"
+#include "loadbench_step.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -53,6 +55,46 @@ static double wait_max_us(const struct lb_run *run)
     return (double)run->waits.max_ns / 1e3;
 }
 
+static double wait_p999_us(const struct lb_run *run)
+{
+    return (double)run->waits.p999_ns / 1e3;
+}
+
+static double gap_p50_us(const struct lb_run *run)
+{
+    return (double)run->gaps.p50_ns / 1e3;
+}
+
+static double gap_p99_us(const struct lb_run *run)
+{
+    return (double)run->gaps.p99_ns / 1e3;
+}
+
+static double gap_max_us(const struct lb_run *run)
+{
+    return (double)run->gaps.max_ns / 1e3;
+}
+
+static double switches_per_batch(const struct lb_run *run)
+{
+    return lb_ratio((double)(run->usage.voluntary_switches + run->usage.involuntary_switches), (double)run->batches);
+}
+
+static double faults_per_batch(const struct lb_run *run)
+{
+    return lb_ratio((double)(run->usage.minor_faults + run->usage.major_faults), (double)run->batches);
+}
+
+static double allocations(const struct lb_run *run)
+{
+    return (double)run->usage.allocations;
+}
+
+static double own_ns_per_batch(const struct lb_run *run)
+{
+    return lb_ratio((double)run->own_ns, (double)run->batches);
+}
+
 static double cpu_s_per_gb(const struct lb_run *run)
 {
     return lb_ratio(seconds(run->usage.user_ns + run->usage.system_ns), (double)run->stats.batch_bytes / 1e9);
@@ -74,12 +116,26 @@ static double disk_mb(const struct lb_run *run)
 }
 
 const struct lb_figure lb_figures[] = {
-    {"samples_per_s", "samples/s", samples_per_s},         {"batches_per_s", "batches/s", batches_per_s},
-    {"batch_mb_per_s", "MB/s of batches", mb_per_s},       {"first_batch_ms", "first batch, ms", first_batch_ms},
-    {"wait_p50_us", "wait p50, us", wait_p50_us},          {"wait_p90_us", "wait p90, us", wait_p90_us},
-    {"wait_p99_us", "wait p99, us", wait_p99_us},          {"wait_max_us", "wait max, us", wait_max_us},
-    {"cpu_s_per_gb", "CPU s/GB of batches", cpu_s_per_gb}, {"peak_memory_mb", "peak memory, MB", peak_memory_mb},
-    {"slot_memory_mb", "of it slots, MB", slots_mb},       {"disk_read_mb", "read from disk, MB", disk_mb},
+    {"samples_per_s", "samples/s", samples_per_s},
+    {"batches_per_s", "batches/s", batches_per_s},
+    {"batch_mb_per_s", "MB/s of batches", mb_per_s},
+    {"first_batch_ms", "first batch, ms", first_batch_ms},
+    {"wait_p50_us", "wait p50, us", wait_p50_us},
+    {"wait_p90_us", "wait p90, us", wait_p90_us},
+    {"wait_p99_us", "wait p99, us", wait_p99_us},
+    {"wait_p999_us", "wait p99.9, us", wait_p999_us},
+    {"wait_max_us", "wait max, us", wait_max_us},
+    {"gap_p50_us", "batch to batch p50, us", gap_p50_us},
+    {"gap_p99_us", "batch to batch p99, us", gap_p99_us},
+    {"gap_max_us", "batch to batch max, us", gap_max_us},
+    {"cpu_s_per_gb", "CPU s/GB of batches", cpu_s_per_gb},
+    {"switches_per_batch_count", "context switches a batch", switches_per_batch},
+    {"faults_per_batch_count", "page faults a batch", faults_per_batch},
+    {"allocation_count", "allocations", allocations},
+    {"peak_memory_mb", "peak memory, MB", peak_memory_mb},
+    {"slot_memory_mb", "of it slots, MB", slots_mb},
+    {"disk_read_mb", "read from disk, MB", disk_mb},
+    {"own_ns_per_batch_ns", "loadbench itself, ns a batch", own_ns_per_batch},
 };
 const int lb_figure_count = sizeof lb_figures / sizeof lb_figures[0];
 
@@ -157,6 +213,22 @@ struct lb_device_summary lb_result_device(const struct lb_result *result)
     out.pageable_bytes_per_s = lb_summarise(pageable, plain);
     out.share_of_pinned_percent = lb_summarise(share, plain);
     return out;
+}
+
+struct lb_summary lb_result_utilisation(const struct lb_result *result)
+{
+    const int64_t step_ns = result->config->bench.step_time;
+    double values[LB_REPEATS];
+    int count = 0;
+
+    if (result->config->bench.consumer != LB_CONSUMER_STEP)
+        return (struct lb_summary){.median = -1, .low = -1, .high = -1};
+    for (int i = 0; i < result->run_count && i < LB_REPEATS; i++) {
+        const double au = lb_utilisation(result->runs[i].au_steps, step_ns, result->runs[i].au_span_ns);
+        if (au >= 0)
+            values[count++] = au;
+    }
+    return count > 0 ? lb_summarise(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
 struct lb_shares lb_result_shares(const struct lb_result *result)
@@ -277,12 +349,15 @@ static stk_status make_room(const struct lb_config *config, struct lb_result *ou
     out->config = config;
     stki_histogram_init(&out->waits);
     stki_histogram_init(&out->whole_waits);
+    stki_histogram_init(&out->gaps);
+    stki_histogram_init(&out->whole_gaps);
     out->runs = stki_zalloc_array(repeats, sizeof *out->runs);
     out->whole_runs = stki_zalloc_array(repeats, sizeof *out->whole_runs);
     out->limits = stki_zalloc_array(repeats, sizeof *out->limits);
     out->transfers = stki_zalloc_array(repeats, sizeof *out->transfers);
     out->repeat = stki_zalloc(sizeof *out->repeat);
-    if (!out->runs || !out->whole_runs || !out->limits || !out->transfers || !out->repeat)
+    out->marks = stki_zalloc_array(repeats, sizeof(struct lb_marks *));
+    if (!out->runs || !out->whole_runs || !out->limits || !out->transfers || !out->repeat || !out->marks)
         return stki_fail_memory(err, repeats * (int64_t)(2 * sizeof *out->runs), "the results");
     return STK_OK;
 }
@@ -291,16 +366,21 @@ static stk_status make_room(const struct lb_config *config, struct lb_result *ou
  * beside; alone it is better than nothing. */
 static bool keep(struct lb_result *result)
 {
-    const struct lb_repeat *repeat = result->repeat;
+    struct lb_repeat *repeat = result->repeat;
 
     if (repeat->steady.within_ramp && repeat->steady.ending == LB_END_SIGNAL && result->run_count > 0)
         return false;
     result->runs[result->run_count] = repeat->steady;
     result->whole_runs[result->run_count] = repeat->whole;
+    result->marks[result->run_count] = repeat->marks;
+    repeat->marks = NULL;
     result->run_count++;
-    result->from_open = result->from_open || repeat->steady.within_ramp;
+    /* what a cold start reads while the loader is being opened belongs to it */
+    result->from_open = result->from_open || repeat->steady.within_ramp || result->config->bench.cache == LB_CACHE_COLD;
     stki_histogram_merge(&result->waits, &repeat->steady_waits);
     stki_histogram_merge(&result->whole_waits, &repeat->whole_waits);
+    stki_histogram_merge(&result->gaps, &repeat->steady_gaps);
+    stki_histogram_merge(&result->whole_gaps, &repeat->whole_gaps);
     return true;
 }
 
@@ -312,26 +392,20 @@ static void decide_span(struct lb_result *result)
     memcpy(result->runs, result->whole_runs, (size_t)result->run_count * sizeof *result->runs);
     stki_histogram_init(&result->waits);
     stki_histogram_merge(&result->waits, &result->whole_waits);
+    stki_histogram_init(&result->gaps);
+    stki_histogram_merge(&result->gaps, &result->whole_gaps);
 }
 
-stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err)
+static stk_status run_repeats(const struct lb_config *config, struct lb_live *live, FILE *intervals,
+                              struct lb_result *out, stk_error *err)
 {
-    const int repeats = (int)config->bench.repeats;
-    struct lb_live live;
-    stk_status status = make_room(config, out, err);
-
-    if (status != STK_OK)
-        return status;
-    lb_machine_read(&out->machine);
-    write_time(out->started, sizeof out->started);
-    lb_live_init(&live, config->name, repeats);
-    while (out->run_count < repeats && !lb_stop_asked) {
-        lb_live_repeat(&live, out->run_count + 1, stki_now_ns());
-        status = lb_run(config, &live, &out->facts, out->repeat, err);
-        if (status == STK_END)
-            break;
+    while (out->run_count < (int)config->bench.repeats && !lb_stop_asked) {
+        lb_live_repeat(live, out->run_count + 1, stki_now_ns());
+        lb_marks_destroy(out->repeat->marks);
+        out->repeat->marks = NULL;
+        const stk_status status = lb_run(config, live, &out->facts, out->run_count + 1, intervals, out->repeat, err);
         if (status != STK_OK)
-            return status;
+            return status == STK_END ? STK_OK : status;
         if (!keep(out))
             break;
         if (config->bench.limit && !lb_stop_asked && out->limit_count == out->run_count - 1)
@@ -339,6 +413,28 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
         if (config->bench.limit && !lb_stop_asked && out->transfer_count == out->run_count - 1)
             measure_transfer(out, &out->repeat->steady);
     }
+    return STK_OK;
+}
+
+stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err)
+{
+    struct lb_live live;
+    FILE *intervals = NULL;
+    stk_status status = make_room(config, out, err);
+
+    if (status != STK_OK)
+        return status;
+    lb_machine_read(&out->machine);
+    out->timer = lb_timer_measure();
+    write_time(out->started, sizeof out->started);
+    lb_live_init(&live, config->name, (int)config->bench.repeats);
+    if (config->intervals && !(intervals = fopen(config->intervals, "we")))
+        return stki_fail_errno(err, errno, config->intervals, "opening it for interval records");
+    status = run_repeats(config, &live, intervals, out, err);
+    if (intervals && fclose(intervals) != 0 && status == STK_OK)
+        status = stki_fail_errno(err, errno, config->intervals, "writing intervals");
+    if (status != STK_OK)
+        return status;
     decide_span(out);
     return out->run_count > 0 ? STK_OK : STK_END;
 }
@@ -350,6 +446,11 @@ void lb_result_fini(struct lb_result *result)
     stki_free(result->whole_runs);
     stki_free(result->limits);
     stki_free(result->transfers);
+    for (int i = 0; result->marks && i < result->run_count; i++)
+        lb_marks_destroy(result->marks[i]);
+    stki_free(result->marks);
+    if (result->repeat)
+        lb_marks_destroy(result->repeat->marks);
     stki_free(result->repeat);
     memset(result, 0, sizeof *result);
 }

@@ -13,16 +13,20 @@ struct lb_result {
     struct lb_machine machine;
     struct lb_facts facts;
     char started[32]; /* "2026-01-31T12:00:00Z" */
+    struct lb_timer timer;
     int run_count, limit_count;
-    bool from_open;      /* a repeat ended within its ramp, so all are counted from the call that opens the loader */
-    struct lb_run *runs; /* counted so, or from the end of the ramp */
+    bool
+        from_open; /* a repeat ended within its ramp, or is cold: all are counted from the call that opens the loader */
+    struct lb_run *runs;           /* counted so, or from the end of the ramp */
     struct lb_limit *limits;       /* measured right after the run of the same index */
     char limit_missing[256];       /* why there are none; "" */
     int transfer_count;            /* 0 where there is no device, or they are not measured */
     struct lb_transfer *transfers; /* beside the limits, for a loader with a device */
     stki_histogram waits;          /* of all runs */
+    stki_histogram gaps;           /* of all runs: from one batch to the next */
+    struct lb_marks **marks;       /* of each run */
     struct lb_run *whole_runs;     /* counted in the other way, until that is decided */
-    stki_histogram whole_waits;
+    stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the one that runs */
 };
 
@@ -60,6 +64,8 @@ struct lb_device_summary {
     struct lb_summary share_of_pinned_percent;
 };
 struct lb_device_summary lb_result_device(const struct lb_result *result);
+/* Accelerator utilisation of the step consumer, 0 to 1; all -1 with another consumer, and where no step was whole. */
+struct lb_summary lb_result_utilisation(const struct lb_result *result);
 /* Shares of time over all runs. */
 struct lb_shares lb_result_shares(const struct lb_result *result);
 

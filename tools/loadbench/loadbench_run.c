@@ -1,5 +1,7 @@
-/* loadbench_run.c: the measuring loop. Two clock readings a batch, around stk_loader_next; everything else that is
- * asked of the loader or the system is asked before the measurement begins and after it has ended.
+/* loadbench_run.c: the measuring loop. Four clock readings a batch, around stk_loader_next, behind the consumer and
+ * behind the release; what of the elapsed time lies in none of the three is this program's own. Everything else that is
+ * asked of the loader or the system is asked before the measurement begins, after it has ended, and at the beat of the
+ * intervals.
  *
  * A measurement begins at the first batch boundary after the ramp (with `epochs`, at the first epoch boundary) and ends
  * at a batch boundary, so that whole batches are divided by the time they took. */
@@ -25,6 +27,7 @@ static const struct {
     [LB_END_TIME] = {"run_time", "the run time"},
     [LB_END_EPOCHS] = {"epochs", "the number of epochs"},
     [LB_END_BATCHES] = {"batches", "the number of batches"},
+    [LB_END_SAMPLES] = {"samples", "the number of samples"},
     [LB_END_DATA] = {"end_of_data", "the end of the data (loader.num_epochs)"},
     [LB_END_SIGNAL] = {"signal", "a signal"},
 };
@@ -39,13 +42,6 @@ const char *lb_ending_text(enum lb_ending ending)
     return endings[ending].text;
 }
 
-/* A moment of a repeat, and what had come by then since the opening. */
-struct mark {
-    int64_t at_ns, batches, samples, epochs, next_ns;
-    struct lb_usage usage;
-    stk_loader_stats stats;
-};
-
 /* One repeat while it runs. */
 struct session {
     const struct lb_bench *bench;
@@ -57,9 +53,20 @@ struct session {
     const char *names[2 * LB_FIELDS];
     char part_names[2 * LB_FIELDS][80];
     int64_t timeout_ns;
-    int64_t batches, samples, epochs, next_ns; /* since the opening */
+    int64_t batches, samples, epochs, next_ns, consume_ns, release_ns; /* since the opening */
+    int64_t last_ns;            /* when the batch before was in hand; 0: there is none */
+    int64_t first_end_ns;       /* of the first step of all */
+    int64_t begin_first_end_ns; /* of the first step that is measured; 0: not yet */
+    int64_t last_take_ns;       /* when the last step began */
     bool measuring;
-    struct mark open, begin; /* `begin` is `open` until the measurement begins */
+    struct lb_mark open, begin; /* `begin` is `open` until the measurement begins */
+    /* What the intervals are made of; the last moment, which the file's next line begins with. */
+    struct lb_marks *marks;
+    struct lb_mark last;
+    stk_worker_stats *workers, *last_workers;
+    FILE *log;
+    const char *log_path;
+    int repeat;
 };
 
 static stk_loader_stats read_stats(const stk_loader *loader)
@@ -72,12 +79,14 @@ static stk_loader_stats read_stats(const stk_loader *loader)
 }
 
 /* What has come until now. The clock is read last, so that the reading of the rest is before the span that begins. */
-static void set_mark(const struct session *session, struct mark *mark)
+static void set_mark(const struct session *session, struct lb_mark *mark)
 {
     mark->batches = session->batches;
     mark->samples = session->samples;
     mark->epochs = session->epochs;
     mark->next_ns = session->next_ns;
+    mark->consume_ns = session->consume_ns;
+    mark->release_ns = session->release_ns;
     mark->stats = read_stats(session->loader);
     lb_usage_read(&mark->usage);
     mark->at_ns = stki_now_ns();
@@ -89,13 +98,45 @@ static stk_status settle(struct session *session, stk_error *err)
     return session->consumer->settle ? session->consumer->settle(&session->consumed, err) : STK_OK;
 }
 
+/* An interval ends here. The worker's clocks are read before the mark's own. */
+static stk_status end_interval(struct session *session, const struct lb_mark *mark, bool begins, stk_error *err)
+{
+    struct lb_marks *marks = session->marks;
+    const size_t bytes = (size_t)marks->worker_count * sizeof *session->workers;
+    stk_status status = STK_OK;
+
+    lb_marks_ask(session->loader, marks->worker_count, session->workers);
+    lb_marks_add(marks, mark, session->workers, begins);
+    if (session->log && mark->at_ns > session->last.at_ns)
+        status = lb_marks_log(session->log, session->log_path, session->repeat, begins || !session->measuring,
+                              session->open.at_ns, &session->last, mark, marks->worker_count, session->last_workers,
+                              session->workers, err);
+    session->last = *mark;
+    memcpy(session->last_workers, session->workers, bytes);
+    return status;
+}
+
 static stk_status begin_measuring(struct session *session, stk_error *err)
 {
-    const stk_status status = settle(session, err);
+    stk_status status = settle(session, err);
+    struct lb_mark mark;
 
+    if (status != STK_OK)
+        return status;
+    set_mark(session, &mark);
+    status = end_interval(session, &mark, true, err);
     session->measuring = true;
-    set_mark(session, &session->begin);
+    session->last_ns = 0;
+    set_mark(session, &session->begin); /* what the interval cost was before it */
     return status;
+}
+
+static stk_status beat(struct session *session, stk_error *err)
+{
+    struct lb_mark mark;
+
+    set_mark(session, &mark);
+    return end_interval(session, &mark, false, err);
 }
 
 static void show_progress(struct session *session, int64_t now)
@@ -110,6 +151,8 @@ static void show_progress(struct session *session, int64_t now)
         progress.done = elapsed / (double)(bench->ramp + bench->run_time);
     else if (bench->batches > 0)
         progress.done = batches / (double)bench->batches;
+    else if (bench->samples > 0)
+        progress.done = (double)(session->samples - session->begin.samples) / (double)bench->samples;
     else if (bench->epochs > 0)
         progress.done = lb_ratio(batches, (double)(bench->epochs * session->facts->steps_per_epoch));
     if (progress.done > 0.01) {
@@ -169,22 +212,47 @@ static bool is_over(const struct session *session, int64_t now, enum lb_ending *
         *ending = LB_END_EPOCHS;
     else if (bench->batches > 0 && session->batches - session->begin.batches >= bench->batches)
         *ending = LB_END_BATCHES;
+    else if (bench->samples > 0 && session->samples - session->begin.samples >= bench->samples)
+        *ending = LB_END_SAMPLES;
     else
         return false;
     return true;
 }
 
-static stk_status take(struct session *session, stk_batch *batch, bool *last_of_epoch, stk_error *err)
+/* `after`: when the batch was in hand. */
+static stk_status take(struct session *session, stk_batch *batch, int64_t after, bool *last_of_epoch, stk_error *err)
 {
     const int64_t samples = stk_batch_valid_rows(batch);
     stk_status status = session->consumer->take(&session->consumed, batch, err);
+    const int64_t consumed = stki_now_ns();
 
     *last_of_epoch = stk_batch_last_of_epoch(batch);
     session->batches++;
     session->samples += samples;
     session->epochs += *last_of_epoch;
     stk_batch_release_on(batch, session->consumed.stream);
+    session->last_take_ns = after;
+    session->consume_ns += consumed - after;
+    const int64_t released = stki_now_ns();
+    session->release_ns += released - consumed;
+    if (session->first_end_ns == 0)
+        session->first_end_ns = released;
+    if (session->begin_first_end_ns == 0 && session->measuring)
+        session->begin_first_end_ns = released;
     return status;
+}
+
+static void note_next(struct session *session, struct lb_repeat *repeat, int64_t before, int64_t after)
+{
+    const bool measuring = session->measuring;
+
+    stki_histogram_add(measuring ? &repeat->steady_waits : &repeat->whole_waits, after - before);
+    if (session->last_ns != 0)
+        stki_histogram_add(measuring ? &repeat->steady_gaps : &repeat->whole_gaps, after - session->last_ns);
+    session->last_ns = after;
+    session->next_ns += after - before;
+    if (repeat->steady.first_batch_ns == 0)
+        repeat->steady.first_batch_ns = after - session->open.at_ns;
 }
 
 static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_error *err)
@@ -196,18 +264,22 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
     for (;;) {
         stk_batch *batch = NULL;
         int64_t before = stki_now_ns();
+        stk_status status = STK_OK;
         if (!session->measuring && before >= ramp_end && (boundary || session->bench->epochs == 0)) {
-            const stk_status begun = begin_measuring(session, err);
-            if (begun != STK_OK)
-                return begun;
+            status = begin_measuring(session, err);
             before = session->begin.at_ns;
+        } else if (before >= session->marks->due_ns) {
+            status = beat(session, err);
+            before = stki_now_ns();
         }
+        if (status != STK_OK)
+            return status;
         if (is_over(session, before, &out->ending))
             return STK_OK;
         if (before >= session->live->due_ns)
             show_progress(session, before);
 
-        stk_status status = next_batch(session, before, &batch, err);
+        status = next_batch(session, before, &batch, err);
         if (status == STK_END || status == STK_AGAIN) {
             out->ending = status == STK_END ? LB_END_DATA : LB_END_SIGNAL;
             return STK_OK;
@@ -215,43 +287,65 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
         if (status != STK_OK)
             return status;
         const int64_t after = stki_now_ns();
-        stki_histogram_add(session->measuring ? &repeat->steady_waits : &repeat->whole_waits, after - before);
-        session->next_ns += after - before;
-        if (out->first_batch_ns == 0)
-            out->first_batch_ns = after - session->open.at_ns;
-        status = take(session, batch, &boundary, err);
+        note_next(session, repeat, before, after);
+        status = take(session, batch, after, &boundary, err);
         if (status != STK_OK)
             return status;
     }
 }
 
-/* What came between two moments. */
-static void account(const struct mark *from, const struct mark *to, const stki_histogram *waits, struct lb_run *out)
+struct lb_waits lb_waits_of(const stki_histogram *histogram)
+{
+    return (struct lb_waits){
+        .count = stki_counted(&histogram->count),
+        .p50_ns = stki_histogram_quantile(histogram, 0.5),
+        .p90_ns = stki_histogram_quantile(histogram, 0.9),
+        .p99_ns = stki_histogram_quantile(histogram, 0.99),
+        .p999_ns = stki_histogram_quantile(histogram, 0.999),
+        .max_ns = stki_counted(&histogram->max),
+    };
+}
+
+/* What came between two moments. `first_end_ns`: when the first step of the span had ended; 0: there was none. */
+static void account(const struct lb_mark *from, const struct lb_mark *to, const stki_histogram *waits,
+                    const stki_histogram *gaps, int64_t first_end_ns, struct lb_run *out)
 {
     out->elapsed_ns = to->at_ns - from->at_ns;
     out->stats = to->stats;
     lb_stats_since(&out->stats, &from->stats);
     lb_stats_fit(&out->stats, out->elapsed_ns);
-    out->usage.user_ns = to->usage.user_ns - from->usage.user_ns;
-    out->usage.system_ns = to->usage.system_ns - from->usage.system_ns;
-    out->usage.disk_bytes = to->usage.disk_bytes < 0 ? -1 : to->usage.disk_bytes - from->usage.disk_bytes;
+    out->usage = lb_usage_since(&to->usage, &from->usage);
     out->batches = to->batches - from->batches;
     out->samples = to->samples - from->samples;
     out->epochs = to->epochs - from->epochs;
     out->next_ns = to->next_ns - from->next_ns;
-    out->waits.p50_ns = stki_histogram_quantile(waits, 0.5);
-    out->waits.p90_ns = stki_histogram_quantile(waits, 0.9);
-    out->waits.p99_ns = stki_histogram_quantile(waits, 0.99);
-    out->waits.max_ns = stki_counted(&waits->max);
+    out->consume_ns = to->consume_ns - from->consume_ns;
+    out->release_ns = to->release_ns - from->release_ns;
+    out->own_ns = out->elapsed_ns - out->next_ns - out->consume_ns - out->release_ns;
+    out->waits = lb_waits_of(waits);
+    out->gaps = lb_waits_of(gaps);
+    out->au_steps = first_end_ns > 0 ? out->batches - 1 : 0;
+    out->au_span_ns = first_end_ns > 0 ? to->at_ns - first_end_ns : 0;
 }
 
-static void finish(struct session *session, struct lb_repeat *out)
+/* A step that a signal cut short is none. */
+static void leave_out_cut_step(const struct session *session, const struct lb_mark *end, struct lb_run *out)
+{
+    if (!session->consumed.cut || out->au_steps < 1)
+        return;
+    out->au_steps--;
+    out->au_span_ns -= end->at_ns - session->last_take_ns;
+}
+
+static stk_status finish(struct session *session, struct lb_repeat *out, stk_error *err)
 {
     const int64_t end_ns = stki_now_ns();
-    struct mark end;
+    struct lb_mark end;
+    stk_status status;
 
     set_mark(session, &end);
     end.at_ns = end_ns; /* the span ends before the rest is read */
+    status = end_interval(session, &end, false, err);
     lb_memory_read(&out->steady.memory);
     out->steady.within_ramp = !session->measuring;
     out->steady.checksum = session->consumed.checksum;
@@ -259,9 +353,22 @@ static void finish(struct session *session, struct lb_repeat *out)
         out->steady.digest.end_step = -1;
     out->whole = out->steady;
     stki_histogram_merge(&out->whole_waits, &out->steady_waits);
-    account(&session->open, &end, &out->whole_waits, &out->whole);
+    stki_histogram_merge(&out->whole_gaps, &out->steady_gaps);
+    account(&session->open, &end, &out->whole_waits, &out->whole_gaps, session->first_end_ns, &out->whole);
+    out->whole.steady = lb_steady_of(session->marks, 0);
     out->steady.ramp_ns = session->begin.at_ns - session->open.at_ns;
-    account(&session->begin, &end, session->measuring ? &out->steady_waits : &out->whole_waits, &out->steady);
+    if (session->measuring) {
+        account(&session->begin, &end, &out->steady_waits, &out->steady_gaps, session->begin_first_end_ns,
+                &out->steady);
+        out->steady.steady = lb_steady_of(session->marks, session->marks->first);
+    } else {
+        const int64_t ramp_ns = out->steady.ramp_ns;
+        out->steady = out->whole;
+        out->steady.ramp_ns = ramp_ns;
+    }
+    leave_out_cut_step(session, &end, &out->steady);
+    leave_out_cut_step(session, &end, &out->whole);
+    return status;
 }
 
 /* loader.timeout in effect. */
@@ -326,11 +433,42 @@ static stk_status open_loader(const struct lb_config *config, struct lb_facts *f
     return status;
 }
 
+/* About 60 of the run, but no shorter ones than ten milliseconds. */
+static int64_t interval_of(const struct lb_bench *bench)
+{
+    const int64_t least = STKI_SECOND / 100, wanted = bench->run_time / 60;
+
+    if (bench->interval >= 0)
+        return bench->interval;
+    if (bench->run_time == 0)
+        return STKI_SECOND / 10;
+    return wanted < least ? least : wanted > STKI_SECOND ? STKI_SECOND : wanted;
+}
+
+static stk_status prepare_intervals(struct session *session, stk_error *err)
+{
+    const int workers = session->open.stats.workers > 0 ? (int)session->open.stats.workers : 1;
+    stk_status status = lb_marks_create(workers, interval_of(session->bench), &session->marks, err);
+
+    if (status != STK_OK)
+        return status;
+    session->workers = stki_zalloc_array(workers, sizeof *session->workers);
+    session->last_workers = stki_zalloc_array(workers, sizeof *session->workers);
+    if (!session->workers || !session->last_workers)
+        return stki_fail_memory(err, workers * (int64_t)sizeof *session->workers, "the intervals");
+    return end_interval(session, &session->open, false, err);
+}
+
 static stk_status open_session(const struct lb_config *config, struct lb_facts *facts, struct session *session,
                                stk_error *err)
 {
-    const int64_t open_ns = stki_now_ns();
-    stk_status status = open_loader(config, facts, &session->loader, err);
+    struct lb_usage usage;
+    int64_t open_ns, allocations;
+    stk_status status;
+
+    lb_usage_read(&usage); /* opening reads from the disk too */
+    open_ns = stki_now_ns();
+    status = open_loader(config, facts, &session->loader, err);
 
     if (status != STK_OK)
         return status;
@@ -341,9 +479,12 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     if (session->consumer->begin && (status = session->consumer->begin(&session->consumed, err)) != STK_OK)
         return status;
     set_mark(session, &session->open);
+    allocations = session->open.usage.allocations; /* opening may allocate: what comes after it should not */
+    session->open.usage = usage;
+    session->open.usage.allocations = allocations;
     session->open.at_ns = open_ns;
-    session->begin = session->open;
-    return STK_OK;
+    session->begin = session->last = session->open;
+    return prepare_intervals(session, err);
 }
 
 /* Where an epoch has steps and yet the end came at once, the saved position stood there. */
@@ -360,8 +501,58 @@ static stk_status no_batch(const struct lb_config *config, const struct session 
     return stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
 }
 
-stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, struct lb_repeat *out,
-                  stk_error *err)
+/* Which files there are, from a loader that is opened without workers: it reads no sample. Where the config does not
+ * allow that, from one as the config has it. */
+static stk_status learn_files(const struct lb_config *config, struct lb_facts *facts, stk_error *err)
+{
+    struct lb_facts first = {0};
+    stk_loader *loader = NULL;
+    stk_status status;
+
+    config->loader_sets[config->loader_set_count] =
+        "loader.num_workers=0"; /* there is room for it; only for this call */
+    status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count + 1, &loader, NULL);
+    if (status != STK_OK)
+        status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &loader, err);
+    if (status != STK_OK)
+        return blame(err);
+    status = lb_facts_read(loader, config->path, &first, err);
+    stk_loader_destroy(loader);
+    if (status == STK_OK) {
+        facts->data = first.data;
+        facts->data_known = true;
+        first.data = (struct lb_files){0};
+    }
+    lb_facts_fini(&first);
+    return status;
+}
+
+/* As bench.cache says, before the loader is opened: what it has mapped would stay. */
+static stk_status prepare_cache(const struct lb_config *config, const struct lb_facts *facts, struct lb_run *out,
+                                stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (config->bench.cache == LB_CACHE_WARM)
+        status = lb_cache_fill(&facts->data, err);
+    else if (config->bench.cache == LB_CACHE_COLD)
+        status = lb_cache_drop(&facts->data, err);
+    return status == STK_OK ? lb_residency_read(&facts->data, &out->before, err) : status;
+}
+
+static void end_session(struct session *session, struct lb_repeat *out)
+{
+    stk_loader_destroy(session->loader);
+    if (session->consumer->end)
+        session->consumer->end(&session->consumed);
+    out->marks = session->marks;
+    stki_free(session->workers);
+    stki_free(session->last_workers);
+    stki_free(session);
+}
+
+stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
+                  FILE *intervals, struct lb_repeat *out, stk_error *err)
 {
     struct session *session = stki_zalloc(sizeof *session);
     stk_status status = STK_OK;
@@ -369,28 +560,40 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     memset(out, 0, sizeof *out);
     stki_histogram_init(&out->steady_waits);
     stki_histogram_init(&out->whole_waits);
+    stki_histogram_init(&out->steady_gaps);
+    stki_histogram_init(&out->whole_gaps);
     if (!session)
         return stki_fail_memory(err, sizeof *session, "a run");
     session->bench = &config->bench;
     session->facts = facts;
     session->live = live;
+    session->log = intervals;
+    session->log_path = config->intervals;
+    session->repeat = repeat;
     session->consumer = &lb_consumers[config->bench.consumer];
+    if (!facts->data_known)
+        status = learn_files(config, facts, err);
+    if (status == STK_OK)
+        status = prepare_cache(config, facts, &out->steady, err);
+    if (status == STK_OK && lb_stop_asked)
+        status = STK_END;
     lb_memory_reset_peak();
-    status = open_session(config, facts, session, err);
+    if (status == STK_OK)
+        status = open_session(config, facts, session, err);
     if (status == STK_OK)
         status = loop(session, out, err);
     if (status == STK_OK)
         status = settle(session, err);
     if (status == STK_OK)
-        finish(session, out);
+        status = finish(session, out, err);
     if (status == STK_OK && out->steady.batches == 0)
         status = no_batch(config, session, out->steady.ending, err);
     lb_live_clear(live);
     if (status == STK_OK)
         status = stk_loader_close(session->loader, err); /* a worker that does not stop is a failure */
-    stk_loader_destroy(session->loader);
-    if (session->consumer->end)
-        session->consumer->end(&session->consumed);
-    stki_free(session);
+    if (status == STK_OK)
+        status = lb_residency_read(&facts->data, &out->steady.after, err);
+    out->whole.after = out->steady.after;
+    end_session(session, out);
     return status;
 }

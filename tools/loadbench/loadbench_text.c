@@ -2,6 +2,7 @@
 #include "live_line.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
+#include "loadbench_step.h"
 #include "loadbench_table.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -69,7 +70,9 @@ static void print_method(const struct lb_result *result, FILE *to)
     if (result->run_count < bench->repeats)
         fprintf(to, " of %" PRId64, bench->repeats);
     fprintf(to, " repeat%s of %s s", bench->repeats == 1 ? "" : "s", LB_NUMBER((double)last->elapsed_ns / 1e9));
-    if (result->from_open)
+    if (result->from_open && bench->cache == LB_CACHE_COLD)
+        fputs(" (cold: start and first batch are counted too)", to);
+    else if (result->from_open)
         fprintf(to, " (the data ended within the ramp%s: start and first batch are counted too%s)",
                 result->run_count > 1 ? " of at least one" : "", result->run_count > 1 ? ", in all of them" : "");
     else if (bench->ramp > 0)
@@ -198,6 +201,103 @@ static void print_device(const struct lb_result *result, FILE *to)
                 LB_NUMBER(device.pageable_bytes_per_s.median / 1e9));
 }
 
+/* Where the bytes came from: what a rate is worth that a page cache gave. */
+static void print_cache(const struct lb_result *result, FILE *to)
+{
+    const struct lb_run *first = &result->runs[0], *last = &result->runs[result->run_count - 1];
+    const struct lb_files *files = &result->facts.data;
+
+    fprintf(to, "cache      %s: ", lb_cache_words[result->config->bench.cache]);
+    if (files->count == 0) {
+        fputs("the data are in no file\n", to);
+        return;
+    }
+    fprintf(to, "%" PRId64 " file%s, %sB; ", files->count, files->count == 1 ? "" : "s",
+            LB_SHORT((double)files->bytes));
+    if (!first->before.known)
+        fprintf(to, "how much of them lies in memory is unknown (%s)", first->before.why);
+    else if (!last->after.known)
+        fprintf(to, "%.1f %% of them in memory before, unknown afterwards (%s)",
+                100 * lb_residency_share(&first->before), last->after.why);
+    else
+        fprintf(to, "%.1f %% of them in memory before the first repeat, %.1f %% after the last",
+                100 * lb_residency_share(&first->before), 100 * lb_residency_share(&last->after));
+    if (first->before.known && first->before.asked < first->before.files)
+        fprintf(to, " (of %" PRId64 " of the files)", first->before.asked);
+    if (last->usage.disk_bytes == 0)
+        fputs("; nothing was read from a disk: the rate is that of the memory", to);
+    else if (last->usage.disk_bytes > 0)
+        fprintf(to, "; %sB read from a disk in the last repeat", LB_SHORT((double)last->usage.disk_bytes));
+    fputc('\n', to);
+}
+
+/* The worst of the repeats speaks for all. */
+static void print_steady(const struct lb_result *result, FILE *to)
+{
+    static const int badness[] = {
+        [LB_STEADY_SETTLED] = 0, [LB_STEADY_UNKNOWN] = 1, [LB_STEADY_NOISY] = 2, [LB_STEADY_DRIFTS] = 3};
+    const struct lb_steady *worst = &result->runs[0].steady;
+    int settled = 0;
+
+    for (int i = 0; i < result->run_count; i++) {
+        const struct lb_steady *one = &result->runs[i].steady;
+        settled += one->kind == LB_STEADY_SETTLED;
+        worst = badness[one->kind] > badness[worst->kind] ? one : worst;
+    }
+    if (worst->kind == LB_STEADY_UNKNOWN) {
+        fprintf(to, "steady     unknown: %d interval%s, it takes %d to tell\n", worst->intervals,
+                worst->intervals == 1 ? "" : "s", LB_STEADY_LEAST);
+        return;
+    }
+    fprintf(to, "steady     %d of %d repeats settled; ", settled, result->run_count);
+    if (worst->kind != LB_STEADY_SETTLED)
+        fprintf(to, worst->kind == LB_STEADY_DRIFTS ? "one drifts: " : "one is too noisy to tell: ");
+    fprintf(to, "from its beginning to its end the rate changed by %+.1f %% (+- %.1f), intervals scatter by %.1f %%",
+            worst->trend_percent, worst->error_percent, worst->scatter_percent);
+    if (worst->kind == LB_STEADY_DRIFTS && worst->settled_after_s >= 0)
+        fprintf(to, "; it settled after %s s: raise bench.ramp by that", LB_NUMBER(worst->settled_after_s));
+    else if (worst->kind == LB_STEADY_DRIFTS)
+        fputs("; raise bench.ramp and bench.run_time", to);
+    fputc('\n', to);
+}
+
+static void print_utilisation(const struct lb_result *result, FILE *to)
+{
+    const struct lb_bench *bench = &result->config->bench;
+    const struct lb_preset *preset = &lb_presets[bench->preset];
+    const struct lb_summary au = lb_result_utilisation(result);
+    const struct lb_run *last = &result->runs[result->run_count - 1];
+
+    if (bench->consumer != LB_CONSUMER_STEP)
+        return;
+    if (au.median < 0) {
+        fputs("AU         unknown: no step beside the first, which does not count\n", to);
+        return;
+    }
+    fprintf(to, "AU         %.1f %% accelerator utilisation, %.1f %% needed: %s; steps of %s ms", 100 * au.median,
+            100 * bench->au, au.median >= bench->au ? "passes" : "does not pass",
+            LB_NUMBER((double)bench->step_time / 1e6));
+    if (bench->preset > 0)
+        fprintf(to, " (MLPerf Storage %s, %s)", preset->name, preset->edition);
+    fputc('\n', to);
+    if (bench->preset == 0 || last->batches == 0)
+        return;
+    const double batch = (double)last->samples / (double)last->batches;
+    if (batch < 0.999 * (double)preset->batch_size || batch > 1.001 * (double)preset->batch_size)
+        fprintf(to, "note       %s has batches of %" PRId64 ", these are of %s\n", preset->name, preset->batch_size,
+                LB_NUMBER(batch));
+    const double record = lb_ratio((double)result->facts.data.bytes, (double)result->facts.samples);
+    if (record < 0.9 * preset->record_bytes || record > 1.1 * preset->record_bytes)
+        fprintf(to, "note       %s has records of %sB, these are of %sB: the result is not that of the workload\n",
+                preset->name, LB_SHORT(preset->record_bytes), LB_SHORT(record));
+}
+
+static void print_timer(const struct lb_result *result, FILE *to)
+{
+    fprintf(to, "clock      a reading takes %s ns, its least step is %" PRId64 " ns\n",
+            LB_NUMBER(result->timer.overhead_ns), result->timer.resolution_ns);
+}
+
 void lb_print_text(const struct lb_result *result, FILE *to)
 {
     const struct lb_shares shares = lb_result_shares(result);
@@ -219,6 +319,10 @@ void lb_print_text(const struct lb_result *result, FILE *to)
                 result->config->bench.consumer == LB_CONSUMER_TOUCH ? "" : "\n", last->digest.text,
                 last->digest.first_step, last->digest.end_step - 1);
     fputc('\n', to);
+    print_timer(result, to);
+    print_cache(result, to);
+    print_steady(result, to);
+    print_utilisation(result, to);
     print_device(result, to);
     print_limit(result, to);
     lb_verdict(&shares, verdict, sizeof verdict);

@@ -1,0 +1,233 @@
+/* loadbench_cache.c: mincore through a mapping that is never touched, posix_fadvise after a sync. Pages that some
+ * process has mapped, and pages of a file system that lives in memory, stay in spite of the advice: so afterwards the
+ * system is asked what is there. */
+#include "loadbench_cache.h"
+#include "allocate.h"
+#include "error.h"
+#include "loadbench_machine.h"
+#include "loadbench_run.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_DEPTH = 32, MOST_ASKED = 4096 };
+#define WINDOW_BYTES (INT64_C(1) << 30) /* asked about at once: 256 KiB of answers */
+#define READ_BYTES (INT64_C(4) << 20)
+
+const char *const lb_cache_words[] = {"as-is", "warm", "cold", NULL};
+
+/* ---- which files ------------------------------------------------------------------------------------------------- */
+
+static stk_status add_file(struct lb_files *files, const char *path, int64_t bytes, stk_error *err)
+{
+    if (files->count == files->room) {
+        const int64_t room = files->room > 0 ? 2 * files->room : 16;
+        char **grown = stki_resize(files->paths, room * (int64_t)sizeof *grown);
+        if (!grown)
+            return stki_fail_memory(err, room * (int64_t)sizeof *grown, "the list of files");
+        files->paths = grown;
+        files->room = room;
+    }
+    char *copy = stki_strdup(path);
+    if (!copy)
+        return stki_fail_memory(err, (int64_t)strlen(path), "a path");
+    files->paths[files->count++] = copy;
+    files->bytes += bytes;
+    return STK_OK;
+}
+
+static stk_status add(struct lb_files *files, const char *path, int depth, stk_error *err)
+{
+    struct stat about;
+    stk_status status = STK_OK;
+
+    if (stat(path, &about) != 0)
+        return STK_OK;
+    if (S_ISREG(about.st_mode))
+        return add_file(files, path, about.st_size, err);
+    if (!S_ISDIR(about.st_mode) || depth == MOST_DEPTH)
+        return STK_OK;
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && status == STK_OK && (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        char *inside = stki_format("%s/%s", path, entry->d_name);
+        status = inside ? add(files, inside, depth + 1, err) : stki_fail_memory(err, 256, "a path");
+        stki_free(inside);
+    }
+    if (folder)
+        closedir(folder);
+    return status;
+}
+
+stk_status lb_files_add(struct lb_files *files, const char *path, stk_error *err)
+{
+    return add(files, path, 0, err);
+}
+
+void lb_files_fini(struct lb_files *files)
+{
+    for (int64_t i = 0; i < files->count; i++)
+        stki_free(files->paths[i]);
+    stki_free(files->paths);
+    memset(files, 0, sizeof *files);
+}
+
+/* ---- what is there ----------------------------------------------------------------------------------------------- */
+
+double lb_residency_share(const struct lb_residency *residency)
+{
+    return residency->bytes > 0 ? (double)residency->resident_bytes / (double)residency->bytes : 1;
+}
+
+/* May the answer be believed? */
+static bool may_know(const struct stat *about, const char *path)
+{
+    return about->st_uid == geteuid() || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
+static stk_status count_window(int descriptor, const char *path, int64_t offset, int64_t bytes, unsigned char *pages,
+                               struct lb_residency *out, stk_error *err)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE), count = (bytes + page - 1) / page;
+    void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, descriptor, offset);
+
+    if (map == MAP_FAILED)
+        return stki_fail_errno(err, errno, path, "mapping, to ask what lies in memory");
+    const int failed = mincore(map, (size_t)bytes, pages) != 0 ? errno : 0;
+    munmap(map, (size_t)bytes);
+    if (failed)
+        return stki_fail_errno(err, failed, path, "asking what lies in memory");
+    out->bytes += count * page;
+    for (int64_t i = 0; i < count; i++)
+        out->resident_bytes += pages[i] & 1 ? page : 0;
+    return STK_OK;
+}
+
+stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int64_t bytes, struct lb_residency *out,
+                           stk_error *err)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE), most = bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
+    struct stat about;
+    unsigned char *pages;
+    stk_status status = STK_OK;
+
+    out->asked++;
+    if (fstat(descriptor, &about) != 0)
+        return stki_fail_errno(err, errno, path, "asking for its size");
+    if (bytes <= 0)
+        return STK_OK;
+    if (!may_know(&about, path)) {
+        out->known = false;
+        snprintf(out->why, sizeof out->why, "%.200s: not ours and not writable: the system does not say", path);
+        return STK_OK;
+    }
+    pages = stki_zalloc((most + page - 1) / page);
+    if (!pages)
+        return stki_fail_memory(err, most / page, "asking what lies in memory");
+    for (int64_t at = 0; at < bytes && status == STK_OK; at += WINDOW_BYTES)
+        status = count_window(descriptor, path, offset + at, bytes - at < WINDOW_BYTES ? bytes - at : WINDOW_BYTES,
+                              pages, out, err);
+    stki_free(pages);
+    return status;
+}
+
+stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *out, stk_error *err)
+{
+    const int64_t step = (files->count + MOST_ASKED - 1) / MOST_ASKED;
+    stk_status status = STK_OK;
+
+    *out = (struct lb_residency){.known = true, .files = files->count};
+    for (int64_t i = 0; i < files->count && status == STK_OK && out->known; i += step) {
+        const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        struct stat about;
+        if (descriptor >= 0 && fstat(descriptor, &about) == 0)
+            status = lb_residency_of(descriptor, files->paths[i], 0, about.st_size, out, err);
+        if (descriptor >= 0)
+            close(descriptor);
+    }
+    if (files->count == 0) {
+        out->known = false;
+        snprintf(out->why, sizeof out->why, "the data are in no file");
+    }
+    return status;
+}
+
+/* ---- bringing and letting go --------------------------------------------------------------------------------------
+ */
+
+static stk_status read_whole(const char *path, void *buffer, stk_error *err)
+{
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = 1;
+
+    if (descriptor < 0)
+        return stki_fail_errno(err, errno, path, "opening");
+    while (got > 0 && !lb_stop_asked)
+        got = read(descriptor, buffer, (size_t)READ_BYTES);
+    const int failed = got < 0 ? errno : 0;
+    close(descriptor);
+    return failed ? stki_fail_errno(err, failed, path, "reading it into memory") : STK_OK;
+}
+
+stk_status lb_cache_fill(const struct lb_files *files, stk_error *err)
+{
+    const int64_t room = lb_memory_available();
+    void *buffer;
+    stk_status status = STK_OK;
+
+    if (files->bytes > room)
+        return stki_fail(
+            err, STK_E_LIMIT,
+            "--cache=warm: the data are %.1f GB, of memory %.1f GB are left: they cannot all lie in it; use "
+            "--cache=as-is",
+            (double)files->bytes / 1e9, (double)room / 1e9);
+    buffer = stki_zalloc(READ_BYTES);
+    if (!buffer)
+        return stki_fail_memory(err, READ_BYTES, "reading the data into memory");
+    for (int64_t i = 0; i < files->count && status == STK_OK && !lb_stop_asked; i++)
+        status = read_whole(files->paths[i], buffer, err);
+    stki_free(buffer);
+    return status;
+}
+
+void lb_cache_drop_range(int descriptor, int64_t offset, int64_t bytes)
+{
+    (void)fdatasync(descriptor); /* dirty pages stay; what is read-only has none */
+    (void)posix_fadvise(descriptor, offset, bytes, POSIX_FADV_DONTNEED);
+}
+
+stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
+{
+    struct lb_residency left;
+    stk_status status;
+
+    if (files->count == 0)
+        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data are in no file: nothing can be cold");
+    for (int64_t i = 0; i < files->count; i++) {
+        const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (descriptor < 0)
+            return stki_fail_errno(err, errno, files->paths[i], "opening, to take it out of memory");
+        lb_cache_drop_range(descriptor, 0, 0);
+        close(descriptor);
+    }
+    status = lb_residency_read(files, &left, err);
+    if (status != STK_OK)
+        return status;
+    if (!left.known)
+        return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: nobody can tell whether the data are out of memory: %s",
+                         left.why);
+    if (lb_residency_share(&left) > LB_COLD_SHARE)
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "--cache=cold: %.0f %% of the data are still in memory after they were let go (their file "
+                         "system lives in memory, or another process has them mapped): the run would not be cold; use "
+                         "--cache=as-is",
+                         100 * lb_residency_share(&left));
+    return STK_OK;
+}
