@@ -53,6 +53,11 @@ static inline int stki_field_shard(const stki_field *field, int64_t index, int64
 {
     int low = 0, high = field->shard_count - 1;
 
+    if (high < 16) { /* without a branch on chance: samples come from anywhere */
+        for (int shard = 1; shard <= high; shard++)
+            low += field->first[shard] <= index;
+        high = low;
+    }
     while (low < high) { /* the last shard that begins at or before index */
         int middle = low + (high - low + 1) / 2;
         if (field->first[middle] <= index)

@@ -12,8 +12,8 @@
  * permutations, and walking does not hide that: over five samples even orders would be a sixth likelier than odd ones.
  * A last step exchanges the values 0 and 1 or does not, by one bit of the key.
  *
- * Speed. All indices of a run go through a round together, a block at a time, in a loop without branches that vectors
- * suit; only those still outside go through the next pass.
+ * Speed. All indices of a run go through the network together, a block at a time, in vectors (permutation_avx2.c,
+ * permutation_avx512.c); only those still outside go through the next pass.
  */
 #include "permutation.h"
 #include "isa.h"
@@ -21,7 +21,7 @@
 #include "philox.h"
 #include <assert.h>
 
-enum { BLOCK = 256, SPARE = 7 };
+enum { BLOCK = STKI_PERMUTATION_BLOCK, SPARE = STKI_PERMUTATION_SPARE };
 
 static const uint64_t ORDER_TAG = UINT64_C(0x6f72646572); /* "order": keeps these draws apart from all others */
 
@@ -32,15 +32,17 @@ uint64_t stki_order_key(uint64_t seed, uint64_t epoch)
     return (uint64_t)hash.word[1] << 32 | hash.word[0];
 }
 
-static stki_permutation_round *best_round(void)
+static stki_permutation_pass *best_pass(void)
 {
 #if defined(__x86_64__)
     enum stki_isa isa = stki_isa();
 
-    if (isa == STKI_ISA_AVX2 || isa == STKI_ISA_AVX512)
-        return stki_permutation_round_avx2;
+    if (isa == STKI_ISA_AVX512)
+        return stki_permutation_pass_avx512;
+    if (isa == STKI_ISA_AVX2)
+        return stki_permutation_pass_avx2;
 #endif
-    return stki_permutation_round_plain;
+    return stki_permutation_pass_plain;
 }
 
 static int half_bits_for(uint64_t n)
@@ -67,7 +69,7 @@ void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_
     permutation->n = n;
     permutation->half_bits = half_bits_for(n);
     permutation->rounds = rounds_for(permutation->half_bits);
-    permutation->round = best_round();
+    permutation->pass = best_pass();
     for (int round = 0; round < permutation->rounds; round += 2) {
         stki_philox drawn = stki_philox_draw(key, STKI_KEY_ROUNDS, (uint64_t)round / 2);
 
@@ -89,8 +91,8 @@ static inline uint32_t mix(uint32_t half, uint32_t key0, uint32_t key1)
     return (uint32_t)product ^ (uint32_t)(product >> 32);
 }
 
-void stki_permutation_round_plain(uint32_t *restrict changed, const uint32_t *restrict other, int count,
-                                  const uint32_t *keys, uint32_t mask)
+static void round_plain(uint32_t *restrict changed, const uint32_t *restrict other, int count, const uint32_t *keys,
+                        uint32_t mask)
 {
     uint32_t key0 = keys[0], key1 = keys[1];
 
@@ -98,10 +100,10 @@ void stki_permutation_round_plain(uint32_t *restrict changed, const uint32_t *re
         changed[i] ^= mix(other[i], key0, key1) & mask;
 }
 
-/* One pass of the whole network over `count` values, in place. */
-static void network(const stki_permutation *permutation, uint64_t *values, int count)
+int stki_permutation_pass_plain(const stki_permutation *permutation, uint64_t *restrict values, int32_t *restrict place,
+                                int count, uint64_t *restrict out)
 {
-    uint32_t left[BLOCK + SPARE], right[BLOCK + SPARE];
+    uint32_t left[BLOCK], right[BLOCK];
     int half_bits = permutation->half_bits;
     uint32_t mask = (uint32_t)((UINT64_C(1) << half_bits) - 1);
 
@@ -109,41 +111,31 @@ static void network(const stki_permutation *permutation, uint64_t *values, int c
         left[i] = (uint32_t)(values[i] >> half_bits);
         right[i] = (uint32_t)values[i] & mask;
     }
-    for (int i = count; i < count + SPARE; i++)
-        left[i] = right[i] = 0;
     for (int round = 0; round < permutation->rounds; round += 2) {
-        permutation->round(left, right, count, permutation->keys[round], mask);
-        permutation->round(right, left, count, permutation->keys[round + 1], mask);
+        round_plain(left, right, count, permutation->keys[round], mask);
+        round_plain(right, left, count, permutation->keys[round + 1], mask);
     }
     for (int i = 0; i < count; i++) {
         uint64_t value = (uint64_t)left[i] << half_bits | right[i];
 
         values[i] = value ^ (value < 2 ? permutation->exchange : 0);
     }
+    return stki_permutation_settle(permutation->n, values, place, count, out);
 }
 
-/* out[i] becomes the image of values[i], which are lost. */
+/* out[i] becomes the image of values[i], which are lost; behind them there is room for SPARE more. */
 static void run_block(const stki_permutation *permutation, uint64_t *values, int count, uint64_t *out)
 {
-    int place[BLOCK]; /* which of `out` values[i] belongs to */
+    int32_t place[BLOCK + SPARE]; /* which of `out` values[i] belongs to */
 
     for (int i = 0; i < count; i++)
         place[i] = i;
-    while (count > 0) {
-        int outside = 0;
-
-        network(permutation, values, count);
-        for (int i = 0; i < count; i++) { /* without a branch on chance: what is outside stays in, packed */
-            uint64_t value = values[i];
-            int at = place[i];
-
-            out[at] = value;
-            values[outside] = value;
-            place[outside] = at;
-            outside += value >= permutation->n;
-        }
-        count = outside;
+    for (int i = count; i < count + SPARE; i++) { /* what a pass looks at together with the last ones */
+        place[i] = 0;
+        values[i] = 0;
     }
+    while (count > 0)
+        count = permutation->pass(permutation, values, place, count, out);
 }
 
 void stki_permutation_run(const stki_permutation *permutation, uint64_t first, int64_t count, uint64_t *out)
@@ -151,7 +143,7 @@ void stki_permutation_run(const stki_permutation *permutation, uint64_t first, i
     assert(count >= 0 && (count == 0 || (first < permutation->n && (uint64_t)count <= permutation->n - first)));
     while (count > 0) {
         int part = count < BLOCK ? (int)count : BLOCK;
-        uint64_t values[BLOCK];
+        uint64_t values[BLOCK + SPARE];
 
         for (int i = 0; i < part; i++)
             values[i] = first + (uint64_t)i;
@@ -166,7 +158,7 @@ void stki_permutation_map(const stki_permutation *permutation, uint64_t *values,
 {
     while (count > 0) {
         int part = count < BLOCK ? (int)count : BLOCK;
-        uint64_t indices[BLOCK];
+        uint64_t indices[BLOCK + SPARE];
 
         for (int i = 0; i < part; i++) {
             assert(values[i] < permutation->n);

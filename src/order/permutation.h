@@ -5,20 +5,27 @@
 
 #include <stdint.h>
 
-enum { STKI_PERMUTATION_MAX_ROUNDS = 24 };
+enum {
+    STKI_PERMUTATION_MAX_ROUNDS = 24,
+    STKI_PERMUTATION_BLOCK = 256, /* values that go through a pass together, at most … */
+    STKI_PERMUTATION_SPARE = 31   /* … and what a pass may write behind them */
+};
 
-/* changed[i] ^= mix(other[i], keys[0], keys[1]) & mask for i < count, and for up to 7 elements more. */
-typedef void stki_permutation_round(uint32_t *restrict changed, const uint32_t *restrict other, int count,
-                                    const uint32_t *keys, uint32_t mask);
+typedef struct stki_permutation stki_permutation;
 
-typedef struct stki_permutation {
+/* One pass of the whole network over values[0 .. count), each written to out[place[i]]; those that are not below n are
+ * packed to the front of `values` and `place`. Returns how many those are. */
+typedef int stki_permutation_pass(const stki_permutation *permutation, uint64_t *restrict values,
+                                  int32_t *restrict place, int count, uint64_t *restrict out);
+
+struct stki_permutation {
     uint64_t n;
     int half_bits; /* the network works on twice as many bits: 4^half_bits >= n */
     int rounds;
-    stki_permutation_round *round; /* the fastest this machine has; all give the same bits */
+    stki_permutation_pass *pass; /* the fastest this machine has; all give the same bits */
     uint32_t keys[STKI_PERMUTATION_MAX_ROUNDS][2];
     uint64_t exchange; /* 1: images 0 and 1 change places, else 0 */
-} stki_permutation;
+};
 
 /* n >= 1. */
 void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_t epoch, uint64_t n);
@@ -30,9 +37,27 @@ void stki_permutation_map(const stki_permutation *permutation, uint64_t *values,
 #define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, their bits well spread */
 #define STKI_MIX_FACTOR_1 UINT32_C(0xcaf649a9)
 
-stki_permutation_round stki_permutation_round_plain;
+/* The end of a pass, without a branch on chance. */
+static inline int stki_permutation_settle(uint64_t n, uint64_t *restrict values, int32_t *restrict place, int count,
+                                          uint64_t *restrict out)
+{
+    int outside = 0;
+
+    for (int i = 0; i < count; i++) {
+        uint64_t value = values[i];
+        int32_t at = place[i];
+
+        out[at] = value;
+        values[outside] = value;
+        place[outside] = at;
+        outside += value >= n;
+    }
+    return outside;
+}
+
+stki_permutation_pass stki_permutation_pass_plain;
 #if defined(__x86_64__)
-stki_permutation_round stki_permutation_round_avx2;
+stki_permutation_pass stki_permutation_pass_avx2, stki_permutation_pass_avx512;
 #endif
 
 /* The key of everything about the order of one epoch: a hash of both, so that neighbouring seeds and epochs have

@@ -1,10 +1,12 @@
-/* permutation_avx2.c: one round of the network over eight halves at a time, for the computed orders of large data sets.
- * The same function as mix() in permutation.c; a multiplication of 32 by 32 bits takes every second lane, so even and
- * odd lanes go side by side and meet again at the end. */
+/* permutation_avx2.c: a pass of the network over sixteen values at a time, for the computed orders of large data sets.
+ * The same function as in permutation.c. The halves lie in 64-bit lanes, where a multiplication of 32 by 32 bits takes
+ * them; four vectors go side by side, as each waits for its multiplications. */
 #include "permutation.h"
 #include <immintrin.h>
 
-/* hi ^ lo of each 64-bit product ends in the lower half of its lane; the upper half is not used again. */
+enum { LANES = 4, VECTORS = 4 };
+
+/* hi ^ lo of each product ends in the lower half of its lane; what is above is not looked at. */
 static inline __m256i multiply_fold(__m256i lanes, __m256i factor)
 {
     __m256i product = _mm256_mul_epu32(lanes, factor);
@@ -12,21 +14,46 @@ static inline __m256i multiply_fold(__m256i lanes, __m256i factor)
     return _mm256_xor_si256(product, _mm256_srli_epi64(product, 32));
 }
 
-void stki_permutation_round_avx2(uint32_t *restrict changed, const uint32_t *restrict other, int count,
-                                 const uint32_t *keys, uint32_t mask)
+static inline void change(__m256i *changed, const __m256i *other, const uint32_t *keys, __m256i mask)
 {
-    __m256i key0 = _mm256_set1_epi32((int)keys[0]), key1 = _mm256_set1_epi32((int)keys[1]);
-    __m256i factor0 = _mm256_set1_epi32((int)STKI_MIX_FACTOR_0), factor1 = _mm256_set1_epi32((int)STKI_MIX_FACTOR_1);
-    __m256i masks = _mm256_set1_epi32((int)mask);
+    const __m256i key0 = _mm256_set1_epi64x(keys[0]), key1 = _mm256_set1_epi64x(keys[1]);
+    const __m256i factor0 = _mm256_set1_epi64x(STKI_MIX_FACTOR_0), factor1 = _mm256_set1_epi64x(STKI_MIX_FACTOR_1);
 
-    for (int i = 0; i < count; i += 8) {
-        __m256i even = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)(other + i)), key0);
-        __m256i odd = _mm256_srli_epi64(even, 32);
-        __m256i mixed, before = _mm256_loadu_si256((const __m256i *)(const void *)(changed + i));
+    for (int v = 0; v < VECTORS; v++) {
+        __m256i mixed = multiply_fold(_mm256_xor_si256(other[v], key0), factor0);
 
-        even = multiply_fold(_mm256_add_epi32(multiply_fold(even, factor0), key1), factor1);
-        odd = multiply_fold(_mm256_add_epi32(multiply_fold(odd, factor0), key1), factor1);
-        mixed = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
-        _mm256_storeu_si256((__m256i *)(void *)(changed + i), _mm256_xor_si256(before, _mm256_and_si256(mixed, masks)));
+        mixed = multiply_fold(_mm256_add_epi32(mixed, key1), factor1);
+        changed[v] = _mm256_xor_si256(changed[v], _mm256_and_si256(mixed, mask));
     }
+}
+
+int stki_permutation_pass_avx2(const stki_permutation *permutation, uint64_t *restrict values, int32_t *restrict place,
+                               int count, uint64_t *restrict out)
+{
+    const __m128i half_bits = _mm_cvtsi32_si128(permutation->half_bits);
+    const __m256i mask = _mm256_set1_epi64x((int64_t)((UINT64_C(1) << permutation->half_bits) - 1));
+    const __m256i exchange = _mm256_set1_epi64x((int64_t)permutation->exchange);
+
+    for (int i = 0; i < count; i += LANES * VECTORS) {
+        __m256i left[VECTORS], right[VECTORS];
+
+        for (int v = 0; v < VECTORS; v++) {
+            __m256i value = _mm256_loadu_si256((const __m256i *)(const void *)(values + i + v * LANES));
+
+            left[v] = _mm256_srl_epi64(value, half_bits);
+            right[v] = _mm256_and_si256(value, mask);
+        }
+        for (int round = 0; round < permutation->rounds; round += 2) {
+            change(left, right, permutation->keys[round], mask);
+            change(right, left, permutation->keys[round + 1], mask);
+        }
+        for (int v = 0; v < VECTORS; v++) {
+            __m256i value = _mm256_or_si256(_mm256_sll_epi64(left[v], half_bits), right[v]);
+            __m256i small = _mm256_cmpeq_epi64(_mm256_srli_epi64(value, 1), _mm256_setzero_si256());
+
+            value = _mm256_xor_si256(value, _mm256_and_si256(small, exchange));
+            _mm256_storeu_si256((__m256i *)(void *)(values + i + v * LANES), value);
+        }
+    }
+    return stki_permutation_settle(permutation->n, values, place, count, out);
 }

@@ -61,32 +61,47 @@ static void read_fails(stki_core *core, stk_batch *batch, const stki_reader *sha
 /* ---- begin ----------------------------------------------------------------------------------------------------------
  */
 
-/* Tells the readers what will be read, shard by shard in the order of use. */
+enum { ADVISED_TOGETHER = 128 };
+
+/* Tells the readers of one field what of them will be read by these rows, in the order of use: one call a shard, for a
+ * random order changes the shard with every row. */
+static void advise_rows(const stki_field *field, const int64_t *indices, int rows, stki_worker *worker)
+{
+    int shards[ADVISED_TOGETHER];
+    int64_t within[ADVISED_TOGETHER], its[ADVISED_TOGETHER], now = stki_now_ns();
+
+    for (int row = 0; row < rows; row++)
+        shards[row] = stki_field_shard(field, indices[row], &within[row]);
+    for (int row = 0; row < rows; row++) {
+        const int number = shards[row];
+        const stki_reader *shard = number >= 0 ? field->shards[number] : NULL;
+        int n = 0;
+
+        if (!shard || !shard->ops->will_need)
+            continue;
+        for (int other = row; other < rows; other++) {
+            its[n] = within[other];
+            n += shards[other] == number;
+            shards[other] = shards[other] == number ? -1 : shards[other];
+        }
+        doing(worker, STKI_STAGE_ORDER, shard->path, its[0], now);
+        shard->ops->will_need(shard, its, n);
+    }
+}
+
 static void advise(stki_core *core, stk_batch *batch, stki_worker *worker)
 {
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field *field = core->plans[f].field;
-        int64_t within[128];
-        int64_t row = 0;
 
         if (field->shard_count == 1) { /* a sample's index is its place in the one file */
             if (field->shards[0]->ops->will_need && batch->rows > 0)
                 field->shards[0]->ops->will_need(field->shards[0], batch->indices, batch->rows);
             continue;
         }
-        while (row < batch->rows) { /* runs of rows in one shard, at most 128 at once */
-            const stki_reader *shard = stki_field_locate(field, batch->indices[row], &within[0]);
-            int n = 1;
-
-            if (!shard->ops->will_need) {
-                row++;
-                continue;
-            }
-            for (row++; row < batch->rows && n < 128; row++, n++)
-                if (stki_field_locate(field, batch->indices[row], &within[n]) != shard)
-                    break;
-            doing(worker, STKI_STAGE_ORDER, shard->path, within[0], stki_now_ns());
-            shard->ops->will_need(shard, within, n);
+        for (int64_t row = 0, n; row < batch->rows; row += n) {
+            n = batch->rows - row < ADVISED_TOGETHER ? batch->rows - row : ADVISED_TOGETHER;
+            advise_rows(field, batch->indices + row, (int)n, worker);
         }
     }
 }
@@ -523,7 +538,8 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
         const stki_reader *reader = field->shards[shard];
         const char *address = stki_reader_address(reader, within);
 
-        if (!address || (n > 0 && (plan->convert_of_shard[shard] != convert || stki_watch_is_full(worker, reader))))
+        if (!address ||
+            (n > 0 && (plan->convert_of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
             break;
         convert = plan->convert_of_shard[shard];
         if (!list_row(batch, plan, row + n, shard, address, worker, n))
@@ -561,7 +577,7 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
         const char *address;
 
         if (n > 0 && (stki_field_locate(plan->field, batch->indices[row + n], &within) != reader ||
-                      stki_watch_is_full(worker, reader)))
+                      stki_watch_is_full(worker, plan, reader)))
             break;
         kept[n] = NULL;
         status = reader->ops->pin(reader, within, &worker->scratch, &address, &kept[n], &error);

@@ -85,9 +85,23 @@ static void ask(stki_worker *worker)
     watch->count = 0;
 }
 
-bool stki_watch_is_full(const stki_worker *worker, const stki_reader *reader)
+static int seen_place(const stki_file *file)
 {
-    return worker->watch.count == STKI_WATCH_FILES && worker->watch.used[STKI_WATCH_FILES - 1].file != reader->file;
+    return (int)(((uintptr_t)file >> 6) % STKI_WATCH_SEEN);
+}
+
+/* Files that are one sample's own are noted by row. */
+static bool is_noted(const stki_watch *watch, const stki_field_plan *plan, const stki_file *file)
+{
+    const int place = watch->seen[seen_place(file)];
+    const struct stki_use *use = &watch->used[place];
+
+    return place < watch->count && use->file == file && use->plan == plan && use->reader->file == file;
+}
+
+bool stki_watch_is_full(const stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader)
+{
+    return worker->watch.count == STKI_WATCH_FILES && !(reader->file && is_noted(&worker->watch, plan, reader->file));
 }
 
 void stki_watch_use(stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t row,
@@ -96,10 +110,11 @@ void stki_watch_use(stki_worker *worker, const stki_field_plan *plan, const stki
     stki_watch *watch = &worker->watch;
     const stki_file *file = reader->file ? reader->file : sample ? stki_array_file(sample) : NULL;
 
-    if (!file || !file->guard || (watch->count > 0 && watch->used[watch->count - 1].file == file))
+    if (!file || !file->guard || is_noted(watch, plan, file))
         return;
     if (watch->count == STKI_WATCH_FILES)
         ask(worker);
+    watch->seen[seen_place(file)] = (uint8_t)watch->count;
     watch->used[watch->count++] =
         (struct stki_use){plan, reader, reader->file ? (stki_file *)(uintptr_t)file : stki_file_retain(file), row};
 }

@@ -16,7 +16,7 @@
 struct stki_file;
 struct stki_worker;
 
-enum { STKI_WATCH_FILES = 64 };
+enum { STKI_WATCH_FILES = 64, STKI_WATCH_SEEN = 64 };
 
 typedef struct stki_watch {
     /* the running tile */
@@ -29,7 +29,8 @@ typedef struct stki_watch {
         struct stki_file *file; /* retained where it is one sample's own */
         int64_t row;
     } used[STKI_WATCH_FILES];
-    int64_t asked, spent_ns; /* since the worker began */
+    uint8_t seen[STKI_WATCH_SEEN]; /* by a file's address: which of `used` may be that file; found again at once */
+    int64_t asked, spent_ns;       /* since the worker began */
 } stki_watch;
 
 void stki_watch_begin(struct stki_worker *worker, stk_batch *batch, int64_t first, int64_t last);
@@ -39,7 +40,7 @@ void stki_watch_begin(struct stki_worker *worker, stk_batch *batch, int64_t firs
 void stki_watch_use(struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t row,
                     const stk_tensor *sample);
 /* Would noting one more file ask the others? */
-bool stki_watch_is_full(const struct stki_worker *worker, const stki_reader *reader);
+bool stki_watch_is_full(const struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader);
 /* Fails the tile's rows that are of a changed file. */
 void stki_watch_end(struct stki_worker *worker);
 

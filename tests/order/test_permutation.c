@@ -1,5 +1,6 @@
 /* test_permutation.c: the keyed bijection: images against an implementation in Python, bijection, random access, equal
  * bits from every variant of the round, and its statistics at sizes that take a second (test_order_long.c goes on). */
+#include "isa.h"
 #include "order.h"
 #include "permutation.h"
 #include <setjmp.h>
@@ -150,29 +151,59 @@ static void map_equals_run(void **state)
     }
 }
 
-/* Every variant of the round gives the bits of the plain one, and touches at most the 7 elements it may. */
-static void variants_agree(void **state)
+/* Every variant of a pass gives the values of the plain one, leaves the same ones over, and writes no further behind
+ * them than it may. */
+static void check_variant(stki_permutation_pass *pass, const stki_permutation *permutation)
 {
-    enum { MOST = 67, GUARD = 8 };
-    static const uint32_t masks[] = {1, 3, 0x1ff, 0xffff, UINT32_MAX};
-    uint32_t other[MOST + GUARD], plain[MOST + GUARD], fast[MOST + GUARD];
-    stki_permutation permutation;
+    enum { MOST = STKI_PERMUTATION_BLOCK, GUARD = 8, ROOM = MOST + STKI_PERMUTATION_SPARE + GUARD };
+    uint64_t values[2][ROOM], out[2][MOST + GUARD];
+    int32_t place[2][ROOM];
 
-    (void)state;
-    stki_permutation_init(&permutation, 1, 1, 1 << 20);
-    for (size_t m = 0; m < sizeof masks / sizeof masks[0]; m++) {
-        for (int count = 0; count <= MOST; count++) {
-            for (int i = 0; i < MOST + GUARD; i++) {
-                other[i] = (uint32_t)stki_permute(3, m, UINT64_C(1) << 32, (uint64_t)(count * 100 + i));
-                plain[i] = fast[i] = other[i] * 3u + 1u;
-            }
-            stki_permutation_round_plain(plain, other, count, permutation.keys[2], masks[m]);
-            permutation.round(fast, other, count, permutation.keys[2], masks[m]);
-            assert_memory_equal(plain, fast, (size_t)count * sizeof plain[0]);
-            for (int i = count + 7; i < MOST + GUARD; i++)
-                assert_int_equal(fast[i], other[i] * 3u + 1u);
+    for (int count = 0; count <= MOST; count += 1 + count / 40) {
+        int left[2];
+
+        for (int i = 0; i < ROOM; i++) {
+            uint64_t value = stki_permute(3, 4, UINT64_C(1) << 62, (uint64_t)(count * 1000 + i)) % permutation->n;
+
+            values[0][i] = values[1][i] = i < 2 && count % 2 ? (uint64_t)i : value;
+            place[0][i] = place[1][i] = i < count ? count - 1 - i : 0;
+        }
+        for (int i = 0; i < MOST + GUARD; i++)
+            out[0][i] = out[1][i] = UINT64_MAX;
+        left[0] = stki_permutation_pass_plain(permutation, values[0], place[0], count, out[0]);
+        left[1] = pass(permutation, values[1], place[1], count, out[1]);
+        assert_int_equal(left[0], left[1]);
+        assert_memory_equal(values[0], values[1], (size_t)left[0] * sizeof values[0][0]);
+        assert_memory_equal(place[0], place[1], (size_t)left[0] * sizeof place[0][0]);
+        for (int i = 0; i < MOST + GUARD; i++)
+            if (i >= count || out[0][i] < permutation->n)
+                assert_true(out[0][i] == out[1][i]);
+        for (int i = count + STKI_PERMUTATION_SPARE; i < ROOM; i++) {
+            assert_true(values[0][i] == values[1][i]);
+            assert_int_equal(place[1][i], 0);
         }
     }
+}
+
+static void variants_agree(void **state)
+{
+    static const uint64_t sizes[] = {1,        2, 5, 300, 65537, 1 << 20, UINT64_C(1) << 33, (UINT64_C(1) << 62) + 1,
+                                     INT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            stki_permutation permutation;
+
+            stki_permutation_init(&permutation, seed, 1, sizes[i]);
+            check_variant(permutation.pass, &permutation);
+#if defined(__x86_64__)
+            if (stki_isa_usable(STKI_ISA_AVX2))
+                check_variant(stki_permutation_pass_avx2, &permutation);
+            if (stki_isa_usable(STKI_ISA_AVX512))
+                check_variant(stki_permutation_pass_avx512, &permutation);
+#endif
+        }
 }
 
 /* Flipping one bit of the index flips every bit of the image half of the time. */
