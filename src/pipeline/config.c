@@ -114,6 +114,20 @@ static const stki_option loader_rows[] = {
 };
 static const stki_option_table loader_table = STKI_OPTION_TABLE("loader", loader_rows);
 
+typedef struct dataset_options {
+    const stki_node *fields;
+    const char *manifest;
+} dataset_options;
+
+static const stki_option dataset_rows[] = {
+    STKI_NODE(dataset_options, fields, "What a sample is made of: a map of names to files and transforms"),
+    STKI_STRING(
+        dataset_options, manifest, NULL,
+        "NAME.manifest.json of the preparation job that made the files: they are compared with it at open, by name "
+        "and size"),
+};
+static const stki_option_table dataset_table = STKI_OPTION_TABLE("dataset", dataset_rows);
+
 typedef struct field_options {
     const stki_node *path, *synthetic, *source, *transforms, *views, *pad;
     const char *dtype, *layout;
@@ -163,10 +177,10 @@ static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fiel
 /* In the order of the help. */
 static const stki_option_table *tables_at(size_t i)
 {
-    const stki_option_table *tables[] = {&loader_table,         &field_table,          stki_source_tables[0],
-                                         stki_source_tables[1], stki_source_tables[2], stki_source_tables[3],
-                                         &synthetic_table,      &stki_datasets_table,  &stki_split_table,
-                                         &stki_weights_table,   &stki_pad_table};
+    const stki_option_table *tables[] = {&loader_table,         &dataset_table,        &field_table,
+                                         stki_source_tables[0], stki_source_tables[1], stki_source_tables[2],
+                                         stki_source_tables[3], &synthetic_table,      &stki_datasets_table,
+                                         &stki_split_table,     &stki_weights_table,   &stki_pad_table};
 
     return i < sizeof tables / sizeof tables[0] ? tables[i] : NULL;
 }
@@ -399,24 +413,22 @@ stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, 
 
 static stk_status read_dataset(stki_loader_config *config, const stki_node *root, stk_error *err)
 {
-    static const char *const known[] = {"fields"};
-    const stki_node *dataset = stki_node_get(root, "dataset"), *fields = stki_node_get(dataset, "fields");
-    const stki_node *several = stki_node_get(root, "datasets");
+    const stki_node *dataset = stki_node_get(root, "dataset"), *several = stki_node_get(root, "datasets");
+    dataset_options options = {0};
+    stk_status status;
 
     if (dataset && several)
         return stki_fail_key(err, several, "found both dataset and datasets, expected one of them");
     if (several)
         return stki_config_datasets(config, several, err);
-    for (int i = 0; dataset && dataset->kind == STKI_NODE_MAP && i < dataset->count; i++)
-        if (strcmp(dataset->keys[i], "fields") != 0) {
-            const char *near = stki_nearest_word(dataset->keys[i], known, 1);
-
-            return stki_fail_key(err, dataset->items[i], "unknown key%s",
-                                 near ? ", did you mean fields?" : " (known: fields)");
-        }
-    if (!fields)
+    if (dataset && (status = stki_options_read(&dataset_table, dataset, &options, NULL, err)) != STK_OK)
+        return status;
+    if (options.manifest &&
+        (status = stki_config_path(config, stki_node_get(dataset, "manifest"), &config->manifest, err)) != STK_OK)
+        return status;
+    if (!options.fields)
         return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: which data is to be loaded?");
-    return stki_config_fields(config, fields, &config->fields, &config->field_count, err);
+    return stki_config_fields(config, options.fields, &config->fields, &config->field_count, err);
 }
 
 stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err)

@@ -19,6 +19,7 @@ typedef struct stki_dataset_config {
     double weight;
     int on_error; /* -1: as the loader says */
     const stki_node *node;
+    const char *manifest;      /* of a preparation job, resolved: its files are compared; or NULL */
     stki_field_config *fields; /* in the order of the first one's, which are the loader's own */
     int field_count;
     int64_t *index_list; /* a subset of its own, or NULL */
@@ -72,7 +73,8 @@ typedef struct stki_loader_config {
     stki_split_config split_config;
     int field_count;
     stki_field_config *fields;
-    int dataset_count; /* 0: one, which has no name */
+    const char *manifest; /* as a data set's, of the only one */
+    int dataset_count;    /* 0: one, which has no name */
     stki_dataset_config *datasets;
     stki_document *document; /* owns every node and text above */
     char *base_dir;          /* relative paths of the document start here */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct dataset_options {
-    const char *name;
+    const char *name, *manifest;
     double weight;
     const stki_node *fields, *indices, *on_error;
 } dataset_options;
@@ -16,6 +16,7 @@ static const stki_option rows[] = {
     STKI_STRING(dataset_options, name, NULL, "Names it in messages and reports; by default its number"),
     STKI_DOUBLE(dataset_options, weight, 1, 0, 1e15, "", "Its share of the samples of an epoch, beside the others'"),
     STKI_NODE(dataset_options, fields, "As dataset.fields: the same names in every data set"),
+    STKI_STRING(dataset_options, manifest, NULL, "As dataset.manifest"),
     STKI_NODE(dataset_options, indices, "A list of its sample numbers: only these"),
     STKI_NODE(dataset_options, on_error, "fail, skip or substitute, instead of loader.on_error"),
 };
@@ -126,6 +127,9 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
     dataset->on_error = -1;
     if (o.on_error &&
         (status = stki_node_word(o.on_error, stki_config_words("on_error"), &dataset->on_error, err)) != STK_OK)
+        return status;
+    if (o.manifest &&
+        (status = stki_config_path(config, stki_node_get(node, "manifest"), &dataset->manifest, err)) != STK_OK)
         return status;
     if (!o.fields)
         return stki_fail_node(err, node, "fields is missing: which data is to be loaded?");

@@ -199,6 +199,16 @@ static stk_status open_derived(stki_core *core, const stki_field_config *field, 
     return status;
 }
 
+/* That the files from number `from` on are those of the manifest of their data set. Derived fields have no files. */
+static stk_status check_listed(const stki_part_list *list, const shards *all, int from, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int i = from; list->count > 0 && i < all->count && status == STK_OK; i++)
+        status = stki_part_list_has(list, all->readers[i]->path, err);
+    return status;
+}
+
 static stk_status open_field(stki_core *core, int number, stk_error *err)
 {
     const stki_field_config *field = &core->config->fields[number];
@@ -207,12 +217,14 @@ static stk_status open_field(stki_core *core, int number, stk_error *err)
 
     if (field->derived)
         status = open_derived(core, field, &all, err);
-    else if (core->source_count == 0)
-        status = open_readers(core, field, &all, err);
+    else if (core->source_count == 0 && (status = open_readers(core, field, &all, err)) == STK_OK)
+        status = check_listed(&core->lists[0], &all, 0, err);
     for (int d = 0; d < core->source_count && !field->derived && status == STK_OK; d++) {
         int before = all.count;
 
         status = open_readers(core, &core->config->datasets[d].fields[number], &all, err);
+        if (status == STK_OK)
+            status = check_listed(&core->lists[d], &all, before, err);
         if (status == STK_OK)
             status = count_source(core, d, number == 0, &all, before, field->name, err);
     }
@@ -242,15 +254,45 @@ static stk_status make_sources(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
+/* The manifests that the config names; the sizes of their files are compared before any of them is opened. */
+static stk_status open_lists(stki_core *core, stk_error *err)
+{
+    const stki_loader_config *config = core->config;
+    const int count = config->dataset_count > 0 ? config->dataset_count : 1;
+    stk_status status = STK_OK;
+
+    core->lists = stki_zalloc_array(count, sizeof *core->lists);
+    if (!core->lists)
+        return stki_fail_memory(err, count * (int64_t)sizeof *core->lists, "manifests");
+    for (core->list_count = 0; core->list_count < count && status == STK_OK; core->list_count++) {
+        const char *path = config->dataset_count > 0 ? config->datasets[core->list_count].manifest : config->manifest;
+
+        if (path && (status = stki_part_list_open(path, &core->lists[core->list_count], err)) == STK_OK)
+            status = stki_part_list_check(&core->lists[core->list_count], err);
+    }
+    return status;
+}
+
+static void close_lists(stki_core *core)
+{
+    while (core->list_count > 0)
+        stki_part_list_fini(&core->lists[--core->list_count]);
+    stki_free(core->lists);
+    core->lists = NULL;
+}
+
 static stk_status open_dataset(stki_core *core, stk_error *err)
 {
     stk_status status = stki_dataset_create(&core->dataset, err);
 
     if (status == STK_OK)
         status = make_sources(core, err);
+    if (status == STK_OK)
+        status = open_lists(core, err);
     for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
         status = open_field(core, i, err);
     forget_containers(core);
+    close_lists(core);
     if (status == STK_OK)
         status = stki_dataset_finish(core->dataset, err);
     for (int i = 0; status == STK_OK && i < core->dataset->field_count; i++) {

@@ -14,6 +14,7 @@
 #include "config.h"
 #include "order.h"
 #include "order_quality.h"
+#include "part_list.h"
 #include "plan.h"
 #include "progress.h"
 #include "read_clock.h"
@@ -43,7 +44,7 @@ typedef struct stki_worker {
     stki_ring_clocks clocks;
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
     stki_read_clocks parts; /* of read_ns */
-    stki_watch watch; /* of the files it reads */
+    stki_watch watch;       /* of the files it reads */
     /* What it is doing, for stall reports. The path belongs to the data set, which the core keeps. */
     _Atomic int stage;
     _Atomic(const char *) path;
@@ -69,6 +70,8 @@ struct stki_core {
         double weight;
         int64_t first, count, share; /* of its samples in the whole; samples; positions of an epoch */
     } * sources;
+    stki_part_list *lists; /* of the manifests that the config names, while files are opened */
+    int list_count;
     stki_order *order;
     stki_order_quality quality; /* of order: block */
     stki_batching batching;
@@ -85,8 +88,8 @@ struct stki_core {
     stki_ring *ring;
     stki_progress *progress; /* of the consumer */
     stki_state prints;       /* the fingerprints that a saved state holds */
-    int worker_count;     /* threads; 0: inline */
-    stki_worker *workers; /* max(worker_count, 1) */
+    int worker_count;        /* threads; 0: inline */
+    stki_worker *workers;    /* max(worker_count, 1) */
     int64_t rows_per_tile, parts_per_row;
     bool has_ragged, streams;
     stk_device *device;   /* where the batches go; NULL: they stay where they are */

@@ -73,8 +73,9 @@ static stk_status set_path(stki_document *document, const stki_node *node, stk_e
 static stk_status set_paths(stki_document *document, stk_error *err)
 {
     const stki_node *root = stki_document_root(document);
-    const stki_node *fields = stki_node_get(stki_node_get(root, "dataset"), "fields");
-    stk_status status = STK_OK;
+    const stki_node *dataset = stki_node_get(root, "dataset"), *manifest = stki_node_get(dataset, "manifest");
+    const stki_node *fields = stki_node_get(dataset, "fields");
+    stk_status status = manifest ? set_path(document, manifest, err) : STK_OK;
 
     for (int i = 0; fields && fields->kind == STKI_NODE_MAP && i < fields->count && status == STK_OK; i++) {
         const stki_node *path = stki_node_get(fields->items[i], "path");

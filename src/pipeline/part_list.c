@@ -1,0 +1,178 @@
+/* part_list.c: see part_list.h. */
+#include "part_list.h"
+#include "allocate.h"
+#include "error.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static stk_status corrupt(const char *path, const char *what, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, NULL, NULL},
+                        "no manifest of a preparation job: %s", what);
+}
+
+/* The path of a part: beside the manifest. Names that lead out of its folder are not followed. */
+static stk_status resolve(const char *manifest, stki_listed_part *part, stk_error *err)
+{
+    const char *slash = strrchr(manifest, '/');
+
+    if (!*part->name || *part->name == '/' || strcmp(part->name, "..") == 0 || strncmp(part->name, "../", 3) == 0 ||
+        strstr(part->name, "/../"))
+        return corrupt(manifest, "a part's path leads out of its folder", err);
+    part->path =
+        slash ? stki_format("%.*s/%s", (int)(slash - manifest), manifest, part->name) : stki_strdup(part->name);
+    return part->path ? STK_OK : stki_fail_memory(err, (int64_t)strlen(part->name), "a path");
+}
+
+static bool read_sum(const json_t *item, uint64_t *out)
+{
+    const char *text = json_string_value(json_object_get(item, "xxh3"));
+    char *end;
+
+    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return false;
+    *out = strtoull(text, &end, 16);
+    return true;
+}
+
+static stk_status read_part(const char *manifest, const json_t *item, stki_listed_part *part, stk_error *err)
+{
+    const json_t *rows = json_object_get(item, "rows"), *bytes = json_object_get(item, "bytes");
+
+    part->name = json_string_value(json_object_get(item, "path"));
+    part->rows = json_integer_value(rows);
+    part->bytes = json_integer_value(bytes);
+    if (!part->name || !json_is_integer(rows) || !json_is_integer(bytes) || part->rows < 0 || part->bytes < 0 ||
+        !read_sum(item, &part->xxh3))
+        return corrupt(manifest, "a part lacks one of path, rows, bytes and xxh3", err);
+    return resolve(manifest, part, err);
+}
+
+static stk_status read_parts(stki_part_list *list, stk_error *err)
+{
+    const json_t *parts = json_object_get(list->manifest, "parts");
+    const char *fingerprint = json_string_value(json_object_get(list->manifest, "fingerprint"));
+    const size_t count = json_array_size(parts);
+    char found[STKI_U128_TEXT], expected[STKI_U128_TEXT];
+    stki_u128 computed;
+
+    if (count == 0 || count > INT32_MAX || !fingerprint || !stki_u128_read(fingerprint, &list->fingerprint))
+        return corrupt(list->path, "it has no parts or no fingerprint", err);
+    list->parts = stki_zalloc_array((int64_t)count, sizeof *list->parts);
+    if (!list->parts)
+        return stki_fail_memory(err, (int64_t)(count * sizeof *list->parts), "parts");
+    for (size_t i = 0; i < count; i++) {
+        stk_status status = read_part(list->path, json_array_get(parts, i), &list->parts[list->count++], err);
+
+        if (status != STK_OK)
+            return status;
+    }
+    computed = stki_part_list_fingerprint(list->parts, list->count);
+    if (!stki_u128_equal(computed, list->fingerprint))
+        return stki_fail_at(err, STK_E_CORRUPT,
+                            (stki_place){list->path, -1, -1, stki_u128_text(computed, found),
+                                         stki_u128_text(list->fingerprint, expected)},
+                            "its fingerprint is not that of its parts: it was changed");
+    return STK_OK;
+}
+
+stk_status stki_part_list_open(const char *path, stki_part_list *out, stk_error *err)
+{
+    json_error_t json_error;
+    struct stat facts;
+    FILE *file;
+    stk_status status;
+
+    *out = (stki_part_list){.path = stki_strdup(path)};
+    if (!out->path)
+        return stki_fail_memory(err, (int64_t)strlen(path), "a path");
+    file = fopen(path, "rbe");
+    if (!file || fstat(fileno(file), &facts) != 0)
+        status = stki_fail_errno(err, errno, path, "cannot open the manifest");
+    else if (!S_ISREG(facts.st_mode))
+        status =
+            stki_fail(err, STK_E_CORRUPT, "%s: found no regular file, expected a manifest, NAME.manifest.json", path);
+    else if (!(out->manifest = json_loadf(file, JSON_REJECT_DUPLICATES, &json_error)))
+        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, json_error.line, -1, NULL, NULL}, "no JSON: %s",
+                              json_error.text);
+    else
+        status = read_parts(out, err);
+    if (file)
+        fclose(file);
+    if (status != STK_OK)
+        stki_part_list_fini(out);
+    return status;
+}
+
+void stki_part_list_fini(stki_part_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        stki_free(list->parts[i].path);
+    stki_free(list->parts);
+    stki_free(list->path);
+    json_decref(list->manifest);
+    *list = (stki_part_list){0};
+}
+
+stki_u128 stki_part_list_fingerprint(const stki_listed_part *parts, int count)
+{
+    stki_u128 print = {0};
+
+    for (int i = 0; i < count; i++) {
+        stki_fingerprint_text(&print, parts[i].name);
+        stki_fingerprint_number(&print, parts[i].rows);
+        stki_fingerprint_number(&print, parts[i].bytes);
+        stki_fingerprint_number(&print, (int64_t)parts[i].xxh3);
+    }
+    return print;
+}
+
+stk_status stki_part_list_check_one(const stki_part_list *list, const stki_listed_part *part, stk_error *err)
+{
+    struct stat facts;
+
+    if (stat(part->path, &facts) != 0)
+        return stki_fail_errno(err, errno, part->path, "listed in %s", list->path);
+    if (!S_ISREG(facts.st_mode) || facts.st_size != part->bytes)
+        return stki_fail_at(err, STK_E_MISMATCH,
+                            (stki_place){part->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)facts.st_size),
+                                         STKI_TEXT("%" PRId64 " bytes", part->bytes)},
+                            "not the file that %s lists", list->path);
+    return STK_OK;
+}
+
+stk_status stki_part_list_check(const stki_part_list *list, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < list->count && status == STK_OK; i++)
+        status = stki_part_list_check_one(list, &list->parts[i], err);
+    return status;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Those of the file's own name are looked at first: lists are long. */
+stk_status stki_part_list_has(const stki_part_list *list, const char *path, stk_error *err)
+{
+    struct stat file, part;
+
+    if (stat(path, &file) != 0)
+        return stki_fail_errno(err, errno, path, "cannot be compared with %s", list->path);
+    for (int links = 0; links < 2; links++)
+        for (int i = 0; i < list->count; i++)
+            if ((strcmp(base_name(list->parts[i].name), base_name(path)) == 0) != links &&
+                stat(list->parts[i].path, &part) == 0 && part.st_dev == file.st_dev && part.st_ino == file.st_ino)
+                return STK_OK;
+    return stki_fail(err, STK_E_MISMATCH, "%s: none of the %d file%s that %s lists (%s%s)", path, list->count,
+                     list->count == 1 ? "" : "s", list->path, list->parts[0].name, list->count > 1 ? ", …" : "");
+}
