@@ -13,6 +13,10 @@ void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
     stats->tiles -= before->tiles;
     stats->order_ns -= before->order_ns;
     stats->read_ns -= before->read_ns;
+    stats->decode_ns -= before->decode_ns;
+    stats->inflate_ns -= before->inflate_ns;
+    stats->call_ns -= before->call_ns;
+    stats->page_ns -= before->page_ns;
     stats->convert_ns -= before->convert_ns;
     stats->wait_slot_ns -= before->wait_slot_ns;
     stats->wait_work_ns -= before->wait_work_ns;

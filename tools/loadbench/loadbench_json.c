@@ -8,6 +8,7 @@
 #include <gnu/libc-version.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +199,10 @@ static json_t *run_stages_json(const stk_loader_stats *stats)
 
     lb_json_set(json, "order_work_ns", json_integer(stats->order_ns));
     lb_json_set(json, "read_work_ns", json_integer(stats->read_ns));
+    lb_json_set(json, "decode_work_ns", json_integer(stats->decode_ns));
+    lb_json_set(json, "inflate_work_ns", json_integer(stats->inflate_ns));
+    lb_json_set(json, "call_work_ns", json_integer(stats->call_ns));
+    lb_json_set(json, "page_wait_ns", json_integer(stats->page_ns));
     lb_json_set(json, "convert_work_ns", json_integer(stats->convert_ns));
     lb_json_set(json, "wait_for_slot_ns", json_integer(stats->wait_slot_ns));
     lb_json_set(json, "wait_for_work_ns", json_integer(stats->wait_work_ns));
@@ -298,12 +303,18 @@ static json_t *stages_json(const struct lb_shares *shares)
     json_t *json = json_object();
 
     lb_json_set(json, "order_work_percent", lb_json_number(100 * shares->order));
-    lb_json_set(json, "read_work_percent", lb_json_number(100 * shares->read));
+    lb_json_set(json, "storage_work_percent", lb_json_number(100 * shares->storage));
+    lb_json_set(json, "page_wait_percent", lb_json_number(100 * shares->page));
+    lb_json_set(json, "decode_work_percent", lb_json_number(100 * shares->decode));
+    lb_json_set(json, "inflate_work_percent", lb_json_number(100 * shares->inflate));
+    lb_json_set(json, "call_work_percent", lb_json_number(100 * shares->call));
     lb_json_set(json, "convert_work_percent", lb_json_number(100 * shares->convert));
     lb_json_set(json, "hand_over_work_percent", lb_json_number(100 * shares->hand_over));
     lb_json_set(json, "wait_for_slot_percent", lb_json_number(100 * shares->wait_slot));
     lb_json_set(json, "wait_for_work_percent", lb_json_number(100 * shares->wait_work));
     lb_json_set(json, "consumer_wait_percent", lb_json_number(100 * shares->wait_next));
+    if (shares->copy > 0)
+        lb_json_set(json, "copy_work_percent", lb_json_number(100 * shares->copy));
     lb_json_set(json, "worker_time_s", lb_json_number(shares->worker_s));
     lb_json_set(json, "elapsed_s", lb_json_number(shares->elapsed_s));
     return json;
@@ -358,23 +369,26 @@ static json_t *device_json(const struct lb_result *result)
     return json;
 }
 
-static json_t *verdict_json(const struct lb_shares *shares)
+static json_t *verdict_json(const struct lb_result *result)
 {
-    char text[400];
-    const enum lb_binding binding = lb_verdict(shares, text, sizeof text);
+    struct lb_verdict verdict;
     json_t *json = json_object();
 
-    lb_json_set(json, "binds", json_string(lb_binding_name(binding)));
-    lb_json_set(json, "text", json_string(text));
+    lb_result_verdict(result, &verdict);
+    lb_json_set(json, "binds", json_string(lb_binding_name(verdict.binds)));
+    lb_json_set(json, "confidence", json_string(lb_confidence_name(verdict.confidence)));
+    lb_json_set(json, "busy_percent", lb_json_number(100 * verdict.busy));
+    lb_json_set(json, "text", json_string(verdict.text));
+    lb_json_set(json, "predictions", lb_predict_json(&result->predictions));
     return json;
 }
 
-stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err)
+json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
 {
     const struct lb_shares shares = lb_result_shares(result);
     json_t *json = json_object(), *runs = json_array();
-    char *text;
 
+    lb_json_incomplete = false;
     lb_json_set(json, "schema", json_integer(LB_SCHEMA));
     lb_json_set(json, "program", json_string("loadbench"));
     lb_json_set(json, "started", json_string(result->started));
@@ -393,16 +407,33 @@ stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *er
     lb_json_set(json, "wait", lb_json_waits(&result->waits));
     lb_json_set(json, "batch_interval", lb_json_waits(&result->gaps));
     lb_json_set(json, "stages", stages_json(&shares));
+    lb_json_set(json, "queue",
+                json_pack("{s:I, s:o}", "slot_count", (json_int_t)shares.slots, "ready_percent",
+                          lb_json_number(100 * fmax(0, shares.ready))));
     lb_json_set(json, "limit", limit_json(result));
     if (result->runs[0].stats.device_slots > 0)
         lb_json_set(json, "device", device_json(result));
     if (result->config->bench.consumer == LB_CONSUMER_STEP)
         lb_json_set(json, "utilisation", utilisation_json(result));
-    lb_json_set(json, "verdict", verdict_json(&shares));
+    lb_json_set(json, "verdict", verdict_json(result));
     for (int i = 0; i < result->run_count; i++)
         json_array_append_new(runs, run_json(result, i));
     lb_json_set(json, "runs", runs);
-    text = lb_json_incomplete ? NULL : json_dumps(json, JSON_INDENT(2));
+    if (!lb_json_incomplete)
+        return json;
+    json_decref(json);
+    stki_fail_memory(err, 65536, "the JSON of the result");
+    return NULL;
+}
+
+stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err)
+{
+    json_t *json = lb_result_tree(result, err);
+    char *text;
+
+    if (!json)
+        return STK_E_MEMORY;
+    text = json_dumps(json, JSON_INDENT(2));
     json_decref(json);
     if (!text)
         return stki_fail_memory(err, 65536, "the JSON of the result");

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "error.h"
 #include "loadbench_consumer.h"
+#include "loadbench_shares.h"
 #include "loadbench_step.h"
 #include <errno.h>
 #include <math.h>
@@ -174,13 +175,6 @@ struct lb_limit_summary lb_result_limits(const struct lb_result *result)
     };
 }
 
-/* Of the elapsed time: inside emulated steps. They are never shorter than asked for. */
-static double step_share(const struct lb_result *result, const struct lb_run *run)
-{
-    const double share = lb_ratio((double)(run->batches * result->config->bench.step_time), (double)run->elapsed_ns);
-    return share < 1 ? share : 1;
-}
-
 struct lb_device_summary lb_result_device(const struct lb_result *result)
 {
     struct lb_device_summary out = {.name = ""};
@@ -197,7 +191,7 @@ struct lb_device_summary lb_result_device(const struct lb_result *result)
         copy[count] = 1e9 * lb_ratio((double)stats->device_bytes, (double)stats->device_copy_ns);
         hidden[count] = moving > 0 ? 100 * fmax(0, 1 - (double)stats->device_exposed_ns / moving) : 0;
         convert[count] = 100 * lb_ratio((double)stats->device_convert_ns, (double)run->elapsed_ns);
-        step[count] = 100 * step_share(result, run);
+        step[count] = 100 * lb_step_share(run, result->config->bench.step_time);
         if (count >= result->transfer_count)
             continue;
         pinned[plain] = result->transfers[count].pinned_bytes_per_s;
@@ -231,40 +225,35 @@ struct lb_summary lb_result_utilisation(const struct lb_result *result)
     return count > 0 ? lb_summarise(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
+static struct lb_shares shares_of(const struct lb_result *result, int first, int count)
+{
+    const struct lb_bench *bench = &result->config->bench;
+    struct lb_shares shares =
+        lb_shares_of(&result->runs[first], count, bench->consumer == LB_CONSUMER_DEVICE, bench->step_time);
+    double ready = 0;
+
+    for (int i = first; i < first + count; i++)
+        ready += lb_ready_share(result->marks[i]);
+    shares.ready = lb_ratio(ready, count);
+    shares.limit = lb_result_limits(result).share_of_gather_percent.median / 100;
+    return shares;
+}
+
 struct lb_shares lb_result_shares(const struct lb_result *result)
 {
-    struct lb_shares sum = {0};
+    return shares_of(result, 0, result->run_count);
+}
 
-    for (int i = 0; i < result->run_count; i++) {
-        const stk_loader_stats *stats = &result->runs[i].stats;
-        sum.workers = stats->workers;
-        sum.repeats++;
-        sum.batches += result->runs[i].batches;
-        sum.samples += result->runs[i].samples;
-        sum.elapsed_s += seconds(result->runs[i].elapsed_ns);
-        sum.order += seconds(stats->order_ns);
-        sum.read += seconds(stats->read_ns);
-        sum.convert += seconds(stats->convert_ns);
-        sum.wait_slot += seconds(stats->wait_slot_ns);
-        sum.wait_work += seconds(stats->wait_work_ns);
-        /* The device consumer's host thread is ahead of its stream, and waits for that; the stream has waited when it
-         * was in no step. */
-        if (result->config->bench.consumer == LB_CONSUMER_DEVICE)
-            sum.wait_next += seconds(result->runs[i].elapsed_ns) * (1 - step_share(result, &result->runs[i]));
-        else
-            sum.wait_next += seconds(stats->wait_next_ns);
-    }
-    sum.worker_s = sum.elapsed_s * (double)(sum.workers > 0 ? sum.workers : 1);
-    sum.order = lb_ratio(sum.order, sum.worker_s);
-    sum.read = lb_ratio(sum.read, sum.worker_s);
-    sum.convert = lb_ratio(sum.convert, sum.worker_s);
-    sum.wait_slot = lb_ratio(sum.wait_slot, sum.worker_s);
-    sum.wait_work = lb_ratio(sum.wait_work, sum.worker_s);
-    sum.wait_next = lb_ratio(sum.wait_next, sum.elapsed_s);
-    if (sum.workers > 0)
-        sum.hand_over = fmax(0, 1 - sum.order - sum.read - sum.convert - sum.wait_slot - sum.wait_work);
-    sum.limit = lb_result_limits(result).share_of_gather_percent.median / 100;
-    return sum;
+void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out)
+{
+    const struct lb_shares all = lb_result_shares(result);
+    struct lb_shares each[LB_REPEATS];
+    int count = 0;
+
+    for (; count < result->run_count && count < LB_REPEATS; count++)
+        each[count] = shares_of(result, count, 1);
+    lb_verdict(&all, out);
+    lb_verdict_agree(each, count, out);
 }
 
 /* The options in effect as a tree; NULL where they can't be read. */
@@ -436,6 +425,8 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
     if (status != STK_OK)
         return status;
     decide_span(out);
+    if (out->run_count > 0)
+        lb_predict(out, &out->predictions);
     return out->run_count > 0 ? STK_OK : STK_END;
 }
 

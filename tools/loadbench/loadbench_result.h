@@ -4,6 +4,7 @@
 
 #include "loadbench_device.h"
 #include "loadbench_limit.h"
+#include "loadbench_predict.h"
 #include "loadbench_run.h"
 #include "loadbench_statistics.h"
 #include "loadbench_verdict.h"
@@ -28,6 +29,7 @@ struct lb_result {
     struct lb_run *whole_runs;     /* counted in the other way, until that is decided */
     stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the one that runs */
+    struct lb_predictions predictions;
 };
 
 /* Runs all repeats. STK_END: stopped by a signal before anything was measured; stopped later, what there is counts. */
@@ -68,11 +70,15 @@ struct lb_device_summary lb_result_device(const struct lb_result *result);
 struct lb_summary lb_result_utilisation(const struct lb_result *result);
 /* Shares of time over all runs. */
 struct lb_shares lb_result_shares(const struct lb_result *result);
+void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out);
+
+/* Everything as JSON, the caller's. NULL: no memory. */
+json_t *lb_result_tree(const struct lb_result *result, stk_error *err);
 
 void lb_print_text(const struct lb_result *result, FILE *to);
 /* STK_E_MEMORY: not printed. STK_E_IO: not all of it. */
 stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err);
 
-enum { LB_SCHEMA = 1 }; /* of the JSON; grows when a key changes its meaning or goes */
+enum { LB_SCHEMA = 2 }; /* of the JSON; grows when a key changes its meaning or goes */
 
 #endif

@@ -139,7 +139,7 @@ static void print_stages(const struct lb_result *result, FILE *to)
 {
     static const char *const head[] = {"stage", "working, s", "share", "waiting, s", "share", "for"};
     const struct lb_shares shares = lb_result_shares(result);
-    const double own = 1 - shares.wait_next - (shares.workers ? 0 : shares.order + shares.read + shares.convert);
+    const double own = 1 - shares.wait_next - (shares.workers ? 0 : lb_busy(&shares));
     struct lb_table *table = malloc(sizeof *table);
 
     if (!table)
@@ -148,12 +148,20 @@ static void print_stages(const struct lb_result *result, FILE *to)
     table->left[5] = true;
     lb_table_row(table, head, 6);
     print_stage(table, "order", shares.worker_s, shares.order, -1, "");
-    print_stage(table, "read", shares.worker_s, shares.read, -1, "");
+    print_stage(table, "storage", shares.worker_s, shares.storage, -1, "");
+    if (shares.decode > 0)
+        print_stage(table, "decode", shares.worker_s, shares.decode, -1, "");
+    if (shares.inflate > 0)
+        print_stage(table, "inflate", shares.worker_s, shares.inflate, -1, "");
+    if (shares.call > 0)
+        print_stage(table, "call", shares.worker_s, shares.call, -1, "");
     print_stage(table, "convert", shares.worker_s, shares.convert, -1, "");
     if (shares.workers > 0) {
         print_stage(table, "hand over", shares.worker_s, shares.hand_over, shares.wait_slot, "a free slot");
         print_stage(table, "", shares.worker_s, -1, shares.wait_work, "work");
     }
+    if (shares.copy > 0)
+        print_stage(table, "copy", shares.elapsed_s, shares.copy, shares.copy_wait, "a batch");
     print_stage(table, "consumer", shares.elapsed_s, own > 0 ? own : 0, shares.wait_next, "a batch");
     fputc('\n', to);
     lb_table_print(table, to);
@@ -300,10 +308,9 @@ static void print_timer(const struct lb_result *result, FILE *to)
 
 void lb_print_text(const struct lb_result *result, FILE *to)
 {
-    const struct lb_shares shares = lb_result_shares(result);
     const struct lb_run *last = &result->runs[result->run_count - 1];
     const bool colour = live_takes_colour(fileno(to));
-    char verdict[400];
+    struct lb_verdict verdict;
 
     print_machine(result, to);
     print_fields(result, to);
@@ -325,6 +332,10 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     print_utilisation(result, to);
     print_device(result, to);
     print_limit(result, to);
-    lb_verdict(&shares, verdict, sizeof verdict);
-    fprintf(to, "verdict    %s%s%s\n", colour ? "\033[1m" : "", verdict, colour ? "\033[0m" : "");
+    lb_result_verdict(result, &verdict);
+    fprintf(to, "verdict    %s%s%s", colour ? "\033[1m" : "", verdict.text, colour ? "\033[0m" : "");
+    if (verdict.binds != LB_BINDS_UNKNOWN)
+        fprintf(to, " (confidence: %s)", lb_confidence_name(verdict.confidence));
+    fputc('\n', to);
+    lb_predict_print(&result->predictions, to);
 }

@@ -1,33 +1,55 @@
-/* loadbench_verdict.h: who waits for whom, in one sentence. */
+/* loadbench_verdict.h: which stage binds, in one sentence, and how sure that is. */
 #ifndef LOADBENCH_VERDICT_H
 #define LOADBENCH_VERDICT_H
 
 #include <stdint.h>
 
-/* Where the time went, as shares from 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), and of the
- * consumer's (elapsed). */
+/* Where the time went, as shares from 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), of the
+ * copying thread's and of the consumer's (elapsed). */
 struct lb_shares {
     int64_t workers; /* 0: inline */
-    double order, read, convert, wait_slot, wait_work;
+    double order, storage, decode, inflate, call, convert, wait_slot, wait_work;
+    double page;      /* of storage: off the processor until pages of mapped files had come */
     double hand_over; /* the rest of the workers' time: claiming work, falling asleep, waking up */
+    double copy;      /* of a device: copies and conversions in its streams; 0 without one */
+    double copy_wait; /* of the copying thread: for a batch */
     double wait_next;
+    double ready; /* of the slots: ready when the consumer asked for one, on average; < 0: not looked at */
     double elapsed_s, worker_s;
     int repeats; /* which elapsed, batches and samples are of */
-    int64_t batches, samples;
+    int64_t batches, samples, slots, tiles;
     double limit; /* share of the machine's limit that was reached; 0: not measured */
 };
 
 enum lb_binding {
     LB_BINDS_CONSUMER,
     LB_BINDS_ORDER,
-    LB_BINDS_READ,
+    LB_BINDS_STORAGE,
+    LB_BINDS_DECODE,
+    LB_BINDS_INFLATE,
+    LB_BINDS_CALL,
     LB_BINDS_CONVERT,
-    LB_BINDS_MEMORY,
-    LB_BINDS_HANDOVER,
+    LB_BINDS_MEMORY, /* converting, at the limit of the machine's memory */
+    LB_BINDS_RING,   /* nobody is busy: slots are too few, or handing over costs more than the work */
+    LB_BINDS_COPY,
     LB_BINDS_UNKNOWN /* the text says why it cannot be judged */
 };
 
+enum lb_confidence { LB_CONFIDENCE_LOW, LB_CONFIDENCE_MEDIUM, LB_CONFIDENCE_HIGH };
+
+struct lb_verdict {
+    enum lb_binding binds;
+    enum lb_confidence confidence; /* low where it is unknown */
+    double busy;                   /* how much of its time the binding stage is busy, 0 to 1 */
+    char text[400];
+};
+
 const char *lb_binding_name(enum lb_binding binding);
-enum lb_binding lb_verdict(const struct lb_shares *shares, char *text, int size);
+const char *lb_confidence_name(enum lb_confidence confidence);
+void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
+/* Several repeats judged one by one: where they do not agree, the confidence of `out` is low. */
+void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out);
+/* Work of the workers, all stages together. */
+double lb_busy(const struct lb_shares *shares);
 
 #endif

@@ -1,0 +1,91 @@
+/* The model of a pipeline gives what can be worked out by hand. */
+#include "loadbench_model.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define MS 1e-3
+
+static void assert_ms(const struct lb_model model, double expected)
+{
+    const double found = 1e3 * lb_model_batch_s(&model);
+    assert_true(found > expected * 0.9999 && found < expected * 1.0001);
+}
+
+/* Plenty of slots: the slowest of them decides. */
+static void the_slowest_decides(void **state)
+{
+    (void)state;
+    assert_ms((struct lb_model){.workers = 1, .slots = 8, .work_s = 10 * MS, .consumer_s = 1 * MS}, 10);
+    assert_ms((struct lb_model){.workers = 4, .slots = 8, .work_s = 10 * MS, .consumer_s = 1 * MS}, 2.5);
+    assert_ms((struct lb_model){.workers = 4, .slots = 8, .work_s = 10 * MS, .consumer_s = 7 * MS}, 7);
+    assert_ms(
+        (struct lb_model){
+            .workers = 4, .slots = 8, .device_slots = 2, .work_s = 10 * MS, .copy_s = 9 * MS, .consumer_s = 7 * MS},
+        9);
+}
+
+static void one_thread_does_one_thing_after_the_other(void **state)
+{
+    (void)state;
+    assert_ms((struct lb_model){.workers = 0, .slots = 4, .work_s = 10 * MS, .consumer_s = 3 * MS}, 13);
+}
+
+/* One slot: filling and using take turns. Two: the slot in use is the one that isn't filled. */
+static void few_slots_make_them_take_turns(void **state)
+{
+    (void)state;
+    assert_ms((struct lb_model){.workers = 1, .slots = 1, .work_s = 5 * MS, .consumer_s = 4 * MS}, 9);
+    assert_ms((struct lb_model){.workers = 1, .slots = 2, .work_s = 5 * MS, .consumer_s = 4 * MS}, 5);
+    /* four workers, two slots, a batch is one tile: two batches come at a time */
+    assert_ms((struct lb_model){.workers = 4, .slots = 2, .work_s = 8 * MS, .consumer_s = 0}, 4);
+    /* cut into four tiles it takes all of them */
+    assert_ms((struct lb_model){.workers = 4, .slots = 2, .tiles = 4, .work_s = 8 * MS, .consumer_s = 0}, 2);
+}
+
+/* One slot on the device: copying waits until the batch before has been used. */
+static void device_slots_hold_the_copy_back(void **state)
+{
+    const struct lb_model model = {
+        .workers = 2, .slots = 4, .device_slots = 1, .work_s = 2 * MS, .copy_s = 3 * MS, .consumer_s = 4 * MS};
+    struct lb_model more = model;
+
+    (void)state;
+    assert_ms(model, 7);
+    more.device_slots = 2;
+    assert_ms(more, 4);
+}
+
+static void processors_set_an_end(void **state)
+{
+    (void)state;
+    assert_ms((struct lb_model){.workers = 8, .slots = 16, .work_s = 8 * MS, .cpu_s = 8 * MS, .cores = 2}, 4);
+    assert_ms((struct lb_model){.workers = 8, .slots = 16, .work_s = 8 * MS, .cpu_s = 0.1 * MS, .cores = 2}, 1);
+    assert_ms((struct lb_model){.workers = 0, .slots = 1, .work_s = 1 * MS, .cpu_s = 8 * MS, .cores = 2}, 4);
+}
+
+/* Numbers that no run has are taken for the nearest that make sense. */
+static void odd_numbers_do_no_harm(void **state)
+{
+    (void)state;
+    assert_ms((struct lb_model){.workers = -3, .slots = 0, .tiles = 0, .work_s = 2 * MS, .consumer_s = 1 * MS}, 3);
+    assert_ms(
+        (struct lb_model){.workers = 100000, .slots = 100000, .tiles = 1000, .work_s = 2 * MS, .consumer_s = 1 * MS},
+        1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_slowest_decides),
+        cmocka_unit_test(one_thread_does_one_thing_after_the_other),
+        cmocka_unit_test(few_slots_make_them_take_turns),
+        cmocka_unit_test(device_slots_hold_the_copy_back),
+        cmocka_unit_test(processors_set_an_end),
+        cmocka_unit_test(odd_numbers_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+/* loadbench_predict.h: what another number of workers, more slots, or reading files in the other way is expected to
+ * give; and what it then gives. */
+#ifndef LOADBENCH_PREDICT_H
+#define LOADBENCH_PREDICT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stoker/status.h>
+
+struct lb_result;
+
+enum { LB_PREDICTIONS = 3 };
+
+struct lb_predictions {
+    int count;
+    struct lb_prediction {
+        char set[64];    /* "loader.num_workers=3" */
+        double rate;     /* samples a second */
+        double now;      /* of the run it is predicted from */
+        bool checked;    /* it was run: */
+        double measured; /* samples a second; 0: it failed */
+        char failure[256];
+    } each[LB_PREDICTIONS];
+};
+
+/* From a result that is complete. None where the run cannot be judged. */
+void lb_predict(const struct lb_result *result, struct lb_predictions *out);
+/* Runs each change as `config` was run and notes what came. Stops where a signal asks for it. A change that fails is
+ * noted, not an error. */
+stk_status lb_predict_check(const char *path, const char *const *sets, int set_count,
+                            struct lb_predictions *predictions, stk_error *err);
+void lb_predict_print(const struct lb_predictions *predictions, FILE *to);
+json_t *lb_predict_json(const struct lb_predictions *predictions); /* NULL: no memory */
+
+#endif

@@ -1,0 +1,83 @@
+/* loadbench_shares.c: sums of clocks over repeats, divided by the time of those whose clocks they are. */
+#include "loadbench_shares.h"
+#include "loadbench_statistics.h"
+#include <math.h>
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+double lb_step_share(const struct lb_run *run, int64_t step_ns)
+{
+    const double share = lb_ratio((double)(run->batches * step_ns), (double)run->elapsed_ns);
+    return share < 1 ? share : 1;
+}
+
+/* The parts are clocked inside of reads, and each ends at its own moment: what they say never exceeds the read. */
+static void add_read(const stk_loader_stats *stats, struct lb_shares *sum)
+{
+    const double read = seconds(stats->read_ns);
+    double decode = seconds(stats->decode_ns), inflate = seconds(stats->inflate_ns), call = seconds(stats->call_ns);
+    const double parts = decode + inflate + call, fit = parts > read ? lb_ratio(read, parts) : 1;
+
+    decode *= fit, inflate *= fit, call *= fit;
+    sum->decode += decode;
+    sum->inflate += inflate;
+    sum->call += call;
+    sum->storage += fmax(0, read - decode - inflate - call);
+    sum->page += seconds(stats->page_ns);
+}
+
+static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, struct lb_shares *sum)
+{
+    const stk_loader_stats *stats = &run->stats;
+
+    sum->workers = stats->workers;
+    sum->slots = stats->slots;
+    sum->repeats++;
+    sum->batches += run->batches;
+    sum->samples += run->samples;
+    sum->tiles += stats->tiles;
+    sum->elapsed_s += seconds(run->elapsed_ns);
+    sum->order += seconds(stats->order_ns);
+    add_read(stats, sum);
+    sum->convert += seconds(stats->convert_ns);
+    sum->wait_slot += seconds(stats->wait_slot_ns);
+    sum->wait_work += seconds(stats->wait_work_ns);
+    sum->copy += seconds(stats->device_copy_ns + stats->device_convert_ns);
+    sum->copy_wait += seconds(stats->device_wait_batch_ns);
+    sum->wait_next +=
+        step_of_device ? seconds(run->elapsed_ns) * (1 - lb_step_share(run, step_ns)) : seconds(stats->wait_next_ns);
+}
+
+double lb_ready_share(const struct lb_marks *marks)
+{
+    double sum = 0;
+    int count = 0;
+
+    for (int i = marks && marks->first > 0 ? marks->first : 0; marks && i < marks->count; i++, count++)
+        sum += lb_ratio((double)marks->marks[i].stats.slots_ready, (double)marks->marks[i].stats.slots);
+    return count > 0 ? sum / count : -1;
+}
+
+struct lb_shares lb_shares_of(const struct lb_run *runs, int count, bool step_of_device, int64_t step_ns)
+{
+    struct lb_shares sum = {0};
+
+    for (int i = 0; i < count; i++)
+        add(&runs[i], step_of_device, step_ns, &sum);
+    sum.worker_s = sum.elapsed_s * (double)(sum.workers > 0 ? sum.workers : 1);
+    double *const of_workers[] = {&sum.order,   &sum.storage, &sum.decode,    &sum.inflate,  &sum.call,
+                                  &sum.convert, &sum.page,    &sum.wait_slot, &sum.wait_work};
+    for (size_t i = 0; i < sizeof of_workers / sizeof of_workers[0]; i++)
+        *of_workers[i] = lb_ratio(*of_workers[i], sum.worker_s);
+    sum.page = fmin(sum.page, sum.storage);
+    sum.copy = fmin(1, lb_ratio(sum.copy, sum.elapsed_s));
+    sum.copy_wait = fmin(1, lb_ratio(sum.copy_wait, sum.elapsed_s));
+    sum.wait_next = lb_ratio(sum.wait_next, sum.elapsed_s);
+    sum.ready = -1;
+    if (sum.workers > 0)
+        sum.hand_over = fmax(0, 1 - lb_busy(&sum) - sum.wait_slot - sum.wait_work);
+    return sum;
+}
