@@ -11,7 +11,7 @@
 
 /* ---- a range becomes a scale and a zero point -------------------------------------------------------------------- */
 
-static void parameters(stk_qdtype qdtype, stk_qscheme scheme, stki_qrange range, double *scale, int64_t *zero_point)
+void stki_quant_parameters(stk_qdtype qdtype, stk_qscheme scheme, stki_qrange range, double *scale, int64_t *zero_point)
 {
     const float smallest = 0x1p-23f;
     float low = (float)(range.low < 0 ? range.low : 0), high = (float)(range.high > 0 ? range.high : 0);
@@ -44,7 +44,7 @@ stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axi
         status = stki_fail_memory(err, count, "calibration");
     control = stki_float_enter();
     for (int64_t i = 0; !status && i < count; i++)
-        parameters(qdtype, scheme, ranges[i], &scales[i], &zero_points[i]);
+        stki_quant_parameters(qdtype, scheme, ranges[i], &scales[i], &zero_points[i]);
     stki_float_leave(control);
     status = status ? status : stk_quant_create(qdtype, axis, count, scales, zero_points, &quant, err);
     for (int64_t i = 0; !status && i < count; i++) {

@@ -61,6 +61,9 @@ typedef struct stki_qrange {
 
 int64_t stki_quant_min(stk_qdtype qdtype);
 int64_t stki_quant_max(stk_qdtype qdtype);
+/* Parameters from a range; between stki_float_enter and leave. */
+void stki_quant_parameters(stk_qdtype qdtype, stk_qscheme scheme, stki_qrange range, double *scale,
+                           int64_t *zero_point);
 /* Parameters from ranges, one a channel. */
 stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axis, int64_t count,
                                   const stki_qrange *ranges, stk_quant **out, stk_error *err);

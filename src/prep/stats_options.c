@@ -1,0 +1,147 @@
+/* stats_options.c: see stats_options.h. */
+#include "stats_options.h"
+#include "error.h"
+#include <string.h>
+
+enum { QINT8, QUINT8 };
+
+static const char *const per_words[] = {"auto", "tensor", "channel", NULL},
+                         *const dtype_words[] = {"int8", "uint8", NULL},
+                         *const symmetric_words[] = {"auto", "true", "false", NULL},
+                         *const histogram_words[] = {"auto", NULL};
+
+static const stki_option field_rows[] = {
+    STKI_ENUM(stki_stats_opts, per, auto, per_words,
+              "One result for all elements, or one for each channel; auto: by channel where the field has a layout"),
+    STKI_INT_WORDS(
+        stki_stats_opts, histogram, auto, 0, 4096, histogram_words, -1, "bins",
+        "Bins from the smallest to the largest element; 0: none; auto: the 256 values of 8-bit whole numbers, "
+        "none of others"),
+    STKI_BOOL(stki_stats_opts, classes, false, "How often each value occurs: for labels"),
+    STKI_NODE(stki_stats_opts, calibrate,
+              "Parameters of quantisation: minmax, percentile or mse, or a list of them (docs/statistics.md)"),
+    STKI_DOUBLE(stki_stats_opts, percentile, 99.99, 50, 100, "percent",
+                "calibrate: percentile: so many of the elements are inside the range"),
+    STKI_ENUM(stki_stats_opts, dtype, int8, dtype_words, "What calibration is for"),
+    STKI_ENUM(stki_stats_opts, symmetric, auto, symmetric_words,
+              "Zero in the middle of the range; auto: for int8, not for uint8"),
+};
+const stki_option_table stki_stats_field_table = STKI_OPTION_TABLE("stats.fields.NAME", field_rows);
+
+static const stki_option rows[] = {
+    STKI_STRING(stki_stats_section, path, NULL, "The file; by default NAME.stats.json beside the output"),
+    STKI_NODE(stki_stats_section, fields, "Of which fields, and what: {NAME: {…}}; by default all, with defaults"),
+};
+const stki_option_table stki_stats_table = STKI_OPTION_TABLE("stats", rows);
+
+static stk_status read_method(const stki_node *node, unsigned *methods, stk_error *err)
+{
+    int method;
+    const stk_status status = stki_node_word(node, stki_calibration_words, &method, err);
+
+    if (status == STK_OK)
+        *methods |= 1U << method;
+    return status;
+}
+
+stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err)
+{
+    stk_status status;
+
+    *out = (stki_stats_opts){0};
+    stki_options_defaults(&stki_stats_field_table, out);
+    status = stki_options_read(&stki_stats_field_table, map, out, NULL, err);
+    if (status != STK_OK || stki_node_is_null(out->calibrate))
+        return status;
+    if (out->calibrate->kind == STKI_NODE_SCALAR)
+        return read_method(out->calibrate, &out->methods, err);
+    if (out->calibrate->kind != STKI_NODE_LIST || out->calibrate->count == 0)
+        return stki_fail_value(err, out->calibrate, "minmax, percentile or mse, or a list of them");
+    for (int i = 0; i < out->calibrate->count && status == STK_OK; i++)
+        status = read_method(out->calibrate->items[i], &out->methods, err);
+    return status;
+}
+
+stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *out, stk_error *err)
+{
+    stk_status status;
+
+    *out = (stki_stats_section){0};
+    status = stki_options_read(&stki_stats_table, stats, out, NULL, err);
+    if (status == STK_OK && !stki_node_is_null(out->fields) && out->fields->kind != STKI_NODE_MAP)
+        status = stki_fail_value(err, out->fields, "a map of fields");
+    return status;
+}
+
+stk_qdtype stki_stats_qdtype(const stki_stats_opts *opts)
+{
+    return opts->dtype == QINT8 ? STK_QINT8 : STK_QUINT8;
+}
+
+stk_qscheme stki_stats_scheme(const stki_stats_opts *opts)
+{
+    return opts->symmetric == 1 || (opts->symmetric == 0 && opts->dtype == QINT8) ? STK_QUANT_SYMMETRIC
+                                                                                  : STK_QUANT_AFFINE;
+}
+
+/* ---- a field's form ---- */
+
+static int64_t product(const int64_t *shape, int from, int to)
+{
+    int64_t n = 1;
+
+    for (int i = from; i < to; i++)
+        n *= shape[i];
+    return n;
+}
+
+static stk_status fail(const stki_node *map, stk_error *err, const char *field, const char *what)
+{
+    if (map)
+        return stki_fail_node(err, map, "%s", what);
+    return stki_fail(err, STK_E_CONFIG, "statistics of field %s: %s", field, what);
+}
+
+/* The axis of channels; -1: there is none. */
+static int channel_axis(const stki_sink_field *field)
+{
+    if (field->kind == STKI_SINK_IMAGE)
+        return 2;
+    return field->channel_axis > 0 && field->channel_axis <= field->ndim ? field->channel_axis - 1 : -1;
+}
+
+stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *field, const stki_node *map,
+                           stki_tally_form *out, stk_error *err)
+{
+    const int axis = channel_axis(field);
+    const bool varying = field->kind != STKI_SINK_ARRAY, channels = opts->per != STKI_PER_TENSOR && axis >= 0;
+
+    *out = (stki_tally_form){.dtype = field->dtype,
+                             .channels = 1,
+                             .inner = 1,
+                             .outer = 1,
+                             .ragged = varying,
+                             .opaque = field->kind == STKI_SINK_BYTES,
+                             .counts = opts->histogram > 0 || opts->methods,
+                             .classes = opts->classes,
+                             .most_bytes = INT64_C(1) << 30};
+    if (out->opaque)
+        out->dtype = STK_U8;
+    if (out->opaque && (opts->methods || opts->classes || opts->per == STKI_PER_CHANNEL))
+        return fail(map, err, field->name, "the rows are files, of which only the lengths are counted");
+    if (opts->per == STKI_PER_CHANNEL && axis < 0)
+        return fail(map, err, field->name,
+                    "per: channel needs a channel axis: say which layout the samples have, source: {layout: nhwc} or "
+                    "{layout: nchw}");
+    if (channels) {
+        out->channels = field->shape[axis];
+        out->outer = varying ? 1 : product(field->shape, 0, axis);
+        out->inner = product(field->shape, axis + 1, field->ndim);
+    } else if (!varying) {
+        out->inner = product(field->shape, 0, field->ndim);
+    }
+    if (out->channels < 1)
+        return fail(map, err, field->name, "how many channels the rows have is not known; say per: tensor");
+    stki_tally_form_blocks(out, out->opaque ? 0 : field->largest_bytes / stk_dtype_size(out->dtype));
+    return stki_tally_form_check(out, field->name, err);
+}

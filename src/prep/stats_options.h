@@ -1,0 +1,46 @@
+/* stats_options.h: the section `stats` of a job: which statistics of which fields. */
+#ifndef STKI_STATS_OPTIONS_H
+#define STKI_STATS_OPTIONS_H
+
+#include "calibrate.h"
+#include "option.h"
+#include "sink.h"
+#include "stats_tally.h"
+
+enum stki_stats_per { STKI_PER_AUTO, STKI_PER_TENSOR, STKI_PER_CHANNEL };
+
+/* `stats.fields.NAME`, and the keys of `quantize: {calibrate: …}` that mean the same. */
+typedef struct stki_stats_opts {
+    int per;
+    int64_t histogram; /* bins; 0: none, -1: as the dtype has it */
+    bool classes;
+    const stki_node *calibrate;
+    double percentile;
+    int dtype, symmetric;
+    unsigned methods; /* bit m: enum stki_calibration m is wanted */
+} stki_stats_opts;
+
+/* `stats` */
+typedef struct stki_stats_section {
+    const char *path;
+    const stki_node *fields;
+} stki_stats_section;
+
+extern const stki_option_table stki_stats_table, stki_stats_field_table;
+
+/* NULL: the defaults. */
+stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err);
+stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *out, stk_error *err);
+/* What is to be counted of such a field. `map`: where its options stand, for messages; NULL is fine. */
+stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *field, const stki_node *map,
+                           stki_tally_form *out, stk_error *err);
+stk_qdtype stki_stats_qdtype(const stki_stats_opts *opts);
+stk_qscheme stki_stats_scheme(const stki_stats_opts *opts);
+
+/* stats_report.c: what NAME.stats.json says of the field: new JSON. */
+stk_status stki_stats_report(const stki_tally *tally, const stki_tally_form *form, const stki_stats_opts *opts,
+                             json_t **out, stk_error *err);
+/* The whole of NAME.stats.json, around the reports by field (taken over): new JSON. */
+json_t *stki_stats_document(int64_t rows, json_t *fields);
+
+#endif
