@@ -17,7 +17,7 @@ declare -A may=(
     [src/gpu]="src/gpu src/tensor src/base" [src/order]="src/order src/tensor src/base" [src/plan]="src/plan src/io src/tensor src/base"
     [src/pipeline]="src/pipeline src/order src/plan src/io src/gpu src/tensor src/base"
     [src/prep]="src/prep src/pipeline src/order src/plan src/io src/io/arrays src/io/images src/io/hdf5 src/io/records src/tensor src/base"
-    [tools/live]="tools/live" [tools/loadbench]="tools/loadbench tools/sheet tools/live src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
+    [tools/live]="tools/live" [tools/loadbench]="tools/loadbench tools/sheet tools/live src/base tools/codec" [tools/codec]="tools/codec src/io src/io/hdf5 src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
     [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
 )
 # Files of io that know the formats behind it.
@@ -28,11 +28,11 @@ declare -A also=(
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda.h]="src/gpu/cuda_calls.h" [cuda_runtime_api.h]="src/gpu/cuda_calls.h" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
-    [jpeglib.h]="src/io/images/jpeg_*code.c" [jerror.h]="src/io/images/jpeg_*code.c" [spng.h]="src/io/images/png_decode.c tools/sheet/sheet.c"
-    [libdeflate.h]="src/io/*"
+    [jpeglib.h]="src/io/images/jpeg_*code.c tools/codec/codec_jpeg.c" [jerror.h]="src/io/images/jpeg_*code.c" [spng.h]="src/io/images/png_decode.c tools/sheet/sheet.c"
+    [libdeflate.h]="src/io/* tools/codec/codec_inflate.c"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/plan/* src/pipeline/* src/prep/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
-    [libdeflate.h]="src/io/*" [zlib.h]="src/io/*"
+    [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [zlib.h]="src/io/*"
     [xxhash.h]="src/base/digest.c src/io/sums.c src/io/records/tar_cache.c src/order/order_print.c src/prep/*"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
     [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"

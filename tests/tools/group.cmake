@@ -5,12 +5,13 @@ target_link_libraries(loadbench_parts PRIVATE stoker_flags stoker_static)
 target_compile_options(loadbench_parts PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/base"
                                                "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench"
                                                "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/sheet"
-                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/live")
+                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/live"
+                                               "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/codec")
 file(GLOB tool_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
 foreach(source ${tool_tests})
   get_filename_component(name ${source} NAME_WE)
-  stoker_test_program(${name} ${source} $<TARGET_OBJECTS:loadbench_parts> $<TARGET_OBJECTS:stoker_sheet> $<TARGET_OBJECTS:stoker_live>)
-  target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench" "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/live")
+  stoker_test_program(${name} ${source} $<TARGET_OBJECTS:loadbench_parts> $<TARGET_OBJECTS:stoker_sheet> $<TARGET_OBJECTS:stoker_live> $<TARGET_OBJECTS:stoker_codec>)
+  target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/loadbench" "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/live" "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tools/codec")
   add_test(NAME ${name} COMMAND ${name})
   file(STRINGS ${source} first LIMIT_COUNT 1)
   set(labels tools)

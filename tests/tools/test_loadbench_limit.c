@@ -45,6 +45,24 @@ static void copies_copy(void **state)
             }
 }
 
+/* Only writes: every byte of the target, none beside it, and the source is left alone. */
+static void writes_write(void **state)
+{
+    static unsigned char to[1024];
+    const lb_copy writes[] = {lb_write_plain, lb_write_streaming()};
+
+    (void)state;
+    for (int way = 0; way < 2; way++)
+        for (int64_t bytes = 0; writes[way] && bytes < 200; bytes++)
+            for (int offset = 0; offset < 70; offset += 3) {
+                memset(to, 0xee, sizeof to);
+                writes[way](to + 64 + offset, NULL, bytes);
+                lb_copy_fence();
+                for (int i = 0; i < 1024; i++)
+                    assert_int_equal(to[i], i >= 64 + offset && i < 64 + offset + bytes ? 3 : 0xee);
+            }
+}
+
 static struct lb_limit measure(struct lb_limit_ask ask)
 {
     struct lb_limit limit;
@@ -55,7 +73,9 @@ static struct lb_limit measure(struct lb_limit_ask ask)
     assert_int_equal(lb_limit_measure(&ask, &limit, &err), STK_OK);
     assert_true(limit.memcpy.bytes_per_s > 1e6);
     assert_true(limit.gather.bytes_per_s > 1e6);
+    assert_true(limit.write.bytes_per_s > 1e6);
     assert_non_null(limit.memcpy.way);
+    assert_non_null(limit.write.way);
     assert_non_null(limit.gather.way);
     return limit;
 }
@@ -159,8 +179,9 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_copy),          cmocka_unit_test(from_memory),       cmocka_unit_test(from_the_file),
-        cmocka_unit_test(not_from_a_cold_file), cmocka_unit_test(awkward_questions), cmocka_unit_test(no_memory),
+        cmocka_unit_test(copies_copy),   cmocka_unit_test(writes_write),         cmocka_unit_test(from_memory),
+        cmocka_unit_test(from_the_file), cmocka_unit_test(not_from_a_cold_file), cmocka_unit_test(awkward_questions),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,9 @@ void lb_copy_plain(void *restrict to, const void *restrict from, int64_t bytes);
 /* With stores that go past the caches. NULL: this machine has none that we use. Call lb_copy_fence when done. */
 lb_copy lb_copy_streaming(void);
 void lb_copy_fence(void);
+/* The same without reading: `from` is left alone. */
+void lb_write_plain(void *restrict to, const void *restrict from, int64_t bytes);
+lb_copy lb_write_streaming(void);
 /* Asks for a row that will be copied soon. */
 void lb_prefetch(const void *row, int64_t bytes);
 

@@ -84,6 +84,8 @@ static json_t *versions_json(void)
     json_t *json = json_object();
 
     lb_json_set(json, "stoker", json_string(stk_version()));
+    lb_json_set(json, "jpeg", json_string(codec_jpeg_version()));
+    lb_json_set(json, "deflate", json_string(codec_deflate_version()));
     lb_json_set(json, "libc", json_sprintf("glibc %s", gnu_get_libc_version()));
     lb_json_set(json, "compiler",
                 json_string(
@@ -341,9 +343,54 @@ static json_t *limit_json(const struct lb_result *result)
     lb_json_set(json, "gather_source_bytes", json_integer(limit->source_bytes));
     lb_json_set(json, "gather_target_bytes", json_integer(limit->target_bytes));
     lb_json_set(json, "memcpy_bytes_per_s", lb_json_summary(summary.memcpy_bytes_per_s));
+    lb_json_set(json, "write_bytes_per_s", lb_json_number(limit->write.bytes_per_s));
     lb_json_set(json, "memcpy_way", json_string(limit->memcpy.way));
     lb_json_set(json, "share_of_gather_percent", lb_json_summary(summary.share_of_gather_percent));
     lb_json_set(json, "share_of_memcpy_percent", lb_json_summary(summary.share_of_memcpy_percent));
+    return json;
+}
+
+static json_t *bound_json(const struct lb_bound *bound)
+{
+    json_t *json = json_object();
+
+    lb_json_set(json, "name", json_string(lb_bound_name(bound->kind)));
+    lb_json_set(json, "samples_per_s", lb_json_number(bound->samples_per_s));
+    lb_json_set(json, "share_percent", lb_json_number(bound->share_percent));
+    lb_json_set(json, "applies", json_boolean(bound->applies));
+    lb_json_set(json, "basis", json_string(bound->basis));
+    return json;
+}
+
+/* Every limit, the lowest first; the one that binds; and why others are not there. */
+static json_t *limits_json(const struct lb_result *result)
+{
+    struct lb_bound bounds[LB_BOUND_KINDS];
+    const int count = lb_result_bounds(result, bounds);
+    const struct lb_bound *binding = lb_bound_binding(bounds, count);
+    const struct lb_once *once = &result->once;
+    json_t *json = json_object(), *list = json_array(), *missing = json_object();
+    const struct {
+        const char *name, *why;
+    } reasons[] = {{"page_cache", once->read.cached_missing},
+                   {"disk", once->read.cold_missing},
+                   {"decode", once->decode.missing},
+                   {"inflate", once->inflate.missing}};
+
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, bound_json(&bounds[i]));
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].why[0])
+            lb_json_set(missing, reasons[i].name, lb_json_text(reasons[i].why));
+    lb_json_set(json, "list", list);
+    lb_json_set(json, "binding", binding ? bound_json(binding) : json_null());
+    lb_json_set(json, "missing", missing);
+    if (once->measured) {
+        lb_json_set(json, "page_cache_read_bytes_per_s", lb_json_number(once->read.cached_bytes_per_s));
+        lb_json_set(json, "disk_read_bytes_per_s", lb_json_number(once->read.cold_bytes_per_s));
+        lb_json_set(json, "disk_sample_bytes", json_integer(once->read.cold_bytes));
+        lb_json_set(json, "thread_count", json_integer(once->read.threads));
+    }
     return json;
 }
 
@@ -411,6 +458,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
                 json_pack("{s:I, s:o}", "slot_count", (json_int_t)shares.slots, "ready_percent",
                           lb_json_number(100 * fmax(0, shares.ready))));
     lb_json_set(json, "limit", limit_json(result));
+    lb_json_set(json, "limits", limits_json(result));
     if (result->runs[0].stats.device_slots > 0)
         lb_json_set(json, "device", device_json(result));
     if (result->config->bench.consumer == LB_CONSUMER_STEP)

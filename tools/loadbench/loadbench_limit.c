@@ -26,7 +26,7 @@ enum {
 
 struct work {
     lb_copy copy;
-    bool prefetch, random;
+    bool prefetch, random, only_writes;
     const char *source;
     int64_t row_bytes, row_count; /* of the source */
     char *target;
@@ -105,7 +105,7 @@ static stk_status time_work(struct work *work, int threads, int64_t time_ns, dou
         end = workers[i].end_ns > end ? workers[i].end_ns : end;
     }
     if (status == STK_OK)
-        *out = 2 * (double)copied * 1e9 / (double)(end - work->begin_ns);
+        *out = (work->only_writes ? 1 : 2) * (double)copied * 1e9 / (double)(end - work->begin_ns);
     return status;
 }
 
@@ -122,12 +122,14 @@ static stk_status time_ways(struct work *work, const struct lb_limit_ask *ask, b
         {"plain, prefetched", lb_copy_plain, true},
         {"streaming, prefetched", lb_copy_streaming(), true},
     };
+    const lb_copy writes[] = {lb_write_plain, lb_write_streaming(), NULL, NULL};
 
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         double rate = 0;
-        if (!ways[i].copy || (ways[i].prefetch && !prefetch))
+        const lb_copy copy = work->only_writes ? writes[i] : ways[i].copy;
+        if (!copy || (ways[i].prefetch && !prefetch))
             continue;
-        work->copy = ways[i].copy;
+        work->copy = copy;
         work->prefetch = ways[i].prefetch;
         stk_status status = time_work(work, ask->threads, ask->time_ns, &rate, err);
         if (status != STK_OK)
@@ -192,7 +194,9 @@ static stk_status measure_memcpy(const struct lb_limit_ask *ask, const char *sou
 
     work.target = target;
     work.part_bytes = part;
-    return time_ways(&work, ask, false, &out->memcpy, err);
+    const stk_status status = time_ways(&work, ask, false, &out->memcpy, err);
+    work.only_writes = true;
+    return status == STK_OK ? time_ways(&work, ask, false, &out->write, err) : status;
 }
 
 static stk_status measure_gather(const struct lb_limit_ask *ask, const char *block, int64_t block_bytes, char *target,

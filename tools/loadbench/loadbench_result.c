@@ -424,6 +424,8 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
         status = stki_fail_errno(err, errno, config->intervals, "writing intervals");
     if (status != STK_OK)
         return status;
+    if (out->run_count > 0 && config->bench.limit && !lb_stop_asked)
+        lb_once_measure(out);
     decide_span(out);
     if (out->run_count > 0)
         lb_predict(out, &out->predictions);

@@ -2,6 +2,7 @@
 #ifndef LOADBENCH_RESULT_H
 #define LOADBENCH_RESULT_H
 
+#include "loadbench_bounds.h"
 #include "loadbench_device.h"
 #include "loadbench_limit.h"
 #include "loadbench_predict.h"
@@ -21,6 +22,7 @@ struct lb_result {
     struct lb_run *runs;           /* counted so, or from the end of the ramp */
     struct lb_limit *limits;       /* measured right after the run of the same index */
     char limit_missing[256];       /* why there are none; "" */
+    struct lb_once once;           /* limits that are measured once, when all repeats are over */
     int transfer_count;            /* 0 where there is no device, or they are not measured */
     struct lb_transfer *transfers; /* beside the limits, for a loader with a device */
     stki_histogram waits;          /* of all runs */

@@ -188,6 +188,28 @@ static void print_limit(const struct lb_result *result, FILE *to)
             summary.share_of_memcpy_percent.median);
 }
 
+/* Every limit in samples a second, and what of it was reached; the lowest one that applies is the headline. */
+static void print_bounds(const struct lb_result *result, FILE *to)
+{
+    struct lb_bound bounds[LB_BOUND_KINDS];
+    const int count = lb_result_bounds(result, bounds);
+    const struct lb_bound *binding = lb_bound_binding(bounds, count);
+    if (count == 0)
+        return;
+    fprintf(to, "%-10s %9s  %7s  %s\n", "limits", "samples/s", "reached", "measured as");
+    for (int i = 0; i < count; i++)
+        fprintf(to, "%-10s %9s %6.0f %%  %s\n", lb_bound_name(bounds[i].kind), LB_SHORT(bounds[i].samples_per_s),
+                bounds[i].share_percent, bounds[i].basis);
+    for (int i = 0; i < count; i++)
+        if (bounds[i].kind == LB_BOUND_DISK && bounds[i].share_percent > 100)
+            fprintf(to, "note       the rate is above what the disk gives (%s samples/s): %s\n",
+                    LB_SHORT(bounds[i].samples_per_s),
+                    bounds[i].applies ? "part of the data came from memory" : "the data came from memory");
+    if (binding)
+        fprintf(to, "headline   %.0f %% of the binding limit, %s: at most %s samples/s (%s)\n", binding->share_percent,
+                lb_bound_name(binding->kind), LB_SHORT(binding->samples_per_s), binding->basis);
+}
+
 static void print_device(const struct lb_result *result, FILE *to)
 {
     const struct lb_device_summary device = lb_result_device(result);
@@ -332,6 +354,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     print_utilisation(result, to);
     print_device(result, to);
     print_limit(result, to);
+    print_bounds(result, to);
     lb_result_verdict(result, &verdict);
     fprintf(to, "verdict    %s%s%s", colour ? "\033[1m" : "", verdict.text, colour ? "\033[0m" : "");
     if (verdict.binds != LB_BINDS_UNKNOWN)

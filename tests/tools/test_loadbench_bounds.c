@@ -1,0 +1,223 @@
+/* stki-threads. Limits of reading and unpacking: each measures what it says or says why it can't, and the bounds that
+ * follow from them are those of a calculation by hand. */
+#include "codec_limit.h"
+#include "loadbench_bounds.h"
+#include "loadbench_consumer.h"
+#include "loadbench_result.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stoker/dataset.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/stoker_bounds_XXXXXX";
+
+/* ---- codecs ------------------------------------------------------------------------------------------------------ */
+
+static void photos_are_decoded(void **state)
+{
+    const char *path = STKT_TESTS_DIR "/data/photos";
+    struct codec_ask ask = {.threads = 2,
+                            .time_ns = 20000000,
+                            .paths = &path,
+                            .path_count = 1,
+                            .source = "{decode: none}",
+                            .name = "image"};
+    struct codec_limit limit;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(codec_jpeg(&ask, &limit, &err), STK_OK);
+    assert_string_equal(limit.missing, "");
+    assert_true(limit.items > 1 && limit.samples_per_s > 0);
+    assert_true(limit.bytes_per_s > limit.samples_per_s * 1000); /* RGB of more than a thousand bytes each */
+    assert_true(limit.packed_bytes > 1000);
+    assert_non_null(strstr(codec_jpeg_version(), "libjpeg"));
+}
+
+static void what_is_no_jpeg(void **state)
+{
+    char path[600];
+    const char *paths[] = {path};
+    struct codec_ask ask = {
+        .threads = 1, .time_ns = 1000000, .paths = paths, .path_count = 1, .source = "{decode: none}", .name = "image"};
+    struct codec_limit limit;
+    stk_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/nowhere", folder);
+    assert_int_equal(codec_jpeg(&ask, &limit, &err), STK_OK);
+    assert_non_null(strstr(limit.missing, "nowhere"));
+    assert_true(limit.samples_per_s <= 0);
+}
+
+/* A data set of 64 rows in chunks of 16, deflated; and one that is not. */
+static void write_hdf5(const char *path, int level)
+{
+    const int64_t shape[1] = {512};
+    stk_writer_opts opts = STK_WRITER_OPTS_INIT;
+    stk_writer *writer;
+    stk_error err;
+    static unsigned char rows[64 * 512];
+
+    for (size_t i = 0; i < sizeof rows; i++)
+        rows[i] = (unsigned char)(i / 100);
+    opts.level = level;
+    opts.chunk_rows = level ? 16 : 0;
+    assert_int_equal(stk_writer_create(path, "hdf5", &opts, &writer, &err), STK_OK);
+    assert_int_equal(stk_writer_begin(writer, "data", STK_U8, 1, shape, 64, &err), STK_OK);
+    assert_int_equal(stk_writer_append(writer, rows, 64, &err), STK_OK);
+    assert_int_equal(stk_writer_end(writer, &err), STK_OK);
+    assert_int_equal(stk_writer_commit(writer, &err), STK_OK);
+}
+
+static void chunks_are_unpacked(void **state)
+{
+    char path[600];
+    const char *paths[] = {path};
+    struct codec_ask ask = {.threads = 2, .time_ns = 20000000, .paths = paths, .path_count = 1, .name = "data"};
+    struct codec_limit limit;
+    stk_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/packed.h5", folder);
+    write_hdf5(path, 4);
+    for (int named = 0; named < 2; named++) { /* by its name, and as the only one */
+        ask.name = named ? "data" : "image";
+        assert_int_equal(codec_inflate(&ask, &limit, &err), STK_OK);
+        assert_string_equal(limit.missing, "");
+        assert_int_equal(limit.items, 4);
+        assert_true(limit.packed_bytes > 0 && limit.packed_bytes < 64 * 512);
+        /* a chunk is 16 samples of 512 bytes */
+        assert_true(fabs(limit.samples_per_s * 512 / limit.bytes_per_s - 1) < 0.6); /* each is a median of its own */
+    }
+    snprintf(path, sizeof path, "%s/plain.h5", folder);
+    write_hdf5(path, 0);
+    assert_int_equal(codec_inflate(&ask, &limit, &err), STK_OK);
+    assert_non_null(strstr(limit.missing, "not stored in deflated chunks"));
+    snprintf(path, sizeof path, "%s/none.h5", folder);
+    assert_int_equal(codec_inflate(&ask, &limit, &err), STK_OK);
+    assert_non_null(strstr(limit.missing, "none.h5"));
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static void files_are_read(void **state)
+{
+    char path[600];
+    struct lb_files files = {0};
+    struct lb_read_limit limit;
+    stk_error err;
+    static char block[65536];
+
+    (void)state;
+    assert_int_equal(lb_read_limit_measure(&files, 2, 1000000, &limit, &err), STK_OK);
+    assert_non_null(strstr(limit.cached_missing, "in no file"));
+    assert_non_null(strstr(limit.cold_missing, "in no file"));
+    snprintf(path, sizeof path, "%s/data", folder);
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 50; i++) /* no whole number of blocks */
+        assert_true(fwrite(block, 1, sizeof block, file) == sizeof block);
+    fclose(file);
+    assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
+    assert_int_equal(lb_read_limit_measure(&files, 2, 5000000, &limit, &err), STK_OK);
+    assert_true(limit.cached_bytes_per_s > 1e6);
+    assert_int_equal(limit.threads, 2);
+    if (limit.cold_missing[0]) /* of a file system that keeps its pages, say */
+        assert_true(limit.cold_bytes_per_s <= 0);
+    else
+        assert_true(limit.cold_bytes_per_s > 0 && limit.cold_bytes <= 50 * (int64_t)sizeof block &&
+                    limit.cold_bytes > 0);
+    lb_files_fini(&files);
+    /* too few bytes to time a disk by */
+    snprintf(path, sizeof path, "%s/small", folder);
+    file = fopen(path, "w");
+    fputs("a few bytes", file);
+    fclose(file);
+    assert_int_equal(lb_files_add(&files, path, &err), STK_OK);
+    assert_int_equal(lb_read_limit_measure(&files, 2, 1000000, &limit, &err), STK_OK);
+    assert_non_null(strstr(limit.cold_missing, "11 bytes are too few"));
+    lb_files_fini(&files);
+}
+
+/* ---- bounds ------------------------------------------------------------------------------------------------------ */
+
+static const struct lb_bound *find(const struct lb_bound *bounds, int count, enum lb_bound_kind kind)
+{
+    for (int i = 0; i < count; i++)
+        if (bounds[i].kind == kind)
+            return &bounds[i];
+    return NULL;
+}
+
+/* 1000 samples in a second; each reads 100 bytes and writes 400 out of files of 60 bytes a sample. */
+static void bounds_by_hand(void **state)
+{
+    struct lb_run run = {.elapsed_ns = 1000000000, .samples = 1000, .batches = 100};
+    struct lb_limit limit = {.gather = {1e6, "plain"}, .memcpy = {2e6, "plain"}, .write = {1e6, "plain"}};
+    struct lb_config config = {.bench = {.consumer = LB_CONSUMER_STEP, .step_time = 5000000}};
+    struct lb_result result = {.config = &config, .runs = &run, .run_count = 1, .limits = &limit, .limit_count = 1};
+    struct lb_bound bounds[LB_BOUND_KINDS];
+
+    (void)state;
+    result.facts.options_json = (char *)(uintptr_t) "{}";
+    result.facts.samples = 1000;
+    result.facts.data.bytes = 60000;
+    run.stats.bytes_read = 100 * 1000;
+    run.stats.bytes_written = 400 * 1000;
+    run.usage.disk_bytes = 0;
+    result.once.measured = true;
+    result.once.read.cached_bytes_per_s = 600000;
+    result.once.read.cold_bytes_per_s = 30000;
+    result.once.decode.samples_per_s = 1250;
+    int count = lb_result_bounds(&result, bounds);
+    assert_int_equal(count, 6);
+    assert_true(fabs(find(bounds, count, LB_BOUND_MEMORY)->samples_per_s - 1e6 / 500) < 1e-6);
+    assert_true(fabs(find(bounds, count, LB_BOUND_WRITE)->samples_per_s - 1e6 / 400) < 1e-6);
+    assert_true(fabs(find(bounds, count, LB_BOUND_CACHED)->samples_per_s - 600000 / 60.0) < 1e-6);
+    assert_true(fabs(find(bounds, count, LB_BOUND_DISK)->samples_per_s - 30000 / 60.0) < 1e-6);
+    assert_true(fabs(find(bounds, count, LB_BOUND_STEP)->samples_per_s - 10 / 0.005) < 1e-6);
+    for (int i = 1; i < count; i++)
+        assert_true(bounds[i - 1].samples_per_s <= bounds[i].samples_per_s);
+    /* the disk allows 500, but nothing came from it: the decoder binds, and 80 % of it was reached */
+    assert_int_equal(bounds[0].kind, LB_BOUND_DISK);
+    assert_false(bounds[0].applies);
+    assert_true(fabs(bounds[0].share_percent - 200) < 1e-6);
+    assert_int_equal(lb_bound_binding(bounds, count)->kind, LB_BOUND_DECODE);
+    assert_true(fabs(lb_bound_binding(bounds, count)->share_percent - 80) < 1e-6);
+    run.usage.disk_bytes = 60 * 1000;
+    count = lb_result_bounds(&result, bounds);
+    assert_int_equal(lb_bound_binding(bounds, count)->kind, LB_BOUND_DISK);
+    assert_null(lb_bound_binding(bounds, 0));
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : 1;
+}
+
+static int end(void **state)
+{
+    char command[700];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(photos_are_decoded), cmocka_unit_test(what_is_no_jpeg), cmocka_unit_test(chunks_are_unpacked),
+        cmocka_unit_test(files_are_read),     cmocka_unit_test(bounds_by_hand),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

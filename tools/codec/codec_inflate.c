@@ -1,0 +1,166 @@
+/* codec_inflate.c: libdeflate by itself on the chunks of an HDF5 data set, taken from all over it. Shuffling and
+ * checksums, which stoker undoes too, are left as they are: this is the part that no loader can do without. */
+#include "codec_run.h"
+#include "error.h"
+#include "file.h"
+#include "hdf5_chunks.h"
+#include "hdf5_container.h"
+#include "hdf5_dataset.h"
+#include "hdf5_file.h"
+#include <libdeflate.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES (INT64_C(128) << 20) /* of all chunks together, unpacked */
+
+const char *codec_deflate_version(void)
+{
+    return "libdeflate " LIBDEFLATE_VERSION_STRING;
+}
+
+static void *begin(void)
+{
+    return libdeflate_alloc_decompressor();
+}
+
+static bool unpack(void *state, const struct codec_item *item, void *to)
+{
+    size_t got = 0;
+
+    return libdeflate_zlib_decompress(state, item->bytes, (size_t)item->count, to, (size_t)item->unpacked, &got) ==
+               LIBDEFLATE_SUCCESS &&
+           got == (size_t)item->unpacked;
+}
+
+static void end(void *state)
+{
+    libdeflate_free_decompressor(state);
+}
+
+static const struct codec_kind deflate_kind = {begin, unpack, end};
+
+/* Deflate is there, and it is what the stored bytes were written by last. */
+static bool is_deflated(const stki_hdf5_pipeline *pipeline)
+{
+    return pipeline->count > 0 && pipeline->filters[pipeline->count - 1].id == STKI_HDF5_DEFLATE;
+}
+
+static stk_status add_chunk(const stki_file *file, const stki_hdf5_grid *grid, const stki_hdf5_chunk *chunk,
+                            struct codec_items *items, stk_error *err)
+{
+    void *bytes = malloc(chunk->bytes > 0 ? chunk->bytes : 1);
+    stk_status status = bytes ? stki_file_read(file, chunk->address, bytes, chunk->bytes, err)
+                              : stki_fail_memory(err, chunk->bytes, "a chunk");
+
+    if (status == STK_OK)
+        status = codec_items_add(items, bytes, chunk->bytes, grid->chunk_bytes, err);
+    free(bytes);
+    return status;
+}
+
+static stk_status collect(const stki_hdf5_chunks *chunks, const char *path, struct codec_items *items, char *missing,
+                          int size, stk_error *err)
+{
+    const int64_t step = (chunks->table.count + CODEC_ITEMS - 1) / CODEC_ITEMS;
+    int64_t unpacked = 0;
+    stki_file *file = NULL;
+    stk_status status;
+
+    if (chunks->table.count == 0) {
+        snprintf(missing, (size_t)size, "%.180s: its table of chunks is of a kind that only the library reads", path);
+        return STK_OK;
+    }
+    status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
+    for (int64_t i = 0; i < chunks->table.count && status == STK_OK && unpacked < MOST_BYTES; i += step) {
+        const stki_hdf5_chunk *chunk = &chunks->table.chunks[i];
+        if (chunk->mask != 0)
+            continue; /* some filter was skipped for it */
+        unpacked += chunks->grid.chunk_bytes;
+        status = add_chunk(file, &chunks->grid, chunk, items, err);
+    }
+    stki_file_close(file);
+    if (status == STK_OK && items->count == 0)
+        snprintf(missing, (size_t)size, "no chunk is deflated");
+    return status;
+}
+
+/* Samples lie along axis 0: a chunk holds some of each of its rows. */
+static double samples_a_chunk(const stki_hdf5_grid *grid)
+{
+    double samples = (double)grid->chunk[0];
+
+    for (int i = 1; i < grid->ndim; i++)
+        samples /= (double)grid->per[i];
+    return samples;
+}
+
+static stk_status measure(stki_hdf5_dataset *dataset, const struct codec_ask *ask, struct codec_items *items,
+                          struct codec_limit *out, stk_error *err)
+{
+    const stki_reader_opts opts = {0};
+    stki_hdf5_chunks *chunks = NULL;
+    double chunks_per_s = 0;
+    stk_status status;
+
+    if (dataset->layout != STKI_HDF5_CHUNKED || !is_deflated(&dataset->pipeline) || !stki_hdf5_chunks_can(dataset)) {
+        snprintf(out->missing, sizeof out->missing, "%.100s is not stored in deflated chunks", dataset->name);
+        return STK_OK;
+    }
+    status = stki_hdf5_chunks_open(dataset, NULL, &opts, &chunks, err);
+    if (status != STK_OK)
+        return status;
+    status = collect(chunks, dataset->path, items, out->missing, (int)sizeof out->missing, err);
+    if (status == STK_OK && !out->missing[0])
+        status = codec_time(items, &deflate_kind, ask, &chunks_per_s, out, err);
+    out->samples_per_s = chunks_per_s * samples_a_chunk(&chunks->grid);
+    stki_hdf5_chunks_destroy(chunks);
+    return status;
+}
+
+/* The data set of that name; where there is none, the only one of the file, as a field has it. */
+static stk_status open_dataset(stki_hdf5_file *file, const char *path, const char *name, stki_hdf5_dataset **out,
+                               stk_error *err)
+{
+    const stki_reader_opts opts = {0};
+    stki_container *all = NULL;
+    stk_status status = stki_hdf5_dataset_open(file, name, out, err);
+
+    if (status != STK_E_NOT_FOUND || stki_hdf5_container_open(path, &opts, &all, NULL) != STK_OK)
+        return status;
+    if (all->member_count == 1)
+        status = stki_hdf5_dataset_open(file, all->members[0].name, out, err);
+    stki_container_release(all);
+    return status;
+}
+
+stk_status codec_inflate(const struct codec_ask *ask, struct codec_limit *out, stk_error *err)
+{
+    struct codec_items *items = calloc(1, sizeof *items);
+    const stki_reader_opts opts = {0};
+    stki_hdf5_file *file = NULL;
+    stki_hdf5_dataset *dataset = NULL;
+    stk_error why;
+    stk_status status;
+
+    memset(out, 0, sizeof *out);
+    if (!items)
+        return stki_fail_memory(err, sizeof *items, "chunks to unpack");
+    status = stki_hdf5_file_open(ask->paths[0], &opts, &file, &why);
+    if (status == STK_OK)
+        status = open_dataset(file, ask->paths[0], ask->name, &dataset, &why);
+    if (status == STK_OK)
+        status = measure(dataset, ask, items, out, &why);
+    stki_hdf5_dataset_release(dataset);
+    stki_hdf5_file_release(file);
+    codec_items_fini(items);
+    free(items);
+    if (status == STK_E_MEMORY) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status != STK_OK)
+        snprintf(out->missing, sizeof out->missing, "%.255s", why.message);
+    return STK_OK;
+}

@@ -1,0 +1,249 @@
+/* loadbench_bounds.c: see loadbench_bounds.h. Bytes a sample are those of the repeats themselves, so that a loader that
+ * reads a part of each sample is measured by that part. */
+#include "loadbench_bounds.h"
+#include "error.h"
+#include "loadbench_consumer.h"
+#include "loadbench_result.h"
+#include "loadbench_table.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[LB_BOUND_KINDS] = {
+    [LB_BOUND_MEMORY] = "memory", [LB_BOUND_WRITE] = "write",   [LB_BOUND_CACHED] = "page_cache",
+    [LB_BOUND_DISK] = "disk",     [LB_BOUND_DECODE] = "decode", [LB_BOUND_INFLATE] = "inflate",
+    [LB_BOUND_BUS] = "bus",       [LB_BOUND_STEP] = "step",
+};
+
+const char *lb_bound_name(enum lb_bound_kind kind)
+{
+    return names[kind];
+}
+
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
+
+static const struct lb_field *largest_field(const struct lb_facts *facts)
+{
+    const struct lb_field *largest = &facts->fields[0];
+
+    for (int i = 1; i < facts->field_count; i++)
+        if (facts->fields[i].sample_bytes > largest->sample_bytes || facts->fields[i].varies)
+            largest = &facts->fields[i];
+    return largest;
+}
+
+/* `source: {decode: none}` beside what says which images there are. NULL: no memory. */
+static char *bytes_source(const struct lb_config *config, const char *field)
+{
+    const stki_node *fields = stki_node_get(stki_node_get(stki_document_root(config->document), "dataset"), "fields");
+    const stki_node *source = stki_node_get(stki_node_get(fields, field), "source");
+    json_t *kept = json_object();
+    static const char *const keys[] = {"name", "format", "index_cache"};
+    char *text;
+
+    for (size_t i = 0; source && source->kind == STKI_NODE_MAP && i < sizeof keys / sizeof keys[0]; i++) {
+        const stki_node *node = stki_node_get(source, keys[i]);
+        if (node)
+            json_object_set_new(kept, keys[i], stki_node_json(node));
+    }
+    json_object_set_new(kept, "decode", json_string("none"));
+    text = json_dumps(kept, 0);
+    json_decref(kept);
+    return text;
+}
+
+static bool is_one_of(const char *word, const char *const *list)
+{
+    for (; word && *list; list++)
+        if (strcmp(word, *list) == 0)
+            return true;
+    return false;
+}
+
+/* The name of the data set in its file. Lives in `config` or is the field's own. */
+static const char *member_name(const struct lb_config *config, const char *field)
+{
+    const stki_node *fields = stki_node_get(stki_node_get(stki_document_root(config->document), "dataset"), "fields");
+    const stki_node *name = stki_node_get(stki_node_get(stki_node_get(fields, field), "source"), "name");
+
+    return name && name->kind == STKI_NODE_SCALAR ? name->text : field;
+}
+
+static void measure_codecs(struct lb_result *result, int threads)
+{
+    static const char *const images[] = {"images", "image", "jpeg", "beton", "tar", "webdataset", "list", NULL};
+    static const char *const hdf5[] = {"hdf5", NULL};
+    const struct lb_field *field = largest_field(&result->facts);
+    json_t *options = json_loads(result->facts.options_json, 0, NULL), *path;
+    const json_t *about = json_object_get(json_object_get(options, "fields"), field->name);
+    const json_t *list = json_object_get(about, "path");
+    const char *format = json_string_value(json_object_get(about, "format"));
+    const char **paths = calloc(json_array_size(list) + 1, sizeof *paths);
+    char *source = bytes_source(result->config, field->name);
+    struct codec_ask ask = {.threads = threads, .time_ns = result->config->bench.limit_time, .name = field->name};
+    size_t i;
+
+    snprintf(result->once.decode.missing, sizeof result->once.decode.missing, "no images");
+    snprintf(result->once.inflate.missing, sizeof result->once.inflate.missing, "no deflated chunks");
+    json_array_foreach(list, i, path)
+    {
+        if (paths && json_is_string(path))
+            paths[ask.path_count++] = json_string_value(path);
+    }
+    ask.paths = paths;
+    ask.source = source;
+    if (paths && source && ask.path_count > 0 && is_one_of(format, images)) {
+        if (codec_jpeg(&ask, &result->once.decode, NULL) != STK_OK)
+            snprintf(result->once.decode.missing, sizeof result->once.decode.missing, "no memory for it");
+    } else if (paths && ask.path_count > 0 && is_one_of(format, hdf5)) {
+        ask.name = member_name(result->config, field->name);
+        if (codec_inflate(&ask, &result->once.inflate, NULL) != STK_OK)
+            snprintf(result->once.inflate.missing, sizeof result->once.inflate.missing, "no memory for it");
+    }
+    free(source);
+    free(paths);
+    json_decref(options);
+}
+
+void lb_once_measure(struct lb_result *result)
+{
+    const struct lb_run *run = &result->runs[result->run_count - 1];
+    const int threads = run->stats.workers > 0 ? (int)run->stats.workers : 1;
+    struct lb_once *once = &result->once;
+    stk_error err;
+
+    measure_codecs(result, threads);
+    if (lb_read_limit_measure(&result->facts.data, threads, result->config->bench.limit_time, &once->read, &err) !=
+        STK_OK) {
+        snprintf(once->read.cached_missing, sizeof once->read.cached_missing, "%.255s", err.message);
+        snprintf(once->read.cold_missing, sizeof once->read.cold_missing, "%.255s", err.message);
+    }
+    once->measured = true;
+}
+
+/* ---- what follows from it ---------------------------------------------------------------------------------------- */
+
+/* Sums over all repeats, so that what a sample takes is the mean of all of them. */
+struct sums {
+    double samples, batches, read, written, device, disk, file;
+};
+
+static struct sums sum_runs(const struct lb_result *result)
+{
+    struct sums sums = {0};
+
+    for (int i = 0; i < result->run_count; i++) {
+        const struct lb_run *run = &result->runs[i];
+        sums.samples += (double)run->samples;
+        sums.batches += (double)run->batches;
+        sums.read += (double)run->stats.bytes_read;
+        sums.written += (double)run->stats.bytes_written;
+        sums.device += (double)run->stats.device_bytes;
+        sums.disk += run->usage.disk_bytes > 0 ? (double)run->usage.disk_bytes : 0;
+    }
+    if (sums.samples > 0) {
+        sums.read /= sums.samples;
+        sums.written /= sums.samples;
+        sums.device /= sums.samples;
+        sums.disk /= sums.samples;
+    }
+    /* as it is stored: less than what is converted where it is packed, no more than that where only a part is read */
+    sums.file = lb_ratio((double)result->facts.data.bytes, (double)result->facts.samples);
+    if (sums.read > 0 && sums.read < sums.file)
+        sums.file = sums.read;
+    return sums;
+}
+
+static void STK_PRINTF(5, 6)
+    add(struct lb_bound *out, int *count, enum lb_bound_kind kind, double samples_per_s, const char *format, ...)
+{
+    va_list args;
+
+    if (!(samples_per_s > 0))
+        return;
+    out[*count] = (struct lb_bound){.kind = kind, .samples_per_s = samples_per_s, .applies = true};
+    va_start(args, format);
+    vsnprintf(out[*count].basis, sizeof out[*count].basis, format, args);
+    va_end(args);
+    ++*count;
+}
+
+static void add_memory(const struct lb_result *result, const struct sums *sums, struct lb_bound *out, int *count)
+{
+    const struct lb_limit_summary limits = lb_result_limits(result);
+    double writes[LB_REPEATS];
+    int n = 0;
+
+    if (result->limit_count == 0)
+        return;
+    for (; n < result->limit_count && n < LB_REPEATS; n++)
+        writes[n] = result->limits[n].write.bytes_per_s;
+    const double write = lb_summarise(writes, n).median, moved = sums->read + sums->written;
+    add(out, count, LB_BOUND_MEMORY, lb_ratio(limits.gather_bytes_per_s.median, moved),
+        "gather: %s GB/s read and written, %sB a sample", LB_NUMBER(limits.gather_bytes_per_s.median / 1e9),
+        LB_SHORT(moved));
+    add(out, count, LB_BOUND_WRITE, lb_ratio(write, sums->written), "%s GB/s written, %sB a sample",
+        LB_NUMBER(write / 1e9), LB_SHORT(sums->written));
+}
+
+static void add_once(const struct lb_result *result, const struct sums *sums, struct lb_bound *out, int *count)
+{
+    const struct lb_once *once = &result->once;
+    const struct lb_read_limit *read = &once->read;
+
+    if (!once->measured)
+        return;
+    add(out, count, LB_BOUND_CACHED, lb_ratio(read->cached_bytes_per_s, sums->file),
+        "the files out of the page cache: %s GB/s, %sB a sample", LB_NUMBER(read->cached_bytes_per_s / 1e9),
+        LB_SHORT(sums->file));
+    if (read->cold_bytes_per_s > 0) {
+        add(out, count, LB_BOUND_DISK, lb_ratio(read->cold_bytes_per_s, sums->file),
+            "the files from the disk: %s GB/s, %sB a sample", LB_NUMBER(read->cold_bytes_per_s / 1e9),
+            LB_SHORT(sums->file));
+        if (*count > 0 && out[*count - 1].kind == LB_BOUND_DISK)
+            out[*count - 1].applies = sums->disk > 0.5 * sums->file;
+    }
+    add(out, count, LB_BOUND_DECODE, once->decode.samples_per_s, "%s alone, %d images, %sB each", codec_jpeg_version(),
+        once->decode.items, LB_SHORT(lb_ratio((double)once->decode.packed_bytes, once->decode.items)));
+    add(out, count, LB_BOUND_INFLATE, once->inflate.samples_per_s, "%s alone, %d chunks, %s GB/s unpacked",
+        codec_deflate_version(), once->inflate.items, LB_NUMBER(once->inflate.bytes_per_s / 1e9));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct lb_bound *x = a, *y = b;
+    return (x->samples_per_s > y->samples_per_s) - (x->samples_per_s < y->samples_per_s);
+}
+
+int lb_result_bounds(const struct lb_result *result, struct lb_bound *out)
+{
+    const struct sums sums = sum_runs(result);
+    const struct lb_device_summary device = lb_result_device(result);
+    const struct lb_bench *bench = &result->config->bench;
+    const bool steps = bench->consumer == LB_CONSUMER_STEP || bench->consumer == LB_CONSUMER_DEVICE;
+    const double rate = lb_result_figure(result, &lb_figures[0]).median;
+    int count = 0;
+
+    add_memory(result, &sums, out, &count);
+    add_once(result, &sums, out, &count);
+    if (result->transfer_count > 0)
+        add(out, &count, LB_BOUND_BUS, lb_ratio(device.pinned_bytes_per_s.median, sums.device),
+            "pinned copies: %s GB/s, %sB a sample", LB_NUMBER(device.pinned_bytes_per_s.median / 1e9),
+            LB_SHORT(sums.device));
+    if (steps && bench->step_time > 0)
+        add(out, &count, LB_BOUND_STEP, lb_ratio(lb_ratio(sums.samples, sums.batches), (double)bench->step_time / 1e9),
+            "steps of %s ms, %s samples each", LB_NUMBER((double)bench->step_time / 1e6),
+            LB_NUMBER(lb_ratio(sums.samples, sums.batches)));
+    for (int i = 0; i < count; i++)
+        out[i].share_percent = 100 * lb_ratio(rate, out[i].samples_per_s);
+    qsort(out, (size_t)count, sizeof *out, compare);
+    return count;
+}
+
+const struct lb_bound *lb_bound_binding(const struct lb_bound *bounds, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (bounds[i].applies)
+            return &bounds[i];
+    return NULL;
+}
