@@ -8,6 +8,7 @@
 #include <stoker/dlpack.h>
 #include <stoker/loader.h>
 #include <stoker/ops.h>
+#include <stoker/prep.h>
 #include <stoker/print.h>
 #include <stoker/profile.h>
 #include <stoker/quant.h>

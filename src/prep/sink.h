@@ -33,6 +33,7 @@ typedef struct stki_sink_field {
     stk_dtype dtype;             /* ARRAY, RAGGED; u8 otherwise */
     int ndim;                    /* of a row: ARRAY 0 and more; RAGGED 1 and more; IMAGE 3; BYTES 1 */
     int64_t shape[STK_MAX_DIMS]; /* of a row; the largest one's, where rows differ; 0: not known */
+    bool image;                  /* ARRAY of u8 height x width x channels that the loader knows as an image */
     int64_t largest_bytes;       /* of a row; 0: not known */
     int channel_axis;            /* ARRAY: the axis of a row that is its channels, plus 1; 0: none is known */
     const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: the sink's choice */

@@ -1,0 +1,433 @@
+/* job.c: see job.h. The loader's config is the same document with one more section: `loader`, made of the keys of
+ * `prep` that are the loader's own, so that they are read and checked by one code and messages name the job's lines. */
+#include "job.h"
+#include "allocate.h"
+#include "checked.h"
+#include "document_build.h"
+#include "error.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const order_words[] = {"sequential", "random", "block", NULL},
+                         *const access_words[] = {"auto", "mmap", "pread", NULL},
+                         *const on_error_words[] = {"fail", "skip", NULL},
+                         *const inputs_words[] = {"sizes", "digests", NULL}, *const auto_words[] = {"auto", NULL},
+                         *const unlimited_words[] = {"unlimited", NULL};
+
+#define MOST (INT64_C(1) << 40)
+
+static const stki_option prep_rows[] = {
+    STKI_ENUM(stki_prep_section, order, sequential, order_words,
+              "Order of the samples in the output; random: shuffled once, as the loader's first epoch would be"),
+    STKI_INT(stki_prep_section, seed, 0, 0, INT64_MAX, "", "Of the order and of random transforms"),
+    STKI_INT_WORDS(stki_prep_section, block_window, auto, 1, 1 << 20, auto_words, 0, "blocks",
+                   "order: block: chunks or pages whose samples are shuffled together"),
+    STKI_NODE(
+        stki_prep_section, split,
+        "The part of the samples that is used: train, val, or {part, fraction, seed, method, key}, as the loader's"),
+    STKI_NODE(stki_prep_section, indices, "A list of sample numbers: only these, in this order before shuffling"),
+    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their values or sizes (docs/prep.md)"),
+    STKI_INT_WORDS(stki_prep_section, num_workers, auto, 0, 1024, auto_words, -1, "threads",
+                   "Threads that read, decode and transform, and as many that encode; 0: the caller's own"),
+    STKI_SIZE_WORDS(stki_prep_section, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
+                    "Rows in the making; auto: half of the free memory at most"),
+    STKI_ENUM(stki_prep_section, access, auto, access_words, "How files are read; auto: mapped where that is possible"),
+    STKI_SIZE(stki_prep_section, cache_bytes, 256MiB, 0, INT64_MAX, "Unpacked chunks that are kept"),
+    STKI_ENUM(stki_prep_section, on_error, fail, on_error_words,
+              "What becomes of a sample that cannot be read or made: the job ends, or it is left out and listed"),
+    STKI_INT_WORDS(stki_prep_section, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
+                   "on_error: skip: more failed samples than that end the job"),
+    STKI_DOUBLE(stki_prep_section, max_error_fraction, 0.01, 0, 1, "",
+                "on_error: skip: more than this share of the samples end the job"),
+    STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
+              "About so much is made between two points that an interrupted job goes on from"),
+    STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
+              "What the manifest says of each input: its size, or its XXH3 too, which reads everything once more"),
+    STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output"),
+};
+static const stki_option_table prep_table = STKI_OPTION_TABLE("prep", prep_rows);
+
+static const stki_option output_rows[] = {
+    STKI_STRING(stki_output_section, path, NULL, "The file, or what the names of several files are made of"),
+    STKI_STRING(stki_output_section, format, NULL, "Its format; by default what the ending of the path says"),
+    STKI_NODE(stki_output_section, fields,
+              "What becomes of a field beyond the loader's transforms: {NAME: {encode: jpeg, quality: 90}}"),
+    STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows",
+             "Files of so many positions each, NAME-00000, …; 0: one"),
+    STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX, "Files of about so many bytes each instead; 0: one"),
+};
+enum { OUTPUT_ROWS = sizeof output_rows / sizeof output_rows[0], FORMAT_ROWS = 32 };
+static const stki_option_table output_table = STKI_OPTION_TABLE("output", output_rows);
+
+/* Keys of `prep` that are the loader's. */
+static const char *const loaders_own[] = {"order",       "seed",   "block_window", "split",        "indices",
+                                          "num_workers", "access", "cache_bytes",  "memory_budget"};
+/* Keys of `prep` that do not change a byte of the output. */
+static const char *const free_keys[] = {"num_workers", "memory_budget", "access", "cache_bytes", "temporary"};
+
+static bool is_one_of(const char *key, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(key, words[i]) == 0)
+            return true;
+    return false;
+}
+#define IS_ONE_OF(key, words) is_one_of(key, words, sizeof(words) / sizeof(words)[0])
+
+/* ---- the document --------------------------------------------------------------------------------------------------
+ */
+
+static stk_status read_document(const stki_job *job, stki_document **out, stk_error *err)
+{
+    stk_status status =
+        job->file ? stki_document_open(job->file, out, err)
+                  : stki_document_parse(job->text, (int64_t)strlen(job->text), "text", job->base_dir, out, err);
+
+    for (int i = 0; i < job->set_count && status == STK_OK; i++) {
+        status = stki_document_set(*out, job->sets[i], err);
+        if (status != STK_OK)
+            stki_document_destroy(*out);
+    }
+    return status;
+}
+
+static stk_status check_sections(const stki_node *root, stk_error *err)
+{
+    static const char *const known[] = {"dataset", "datasets", "prep", "output", "stats"};
+
+    for (int i = 0; i < root->count; i++) {
+        const char *near;
+
+        if (IS_ONE_OF(root->keys[i], known))
+            continue;
+        if (strcmp(root->keys[i], "loader") == 0)
+            return stki_fail_key(err, root->items[i],
+                                 "found it in a preparation job, where order, split, num_workers and the like stand in "
+                                 "prep: move them there");
+        near = stki_nearest_word(root->keys[i], known, 5);
+        return stki_fail_key(err, root->items[i], "unknown section%s%s%s",
+                             near ? ", did you mean " : " (known: dataset, datasets, prep, output, stats)",
+                             near ? near : "", near ? "?" : "");
+    }
+    return STK_OK;
+}
+
+/* Hangs the section `loader` into the tree. */
+static stk_status add_loader(stki_document *document, stk_error *err)
+{
+    const stki_node *prep = stki_node_get(document->root, "prep");
+    stki_node_seat seat = {.file = "prep", .parent = document->root, .key = "loader", .depth = 2};
+    stki_node *loader, *copy;
+    stk_status status;
+
+    if (prep) {
+        seat.file = prep->file;
+        seat.line = seat.key_line = prep->line;
+        seat.column = seat.key_column = prep->column;
+    }
+    status = stki_node_create(document, STKI_NODE_MAP, &seat, &loader, err);
+    for (int i = 0; status == STK_OK && prep && prep->kind == STKI_NODE_MAP && i < prep->count; i++) {
+        const stki_node *node = prep->items[i];
+        const stki_node_seat inner = {node->file,    node->line,     node->column,     loader,
+                                      prep->keys[i], node->key_line, node->key_column, 3};
+
+        if (!IS_ONE_OF(prep->keys[i], loaders_own))
+            continue;
+        status = stki_node_copy(document, node, &inner, &copy, err);
+        if (status == STK_OK)
+            status = stki_node_append(document, loader, copy, err);
+    }
+    return status == STK_OK ? stki_node_append(document, document->root, loader, err) : status;
+}
+
+stk_status stki_job_loader(const stki_job *job, stki_loader_config **out, stk_error *err)
+{
+    /* The job keeps the books of what fails itself, since it goes on across runs. */
+    static const char *const given[][2] = {{"loader.launcher", "none"},
+                                           {"loader.last_batch", "partial"},
+                                           {"loader.pin_memory", "false"},
+                                           {"loader.timeout", "infinite"},
+                                           {"loader.close_timeout", "5s"}};
+    static const char *const skipping[][2] = {{"loader.on_error", "skip"}, {"loader.max_error_fraction", "1"}};
+    stki_document *document;
+    stk_status status = read_document(job, &document, err);
+
+    if (status != STK_OK)
+        return status;
+    status = add_loader(document, err);
+    for (size_t i = 0; i < sizeof given / sizeof given[0] && status == STK_OK; i++)
+        status = stki_document_set_value(document, given[i][0], given[i][1], "prep", err);
+    for (size_t i = 0; i < 2 && job->prep.on_error == STKI_JOB_SKIP && status == STK_OK; i++)
+        status = stki_document_set_value(document, skipping[i][0], skipping[i][1], "prep", err);
+    if (status != STK_OK) {
+        stki_document_destroy(document);
+        return status;
+    }
+    return stki_config_read(document, job->base_dir, out, err);
+}
+
+/* ---- output --------------------------------------------------------------------------------------------------------
+ */
+
+/* Reads `output` by the common table and that of the format as one, so that unknown keys are named with the nearest of
+ * both. */
+static stk_status read_output(stki_job *job, const stki_node *node, stk_error *err)
+{
+    const stki_option_table *own = job->format->table;
+    stki_option rows[OUTPUT_ROWS + FORMAT_ROWS];
+    stki_option_table table = {"output", rows, OUTPUT_ROWS};
+    const int64_t common = stki_round_up((int64_t)sizeof job->output, 16), bytes = common + job->format->options_bytes;
+    char *values = stki_zalloc(bytes);
+    stk_status status;
+
+    if (!values)
+        return stki_fail_memory(err, bytes, "output options");
+    memcpy(rows, output_rows, sizeof output_rows);
+    for (int i = 0; own && i < own->count && table.count < OUTPUT_ROWS + FORMAT_ROWS; i++) {
+        rows[table.count] = own->rows[i];
+        rows[table.count++].offset += own->rows[i].alias_of ? 0 : common;
+    }
+    stki_options_defaults(&table, values);
+    status = stki_options_read(&table, node, values, NULL, err);
+    if (status == STK_OK) {
+        memcpy(&job->output, values, sizeof job->output);
+        if (own && !(job->format_options = stki_zalloc(job->format->options_bytes)))
+            status = stki_fail_memory(err, job->format->options_bytes, "output options");
+        else if (own)
+            memcpy(job->format_options, values + common, (size_t)job->format->options_bytes);
+    }
+    stki_free(values);
+    return status;
+}
+
+static const char *text_of(const stki_node *map, const char *key)
+{
+    const stki_node *node = stki_node_get(map, key);
+
+    return node && node->kind == STKI_NODE_SCALAR && !stki_node_is_null(node) ? node->text : NULL;
+}
+
+static stk_status find_format(stki_job *job, const stki_node *node, stk_error *err)
+{
+    const char *path = text_of(node, "path"), *format = text_of(node, "format");
+    stk_error cause;
+    stk_status status;
+
+    if (!node || node->kind != STKI_NODE_MAP)
+        return stki_fail(err, STK_E_CONFIG, "%s: output: found nothing, expected {path: FILE}: where the result goes",
+                         job->file ? job->file : "text");
+    if (!path || !*path)
+        return stki_fail_key(err, node, "found no path, expected path: FILE, where the result goes");
+    status = stki_sink_find(format, path, &job->format, &cause);
+    if (status != STK_OK)
+        return stki_fail_node(err, stki_node_get(node, format ? "format" : "path"), "%s", cause.message);
+    return STK_OK;
+}
+
+/* Splits "a/train.beton" into "a/train" and ".beton". */
+static stk_status name_parts(stki_job *job, stk_error *err)
+{
+    size_t length = strlen(job->path), cut = length;
+    const char *name = strrchr(job->path, '/'), *dot = strrchr(job->path, '.');
+
+    name = name ? name + 1 : job->path;
+    if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){job->path, -1, -1, "no file name", "a file name"},
+                            "output.path");
+    if (dot && dot > name)
+        cut = (size_t)(dot - job->path);
+    job->stem = stki_format("%.*s", (int)cut, job->path);
+    job->ending = stki_strdup(job->path + cut);
+    return job->stem && job->ending ? STK_OK : stki_fail_memory(err, (int64_t)length, "a path");
+}
+
+static stk_status resolve_paths(stki_job *job, const stki_node *root, stk_error *err)
+{
+    const stki_node *temporary = stki_node_get(stki_node_get(root, "prep"), "temporary");
+    stki_loader_config *config;
+    const char *path;
+    stk_status status = stki_job_loader(job, &config, err);
+
+    if (status != STK_OK)
+        return status;
+    status = stki_config_path(config, stki_node_get(stki_node_get(root, "output"), "path"), &path, err);
+    if (status == STK_OK && !(job->path = stki_strdup(path)))
+        status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
+    if (status == STK_OK && job->prep.temporary) {
+        status = stki_config_path(config, temporary, &path, err);
+        if (status == STK_OK && !(job->work = stki_strdup(path)))
+            status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
+    }
+    stki_config_destroy(config);
+    if (status == STK_OK)
+        status = name_parts(job, err);
+    if (status == STK_OK && !job->work && !(job->work = stki_format("%s.prep", job->path)))
+        status = stki_fail_memory(err, (int64_t)strlen(job->path), "a path");
+    return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status check_together(const stki_job *job, const stki_node *root, stk_error *err)
+{
+    const stki_node *prep = stki_node_get(root, "prep"), *output = stki_node_get(root, "output"), *node;
+
+    if (job->prep.on_error == STKI_JOB_FAIL && ((node = stki_node_get(prep, "max_errors")) != NULL ||
+                                                (node = stki_node_get(prep, "max_error_fraction")) != NULL))
+        return stki_fail_key(err, node, "does nothing without on_error: skip");
+    if (job->output.shard_rows > 0 && job->output.shard_bytes > 0)
+        return stki_fail_key(err, stki_node_get(output, "shard_bytes"), "found it beside shard_rows: keep one of them");
+    if (job->output.fields && job->output.fields->kind != STKI_NODE_MAP)
+        return stki_fail_value(err, job->output.fields, "a map of fields, {NAME: {…}}");
+    for (int i = 0; job->output.fields && i < job->output.fields->count; i++)
+        if (job->output.fields->items[i]->kind != STKI_NODE_MAP)
+            return stki_fail_value(err, job->output.fields->items[i], "a map such as {encode: jpeg}");
+    return STK_OK;
+}
+
+static stk_status copy_origin(stki_job *job, const char *file, const char *text, const char *base_dir,
+                              const char *const *sets, int set_count, stk_error *err)
+{
+    bool fits = true;
+
+    job->file = file ? stki_strdup(file) : NULL;
+    job->text = text ? stki_strdup(text) : NULL;
+    job->base_dir = base_dir ? stki_strdup(base_dir) : NULL;
+    fits = (!file || job->file) && (!text || job->text) && (!base_dir || job->base_dir);
+    job->sets = stki_zalloc_array(set_count + 1, sizeof *job->sets);
+    for (int i = 0; i < set_count && fits && job->sets; i++) {
+        job->sets[i] = stki_strdup(sets[i]);
+        fits = job->sets[i] != NULL;
+        job->set_count = i + 1;
+    }
+    return fits && job->sets ? STK_OK : stki_fail_memory(err, 0, "a job");
+}
+
+stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
+                         int set_count, stki_job *job, stk_error *err)
+{
+    const stki_node *root;
+    stk_status status = copy_origin(job, file, text, base_dir, sets, set_count, err);
+
+    if (status == STK_OK)
+        status = read_document(job, &job->document, err);
+    if (status != STK_OK)
+        return status;
+    root = stki_document_root(job->document);
+    stki_options_defaults(&prep_table, &job->prep);
+    if ((status = check_sections(root, err)) != STK_OK ||
+        (status = stki_options_read(&prep_table, stki_node_get(root, "prep"), &job->prep, NULL, err)) != STK_OK ||
+        (status = find_format(job, stki_node_get(root, "output"), err)) != STK_OK ||
+        (status = read_output(job, stki_node_get(root, "output"), err)) != STK_OK ||
+        (status = check_together(job, root, err)) != STK_OK)
+        return status;
+    job->stats = stki_node_get(root, "stats");
+    return resolve_paths(job, root, err);
+}
+
+void stki_job_fini(stki_job *job)
+{
+    for (int i = 0; i < job->set_count; i++)
+        stki_free(job->sets[i]);
+    stki_free(job->sets);
+    stki_free(job->file);
+    stki_free(job->text);
+    stki_free(job->base_dir);
+    stki_free(job->format_options);
+    stki_free(job->path);
+    stki_free(job->stem);
+    stki_free(job->ending);
+    stki_free(job->work);
+    if (job->document)
+        stki_document_destroy(job->document);
+    *job = (stki_job){0};
+}
+
+const stki_node *stki_job_field(const stki_job *job, const char *name)
+{
+    return stki_node_get(job->output.fields, name);
+}
+
+/* ---- what it comes to -----------------------------------------------------------------------------------------------
+ */
+
+json_t *stki_job_json(const stki_job *job)
+{
+    json_t *json = stki_node_json(stki_document_root(job->document)), *prep = json_object_get(json, "prep"),
+           *output = json_object_get(json, "output");
+
+    for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++)
+        json_object_del(prep, free_keys[i]);
+    json_object_del(output, "path"); /* the files may be moved with their folder */
+    json_object_set_new(output, "format", json_string(job->format->format));
+    return json;
+}
+
+static void say_value(const json_t *value, char *text, size_t size)
+{
+    char *dump = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
+
+    snprintf(text, size, "%.60s", dump ? dump : "nothing");
+    free(dump);
+}
+
+/* `where` grows by the path of the first difference. */
+static bool differs(const json_t *a, const json_t *b, char *where, size_t room, char *text, int size)
+{
+    char found[64], expected[64];
+    const char *key;
+    size_t length = strlen(where);
+    json_t *value, *both;
+
+    if (json_equal(a, b))
+        return false;
+    if (!json_is_object(a) || !json_is_object(b)) {
+        say_value(a, found, sizeof found);
+        say_value(b, expected, sizeof expected);
+        snprintf(text, (size_t)size, "%s: %s instead of %s", where, found, expected);
+        return true;
+    }
+    both = json_copy((json_t *)(uintptr_t)a);
+    json_object_update_missing(both, (json_t *)(uintptr_t)b);
+    json_object_foreach(both, key, value)
+    {
+        bool found_one;
+
+        snprintf(where + length, room - length, "%s%s", length ? "." : "", key);
+        found_one = differs(json_object_get(a, key), json_object_get(b, key), where, room, text, size);
+        if (found_one) {
+            json_decref(both);
+            return true;
+        }
+        where[length] = '\0';
+    }
+    json_decref(both);
+    return false;
+}
+
+bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size)
+{
+    char where[512] = "";
+
+    return differs(a, b, where, sizeof where, text, size);
+}
+
+static void each_table(FILE *to, void (*print)(const stki_option_table *table, FILE *to))
+{
+    print(&prep_table, to);
+    print(&output_table, to);
+    for (int i = 0; stki_sinks[i]; i++)
+        if (stki_sinks[i]->table)
+            print(stki_sinks[i]->table, to);
+}
+
+void stki_job_help(FILE *to)
+{
+    each_table(to, stki_options_help);
+}
+
+void stki_job_markdown(FILE *to)
+{
+    each_table(to, stki_options_markdown);
+}

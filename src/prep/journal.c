@@ -1,0 +1,184 @@
+/* journal.c: see journal.h. */
+#include "journal.h"
+#include "allocate.h"
+#include "counter.h"
+#include "digest.h"
+#include "error.h"
+#include "prep_file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUM = 17 }; /* 16 digits and a space */
+
+struct stki_journal {
+    char *path;
+    int fd;
+    int64_t end;
+};
+
+static stki_counter fail_in, fail_errno;
+
+void stki_journal_test_fail(int64_t n, int error_number)
+{
+    stki_count_set(&fail_errno, error_number);
+    stki_count_set(&fail_in, n);
+}
+
+/* The JSON of a line of `length` bytes without its newline; NULL: it is none. */
+static json_t *parse(const char *line, int64_t length)
+{
+    char sum[SUM + 1];
+    json_t *json;
+
+    if (length < SUM + 2)
+        return NULL;
+    snprintf(sum, sizeof sum, "%016" PRIx64 " ", stki_digest_64(line + SUM, length - SUM));
+    if (memcmp(sum, line, SUM) != 0)
+        return NULL;
+    json = json_loadb(line + SUM, (size_t)(length - SUM), 0, NULL);
+    if (json && !json_is_object(json)) {
+        json_decref(json);
+        json = NULL;
+    }
+    return json;
+}
+
+/* The lines of `text`; *whole: bytes of them. */
+static stk_status read_lines(const char *path, const char *text, int64_t bytes, json_t *lines, int64_t *whole,
+                             stk_error *err)
+{
+    int64_t at = 0, torn = -1;
+
+    for (*whole = 0; at < bytes;) {
+        const char *newline = memchr(text + at, '\n', (size_t)(bytes - at));
+        int64_t length = newline ? newline - (text + at) : bytes - at;
+        json_t *line = newline ? parse(text + at, length) : NULL;
+
+        if (line && torn >= 0) {
+            json_decref(line);
+            return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, torn, "a damaged line", NULL},
+                                "the journal of the work folder cannot be relied on; begin anew with --restart");
+        }
+        if (line && json_array_append_new(lines, line) != 0)
+            return stki_fail_memory(err, length, path);
+        if (!line && torn < 0)
+            torn = at;
+        at += length + (newline ? 1 : 0);
+        if (torn < 0)
+            *whole = at;
+    }
+    return STK_OK;
+}
+
+stk_status stki_journal_read(const char *path, json_t **lines, stk_error *err)
+{
+    char *text;
+    int64_t bytes, whole;
+    stk_status status = stki_prep_read_file(path, &text, &bytes, err);
+
+    if (status != STK_OK && status != STK_E_NOT_FOUND)
+        return status;
+    *lines = json_array();
+    if (!*lines) {
+        if (status == STK_OK)
+            stki_free(text);
+        return stki_fail_memory(err, 64, path);
+    }
+    if (status == STK_E_NOT_FOUND) {
+        stki_error_clear(err);
+        return STK_OK;
+    }
+    status = read_lines(path, text, bytes, *lines, &whole, err);
+    stki_free(text);
+    if (status != STK_OK)
+        json_decref(*lines);
+    return status;
+}
+
+static stk_status open_locked(stki_journal *journal, json_t **lines, stk_error *err)
+{
+    char *text;
+    int64_t bytes;
+    stk_status status = stki_prep_lock_file(journal->path, &journal->fd, err);
+
+    if (status == STK_OK)
+        status = stki_prep_read_file(journal->path, &text, &bytes, err);
+    if (status != STK_OK)
+        return status;
+    *lines = json_array();
+    status = *lines ? read_lines(journal->path, text, bytes, *lines, &journal->end, err)
+                    : stki_fail_memory(err, 64, journal->path);
+    stki_free(text);
+    if (status == STK_OK && journal->end < bytes && ftruncate(journal->fd, journal->end) != 0)
+        status = stki_fail_errno(err, errno, journal->path, "cannot cut a torn line off");
+    if (status != STK_OK)
+        json_decref(*lines);
+    return status;
+}
+
+stk_status stki_journal_open(const char *path, stki_journal **out, json_t **lines, stk_error *err)
+{
+    stki_journal *journal = stki_zalloc(sizeof *journal);
+    stk_status status;
+
+    if (!journal)
+        return stki_fail_memory(err, sizeof *journal, path);
+    journal->fd = -1;
+    journal->path = stki_strdup(path);
+    status = journal->path ? open_locked(journal, lines, err) : stki_fail_memory(err, (int64_t)strlen(path), path);
+    if (status == STK_OK)
+        *out = journal;
+    else
+        stki_journal_close(journal);
+    return status;
+}
+
+static stk_status write_line(stki_journal *journal, const char *line, int64_t bytes, stk_error *err)
+{
+    int64_t at = 0, most = bytes;
+    bool fails = stki_counted(&fail_in) > 0 && atomic_fetch_sub_explicit(&fail_in, 1, memory_order_relaxed) == 1;
+
+    if (fails)
+        most = bytes / 2;
+    while (at < most) {
+        ssize_t n = pwrite(journal->fd, line + at, (size_t)(most - at), journal->end + at);
+
+        if (n < 0 && errno != EINTR)
+            return stki_fail_errno(err, errno, journal->path, "cannot write %" PRId64 " bytes", bytes);
+        at += n > 0 ? n : 0;
+    }
+    if (fails)
+        return stki_fail_errno(err, (int)stki_counted(&fail_errno), journal->path, "cannot write %" PRId64 " bytes",
+                               bytes);
+    if (fdatasync(journal->fd) != 0)
+        return stki_fail_errno(err, errno, journal->path, "cannot sync");
+    journal->end += bytes;
+    return STK_OK;
+}
+
+stk_status stki_journal_append(stki_journal *journal, const json_t *json, stk_error *err)
+{
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS), *line = NULL;
+    stk_status status;
+
+    if (text)
+        line = stki_format("%016" PRIx64 " %s\n", stki_digest_64(text, (int64_t)strlen(text)), text);
+    status = line ? write_line(journal, line, (int64_t)strlen(line), err) : stki_fail_memory(err, 256, journal->path);
+    free(text);
+    stki_free(line);
+    return status;
+}
+
+void stki_journal_close(stki_journal *journal)
+{
+    if (!journal)
+        return;
+    if (journal->fd >= 0)
+        (void)close(journal->fd);
+    stki_free(journal->path);
+    stki_free(journal);
+}

@@ -1,0 +1,417 @@
+/* outlet.c: see outlet.h. The main thread appends and marks; what takes long (syncing, finishing files, their
+ * checksums, lines of the journal) is a task of the flusher. Tasks run in order, so that a line never stands in the
+ * journal before what it says is on the disk. A sink that is full stays open until its task has run; a full task list
+ * makes the main thread wait, which is what bounds how much is written and not yet synced.
+ *
+ * Lines of the journal: {"piece", "mark", "shard", …} when a piece is safe, {"finished": shard, "files": […]} when a
+ * shard is, {"done": true} when all are. */
+#include "outlet.h"
+#include "allocate.h"
+#include "error.h"
+#include "prep_file.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLOSING = 8, FILES = 256 };
+
+struct closing {
+    stki_sink *sink;
+    int64_t shard;
+    char *path;
+};
+
+struct stki_outlet {
+    stki_outlet_opts opts;
+    stki_flusher *flusher;
+    stki_journal *journal;
+    stki_sink *sink;
+    char *path;                      /* of the sink's data set */
+    int64_t shard, rows, bytes;      /* of the sink */
+    int64_t done_rows;               /* of shards before it */
+    struct closing closing[CLOSING]; /* full, not yet handed to the flusher */
+    int closing_count;
+};
+
+/* A task of the flusher. */
+struct flush {
+    stki_flush flush;
+    stki_journal *journal;
+    bool close_journal; /* and write that all is done */
+    stki_sink *sink;    /* to sync */
+    json_t *line;
+    struct closing closing[CLOSING];
+    int closing_count;
+};
+
+char *stki_outlet_path(const stki_job *job, int64_t shard)
+{
+    return shard < 0 ? stki_strdup(job->path) : stki_format("%s-%05" PRId64 "%s", job->stem, shard, job->ending);
+}
+
+/* ---- the flusher's part --------------------------------------------------------------------------------------------
+ */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static stk_status describe_file(const stki_sink_file *file, json_t *files, stk_error *err)
+{
+    char text[24];
+    uint64_t sum;
+    int64_t bytes;
+    stk_status status = stki_prep_digest_file(file->temporary, &sum, &bytes, err);
+    json_t *json;
+
+    if (status != STK_OK)
+        return status;
+    snprintf(text, sizeof text, "%016" PRIx64, sum);
+    json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "temporary", base_name(file->temporary), "final",
+                     base_name(file->final), "rows", (json_int_t)file->rows, "bytes", (json_int_t)bytes, "xxh3", text);
+    return json && json_array_append_new(files, json) == 0 ? STK_OK : stki_fail_memory(err, 256, "a journal");
+}
+
+static stk_status finish_sink(struct flush *flush, struct closing *closing, stk_error *err)
+{
+    stki_sink_file *files = stki_zalloc_array(FILES, sizeof *files);
+    json_t *list = json_array(), *line = NULL;
+    stk_status status = files && list ? closing->sink->ops->finish(closing->sink, err)
+                                      : stki_fail_memory(err, FILES * (int64_t)sizeof *files, "files");
+    int count = status == STK_OK ? closing->sink->ops->files(closing->sink, files, FILES) : 0;
+
+    if (status == STK_OK && count > FILES)
+        status = stki_fail(err, STK_E_LIMIT, "%s: found %d files, expected at most %d", closing->path, count, FILES);
+    for (int i = 0; i < count && status == STK_OK; i++)
+        status = describe_file(&files[i], list, err);
+    if (status == STK_OK)
+        line = json_pack("{s:I, s:O}", "finished", (json_int_t)closing->shard, "files", list);
+    if (status == STK_OK)
+        status = line ? stki_journal_append(flush->journal, line, err) : stki_fail_memory(err, 256, "a journal");
+    json_decref(line);
+    json_decref(list);
+    stki_free(files);
+    return status;
+}
+
+static stk_status run_flush(stki_flush *base, stk_error *err)
+{
+    struct flush *flush = (struct flush *)(void *)base;
+    stk_status status = STK_OK;
+    int closed = 0;
+
+    /* Shards that were full before the piece's end stand before its line; the last one of all behind it. */
+    for (; closed < flush->closing_count && flush->closing[closed].sink != flush->sink && status == STK_OK; closed++)
+        status = finish_sink(flush, &flush->closing[closed], err);
+    if (status == STK_OK && flush->line) {
+        if (flush->sink && flush->sink->ops->sync)
+            status = flush->sink->ops->sync(flush->sink, err);
+        if (status == STK_OK)
+            status = stki_journal_append(flush->journal, flush->line, err);
+    }
+    for (; closed < flush->closing_count && status == STK_OK; closed++)
+        status = finish_sink(flush, &flush->closing[closed], err);
+    if (status == STK_OK && flush->close_journal) {
+        json_t *done = json_pack("{s:b}", "done", 1);
+
+        status = done ? stki_journal_append(flush->journal, done, err) : stki_fail_memory(err, 64, "a journal");
+        json_decref(done);
+    }
+    return status;
+}
+
+static void drop_closing(struct closing *closing)
+{
+    closing->sink->ops->destroy(closing->sink);
+    stki_free(closing->path);
+}
+
+static void drop_flush(stki_flush *base)
+{
+    struct flush *flush = (struct flush *)(void *)base;
+
+    for (int i = 0; i < flush->closing_count; i++)
+        drop_closing(&flush->closing[i]);
+    if (flush->close_journal)
+        stki_journal_close(flush->journal);
+    json_decref(flush->line);
+    stki_free(flush);
+}
+
+/* ---- sinks ---------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status check_final_names(stki_outlet *outlet, stk_error *err)
+{
+    stki_sink_file *files = stki_zalloc_array(FILES, sizeof *files);
+    int count;
+    stk_status status = STK_OK;
+
+    if (!files)
+        return stki_fail_memory(err, FILES * (int64_t)sizeof *files, "files");
+    count = outlet->sink->ops->files(outlet->sink, files, FILES);
+    for (int i = 0; i < count && i < FILES && status == STK_OK && !outlet->opts.force; i++)
+        if (stki_prep_exists(files[i].final))
+            status = stki_fail_at(err, STK_E_IO, (stki_place){files[i].final, -1, -1, NULL, NULL},
+                                  "it exists already; --force replaces it when the new one is complete");
+    stki_free(files);
+    return status;
+}
+
+static stk_status open_sink(stki_outlet *outlet, const json_t *mark, stk_error *err)
+{
+    const stki_outlet_opts *o = &outlet->opts;
+    const stki_sink_ops *ops = o->job->format;
+    const stki_sink_opts opts = {.path = outlet->path,
+                                 .folder = o->making,
+                                 .fields = o->fields,
+                                 .field_count = o->field_count,
+                                 .most_rows = o->most_rows - outlet->done_rows,
+                                 .may_skip = o->may_skip || o->shard_bytes > 0,
+                                 .first_row = o->first_row + outlet->done_rows,
+                                 .options = o->job->format_options,
+                                 .threads = o->threads};
+    stk_status status = ops->open(&opts, mark, &outlet->sink, err);
+
+    return status == STK_OK ? check_final_names(outlet, err) : status;
+}
+
+static stk_status begin_shard(stki_outlet *outlet, int64_t shard, const json_t *mark, stk_error *err)
+{
+    outlet->shard = shard;
+    outlet->path = stki_outlet_path(outlet->opts.job, shard);
+    if (!outlet->path)
+        return stki_fail_memory(err, 256, "a path");
+    return open_sink(outlet, mark, err);
+}
+
+/* The last line that ends a piece; NULL: none. */
+static const json_t *last_piece(const json_t *lines)
+{
+    for (size_t i = json_array_size(lines); i > 0; i--)
+        if (json_object_get(json_array_get(lines, i - 1), "piece"))
+            return json_array_get(lines, i - 1);
+    return NULL;
+}
+
+bool stki_outlet_done(const json_t *lines)
+{
+    return json_is_true(json_object_get(json_array_get(lines, json_array_size(lines) - 1), "done"));
+}
+
+static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
+{
+    outlet->rows = json_integer_value(json_object_get(line, "shard_rows"));
+    outlet->bytes = json_integer_value(json_object_get(line, "shard_bytes"));
+    outlet->done_rows = json_integer_value(json_object_get(line, "done_rows"));
+    return begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), err);
+}
+
+static stk_status open_at_end(stki_outlet *outlet, bool anew, json_t **lines, stk_error *err)
+{
+    const json_t *line = last_piece(*lines);
+
+    if (stki_outlet_done(*lines))
+        return STK_OK;
+    if (line && !anew && outlet->opts.job->format->resumes)
+        return go_on(outlet, line, err);
+    if (json_array_size(*lines) > 0) { /* what they say is made again */
+        stki_journal_close(outlet->journal);
+        outlet->journal = NULL;
+        json_decref(*lines);
+        *lines = NULL;
+        if (remove(outlet->opts.journal) != 0)
+            return stki_fail(err, STK_E_IO, "%s: cannot remove it", outlet->opts.journal);
+        stk_status status = stki_journal_open(outlet->opts.journal, &outlet->journal, lines, err);
+        if (status != STK_OK)
+            return status;
+    }
+    return begin_shard(outlet, outlet->opts.shard_bytes > 0 ? 0 : outlet->opts.shard, NULL, err);
+}
+
+stk_status stki_outlet_open(const stki_outlet_opts *opts, bool anew, stki_flusher *flusher, stki_outlet **out,
+                            json_t **lines, stk_error *err)
+{
+    stki_outlet *outlet = stki_zalloc(sizeof *outlet);
+    stk_status status;
+
+    *lines = NULL;
+    *out = NULL;
+    if (!outlet)
+        return stki_fail_memory(err, sizeof *outlet, "an output");
+    outlet->opts = *opts;
+    outlet->flusher = flusher;
+    status = stki_journal_open(opts->journal, &outlet->journal, lines, err);
+    if (status != STK_OK)
+        *lines = NULL;
+    if (status == STK_OK)
+        status = open_at_end(outlet, anew, lines, err);
+    if (status == STK_OK && outlet->sink) {
+        *out = outlet;
+        return STK_OK;
+    }
+    stki_outlet_drop(outlet);
+    if (status != STK_OK) {
+        json_decref(*lines);
+        *lines = NULL;
+    }
+    return status;
+}
+
+void stki_outlet_drop(stki_outlet *outlet)
+{
+    if (!outlet)
+        return;
+    for (int i = 0; i < outlet->closing_count; i++)
+        drop_closing(&outlet->closing[i]);
+    if (outlet->sink)
+        outlet->sink->ops->destroy(outlet->sink);
+    stki_journal_close(outlet->journal);
+    stki_free(outlet->path);
+    stki_free(outlet);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------
+ */
+
+static struct flush *new_flush(stki_outlet *outlet, json_t *line, stk_error *err)
+{
+    struct flush *flush = stki_zalloc(sizeof *flush);
+
+    if (!flush) {
+        json_decref(line);
+        (void)stki_fail_memory(err, sizeof *flush, "a task");
+        return NULL;
+    }
+    flush->flush = (stki_flush){.run = run_flush, .drop = drop_flush};
+    flush->journal = outlet->journal;
+    flush->line = line;
+    memcpy(flush->closing, outlet->closing, (size_t)outlet->closing_count * sizeof *flush->closing);
+    flush->closing_count = outlet->closing_count;
+    outlet->closing_count = 0;
+    return flush;
+}
+
+/* The sink is full: the next shard begins. */
+static stk_status roll(stki_outlet *outlet, stk_error *err)
+{
+    int64_t waited = 0;
+
+    outlet->closing[outlet->closing_count++] = (struct closing){outlet->sink, outlet->shard, outlet->path};
+    outlet->sink = NULL;
+    outlet->path = NULL;
+    outlet->done_rows += outlet->rows;
+    outlet->rows = outlet->bytes = 0;
+    if (outlet->closing_count == CLOSING - 1) { /* one place is the last shard's */
+        struct flush *flush = new_flush(outlet, NULL, err);
+        stk_status status = flush ? stki_flusher_put(outlet->flusher, &flush->flush, &waited, err) : STK_E_MEMORY;
+
+        if (status != STK_OK)
+            return status;
+    }
+    return begin_shard(outlet, outlet->shard + 1, NULL, err);
+}
+
+static int64_t bytes_of_row(const stki_outlet *outlet, const stki_sink_value *values)
+{
+    int64_t bytes = 0;
+
+    for (int f = 0; f < outlet->opts.field_count; f++)
+        bytes += values[f].size;
+    return bytes;
+}
+
+static stk_status append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err)
+{
+    outlet->rows += rows;
+    return rows > 0 ? outlet->sink->ops->append(outlet->sink, values, rows, err) : STK_OK;
+}
+
+stk_status stki_outlet_append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err)
+{
+    const int n = outlet->opts.field_count;
+    const int64_t most = outlet->opts.shard_bytes;
+    int64_t first = 0;
+    stk_status status = STK_OK;
+
+    for (int64_t r = 0; most > 0 && r < rows && status == STK_OK; r++) {
+        int64_t bytes = bytes_of_row(outlet, values + r * n);
+
+        if (outlet->bytes + bytes > most && outlet->rows + (r - first) > 0) {
+            status = append(outlet, values + first * n, r - first, err);
+            if (status == STK_OK)
+                status = roll(outlet, err);
+            first = r;
+        }
+        outlet->bytes += bytes;
+    }
+    return status == STK_OK ? append(outlet, values + first * n, rows - first, err) : status;
+}
+
+static stk_status add_state(stki_outlet *outlet, json_t *line, stk_error *err)
+{
+    json_t *mark = NULL;
+    stk_status status = STK_OK;
+
+    if (outlet->opts.job->format->resumes)
+        status = outlet->sink->ops->mark(outlet->sink, &mark, err);
+    if (status == STK_OK && mark)
+        json_object_set_new(line, "mark", mark);
+    json_object_set_new(line, "shard", json_integer(outlet->shard));
+    json_object_set_new(line, "shard_rows", json_integer(outlet->rows));
+    json_object_set_new(line, "shard_bytes", json_integer(outlet->bytes));
+    json_object_set_new(line, "done_rows", json_integer(outlet->done_rows));
+    return status;
+}
+
+stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, int64_t *waited_ns, stk_error *err)
+{
+    struct flush *flush;
+    stk_status status = add_state(outlet, line, err);
+
+    if (status != STK_OK) {
+        json_decref(line);
+        return status;
+    }
+    flush = new_flush(outlet, line, err);
+    if (!flush)
+        return STK_E_MEMORY;
+    flush->sink = outlet->sink;
+    return stki_flusher_put(outlet->flusher, &flush->flush, waited_ns, err);
+}
+
+stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error *err)
+{
+    struct flush *flush = new_flush(outlet, NULL, err);
+    stk_status status = STK_E_MEMORY;
+
+    if (flush) {
+        flush->closing[flush->closing_count++] = (struct closing){outlet->sink, outlet->shard, outlet->path};
+        flush->close_journal = true;
+        outlet->sink = NULL;
+        outlet->path = NULL;
+        outlet->journal = NULL;
+        status = stki_flusher_put(outlet->flusher, &flush->flush, waited_ns, err);
+    }
+    stki_outlet_drop(outlet);
+    return status;
+}
+
+stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err)
+{
+    const size_t n = json_array_size(lines);
+
+    for (size_t i = 0; i < n; i++) { /* of a shard that was finished twice, around a stop, the last line counts */
+        const json_t *line = json_array_get(lines, i), *shard = json_object_get(line, "finished");
+        bool again = false;
+
+        for (size_t k = i + 1; shard && k < n && !again; k++)
+            again = json_equal(shard, json_object_get(json_array_get(lines, k), "finished"));
+        if (shard && !again && json_array_extend(files, json_object_get(line, "files")) != 0)
+            return stki_fail_memory(err, 256, "the list of files");
+    }
+    return STK_OK;
+}

@@ -1,0 +1,451 @@
+/* prep.c: the public calls of preparation jobs; see prep.h and prep_run.h. */
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "prep_file.h"
+#include "prep_run.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct stk_prep {
+    stki_job job;
+    stk_prep_opts opts;
+    _Atomic bool cancelled;
+    stk_prep_result result;
+    char *manifest_path, *skipped_path, *stats_path;
+    char **notes;
+    int note_count;
+};
+
+#define TICK_NS (STKI_SECOND / 5)
+
+/* ---- open ----------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_error *err)
+{
+    stk_prep_opts *o = &prep->opts;
+
+    if (!opts)
+        return STK_OK;
+    if (opts->struct_size < sizeof opts->struct_size)
+        return stki_fail(err, STK_E_BAD_ARG, "opts.struct_size: found %u, expected that of STK_PREP_OPTS_INIT",
+                         opts->struct_size);
+    memcpy(o, opts, opts->struct_size < sizeof *o ? opts->struct_size : sizeof *o);
+    if (o->tasks < 0 || o->task < 0 || (o->tasks > 0 ? o->task >= o->tasks : o->task > 0))
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "opts.task: found %lld of %lld, expected one of 0 to the number of tasks less 1",
+                         (long long)o->task, (long long)o->tasks);
+    if (o->merge && o->no_merge)
+        return stki_fail(err, STK_E_BAD_ARG, "opts.merge: found it beside no_merge: keep one of them");
+    if (o->progress_interval_ns <= 0)
+        o->progress_interval_ns = TICK_NS;
+    return STK_OK;
+}
+
+static stk_status open_job(const char *file, const char *text, const char *base_dir, const char *const *sets,
+                           int set_count, const stk_prep_opts *opts, stk_prep **out, stk_error *err)
+{
+    stk_prep *prep;
+    stk_status status;
+
+    if (set_count < 0 || (set_count > 0 && !sets))
+        return stki_fail(err, STK_E_BAD_ARG, "sets: found %s and a count of %d", sets ? "an array" : "NULL", set_count);
+    if ((status = stki_check_given(out, "out", err)) != STK_OK)
+        return status;
+    for (int i = 0; i < set_count && status == STK_OK; i++)
+        status = stki_check_given(sets[i], "sets[i]", err);
+    if (status != STK_OK)
+        return status;
+    prep = stki_zalloc(sizeof *prep);
+    if (!prep)
+        return stki_fail_memory(err, sizeof *prep, "a job");
+    status = check_opts(prep, opts, err);
+    if (status == STK_OK)
+        status = stki_job_read(file, text, base_dir, sets, set_count, &prep->job, err);
+    if (status == STK_OK) {
+        prep->manifest_path = stki_beside_output(&prep->job, "manifest.json");
+        prep->skipped_path = stki_beside_output(&prep->job, "skipped.jsonl");
+        prep->stats_path = stki_beside_output(&prep->job, "stats.json");
+        if (!prep->manifest_path || !prep->skipped_path || !prep->stats_path)
+            status = stki_fail_memory(err, 256, "a path");
+    }
+    if (status == STK_OK)
+        *out = prep;
+    else
+        stk_prep_destroy(prep);
+    return status;
+}
+
+stk_status stk_prep_open_file(const char *path, const char *const *sets, int set_count, const stk_prep_opts *opts,
+                              stk_prep **out, stk_error *err)
+{
+    stk_status status = stki_check_given(path, "path", err);
+
+    return status == STK_OK ? open_job(path, NULL, NULL, sets, set_count, opts, out, err) : status;
+}
+
+stk_status stk_prep_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
+                              const stk_prep_opts *opts, stk_prep **out, stk_error *err)
+{
+    stk_status status = stki_check_given(text, "text", err);
+
+    return status == STK_OK ? open_job(NULL, text, base_dir, sets, set_count, opts, out, err) : status;
+}
+
+void stk_prep_destroy(stk_prep *prep)
+{
+    if (!prep)
+        return;
+    stki_job_fini(&prep->job);
+    for (int i = 0; i < prep->note_count; i++)
+        stki_free(prep->notes[i]);
+    stki_free(prep->notes);
+    stki_free(prep->manifest_path);
+    stki_free(prep->skipped_path);
+    stki_free(prep->stats_path);
+    stki_free(prep);
+}
+
+void stk_prep_cancel(stk_prep *prep)
+{
+    if (prep)
+        atomic_store_explicit(&prep->cancelled, true, memory_order_relaxed);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------------
+ */
+
+void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total, int64_t piece_total)
+{
+    run->progress = (stk_prep_progress){.struct_size = sizeof run->progress,
+                                        .phase = (int32_t)phase,
+                                        .row_total = row_total,
+                                        .piece_total = piece_total,
+                                        .bytes_in = run->progress.bytes_in,
+                                        .resumed_rows = run->progress.resumed_rows,
+                                        .failed_rows = run->progress.failed_rows};
+    run->began_ns = stki_now_ns();
+    (void)stki_prep_tick(run, true, NULL);
+}
+
+stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err)
+{
+    const int64_t time = stki_now_ns();
+
+    if (run->opts->progress && (now || time - run->ticked_ns >= run->opts->progress_interval_ns)) {
+        stk_loader_stats stats = {.struct_size = sizeof stats};
+
+        run->ticked_ns = time;
+        if (run->loader && stk_loader_get_stats(run->loader, &stats, NULL) == STK_OK)
+            run->progress.bytes_in = stats.bytes_read;
+        run->progress.elapsed_ns = time - run->began_ns;
+        run->opts->progress(run->opts->progress_context, &run->progress);
+    }
+    if (atomic_load_explicit(run->cancelled, memory_order_relaxed))
+        return stki_fail(err, STK_E_CANCELLED, "the job was asked to stop; run it again to go on");
+    return STK_OK;
+}
+
+static void tick(void *context)
+{
+    (void)stki_prep_tick(context, false, NULL);
+}
+
+/* ---- notes ---------------------------------------------------------------------------------------------------------
+ */
+
+static void take_notes(stk_prep *prep, const stk_loader *loader)
+{
+    int count = stk_loader_note_count(loader);
+    char **notes;
+
+    while (prep->note_count > 0)
+        stki_free(prep->notes[--prep->note_count]);
+    notes = stki_resize(prep->notes, (count + 1) * (int64_t)sizeof *notes);
+    if (!notes)
+        return;
+    prep->notes = notes;
+    for (int i = 0; i < count; i++) {
+        notes[prep->note_count] = stki_strdup(stk_loader_note(loader, i));
+        prep->note_count += notes[prep->note_count] != NULL;
+    }
+}
+
+int stk_prep_note_count(const stk_prep *prep)
+{
+    return prep ? prep->note_count : 0;
+}
+
+const char *stk_prep_note(const stk_prep *prep, int index)
+{
+    return prep && index >= 0 && index < prep->note_count ? prep->notes[index] : NULL;
+}
+
+/* ---- run -----------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status check_output(const stk_prep *prep, stk_error *err)
+{
+    if (prep->opts.force || !stki_prep_exists(prep->manifest_path))
+        return STK_OK;
+    return stki_fail_at(err, STK_E_IO, (stki_place){prep->manifest_path, -1, -1, NULL, NULL},
+                        "a data set of this name is complete; --force replaces it when the new one is");
+}
+
+/* Units that are not complete; *rows: positions that still are to be made. */
+static stk_status count_missing(const stki_prep_run *run, int64_t first, int64_t end, int64_t *missing, int64_t *rows,
+                                stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    *missing = 0;
+    for (int64_t unit = first; unit < end && status == STK_OK; unit++) {
+        int64_t made;
+        bool done;
+
+        status = stki_prep_unit_done(run, unit, &done, &made, err);
+        *missing += !done;
+        *rows -= made;
+    }
+    return status;
+}
+
+static void share(const stki_prep_run *run, int64_t *first, int64_t *end)
+{
+    const int64_t n = run->opts->tasks > 0 ? run->opts->tasks : 1, r = run->opts->task;
+
+    *first = (int64_t)((__int128)run->units * r / n);
+    *end = (int64_t)((__int128)run->units * (r + 1) / n);
+}
+
+/* Positions of a range of units. */
+static int64_t positions_of(const stki_prep_run *run, int64_t first, int64_t end)
+{
+    int64_t from, to, p, q;
+
+    if (first >= end)
+        return 0;
+    if (run->mode == STKI_PREP_SPOOLED) {
+        stki_cut(&run->cuts, first, &from, &p);
+        stki_cut(&run->cuts, end - 1, &p, &to);
+        return to - from;
+    }
+    if (run->mode == STKI_PREP_WHOLE)
+        return run->cuts.positions;
+    stki_cut_of_shard(&run->cuts, first, &from, &p, &q, &p);
+    stki_cut_of_shard(&run->cuts, end - 1, &p, &to, &q, &p);
+    return to - from;
+}
+
+static stk_status make(stki_prep_run *run, stk_error *err)
+{
+    int64_t first, end, missing, left;
+    stk_status status;
+
+    share(run, &first, &end);
+    left = positions_of(run, first, end);
+    stki_prep_phase(run, STK_PREP_MAKING, left, run->cuts.pieces);
+    status = count_missing(run, first, end, &missing, &left, err);
+    if (status == STK_OK && missing > 0)
+        status = stki_work_space(run, left, err);
+    return status == STK_OK && missing > 0 ? stki_prep_make(run, first, end, err) : status;
+}
+
+static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *totals, stk_error *err)
+{
+    char *path = stki_work_file(run, "merge.lock");
+    int64_t missing, rows = 0;
+    int fd = -1;
+    stk_error cause;
+    stk_status status = count_missing(run, 0, run->units, &missing, &rows, err);
+
+    prep->result.missing_pieces = missing;
+    if (status == STK_OK && missing > 0 && prep->opts.merge)
+        status =
+            stki_fail(err, STK_E_NOT_FOUND, "%s: %lld of %lld parts of the job are not made yet: run their tasks first",
+                      run->work, (long long)missing, (long long)run->units);
+    if (status != STK_OK || missing > 0 || prep->opts.no_merge) {
+        stki_free(path);
+        return status;
+    }
+    status = path ? stki_prep_lock_file(path, &fd, &cause) : stki_fail_memory(&cause, 256, "a path");
+    stki_free(path);
+    if (status == STK_E_BUSY && !prep->opts.merge)
+        return STK_OK; /* another task has seen it first */
+    if (status != STK_OK) {
+        if (err)
+            *err = cause;
+        return status;
+    }
+    if (run->mode == STKI_PREP_SPOOLED) {
+        stki_prep_phase(run, STK_PREP_JOINING, run->cuts.positions, run->cuts.pieces);
+        status = stki_prep_join(run, err);
+    }
+    if (status == STK_OK) {
+        stki_prep_phase(run, STK_PREP_COMMITTING, 0, 0);
+        status = stki_prep_commit(run, totals, err);
+    }
+    (void)close(fd);
+    prep->result.complete = status == STK_OK;
+    return status;
+}
+
+static void set_result(stk_prep *prep, const stki_prep_totals *totals)
+{
+    stk_prep_result *r = &prep->result;
+
+    r->rows = totals->rows;
+    r->skipped = totals->skipped;
+    r->files = totals->files;
+    r->bytes = totals->bytes;
+    r->manifest_path = prep->manifest_path;
+    r->skipped_path = totals->skipped > 0 ? prep->skipped_path : NULL;
+    r->stats_path = prep->job.stats ? prep->stats_path : NULL;
+    r->work_folder = prep->job.work;
+}
+
+static stk_status run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
+{
+    *run = (stki_prep_run){.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    run->rows.tick = tick;
+    run->rows.tick_context = run;
+    stki_prep_phase(run, STK_PREP_OPENING, 0, 0);
+    return stki_prep_open(run, err);
+}
+
+stk_status stk_prep_run(stk_prep *prep, stk_error *err)
+{
+    stki_prep_totals totals = {0};
+    stki_prep_run run = {.lock = -1};
+    bool found = false;
+    stk_status status = stki_check_given(prep, "job", err);
+
+    if (status != STK_OK)
+        return status;
+    prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
+    if (!prep->opts.restart)
+        status = stki_prep_finish_commit(&prep->job, &found, &totals, err);
+    if (found) {
+        prep->result.complete = status == STK_OK;
+        set_result(prep, &totals);
+        return status;
+    }
+    if (status == STK_OK && (status = check_output(prep, err)) == STK_OK &&
+        (status = run_open(prep, &run, err)) == STK_OK) {
+        take_notes(prep, run.loader);
+        status = stki_work_open(&run, err);
+    }
+    if (status == STK_OK && !prep->opts.merge)
+        status = make(&run, err);
+    prep->result.resumed_rows = run.progress.resumed_rows;
+    if (status == STK_OK)
+        status = merge(prep, &run, &totals, err);
+    if (status == STK_OK && prep->result.complete)
+        stki_prep_phase(&run, STK_PREP_DONE, totals.rows + totals.skipped, run.cuts.pieces);
+    set_result(prep, &totals);
+    stki_prep_close(&run);
+    return status;
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stk_prep_get_result(const stk_prep *prep, stk_prep_result *out, stk_error *err)
+{
+    uint32_t size;
+
+    if (!prep || !out)
+        return stki_check_given(prep ? (const void *)out : prep, prep ? "out" : "job", err);
+    size = out->struct_size;
+    if (size < sizeof size)
+        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(stk_prep_result)", size);
+    memcpy(out, &prep->result, size < sizeof *out ? size : sizeof *out);
+    out->struct_size = size;
+    return STK_OK;
+}
+
+static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, stk_prep_plan *plan, stk_error *err)
+{
+    int64_t first, end, missing, left = 0;
+    bool found = false;
+    stk_status status = stki_work_look(run, &found, err);
+
+    if (status != STK_OK)
+        return status;
+    share(run, &first, &end);
+    if (found && !prep->opts.restart)
+        status = count_missing(run, first, end, &missing, &left, err);
+    plan->resumed_rows = -left;
+    plan->spooled = run->mode == STKI_PREP_SPOOLED;
+    plan->samples = run->core->dataset->count;
+    plan->positions = run->cuts.positions;
+    plan->batch_rows = run->batch_rows;
+    plan->pieces = run->cuts.pieces;
+    plan->piece_rows = run->cuts.piece_rows;
+    plan->shards = prep->job.output.shard_bytes > 0 ? -1 : run->cuts.shards;
+    plan->output_bytes = stki_prep_output_bytes(run, &plan->output_exact);
+    plan->work_bytes = plan->spooled ? plan->output_bytes : 0;
+    plan->output_exists = stki_prep_exists(prep->manifest_path);
+    return status;
+}
+
+stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
+{
+    stki_prep_run run;
+    stk_prep_plan plan = {0};
+    uint32_t size;
+    stk_status status;
+
+    if (!prep || !out)
+        return stki_check_given(prep ? (const void *)out : prep, prep ? "out" : "job", err);
+    size = out->struct_size;
+    if (size < sizeof size)
+        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(stk_prep_plan)", size);
+    status = run_open(prep, &run, err);
+    if (status == STK_OK) {
+        take_notes(prep, run.loader);
+        status = fill_plan(prep, &run, &plan, err);
+    }
+    stki_prep_close(&run);
+    memcpy(out, &plan, size < sizeof plan ? size : sizeof plan);
+    out->struct_size = size;
+    return status;
+}
+
+static char *text_by(void (*write)(const stk_prep *prep, FILE *to), const stk_prep *prep)
+{
+    char *text = NULL, *copy = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+
+    if (!to)
+        return NULL;
+    write(prep, to);
+    if (fclose(to) == 0)
+        copy = stki_strdup(text);
+    free(text);
+    return copy;
+}
+
+static void write_job(const stk_prep *prep, FILE *to)
+{
+    stki_document_write(prep->job.document, to);
+}
+
+static void write_help(const stk_prep *prep, FILE *to)
+{
+    (void)prep;
+    stki_job_help(to);
+}
+
+char *stk_prep_job_text(const stk_prep *prep)
+{
+    return prep ? text_by(write_job, prep) : NULL;
+}
+
+char *stk_prep_options_help(void)
+{
+    return text_by(write_help, NULL);
+}

@@ -1,0 +1,370 @@
+/* prep_commit.c: the end of a job. Everything is on the disk under temporary names. What is going to happen is written
+ * to commit.json first: from then on a job that is stopped is not made again, only given its names. Names are given
+ * file by file, the manifest last: it is what says that the data set is complete. */
+#include "allocate.h"
+#include "error.h"
+#include "output.h"
+#include "prep_file.h"
+#include "prep_run.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- what was made -------------------------------------------------------------------------------------------------
+ */
+
+static stk_status collect_files(const stki_prep_run *run, json_t *files, stk_error *err)
+{
+    const bool joined = run->mode == STKI_PREP_SPOOLED;
+    stk_status status = STK_OK;
+
+    for (int64_t unit = 0; unit < (joined ? 1 : run->units) && status == STK_OK; unit++) {
+        char *path = joined ? stki_work_file(run, "join.journal") : stki_work_journal(run, unit);
+        json_t *lines = NULL;
+
+        status = path ? stki_journal_read(path, &lines, err) : stki_fail_memory(err, 256, "a path");
+        if (status == STK_OK)
+            status = stki_outlet_files(lines, files, err);
+        json_decref(lines);
+        stki_free(path);
+    }
+    return status;
+}
+
+static stk_status add_seen(const stki_prep_run *run, const json_t *piece, stki_seen **seen, stk_error *err)
+{
+    const json_t *list = json_object_get(piece, "seen");
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < run->observer_count && status == STK_OK; i++) {
+        const stki_observer *observer = run->observers[i];
+        const json_t *saved = json_array_get(list, (size_t)i);
+        stki_seen *next = NULL;
+
+        if (!saved || json_is_null(saved))
+            continue;
+        status = observer->ops->load(observer, saved, &next, err);
+        if (status == STK_OK && !seen[i]) {
+            seen[i] = next;
+            continue;
+        }
+        if (status == STK_OK)
+            status = observer->ops->merge(observer, seen[i], next, err);
+        observer->ops->drop(observer, next);
+    }
+    return status;
+}
+
+static stk_status collect_pieces(const stki_prep_run *run, json_t *skipped, stki_seen **seen, stki_prep_totals *totals,
+                                 stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int64_t unit = 0; unit < run->units && status == STK_OK; unit++) {
+        json_t *pieces = json_array();
+
+        status = stki_prep_unit_pieces(run, unit, pieces, err);
+        for (size_t i = 0; status == STK_OK && i < json_array_size(pieces); i++) {
+            const json_t *piece = json_array_get(pieces, i);
+
+            totals->rows += json_integer_value(json_object_get(piece, "rows"));
+            json_array_extend(skipped, json_object_get(piece, "skipped"));
+            status = add_seen(run, piece, seen, err);
+        }
+        json_decref(pieces);
+    }
+    totals->skipped = (int64_t)json_array_size(skipped);
+    return status;
+}
+
+/* ---- files beside the data -----------------------------------------------------------------------------------------
+ */
+
+static stk_status write_skipped(const stki_prep_run *run, const json_t *skipped, stk_error *err)
+{
+    char *path = stki_work_file(run, "skipped.jsonl");
+    stki_output *output = NULL;
+    stk_status status = path ? stki_output_create(path, &output, err) : stki_fail_memory(err, 256, "a path");
+
+    for (size_t i = 0; status == STK_OK && i < json_array_size(skipped); i++) {
+        char *line = json_dumps(json_array_get(skipped, i), JSON_COMPACT);
+
+        status = line ? stki_output_append(output, line, (int64_t)strlen(line), err) : stki_fail_memory(err, 256, path);
+        if (status == STK_OK)
+            status = stki_output_append(output, "\n", 1, err);
+        free(line);
+    }
+    if (status == STK_OK) {
+        status = stki_output_commit(output, err);
+        output = NULL;
+    }
+    stki_output_abort(output);
+    stki_free(path);
+    return status;
+}
+
+static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, stk_error *err)
+{
+    char *path = stki_work_file(run, "stats.json");
+    json_t *fields = json_object(),
+           *json = json_pack("{s:i, s:s, s:O}", "version", 1, "stoker", stk_version(), "fields", fields);
+    stk_status status = path && json ? STK_OK : stki_fail_memory(err, 256, "statistics");
+
+    for (int i = 0; i < run->observer_count && status == STK_OK; i++) {
+        const stki_observer *observer = run->observers[i];
+        json_t *report = seen[i] ? observer->ops->report(observer, seen[i]) : NULL;
+        json_t *field = json_object_get(fields, run->fields[observer->field].in.name);
+
+        if (!report)
+            status = stki_fail_memory(err, 256, "statistics");
+        else if (field)
+            json_object_update(field, report);
+        else
+            json_object_set(fields, run->fields[observer->field].in.name, report);
+        json_decref(report);
+    }
+    if (status == STK_OK)
+        status = stki_prep_write_json(path, json, err);
+    json_decref(json);
+    json_decref(fields);
+    stki_free(path);
+    return status;
+}
+
+/* ---- giving names --------------------------------------------------------------------------------------------------
+ */
+
+static char *in_folder_of(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? stki_format("%.*s/%s", (int)(slash - path), path, name) : stki_strdup(name);
+}
+
+/* Fine when it was done before: then a file of this very length has the name. */
+static stk_status give_name(const char *from, const char *to, int64_t bytes, stk_error *err)
+{
+    if (rename(from, to) == 0 || (errno == ENOENT && stki_prep_file_size(to) == bytes))
+        return STK_OK;
+    return stki_fail_errno(err, errno, to, "cannot give %s its name", from);
+}
+
+static stk_status remove_if_there(const char *path, stk_error *err)
+{
+    return !path                                  ? stki_fail_memory(err, 256, "a path")
+           : remove(path) == 0 || errno == ENOENT ? STK_OK
+                                                  : stki_fail_errno(err, errno, path, "cannot remove it");
+}
+
+/* Files of the data set that was there, which the new one has not. */
+static stk_status remove_old(const stki_job *job, const json_t *old, const json_t *files, stk_error *err)
+{
+    const json_t *parts = json_object_get(old, "parts");
+    stk_status status = STK_OK;
+
+    for (size_t i = 0; i < json_array_size(parts) && status == STK_OK; i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(parts, i), "path"));
+        bool kept = !name || strchr(name, '/');
+        char *path;
+
+        for (size_t k = 0; k < json_array_size(files) && !kept; k++)
+            kept = strcmp(json_string_value(json_object_get(json_array_get(files, k), "final")), name) == 0;
+        if (kept)
+            continue;
+        path = in_folder_of(job->path, name);
+        status = remove_if_there(path, err);
+        stki_free(path);
+    }
+    return status;
+}
+
+static stk_status rename_all(const stki_job *job, const char *making, const json_t *files, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (size_t i = 0; i < json_array_size(files) && status == STK_OK; i++) {
+        const json_t *file = json_array_get(files, i);
+        char *from = stki_format("%s/%s", making, json_string_value(json_object_get(file, "temporary")));
+        char *to = in_folder_of(job->path, json_string_value(json_object_get(file, "final")));
+
+        status = from && to ? give_name(from, to, json_integer_value(json_object_get(file, "bytes")), err)
+                            : stki_fail_memory(err, 256, "a path");
+        stki_free(from);
+        stki_free(to);
+    }
+    return status;
+}
+
+/* A file of the work folder becomes NAME.ENDING, or, where there is none, that one goes. */
+static stk_status place(const stki_job *job, const char *name, const char *ending, bool wanted, stk_error *err)
+{
+    char *from = stki_format("%s/%s", job->work, name), *to = stki_beside_output(job, ending);
+    char *text = NULL;
+    stki_output *output = NULL;
+    int64_t bytes;
+    stk_status status = STK_OK;
+
+    if (!from || !to)
+        status = stki_fail_memory(err, 256, "a path");
+    else if (!wanted)
+        status = remove_if_there(to, err);
+    else if (stki_prep_exists(from)) { /* copied: the work folder may be on another file system */
+        status = stki_prep_read_file(from, &text, &bytes, err);
+        if (status == STK_OK)
+            status = stki_output_create(to, &output, err);
+        if (status == STK_OK) {
+            status = stki_output_append(output, text, bytes, err);
+            if (status == STK_OK)
+                status = stki_output_commit(output, err);
+            else
+                stki_output_abort(output);
+        }
+        stki_free(text);
+    }
+    stki_free(from);
+    stki_free(to);
+    return status;
+}
+
+static stk_status write_manifest(const stki_job *job, const json_t *manifest, stk_error *err)
+{
+    char *path = stki_beside_output(job, "manifest.json");
+    stk_status status = path ? stki_prep_write_json(path, manifest, err) : stki_fail_memory(err, 256, "a path");
+
+    stki_free(path);
+    return status;
+}
+
+static stk_status clean_up(const stki_job *job, const char *making, stk_error *err)
+{
+    stk_status status = stki_prep_remove_folder(job->work, err);
+
+    return status == STK_OK && strcmp(making, job->work) != 0 ? stki_prep_remove_folder(making, err) : status;
+}
+
+/* Everything that commit.json says; again, where it was begun before. */
+static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error *err)
+{
+    const json_t *manifest = json_object_get(commit, "manifest"), *files = json_object_get(commit, "files");
+    const char *making = json_string_value(json_object_get(commit, "making"));
+    char *path = stki_beside_output(job, "manifest.json");
+    stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    if (!manifest || !files || !making) {
+        stki_free(path);
+        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){job->work, -1, -1, "a damaged commit.json", NULL},
+                            "begin anew with --restart");
+    }
+    if (status == STK_OK && (status = remove_if_there(path, err)) == STK_OK &&
+        (status = remove_old(job, json_object_get(commit, "old"), files, err)) == STK_OK &&
+        (status = rename_all(job, making, files, err)) == STK_OK &&
+        (status = place(job, "skipped.jsonl", "skipped.jsonl", json_is_true(json_object_get(commit, "skipped")),
+                        err)) == STK_OK &&
+        (status = place(job, "stats.json", "stats.json", json_is_true(json_object_get(commit, "stats")), err)) ==
+            STK_OK &&
+        (status = stki_prep_sync_folder_of(job->path, err)) == STK_OK)
+        status = write_manifest(job, manifest, err);
+    stki_free(path);
+    return status == STK_OK ? clean_up(job, making, err) : status;
+}
+
+static void read_totals(const json_t *commit, stki_prep_totals *out)
+{
+    const json_t *totals = json_object_get(json_object_get(commit, "manifest"), "totals");
+
+    *out = (stki_prep_totals){.rows = json_integer_value(json_object_get(totals, "rows")),
+                              .skipped = json_integer_value(json_object_get(totals, "skipped")),
+                              .files = json_integer_value(json_object_get(totals, "files")),
+                              .bytes = json_integer_value(json_object_get(totals, "bytes"))};
+}
+
+stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err)
+{
+    char *path = stki_format("%s/commit.json", job->work), *lock = stki_format("%s/merge.lock", job->work);
+    json_t *commit = NULL;
+    int fd = -1;
+    stk_status status = path && lock ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    *found = status == STK_OK && stki_prep_exists(path);
+    if (*found)
+        status = stki_prep_lock_file(lock, &fd, err);
+    if (*found && status == STK_OK)
+        status = stki_prep_read_json(path, &commit, err);
+    if (commit) {
+        read_totals(commit, out);
+        status = carry_out(job, commit, err);
+    }
+    json_decref(commit);
+    if (fd >= 0)
+        (void)close(fd);
+    stki_free(path);
+    stki_free(lock);
+    return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------
+ */
+
+/* The manifest of the data set that is there and is going to be replaced; null: none that can be read. */
+static json_t *old_manifest(const stki_job *job)
+{
+    char *path = stki_beside_output(job, "manifest.json");
+    json_t *json = NULL;
+    stk_error ignored;
+
+    if (path && stki_prep_exists(path) && stki_prep_read_json(path, &json, &ignored) != STK_OK)
+        json = NULL;
+    stki_free(path);
+    return json ? json : json_null();
+}
+
+static stk_status write_commit(const stki_prep_run *run, json_t *files, const json_t *skipped,
+                               const stki_prep_totals *totals, stk_error *err)
+{
+    char *path = stki_work_file(run, "commit.json");
+    json_t *manifest = NULL, *commit = NULL;
+    stk_status status =
+        path ? stki_prep_manifest(run, files, totals, skipped, &manifest, err) : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK) {
+        commit =
+            json_pack("{s:o, s:O, s:s, s:b, s:b, s:o}", "manifest", manifest, "files", files, "making", run->making,
+                      "skipped", totals->skipped > 0, "stats", run->observer_count > 0, "old", old_manifest(run->job));
+        status = commit ? stki_prep_write_json(path, commit, err) : stki_fail_memory(err, 256, "a manifest");
+    }
+    if (status == STK_OK)
+        status = carry_out(run->job, commit, err);
+    json_decref(commit);
+    stki_free(path);
+    return status;
+}
+
+stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err)
+{
+    json_t *files = json_array(), *skipped = json_array();
+    stki_seen **seen = stki_zalloc_array(run->observer_count + 1, sizeof(stki_seen *));
+    stk_status status = files && skipped && seen ? STK_OK : stki_fail_memory(err, 256, "a manifest");
+
+    *out = (stki_prep_totals){0};
+    if (status == STK_OK && (status = collect_files(run, files, err)) == STK_OK)
+        status = collect_pieces(run, skipped, seen, out, err);
+    if (status == STK_OK && out->rows == 0)
+        status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,
+                           (long long)run->cuts.positions);
+    out->files = (int64_t)json_array_size(files);
+    for (size_t i = 0; i < json_array_size(files); i++)
+        out->bytes += json_integer_value(json_object_get(json_array_get(files, i), "bytes"));
+    if (status == STK_OK && out->skipped > 0)
+        status = write_skipped(run, skipped, err);
+    if (status == STK_OK && run->observer_count > 0)
+        status = write_stats(run, seen, err);
+    if (status == STK_OK)
+        status = write_commit(run, files, skipped, out, err);
+    for (int i = 0; seen && i < run->observer_count; i++)
+        run->observers[i]->ops->drop(run->observers[i], seen[i]);
+    stki_free(seen);
+    json_decref(files);
+    json_decref(skipped);
+    return status;
+}

@@ -1,0 +1,208 @@
+/* prep_file.c: see prep_file.h. Locks are those of open file descriptions (F_OFD_SETLK): they belong to the descriptor,
+ * so that another part of the process that opens and closes the file does not drop them, they end with the process, and
+ * network file systems know them. */
+#include "prep_file.h"
+#include "allocate.h"
+#include "error.h"
+#include "file.h"
+#include "output.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { SMALL_FILE = 1 << 30, HASHED_AT_ONCE = 1 << 20 };
+
+stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, stk_error *err)
+{
+    stki_file *file;
+    stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
+
+    if (status != STK_OK)
+        return status;
+    *bytes = file->size;
+    *text = file->size < SMALL_FILE ? stki_zalloc(file->size + 1) : NULL;
+    status = *text ? stki_file_read(file, 0, *text, *bytes, err) : stki_fail_memory(err, file->size, path);
+    if (status != STK_OK)
+        stki_free(*text);
+    stki_file_close(file);
+    return status;
+}
+
+stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err)
+{
+    json_error_t where;
+    char *text;
+    int64_t bytes;
+    stk_status status = stki_prep_read_file(path, &text, &bytes, err);
+
+    if (status != STK_OK)
+        return status;
+    *out = json_loadb(text, (size_t)bytes, 0, &where);
+    stki_free(text);
+    return *out ? STK_OK
+                : stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, where.position, where.text, "JSON"},
+                               "cannot read it");
+}
+
+stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error *err)
+{
+    stki_output *output = NULL;
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
+    stk_status status = text ? stki_output_create(path, &output, err) : stki_fail_memory(err, 256, path);
+
+    if (status == STK_OK && ((status = stki_output_append(output, text, (int64_t)strlen(text), err)) != STK_OK ||
+                             (status = stki_output_append(output, "\n", 1, err)) != STK_OK)) {
+        stki_output_abort(output);
+        output = NULL;
+    }
+    if (status == STK_OK)
+        status = stki_output_commit(output, err);
+    free(text);
+    return status;
+}
+
+/* ---- locks ---------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status take_lock(const char *path, int kind, int *out, stk_error *err)
+{
+    struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int error;
+
+    if (fd < 0)
+        return stki_fail_errno(err, errno, path, "cannot open");
+    if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
+        *out = fd;
+        return STK_OK;
+    }
+    error = errno;
+    (void)close(fd);
+    if (error == EAGAIN || error == EACCES)
+        return stki_fail_at(err, STK_E_BUSY, (stki_place){path, -1, -1, NULL, NULL},
+                            "another process works on this part of the job; let it end first");
+    return stki_fail_errno(err, error, path, "cannot lock it (the file system of the work folder must know locks)");
+}
+
+stk_status stki_prep_lock_file(const char *path, int *fd, stk_error *err)
+{
+    return take_lock(path, F_WRLCK, fd, err);
+}
+
+stk_status stki_prep_share_file(const char *path, int *fd, stk_error *err)
+{
+    return take_lock(path, F_RDLCK, fd, err);
+}
+
+/* ---- folders -------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_prep_make_folder(const char *path, stk_error *err)
+{
+    struct stat st;
+
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+        return STK_OK;
+    return stki_fail_errno(err, errno, path, "cannot make the folder");
+}
+
+stk_status stki_prep_remove_folder(const char *path, stk_error *err)
+{
+    DIR *folder = opendir(path);
+    stk_status status = STK_OK;
+    struct dirent *entry;
+
+    if (!folder)
+        return errno == ENOENT ? STK_OK : stki_fail_errno(err, errno, path, "cannot look into the folder");
+    while (status == STK_OK && (entry = readdir(folder)) != NULL) {
+        char *inner;
+        struct stat st;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        inner = stki_format("%s/%s", path, entry->d_name);
+        if (!inner)
+            status = stki_fail_memory(err, 256, path);
+        else if (lstat(inner, &st) == 0 && S_ISDIR(st.st_mode))
+            status = stki_prep_remove_folder(inner, err);
+        else if (unlink(inner) != 0 && errno != ENOENT)
+            status = stki_fail_errno(err, errno, inner, "cannot remove it");
+        stki_free(inner);
+    }
+    (void)closedir(folder);
+    if (status == STK_OK && rmdir(path) != 0 && errno != ENOENT)
+        status = stki_fail_errno(err, errno, path, "cannot remove the folder");
+    return status;
+}
+
+char *stki_prep_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == path ? stki_strdup("/") : slash ? stki_format("%.*s", (int)(slash - path), path) : stki_strdup(".");
+}
+
+stk_status stki_prep_sync_folder_of(const char *path, stk_error *err)
+{
+    char *folder = stki_prep_folder_of(path);
+    stk_status status = STK_OK;
+    int fd;
+
+    if (!folder)
+        return stki_fail_memory(err, (int64_t)strlen(path), "a folder's name");
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) /* some file systems can't sync one */
+        status = stki_fail_errno(err, errno, folder, "cannot sync the folder");
+    if (fd >= 0)
+        (void)close(fd);
+    stki_free(folder);
+    return status;
+}
+
+bool stki_prep_exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0;
+}
+
+int64_t stki_prep_file_size(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
+/* ---- digests -------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_prep_digest_file(const char *path, uint64_t *out, int64_t *bytes, stk_error *err)
+{
+    stki_file *file;
+    XXH3_state_t *state = XXH3_createState();
+    char *buffer = stki_zalloc(HASHED_AT_ONCE);
+    stk_status status = state && buffer ? stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err)
+                                        : stki_fail_memory(err, HASHED_AT_ONCE, path);
+
+    if (status == STK_OK) {
+        XXH3_64bits_reset(state);
+        for (int64_t at = 0; at < file->size && status == STK_OK; at += HASHED_AT_ONCE) {
+            int64_t n = file->size - at < HASHED_AT_ONCE ? file->size - at : HASHED_AT_ONCE;
+
+            status = stki_file_read(file, at, buffer, n, err);
+            if (status == STK_OK)
+                XXH3_64bits_update(state, buffer, (size_t)n);
+        }
+        *out = XXH3_64bits_digest(state);
+        *bytes = file->size;
+        stki_file_close(file);
+    }
+    XXH3_freeState(state);
+    stki_free(buffer);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* prep_file.h: files of a work folder: small ones read and replaced as a whole, locks, folders. */
+#ifndef STKI_PREP_FILE_H
+#define STKI_PREP_FILE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/status.h>
+
+/* All bytes of a file and a NUL behind them; stki_free. STK_E_NOT_FOUND. */
+stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, stk_error *err);
+/* New JSON. STK_E_NOT_FOUND; STK_E_CORRUPT: no JSON. */
+stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err);
+/* Appears complete and synced, or not at all; what is there is replaced. */
+stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error *err);
+
+/* Opens (and makes) the file and takes an exclusive lock of it, which goes when the descriptor is closed, also by the
+ * end of the process. STK_E_BUSY: another process has it. */
+stk_status stki_prep_lock_file(const char *path, int *fd, stk_error *err);
+/* The same with a lock that several can hold, unless one has it exclusively. */
+stk_status stki_prep_share_file(const char *path, int *fd, stk_error *err);
+
+/* Fine when it is there; parents are not made. */
+stk_status stki_prep_make_folder(const char *path, stk_error *err);
+/* With all files in it, and folders in it. Fine when it is not there. */
+stk_status stki_prep_remove_folder(const char *path, stk_error *err);
+stk_status stki_prep_sync_folder_of(const char *path, stk_error *err);
+bool stki_prep_exists(const char *path);
+/* -1: it is not there. */
+int64_t stki_prep_file_size(const char *path);
+/* The folder that a path lies in; stki_free. NULL: no memory. */
+char *stki_prep_folder_of(const char *path);
+
+/* XXH3-64 of a whole file, and its bytes. */
+stk_status stki_prep_digest_file(const char *path, uint64_t *out, int64_t *bytes, stk_error *err);
+
+#endif

@@ -1,0 +1,722 @@
+/* prep_make.c: makes the units of a job. Rows are pulled from the loader, pushed through the pool that finishes them,
+ * and taken out in order; the main thread then appends them while the next ones are made. Where there are statistics,
+ * each batch also goes through the observers, and a piece is only complete when they have seen all of it.
+ *
+ * Several batches are on their way, also across the end of a piece and of a unit, so that nobody waits there: what was
+ * pushed is remembered in a queue of runs, each with its piece. */
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "failed.h"
+#include "prep_file.h"
+#include "prep_run.h"
+#include "spool.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { DEPTH = 4, OBSERVED = 4, FLUSHES = 2 };
+
+/* A run of rows that was pushed. */
+struct pushed {
+    stki_run_of_rows run;
+    stki_skipped_list skipped; /* by the loader */
+    int64_t *positions;        /* of the rows */
+    int64_t piece, unit;
+    bool ends_piece, ends_unit;
+};
+
+struct maker {
+    stki_prep_run *run;
+    struct pushed queue[DEPTH + 1];
+    int64_t first, count;        /* of the queue */
+    stki_finish_source *sources; /* of a batch, by field */
+
+    int64_t unit, end_unit; /* to push */
+    int64_t piece, position, piece_end, unit_end, unit_end_piece;
+    bool unit_open;
+
+    int64_t open_unit; /* being written; -1: none */
+    stki_outlet *outlet;
+    stki_spool_writer *spool;
+    stki_seen **seen;              /* of the piece */
+    json_t *skipped;               /* of the piece */
+    int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and how many may */
+};
+
+/* ---- what is done already ------------------------------------------------------------------------------------------
+ */
+
+static stk_status read_journal(const stki_prep_run *run, int64_t unit, json_t **lines, stk_error *err)
+{
+    char *path = stki_work_journal(run, unit);
+    stk_status status = path ? stki_journal_read(path, lines, err) : stki_fail_memory(err, 256, "a path");
+
+    stki_free(path);
+    return status;
+}
+
+static int64_t end_of(const json_t *lines)
+{
+    int64_t end = -1;
+
+    for (size_t i = 0; i < json_array_size(lines); i++) {
+        const json_t *at = json_object_get(json_array_get(lines, i), "end");
+
+        if (at)
+            end = json_integer_value(at);
+    }
+    return end;
+}
+
+static stk_status known_piece(const stki_prep_run *run, int64_t piece, json_t **out, stk_error *err)
+{
+    char *path = stki_work_piece(run, piece);
+    stk_error cause;
+    stk_status status = path ? stki_spool_known(path, out, &cause) : stki_fail_memory(err, 256, "a path");
+
+    stki_free(path);
+    if (status == STK_E_NOT_FOUND) {
+        *out = NULL;
+        return STK_OK;
+    }
+    if (status != STK_OK && path)
+        *err = cause;
+    return status;
+}
+
+stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err)
+{
+    int64_t first, end, first_piece, end_piece;
+    json_t *lines;
+    stk_status status;
+
+    *done = false;
+    *rows = 0;
+    if (run->mode == STKI_PREP_SPOOLED) {
+        status = known_piece(run, unit, &lines, err);
+        *done = status == STK_OK && lines;
+        stki_cut(&run->cuts, unit, &first, &end);
+        *rows = *done ? end - first : 0;
+        if (status == STK_OK)
+            json_decref(lines);
+        return status;
+    }
+    status = read_journal(run, unit, &lines, err);
+    if (status != STK_OK)
+        return status;
+    stki_cut_of_shard(&run->cuts, run->mode == STKI_PREP_SHARDS ? unit : 0, &first, &end, &first_piece, &end_piece);
+    *done = stki_outlet_done(lines);
+    *rows = *done ? end - first : end_of(lines) > first ? end_of(lines) - first : 0;
+    json_decref(lines);
+    return STK_OK;
+}
+
+stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err)
+{
+    json_t *lines = NULL;
+    stk_status status;
+
+    if (run->mode == STKI_PREP_SPOOLED) {
+        status = known_piece(run, unit, &lines, err);
+        if (status == STK_OK && (!lines || json_array_append_new(pieces, lines) != 0))
+            status = stki_fail(err, STK_E_NOT_FOUND, "piece %" PRId64 " is not made yet", unit);
+        return status;
+    }
+    status = read_journal(run, unit, &lines, err);
+    for (size_t i = 0; status == STK_OK && i < json_array_size(lines); i++)
+        if (json_object_get(json_array_get(lines, i), "piece") &&
+            json_array_append(pieces, json_array_get(lines, i)) != 0)
+            status = stki_fail_memory(err, 256, "the list of pieces");
+    if (status == STK_OK || lines)
+        json_decref(lines);
+    return status;
+}
+
+/* ---- the budget of failed samples ----------------------------------------------------------------------------------
+ */
+
+static int64_t failed_in(const json_t *lines)
+{
+    int64_t failed = 0;
+
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        failed += (int64_t)json_array_size(json_object_get(json_array_get(lines, i), "skipped"));
+    return failed;
+}
+
+static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error *err)
+{
+    const stki_prep_section *prep = &m->run->job->prep;
+    json_t *json =
+        json_pack("{s:I, s:I, s:s, s:s}", "position", (json_int_t)s->position, "sample", (json_int_t)s->sample,
+                  "reason", stk_status_name(s->error.status), "message", s->error.message);
+
+    if (json && s->error.file[0])
+        json_object_set_new(json, "file", json_string(s->error.file));
+    if (json && s->error.record >= 0)
+        json_object_set_new(json, "record", json_integer(s->error.record));
+    if (!json || json_array_append_new(m->skipped, json) != 0)
+        return stki_fail_memory(err, 256, "the list of failed samples");
+    m->failed++;
+    m->run->progress.failed_rows++;
+    if (m->failed <= m->allowed)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){s->error.file[0] ? s->error.file : NULL, s->error.record, -1,
+                                     STKI_TEXT("%" PRId64, m->failed), STKI_TEXT("at most %" PRId64, m->allowed)},
+                        "failed samples (prep.%s), the last one with: %s",
+                        prep->max_errors >= 0 && m->allowed == prep->max_errors ? "max_errors" : "max_error_fraction",
+                        s->error.message);
+}
+
+/* How many samples of this task's units may fail: the share is of the whole job. */
+static int64_t allowed_failures(const stki_prep_run *run)
+{
+    const stki_prep_section *prep = &run->job->prep;
+    const int64_t share = stki_failed_most(prep->max_error_fraction, run->cuts.positions);
+
+    return prep->max_errors >= 0 && prep->max_errors < share ? prep->max_errors : share;
+}
+
+/* ---- units that are written ----------------------------------------------------------------------------------------
+ */
+
+static void unit_range(const stki_prep_run *run, int64_t unit, int64_t *first, int64_t *end, int64_t *first_piece,
+                       int64_t *end_piece)
+{
+    if (run->mode != STKI_PREP_SPOOLED) {
+        stki_cut_of_shard(&run->cuts, run->mode == STKI_PREP_SHARDS ? unit : 0, first, end, first_piece, end_piece);
+        return;
+    }
+    stki_cut(&run->cuts, unit, first, end);
+    *first_piece = unit;
+    *end_piece = unit + 1;
+}
+
+static stk_status open_outlet(struct maker *m, int64_t unit, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    int64_t first, end, first_piece, end_piece;
+    char *journal = stki_work_journal(run, unit);
+    json_t *lines = NULL;
+    stk_status status;
+
+    unit_range(run, unit, &first, &end, &first_piece, &end_piece);
+    status = journal ? stki_outlet_open(&(stki_outlet_opts){.job = run->job,
+                                                            .fields = run->sink_fields,
+                                                            .field_count = run->field_count,
+                                                            .making = run->making,
+                                                            .shard = run->mode == STKI_PREP_SHARDS ? unit : -1,
+                                                            .shard_bytes = run->job->output.shard_bytes,
+                                                            .most_rows = end - first,
+                                                            .first_row = first,
+                                                            .may_skip = run->job->prep.on_error == STKI_JOB_SKIP,
+                                                            .force = run->opts->force,
+                                                            .threads = run->threads,
+                                                            .journal = journal},
+                                        false, run->flusher, &m->outlet, &lines, err)
+                     : stki_fail_memory(err, 256, "a path");
+    stki_free(journal);
+    json_decref(lines);
+    return status;
+}
+
+static stk_status open_spool(struct maker *m, int64_t piece, stk_error *err)
+{
+    char *path = stki_work_piece(m->run, piece);
+    stk_status status =
+        path ? stki_spool_create(path, m->run->field_count, &m->spool, err) : stki_fail_memory(err, 256, "a path");
+
+    stki_free(path);
+    return status;
+}
+
+static stk_status open_unit(struct maker *m, int64_t unit, stk_error *err)
+{
+    stk_status status = m->run->mode == STKI_PREP_SPOOLED ? open_spool(m, unit, err) : open_outlet(m, unit, err);
+
+    m->open_unit = status == STK_OK ? unit : -1;
+    return status;
+}
+
+/* A task of the flusher: a spooled piece is brought to the disk. */
+struct spool_flush {
+    stki_flush flush;
+    stki_spool_writer *spool;
+    json_t *line;
+};
+
+static stk_status run_spool_flush(stki_flush *base, stk_error *err)
+{
+    struct spool_flush *flush = (struct spool_flush *)(void *)base;
+    stki_spool_writer *spool = flush->spool;
+
+    flush->spool = NULL;
+    return stki_spool_commit(spool, flush->line, err);
+}
+
+static void drop_spool_flush(stki_flush *base)
+{
+    struct spool_flush *flush = (struct spool_flush *)(void *)base;
+
+    stki_spool_abort(flush->spool);
+    json_decref(flush->line);
+    stki_free(flush);
+}
+
+static stk_status end_spool(struct maker *m, json_t *line, stk_error *err)
+{
+    struct spool_flush *flush = stki_zalloc(sizeof *flush);
+
+    if (!flush) {
+        json_decref(line);
+        return stki_fail_memory(err, sizeof *flush, "a task");
+    }
+    *flush = (struct spool_flush){{.run = run_spool_flush, .drop = drop_spool_flush}, m->spool, line};
+    m->spool = NULL;
+    return stki_flusher_put(m->run->flusher, &flush->flush, &m->run->progress.wait_sync_ns, err);
+}
+
+static json_t *seen_of_piece(struct maker *m)
+{
+    const stki_prep_run *run = m->run;
+    json_t *list = json_array();
+
+    for (int i = 0; i < run->observer_count; i++) {
+        const stki_observer *observer = run->observers[i];
+        json_t *saved = m->seen[i] ? observer->ops->save(observer, m->seen[i]) : json_null();
+
+        observer->ops->drop(observer, m->seen[i]);
+        m->seen[i] = NULL;
+        if (!saved || json_array_append_new(list, saved) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static stk_status end_piece(struct maker *m, const struct pushed *p, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    json_t *line = json_pack("{s:I, s:I, s:I, s:O}", "piece", (json_int_t)p->piece, "end", (json_int_t)p->run.end,
+                             "rows", (json_int_t)m->rows, "skipped", m->skipped);
+    const int64_t waited = run->progress.wait_sync_ns, begin = stki_now_ns();
+    stk_status status;
+
+    if (line && run->observer_count > 0 && json_object_set_new(line, "seen", seen_of_piece(m)) != 0) {
+        json_decref(line);
+        line = NULL;
+    }
+    if (!line)
+        return stki_fail_memory(err, 256, "a journal");
+    json_decref(m->skipped);
+    m->skipped = json_array();
+    m->rows = 0;
+    if (m->spool)
+        status = end_spool(m, line, err);
+    else
+        status = stki_outlet_mark(m->outlet, line, &run->progress.wait_sync_ns, err);
+    run->progress.write_ns += stki_now_ns() - begin - (run->progress.wait_sync_ns - waited);
+    run->progress.pieces++;
+    return status;
+}
+
+static stk_status end_unit(struct maker *m, stk_error *err)
+{
+    stki_outlet *outlet = m->outlet;
+
+    m->open_unit = -1;
+    m->outlet = NULL;
+    return outlet ? stki_outlet_finish(outlet, &m->run->progress.wait_sync_ns, err) : STK_OK;
+}
+
+/* ---- taking out ----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status observe_one(struct maker *m, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    const int64_t begin = stki_now_ns();
+    stki_held *held = NULL;
+    stk_status status = stki_observe_next(run->observe_pool, m->seen, &held, err);
+
+    run->progress.wait_finish_ns += stki_now_ns() - begin;
+    stki_rows_done(&run->rows, held);
+    return status;
+}
+
+static stk_status observe(struct maker *m, const struct pushed *p, const stki_finished *finished, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    stk_status status = STK_OK;
+
+    if (run->observer_count == 0)
+        return STK_OK;
+    while (!stki_observe_has_room(run->observe_pool) && status == STK_OK)
+        status = observe_one(m, err);
+    if (status != STK_OK)
+        return status;
+    p->run.held->uses++;
+    stki_observe_push(run->observe_pool, &p->run, finished->kept, finished->rows);
+    while (p->ends_piece && status == STK_OK)
+        status = observe_one(m, err);
+    return status == STK_END ? STK_OK : status;
+}
+
+static stk_status append(struct maker *m, const stki_finished *finished, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    const int64_t begin = stki_now_ns(), waited = run->progress.wait_sync_ns;
+    stk_status status = m->spool ? stki_spool_append(m->spool, finished->values, finished->rows, err)
+                                 : stki_outlet_append(m->outlet, finished->values, finished->rows, err);
+
+    for (int64_t i = 0; i < finished->rows * run->field_count; i++)
+        run->progress.bytes_out += finished->values[i].size;
+    run->progress.write_ns += stki_now_ns() - begin - (run->progress.wait_sync_ns - waited);
+    m->rows += finished->rows;
+    return status;
+}
+
+/* Those of the loader and those of the finishers, by position. */
+static stk_status note_failures(struct maker *m, struct pushed *p, const stki_finished *finished, stk_error *err)
+{
+    const bool skips = m->run->job->prep.on_error == STKI_JOB_SKIP;
+    const stk_batch *batch = p->run.held->batch;
+    int64_t i = 0, k = 0;
+    stk_status status = STK_OK;
+
+    while ((i < p->skipped.count || k < finished->failed) && status == STK_OK) {
+        const stki_finish_failure *f = k < finished->failed ? &finished->failures[k] : NULL;
+        const int64_t position = f ? batch->positions[p->run.first + f->row].draw : INT64_MAX;
+
+        if (i < p->skipped.count && p->skipped.items[i].position < position) {
+            status = note_skipped(m, &p->skipped.items[i++], err);
+            continue;
+        }
+        if (!skips || !stki_failed_may_settle(f->error.status)) {
+            if (err)
+                *err = f->error;
+            return f->error.status;
+        }
+        status = note_skipped(m, &(stki_skipped){position, f->sample, f->error}, err);
+        k++;
+    }
+    return status;
+}
+
+/* What has come out of the pool goes into the sink. */
+static stk_status take(struct maker *m, struct pushed *p, stki_finished *finished, stk_error *err)
+{
+    stk_status status = m->open_unit == p->unit ? STK_OK : open_unit(m, p->unit, err);
+
+    if (status == STK_OK)
+        status = note_failures(m, p, finished, err);
+    if (status == STK_OK)
+        status = append(m, finished, err);
+    if (status == STK_OK)
+        status = observe(m, p, finished, err);
+    if (status == STK_OK && p->ends_piece)
+        status = end_piece(m, p, err);
+    if (status == STK_OK && p->ends_unit)
+        status = end_unit(m, err);
+    m->run->progress.rows += p->run.end - p->run.from;
+    return status;
+}
+
+static stk_status pop(struct maker *m, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    struct pushed *p = &m->queue[m->first % (DEPTH + 1)];
+    stki_finished finished;
+    stk_status status;
+
+    for (;;) {
+        const int64_t begin = stki_now_ns();
+
+        status = stki_finish_pool_pop(run->pool, stki_deadline_ns(STKI_SECOND / 10), &finished, err);
+        run->progress.wait_finish_ns += stki_now_ns() - begin;
+        if (status != STK_AGAIN)
+            break;
+        status = stki_prep_tick(run, false, err);
+        if (status != STK_OK)
+            return status;
+    }
+    if (status != STK_OK)
+        return status;
+    status = take(m, p, &finished, err);
+    stki_finish_pool_release(run->pool);
+    stki_rows_done(&run->rows, p->run.held);
+    p->skipped.count = 0;
+    m->first++;
+    m->count--;
+    return status == STK_OK ? stki_prep_tick(run, false, err) : status;
+}
+
+/* ---- pushing -------------------------------------------------------------------------------------------------------
+ */
+
+static void describe_sources(struct maker *m, const stki_run_of_rows *rows)
+{
+    const stk_batch *batch = rows->held->batch;
+
+    for (int f = 0; f < m->run->field_count; f++) {
+        const stki_field_plan *plan = m->run->fields[f].plan;
+        const char *values = stki_slot_values(batch, plan);
+
+        if (plan->ragged)
+            m->sources[f] = (stki_finish_source){
+                .bytes = values, .step = plan->item_bytes, .offsets = stki_slot_offsets(batch, plan) + rows->first};
+        else
+            m->sources[f] =
+                (stki_finish_source){.bytes = values + rows->first * plan->row_bytes, .step = plan->row_bytes};
+    }
+}
+
+static stk_status push_rows(struct maker *m, struct pushed *p, stk_error *err)
+{
+    const stk_batch *batch = p->run.held->batch;
+
+    describe_sources(m, &p->run);
+    for (int64_t r = 0; r < p->run.count; r++)
+        p->positions[r] = batch->positions[p->run.first + r].draw;
+    return stki_finish_pool_push(m->run->pool,
+                                 &(stki_finish_batch){.rows = p->run.count,
+                                                      .sources = m->sources,
+                                                      .positions = p->positions,
+                                                      .samples = batch->indices + p->run.first,
+                                                      .lease = p},
+                                 err);
+}
+
+/* Finds the next unit that is to be made, and the position to go on at. False: there is none. */
+static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    bool done = true;
+    stk_status status = STK_OK;
+
+    for (; m->unit < m->end_unit && status == STK_OK; m->unit++) {
+        int64_t first, rows, end, first_piece;
+
+        status = stki_prep_unit_done(run, m->unit, &done, &rows, err);
+        if (status != STK_OK || done)
+            continue;
+        unit_range(run, m->unit, &first, &end, &first_piece, &m->unit_end_piece);
+        if (rows > 0 && !run->job->format->resumes)
+            rows = 0;
+        m->position = first + rows;
+        m->unit_end = end;
+        m->piece = first_piece + (rows > 0 ? stki_ceil_div(rows, run->cuts.piece_rows) : 0);
+        run->progress.resumed_rows += rows;
+        run->progress.rows += rows;
+        break;
+    }
+    *found = status == STK_OK && m->unit < m->end_unit;
+    m->unit_open = *found;
+    if (*found && m->position < m->unit_end)
+        stki_rows_seek(&run->rows, m->position);
+    return status;
+}
+
+/* A unit all of whose pieces are safe, but which was not finished. */
+static stk_status finish_only(struct maker *m, stk_error *err)
+{
+    stk_status status = open_unit(m, m->unit, err);
+
+    if (status == STK_OK)
+        status = end_unit(m, err);
+    m->unit_open = false;
+    m->unit++;
+    return status;
+}
+
+static stk_status push(struct maker *m, stk_error *err)
+{
+    stki_prep_run *run = m->run;
+    struct pushed *p = &m->queue[(m->first + m->count) % (DEPTH + 1)];
+    int64_t first, end;
+    stk_status status;
+
+    stki_cut(&run->cuts, m->piece, &first, &end);
+    run->rows.wait_ns = 0;
+    status = stki_rows_next(&run->rows, end, &p->run, &p->skipped, err);
+    run->progress.wait_rows_ns += run->rows.wait_ns;
+    if (status != STK_OK)
+        return status;
+    m->count++;
+    p->piece = m->piece;
+    p->unit = m->unit;
+    p->ends_piece = p->run.end == end;
+    p->ends_unit = p->ends_piece && m->piece + 1 == m->unit_end_piece;
+    m->position = p->run.end;
+    if (p->ends_piece)
+        m->piece++;
+    if (p->ends_unit) {
+        m->unit++;
+        m->unit_open = false;
+    }
+    return push_rows(m, p, err);
+}
+
+/* Another batch can be had: the loader has a slot for it, since not all are held here. */
+static bool may_push(const struct maker *m)
+{
+    const stki_prep_run *run = m->run;
+
+    return stki_finish_pool_has_room(run->pool) &&
+           (run->rows.current || stki_rows_held(&run->rows) < run->core->slot_count);
+}
+
+static stk_status make_units(struct maker *m, stk_error *err)
+{
+    bool found = true;
+    stk_status status = STK_OK;
+
+    while (status == STK_OK && (found || m->count > 0)) {
+        if (found && !m->unit_open)
+            status = next_unit(m, &found, err);
+        if (status != STK_OK)
+            break;
+        if (found && m->position >= m->unit_end && m->count == 0)
+            status = finish_only(m, err);
+        else if (found && m->position < m->unit_end && may_push(m))
+            status = push(m, err);
+        else if (m->count > 0)
+            status = pop(m, err);
+        else if (found)
+            status = observe_one(m, err);
+    }
+    return status;
+}
+
+/* ---- all of it -----------------------------------------------------------------------------------------------------
+ */
+
+static const char *path_of(void *context, int field, int64_t sample, char *buffer)
+{
+    const stki_prep_run *run = context;
+    int64_t within;
+    const stki_reader *shard = stki_field_locate(run->fields[field].plan->field, sample, &within);
+
+    return stki_reader_path(shard, within, buffer);
+}
+
+static stk_status make_pools(stki_prep_run *run, stk_error *err)
+{
+    stki_finish_field *fields = stki_zalloc_array(run->field_count, sizeof *fields);
+    stk_status status;
+
+    if (!fields)
+        return stki_fail_memory(err, run->field_count * (int64_t)sizeof *fields, "fields");
+    for (int i = 0; i < run->field_count; i++)
+        fields[i] = (stki_finish_field){run->fields[i].finisher, run->fields[i].in};
+    status = stki_finish_pool_create(&(stki_finish_pool_opts){.fields = fields,
+                                                              .field_count = run->field_count,
+                                                              .max_rows = run->batch_rows,
+                                                              .threads = run->threads,
+                                                              .depth = DEPTH,
+                                                              .path_of = path_of,
+                                                              .context = run},
+                                     &run->pool, err);
+    stki_free(fields);
+    if (status == STK_OK && run->observer_count > 0)
+        status = stki_observe_create(&(stki_observe_opts){.observers = run->observers,
+                                                          .observer_count = run->observer_count,
+                                                          .plans = run->observer_plans,
+                                                          .threads = run->threads,
+                                                          .depth = OBSERVED,
+                                                          .most_rows = run->batch_rows},
+                                     &run->observe_pool, err);
+    return status == STK_OK ? stki_flusher_create(FLUSHES, &run->flusher, err) : status;
+}
+
+/* Failed samples of units in the making and done count too. */
+static stk_status count_failures(struct maker *m, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int64_t unit = m->unit; unit < m->end_unit && status == STK_OK; unit++) {
+        json_t *pieces = json_array();
+        bool done;
+        int64_t rows;
+
+        status = m->run->mode == STKI_PREP_SPOOLED ? stki_prep_unit_done(m->run, unit, &done, &rows, err) : STK_OK;
+        if (status == STK_OK && (m->run->mode != STKI_PREP_SPOOLED || done))
+            status = stki_prep_unit_pieces(m->run, unit, pieces, err);
+        m->failed += failed_in(pieces);
+        json_decref(pieces);
+    }
+    m->run->progress.failed_rows = m->failed;
+    return status;
+}
+
+static void drop(struct maker *m)
+{
+    stki_prep_run *run = m->run;
+
+    /* Threads first: what they look at is let go below. */
+    stki_finish_pool_destroy(run->pool);
+    stki_observe_destroy(run->observe_pool);
+    stki_flusher_destroy(run->flusher);
+    run->pool = NULL;
+    run->observe_pool = NULL;
+    run->flusher = NULL;
+    for (int i = 0; i <= DEPTH; i++) {
+        stki_skipped_fini(&m->queue[i].skipped);
+        stki_free(m->queue[i].positions);
+    }
+    stki_outlet_drop(m->outlet);
+    stki_spool_abort(m->spool);
+    for (int i = 0; m->seen && i < run->observer_count; i++)
+        run->observers[i]->ops->drop(run->observers[i], m->seen[i]);
+    json_decref(m->skipped);
+    stki_free(m->seen);
+    stki_free(m->sources);
+    stki_free(m);
+}
+
+static stk_status reserve(struct maker *m, stk_error *err)
+{
+    const stki_prep_run *run = m->run;
+    bool fits = true;
+
+    m->sources = stki_zalloc_array(run->field_count, sizeof *m->sources);
+    m->seen = stki_zalloc_array(run->observer_count + 1, sizeof(stki_seen *));
+    m->skipped = json_array();
+    for (int i = 0; i <= DEPTH && fits; i++) {
+        m->queue[i].positions = stki_zalloc_array(run->batch_rows, sizeof(int64_t));
+        fits = m->queue[i].positions != NULL;
+    }
+    return fits && m->sources && m->seen && m->skipped ? STK_OK
+                                                       : stki_fail_memory(err, run->batch_rows * 8 * DEPTH, "a job");
+}
+
+stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err)
+{
+    struct maker *m = stki_zalloc(sizeof *m);
+    stk_status status;
+
+    if (!m)
+        return stki_fail_memory(err, (int64_t)sizeof *m, "a job");
+    m->run = run;
+    m->unit = first;
+    m->end_unit = end;
+    m->open_unit = -1;
+    m->allowed = allowed_failures(run);
+    if ((status = reserve(m, err)) == STK_OK && (status = count_failures(m, err)) == STK_OK &&
+        (status = make_pools(run, err)) == STK_OK)
+        status = make_units(m, err);
+    if (run->flusher) { /* what is finished is recorded, whatever ended the rest */
+        stk_error cause;
+        stk_status flushed = stki_flusher_wait(run->flusher, &run->progress.wait_sync_ns, &cause);
+
+        if (status == STK_OK && flushed != STK_OK) {
+            status = flushed;
+            if (err)
+                *err = cause;
+        }
+    }
+    drop(m);
+    return status;
+}

@@ -1,0 +1,242 @@
+/* prep_manifest.c: NAME.manifest.json: what a data set is, and where it came from (docs/prep.md describes it). Whoever
+ * has the manifest can check every part, and tell whether two data sets are the same: `digest` is the XXH3-128 of the
+ * manifest as compact JSON with sorted keys, without itself and without `run`, which says when and where it was made.
+ */
+#include "allocate.h"
+#include "clock.h"
+#include "digest.h"
+#include "error.h"
+#include "part_list.h"
+#include "prep_file.h"
+#include "prep_run.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { LISTED = 1000 }; /* skipped samples that the manifest itself lists */
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new(object, key, value);
+}
+
+static void set_sum(json_t *object, const char *key, uint64_t sum)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%016" PRIx64, sum);
+    set(object, key, json_string(text));
+}
+
+/* ---- inputs --------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status describe_file(const char *path, bool digests, json_t *out, stk_error *err)
+{
+    uint64_t sum;
+    int64_t bytes = stki_prep_file_size(path);
+    stk_status status = digests ? stki_prep_digest_file(path, &sum, &bytes, err) : STK_OK;
+
+    set(out, "bytes", json_integer(bytes));
+    if (status == STK_OK && digests)
+        set_sum(out, "xxh3", sum);
+    return status;
+}
+
+/* Samples that are files: how many, how large together, and one sum of their names and sizes (and their own sums). */
+static stk_status describe_files(const stki_reader *reader, bool digests, json_t *out, stk_error *err)
+{
+    const size_t own = strlen(reader->path);
+    char buffer[STKI_RECORD_PATH];
+    stki_u128 names = {0}, sums = {0};
+    int64_t total = 0;
+    stk_status status = STK_OK;
+
+    for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
+        const char *path = stki_reader_path(reader, i, buffer);
+        int64_t bytes = stki_prep_file_size(path);
+        uint64_t sum;
+
+        stki_fingerprint_text(&names, strncmp(path, reader->path, own) == 0 ? path + own : path);
+        stki_fingerprint_number(&names, bytes);
+        total += bytes > 0 ? bytes : 0;
+        if (!digests || bytes < 0)
+            continue;
+        status = stki_prep_digest_file(path, &sum, &bytes, err);
+        stki_fingerprint_number(&sums, (int64_t)sum);
+    }
+    set(out, "files", json_integer(reader->count));
+    set(out, "bytes", json_integer(total));
+    set(out, "names", json_string(stki_u128_text(names, buffer)));
+    if (digests)
+        set(out, "contents", json_string(stki_u128_text(sums, buffer)));
+    return status;
+}
+
+static bool is_listed(const json_t *inputs, const char *path)
+{
+    for (size_t i = 0; i < json_array_size(inputs); i++)
+        if (strcmp(json_string_value(json_object_get(json_array_get(inputs, i), "path")), path) == 0)
+            return true;
+    return false;
+}
+
+static stk_status describe_inputs(const stki_prep_run *run, json_t *inputs, stk_error *err)
+{
+    const bool digests = run->job->prep.inputs == STKI_INPUTS_DIGESTS;
+    const stki_dataset *dataset = run->core->dataset;
+    stk_status status = STK_OK;
+
+    for (int f = 0; f < dataset->field_count; f++)
+        for (int s = 0; s < dataset->fields[f].shard_count && status == STK_OK; s++) {
+            const stki_reader *reader = dataset->fields[f].shards[s];
+            json_t *input;
+
+            if (run->core->config->fields[f].synthetic || is_listed(inputs, reader->path))
+                continue;
+            input = json_pack("{s:s, s:s, s:I}", "path", reader->path, "format", reader->ops->format, "samples",
+                              (json_int_t)reader->count);
+            if (!input || json_array_append_new(inputs, input) != 0)
+                return stki_fail_memory(err, 256, "a manifest");
+            status = reader->ops->path ? describe_files(reader, digests, input, err)
+                                       : describe_file(reader->path, digests, input, err);
+        }
+    return status;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------
+ */
+
+static json_t *describe_fields(const stki_prep_run *run)
+{
+    static const char *const kinds[] = {"array", "ragged", "image", "bytes"};
+    json_t *fields = json_array();
+
+    for (int i = 0; i < run->field_count; i++) {
+        const stki_sink_field *out = &run->sink_fields[i];
+        const stki_finisher *finisher = run->fields[i].finisher;
+        json_t *shape = json_array(), *field = json_pack("{s:s, s:s, s:s}", "name", out->name, "kind", kinds[out->kind],
+                                                         "dtype", stk_dtype_name(out->dtype));
+
+        for (int d = 0; d < out->ndim && out->kind != STKI_SINK_IMAGE && out->kind != STKI_SINK_BYTES; d++)
+            json_array_append_new(shape,
+                                  d == 0 && out->kind == STKI_SINK_RAGGED ? json_null() : json_integer(out->shape[d]));
+        if (out->kind == STKI_SINK_ARRAY || out->kind == STKI_SINK_RAGGED)
+            json_object_set(field, "shape", shape);
+        json_decref(shape);
+        if (out->encode)
+            set(field, "encode", json_string(out->encode));
+        if (finisher && finisher->ops->describe)
+            set(field, "encoder", finisher->ops->describe(finisher));
+        json_array_append_new(fields, field);
+    }
+    return fields;
+}
+
+static json_t *describe_parts(const json_t *files)
+{
+    json_t *parts = json_array();
+
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const json_t *file = json_array_get(files, i);
+        json_t *part = json_object();
+
+        json_object_set(part, "path", json_object_get(file, "final"));
+        json_object_set(part, "rows", json_object_get(file, "rows"));
+        json_object_set(part, "bytes", json_object_get(file, "bytes"));
+        json_object_set(part, "xxh3", json_object_get(file, "xxh3"));
+        json_array_append_new(parts, part);
+    }
+    return parts;
+}
+
+/* As a loader reads it (part_list.h). */
+static stk_status add_fingerprint(json_t *manifest, const json_t *files, stk_error *err)
+{
+    const size_t count = json_array_size(files);
+    stki_listed_part *parts = stki_zalloc_array((int64_t)count + 1, sizeof *parts);
+    char text[STKI_U128_TEXT];
+
+    if (!parts)
+        return stki_fail_memory(err, (int64_t)(count * sizeof *parts), "a manifest");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *file = json_array_get(files, i);
+
+        parts[i] = (stki_listed_part){
+            .name = json_string_value(json_object_get(file, "final")),
+            .rows = json_integer_value(json_object_get(file, "rows")),
+            .bytes = json_integer_value(json_object_get(file, "bytes")),
+            .xxh3 = strtoull(json_string_value(json_object_get(file, "xxh3")), NULL, 16),
+        };
+    }
+    set(manifest, "fingerprint", json_string(stki_u128_text(stki_part_list_fingerprint(parts, (int)count), text)));
+    stki_free(parts);
+    return STK_OK;
+}
+
+static json_t *describe_skipped(const json_t *skipped)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < json_array_size(skipped) && i < LISTED; i++)
+        json_array_append(list, json_array_get(skipped, i));
+    return list;
+}
+
+static json_t *describe_run(const stki_prep_run *run)
+{
+    char host[256] = "", when[40];
+    const time_t now = time(NULL);
+    struct tm utc;
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return json_pack("{s:s, s:f, s:s, s:i, s:I}", "finished", when, "seconds",
+                     (double)(stki_now_ns() - run->began_ns) * 1e-9, "host", host, "threads", run->threads,
+                     "resumed_rows", (json_int_t)run->progress.resumed_rows);
+}
+
+static void add_digest(json_t *manifest)
+{
+    char text[STKI_U128_TEXT], *dump = json_dumps(manifest, JSON_COMPACT | JSON_SORT_KEYS);
+
+    if (dump)
+        set(manifest, "digest", json_string(stki_u128_text(stki_digest(dump, (int64_t)strlen(dump)), text)));
+    free(dump);
+}
+
+stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
+                              const json_t *skipped, json_t **out, stk_error *err)
+{
+    json_t *inputs = json_array(), *m;
+    stk_status status = describe_inputs(run, inputs, err);
+
+    if (status != STK_OK) {
+        json_decref(inputs);
+        return status;
+    }
+    m = json_pack(
+        "{s:s, s:i, s:s, s:s, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:s, s:s, s:s}}",
+        "kind", "stoker manifest", "version", 1, "format", run->job->format->format, "sums", "XXH3-64", "job",
+        json_object_get(run->identity, "job"), "dataset", json_object_get(run->identity, "dataset"), "order",
+        json_object_get(run->identity, "order"), "positions", (json_int_t)run->cuts.positions, "fields",
+        describe_fields(run), "parts", describe_parts(files), "inputs", inputs, "skipped", describe_skipped(skipped),
+        "totals", "rows", (json_int_t)totals->rows, "skipped", (json_int_t)totals->skipped, "files",
+        (json_int_t)totals->files, "bytes", (json_int_t)totals->bytes, "versions", "stoker", stk_version(), "jansson",
+        jansson_version_str(), "xxhash", STKI_TEXT("%u", XXH_versionNumber()));
+    if (!m)
+        return stki_fail_memory(err, 1024, "a manifest");
+    status = add_fingerprint(m, files, err);
+    if (status != STK_OK) {
+        json_decref(m);
+        return status;
+    }
+    add_digest(m);
+    set(m, "run", describe_run(run));
+    *out = m;
+    return STK_OK;
+}

@@ -1,0 +1,347 @@
+/* prep_open.c: opens a job. The number of rows made at once and the length of a piece depend on the data and the job
+ * alone, and are settled as soon as the loader has opened its files. */
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "prep_run.h"
+#include <string.h>
+
+#define BATCH_BYTES (INT64_C(4) << 20) /* of the largest rows */
+#define SLOTS_BYTES (INT64_C(96) << 20)
+enum { BATCH_MOST = 1024, SAMPLED = 256, SLOTS_LEAST = 6, SLOTS_MOST = 32, DEPTH = 4 };
+
+/* ---- sizes ---------------------------------------------------------------------------------------------------------
+ */
+
+/* About the mean bytes of a field's rows: of those of varying length, from some spread over the data set. */
+static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
+{
+    const int64_t count = field->first[field->shard_count], step = count > SAMPLED ? count / SAMPLED : 1;
+    int64_t sum = 0, seen = 0;
+
+    if (!plan->ragged || count == 0)
+        return plan->row_bytes;
+    for (int64_t i = 0; i < count && seen < SAMPLED; i += step) {
+        int64_t shape[STK_MAX_DIMS], within;
+        const stki_reader *shard = stki_field_locate(field, i, &within);
+        stk_error ignored;
+
+        if (stki_reader_shape(shard, within, shape, &ignored) != STK_OK)
+            continue;
+        sum += shape[0] * plan->item_bytes;
+        seen++;
+    }
+    return seen > 0 ? sum / seen + 1 : plan->row_bytes;
+}
+
+static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
+{
+    stki_prep_run *run = context;
+    stki_loader_config *config = core->config;
+    int64_t largest = 0, mean = 0, slots;
+
+    for (int i = 0; i < config->field_count; i++) {
+        stki_field_plan plan = {0};
+        stk_status status = stki_plan_resolve(&config->fields[i], &core->dataset->fields[i], &plan, err);
+
+        if (status == STK_OK) {
+            largest += plan.row_bytes;
+            mean += mean_bytes(&core->dataset->fields[i], &plan);
+        }
+        stki_plan_fini(&plan);
+        if (status != STK_OK)
+            return status;
+    }
+    run->row_bytes = mean > 0 ? mean : 1;
+    run->batch_rows = largest > 0 ? BATCH_BYTES / largest : BATCH_MOST;
+    run->batch_rows = run->batch_rows < 1 ? 1 : run->batch_rows > BATCH_MOST ? BATCH_MOST : run->batch_rows;
+    config->batch_size = run->batch_rows;
+    slots = SLOTS_BYTES / (run->batch_rows * (largest > 0 ? largest : 1));
+    config->prefetch = slots < SLOTS_LEAST ? SLOTS_LEAST : slots > SLOTS_MOST ? SLOTS_MOST : slots;
+    return STK_OK;
+}
+
+static void left_out(void *context, int64_t position, int64_t sample, const stk_error *error)
+{
+    stki_rows_left_out(&((stki_prep_run *)context)->rows, position, sample, error);
+}
+
+static stk_status open_loader(stki_prep_run *run, stk_error *err)
+{
+    stki_loader_config *config;
+    stk_status status = stki_job_loader(run->job, &config, err);
+
+    if (status != STK_OK)
+        return status;
+    config->arrange = arrange;
+    config->left_out = left_out;
+    config->job_context = run;
+    status = stki_loader_open_config(config, &run->loader, err);
+    if (status == STK_OK)
+        run->core = run->loader->core;
+    return status;
+}
+
+/* ---- fields --------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_image(const stki_field_plan *plan)
+{
+    const int64_t channels = plan->ndim == 3 ? plan->shape[2] : 0;
+
+    return plan->dtype == STK_U8 && plan->ndim == 3 && plan->field->shards[0]->image && channels >= 1 &&
+           channels <= 4 && (plan->layout == STKI_LAYOUT_NHWC || plan->layout == STKI_LAYOUT_NONE) &&
+           (plan->source_layout != STKI_LAYOUT_NCHW || plan->layout == STKI_LAYOUT_NHWC);
+}
+
+static bool is_row_major(const stki_field_plan *plan)
+{
+    int64_t stride = stk_dtype_size(plan->dtype);
+
+    for (int d = plan->ndim - 1; d >= 0; d--) {
+        if (plan->shape[d] > 1 && plan->strides[d] != stride)
+            return false;
+        stride *= plan->shape[d];
+    }
+    return true;
+}
+
+static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
+{
+    const stki_node *node = plan->config->node;
+
+    if (plan->pad.padded)
+        return stki_fail_node(err, node,
+                              "pad: rows of a job keep their own length; leave pad to the loader that reads "
+                              "the output");
+    if (plan->mix || plan->has_partners)
+        return stki_fail_node(err, node,
+                              "transforms: mixup and cutmix make rows out of pairs of a batch: leave them to "
+                              "the loader that reads the output");
+    if (!is_row_major(plan))
+        return stki_fail_node(err, node,
+                              "layout: found channels_last, expected nchw or nhwc: rows in files are "
+                              "row-major");
+    return STK_OK;
+}
+
+static void describe(const stki_field_plan *plan, stki_sink_field *out)
+{
+    *out = (stki_sink_field){.name = plan->name,
+                             .kind = plan->ragged ? STKI_SINK_RAGGED : STKI_SINK_ARRAY,
+                             .dtype = plan->dtype,
+                             .ndim = plan->ndim,
+                             .image = !plan->ragged && is_image(plan),
+                             .largest_bytes = plan->row_bytes};
+    memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
+    if (plan->ragged && plan->config->source.decode.none)
+        out->kind = STKI_SINK_BYTES;
+}
+
+typedef struct field_options {
+    const char *encode, *extension;
+    bool alias;
+} field_options;
+
+static const stki_option field_rows[] = {
+    STKI_STRING(field_options, encode, NULL, "What is done to rows on their way into the file: jpeg, keep, tokens, …"),
+    STKI_STRING(field_options, extension, NULL, "Of the field's files in archives, without the dot"),
+    STKI_BOOL(field_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
+};
+static const stki_option_table field_table = STKI_OPTION_TABLE("output.fields.NAME", field_rows);
+
+/* The encoder of the field, if it has one. Its keys are its own to check. */
+static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_error *err)
+{
+    const stki_node *node = stki_job_field(run->job, field->in.name), *encode = stki_node_get(node, "encode");
+    const stki_finisher_ops *ops;
+    field_options options = {0};
+    const char *name;
+    stk_status status;
+
+    if (!encode) {
+        status = stki_options_read(&field_table, node, &options, NULL, err);
+        field->out.extension = options.extension;
+        field->out.alias = options.alias;
+        return status;
+    }
+    status = stki_node_text(encode, &name, err);
+    if (status != STK_OK)
+        return status;
+    ops = stki_finisher_find(name);
+    if (!ops)
+        return stki_fail_value(err, encode, "an encoding that there is: jpeg, keep, tokens (docs/prep.md)");
+    if (stki_node_get(node, "extension"))
+        field->out.extension = stki_node_get(node, "extension")->text;
+    field->out.encode = name;
+    return ops->create(node, &field->in, &field->out, &field->finisher, err);
+}
+
+static stk_status check_names(const stki_prep_run *run, stk_error *err)
+{
+    const stki_node *fields = run->job->output.fields;
+
+    for (int i = 0; fields && i < fields->count; i++) {
+        bool found = false;
+
+        for (int f = 0; f < run->field_count; f++)
+            found = found || strcmp(fields->keys[i], run->fields[f].in.name) == 0;
+        if (!found)
+            return stki_fail_key(err, fields->items[i], "no field of the data set has this name");
+    }
+    return STK_OK;
+}
+
+static stk_status make_fields(stki_prep_run *run, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    run->field_count = run->core->plan_count;
+    run->fields = stki_zalloc_array(run->field_count, sizeof *run->fields);
+    run->sink_fields = stki_zalloc_array(run->field_count, sizeof *run->sink_fields);
+    if (!run->fields || !run->sink_fields)
+        return stki_fail_memory(err, run->field_count * (int64_t)sizeof *run->fields, "fields");
+    for (int i = 0; i < run->field_count && status == STK_OK; i++) {
+        stki_prep_field *field = &run->fields[i];
+
+        field->plan = &run->core->plans[i];
+        status = check_plan(field->plan, err);
+        if (status == STK_OK) {
+            describe(field->plan, &field->in);
+            field->out = field->in;
+            status = find_finisher(run, field, err);
+        }
+        run->sink_fields[i] = field->out;
+    }
+    return status == STK_OK ? check_names(run, err) : status;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status make_observers(stki_prep_run *run, stk_error *err)
+{
+    stki_sink_field *fields;
+    stk_status status;
+
+    if (!run->job->stats)
+        return STK_OK;
+    fields = stki_zalloc_array(run->field_count, sizeof *fields);
+    if (!fields)
+        return stki_fail_memory(err, run->field_count * (int64_t)sizeof *fields, "fields");
+    for (int i = 0; i < run->field_count; i++)
+        fields[i] = run->fields[i].in;
+    status =
+        stki_observers_create(run->job->stats, fields, run->field_count, &run->observers, &run->observer_count, err);
+    stki_free(fields);
+    if (status != STK_OK)
+        return status;
+    run->observer_plans = stki_zalloc_array(run->observer_count + 1, sizeof(stki_field_plan *));
+    if (!run->observer_plans)
+        return stki_fail_memory(err, run->observer_count * 8, "statistics");
+    for (int i = 0; i < run->observer_count; i++)
+        run->observer_plans[i] = run->fields[run->observers[i]->field].plan;
+    return STK_OK;
+}
+
+/* Positions of a piece: about piece_bytes of the loader's rows; whole batches where a piece is longer than one. */
+static int64_t piece_rows(const stki_prep_run *run)
+{
+    int64_t rows = run->job->prep.piece_bytes / run->row_bytes, batch = run->batch_rows;
+
+    if (rows < 1)
+        return 1;
+    return rows > batch ? rows / batch * batch : rows;
+}
+
+static stk_status cut(stki_prep_run *run, stk_error *err)
+{
+    const stki_job *job = run->job;
+    const int64_t positions = stk_loader_samples(run->loader), shard_rows = job->output.shard_rows;
+    const bool resumes = job->format->resumes;
+
+    (void)err;
+    if (shard_rows > 0 && !resumes) /* a shard that is written in one go is made again as a whole */
+        run->cuts = stki_cuts_of(positions, shard_rows, shard_rows);
+    else
+        run->cuts = stki_cuts_of(positions, piece_rows(run), shard_rows);
+    run->mode = shard_rows > 0                     ? STKI_PREP_SHARDS
+                : run->opts->tasks > 1 || !resumes ? STKI_PREP_SPOOLED
+                                                   : STKI_PREP_WHOLE;
+    run->units = run->mode == STKI_PREP_SHARDS    ? run->cuts.shards
+                 : run->mode == STKI_PREP_SPOOLED ? run->cuts.pieces
+                                                  : 1;
+    return STK_OK;
+}
+
+static stk_status check_format(const stki_prep_run *run, stk_error *err)
+{
+    const stki_sink_opts opts = {.path = run->job->path,
+                                 .fields = run->sink_fields,
+                                 .field_count = run->field_count,
+                                 .most_rows = run->cuts.shard_rows,
+                                 .may_skip = run->job->prep.on_error == STKI_JOB_SKIP,
+                                 .options = run->job->format_options};
+
+    return run->job->format->check ? run->job->format->check(&opts, err) : STK_OK;
+}
+
+static stk_status identify(stki_prep_run *run, stk_error *err)
+{
+    char dataset[STKI_U128_TEXT], order[STKI_U128_TEXT];
+    static const char *const modes[] = {"whole", "shards", "spooled"};
+
+    run->identity =
+        json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:s}", "version", 1, "stoker", stk_version(), "job",
+                  stki_job_json(run->job), "dataset", stki_u128_text(run->core->prints.dataset, dataset), "order",
+                  stki_u128_text(run->core->prints.order_print, order), "positions", (json_int_t)run->cuts.positions,
+                  "batch_rows", (json_int_t)run->batch_rows, "piece_rows", (json_int_t)run->cuts.piece_rows, "mode",
+                  modes[run->mode]);
+    return run->identity ? STK_OK : stki_fail_memory(err, 1024, "a job");
+}
+
+stk_status stki_prep_open(stki_prep_run *run, stk_error *err)
+{
+    stk_status status;
+
+    run->lock = -1;
+    run->began_ns = stki_now_ns();
+    run->rows.cancelled = run->cancelled;
+    if ((status = open_loader(run, err)) != STK_OK || (status = make_fields(run, err)) != STK_OK ||
+        (status = make_observers(run, err)) != STK_OK || (status = cut(run, err)) != STK_OK ||
+        (status = check_format(run, err)) != STK_OK || (status = identify(run, err)) != STK_OK)
+        return status;
+    run->threads = run->core->worker_count;
+    run->rows.core = run->core;
+    run->rows.batch_rows = run->batch_rows;
+    run->rows.positions = run->cuts.positions;
+    return stki_rows_init(&run->rows, run->loader, run->core->slot_count, err);
+}
+
+void stki_prep_close(stki_prep_run *run)
+{
+    stki_flusher_destroy(run->flusher);
+    stki_finish_pool_destroy(run->pool);
+    stki_observe_destroy(run->observe_pool);
+    stki_rows_fini(&run->rows);
+    for (int i = 0; run->fields && i < run->field_count; i++)
+        if (run->fields[i].finisher)
+            run->fields[i].finisher->ops->destroy(run->fields[i].finisher);
+    for (int i = 0; i < run->observer_count; i++)
+        run->observers[i]->ops->destroy(run->observers[i]);
+    stki_free(run->observers);
+    stki_free(run->observer_plans);
+    stki_free(run->fields);
+    stki_free(run->sink_fields);
+    stk_loader_destroy(run->loader);
+    json_decref(run->identity);
+    stki_work_close(run);
+}
+
+int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact)
+{
+    *exact = true;
+    for (int i = 0; i < run->field_count; i++)
+        *exact = *exact && !run->fields[i].finisher && run->fields[i].out.kind == STKI_SINK_ARRAY;
+    return run->row_bytes > INT64_MAX / (run->cuts.positions + 1) ? INT64_MAX : run->row_bytes * run->cuts.positions;
+}

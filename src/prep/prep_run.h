@@ -1,0 +1,117 @@
+/* prep_run.h: a job that is open: its loader, fields and pieces, and what its files share. In the order of a run:
+ *
+ *     prep_open.c     the loader, fields, finishers, observers, pieces; which work folder
+ *     prep_work.c     the work folder: whose it is, locks
+ *     prep_make.c     rows → finishers → observers → outlet or spool, piece by piece
+ *     prep_join.c     spooled pieces → outlet
+ *     prep_commit.c   manifest, final names
+ *     prep.c          the public calls
+ *
+ * What is made at once and recorded by itself is a unit: the whole job, a shard, or (spooled) a piece. A task makes a
+ * run of units; any number of tasks, at any time, make any units, each under the lock of the unit.
+ */
+#ifndef STKI_PREP_RUN_H
+#define STKI_PREP_RUN_H
+
+#include "cuts.h"
+#include "finish_pool.h"
+#include "job.h"
+#include "loader_handle.h"
+#include "observe_pool.h"
+#include "outlet.h"
+#include "rows.h"
+
+enum stki_prep_mode {
+    STKI_PREP_WHOLE,  /* one unit, one data set, or shards by bytes */
+    STKI_PREP_SHARDS, /* a unit a shard */
+    STKI_PREP_SPOOLED /* a unit a piece; joined then */
+};
+
+/* A field of the job: what the loader makes and what goes into the sink. */
+typedef struct stki_prep_field {
+    const stki_field_plan *plan;
+    stki_sink_field in, out;
+    stki_finisher *finisher; /* NULL: rows go into the sink as they are */
+} stki_prep_field;
+
+typedef struct stki_prep_run {
+    const stki_job *job;
+    const stk_prep_opts *opts;
+    const _Atomic bool *cancelled;
+
+    stk_loader *loader;
+    stki_core *core;
+    stki_rows rows;
+    int field_count;
+    stki_prep_field *fields;
+    stki_sink_field *sink_fields; /* the fields' `out` */
+    stki_observer **observers;
+    int observer_count;
+    const stki_field_plan **observer_plans;
+    int64_t batch_rows, row_bytes; /* row_bytes: of the loader's rows of one position, about (see prep_open.c) */
+    stki_cuts cuts;
+    enum stki_prep_mode mode;
+    int64_t units;
+    int threads;
+    json_t *identity; /* what job.json of the work folder holds */
+
+    char *work, *making; /* folders */
+    int lock;            /* of the work folder, shared; -1: none */
+
+    stki_flusher *flusher;
+    stki_finish_pool *pool;
+    stki_observe_pool *observe_pool;
+    stk_prep_progress progress;
+    int64_t began_ns, ticked_ns;
+    int64_t loader_bytes; /* read by the loader so far */
+} stki_prep_run;
+
+/* prep_open.c: everything but the work folder. `run` begins zeroed with job, opts and cancelled set. */
+stk_status stki_prep_open(stki_prep_run *run, stk_error *err);
+void stki_prep_close(stki_prep_run *run); /* fine on a half open one */
+/* About so many bytes of output; *exact: all rows have one size. */
+int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact);
+
+/* prep_work.c */
+/* Makes the folders, takes the shared lock, writes or compares job.json; `restart` empties them first. */
+stk_status stki_work_open(stki_prep_run *run, stk_error *err);
+/* Looks without changing anything: STK_E_MISMATCH, or *found. */
+stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err);
+void stki_work_close(stki_prep_run *run);
+/* Paths inside; stki_free, NULL: no memory. */
+char *stki_work_journal(const stki_prep_run *run, int64_t unit);
+char *stki_work_piece(const stki_prep_run *run, int64_t piece);
+char *stki_work_file(const stki_prep_run *run, const char *name);
+/* NAME.ENDING beside the output. */
+char *stki_beside_output(const stki_job *job, const char *ending);
+/* Enough space on the disks for what is still to be made? */
+stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err);
+
+/* prep_make.c: makes the units [first, end) that are not made yet. */
+stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
+/* Is the unit complete? *rows: positions that are done. */
+stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
+/* The lines of pieces, in order, of a complete unit: appended to `pieces`. */
+stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err);
+
+/* prep_join.c: all spooled pieces, which must be there, into the files. */
+stk_status stki_prep_join(stki_prep_run *run, stk_error *err);
+
+/* prep_commit.c */
+typedef struct stki_prep_totals {
+    int64_t rows, skipped, files, bytes;
+} stki_prep_totals;
+/* Manifest and final names. Everything must be made (and joined). */
+stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);
+/* A commit that was interrupted is finished. *found: there was one. Needs no open job, only its paths. */
+stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err);
+
+/* prep_manifest.c: the manifest but for its files and totals; new JSON. */
+stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,
+                              const json_t *skipped, json_t **out, stk_error *err);
+
+/* Calls the progress function when it is time (or `now`), and says whether the job was cancelled. */
+stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err);
+void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total, int64_t piece_total);
+
+#endif

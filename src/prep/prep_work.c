@@ -1,0 +1,262 @@
+/* prep_work.c: the work folder of a job, OUTPUT.prep beside the output or where prep.temporary says.
+ *
+ *     job.json          what the job is: another one is refused
+ *     lock              held shared by everybody who works here, exclusively by who empties the folder
+ *     merge.lock        held by who joins and commits
+ *     unit-00000.journal, …   journals of the units
+ *     pieces/000000.rows, …   spooled pieces
+ *     commit.json       the manifest and the names that are being given: from here on a stopped job is only finished
+ *
+ * Files in the making lie there too; where prep.temporary is on another file system, in OUTPUT.prep, since names can
+ * only be given within one. */
+#include "allocate.h"
+#include "error.h"
+#include "prep_file.h"
+#include "prep_run.h"
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+char *stki_work_file(const stki_prep_run *run, const char *name)
+{
+    return stki_format("%s/%s", run->work, name);
+}
+
+char *stki_work_journal(const stki_prep_run *run, int64_t unit)
+{
+    return stki_format("%s/unit-%05" PRId64 ".journal", run->work, unit);
+}
+
+char *stki_work_piece(const stki_prep_run *run, int64_t piece)
+{
+    return stki_format("%s/pieces/%06" PRId64 ".rows", run->work, piece);
+}
+
+char *stki_beside_output(const stki_job *job, const char *ending)
+{
+    return stki_format("%s.%s", job->stem, ending);
+}
+
+/* ---- whose it is ---------------------------------------------------------------------------------------------------
+ */
+
+/* A job that several tasks made is gone on with by one process, and the other way round where nothing but the number of
+ * tasks differs. */
+static void adopt_mode(stki_prep_run *run, const json_t *found)
+{
+    const char *mode = json_string_value(json_object_get(found, "mode"));
+
+    if (run->mode != STKI_PREP_WHOLE || !mode || strcmp(mode, "spooled") != 0)
+        return;
+    run->mode = STKI_PREP_SPOOLED;
+    run->units = run->cuts.pieces;
+    json_object_set_new(run->identity, "mode", json_string("spooled"));
+}
+
+static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
+{
+    char difference[256];
+    json_t *found;
+    stk_status status = stki_prep_read_json(path, &found, err);
+
+    if (status != STK_OK)
+        return status;
+    adopt_mode(run, found);
+    if (stki_job_differs(found, run->identity, difference, sizeof difference))
+        status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
+                              "the work folder is of another job, or of other data (%s); go on with that one, or begin "
+                              "anew with --restart",
+                              difference);
+    json_decref(found);
+    return status;
+}
+
+stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err)
+{
+    char *path = NULL;
+    stk_status status = STK_OK;
+
+    if (!run->work)
+        run->work = stki_strdup(run->job->work);
+    path = run->work ? stki_work_file(run, "job.json") : NULL;
+    if (!path)
+        return stki_fail_memory(err, 256, "a path");
+    *found = stki_prep_exists(path);
+    if (*found && !run->opts->restart)
+        status = compare(run, path, err);
+    stki_free(path);
+    return status;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+static dev_t device_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_dev : 0;
+}
+
+static stk_status check_target(const stki_job *job, stk_error *err)
+{
+    struct stat st;
+    char *folder = stki_prep_folder_of(job->path);
+    stk_status status = STK_OK;
+
+    if (!folder)
+        return stki_fail_memory(err, 256, "a path");
+    if (stat(folder, &st) != 0)
+        status = stki_fail_errno(err, errno, folder, "the output's folder cannot be used");
+    else if (!S_ISDIR(st.st_mode))
+        status = stki_fail_at(err, STK_E_IO, (stki_place){folder, -1, -1, "no folder", "a folder"}, "output.path");
+    else if (stat(job->path, &st) == 0 && S_ISDIR(st.st_mode))
+        status = stki_fail_at(err, STK_E_IO, (stki_place){job->path, -1, -1, "a folder", "a file name"}, "output.path");
+    stki_free(folder);
+    return status;
+}
+
+static stk_status make_folders(stki_prep_run *run, stk_error *err)
+{
+    char *folder = stki_prep_folder_of(run->job->path), *pieces = NULL;
+    stk_status status = folder ? stki_prep_make_folder(run->work, err) : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK) {
+        run->making =
+            device_of(run->work) == device_of(folder) ? stki_strdup(run->work) : stki_format("%s.prep", run->job->path);
+        pieces = stki_format("%s/pieces", run->work);
+        if (!run->making || !pieces)
+            status = stki_fail_memory(err, 256, "a path");
+    }
+    if (status == STK_OK)
+        status = stki_prep_make_folder(run->making, err);
+    if (status == STK_OK && run->mode == STKI_PREP_SPOOLED)
+        status = stki_prep_make_folder(pieces, err);
+    stki_free(folder);
+    stki_free(pieces);
+    return status;
+}
+
+/* Empties it, which nobody else may be working in. */
+static stk_status restart(stki_prep_run *run, stk_error *err)
+{
+    char *lock = stki_work_file(run, "lock"), *beside = stki_format("%s.prep", run->job->path);
+    int fd = -1;
+    stk_status status = lock && beside ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK && stki_prep_exists(lock))
+        status = stki_prep_lock_file(lock, &fd, err);
+    if (status == STK_OK)
+        status = stki_prep_remove_folder(run->work, err);
+    if (status == STK_OK && strcmp(beside, run->work) != 0)
+        status = stki_prep_remove_folder(beside, err);
+    if (fd >= 0)
+        (void)close(fd);
+    stki_free(lock);
+    stki_free(beside);
+    return status;
+}
+
+/* What a process that was killed left half written in pieces/; when nobody else is here. */
+static void sweep(const stki_prep_run *run)
+{
+    char *folder = stki_work_file(run, "pieces");
+    DIR *listing = folder ? opendir(folder) : NULL;
+    const struct dirent *entry;
+
+    while (listing && (entry = readdir(listing)) != NULL)
+        if (strstr(entry->d_name, ".rows.tmp."))
+            (void)unlinkat(dirfd(listing), entry->d_name, 0);
+    if (listing)
+        (void)closedir(listing);
+    stki_free(folder);
+}
+
+static stk_status take_lock(stki_prep_run *run, stk_error *err)
+{
+    char *path = stki_work_file(run, "lock");
+    stk_error ignored;
+    int fd;
+    stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK && stki_prep_lock_file(path, &fd, &ignored) == STK_OK) {
+        sweep(run);
+        (void)close(fd);
+    }
+    if (status == STK_OK)
+        status = stki_prep_share_file(path, &run->lock, err);
+    stki_free(path);
+    return status;
+}
+
+stk_status stki_work_open(stki_prep_run *run, stk_error *err)
+{
+    bool found = false;
+    char *path = NULL;
+    stk_status status = check_target(run->job, err);
+
+    if (status == STK_OK && !run->work && !(run->work = stki_strdup(run->job->work)))
+        status = stki_fail_memory(err, 256, "a path");
+    if (status == STK_OK && run->opts->restart && run->opts->tasks <= 1)
+        status = restart(run, err);
+    if (status == STK_OK && (status = stki_work_look(run, &found, err)) == STK_OK &&
+        (status = make_folders(run, err)) == STK_OK && (status = take_lock(run, err)) == STK_OK && !found) {
+        path = stki_work_file(run, "job.json");
+        status = path ? stki_prep_write_json(path, run->identity, err) : stki_fail_memory(err, 256, "a path");
+        stki_free(path);
+    }
+    return status;
+}
+
+void stki_work_close(stki_prep_run *run)
+{
+    if (run->lock >= 0)
+        (void)close(run->lock);
+    run->lock = -1;
+    stki_free(run->work);
+    stki_free(run->making);
+    run->work = run->making = NULL;
+}
+
+/* ---- space ---------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t free_bytes(const char *folder)
+{
+    struct statvfs fs;
+
+    return statvfs(folder, &fs) == 0 ? (int64_t)(fs.f_bavail * fs.f_frsize) : INT64_MAX;
+}
+
+static stk_status check_space(const char *folder, int64_t needed, stk_error *err)
+{
+    const int64_t left = free_bytes(folder);
+
+    if (needed <= left)
+        return STK_OK;
+    return stki_fail_at(
+        err, STK_E_LIMIT,
+        (stki_place){folder, -1, -1, STKI_TEXT("%" PRId64 " free bytes", left), STKI_TEXT("about %" PRId64, needed)},
+        "the disk is too small for what is still to be written; make room, or --no-space-check");
+}
+
+stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err)
+{
+    const bool spooled = run->mode == STKI_PREP_SPOOLED, apart = device_of(run->work) != device_of(run->making);
+    bool exact;
+    int64_t all = stki_prep_output_bytes(run, &exact), rest = rows_left > 0 ? run->row_bytes * rows_left : 0;
+    stk_status status;
+
+    if (run->opts->no_space_check)
+        return STK_OK;
+    if (!exact) /* what is encoded is smaller than its pixels; nobody knows by how much */
+        all /= 20, rest /= 20;
+    if (!spooled)
+        return check_space(run->making, rest, err);
+    status = check_space(run->work, apart ? rest : rest + all, err);
+    return status == STK_OK && apart ? check_space(run->making, all, err) : status;
+}

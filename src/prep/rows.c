@@ -1,0 +1,200 @@
+/* rows.c: see rows.h. */
+#include "rows.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include <string.h>
+
+enum { TICK_NS = 100000000 };
+
+/* ---- what is left out ----------------------------------------------------------------------------------------------
+ */
+
+void stki_skipped_add(stki_skipped_list *list, int64_t position, int64_t sample, const stk_error *error)
+{
+    if (list->count == list->room) {
+        int64_t room = list->room ? 2 * list->room : 8;
+        stki_skipped *items = stki_resize(list->items, room * (int64_t)sizeof *items);
+
+        if (!items) {
+            list->failed = true;
+            return;
+        }
+        list->items = items;
+        list->room = room;
+    }
+    list->items[list->count++] = (stki_skipped){position, sample, *error};
+}
+
+void stki_skipped_fini(stki_skipped_list *list)
+{
+    stki_free(list->items);
+    *list = (stki_skipped_list){0};
+}
+
+void stki_rows_left_out(void *context, int64_t position, int64_t sample, const stk_error *error)
+{
+    stki_rows *rows = context;
+
+    stki_skipped_add(&rows->left_out, position, sample, error);
+}
+
+/* Moves those of positions below `end` over. */
+static stk_status hand_out(stki_rows *rows, int64_t end, stki_skipped_list *to, stk_error *err)
+{
+    stki_skipped_list *from = &rows->left_out;
+    int64_t n = 0;
+
+    for (; n < from->count && from->items[n].position < end; n++)
+        if (from->items[n].position >= rows->at)
+            stki_skipped_add(to, from->items[n].position, from->items[n].sample, &from->items[n].error);
+    from->count -= n;
+    if (n > 0)
+        memmove(from->items, from->items + n, (size_t)from->count * sizeof *from->items);
+    return from->failed || to->failed ? stki_fail_memory(err, (int64_t)sizeof *to->items, "the list of failed samples")
+                                      : STK_OK;
+}
+
+/* ---- batches -------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_rows_init(stki_rows *rows, stk_loader *loader, int most, stk_error *err)
+{
+    rows->loader = loader;
+    rows->held_count = most + 1;
+    rows->held = stki_zalloc_array(rows->held_count, sizeof *rows->held);
+    return rows->held ? STK_OK : stki_fail_memory(err, rows->held_count * (int64_t)sizeof *rows->held, "a job");
+}
+
+void stki_rows_fini(stki_rows *rows)
+{
+    for (int i = 0; rows->held && i < rows->held_count; i++)
+        if (rows->held[i].uses > 0)
+            stk_batch_release(rows->held[i].batch);
+    stki_free(rows->held);
+    rows->held = NULL;
+    stki_skipped_fini(&rows->left_out);
+}
+
+void stki_rows_done(stki_rows *rows, stki_held *held)
+{
+    (void)rows;
+    if (held && --held->uses == 0)
+        stk_batch_release(held->batch);
+}
+
+int stki_rows_held(const stki_rows *rows)
+{
+    int held = 0;
+
+    for (int i = 0; i < rows->held_count; i++)
+        held += rows->held[i].uses > 0;
+    return held;
+}
+
+static void let_go(stki_rows *rows)
+{
+    stki_rows_done(rows, rows->current);
+    rows->current = NULL;
+    rows->row = 0;
+}
+
+void stki_rows_seek(stki_rows *rows, int64_t position)
+{
+    if (position == rows->at && !rows->seeks)
+        return;
+    let_go(rows);
+    rows->at = position;
+    rows->seeks = true;
+    rows->left_out.count = 0;
+}
+
+static stk_status wait_for_batch(stki_rows *rows, stk_batch **out, stk_error *err)
+{
+    for (;;) {
+        const int64_t begin = stki_now_ns();
+        stk_status status = stk_loader_next_timeout(rows->loader, TICK_NS, out, err);
+
+        rows->wait_ns += stki_now_ns() - begin;
+        if (atomic_load_explicit(rows->cancelled, memory_order_relaxed)) {
+            if (status == STK_OK)
+                stk_batch_release(*out);
+            return stki_fail(err, STK_E_CANCELLED, "the job was asked to stop; run it again to go on");
+        }
+        if (status != STK_E_TIMEOUT)
+            return status;
+        if (rows->tick)
+            rows->tick(rows->tick_context);
+    }
+}
+
+/* The batch of position `at`, with its rows before that passed over. */
+static stk_status fetch(stki_rows *rows, stk_error *err)
+{
+    stki_held *held = rows->held;
+    stk_batch *batch;
+    stk_status status = STK_OK;
+
+    if (rows->seeks)
+        status = stk_loader_seek(rows->loader, 0, rows->at / rows->batch_rows, err);
+    rows->seeks = false;
+    if (status == STK_OK)
+        status = wait_for_batch(rows, &batch, err);
+    if (status == STK_END)
+        return stki_fail(err, STK_E_MISMATCH, "the data set ended at position %lld, expected %lld of them",
+                         (long long)rows->at, (long long)rows->positions);
+    if (status != STK_OK)
+        return status;
+    while (held->uses > 0)
+        held++;
+    *held = (stki_held){batch, 1};
+    rows->current = held;
+    for (rows->row = 0; rows->row < batch->rows && batch->positions[rows->row].draw < rows->at;)
+        rows->row++;
+    return STK_OK;
+}
+
+stk_status stki_rows_next(stki_rows *rows, int64_t end, stki_run_of_rows *out, stki_skipped_list *left_out,
+                          stk_error *err)
+{
+    const int64_t batch_end = (rows->at / rows->batch_rows + 1) * rows->batch_rows;
+    const stk_batch *batch;
+    stk_status status = rows->current ? STK_OK : fetch(rows, err);
+
+    if (status != STK_OK)
+        return status;
+    batch = rows->current->batch;
+    *out = (stki_run_of_rows){.held = rows->current, .first = rows->row, .from = rows->at};
+    out->end = end < batch_end ? end : batch_end;
+    out->end = out->end < rows->positions ? out->end : rows->positions;
+    while (rows->row < batch->rows && batch->positions[rows->row].draw < out->end)
+        rows->row++;
+    out->count = rows->row - out->first;
+    out->held->uses++;
+    status = hand_out(rows, out->end, left_out, err);
+    rows->at = out->end;
+    if (out->end == batch_end || out->end == rows->positions)
+        let_go(rows);
+    return status;
+}
+
+void stki_row_of(const stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_row *out)
+{
+    const char *values = stki_slot_values(batch, plan);
+
+    out->dtype = plan->dtype;
+    out->ndim = plan->ndim;
+    out->position = batch->positions[row].draw;
+    out->sample = batch->indices[row];
+    memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
+    if (plan->ragged) {
+        const int64_t *offsets = stki_slot_offsets(batch, plan);
+
+        out->shape[0] = offsets[row + 1] - offsets[row];
+        out->bytes = values + offsets[row] * plan->item_bytes;
+        out->size = out->shape[0] * plan->item_bytes;
+    } else {
+        out->bytes = values + row * plan->row_bytes;
+        out->size = plan->row_bytes;
+    }
+}

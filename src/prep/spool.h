@@ -1,0 +1,35 @@
+/* spool.h: the rows of one piece in a file of their own, for formats that are written in one go and for jobs of several
+ * tasks. Little-endian:
+ *
+ *     "STKROWS1"
+ *     for each row, for each field:  8 size, 8 length, 4 height, 4 width, 4 channels, 4 encoding, the bytes, zeros up
+ * to a multiple of 8 JSON: what is known of the piece 8 where the JSON begins, 8 rows, 8 XXH3-64 of everything before,
+ * "STKROWSE"
+ *
+ * It appears under its name when it is complete and synced.
+ */
+#ifndef STKI_SPOOL_H
+#define STKI_SPOOL_H
+
+#include "sink.h"
+
+typedef struct stki_spool_writer stki_spool_writer;
+
+stk_status stki_spool_create(const char *path, int field_count, stki_spool_writer **out, stk_error *err);
+stk_status stki_spool_append(stki_spool_writer *spool, const stki_sink_value *values, int64_t rows, stk_error *err);
+/* `known` says what is known of the piece. Frees. Any thread. */
+stk_status stki_spool_commit(stki_spool_writer *spool, const json_t *known, stk_error *err);
+void stki_spool_abort(stki_spool_writer *spool); /* NULL is fine */
+
+typedef struct stki_spool stki_spool;
+
+/* What is known of the piece: new JSON. STK_E_NOT_FOUND: it is not made yet. STK_E_TRUNCATED, STK_E_CORRUPT. */
+stk_status stki_spool_known(const char *path, json_t **out, stk_error *err);
+/* Rows are checked against the sum as a whole, at open. */
+stk_status stki_spool_open(const char *path, int field_count, stki_spool **out, stk_error *err);
+int64_t stki_spool_rows(const stki_spool *spool);
+/* The next `rows` rows; borrowed from the mapped file until close. */
+stk_status stki_spool_next(stki_spool *spool, stki_sink_value *values, int64_t rows, stk_error *err);
+void stki_spool_close(stki_spool *spool); /* NULL is fine */
+
+#endif
