@@ -44,9 +44,7 @@ stk_status stki_sink_find(const char *format, const char *path, const stki_sink_
             return STK_OK;
         }
     if (format)
-        return stki_fail(err, STK_E_UNSUPPORTED, "output.format: found %s, expected one of %s", format,
-                         names(all, sizeof all));
-    return stki_fail(err, STK_E_UNSUPPORTED,
-                     "output.path: the ending of %s names no format; give output.format, one of %s", path,
+        return stki_fail(err, STK_E_UNSUPPORTED, "found %s, expected one of %s", format, names(all, sizeof all));
+    return stki_fail(err, STK_E_UNSUPPORTED, "the ending of %s names no format; give output.format, one of %s", path,
                      names(all, sizeof all));
 }
