@@ -144,6 +144,7 @@ typedef struct stk_field_opts {
                          */
     const char *pad;    /* in the config language, "batch", "128", "{to: 128, value: -1, truncate: true}"; NULL: none */
     const char *views;  /* in the config language, "{inputs: [0, -1], targets: [1, null]}"; NULL: none */
+    const char *ragged; /* images keep shapes of their own: "true", "{max_bytes: 8MiB}"; NULL: they do not */
 } stk_field_opts;
 #define STK_FIELD_OPTS_INIT STK_OPTS_INIT(stk_field_opts)
 
@@ -267,7 +268,8 @@ STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 STK_API void stk_batch_release(stk_batch *batch);
 
 /* The tensor of a field, rows first: [rows, …], on the loader's device. Borrowed: valid until the batch is released. A
- * field of varying shape is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With `pad` it is
+ * field of varying shape is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]; with `ragged`
+ * (images in shapes of their own) values are u8 [total], and there is "NAME.shapes" i64 [rows, 3] too. With `pad` it is
  * "NAME" [rows, length, …], "NAME.mask" bool [rows, length], 1 where a row has an element of its own, and
  * "NAME.lengths" i64 [rows]. A view is the part of its field's tensor that it names (and of its mask). STK_E_NOT_FOUND
  * names the tensors there are. */

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "own_shapes.h"
 #include "padding.h"
 #include "prefetch.h"
 #include "views.h"
@@ -129,7 +130,7 @@ static const stki_option dataset_rows[] = {
 static const stki_option_table dataset_table = STKI_OPTION_TABLE("dataset", dataset_rows);
 
 typedef struct field_options {
-    const stki_node *path, *synthetic, *source, *transforms, *views, *pad;
+    const stki_node *path, *synthetic, *source, *transforms, *views, *pad, *ragged;
     const char *dtype, *layout;
 } field_options;
 
@@ -146,6 +147,8 @@ static const stki_option field_rows[] = {
               "(normalize, quantize, …); docs/transforms.md"),
     STKI_NODE(field_options, pad,
               "Rows of varying length become one length and a mask: batch, a number, or {to, value, truncate}"),
+    STKI_NODE(field_options, ragged,
+              "Images keep shapes of their own, as values, offsets and shapes: true, or {max_bytes}"),
     STKI_NODE(field_options, views,
               "Further names for parts of its rows, ranges of their first axis: {inputs: [0, -1], targets: [1, null]}"),
 };
@@ -177,10 +180,10 @@ static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fiel
 /* In the order of the help. */
 static const stki_option_table *tables_at(size_t i)
 {
-    const stki_option_table *tables[] = {&loader_table,         &dataset_table,        &field_table,
-                                         stki_source_tables[0], stki_source_tables[1], stki_source_tables[2],
-                                         stki_source_tables[3], &synthetic_table,      &stki_datasets_table,
-                                         &stki_split_table,     &stki_weights_table,   &stki_pad_table};
+    const stki_option_table *tables[] = {
+        &loader_table,         &dataset_table,        &field_table,      stki_source_tables[0], stki_source_tables[1],
+        stki_source_tables[2], stki_source_tables[3], &synthetic_table,  &stki_datasets_table,  &stki_split_table,
+        &stki_weights_table,   &stki_pad_table,       &stki_ragged_table};
 
     return i < sizeof tables / sizeof tables[0] ? tables[i] : NULL;
 }
@@ -358,7 +361,8 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
                               options.path ? "found both path and synthetic, expected one of them"
                                            : "path is missing: which file holds the field?");
     if ((status = stki_plan_check(field, err)) != STK_OK ||
-        (status = stki_pad_read(options.pad, &field->pad, err)) != STK_OK)
+        (status = stki_pad_read(options.pad, &field->pad, err)) != STK_OK ||
+        (status = stki_ragged_read(options.ragged, &field->ragged, err)) != STK_OK)
         return status;
     if (options.path)
         return read_paths(config, field, options.path, err);

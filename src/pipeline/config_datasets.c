@@ -54,6 +54,9 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
     if (field->pad.padded && !(first->pad.padded && field->pad.to == first->pad.to &&
                                field->pad.truncate == first->pad.truncate && field->pad.value == first->pad.value))
         return differs(field, of, "pad", err);
+    if (field->ragged.asked &&
+        (!first->ragged.asked || (field->ragged.max_bytes && field->ragged.max_bytes != first->ragged.max_bytes)))
+        return differs(field, of, "ragged", err);
     if (!field->transforms)
         return STK_OK;
     a = stki_node_json(field->transforms);

@@ -224,6 +224,8 @@ static void put_field(writer *w, const char *where, const stk_field_opts *given,
         put(w, PATH(".pad"), "%s", f.pad);
     if (f.views)
         put(w, PATH(".views"), "%s", f.views);
+    if (f.ragged)
+        put(w, PATH(".ragged"), "%s", f.ragged);
 #undef PATH
 }
 

@@ -6,11 +6,13 @@
  *     sample     its number in the data set
  *     key        that random transforms draw with: of seed and epoch; the position is the first word
  *     and with `digest: bytes` two words more, low and high, of the XXH3-128 of the row's bytes: each field's row in
- * the order of the config, chained as fingerprints are (digest.h)
+ * the order of the config (of images in shapes of their own the shape behind it), chained as fingerprints are
+ *     (digest.h)
  *
  * A sum, so that neither workers nor ranks nor the size of batches matter.
  */
 #include "core.h"
+#include "own_shapes.h"
 #include "pad.h"
 
 enum { WORDS = 6, BLOCK = 128 };
@@ -31,6 +33,9 @@ static stki_u128 row_bytes(const stki_core *core, const stk_batch *batch, int64_
 
             stki_fingerprint_bytes(&print, stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes,
                                    (offsets[row + 1] - offsets[row]) * plan->item_bytes);
+            if (plan->own_shapes)
+                stki_fingerprint_bytes(&print, stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES,
+                                       STKI_OWN_SHAPE_BYTES);
         } else {
             stki_fingerprint_bytes(&print, stki_slot_values(batch, plan) + row * plan->row_bytes, plan->row_bytes);
         }

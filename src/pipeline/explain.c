@@ -89,7 +89,7 @@ static void explain_geometry(const stki_field_plan *plan, FILE *to)
             g->resizes       ? "one resize of one part of the image"
             : plan->resample ? "pixels are brought together in the worker's memory"
                              : "a view of the sample, nothing is copied");
-    if (ways > 1)
+    if (ways > 1 && !plan->own_shapes)
         fprintf(to, "; %d ways up, each with a conversion of its own", ways);
     if (g->pads && !plan->resample)
         fputs("; windows over the edge go by way of strips in the cache", to);
@@ -158,6 +158,11 @@ static void explain_field(const stki_field_plan *plan, FILE *to)
     if (plan->device_convert)
         fprintf(to, LEFT "%s\n", "on device", plan->device_kernel);
     explain_passes(plan, to);
+    if (plan->own_shapes) {
+        fprintf(to, LEFT "%s of %s, each in a shape of its own, at most %s a row\n", "to", stk_dtype_name(form.dtype),
+                stki_layout_name(form.layout), SIZE(form.row_bytes));
+        return;
+    }
     fprintf(to, LEFT "%s%s %s%s%s, %s a row\n", "to", plan->ragged ? "at most " : "", stk_dtype_name(form.dtype),
             STKI_SHAPE(plan->ndim, form.shape), form.layout ? " " : "", stki_layout_name(form.layout),
             SIZE(form.row_bytes));

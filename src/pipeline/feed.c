@@ -5,6 +5,7 @@
 #include "core.h"
 #include "error.h"
 #include "failed.h"
+#include "own_shapes.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,10 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
         if (core->plans[i].ragged)
             parts[count++] = (stki_prefetch_part){.copy_offset = core->plans[i].offsets_offset,
                                                   .copy_bytes = (core->max_rows + 1) * (int64_t)sizeof(int64_t)};
+        feed->parts[i][STKI_FEED_SHAPES] = core->plans[i].own_shapes ? count : -1;
+        if (core->plans[i].own_shapes)
+            parts[count++] = (stki_prefetch_part){.copy_offset = core->plans[i].shapes_offset,
+                                                  .copy_bytes = core->max_rows * STKI_OWN_SHAPE_BYTES};
     }
     for (int i = 0; i < count; i++) /* as in a slot of the ring; what is converted comes behind */
         if (parts[i].copy_offset + parts[i].copy_bytes > used)
@@ -130,6 +135,9 @@ static void fill_loads(const stki_feed *feed, const stk_batch *from, stki_prefet
         if (plan->ragged)
             loads[parts[STKI_FEED_OFFSETS]] =
                 (stki_prefetch_load){offsets, (from->rows + 1) * (int64_t)sizeof *offsets, 0};
+        if (plan->own_shapes)
+            loads[parts[STKI_FEED_SHAPES]] =
+                (stki_prefetch_load){stki_slot_shapes(from, plan), from->rows * STKI_OWN_SHAPE_BYTES, 0};
         loads[parts[STKI_FEED_VALUES]] =
             (stki_prefetch_load){stki_slot_values(from, plan),
                                  plan->ragged ? entries * plan->item_bytes : from->rows * plan->row_bytes, from->rows};

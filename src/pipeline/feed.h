@@ -31,6 +31,7 @@ enum stki_feed_part {
     STKI_FEED_PARTNER,
     STKI_FEED_SHARE,
     STKI_FEED_OFFSETS,
+    STKI_FEED_SHAPES,
     STKI_FEED_PARTS
 };
 void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, enum stki_feed_part part);

@@ -5,6 +5,7 @@
  * Errors belong to their row: the rest of the tile goes on, the slot keeps the error of its lowest row, and the
  * consumer gets it in the place of that batch.
  */
+#include "checked.h"
 #include "clock.h"
 #include "core.h"
 #include "error.h"
@@ -12,6 +13,7 @@
 #include "file.h"
 #include "fill_made.h"
 #include "log.h"
+#include "own_shapes.h"
 #include "pad.h"
 #include "tensor_internal.h"
 #include <assert.h>
@@ -221,6 +223,41 @@ static stk_status check_trailing(const stki_field_plan *plan, const stki_reader 
                         plan->name, (long long)other_within, stki_reader_path(other_shard, other_within, other_path));
 }
 
+static stki_occasion occasion_of(const stk_batch *batch, int64_t row)
+{
+    return (stki_occasion){batch->draw_key, batch->positions[row].draw};
+}
+
+/* An image in a shape of its own: the shape, and how many elements that are. -1: the row has failed. */
+static int64_t measure_image(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                             stki_worker *worker)
+{
+    int64_t within, *shape = stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES, elements;
+    const stki_reader *shard = stki_field_locate(plan->field, batch->indices[row], &within);
+    const stki_occasion occasion = occasion_of(batch, row);
+    char path[STKI_RECORD_PATH];
+    stk_error error;
+    stk_status status;
+
+    doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
+    stki_watch_use(worker, plan, shard, row, NULL);
+    status = stki_resample_measure(plan, &worker->resamplers[plan->number], batch->indices[row], &occasion, shard,
+                                   within, shape, &error);
+    if (status == STK_OK && (!stki_mul(shape[0], shape[1], &elements) || !stki_mul(elements, shape[2], &elements) ||
+                             elements > plan->shape[0]))
+        status = stki_fail_at(&error, STK_E_LIMIT,
+                              (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                           STKI_TEXT("%s as a row", STKI_SHAPE(STKI_OWN_AXES, shape)),
+                                           STKI_TEXT("at most %lld bytes", (long long)plan->shape[0])},
+                              "%s: size of the image (ragged: {max_bytes: …} of the field makes room for larger ones)",
+                              plan->name);
+    if (status == STK_OK)
+        return elements;
+    memset(shape, 0, STKI_OWN_SHAPE_BYTES);
+    read_fails(core, batch, shard, within, row, &error);
+    return -1;
+}
+
 /* -1: the row has failed. */
 static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
                            stki_worker *worker)
@@ -231,6 +268,8 @@ static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_p
     stk_error error;
     stk_status status;
 
+    if (plan->own_shapes)
+        return measure_image(core, batch, plan, row, worker);
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
     stki_watch_use(worker, plan, shard, row, NULL);
     status = stki_reader_shape(shard, within, shape, &error);
@@ -340,11 +379,6 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
     stki_count(&worker->bytes_written, length * plan->item_bytes);
 }
 
-static stki_occasion occasion_of(const stk_batch *batch, int64_t row)
-{
-    return (stki_occasion){batch->draw_key, batch->positions[row].draw};
-}
-
 /* What a row is seen through that is a view: what all are, or a placing of its own, which `own` holds. */
 static stk_status placing_of(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
                              const stki_placing **out, stk_error *err)
@@ -432,6 +466,31 @@ static void count_convert(stki_worker *worker, const stki_paging *paging, int64_
         stki_count(&worker->read_ns, pages);
 }
 
+/* An image must still be what it was measured as: its row's room is of that size. */
+static stk_status check_measured(const stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                                 const stki_resampler *resampler, const stki_reader *shard, int64_t within,
+                                 stk_error *err)
+{
+    const int64_t *measured = stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES;
+    char path[STKI_RECORD_PATH];
+
+    if (memcmp(resampler->row_shape, measured, STKI_OWN_SHAPE_BYTES) == 0)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CORRUPT,
+                        (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                     STKI_SHAPE(STKI_OWN_AXES, resampler->row_shape),
+                                     STKI_TEXT("%s as a moment ago", STKI_SHAPE(STKI_OWN_AXES, measured))},
+                        "%s: shape of the sample's row", plan->name);
+}
+
+static int64_t bytes_of_row(const stk_batch *batch, const stki_field_plan *plan, int64_t row)
+{
+    const int64_t *offsets = plan->own_shapes ? stki_slot_offsets(batch, plan) : NULL;
+
+    return offsets ? (offsets[row + 1] - offsets[row]) * plan->item_bytes
+                   : stki_convert_bytes_written(plan->converts[0]);
+}
+
 /* One row by way of the worker's own memory: an image that is resized, or has a size of its own. */
 static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
                                  const stki_making_of *of, stki_worker *worker, stk_error *err)
@@ -447,6 +506,8 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
     give_draw(shard, of, worker);
     status = stki_resample_want(plan, resampler, of->index, &of->occasion, shard, within, &want, err);
+    if (status == STK_OK && plan->own_shapes)
+        status = check_measured(batch, plan, of->row, resampler, shard, within, err);
     if (status == STK_OK)
         status = shard->ops->read(shard, within, want, &worker->scratch, &sample, err);
     between = stki_now_ns();
@@ -458,7 +519,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     if (convert_may_run(core, batch, plan, of->row, 1)) {
         status = stki_resample_store(plan, resampler, shard, within, &sample, of->to, err);
         stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
-        stki_count(&worker->bytes_written, stki_convert_bytes_written(plan->converts[0]));
+        stki_count(&worker->bytes_written, bytes_of_row(batch, plan, of->row));
     }
     stki_watch_use(worker, plan, shard, of->row, &sample);
     stki_reader_done(shard, &sample);
@@ -513,8 +574,9 @@ stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_p
 static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
                      int64_t parts, stki_worker *worker)
 {
-    const stki_making_of of = {batch->indices[row], occasion_of(batch, row),
-                               stki_slot_values(batch, plan) + row * plan->row_bytes, row};
+    const int64_t at =
+        plan->own_shapes ? stki_slot_offsets(batch, plan)[row] * plan->item_bytes : row * plan->row_bytes;
+    const stki_making_of of = {batch->indices[row], occasion_of(batch, row), stki_slot_values(batch, plan) + at, row};
     stk_error error;
 
     if (make_row(core, batch, plan, &of, part, parts, worker, &error) != STK_OK)

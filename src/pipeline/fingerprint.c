@@ -180,8 +180,8 @@ static stki_u128 of_transforms(const stki_core *core)
         stki_fingerprint_text(&print, plan->name);
         stki_fingerprint_number(&print, form.dtype);
         stki_fingerprint_number(&print, form.layout);
-        stki_fingerprint_number(&print, plan->ragged);
-        add_shape(&print, plan->ndim, form.shape);
+        stki_fingerprint_number(&print, plan->own_shapes ? 2 : plan->ragged);
+        add_shape(&print, plan->own_shapes ? 0 : plan->ndim, form.shape); /* how much room there is says nothing */
         add_steps(&print, core->config->fields[i].transforms);
         stki_fingerprint_number(&print, plan->pad.padded);
         if (plan->fold)

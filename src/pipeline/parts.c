@@ -2,20 +2,26 @@
 #include "parts.h"
 #include "error.h"
 #include "feed.h"
+#include "own_shapes.h"
 #include <stdio.h>
 #include <string.h>
 
-static const char *const endings[] = {"", ".values", ".offsets", ".mask", ".lengths", "_mix", ""};
+static const char *const endings[] = {"", ".values", ".offsets", ".shapes", ".mask", ".lengths", "_mix", ""};
 
 static const enum stki_part_kind whole[] = {STKI_PART_WHOLE}, ragged[] = {STKI_PART_VALUES, STKI_PART_OFFSETS},
+                                 own[] = {STKI_PART_VALUES, STKI_PART_OFFSETS, STKI_PART_SHAPES},
                                  padded[] = {STKI_PART_WHOLE, STKI_PART_MASK, STKI_PART_LENGTHS},
                                  mixed[] = {STKI_PART_WHOLE, STKI_PART_PARTNER, STKI_PART_SHARE};
 
 /* The parts that a field's rows come in; *count of them. */
 static const enum stki_part_kind *parts_of(const stki_field_plan *plan, int *count)
 {
-    *count = plan->pad.padded || plan->has_partners ? 3 : plan->ragged ? 2 : 1;
-    return plan->has_partners ? mixed : plan->pad.padded ? padded : plan->ragged ? ragged : whole;
+    *count = plan->pad.padded || plan->has_partners || plan->own_shapes ? 3 : plan->ragged ? 2 : 1;
+    return plan->has_partners ? mixed
+           : plan->own_shapes ? own
+           : plan->pad.padded ? padded
+           : plan->ragged     ? ragged
+                              : whole;
 }
 
 /* A view of a padded field has a mask as well. */
@@ -117,6 +123,7 @@ static void *place(const stk_batch *batch, const stki_field_plan *plan, enum stk
     if (batch->device_slot >= 0)
         return stki_feed_place(batch, plan, part);
     return part == STKI_FEED_OFFSETS   ? (void *)stki_slot_offsets(batch, plan)
+           : part == STKI_FEED_SHAPES  ? (void *)stki_slot_shapes(batch, plan)
            : part == STKI_FEED_MASK    ? (void *)stki_slot_pad_mask(batch, plan)
            : part == STKI_FEED_PARTNER ? (void *)stki_slot_partners(batch, plan)
            : part == STKI_FEED_SHARE   ? (void *)stki_slot_shares(batch, plan)
@@ -158,6 +165,13 @@ void stki_part_tensor(const stk_batch *batch, const stki_part *part, stk_tensor 
     switch (part->kind) {
     case STKI_PART_OFFSETS:
         vector(place(batch, plan, STKI_FEED_OFFSETS), batch->rows + 1, out);
+        return;
+    case STKI_PART_SHAPES:
+        vector(place(batch, plan, STKI_FEED_SHAPES), batch->rows, out);
+        out->ndim = 2;
+        out->shape[1] = STKI_OWN_AXES;
+        out->strides[0] = STKI_OWN_SHAPE_BYTES;
+        out->strides[1] = sizeof(int64_t);
         return;
     case STKI_PART_LENGTHS:
         vector((int64_t *)place(batch, plan, STKI_FEED_OFFSETS) + 1, batch->rows, out);
@@ -203,7 +217,8 @@ int64_t stki_plan_bytes(const stk_batch *batch, const stki_field_plan *plan)
         return batch->rows * (stki_padded_length(batch, plan) * (plan->item_bytes + 1) + (int64_t)sizeof(int64_t));
     if (plan->ragged)
         return stki_slot_offsets(batch, plan)[batch->rows] * plan->item_bytes +
-               (batch->rows + 1) * (int64_t)sizeof(int64_t);
+               (batch->rows + 1) * (int64_t)sizeof(int64_t) +
+               (plan->own_shapes ? batch->rows * STKI_OWN_SHAPE_BYTES : 0);
     if (plan->has_partners)
         return batch->rows * (2 * plan->row_bytes + (int64_t)sizeof(float));
     return batch->rows * (plan->device_convert ? plan->device_form.row_bytes : plan->row_bytes);

@@ -1,7 +1,7 @@
 /* parts.h: the tensors of a batch by name. A field is one, "image", or several: "text.values" and "text.offsets" of a
- * field whose rows differ in length; "text", "text.mask" and "text.lengths" where they are padded; "label", "label_mix"
- * and "mix_lambda" of labels of mixed rows that are not mixed themselves. Views (views.h) are
- * further names for parts of a field. */
+ * field whose rows differ in length, and "image.shapes" of images in shapes of their own; "text", "text.mask" and
+ * "text.lengths" where they are padded; "label", "label_mix" and "mix_lambda" of labels of mixed rows that are not
+ * mixed themselves. Views (views.h) are further names for parts of a field. */
 #ifndef STKI_PARTS_H
 #define STKI_PARTS_H
 
@@ -11,6 +11,7 @@ enum stki_part_kind {
     STKI_PART_WHOLE,
     STKI_PART_VALUES,
     STKI_PART_OFFSETS,
+    STKI_PART_SHAPES,
     STKI_PART_MASK,
     STKI_PART_LENGTHS,
     STKI_PART_PARTNER,

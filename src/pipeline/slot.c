@@ -4,6 +4,7 @@
 #include "device_memory.h"
 #include "error.h"
 #include "failed.h"
+#include "own_shapes.h"
 #include <string.h>
 
 #define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
@@ -42,9 +43,13 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
                              (long long)max_rows, (long long)plan->row_bytes);
     }
     fits = reserve(&used, 0, 0, STKI_DEVICE_ALIGNMENT, &out->rest);
-    for (int i = 0; i < plan_count && fits; i++)
+    for (int i = 0; i < plan_count && fits; i++) {
         if (plans[i].ragged)
             fits = reserve(&used, max_rows + 1, sizeof(int64_t), STKI_DEVICE_ALIGNMENT, &plans[i].offsets_offset);
+        if (plans[i].own_shapes)
+            fits =
+                fits && reserve(&used, max_rows, STKI_OWN_SHAPE_BYTES, STKI_DEVICE_ALIGNMENT, &plans[i].shapes_offset);
+    }
     if (!fits || !reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) ||
         !reserve(&used, max_rows, 1, 64, &out->mask) || !reserve(&used, max_rows, 1, 64, &out->failed) ||
         !reserve(&used, max_rows, sizeof(int32_t), 64, &out->sources) ||
@@ -180,6 +185,8 @@ void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_c
                            slot->row_failed, slot->rows);
         else
             compact_fixed(stki_slot_values(slot, plan), plan->row_bytes, slot->row_failed, slot->rows);
+        if (plan->own_shapes)
+            compact_fixed(slot->memory + plan->shapes_offset, STKI_OWN_SHAPE_BYTES, slot->row_failed, slot->rows);
         if (plan->has_partners) {
             compact_fixed(slot->memory + plan->partner_offset, plan->row_bytes, slot->row_failed, slot->rows);
             compact_fixed(slot->memory + plan->share_offset, sizeof(float), slot->row_failed, slot->rows);

@@ -80,6 +80,12 @@ static inline bool stki_row_has_failed(const stk_batch *slot, int64_t row)
     return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) != 0;
 }
 
+/* Rows in shapes of their own: three numbers a row. */
+static inline int64_t *stki_slot_shapes(const stk_batch *slot, const stki_field_plan *plan)
+{
+    return (int64_t *)(void *)(slot->memory + plan->shapes_offset);
+}
+
 static inline int64_t *stki_slot_offsets(const stk_batch *slot, const stki_field_plan *plan)
 {
     return (int64_t *)(void *)(slot->memory + plan->offsets_offset);

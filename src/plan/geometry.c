@@ -62,15 +62,26 @@ unsigned stki_geometry_orientations(const stki_geometry *geometry)
 /* ---- sizes -------------------------------------------------------------------------------------------------------
  */
 
-/* The shorter side becomes `shorter`; the longer one is rounded down. */
-static void keep_aspect(int64_t shorter, double height, double width, int64_t *out_height, int64_t *out_width)
+/* One side becomes what the step says; the other is rounded down, as torchvision does, but to no less than a pixel. */
+static void keep_aspect(const stki_geometry_step *step, double height, double width, int64_t *out_height,
+                        int64_t *out_width)
 {
     const bool tall = width <= height;
-    const double longer = (double)shorter * (tall ? height : width) / (tall ? width : height);
-    const int64_t other = longer > STKI_RESIZE_MOST ? STKI_RESIZE_MOST + 1 : (int64_t)longer;
+    const double most = (double)step->longest, high = tall ? height : width, low = tall ? width : height;
+    double shorter = (double)step->height, longer = most;
 
-    *out_height = tall ? other : shorter;
-    *out_width = tall ? shorter : other;
+    if (step->height)
+        longer = floor(shorter * high / low);
+    else
+        shorter = floor(most * low / high);
+    if (step->longest && longer > most) {
+        shorter = floor(most * shorter / longer);
+        longer = most;
+    }
+    shorter = shorter < 1 ? 1 : shorter;
+    longer = longer > STKI_RESIZE_MOST ? STKI_RESIZE_MOST + 1 : longer;
+    *out_height = (int64_t)(tall ? longer : shorter);
+    *out_width = (int64_t)(tall ? shorter : longer);
 }
 
 static bool is_quarter(int turns) /* some of the choices swap height and width */
@@ -112,7 +123,10 @@ bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t w
             size_of_turned(step, &height, &width, why);
             break;
         case STKI_PAD:
-            if (known) {
+            if (step->height) {
+                height = step->height;
+                width = step->width;
+            } else if (known) {
                 height += step->pad[1] + step->pad[3];
                 width += step->pad[0] + step->pad[2];
             }
@@ -126,9 +140,9 @@ bool stki_geometry_size(const stki_geometry *geometry, int64_t height, int64_t w
                 height = step->height;
                 width = step->width;
             } else if (step->has_box) {
-                keep_aspect(step->height, step->box[3] - step->box[1], step->box[2] - step->box[0], &height, &width);
+                keep_aspect(step, step->box[3] - step->box[1], step->box[2] - step->box[0], &height, &width);
             } else if (known) {
-                keep_aspect(step->height, (double)height, (double)width, &height, &width);
+                keep_aspect(step, (double)height, (double)width, &height, &width);
             } else {
                 *why = step;
             }
@@ -324,7 +338,7 @@ static stk_status apply_resize(const stki_geometry_step *step, frame *f, stk_err
     if (!width) {
         const double u = f->box[3] - f->box[1], v = f->box[2] - f->box[0];
 
-        keep_aspect(step->height, f->o.transpose ? v : u, f->o.transpose ? u : v, &height, &width);
+        keep_aspect(step, f->o.transpose ? v : u, f->o.transpose ? u : v, &height, &width);
     }
     f->out_height = f->o.transpose ? width : height;
     f->out_width = f->o.transpose ? height : width;
@@ -360,8 +374,20 @@ static int64_t larger(int64_t x, int64_t y)
 
 static stk_status apply_pad(const stki_geometry *geometry, const stki_geometry_step *step, frame *f, stk_error *err)
 {
-    const int64_t *pad = step->pad, height = seen_height(f), width = seen_width(f);
-    stk_status status = begin_padding(geometry, step, f, larger(pad[1], pad[3]), larger(pad[0], pad[2]), err);
+    const int64_t height = seen_height(f), width = seen_width(f), down = step->height - height,
+                  right = step->width - width; /* to the stated size; an odd pixel comes last, as in torchvision */
+    const int64_t around[4] = {right / 2, down / 2, right - right / 2, down - down / 2};
+    const int64_t *pad = step->height ? around : step->pad;
+    stk_status status;
+
+    if (step->height && (down < 0 || right < 0))
+        return stki_fail_at(
+            err, STK_E_BAD_SHAPE,
+            (stki_place){NOWHERE, STKI_TEXT("%" PRId64 " x %" PRId64 " pixels (height x width)", height, width),
+                         STKI_TEXT("at most %" PRId64 " x %" PRId64 " (resize: {longer: N} before it makes images fit)",
+                                   step->height, step->width)},
+            "pad");
+    status = begin_padding(geometry, step, f, larger(pad[1], pad[3]), larger(pad[0], pad[2]), err);
 
     cut(f, -pad[1], -pad[0], height + pad[1] + pad[3], width + pad[0] + pad[2]);
     return status;

@@ -35,7 +35,9 @@ typedef struct stki_geometry_step {
     const stki_node *node;
     uint64_t draw;         /* stki_draw_name; 0: nothing is drawn */
     int64_t top, left;     /* CROP; TRANSLATE: pixels down and to the right */
-    int64_t height, width; /* RESIZE: width 0: the shorter side becomes `height`, the other keeps the aspect */
+    int64_t height, width; /* RESIZE: width 0: the shorter side becomes `height`, the other keeps the aspect; height 0
+                              too: the longer side becomes `longest`. PAD: of the result; 0: as `pad` says */
+    int64_t longest;       /* RESIZE to a side: the longer one is at most this; 0: as it comes */
     bool has_box;
     double box[4];                /* RESIZE: left, top, right, bottom of what the steps before have left */
     int64_t pad[4];               /* PAD, RANDOM_CROP: left, top, right, bottom */

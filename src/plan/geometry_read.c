@@ -232,36 +232,69 @@ static stk_status read_box(const stki_node *node, double *box, stk_error *err)
     return status;
 }
 
+/* The longer side becomes N. */
+static stk_status take_longer(const reading *r, const stki_node *longer, stk_error *err)
+{
+    if (stki_node_get(r->node, "size") || stki_node_get(r->node, "max_size"))
+        return stki_fail_node(err, longer, "found %s too, expected longer alone",
+                              stki_node_get(r->node, "size") ? "size" : "max_size");
+    return pixels(longer, 1, &r->step->longest, err);
+}
+
+/* The shorter side becomes N, but the longer one at most this. */
+static stk_status take_max_size(const reading *r, stk_error *err)
+{
+    const stki_node *most = stki_node_get(r->node, "max_size");
+    stk_status status = most ? pixels(most, 1, &r->step->longest, err) : STK_OK;
+
+    if (status != STK_OK || !most)
+        return status;
+    if (r->step->width)
+        return stki_fail_node(err, most,
+                              "found it beside size: [height, width], expected one number: the shorter side");
+    if (r->step->longest <= r->step->height)
+        return stki_fail_value(err, most, "more than %d, the size of the shorter side", (int)r->step->height);
+    return STK_OK;
+}
+
 static stk_status read_resize(const reading *r, stk_error *err)
 {
-    static const char *const keys[] = {"size", "filter", "interpolation", "box"};
+    static const char *const keys[] = {"size", "filter", "interpolation", "box", "longer", "max_size"};
     const bool map = r->node->kind == STKI_NODE_MAP;
-    const stki_node *side, *box = map ? stki_node_get(r->node, "box") : NULL;
+    const stki_node *side = NULL, *box = map ? stki_node_get(r->node, "box") : NULL;
+    const stki_node *longer = map ? stki_node_get(r->node, "longer") : NULL;
     stk_status status;
 
     r->step->kind = STKI_RESIZE;
     r->step->has_box = box != NULL;
-    if ((map && (status = stki_node_known_keys(r->node, keys, 4, err)) != STK_OK) ||
-        (status = take_filter(r, err)) != STK_OK || (status = size_of(r, &side, err)) != STK_OK ||
-        (status = size(side, &r->step->height, &r->step->width, err)) != STK_OK)
+    if ((map && (status = stki_node_known_keys(r->node, keys, 6, err)) != STK_OK) ||
+        (status = take_filter(r, err)) != STK_OK ||
+        (status = longer ? take_longer(r, longer, err) : size_of(r, &side, err)) != STK_OK ||
+        (side && (status = size(side, &r->step->height, &r->step->width, err)) != STK_OK) ||
+        (map && (status = take_max_size(r, err)) != STK_OK))
         return status;
     return box ? read_box(box, r->step->box, err) : STK_OK;
 }
 
 static stk_status read_pad(const reading *r, stk_error *err)
 {
-    static const char *const keys[] = {"padding", "fill", "padding_mode"};
+    static const char *const keys[] = {"padding", "fill", "padding_mode", "size"};
     const bool map = r->node->kind == STKI_NODE_MAP;
     const stki_node *padding = map ? stki_node_get(r->node, "padding") : r->node;
+    const stki_node *side = map ? stki_node_get(r->node, "size") : NULL;
     stk_status status;
 
     r->step->kind = STKI_PAD;
-    if (map && (status = stki_node_known_keys(r->node, keys, 3, err)) != STK_OK)
+    if (map && (status = stki_node_known_keys(r->node, keys, 4, err)) != STK_OK)
         return status;
-    if (!padding)
-        return stki_fail_node(err, r->node, "padding is missing");
+    if (!padding == !side)
+        return stki_fail_node(err, r->node,
+                              padding ? "found both padding and size, expected one of them"
+                                      : "padding (how much) or size (of the result) is missing");
     status = begin_padding(r, err);
-    return status != STK_OK ? status : take_pad(padding, r->step->pad, err);
+    if (status != STK_OK || side)
+        return status != STK_OK ? status : square(side, r->step, err);
+    return take_pad(padding, r->step->pad, err);
 }
 
 static stk_status read_random_crop(const reading *r, stk_error *err)

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "own_shapes.h"
 #include "padding.h"
 #include "plan_made.h"
 #include "tensor_internal.h"
@@ -198,7 +199,8 @@ static stk_status fail_shapes(const stki_field_plan *plan, const stki_geometry_s
     if (why->kind != STKI_ROTATE)
         return stki_fail_node(err, why->node,
                               "images of different shapes have different shapes still; center_crop, crop or resize: "
-                              "[height, width] behind it would make them alike");
+                              "[height, width] behind it would make them alike, or ragged: true keeps "
+                              "them as they are");
     before.count = (int)(why - plan->geometry->steps);
     (void)stki_geometry_size(&before, height, width, &height, &width, &none);
     return stki_fail_node(
@@ -269,6 +271,17 @@ static stk_status resolve_colors(stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
+/* Rows in shapes of their own: geometry whose results differ is as good as any. */
+static stk_status resolve_own_geometry(stki_field_plan *plan, stk_error *err)
+{
+    plan->resample = true;
+    if (!plan->geometry)
+        return STK_OK;
+    plan->random = plan->geometry->random;
+    plan->orientations = stki_geometry_orientations(plan->geometry);
+    return plan->geometry->resizes ? check_resizable(plan, err) : STK_OK;
+}
+
 /* The shape of what a row is made of, in the order of the sample's axes. */
 static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error *err)
 {
@@ -290,6 +303,8 @@ static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error
     plan->height_axis = planar ? 1 : 0;
     plan->width_axis = planar ? 2 : 1;
     plan->channel_axis = planar ? 0 : 2;
+    if (plan->own_shapes)
+        return resolve_own_geometry(plan, err);
     plan->resample = field->variable;
     if (plan->geometry) {
         plan->resample = field->variable || plan->geometry->resizes;
@@ -397,14 +412,21 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
                               .name = field->name,
                               .config = config,
                               .ndim = field->ndim,
+                              .own_shapes = config->ragged.asked,
                               .is_unrounded = dtype != STK_DTYPE_NONE};
     if (field->ndim + 1 > STK_MAX_DIMS)
         return fail(err, config, STK_E_UNSUPPORTED, "samples of %d axes: a batch would have more than %d", field->ndim,
                     STK_MAX_DIMS);
     if ((status = resolve_axes(config, field, plan, &channels, err)) != STK_OK ||
         (status = stki_fold_create(config, field->dtype, channels, &plan->fold, err)) != STK_OK ||
-        (status = resolve_dtype(config, plan, err)) != STK_OK || (status = resolve_image(plan, image, err)) != STK_OK)
+        (status = resolve_dtype(config, plan, err)) != STK_OK ||
+        (plan->own_shapes && (status = stki_own_check(plan, err)) != STK_OK) ||
+        (status = resolve_image(plan, image, err)) != STK_OK)
         return status;
+    if (plan->own_shapes) {
+        plan->item_bytes = stk_dtype_size(plan->dtype);
+        return (status = stki_own_resolve(plan, err)) != STK_OK ? status : resolve_strides(plan, err);
+    }
     if (dtype != STK_DTYPE_NONE) {
         plan->dtype = dtype;
         plan->fold->quantized = false;
@@ -728,6 +750,8 @@ static stk_status compile(stki_field_plan *plan, enum stki_stores stores, int64_
     float *a;
     stk_status status;
 
+    if (plan->own_shapes)
+        return make_fill(plan, err);
     if (plan->ragged || plan->one_hot)
         return STK_OK;
     plan->converts = stki_zalloc_array(plan->field->shard_count, sizeof *plan->converts);

@@ -19,6 +19,12 @@ typedef struct stki_pad {
     char element[16]; /* the value, in the field's dtype */
 } stki_pad;
 
+/* `ragged` of a field of images: each keeps a shape of its own (own_shapes.h). */
+typedef struct stki_ragged {
+    bool asked;
+    int64_t max_bytes; /* of a row; 0: the largest */
+} stki_ragged;
+
 /* What `source` says of a stream of tokens. */
 enum stki_offsets { STKI_OFFSETS_FIXED, STKI_OFFSETS_SHIFTED, STKI_OFFSETS_RANDOM };
 typedef struct stki_tokens {
@@ -44,6 +50,7 @@ typedef struct stki_field_config {
     const stki_node *transforms;        /* a list, or NULL */
     const stki_node *views;             /* a map of ranges, or NULL (views.h) */
     stki_pad pad;
+    stki_ragged ragged;
     stki_tokens tokens;
     /* The segments or positions of a packed field before it; it has no files of its own. */
     bool derived;
@@ -74,6 +81,7 @@ typedef struct stki_field_plan {
     int64_t row_bytes;             /* ragged: of the largest row */
     bool ragged;                   /* rows of different lengths lie one behind the other, offsets beside them */
     int64_t item_bytes;            /* ragged: of one entry along axis 0 */
+    bool own_shapes; /* ragged: rows are images in shapes of their own, flat; ndim is 1 and an entry an element */
     stki_pad pad;
     int convert_count;
     stki_convert **converts; /* one for each way that shards are stored; ragged fields without arithmetic have none */
@@ -101,8 +109,8 @@ typedef struct stki_field_plan {
     bool may_run_many;                        /* fixed shapes: mapped rows can be converted by address */
     bool may_split;                           /* a sample may be cut into parts: reading it costs nothing */
     int64_t units;                            /* into which it may be cut: the fewest of all converts */
-    int64_t slot_offset, offsets_offset,
-        mask_offset;              /* where the field lies in a slot's memory; set by the slot's layout */
+    int64_t slot_offset, offsets_offset, mask_offset,
+        shapes_offset;            /* where the field lies in a slot's memory; set by the slot's layout */
     stki_convert *device_convert; /* from the row above to device_form; NULL: the row is what a consumer gets */
     stki_row_form device_form;
     char device_kernel[64]; /* "cuda:0 u8>f32" */

@@ -3,6 +3,8 @@
 #include "allocate.h"
 #include "color_rows.h"
 #include "error.h"
+#include "own_shapes.h"
+#include "pad_lines.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <math.h>
@@ -55,7 +57,7 @@ static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard
 
     if (status != STK_OK)
         return status;
-    if (!plan->geometry || plan->alike) {
+    if (!plan->own_shapes && (!plan->geometry || plan->alike)) {
         bool same = memcmp(shape, plan->sample_shape, (size_t)plan->field->ndim * sizeof shape[0]) == 0;
 
         return same ? STK_OK : other_shape(plan, shard, within, shape, err);
@@ -119,6 +121,21 @@ static void ask(const stki_field_plan *plan, stki_resampler *resampler)
         ask_for_less(plan, resampler);
 }
 
+stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
+                                 const stki_occasion *occasion, const stki_reader *shard, int64_t within,
+                                 int64_t out[3], stk_error *err)
+{
+    int64_t shape[STK_MAX_DIMS];
+    double box[4] = {0};
+    stk_status status = shape_of(plan, shard, within, shape, err);
+
+    if (status != STK_OK)
+        return status;
+    if (plan->box_field && (status = read_box(plan, resampler, index, box, err)) != STK_OK)
+        return status;
+    return place(plan, shard, within, stki_own_shape(plan, shape, box, occasion, out, err), err);
+}
+
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
                               const stki_occasion *occasion, const stki_reader *shard, int64_t within,
                               const stki_want **out, stk_error *err)
@@ -132,8 +149,12 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     resampler->given = (stki_given){0};
     resampler->occasion = *occasion;
     *out = NULL;
-    if ((status = shape_of(plan, shard, within, shape, err)) != STK_OK || !geometry)
+    if ((status = shape_of(plan, shard, within, shape, err)) != STK_OK)
         return status;
+    if (plan->own_shapes && !geometry)
+        memcpy(resampler->row_shape, shape, sizeof resampler->row_shape);
+    if (!geometry)
+        return STK_OK;
     if (geometry->box_field && (status = read_box(plan, resampler, index, box, err)) != STK_OK)
         return status;
     if (!resampler->resizer && (status = stki_resizer_create(&resampler->resizer, err)) != STK_OK)
@@ -143,6 +164,8 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     placing->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
     if (!geometry->resizes)
         placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
+    if (status == STK_OK && plan->own_shapes)
+        stki_own_placed(plan, shape, placing, resampler->row_shape);
     if (status == STK_OK)
         status = stki_resizer_set(resampler->resizer, &placing->job, err);
     if (status != STK_OK)
@@ -193,8 +216,7 @@ static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int
     out->data = (char *)sample->data + top * sample->strides[y] + left * sample->strides[x];
 }
 
-/* Row-major elements of the view, in native byte order; a copy where they are not. */
-static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
+stk_status stki_bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
 {
     const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
     int64_t strides[STK_MAX_DIMS], bytes;
@@ -223,125 +245,13 @@ static void store_block(const stki_field_plan *plan, const stki_resampler *resam
                      (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->block_strides));
 }
 
-/* Lines of the block where nothing else comes. */
-static void fill_lines(const stki_field_plan *plan, void *block, int64_t lines)
-{
-    const stk_dtype dtype = plan->field->dtype;
-    const int64_t size = stk_dtype_size(dtype), channels = plan->sample_shape[plan->channel_axis];
-    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS] = {0};
-
-    if (plan->fill_is_bytes) {
-        memset(block, plan->fill[0],
-               (size_t)(plan->height_axis == 0 ? lines * plan->block_strides[0] : plan->block_bytes));
-        return;
-    }
-    shape[plan->channel_axis] = channels;
-    shape[plan->height_axis] = lines;
-    shape[plan->width_axis] = plan->block_strides[plan->height_axis] / plan->block_strides[plan->width_axis];
-    strides[plan->channel_axis] = size;
-    stki_copy_strided(block, dtype, plan->block_strides, plan->fill, dtype, strides, false, 3, shape);
-}
-
-/* Pixels that lie side by side in the view as in the block, and a fill of one byte value. */
-static bool pads_by_lines(const stki_field_plan *plan, const stk_tensor *view)
-{
-    const int x = plan->width_axis, c = plan->channel_axis;
-
-    return plan->height_axis == 0 && !(view->flags & STK_TENSOR_SWAPPED) && (!plan->fill || plan->fill_is_bytes) &&
-           view->strides[x] == plan->block_strides[x] && view->strides[c] == plan->block_strides[c];
-}
-
-/* One line of a window: a view's line with its padding left and right. */
-static void pad_line(const stki_field_plan *plan, const stki_pad_axis *axis, const uint8_t *line, uint8_t *to)
-{
-    const int64_t pixel = plan->block_strides[plan->width_axis];
-    int64_t done = 0;
-
-    for (int k = 0; k < axis->count; k++) {
-        const struct stki_pad_run *run = &axis->runs[k];
-
-        if (plan->fill && run->to > done)
-            memset(to + done * pixel, plan->fill[0], (size_t)((run->to - done) * pixel));
-        if (run->step == 1)
-            memcpy(to + run->to * pixel, line + run->from * pixel, (size_t)(run->length * pixel));
-        for (int64_t i = 0; run->step != 1 && i < run->length; i++)
-            memcpy(to + (run->to + i) * pixel, line + (run->from + i * run->step) * pixel, (size_t)pixel);
-        done = run->to + run->length;
-    }
-    if (plan->fill && done < axis->length)
-        memset(to + done * pixel, plan->fill[0], (size_t)((axis->length - done) * pixel));
-}
-
-static void pad_by_lines(const stki_field_plan *plan, const stki_placing *placing, const stk_tensor *view,
-                         int64_t first, int64_t count, uint8_t *to)
-{
-    enum { AHEAD = 24 };
-    const int64_t line = plan->block_strides[0];
-    const stki_pad_axis beside = {.length = placing->pad_x.length};
-
-    for (int64_t y = first; y < first + count; y++, to += line) {
-        const struct stki_pad_run *run = NULL;
-
-        for (int i = 0; i < placing->pad_y.count; i++)
-            if (y >= placing->pad_y.runs[i].to && y < placing->pad_y.runs[i].to + placing->pad_y.runs[i].length)
-                run = &placing->pad_y.runs[i];
-        if (run) {
-            const uint8_t *from =
-                (const uint8_t *)view->data + (run->from + run->step * (y - run->to)) * view->strides[0];
-
-            if (y + AHEAD < run->to + run->length) /* while these lines are converted, the next ones come */
-                for (int64_t i = 0; i < view->strides[0]; i += 64)
-                    __builtin_prefetch(from + AHEAD * run->step * view->strides[0] + i, 0, 2);
-            pad_line(plan, &placing->pad_x, from, to);
-        } else {
-            pad_line(plan, &beside, NULL, to);
-        }
-    }
-}
-
-/* `count` lines from line `first` of the window on, from a view of the pixels that it needs: each run in both
- * directions is a view of its own. */
-static void pad_lines(const stki_field_plan *plan, const stki_placing *placing, const stk_tensor *view, int64_t first,
-                      int64_t count, uint8_t *to)
-{
-    const int y = plan->height_axis, x = plan->width_axis;
-    const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
-
-    if (pads_by_lines(plan, view)) {
-        pad_by_lines(plan, placing, view, first, count, to);
-        return;
-    }
-    if (plan->fill)
-        fill_lines(plan, to, count);
-    for (int i = 0; i < placing->pad_y.count; i++)
-        for (int k = 0; k < placing->pad_x.count; k++) {
-            const struct stki_pad_run *down = &placing->pad_y.runs[i], *right = &placing->pad_x.runs[k];
-            const int64_t low = down->to > first ? down->to : first;
-            const int64_t end = down->to + down->length, high = end < first + count ? end : first + count;
-            const char *from = (const char *)view->data +
-                               (down->from + down->step * (low - down->to)) * view->strides[y] +
-                               right->from * view->strides[x];
-            int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
-
-            if (low >= high)
-                continue;
-            memcpy(shape, view->shape, sizeof shape);
-            memcpy(strides, view->strides, sizeof strides);
-            shape[y] = high - low;
-            shape[x] = right->length;
-            strides[y] *= down->step;
-            strides[x] *= right->step;
-            stki_copy_strided(to + (low - first) * plan->block_strides[y] + right->to * plan->block_strides[x],
-                              view->dtype, plan->block_strides, from, view->dtype, strides, swapped, view->ndim, shape);
-        }
-}
-
 /* Lines of the window: from the view with its padding around it, or (NULL) as they come out of the resizer. */
 static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, int64_t first,
                        int64_t count, uint8_t *to)
 {
     if (padded)
-        pad_lines(plan, &resampler->placing, padded, first, count, to);
+        stki_pad_lines(plan, &(stki_block){plan->block_strides, plan->block_bytes}, &resampler->placing, padded, first,
+                       count, to);
     else
         stki_resizer_next(resampler->resizer, to, plan->block_strides[0], count);
 }
@@ -415,7 +325,7 @@ static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler,
     stk_status status = STK_OK;
 
     if ((view->strides[2] != 1 && channels > 1) || view->strides[1] != channels) {
-        status = bring_together(view, &resampler->tight, &pixels, err);
+        status = stki_bring_together(view, &resampler->tight, &pixels, err);
         line = view->shape[1] * channels;
     }
     if (status != STK_OK)
@@ -436,7 +346,7 @@ static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, c
         return store_window(plan, resampler, view, row, err);
     if (plan->colors)
         return stki_color_store(plan, resampler, view->data, view->strides, row, err);
-    status = bring_together(view, &resampler->block, &block, err);
+    status = stki_bring_together(view, &resampler->block, &block, err);
     if (status == STK_OK)
         store_block(plan, resampler, block, row);
     return status;
@@ -470,7 +380,8 @@ stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resa
         return status;
     if (!plan->geometry) {
         resampler->placing.orientation = (stki_orientation){0};
-        return copy(plan, resampler, sample, row, err);
+        return plan->own_shapes ? stki_own_store(plan, resampler, sample, row, err)
+                                : copy(plan, resampler, sample, row, err);
     }
     if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
         return place(plan, shard, within, status, err);
@@ -480,5 +391,7 @@ stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resa
     if (!view.data)
         return place(plan, shard, within, stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"),
                      err);
+    if (plan->own_shapes)
+        return stki_own_store(plan, resampler, &view, row, err);
     return plan->geometry->resizes ? resize(plan, resampler, &view, row, err) : copy(plan, resampler, &view, row, err);
 }

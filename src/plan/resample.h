@@ -22,12 +22,20 @@ typedef struct stki_resampler {
     int64_t shape[STK_MAX_DIMS];
     stki_occasion occasion;
     stki_placing placing;
+    int64_t row_shape[3]; /* of a row in a shape of its own (own_shapes.h) */
     stki_want want;
     stki_given given;
 } stki_resampler;
 
 void stki_resampler_fini(stki_resampler *resampler);
 
+/* Row-major elements of the view, in native byte order; a copy in `to` where they are not. */
+stk_status stki_bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err);
+
+/* Rows in shapes of their own: that of the row which this sample becomes, from its header. */
+stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
+                                 const stki_occasion *occasion, const stki_reader *shard, int64_t within,
+                                 int64_t out[3], stk_error *err);
 /* `index`: of the sample in its field; `within`: in the shard; `occasion`: whom random steps draw for. Errors name file
  * and record. The want is valid until the next call. */
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,

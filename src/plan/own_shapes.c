@@ -1,0 +1,390 @@
+/* own_shapes.c: see own_shapes.h.
+ *
+ * How large the largest row is must be known before there is a batch. Where the transforms say it there is nothing to
+ * ask; else the header of every sample is looked at when the loader opens, by a few threads: readers remember what they
+ * find, so that the first epoch need not look again. */
+#include "own_shapes.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "first_steps.h"
+#include "pad_lines.h"
+#include "tensor_internal.h"
+#include "thread.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { SCANNERS = 8, FEW = 256 /* samples that one thread looks at sooner */, AT_ONCE = 64 };
+
+/* ---- the config -------------------------------------------------------------------------------------------------- */
+
+typedef struct ragged_options {
+    int64_t max_bytes;
+} ragged_options;
+
+static const char *const largest_words[] = {"largest", NULL};
+
+static const stki_option rows[] = {
+    STKI_SIZE_WORDS(ragged_options, max_bytes, largest, 1, INT64_MAX, largest_words, 0,
+                    "Room for one row; largest: what the transforms come to, or the header of every sample says when "
+                    "the loader opens"),
+};
+const stki_option_table stki_ragged_table = STKI_OPTION_TABLE("dataset.fields.NAME.ragged", rows);
+
+stk_status stki_ragged_read(const stki_node *node, stki_ragged *out, stk_error *err)
+{
+    ragged_options o = {0};
+    stk_status status = STK_OK;
+
+    if (stki_node_is_null(node))
+        return STK_OK;
+    if (node->kind != STKI_NODE_MAP)
+        return stki_node_bool(node, &out->asked, err);
+    stki_options_defaults(&stki_ragged_table, &o);
+    status = stki_options_read(&stki_ragged_table, node, &o, NULL, err);
+    *out = (stki_ragged){.asked = true, .max_bytes = o.max_bytes};
+    return status;
+}
+
+/* ---- what it cannot be ------------------------------------------------------------------------------------------- */
+
+static stk_status STK_PRINTF(3, 4) refuse(const stki_field_plan *plan, stk_error *err, const char *format, ...)
+{
+    char text[384];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return stki_fail(err, STK_E_UNSUPPORTED, "dataset.fields.%s: ragged: %s", plan->config->name, text);
+}
+
+static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
+{
+    const stki_field *field = plan->field;
+
+    if (field->ndim != STKI_OWN_AXES)
+        return refuse(plan, err,
+                      "found samples of %d axes, expected images; what varies in length comes as values and offsets "
+                      "without it",
+                      field->ndim);
+    if (plan->source_layout == STKI_LAYOUT_NONE)
+        return refuse(plan, err,
+                      "which axes are height, width and channels? Say how the file holds the samples: source: "
+                      "{layout: nhwc} or {layout: nchw}");
+    if (field->dtype != STK_U8)
+        return refuse(plan, err, "found samples of %s, expected uint8", stk_dtype_long_name(field->dtype));
+    return STK_OK;
+}
+
+static stk_status check_steps(const stki_field_plan *plan, stk_error *err)
+{
+    const stki_node *list = plan->config->transforms;
+
+    for (int i = 0; list && list->kind == STKI_NODE_LIST && i < list->count; i++) {
+        const char *name = list->items[i]->kind == STKI_NODE_MAP ? list->items[i]->keys[0] : "a step";
+
+        if (!stki_geometry_knows(name) && !stki_first_steps_know(name))
+            return refuse(plan, err,
+                          "found %s in its transforms, expected steps that move pixels alone: images in shapes of "
+                          "their own keep their bytes",
+                          name);
+    }
+    return STK_OK;
+}
+
+stk_status stki_own_check(const stki_field_plan *plan, stk_error *err)
+{
+    const stki_field_config *config = plan->config;
+    stk_status status = check_samples(plan, err);
+
+    if (status != STK_OK || (status = check_steps(plan, err)) != STK_OK)
+        return status;
+    if (plan->dtype != STK_U8)
+        return refuse(plan, err, "found dtype: %s, expected none: images in shapes of their own keep their bytes",
+                      stk_dtype_name(plan->dtype));
+    if (plan->layout != plan->source_layout)
+        return refuse(plan, err, "found layout: %s, expected the samples' own, %s", config->layout,
+                      stki_layout_name(plan->source_layout));
+    if (config->pad.padded)
+        return refuse(plan, err,
+                      "found pad too, which is for samples of varying length; the step pad of its "
+                      "transforms puts pixels around images");
+    if (config->views)
+        return refuse(plan, err, "found views too: its rows have shapes of their own");
+    return STK_OK;
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+void stki_own_placed(const stki_field_plan *plan, const int64_t *shape, const stki_placing *placing,
+                     int64_t out[STKI_OWN_AXES])
+{
+    const bool transpose = placing->orientation.transpose;
+    const int64_t height = placing->padded ? placing->pad_y.length : placing->job.window_height;
+    const int64_t width = placing->padded ? placing->pad_x.length : placing->job.window_width;
+
+    out[plan->channel_axis] = shape[plan->channel_axis];
+    out[plan->height_axis] = transpose ? width : height;
+    out[plan->width_axis] = transpose ? height : width;
+}
+
+stk_status stki_own_shape(const stki_field_plan *plan, const int64_t *shape, const double *box,
+                          const stki_occasion *occasion, int64_t out[STKI_OWN_AXES], stk_error *err)
+{
+    stki_placing placing;
+    stk_status status;
+
+    if (!plan->geometry) {
+        memcpy(out, shape, STKI_OWN_AXES * sizeof *out);
+        return STK_OK;
+    }
+    status = stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], box, occasion,
+                                 &placing, err);
+    if (status == STK_OK)
+        stki_own_placed(plan, shape, &placing, out);
+    return status;
+}
+
+/* Bytes of the largest row that an image of this shape can become; -1: not known. */
+static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t width, int64_t channels)
+{
+    stki_geometry either;
+    const stki_geometry_step *why;
+    int64_t bytes, most = -1, out_height, out_width;
+
+    if (!plan->geometry)
+        return height > 0 && width > 0 && stki_mul(height, width, &bytes) && stki_mul(bytes, channels, &bytes) ? bytes
+                                                                                                               : -1;
+    for (int turn = 0; turn < 2; turn++) { /* where some angles swap height and width and others do not: both ways */
+        either = *plan->geometry;
+        for (int i = 0; i < either.count; i++)
+            if (either.steps[i].kind == STKI_ROTATE && (either.steps[i].turns & 5) && (either.steps[i].turns & 10))
+                either.steps[i].turns = turn ? 2 : 1;
+        if (!stki_geometry_size(&either, height, width, &out_height, &out_width, &why) ||
+            !stki_mul(out_height, out_width, &bytes) || !stki_mul(bytes, channels, &bytes))
+            return -1;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Threads take runs of samples; each keeps its own maximum. */
+typedef struct scan {
+    const stki_field_plan *plan;
+    int64_t count;
+    stki_counter next;
+    stki_mutex lock;
+    int64_t largest; /* guarded by lock */
+} scan;
+
+static int64_t look_at(const stki_field_plan *plan, int64_t index)
+{
+    int64_t within, shape[STK_MAX_DIMS];
+    const stki_reader *shard = stki_field_locate(plan->field, index, &within);
+
+    if (stki_reader_shape(shard, within, shape, NULL) != STK_OK)
+        return 0; /* it fails when it is read */
+    return most_of(plan, shape[plan->height_axis], shape[plan->width_axis], shape[plan->channel_axis]);
+}
+
+static void scan_run(void *context)
+{
+    scan *s = context;
+    int64_t first, largest = 0;
+
+    while ((first = atomic_fetch_add_explicit(&s->next, AT_ONCE, memory_order_relaxed)) < s->count)
+        for (int64_t i = first; i < first + AT_ONCE && i < s->count; i++) {
+            const int64_t bytes = look_at(s->plan, i);
+
+            largest = bytes > largest ? bytes : largest;
+        }
+    stki_lock(&s->lock);
+    s->largest = largest > s->largest ? largest : s->largest;
+    stki_unlock(&s->lock);
+}
+
+/* That a thread cannot be had is no reason to fail: the others do its work. */
+static int64_t scan_all(const stki_field_plan *plan)
+{
+    scan s = {.plan = plan, .count = plan->field->first[plan->field->shard_count], .largest = 0};
+    stki_thread *threads[SCANNERS];
+    const int wanted = s.count <= FEW ? 0 : stki_cpu_count() - 1 < SCANNERS ? stki_cpu_count() - 1 : SCANNERS;
+    int started = 0;
+
+    stki_mutex_init(&s.lock);
+    while (started < wanted && stki_thread_start(&threads[started], "stki-scan", scan_run, &s, NULL) == STK_OK)
+        started++;
+    scan_run(&s);
+    for (int i = 0; i < started; i++)
+        (void)stki_thread_join(threads[i], INT64_MAX);
+    stki_mutex_fini(&s.lock);
+    return s.largest;
+}
+
+/* Does any step make an image larger? Then what one sample may take says nothing of its row. */
+static bool may_grow(const stki_geometry *geometry)
+{
+    return geometry && (geometry->resizes || geometry->pads);
+}
+
+static stk_status find_largest(const stki_field_plan *plan, int64_t *out, stk_error *err)
+{
+    const stki_field_config *config = plan->config;
+    const bool variable = plan->field->variable;
+    const int64_t *shape = plan->field->shape, channels = shape[plan->channel_axis];
+    const int64_t said =
+        most_of(plan, variable ? 0 : shape[plan->height_axis], variable ? 0 : shape[plan->width_axis], channels);
+
+    *out = config->ragged.max_bytes;
+    if (*out == 0 && said >= 0)
+        *out = said;
+    if (*out == 0 && config->source.max_bytes > 0 && !may_grow(plan->geometry))
+        *out = config->source.max_bytes;
+    if (*out == 0 && plan->geometry && plan->geometry->box_field)
+        return refuse(plan, err,
+                      "how large are the rows? Each sample's box says: say the most by ragged: {max_bytes: "
+                      "…}, or add a resize: [height, width]");
+    if (*out == 0)
+        *out = scan_all(plan);
+    *out = *out > 0 ? *out : 1;
+    return STK_OK;
+}
+
+stk_status stki_own_resolve(stki_field_plan *plan, stk_error *err)
+{
+    const int64_t *shape = plan->field->shape;
+    int64_t largest = 0, row[STKI_OWN_AXES];
+    char where[256];
+    stk_status status = STK_OK;
+
+    if (!plan->field->variable && (!plan->geometry || !plan->geometry->box_field)) /* what does not fit fails now */
+        status = stki_own_shape(plan, shape, NULL, NULL, row, err);
+    if (status != STK_OK)
+        return stki_fail_place(err, status, NULL, -1,
+                               stki_text(where, sizeof where, "dataset.fields.%s", plan->config->name));
+    if ((status = find_largest(plan, &largest, err)) != STK_OK)
+        return status;
+    plan->ragged = true;
+    plan->ndim = 1;
+    plan->shape[0] = largest;
+    return STK_OK;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static void tight_strides(stk_dtype dtype, const int64_t *shape, int64_t strides[STKI_OWN_AXES])
+{
+    int64_t bytes = stk_dtype_size(dtype);
+
+    for (int i = STKI_OWN_AXES - 1; i >= 0; i--) {
+        strides[i] = bytes;
+        bytes *= shape[i];
+    }
+}
+
+/* The whole window, as `from` shows it before it is turned, becomes the row. */
+static void store_turned(const stki_field_plan *plan, const stki_resampler *resampler, const stk_tensor *from,
+                         void *row)
+{
+    const stki_orientation o = resampler->placing.orientation;
+    const int y = plan->height_axis, x = plan->width_axis;
+    const char *first = from->data;
+    int64_t strides[STKI_OWN_AXES], to[STKI_OWN_AXES];
+
+    memcpy(strides, from->strides, sizeof strides);
+    strides[o.transpose ? x : y] = o.flip_u ? -from->strides[y] : from->strides[y];
+    strides[o.transpose ? y : x] = o.flip_v ? -from->strides[x] : from->strides[x];
+    first += o.flip_u ? (from->shape[y] - 1) * from->strides[y] : 0;
+    first += o.flip_v ? (from->shape[x] - 1) * from->strides[x] : 0;
+    tight_strides(from->dtype, resampler->row_shape, to);
+    stki_copy_strided(row, from->dtype, to, first, from->dtype, strides, (from->flags & STK_TENSOR_SWAPPED) != 0,
+                      STKI_OWN_AXES, resampler->row_shape);
+}
+
+/* Where the window is put together: in the row itself where it is not turned, else in the worker's block. */
+static stk_status window_place(const stki_field_plan *plan, stki_resampler *resampler, void *row, stk_tensor *out,
+                               stk_error *err)
+{
+    const stki_placing *placing = &resampler->placing;
+    const bool turned = stki_orientation_number(placing->orientation) != 0;
+    int64_t bytes = 1;
+    stk_status status = STK_OK;
+
+    *out = (stk_tensor){.data = row, .dtype = plan->field->dtype, .ndim = STKI_OWN_AXES};
+    memcpy(out->shape, resampler->row_shape, sizeof resampler->row_shape);
+    if (placing->orientation.transpose) {
+        out->shape[plan->height_axis] = resampler->row_shape[plan->width_axis];
+        out->shape[plan->width_axis] = resampler->row_shape[plan->height_axis];
+    }
+    tight_strides(out->dtype, out->shape, out->strides);
+    for (int i = 0; i < STKI_OWN_AXES; i++)
+        bytes *= out->shape[i];
+    if (turned) {
+        status = stki_scratch_reserve(&resampler->block, bytes, err);
+        out->data = resampler->block.data;
+    }
+    return status;
+}
+
+/* The resized pixels that the window needs, from a view of what the resizer looks at: in `to`, lines of `line` bytes.
+ */
+static stk_status resize_into(stki_resampler *resampler, const stk_tensor *view, void *to, int64_t line, stk_error *err)
+{
+    const stki_resize_job *job = &resampler->placing.job;
+    const void *pixels = view->data;
+    int64_t from_line = view->strides[0];
+    stk_status status = STK_OK;
+
+    if ((view->strides[2] != 1 && job->channels > 1) || view->strides[1] != job->channels) {
+        status = stki_bring_together(view, &resampler->tight, &pixels, err);
+        from_line = view->shape[1] * job->channels;
+    }
+    if (status != STK_OK)
+        return status;
+    stki_resizer_begin(resampler->resizer, pixels, from_line);
+    stki_resizer_next(resampler->resizer, to, line, job->window_height);
+    return STK_OK;
+}
+
+static stk_status resize_to_canvas(stki_resampler *resampler, const stk_tensor *view, stk_tensor *out, stk_error *err)
+{
+    const stki_resize_job *job = &resampler->placing.job;
+    stk_status status;
+
+    *out = (stk_tensor){.dtype = STK_U8, .ndim = 3, .shape = {job->window_height, job->window_width, job->channels}};
+    tight_strides(STK_U8, out->shape, out->strides);
+    status = stki_scratch_reserve(&resampler->canvas, out->shape[0] * out->strides[0], err);
+    out->data = resampler->canvas.data;
+    return status == STK_OK ? resize_into(resampler, view, out->data, out->strides[0], err) : status;
+}
+
+stk_status stki_own_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
+                          stk_error *err)
+{
+    const stki_placing *placing = &resampler->placing;
+    const bool resizes = plan->geometry && plan->geometry->resizes, padded = plan->geometry && placing->padded;
+    stk_tensor window, canvas;
+    stk_status status;
+
+    if (!resizes && !padded) {
+        store_turned(plan, resampler, view, row);
+        return STK_OK;
+    }
+    if ((status = window_place(plan, resampler, row, &window, err)) != STK_OK)
+        return status;
+    if (resizes && !padded)
+        status = resize_into(resampler, view, window.data, window.strides[0], err);
+    if (resizes && padded) {
+        status = resize_to_canvas(resampler, view, &canvas, err);
+        view = &canvas;
+    }
+    if (status == STK_OK && padded) {
+        const stki_block block = {window.strides, window.shape[0] * window.strides[0]};
+
+        stki_pad_lines(plan, &block, placing, view, 0, window.shape[plan->height_axis], window.data);
+    }
+    if (status == STK_OK && window.data != row)
+        store_turned(plan, resampler, &window, row);
+    return status;
+}
