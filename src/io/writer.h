@@ -38,7 +38,8 @@ struct stki_writer {
     bool writing;      /* an array is begun */
     stk_status failed; /* nothing more is written, commit fails too */
     int64_t row_bytes, rows, rows_wanted;
-    char **names; /* of the arrays so far: a hash table of `name_room` places */
+    int64_t chunk_rows; /* HDF5: of arrays that are begun from now on; opts.chunk_rows at first */
+    char **names;       /* of the arrays so far: a hash table of `name_room` places */
     int64_t name_count, name_room;
 };
 

@@ -1,11 +1,12 @@
 /* sinks.c: which formats a preparation job can write; a line each. */
+#include "sinks.h"
 #include "error.h"
-#include "sink.h"
 #include <string.h>
 #include <strings.h>
 
 const stki_sink_ops *const stki_sinks[] = {
-    NULL,
+    &stki_sink_npy,         &stki_sink_npz, &stki_sink_hdf5, &stki_sink_beton,  &stki_sink_pt,
+    &stki_sink_safetensors, &stki_sink_raw, &stki_sink_tar,  &stki_sink_tokens, NULL,
 };
 
 static bool ends_with(const char *text, const char *ending)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { LENGTHS = 4096 /* read at once */ };
+#define MOST (INT64_C(1) << 59) /* of tokens and documents: their bytes fit in 63 bits */
 
 struct stk_tokens_writer {
     stk_tokens_format format;
@@ -98,7 +99,7 @@ static stk_status open_files(stk_tokens_writer *w, const char *data, const char 
                              const stki_tokens_making *making, stk_error *err)
 {
     const stki_tokens_mark *mark = making ? making->mark : NULL;
-    int64_t bytes = mark ? w->header_bytes + mark->tokens * stk_dtype_size(w->dtype) : -1;
+    int64_t bytes = mark ? w->header_bytes + w->tokens * stk_dtype_size(w->dtype) : -1;
     stk_status status = making ? stki_output_hold(data, making->temporary, bytes, &w->output, err)
                                : stki_output_create(data, &w->output, err);
 
@@ -113,6 +114,22 @@ static stk_status open_files(stk_tokens_writer *w, const char *data, const char 
     if (!status && !mark)
         status = stki_output_seek(w->output, w->header_bytes, err);
     return status;
+}
+
+static stk_status take_mark(stk_tokens_writer *w, const char *path, const stki_tokens_mark *mark, stk_error *err)
+{
+    if (!mark)
+        return STK_OK;
+    w->documents = mark->documents;
+    w->tokens = mark->tokens;
+    if (mark->documents >= 0 && mark->documents <= MOST && mark->tokens >= 0 && mark->tokens <= MOST)
+        return STK_OK;
+    return stki_fail_at(
+        err, STK_E_CORRUPT,
+        (stki_place){path, -1, -1,
+                     STKI_TEXT("%" PRId64 " documents, %" PRId64 " tokens", mark->documents, mark->tokens),
+                     "numbers of what fits a file"},
+        "where it was left");
 }
 
 stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtype dtype,
@@ -132,11 +149,9 @@ stk_status stki_tokens_open(const char *path, stk_tokens_format format, stk_dtyp
     w->format = format;
     w->dtype = dtype;
     w->header_bytes = format == STK_TOKENS_LLMC ? STKI_LLMC_HEADER : 0;
-    if (making && making->mark) {
-        w->documents = making->mark->documents;
-        w->tokens = making->mark->tokens;
-    }
-    status = open_files(w, data ? data : path, index, making, err);
+    status = take_mark(w, path, making ? making->mark : NULL, err);
+    if (!status)
+        status = open_files(w, data ? data : path, index, making, err);
     stki_free(data);
     stki_free(index);
     if (status)

@@ -88,7 +88,7 @@ static stk_status check_usable(const struct hdf5_writer *w, bool in_array, stk_e
 /* Chunks of about half a megabyte, unless stated. */
 static int64_t choose_chunk_rows(const struct hdf5_writer *w)
 {
-    int64_t rows = w->opts.chunk_rows > 0        ? w->opts.chunk_rows
+    int64_t rows = w->base.chunk_rows > 0        ? w->base.chunk_rows
                    : w->row_bytes >= CHUNK_BYTES ? 1
                    : w->row_bytes > 0            ? CHUNK_BYTES / w->row_bytes
                                                  : 1;
@@ -136,7 +136,7 @@ static stk_status measure(struct hdf5_writer *w, stk_dtype dtype, int row_ndim, 
     }
     w->shape[0] = rows > 0 ? (hsize_t)rows : 0;
     /* What has no bytes is not worth a chunk, but only chunked data may grow. */
-    w->chunked = row_ndim >= 0 && (rows < 0 || (w->row_bytes > 0 && (w->opts.level > 0 || w->opts.chunk_rows > 0)));
+    w->chunked = row_ndim >= 0 && (rows < 0 || (w->row_bytes > 0 && (w->opts.level > 0 || w->base.chunk_rows > 0)));
     w->deflated = w->chunked && w->opts.level > 0 && w->row_bytes > 0;
     return w->chunked ? choose_chunks(w, err) : STK_OK;
 }
@@ -491,6 +491,7 @@ stk_status stki_hdf5_writer(const char *path, const stki_writer_opts *opts, stki
         return stki_fail_memory(err, sizeof *w, path);
     w->base.ops = &hdf5_ops;
     w->opts = opts ? *opts : defaults;
+    w->base.chunk_rows = w->opts.chunk_rows;
     w->file = w->dataset = -1;
     status = w->opts.level < 0 || w->opts.level > 9
                  ? stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, STKI_TEXT("%d", w->opts.level), "0 to 9"},

@@ -197,7 +197,8 @@ static stk_status check_mark(const stk_beton_writer *w, const char *path, const 
     bool begun = w->regions > 0 && mark->samples > 0;
 
     if (mark->samples >= 0 && mark->samples <= w->layout.sample_count && (mark->cursor.page >= 0) == begun &&
-        mark->cursor.page < mark->samples && mark->cursor.used >= 0 && mark->cursor.used <= w->layout.page_bytes)
+        mark->cursor.page < mark->samples && mark->cursor.page < (INT64_C(1) << 61) / w->layout.page_bytes &&
+        mark->cursor.used >= 0 && mark->cursor.used <= w->layout.page_bytes)
         return STK_OK;
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){path, -1, -1,
@@ -215,7 +216,7 @@ static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_
 
     if (status)
         return status;
-    if (w->regions > 0 && mark->samples > 0)
+    if (w->regions > 0 && mark->samples > 0) /* below 2^62: check_mark */
         keep = w->layout.data_start + mark->cursor.page * w->layout.page_bytes + mark->cursor.used;
     status = stki_output_hold(path, making->temporary, keep, &w->output, err);
     if (!status && w->regions > 0)

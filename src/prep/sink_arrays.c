@@ -1,0 +1,247 @@
+/* sink_arrays.c: see sink_arrays.h. Rows come with all their fields, and the formats take one array after the other:
+ * the array with the most bytes goes to its file at once, the others wait in files without names and are copied behind
+ * it at the end. Which one that is depends on the fields alone. */
+#include "sink_arrays.h"
+#include "allocate.h"
+#include "error.h"
+#include "npy_form.h"
+#include "output.h"
+#include "sink_parts.h"
+#include "spill.h"
+#include "writer.h"
+#include <inttypes.h>
+#include <sys/stat.h>
+
+enum { PIECE = 1 << 20 };
+
+struct arrays {
+    stki_sink_common common; /* first member */
+    stki_arrays_opts own;
+    stki_parts parts;
+    int direct; /* the part that is written at once */
+    stki_spill **spills;
+    stki_writer *writer; /* NULL: finished */
+    char *temporary;
+    int64_t bytes;
+};
+
+static struct arrays *arrays_of(const stki_sink *sink)
+{
+    return (struct arrays *)(uintptr_t)sink;
+}
+
+/* ---- what can be held ---------------------------------------------------------------------------------------------
+ */
+
+static stk_status check_part(const stki_sink_opts *opts, const stki_part *part, bool npy, stk_dtype except,
+                             stk_error *err)
+{
+    const stki_sink_field *field = &opts->fields[part->field];
+    stki_npy_form form;
+    stk_status status = STK_OK;
+
+    if (npy)
+        status = stki_npy_form_init(&form, opts->path, part->dtype, part->ndim, part->shape, part->alias, err);
+    else if (part->dtype == except && except != STK_DTYPE_NONE)
+        status = stki_sink_refuse(opts, field, stk_dtype_long_name(part->dtype), "another type: cast it", err);
+    else if (part->ndim >= STK_MAX_DIMS)
+        status =
+            stki_sink_refuse(opts, field, STKI_TEXT("%d axes", part->ndim), STKI_TEXT("below %d", STK_MAX_DIMS), err);
+    return status;
+}
+
+stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype except, stk_error *err)
+{
+    stki_parts parts;
+    stk_status status = stki_parts_init(&parts, opts->fields, opts->field_count, err);
+
+    if (status)
+        return status;
+    for (int i = 0; i < parts.count && !status; i++)
+        status = check_part(opts, &parts.items[i], npy, except, err);
+    stki_parts_fini(&parts);
+    return status;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
+
+/* Bytes a sample; values of no known size are taken for the largest. */
+static int64_t weight(const struct arrays *a, int index)
+{
+    const stki_part *part = &a->parts.items[index];
+    int64_t largest = a->common.opts.fields[part->field].largest_bytes;
+
+    if (part->kind != STKI_PART_VALUES)
+        return part->row_bytes;
+    return largest > 0 ? largest : INT64_MAX;
+}
+
+static stk_status begin(struct arrays *a, int index, stk_error *err)
+{
+    const stki_part *part = &a->parts.items[index];
+    bool whole = part->kind == STKI_PART_ROWS;
+    int64_t rows = a->common.opts.may_skip ? -1 : stki_part_expected(part, a->common.opts.most_rows);
+
+    if (index != a->direct)
+        rows = part->rows; /* all there */
+    a->writer->chunk_rows = whole ? a->own.chunk_rows : 0;
+    return stki_writer_begin(a->writer, part->name, part->dtype, part->ndim, part->shape, rows, err);
+}
+
+static stk_status put(void *context, int part, const void *bytes, int64_t rows, bool lasting, stk_error *err)
+{
+    struct arrays *a = context;
+
+    (void)lasting;
+    if (part == a->direct)
+        return stki_writer_append(a->writer, bytes, rows, err);
+    return stki_spill_append(a->spills[part], bytes, rows * a->parts.items[part].row_bytes, err);
+}
+
+static stk_status open_writer(struct arrays *a, stk_error *err)
+{
+    const stki_sink_opts *opts = &a->common.opts;
+    stki_writer_opts wanted = {.level = a->own.level,
+                               .chunk_rows = a->own.chunk_rows,
+                               .threads = opts->threads > 0 ? opts->threads : 1,
+                               .temporary = a->temporary};
+
+    for (int i = 0; i < opts->field_count; i++)
+        wanted.alias |= opts->fields[i].alias;
+    return stki_writer_create(opts->path, a->common.base.ops->format, &wanted, &a->writer, err);
+}
+
+static stk_status open_all(struct arrays *a, stk_error *err)
+{
+    const stki_sink_opts *opts = &a->common.opts;
+    stk_status status = stki_parts_init(&a->parts, opts->fields, opts->field_count, err);
+
+    if (status)
+        return status;
+    a->temporary = stki_sink_temporary(opts->folder, opts->path, "");
+    a->spills = stki_zalloc_array(a->parts.count + 1, sizeof(stki_spill *));
+    if (!a->temporary || !a->spills)
+        return stki_fail_memory(err, a->parts.count * (int64_t)sizeof(stki_spill *), opts->path);
+    for (int i = 1; i < a->parts.count; i++)
+        if (weight(a, i) > weight(a, a->direct))
+            a->direct = i;
+    status = open_writer(a, err);
+    for (int i = 0; i < a->parts.count && !status; i++)
+        if (i != a->direct)
+            status = stki_spill_create(a->temporary, &a->spills[i], err);
+    if (!status && a->parts.count > 0)
+        status = begin(a, a->direct, err);
+    return status ? status : stki_parts_begin(&a->parts, put, a, err);
+}
+
+stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts, const stki_arrays_opts *own,
+                            stki_sink **out, stk_error *err)
+{
+    struct arrays *a = stki_zalloc(sizeof *a);
+    stk_status status;
+
+    if (!a)
+        return stki_fail_memory(err, sizeof *a, opts->path);
+    a->own = *own;
+    status = stki_sink_common_init(&a->common, ops, opts, err);
+    if (!status)
+        status = open_all(a, err);
+    if (status)
+        stki_arrays_destroy(&a->common.base);
+    else
+        *out = &a->common.base;
+    return status;
+}
+
+/* ---- rows and the end ---------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_arrays_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
+{
+    struct arrays *a = arrays_of(sink);
+    stk_status status = stki_sink_check_rows(&a->common, values, rows, err);
+
+    if (status)
+        return status;
+    return stki_sink_took(&a->common, rows,
+                          stki_parts_append(&a->parts, values, rows, a->common.opts.field_count, put, a, err));
+}
+
+static stk_status copy_part(struct arrays *a, int index, void *piece, int64_t at_once, stk_error *err)
+{
+    const stki_part *part = &a->parts.items[index];
+    stk_status status = begin(a, index, err);
+
+    for (int64_t row = 0, count; row < part->rows && !status; row += count) {
+        count = part->rows - row < at_once ? part->rows - row : at_once;
+        status = stki_spill_read(a->spills[index], row * part->row_bytes, piece, count * part->row_bytes, err);
+        if (!status)
+            status = stki_writer_append(a->writer, piece, count, err);
+    }
+    return status ? status : stki_writer_end(a->writer, err);
+}
+
+static stk_status copy_waiting(struct arrays *a, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < a->parts.count && !status; i++) {
+        int64_t row_bytes = a->parts.items[i].row_bytes;
+        int64_t at_once = row_bytes > 0 && row_bytes < PIECE ? PIECE / row_bytes : row_bytes > 0 ? 1 : INT64_MAX / 2;
+        void *piece;
+
+        if (i == a->direct)
+            continue;
+        piece = stki_zalloc(row_bytes > 0 ? at_once * row_bytes : 1);
+        status =
+            piece ? copy_part(a, i, piece, at_once, err) : stki_fail_memory(err, at_once * row_bytes, "rows that wait");
+        stki_free(piece);
+        stki_spill_destroy(a->spills[i]);
+        a->spills[i] = NULL;
+    }
+    return status;
+}
+
+stk_status stki_arrays_finish(stki_sink *sink, stk_error *err)
+{
+    struct arrays *a = arrays_of(sink);
+    struct stat st;
+    stk_status status = stki_sink_check_finish(&a->common, err);
+
+    if (!status && a->parts.count > 0)
+        status = stki_writer_end(a->writer, err);
+    if (!status)
+        status = copy_waiting(a, err);
+    if (status)
+        return a->common.failed = status;
+    status = stki_writer_commit(a->writer, err);
+    a->writer = NULL;
+    a->bytes = !status && !stat(a->temporary, &st) ? st.st_size : 0;
+    return a->common.failed = status;
+}
+
+int stki_arrays_files(const stki_sink *sink, stki_sink_file *out, int room)
+{
+    const struct arrays *a = arrays_of(sink);
+
+    if (room > 0)
+        out[0] = (stki_sink_file){a->temporary, a->common.opts.path, a->common.rows, a->bytes};
+    return 1;
+}
+
+void stki_arrays_destroy(stki_sink *sink)
+{
+    struct arrays *a = arrays_of(sink);
+
+    if (!sink)
+        return;
+    stki_writer_abort(a->writer);
+    for (int i = 0; a->spills && i < a->parts.count; i++)
+        stki_spill_destroy(a->spills[i]);
+    stki_free(a->spills);
+    stki_free(a->temporary);
+    stki_parts_fini(&a->parts);
+    stki_sink_common_fini(&a->common);
+    stki_free(a);
+}

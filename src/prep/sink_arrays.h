@@ -1,0 +1,23 @@
+/* sink_arrays.h: files of several named arrays, written one array after the other (writer.h): npz, HDF5, pt,
+ * safetensors. A field becomes the arrays that sink_parts.h says. They are written in one go.
+ */
+#ifndef STKI_SINK_ARRAYS_H
+#define STKI_SINK_ARRAYS_H
+
+#include "sink.h"
+
+typedef struct stki_arrays_opts {
+    int level;          /* of compression, 0: none */
+    int64_t chunk_rows; /* HDF5, of the arrays that have a row a sample; 0: chosen */
+} stki_arrays_opts;
+
+/* Can .npy members (`npy`), or arrays of 32 axes and any dtype but `except`, hold these fields? */
+stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype except, stk_error *err);
+stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts, const stki_arrays_opts *own,
+                            stki_sink **out, stk_error *err);
+stk_status stki_arrays_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err);
+stk_status stki_arrays_finish(stki_sink *sink, stk_error *err);
+int stki_arrays_files(const stki_sink *sink, stki_sink_file *out, int room);
+void stki_arrays_destroy(stki_sink *sink);
+
+#endif

@@ -1,0 +1,353 @@
+/* sink_beton.c: .beton files, which FFCV reads (beton_write.h): the bytes that stk_beton_create gives for the same
+ * rows. Whole numbers become its int fields, real ones its float fields, arrays NDArrays (or torch tensors), images its
+ * images, raw or JPEG, each as it comes; bytes its bytes, or JSON where the job says so (encode or extension json). */
+#include "allocate.h"
+#include "beton_write.h"
+#include "cast.h"
+#include "error.h"
+#include "sink_common.h"
+#include "sinks.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { AT_ONCE = 64 /* rows that are handed on together */ };
+
+struct beton_options {
+    int64_t page_bytes;
+    bool tensors;
+};
+
+static const stki_option option_rows[] = {
+    STKI_SIZE(struct beton_options, page_bytes, 8MiB, 2 << 20, INT64_C(2) << 30,
+              "A page of the file, a power of two; no sample may be larger"),
+    STKI_BOOL(struct beton_options, tensors, false, "Arrays are those that FFCV gives as torch tensors"),
+};
+static const stki_option_table option_table = STKI_OPTION_TABLE("output (beton)", option_rows);
+
+struct beton_sink {
+    stki_sink_common common;  /* first member */
+    stk_beton_writer *writer; /* NULL: finished */
+    stk_beton_field *fields;
+    stki_cast *casts; /* of numbers, to i64 or f64 */
+    stk_beton_value *values;
+    char *temporary, *sizes;
+    int64_t bytes;
+};
+
+static struct beton_sink *beton_of(const stki_sink *sink)
+{
+    return (struct beton_sink *)(uintptr_t)sink;
+}
+
+static struct beton_options options_of(const stki_sink_opts *opts)
+{
+    struct beton_options options = {0};
+
+    if (opts->options)
+        options = *(const struct beton_options *)opts->options;
+    return options;
+}
+
+/* ---- fields -------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_json(const stki_sink_field *field)
+{
+    return (field->encode && !strcmp(field->encode, "json")) || (field->extension && !strcmp(field->extension, "json"));
+}
+
+static stk_status choose_number(const stki_sink_opts *opts, const stki_sink_field *field, stk_beton_field *out,
+                                stk_error *err)
+{
+    bool whole = field->dtype == STK_BOOL || (field->dtype >= STK_U8 && field->dtype <= STK_I64);
+
+    if (!whole && field->dtype != STK_F16 && field->dtype != STK_BF16 && field->dtype != STK_F32 &&
+        field->dtype != STK_F64)
+        return stki_sink_refuse(opts, field, NULL, "whole or real numbers", err);
+    out->kind = whole ? STK_BETON_INT : STK_BETON_FLOAT;
+    return STK_OK;
+}
+
+static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *field, stk_beton_field *out, stk_error *err)
+{
+    out->name = field->name;
+    switch (field->kind) {
+    case STKI_SINK_ARRAY:
+        if (field->ndim == 0)
+            return choose_number(opts, field, out, err);
+        out->kind = options_of(opts).tensors ? STK_BETON_TENSOR : STK_BETON_NDARRAY;
+        out->dtype = field->dtype;
+        out->ndim = field->ndim;
+        out->shape = field->shape;
+        return STK_OK;
+    case STKI_SINK_RAGGED:
+        if (field->dtype != STK_U8 || field->ndim != 1)
+            return stki_sink_refuse(
+                opts, field, NULL, "rows of one shape (pad or crop them), or uint8 of one axis: .beton holds no others",
+                err);
+        out->kind = STK_BETON_BYTES;
+        return STK_OK;
+    case STKI_SINK_IMAGE:
+        out->kind = STK_BETON_IMAGE;
+        return STK_OK;
+    default:
+        out->kind = is_json(field) ? STK_BETON_JSON : STK_BETON_BYTES;
+        return STK_OK;
+    }
+}
+
+static stk_status choose_all(const stki_sink_opts *opts, stk_beton_field **out, stk_error *err)
+{
+    int64_t page_bytes = options_of(opts).page_bytes ? options_of(opts).page_bytes : 8 << 20;
+    stk_beton_field *fields = stki_zalloc_array(opts->field_count + 1, sizeof *fields);
+    stki_beton_field checked;
+    stk_status status = fields ? STK_OK : stki_fail_memory(err, (int64_t)sizeof *fields, opts->path);
+
+    for (int i = 0; i < opts->field_count && !status; i++)
+        status = choose(opts, &opts->fields[i], &fields[i], err);
+    for (int i = 0; i < opts->field_count && !status; i++)
+        status = stki_beton_check_field(opts->path, fields, i, page_bytes, &checked, err);
+    if (status)
+        stki_free(fields);
+    else
+        *out = fields;
+    return status;
+}
+
+static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
+{
+    int64_t page_bytes = options_of(opts).page_bytes;
+    stk_beton_field *fields;
+    stk_status status;
+
+    if (page_bytes & (page_bytes - 1))
+        return stki_fail_at(err, STK_E_CONFIG,
+                            (stki_place){opts->path, -1, -1, STKI_TEXT("%" PRId64, page_bytes), "a power of two"},
+                            "output.page_bytes");
+    if (opts->most_rows < 1)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){opts->path, -1, -1, STKI_TEXT("%" PRId64, opts->most_rows), "at least 1"},
+                            "FFCV reads no .beton without samples; rows of the job");
+    status = choose_all(opts, &fields, err);
+    if (!status)
+        stki_free(fields);
+    return status;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status reserve(struct beton_sink *b, stk_error *err)
+{
+    const stki_sink_opts *opts = &b->common.opts;
+
+    b->casts = stki_zalloc_array(opts->field_count + 1, sizeof *b->casts);
+    b->values = stki_zalloc_array(AT_ONCE * ((int64_t)opts->field_count + 1), sizeof *b->values);
+    b->temporary = stki_sink_temporary(opts->folder, opts->path, "");
+    b->sizes = stki_sink_temporary(opts->folder, opts->path, ".sizes");
+    if (!b->casts || !b->values || !b->temporary || !b->sizes)
+        return stki_fail_memory(err, AT_ONCE * opts->field_count * (int64_t)sizeof *b->values, opts->path);
+    for (int i = 0; i < opts->field_count; i++)
+        if (b->fields[i].kind == STK_BETON_INT || b->fields[i].kind == STK_BETON_FLOAT)
+            stki_cast_init(&b->casts[i], b->fields[i].kind == STK_BETON_INT ? STK_I64 : STK_F64, opts->fields[i].dtype,
+                           false);
+    return STK_OK;
+}
+
+static stk_status open_writer(struct beton_sink *b, const json_t *mark, stk_error *err)
+{
+    const stki_sink_opts *opts = &b->common.opts;
+    stki_beton_mark at = {0};
+    stki_beton_making making = {b->temporary, b->sizes, mark ? &at : NULL};
+    int64_t pages = 0;
+    stk_status status = STK_OK;
+
+    if (mark)
+        status = stki_mark_rows(&b->common, mark, err);
+    if (mark && !status)
+        status = stki_mark_int(mark, "pages", opts->path, &pages, err);
+    if (mark && !status)
+        status = stki_mark_int(mark, "used", opts->path, &at.cursor.used, err);
+    at.cursor.page = pages - 1;
+    at.samples = b->common.rows;
+    return status ? status
+                  : stki_beton_hold(opts->path, &making, b->fields, opts->field_count, opts->most_rows,
+                                    options_of(opts).page_bytes, &b->writer, err);
+}
+
+static void beton_destroy(stki_sink *sink)
+{
+    struct beton_sink *b = beton_of(sink);
+
+    if (!sink)
+        return;
+    stk_beton_abort(b->writer);
+    stki_free(b->fields);
+    stki_free(b->casts);
+    stki_free(b->values);
+    stki_free(b->temporary);
+    stki_free(b->sizes);
+    stki_sink_common_fini(&b->common);
+    stki_free(b);
+}
+
+static stk_status beton_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+{
+    struct beton_sink *b;
+    stk_status status = beton_check(opts, err);
+
+    if (status)
+        return status;
+    b = stki_zalloc(sizeof *b);
+    if (!b)
+        return stki_fail_memory(err, sizeof *b, opts->path);
+    status = stki_sink_common_init(&b->common, &stki_sink_beton, opts, err);
+    if (!status)
+        status = choose_all(&b->common.opts, &b->fields, err);
+    if (!status)
+        status = reserve(b, err);
+    if (!status)
+        status = open_writer(b, mark, err);
+    if (status)
+        beton_destroy(&b->common.base);
+    else
+        *out = &b->common.base;
+    return status;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status fail_value(const struct beton_sink *b, int64_t row, int field, const char *found,
+                             const char *expected, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_BAD_VALUE, (stki_place){b->common.opts.path, row, -1, found, expected}, "field %s",
+                        b->common.opts.fields[field].name);
+}
+
+static stk_status take_image(const struct beton_sink *b, int64_t row, int field, const stki_sink_value *v,
+                             stk_beton_value *out, stk_error *err)
+{
+    if (v->encoding == STKI_PNG)
+        return fail_value(b, row, field, "a PNG image", "pixels or JPEG: .beton holds no others (encode: jpeg)", err);
+    if (v->encoding == STKI_PLAIN && v->channels != 3)
+        return fail_value(b, row, field, STKI_TEXT("%" PRId64 " channels", v->channels), "3: .beton holds RGB", err);
+    out->height = v->height;
+    out->width = v->width;
+    out->jpeg = v->encoding == STKI_JPEG;
+    return STK_OK;
+}
+
+static stk_status take(const struct beton_sink *b, int64_t row, int field, const stki_sink_value *v,
+                       stk_beton_value *out, stk_error *err)
+{
+    stk_dtype dtype = b->common.opts.fields[field].dtype;
+    uint64_t number;
+
+    *out = (stk_beton_value){.bytes = v->bytes, .size = v->size};
+    switch (b->fields[field].kind) {
+    case STK_BETON_FLOAT:
+        stki_cast_row(&b->casts[field], &out->real, 8, v->bytes, stk_dtype_size(dtype), 1);
+        return STK_OK;
+    case STK_BETON_INT:
+        if (dtype == STK_U64) {
+            memcpy(&number, v->bytes, sizeof number);
+            if (number > INT64_MAX)
+                return fail_value(b, row, field, STKI_TEXT("%" PRIu64, number), "at most 2^63 - 1", err);
+        }
+        stki_cast_row(&b->casts[field], &out->integer, 8, v->bytes, stk_dtype_size(dtype), 1);
+        return STK_OK;
+    case STK_BETON_IMAGE:
+        return take_image(b, row, field, v, out, err);
+    default:
+        return STK_OK;
+    }
+}
+
+static stk_status append_some(struct beton_sink *b, const stki_sink_value *values, int64_t first, int64_t count,
+                              stk_error *err)
+{
+    int fields = b->common.opts.field_count;
+    stk_status status = STK_OK;
+
+    for (int64_t i = 0; i < count * fields && !status; i++)
+        status = take(b, first + i / fields, (int)(i % fields), &values[i], &b->values[i], err);
+    return status ? status : stk_beton_append(b->writer, b->values, count, err);
+}
+
+static stk_status beton_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
+{
+    struct beton_sink *b = beton_of(sink);
+    int fields = b->common.opts.field_count;
+    stk_status status = stki_sink_check_rows(&b->common, values, rows, err);
+
+    if (status)
+        return status;
+    for (int64_t row = 0, count; row < rows && !status; row += count) {
+        count = rows - row < AT_ONCE ? rows - row : AT_ONCE;
+        status = append_some(b, values + row * fields, b->common.rows + row, count, err);
+    }
+    return stki_sink_took(&b->common, rows, status);
+}
+
+/* ---- the rest -----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status beton_mark(stki_sink *sink, json_t **out, stk_error *err)
+{
+    struct beton_sink *b = beton_of(sink);
+    stki_beton_mark at;
+    stk_status status = stki_sink_check_usable(&b->common, err);
+
+    if (!status)
+        status = b->common.failed = stki_beton_mark_here(b->writer, &at, err);
+    if (status)
+        return status;
+    return stki_mark_new(json_pack("{s:I, s:I, s:I}", "rows", (json_int_t)at.samples, "pages",
+                                   (json_int_t)(at.cursor.page + 1), "used", (json_int_t)at.cursor.used),
+                         out, err);
+}
+
+static stk_status beton_sync(stki_sink *sink, stk_error *err)
+{
+    return stki_beton_sync(beton_of(sink)->writer, err);
+}
+
+static stk_status beton_finish(stki_sink *sink, stk_error *err)
+{
+    struct beton_sink *b = beton_of(sink);
+    stk_status status = stki_sink_check_finish(&b->common, err);
+
+    if (status)
+        return status;
+    status = stki_beton_finish(b->writer, &b->bytes, err);
+    b->writer = NULL;
+    return b->common.failed = status;
+}
+
+static int beton_files(const stki_sink *sink, stki_sink_file *out, int room)
+{
+    const struct beton_sink *b = beton_of(sink);
+
+    if (room > 0)
+        out[0] = (stki_sink_file){b->temporary, b->common.opts.path, b->common.rows, b->bytes};
+    return 1;
+}
+
+static const char *const endings[] = {".beton", NULL};
+
+const stki_sink_ops stki_sink_beton = {
+    .format = "beton",
+    .endings = endings,
+    .resumes = true,
+    .table = &option_table,
+    .options_bytes = sizeof(struct beton_options),
+    .check = beton_check,
+    .open = beton_open,
+    .append = beton_append,
+    .mark = beton_mark,
+    .sync = beton_sync,
+    .finish = beton_finish,
+    .files = beton_files,
+    .destroy = beton_destroy,
+};

@@ -1,0 +1,256 @@
+/* sink_columns.c: see sink_columns.h. Where each file ends follows from the number of its rows, so the marks are those
+ * numbers. The header of an .npy has room for any number and is written again at the end. */
+#include "sink_columns.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "npy_form.h"
+#include "output.h"
+#include "sink_parts.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct column {
+    char *final, *temporary;
+    stki_output *output; /* NULL: finished */
+    stki_npy_form form;  /* header_bytes 0: it has no header */
+    int64_t bytes;       /* of the finished file */
+};
+
+struct columns {
+    stki_sink_common common; /* first member */
+    stki_parts parts;
+    struct column *items; /* parts.count of them */
+};
+
+static struct columns *columns_of(const stki_sink *sink)
+{
+    return (struct columns *)(uintptr_t)sink;
+}
+
+/* ---- what can be held ---------------------------------------------------------------------------------------------
+ */
+
+static stk_status make_form(const stki_sink_opts *opts, const stki_part *part, stki_npy_form *form, stk_error *err)
+{
+    stk_status status = stki_npy_form_init(form, opts->path, part->dtype, part->ndim, part->shape, part->alias, err);
+
+    return status ? stki_fail_place(err, status, opts->path, -1, part->name) : STK_OK;
+}
+
+static stk_status check_names(const stki_sink_opts *opts, const stki_parts *parts, stk_error *err)
+{
+    for (int i = 0; i < parts->count && parts->count > 1; i++)
+        if (strchr(parts->items[i].name, '/'))
+            return stki_sink_refuse(opts, &opts->fields[parts->items[i].field], "a slash in its name",
+                                    "a name that can stand in the name of a file", err);
+    return STK_OK;
+}
+
+stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error *err)
+{
+    stki_parts parts;
+    stki_npy_form form;
+    stk_status status = stki_parts_init(&parts, opts->fields, opts->field_count, err);
+
+    if (status)
+        return status;
+    status = check_names(opts, &parts, err);
+    for (int i = 0; i < parts.count && header && !status; i++)
+        status = make_form(opts, &parts.items[i], &form, err);
+    stki_parts_fini(&parts);
+    return status;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status write_header(struct column *column, int64_t rows, stk_error *err)
+{
+    char header[STKI_NPY_FORM_MAX];
+
+    if (column->form.header_bytes == 0)
+        return STK_OK;
+    stki_npy_form_write(&column->form, rows, header);
+    return stki_output_write_at(column->output, 0, header, column->form.header_bytes, err);
+}
+
+/* Bytes up to the mark. */
+static stk_status read_mark(struct columns *c, int index, const json_t *mark, int64_t *keep, stk_error *err)
+{
+    stki_part *part = &c->parts.items[index];
+    json_t *rows = json_array_get(json_object_get(mark, "arrays"), (size_t)index);
+
+    part->rows = json_is_integer(rows) ? json_integer_value(rows) : -1;
+    if (part->rows >= 0 && stki_mul(part->rows, part->row_bytes, keep) &&
+        stki_add(*keep, c->items[index].form.header_bytes, keep)) {
+        if (part->kind == STKI_PART_OFFSETS)
+            part->total = part[-1].rows; /* of the values, which stand before it */
+        return STK_OK;
+    }
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){c->common.opts.path, -1, -1, NULL, "a number of rows"},
+                        "where it was left: array %s", part->name);
+}
+
+static stk_status open_column(struct columns *c, int index, bool header, const json_t *mark, stk_error *err)
+{
+    const stki_sink_opts *opts = &c->common.opts;
+    struct column *column = &c->items[index];
+    int64_t keep = -1;
+    stk_status status = STK_OK;
+
+    column->final = stki_sink_part_path(opts->path, c->parts.count > 1 ? c->parts.items[index].name : NULL);
+    column->temporary = column->final ? stki_sink_temporary(opts->folder, column->final, "") : NULL;
+    if (!column->temporary)
+        return stki_fail_memory(err, (int64_t)strlen(opts->path) + 1, opts->path);
+    if (header)
+        status = make_form(opts, &c->parts.items[index], &column->form, err);
+    if (!status && mark)
+        status = read_mark(c, index, mark, &keep, err);
+    if (!status)
+        status = stki_output_hold(column->final, column->temporary, keep, &column->output, err);
+    if (!status) /* at once, past the buffer: a disk that is full already says so here */
+        status = write_header(column, 0, err);
+    return status || mark ? status : stki_output_seek(column->output, column->form.header_bytes, err);
+}
+
+static stk_status put(void *context, int part, const void *bytes, int64_t rows, bool lasting, stk_error *err)
+{
+    struct columns *c = context;
+    int64_t count = rows * c->parts.items[part].row_bytes; /* bytes that are in memory */
+    stki_output *output = c->items[part].output;
+
+    return lasting ? stki_output_lend(output, bytes, count, err) : stki_output_append(output, bytes, count, err);
+}
+
+static stk_status open_all(struct columns *c, bool header, const json_t *mark, stk_error *err)
+{
+    const stki_sink_opts *opts = &c->common.opts;
+    stk_status status = stki_parts_init(&c->parts, opts->fields, opts->field_count, err);
+
+    if (!status)
+        status = check_names(opts, &c->parts, err);
+    if (status)
+        return status;
+    c->items = stki_zalloc_array(c->parts.count + 1, sizeof *c->items);
+    if (!c->items)
+        return stki_fail_memory(err, c->parts.count * (int64_t)sizeof *c->items, opts->path);
+    if (mark)
+        status = stki_mark_rows(&c->common, mark, err);
+    for (int i = 0; i < c->parts.count && !status; i++)
+        status = open_column(c, i, header, mark, err);
+    return status || mark ? status : stki_parts_begin(&c->parts, put, c, err);
+}
+
+stk_status stki_columns_open(const stki_sink_ops *ops, const stki_sink_opts *opts, bool header, const json_t *mark,
+                             stki_sink **out, stk_error *err)
+{
+    struct columns *c = stki_zalloc(sizeof *c);
+    stk_status status;
+
+    if (!c)
+        return stki_fail_memory(err, sizeof *c, opts->path);
+    status = stki_sink_common_init(&c->common, ops, opts, err);
+    if (!status)
+        status = open_all(c, header, mark, err);
+    if (status)
+        stki_columns_destroy(&c->common.base);
+    else
+        *out = &c->common.base;
+    return status;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_columns_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
+{
+    struct columns *c = columns_of(sink);
+    stk_status status = stki_sink_check_rows(&c->common, values, rows, err);
+
+    if (status)
+        return status;
+    status = stki_parts_append(&c->parts, values, rows, c->common.opts.field_count, put, c, err);
+    for (int i = 0; i < c->parts.count && !status; i++)
+        status = stki_output_settle(c->items[i].output, err);
+    return stki_sink_took(&c->common, rows, status);
+}
+
+static json_t *make_mark(const struct columns *c)
+{
+    json_t *mark = json_pack("{s:I, s:[]}", "rows", (json_int_t)c->common.rows, "arrays");
+
+    for (int i = 0; mark && i < c->parts.count; i++)
+        if (json_array_append_new(json_object_get(mark, "arrays"), json_integer(c->parts.items[i].rows))) {
+            json_decref(mark);
+            mark = NULL;
+        }
+    return mark;
+}
+
+stk_status stki_columns_mark(stki_sink *sink, json_t **out, stk_error *err)
+{
+    struct columns *c = columns_of(sink);
+    stk_status status = stki_sink_check_usable(&c->common, err);
+
+    for (int i = 0; i < c->parts.count && !status; i++)
+        status = c->common.failed = stki_output_flush(c->items[i].output, err);
+    return status ? status : stki_mark_new(make_mark(c), out, err);
+}
+
+stk_status stki_columns_sync(stki_sink *sink, stk_error *err)
+{
+    struct columns *c = columns_of(sink);
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < c->parts.count && !status; i++)
+        status = stki_output_sync(c->items[i].output, err);
+    return status;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------
+ */
+
+stk_status stki_columns_finish(stki_sink *sink, stk_error *err)
+{
+    struct columns *c = columns_of(sink);
+    stk_status status = stki_sink_check_finish(&c->common, err);
+
+    for (int i = 0; i < c->parts.count && !status; i++) {
+        struct column *column = &c->items[i];
+
+        status = write_header(column, c->parts.items[i].rows, err);
+        if (status)
+            break;
+        column->bytes = stki_output_position(column->output);
+        status = stki_output_commit(column->output, err);
+        column->output = NULL;
+    }
+    return c->common.failed = status;
+}
+
+int stki_columns_files(const stki_sink *sink, stki_sink_file *out, int room)
+{
+    const struct columns *c = columns_of(sink);
+
+    for (int i = 0; i < c->parts.count && i < room; i++)
+        out[i] = (stki_sink_file){c->items[i].temporary, c->items[i].final, c->parts.items[i].rows, c->items[i].bytes};
+    return c->parts.count;
+}
+
+void stki_columns_destroy(stki_sink *sink)
+{
+    struct columns *c = columns_of(sink);
+
+    if (!sink)
+        return;
+    for (int i = 0; c->items && i < c->parts.count; i++) {
+        stki_output_abort(c->items[i].output);
+        stki_free(c->items[i].final);
+        stki_free(c->items[i].temporary);
+    }
+    stki_free(c->items);
+    stki_parts_fini(&c->parts);
+    stki_sink_common_fini(&c->common);
+    stki_free(c);
+}

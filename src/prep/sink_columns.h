@@ -1,0 +1,20 @@
+/* sink_columns.h: a file an array: .npy and raw files. A data set of one array is the file of the job's path, of
+ * several NAME.PART.ENDING each.
+ */
+#ifndef STKI_SINK_COLUMNS_H
+#define STKI_SINK_COLUMNS_H
+
+#include "sink.h"
+
+/* `header`: each file has the header of an .npy. The rest is what the tables of sink_npy.c and sink_raw.c name. */
+stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error *err);
+stk_status stki_columns_open(const stki_sink_ops *ops, const stki_sink_opts *opts, bool header, const json_t *mark,
+                             stki_sink **out, stk_error *err);
+stk_status stki_columns_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err);
+stk_status stki_columns_mark(stki_sink *sink, json_t **out, stk_error *err);
+stk_status stki_columns_sync(stki_sink *sink, stk_error *err);
+stk_status stki_columns_finish(stki_sink *sink, stk_error *err);
+int stki_columns_files(const stki_sink *sink, stki_sink_file *out, int room);
+void stki_columns_destroy(stki_sink *sink);
+
+#endif

@@ -1,0 +1,46 @@
+/* sink_hdf5.c: HDF5 files: a data set an array (sink_arrays.h). Chunks are deflated by threads while the next rows
+ * come, and written in the order of rows; no times are kept. */
+#include "sink_arrays.h"
+#include "sinks.h"
+
+struct hdf5_options {
+    int64_t level, chunk_rows;
+};
+
+static const stki_option option_rows[] = {
+    STKI_INT(struct hdf5_options, level, 0, 0, 9, "", "Of compression; 0: none"),
+    STKI_INT(struct hdf5_options, chunk_rows, 0, 0, INT64_MAX, "rows",
+             "Rows a chunk; 0: contiguous without compression, chunks of about half a megabyte with it"),
+};
+static const stki_option_table option_table = STKI_OPTION_TABLE("output (hdf5)", option_rows);
+
+static stk_status hdf5_check(const stki_sink_opts *opts, stk_error *err)
+{
+    return stki_arrays_check(opts, false, STK_DTYPE_NONE, err);
+}
+
+static stk_status hdf5_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+{
+    const struct hdf5_options *options = opts->options;
+    stki_arrays_opts own = {0};
+
+    (void)mark;
+    if (options)
+        own = (stki_arrays_opts){(int)options->level, options->chunk_rows};
+    return stki_arrays_open(&stki_sink_hdf5, opts, &own, out, err);
+}
+
+static const char *const endings[] = {".h5", ".hdf5", NULL};
+
+const stki_sink_ops stki_sink_hdf5 = {
+    .format = "hdf5",
+    .endings = endings,
+    .table = &option_table,
+    .options_bytes = sizeof(struct hdf5_options),
+    .check = hdf5_check,
+    .open = hdf5_open,
+    .append = stki_arrays_append,
+    .finish = stki_arrays_finish,
+    .files = stki_arrays_files,
+    .destroy = stki_arrays_destroy,
+};

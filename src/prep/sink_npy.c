@@ -1,0 +1,30 @@
+/* sink_npy.c: .npy files, one an array (sink_columns.h). Dtypes that .npy cannot name are refused unless the field's
+ * alias says raw bytes. */
+#include "sink_columns.h"
+#include "sinks.h"
+
+static stk_status npy_check(const stki_sink_opts *opts, stk_error *err)
+{
+    return stki_columns_check(opts, true, err);
+}
+
+static stk_status npy_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+{
+    return stki_columns_open(&stki_sink_npy, opts, true, mark, out, err);
+}
+
+static const char *const endings[] = {".npy", NULL};
+
+const stki_sink_ops stki_sink_npy = {
+    .format = "npy",
+    .endings = endings,
+    .resumes = true,
+    .check = npy_check,
+    .open = npy_open,
+    .append = stki_columns_append,
+    .mark = stki_columns_mark,
+    .sync = stki_columns_sync,
+    .finish = stki_columns_finish,
+    .files = stki_columns_files,
+    .destroy = stki_columns_destroy,
+};

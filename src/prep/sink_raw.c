@@ -1,0 +1,29 @@
+/* sink_raw.c: files of nothing but the values of an array (sink_columns.h): who reads them states dtype and shape. */
+#include "sink_columns.h"
+#include "sinks.h"
+
+static stk_status raw_check(const stki_sink_opts *opts, stk_error *err)
+{
+    return stki_columns_check(opts, false, err);
+}
+
+static stk_status raw_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+{
+    return stki_columns_open(&stki_sink_raw, opts, false, mark, out, err);
+}
+
+static const char *const endings[] = {".raw", ".bin", NULL};
+
+const stki_sink_ops stki_sink_raw = {
+    .format = "raw",
+    .endings = endings,
+    .resumes = true,
+    .check = raw_check,
+    .open = raw_open,
+    .append = stki_columns_append,
+    .mark = stki_columns_mark,
+    .sync = stki_columns_sync,
+    .finish = stki_columns_finish,
+    .files = stki_columns_files,
+    .destroy = stki_columns_destroy,
+};

@@ -1,0 +1,29 @@
+/* sink_safetensors.c: .safetensors files: a tensor an array (sink_arrays.h). */
+#include "sink_arrays.h"
+#include "sinks.h"
+
+static stk_status safetensors_check(const stki_sink_opts *opts, stk_error *err)
+{
+    return stki_arrays_check(opts, false, STK_C128, err);
+}
+
+static stk_status safetensors_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+{
+    const stki_arrays_opts own = {0};
+
+    (void)mark;
+    return stki_arrays_open(&stki_sink_safetensors, opts, &own, out, err);
+}
+
+static const char *const endings[] = {".safetensors", NULL};
+
+const stki_sink_ops stki_sink_safetensors = {
+    .format = "safetensors",
+    .endings = endings,
+    .check = safetensors_check,
+    .open = safetensors_open,
+    .append = stki_arrays_append,
+    .finish = stki_arrays_finish,
+    .files = stki_arrays_files,
+    .destroy = stki_arrays_destroy,
+};

@@ -1,0 +1,453 @@
+/* sink_tar.c: tar archives of samples in the way of WebDataset (tar_write.h). A row is a sample whose key is its
+ * position in the job's order, nine digits or more; each field is a file of it.
+ *
+ * What a field's files hold goes by the last part of their extension: cls, txt and json of whole and real numbers are
+ * text; npy is an .npy file of the row's own shape; all else is the row's bytes as they are. Without an extension of
+ * the job's, image files are jpg or png, whole numbers cls, other arrays (pixels too) npy, and bytes bin. Fields that
+ * would so share an extension get their names before it: "left.npy", "right.npy". */
+#include "allocate.h"
+#include "cast.h"
+#include "error.h"
+#include "npy_form.h"
+#include "sink_common.h"
+#include "sinks.h"
+#include "tar.h"
+#include "tar_write.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum form { FORM_BYTES, FORM_NPY, FORM_WHOLE, FORM_REAL };
+
+struct tar_field {
+    enum form form;
+    char *extension; /* NULL: by the kind of each image */
+    char *prefix;    /* then: "" or "NAME." */
+    stki_cast cast;  /* of numbers, to i64, u64 or f64 */
+};
+
+struct tar_sink {
+    stki_sink_common common; /* first member */
+    stki_output *output;     /* NULL: finished */
+    char *temporary;
+    struct tar_field *fields;
+    int64_t bytes;
+};
+
+static struct tar_sink *tar_of(const stki_sink *sink)
+{
+    return (struct tar_sink *)(uintptr_t)sink;
+}
+
+/* ---- extensions ---------------------------------------------------------------------------------------------------
+ */
+
+static bool is_whole(stk_dtype dtype)
+{
+    return dtype == STK_BOOL || (dtype >= STK_U8 && dtype <= STK_I64);
+}
+
+static bool is_real(stk_dtype dtype)
+{
+    return dtype == STK_F16 || dtype == STK_BF16 || dtype == STK_F32 || dtype == STK_F64;
+}
+
+static bool is_number(const stki_sink_field *field)
+{
+    return field->kind == STKI_SINK_ARRAY && field->ndim == 0 && (is_whole(field->dtype) || is_real(field->dtype));
+}
+
+/* What a field has unless the job says another. NULL: an image, whose values say what they are. */
+static const char *usual_extension(const stki_sink_field *field)
+{
+    if (field->kind == STKI_SINK_IMAGE)
+        return NULL;
+    if (field->kind == STKI_SINK_BYTES)
+        return field->encode && !strcmp(field->encode, "json") ? "json" : "bin";
+    return is_number(field) && is_whole(field->dtype) ? "cls" : "npy";
+}
+
+static const char *last_part(const char *extension)
+{
+    const char *dot = strrchr(extension, '.');
+
+    return dot ? dot + 1 : extension;
+}
+
+static bool is_text(const char *part)
+{
+    return !strcmp(part, "cls") || !strcmp(part, "txt") || !strcmp(part, "json");
+}
+
+static enum form form_of(const stki_sink_field *field, const char *extension)
+{
+    const char *part = extension ? last_part(extension) : "";
+
+    if (is_number(field) && is_text(part))
+        return is_whole(field->dtype) ? FORM_WHOLE : FORM_REAL;
+    return !strcmp(part, "npy") && field->kind != STKI_SINK_BYTES ? FORM_NPY : FORM_BYTES;
+}
+
+/* Does another field that says nothing either have the same one? */
+static bool is_shared(const stki_sink_opts *opts, int index)
+{
+    const char *own = usual_extension(&opts->fields[index]), *other;
+
+    for (int i = 0; i < opts->field_count; i++) {
+        if (i == index)
+            continue;
+        other = opts->fields[i].extension ? opts->fields[i].extension : usual_extension(&opts->fields[i]);
+        if (own == other || (own && other && !strcmp(own, other)))
+            return true;
+        if (!own && other && (!strcmp(other, "jpg") || !strcmp(other, "png") || !strcmp(other, "npy")))
+            return true;
+        if (own && !other && !strcmp(own, "npy")) /* pixels are npy */
+            return true;
+    }
+    return false;
+}
+
+static void lower(char *text)
+{
+    for (; text && *text; text++)
+        *text = (char)(*text >= 'A' && *text <= 'Z' ? *text - 'A' + 'a' : *text);
+}
+
+static stk_status choose(const stki_sink_opts *opts, int index, struct tar_field *out, stk_error *err)
+{
+    const stki_sink_field *field = &opts->fields[index];
+    const char *usual = usual_extension(field);
+    bool named = !field->extension && is_shared(opts, index);
+
+    out->prefix = stki_format("%s%s", named ? field->name : "", named ? "." : "");
+    lower(out->prefix);
+    if (out->prefix && field->extension)
+        out->extension = stki_strdup(field->extension);
+    else if (out->prefix && usual)
+        out->extension = stki_format("%s%s", out->prefix, usual);
+    if (!out->prefix || (!out->extension && (field->extension || usual)))
+        return stki_fail_memory(err, 64, field->name);
+    out->form = form_of(field, out->extension);
+    if (out->form == FORM_WHOLE || out->form == FORM_REAL)
+        stki_cast_init(&out->cast,
+                       out->form == FORM_REAL    ? STK_F64
+                       : field->dtype == STK_U64 ? STK_U64
+                                                 : STK_I64,
+                       field->dtype, false);
+    return STK_OK;
+}
+
+/* The extensions a field may have, one after the other; NULL: no more. */
+static const char *possible(const struct tar_field *field, int n, char *buffer, size_t size)
+{
+    static const char *const images[] = {"jpg", "png", "npy"};
+
+    if (field->extension)
+        return n == 0 ? field->extension : NULL;
+    if (n >= 3)
+        return NULL;
+    snprintf(buffer, size, "%s%s", field->prefix, images[n]);
+    return buffer;
+}
+
+static bool collide(const struct tar_field *a, const struct tar_field *b)
+{
+    char one[STKI_TAR_EXTENSION_NAME + 8], other[STKI_TAR_EXTENSION_NAME + 8];
+
+    for (int i = 0; possible(a, i, one, sizeof one); i++)
+        for (int k = 0; possible(b, k, other, sizeof other); k++)
+            if (!strcmp(possible(a, i, one, sizeof one), possible(b, k, other, sizeof other)))
+                return true;
+    return false;
+}
+
+static stk_status check_field(const stki_sink_opts *opts, const struct tar_field *fields, int index, stk_error *err)
+{
+    const stki_sink_field *field = &opts->fields[index];
+    char buffer[STKI_TAR_EXTENSION_NAME + 8];
+    stki_npy_form form;
+    stk_status status = STK_OK;
+
+    for (int i = 0; !status && possible(&fields[index], i, buffer, sizeof buffer); i++)
+        status = stki_tar_check_extension(possible(&fields[index], i, buffer, sizeof buffer), opts->path, err);
+    for (int i = 0; i < index && !status; i++)
+        if (collide(&fields[i], &fields[index]))
+            return stki_sink_refuse(opts, field, STKI_TEXT("the same extension as %s", opts->fields[i].name),
+                                    "one of its own (output.fields.NAME.extension)", err);
+    if (!status && fields[index].form == FORM_NPY)
+        status = stki_npy_form_init(&form, opts->path, field->dtype, 0, NULL, field->alias, err);
+    return status;
+}
+
+static void free_fields(struct tar_field *fields, int count)
+{
+    for (int i = 0; fields && i < count; i++) {
+        stki_free(fields[i].extension);
+        stki_free(fields[i].prefix);
+    }
+    stki_free(fields);
+}
+
+static stk_status choose_all(const stki_sink_opts *opts, struct tar_field **out, stk_error *err)
+{
+    struct tar_field *fields = stki_zalloc_array(opts->field_count + 1, sizeof *fields);
+    stk_status status =
+        fields ? STK_OK : stki_fail_memory(err, opts->field_count * (int64_t)sizeof *fields, opts->path);
+
+    for (int i = 0; i < opts->field_count && !status; i++)
+        status = choose(opts, i, &fields[i], err);
+    for (int i = 0; i < opts->field_count && !status; i++)
+        status = check_field(opts, fields, i, err);
+    if (status)
+        free_fields(fields, opts->field_count);
+    else
+        *out = fields;
+    return status;
+}
+
+static stk_status tar_check(const stki_sink_opts *opts, stk_error *err)
+{
+    struct tar_field *fields;
+    stk_status status = choose_all(opts, &fields, err);
+
+    if (!status)
+        free_fields(fields, opts->field_count);
+    return status;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status put_file(struct tar_sink *t, const char *key, const char *extension, const char *head,
+                           int64_t head_bytes, const void *bytes, int64_t size, bool lasting, stk_error *err)
+{
+    stk_status status = stki_tar_put_header(t->output, key, extension, head_bytes + size, err);
+
+    if (!status && head_bytes > 0)
+        status = stki_output_append(t->output, head, head_bytes, err);
+    if (!status)
+        status =
+            lasting ? stki_output_lend(t->output, bytes, size, err) : stki_output_append(t->output, bytes, size, err);
+    return status ? status : stki_tar_put_tail(t->output, err);
+}
+
+static int write_number(const struct tar_field *own, const stki_sink_field *field, const void *bytes, char *to,
+                        size_t size)
+{
+    union {
+        int64_t i;
+        uint64_t u;
+        double f;
+    } number;
+
+    stki_cast_row(&own->cast, &number, 8, bytes, stk_dtype_size(field->dtype), 1);
+    if (own->form == FORM_REAL)
+        return snprintf(to, size, "%.17g", number.f);
+    return field->dtype == STK_U64 ? snprintf(to, size, "%" PRIu64, number.u)
+                                   : snprintf(to, size, "%" PRId64, number.i);
+}
+
+static stk_status put_npy(struct tar_sink *t, const char *key, const char *extension, const stki_sink_field *field,
+                          const stki_sink_value *v, stk_error *err)
+{
+    int64_t shape[STK_MAX_DIMS];
+    char header[STKI_NPY_FORM_MAX];
+    stki_npy_form form;
+    stk_status status;
+
+    memcpy(shape, field->shape, sizeof shape);
+    if (field->kind == STKI_SINK_RAGGED)
+        shape[0] = v->length;
+    if (field->kind == STKI_SINK_IMAGE) {
+        shape[0] = v->height;
+        shape[1] = v->width;
+        shape[2] = v->channels;
+    }
+    status = stki_npy_form_init(&form, t->common.opts.path, field->dtype == STK_DTYPE_NONE ? STK_U8 : field->dtype,
+                                field->ndim - 1, shape + 1, field->alias, err);
+    if (status)
+        return status;
+    stki_npy_form_write(&form, shape[0], header);
+    return put_file(t, key, extension, header, form.header_bytes, v->bytes, v->size, true, err);
+}
+
+static const char *image_extension(enum stki_encoding encoding)
+{
+    return encoding == STKI_JPEG ? "jpg" : encoding == STKI_PNG ? "png" : "npy";
+}
+
+/* An extension that the job says and the image is not. */
+static stk_status check_image(const struct tar_sink *t, int64_t row, const stki_sink_field *field,
+                              const char *extension, enum stki_encoding encoding, stk_error *err)
+{
+    const char *part = last_part(extension), *own = image_extension(encoding);
+    bool jpeg = !strcmp(part, "jpg") || !strcmp(part, "jpeg");
+
+    if ((!jpeg && strcmp(part, "png") != 0 && strcmp(part, "npy") != 0) || !strcmp(part, own) ||
+        (jpeg && encoding == STKI_JPEG))
+        return STK_OK;
+    return stki_fail_at(err, STK_E_BAD_VALUE,
+                        (stki_place){t->common.opts.path, row, -1,
+                                     encoding == STKI_PLAIN ? "pixels" : STKI_TEXT("a %s image", own),
+                                     STKI_TEXT("what .%s says (output.fields.%s)", extension, field->name)},
+                        "field %s", field->name);
+}
+
+static stk_status put_value(struct tar_sink *t, const char *key, int index, const stki_sink_value *v, stk_error *err)
+{
+    const stki_sink_field *field = &t->common.opts.fields[index];
+    const struct tar_field *own = &t->fields[index];
+    const char *extension = own->extension;
+    char buffer[STKI_TAR_EXTENSION_NAME + 8], text[40];
+    enum form form = own->form;
+    stk_status status;
+    int length;
+
+    if (field->kind == STKI_SINK_IMAGE) {
+        if (!extension) {
+            snprintf(buffer, sizeof buffer, "%s%s", own->prefix, image_extension(v->encoding));
+            extension = buffer;
+        }
+        status = check_image(t, t->common.rows, field, extension, v->encoding, err);
+        if (status)
+            return status;
+        form = !strcmp(last_part(extension), "npy") ? FORM_NPY : FORM_BYTES;
+    }
+    if (form == FORM_NPY)
+        return put_npy(t, key, extension, field, v, err);
+    if (form == FORM_BYTES)
+        return put_file(t, key, extension, NULL, 0, v->bytes, v->size, true, err);
+    length = write_number(own, field, v->bytes, text, sizeof text);
+    return put_file(t, key, extension, NULL, 0, text, length, false, err);
+}
+
+static stk_status tar_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
+{
+    struct tar_sink *t = tar_of(sink);
+    int64_t first = t->common.rows;
+    char key[32];
+    stk_status status = stki_sink_check_rows(&t->common, values, rows, err);
+
+    if (status)
+        return status;
+    for (int64_t row = 0; row < rows && !status; row++) {
+        t->common.rows = first + row; /* for messages */
+        snprintf(key, sizeof key, "%09" PRId64, t->common.opts.first_row + first + row);
+        for (int i = 0; i < t->common.opts.field_count && !status; i++)
+            status = put_value(t, key, i, &values[row * t->common.opts.field_count + i], err);
+    }
+    t->common.rows = first;
+    if (!status)
+        status = stki_output_settle(t->output, err);
+    return stki_sink_took(&t->common, rows, status);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status open_file(struct tar_sink *t, const json_t *mark, stk_error *err)
+{
+    const stki_sink_opts *opts = &t->common.opts;
+    int64_t keep = -1;
+    stk_status status = choose_all(opts, &t->fields, err);
+
+    if (!status && mark)
+        status = stki_mark_rows(&t->common, mark, err);
+    if (!status && mark)
+        status = stki_mark_int(mark, "bytes", opts->path, &keep, err);
+    if (status)
+        return status;
+    t->temporary = stki_sink_temporary(opts->folder, opts->path, "");
+    return t->temporary ? stki_output_hold(opts->path, t->temporary, keep, &t->output, err)
+                        : stki_fail_memory(err, (int64_t)strlen(opts->path), opts->path);
+}
+
+static void tar_destroy(stki_sink *sink)
+{
+    struct tar_sink *t = tar_of(sink);
+
+    if (!sink)
+        return;
+    stki_output_abort(t->output);
+    free_fields(t->fields, t->common.opts.field_count);
+    stki_free(t->temporary);
+    stki_sink_common_fini(&t->common);
+    stki_free(t);
+}
+
+static stk_status tar_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)
+{
+    struct tar_sink *t = stki_zalloc(sizeof *t);
+    stk_status status;
+
+    if (!t)
+        return stki_fail_memory(err, sizeof *t, opts->path);
+    status = stki_sink_common_init(&t->common, &stki_sink_tar, opts, err);
+    if (!status)
+        status = open_file(t, mark, err);
+    if (status)
+        tar_destroy(&t->common.base);
+    else
+        *out = &t->common.base;
+    return status;
+}
+
+static stk_status tar_mark(stki_sink *sink, json_t **out, stk_error *err)
+{
+    struct tar_sink *t = tar_of(sink);
+    stk_status status = stki_sink_check_usable(&t->common, err);
+
+    if (!status)
+        status = t->common.failed = stki_output_flush(t->output, err);
+    if (status)
+        return status;
+    return stki_mark_new(json_pack("{s:I, s:I}", "rows", (json_int_t)t->common.rows, "bytes",
+                                   (json_int_t)stki_output_position(t->output)),
+                         out, err);
+}
+
+static stk_status tar_sync(stki_sink *sink, stk_error *err)
+{
+    return stki_output_sync(tar_of(sink)->output, err);
+}
+
+static stk_status tar_finish(stki_sink *sink, stk_error *err)
+{
+    struct tar_sink *t = tar_of(sink);
+    stk_status status = stki_sink_check_finish(&t->common, err);
+
+    if (!status)
+        status = stki_tar_put_end(t->output, err);
+    if (status)
+        return t->common.failed = status;
+    t->bytes = stki_output_position(t->output);
+    status = stki_output_commit(t->output, err);
+    t->output = NULL;
+    return t->common.failed = status;
+}
+
+static int tar_files(const stki_sink *sink, stki_sink_file *out, int room)
+{
+    const struct tar_sink *t = tar_of(sink);
+
+    if (room > 0)
+        out[0] = (stki_sink_file){t->temporary, t->common.opts.path, t->common.rows, t->bytes};
+    return 1;
+}
+
+static const char *const endings[] = {".tar", NULL};
+
+const stki_sink_ops stki_sink_tar = {
+    .format = "tar",
+    .endings = endings,
+    .resumes = true,
+    .check = tar_check,
+    .open = tar_open,
+    .append = tar_append,
+    .mark = tar_mark,
+    .sync = tar_sync,
+    .finish = tar_finish,
+    .files = tar_files,
+    .destroy = tar_destroy,
+};
