@@ -7,11 +7,13 @@
  *     show      --show-config                        result    all repeats, and their figures
  *     make      --make: data from a specification    verdict   who waits for whom
  *     transfer  --transfer: copies to a device
+ *     accelerators  --accelerators: how many can be fed
  *     live      the line on a terminal               text/json the two printed forms
  *
  * Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong. */
 #include "allocate.h"
 #include "error.h"
+#include "loadbench_accelerators.h"
 #include "loadbench_args.h"
 #include "loadbench_look.h"
 #include "loadbench_make.h"
@@ -120,6 +122,15 @@ static int finish_show(stk_status status, const stk_error *err)
     return status == STK_OK ? finish_output(EXIT_FINE) : complain(err, status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
 }
 
+static int run_accelerators(const struct lb_config *config, const struct lb_args *args)
+{
+    stk_error err;
+
+    if (lb_accelerators(config, args->accelerators, args->json, stdout, &err) != STK_OK)
+        return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
+    return finish_run(EXIT_FINE);
+}
+
 static int use_config(const struct lb_args *args)
 {
     struct lb_config config;
@@ -134,6 +145,8 @@ static int use_config(const struct lb_args *args)
         code = finish_show(lb_explain(&config, stdout, &err), &err);
     else if (args->action == LB_PREVIEW)
         code = finish_show(lb_preview(&config, args->picture, stdout, &err), &err);
+    else if (args->action == LB_ACCELERATORS)
+        code = run_accelerators(&config, args);
     else if (args->action == LB_RUN) {
         config.intervals = args->intervals;
         code = run_bench(&config, args->json);
@@ -180,6 +193,7 @@ static int act(const struct lb_args *args)
     case LB_PARSE_ONLY:
     case LB_EXPLAIN:
     case LB_PREVIEW:
+    case LB_ACCELERATORS:
         break;
     }
     return use_config(args);

@@ -3,7 +3,9 @@
 #include "allocate.h"
 #include "document.h"
 #include "error.h"
+#include "loadbench_accelerators.h"
 #include "loadbench_cache.h"
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,6 +22,7 @@ enum flag {
     DIGEST,
     CACHE,
     INTERVALS,
+    ACCELERATORS,
     DEBUG,
     HELP,
     HELP_OPTIONS,
@@ -48,6 +51,8 @@ static const struct {
     [CACHE] = {"--cache", "as-is|warm|cold",
                "the page cache before each repeat: as it is, all of the data in it, or none of it"},
     [INTERVALS] = {"--intervals", "FILE", "write what happened in each interval as a line of JSON"},
+    [ACCELERATORS] = {"--accelerators", "N|search",
+                      "feed so many emulated accelerators at once, or find out how many pass"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
     [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
@@ -57,6 +62,7 @@ static const struct {
 void lb_args_help(FILE *to)
 {
     fputs("Usage: loadbench CONFIG.yaml [--set KEY=VALUE]... [--format=text|json]\n"
+          "       loadbench CONFIG.yaml --accelerators=N|search [--format=text|json]\n"
           "       loadbench --make SPEC.yaml [--force]\n"
           "       loadbench --transfer=DEVICE [--format=text|json]\n"
           "\n"
@@ -110,6 +116,21 @@ static stk_status set_cache(struct lb_args *args, const char *value, stk_error *
     return stki_fail(err, STK_E_CONFIG, "--cache: found \"%s\", expected as-is, warm or cold", value);
 }
 
+static stk_status set_accelerators(struct lb_args *args, const char *value, stk_error *err)
+{
+    char *end;
+    const long count = strtol(value, &end, 10);
+
+    if (strcmp(value, "search") == 0)
+        args->accelerators = LB_ACCELERATORS_SEARCH;
+    else if (end != value && *end == '\0' && count >= 1 && count <= LB_ACCELERATORS_MOST)
+        args->accelerators = (int)count;
+    else
+        return stki_fail(err, STK_E_CONFIG, "--accelerators: found \"%s\", expected 1 to %d, or search", value,
+                         LB_ACCELERATORS_MOST);
+    return set_action(args, LB_ACCELERATORS, "--accelerators", err);
+}
+
 static stk_status apply(struct lb_args *args, enum flag flag, const char *value, stk_error *err)
 {
     switch (flag) {
@@ -130,6 +151,8 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
     case INTERVALS:
         args->intervals = value;
         return STK_OK;
+    case ACCELERATORS:
+        return set_accelerators(args, value, err);
     case DEBUG:
         args->debug = value;
         return STK_OK;
@@ -202,7 +225,7 @@ static stk_status check_together(const struct lb_args *args, stk_error *err)
         return stki_fail(err, STK_E_CONFIG, "--force goes with --make only");
     if (args->intervals && args->action != LB_RUN)
         return stki_fail(err, STK_E_CONFIG, "--intervals is for a run only");
-    if (args->json && args->action != LB_RUN && args->action != LB_TRANSFER)
+    if (args->json && args->action != LB_RUN && args->action != LB_TRANSFER && args->action != LB_ACCELERATORS)
         return stki_fail(err, STK_E_CONFIG, "--format=json is for the result of a run only");
     return STK_OK;
 }

@@ -6,17 +6,30 @@
 #include <stdio.h>
 #include <stoker/status.h>
 
-enum lb_action { LB_RUN, LB_SHOW_CONFIG, LB_PARSE_ONLY, LB_EXPLAIN, LB_PREVIEW, LB_MAKE, LB_TRANSFER, LB_HELP, LB_HELP_OPTIONS, LB_VERSION };
+enum lb_action {
+    LB_RUN,
+    LB_SHOW_CONFIG,
+    LB_PARSE_ONLY,
+    LB_EXPLAIN,
+    LB_PREVIEW,
+    LB_MAKE,
+    LB_TRANSFER,
+    LB_ACCELERATORS,
+    LB_HELP,
+    LB_HELP_OPTIONS,
+    LB_VERSION
+};
 
 struct lb_args {
     enum lb_action action;
     const char *file;  /* the config, or the specification of --make; NULL where the action needs none */
     const char **sets; /* assignments in the order given; freed by lb_args_fini, the texts are argv's */
     int set_count;
-    const char *debug;  /* topics, or NULL */
-    const char *device; /* of --transfer */
-    const char *picture; /* of --preview */
+    const char *debug;     /* topics, or NULL */
+    const char *device;    /* of --transfer */
+    const char *picture;   /* of --preview */
     const char *intervals; /* of --intervals, or NULL */
+    int accelerators;      /* of --accelerators */
     bool json, force, digest;
 };
 

@@ -5,7 +5,7 @@
 #include "document.h"
 #include "option.h"
 
-enum { LB_REPEATS = 1000, LB_MORE_SETS = 4 /* room behind those of --set */ };
+enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* room behind those of --set */ };
 
 /* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
 struct lb_bench {

@@ -1,0 +1,180 @@
+/* loadbench_accelerators.c: the search, and what is printed of it. */
+#include "loadbench_accelerators.h"
+#include "error.h"
+#include "loadbench_feed.h"
+#include "loadbench_json_parts.h"
+#include "loadbench_live.h"
+#include "loadbench_step.h"
+#include "loadbench_table.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static stk_status try_count(lb_feed_try try_one, void *context, int count, struct lb_feed_search *out, bool *passed,
+                            stk_error *err)
+{
+    struct lb_feed *feed = &out->tries[out->count];
+    const stk_status status = try_one(context, count, feed, err);
+
+    *passed = false;
+    if (status == STK_E_EMPTY && out->count > 0) { /* one accelerator at least has a batch */
+        out->data_end = true;
+        return STK_OK;
+    }
+    if (status != STK_OK)
+        return status;
+    out->count++;
+    *passed = feed->passed;
+    if (feed->passed && count > out->passed)
+        out->passed = count;
+    if (!feed->passed && (out->failed == 0 || count < out->failed))
+        out->failed = count;
+    return STK_OK;
+}
+
+stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct lb_feed_search *out, stk_error *err)
+{
+    const int room = (int)(sizeof out->tries / sizeof out->tries[0]);
+    int low = 0, high = most + 1; /* the largest that passed; the smallest that did not, or cannot be tried */
+    bool passed = true;
+    stk_status status = STK_OK;
+
+    memset(out, 0, sizeof *out);
+    for (int count = 1; count <= most && passed && status == STK_OK && out->count < room;) {
+        status = try_count(try_one, context, count, out, &passed, err);
+        low = passed ? count : low;
+        high = passed ? high : count;
+        count = count < most && 2 * count > most ? most : 2 * count;
+    }
+    while (status == STK_OK && high - low > 1 && out->count < room) {
+        const int count = low + (high - low) / 2;
+        status = try_count(try_one, context, count, out, &passed, err);
+        low = passed ? count : low;
+        high = passed ? high : count;
+    }
+    out->data_end = out->data_end && out->failed == 0;
+    return status == STK_END && out->count > 0 ? STK_OK : status;
+}
+
+/* ---- for people and programs ------------------------------------------------------------------------------------- */
+
+static void print_tries(const struct lb_feed_search *search, FILE *to)
+{
+    fprintf(to, "\n%12s  %8s  %8s  %12s  %s\n", "accelerators", "mean AU", "least AU", "samples/s", "");
+    for (int i = 0; i < search->count; i++) {
+        const struct lb_feed *feed = &search->tries[i];
+        fprintf(to, "%12d  %6.1f %%  %6.1f %%  %12s  %s\n", feed->accelerators, 100 * feed->mean, 100 * feed->least,
+                LB_NUMBER(feed->samples_per_s), feed->passed ? "passes" : "does not pass");
+    }
+}
+
+static void print_result(const struct lb_feed_search *search, bool searched, FILE *to)
+{
+    const struct lb_feed *last = &search->tries[search->count - 1];
+
+    if (!searched) {
+        fprintf(to, "\nresult     %s at %d accelerator%s: %.1f %%\n", last->passed ? "passes" : "does not pass",
+                last->accelerators, last->accelerators == 1 ? "" : "s", 100 * last->mean);
+        return;
+    }
+    if (search->passed == 0)
+        fputs("\nresult     does not pass with a single accelerator", to);
+    else
+        fprintf(to, "\nresult     passes at %d accelerator%s", search->passed, search->passed == 1 ? "" : "s");
+    if (search->failed > 0 && search->passed > 0)
+        fprintf(to, ", not at %d", search->failed);
+    else if (search->data_end)
+        fputs("; for more there are too few data: a batch each", to);
+    else if (search->failed == 0)
+        fputs("; more were not tried", to);
+    if (lb_stop_asked)
+        fputs("; the search was ended by a signal", to);
+    fputc('\n', to);
+}
+
+static void print_text(const struct lb_config *config, const struct lb_feed_search *search, bool searched, FILE *to)
+{
+    const struct lb_bench *bench = &config->bench;
+    const struct lb_feed *first = &search->tries[0];
+
+    fprintf(to, "loadbench %s, %s\n", stk_version(), config->path);
+    fprintf(to, "run        steps of %s ms", LB_NUMBER((double)bench->step_time / 1e6));
+    if (bench->preset > 0)
+        fprintf(to, " (MLPerf Storage %s)", lb_presets[bench->preset].name);
+    fprintf(to,
+            ", %.1f %% accelerator utilisation needed; each measured for %s s after its first step and %s s of ramp\n",
+            100 * bench->au, LB_NUMBER((double)bench->run_time / 1e9), LB_NUMBER((double)bench->ramp / 1e9));
+    fprintf(to,
+            "           one process; each accelerator has a loader of its own, a rank of the same data, with %" PRId64
+            " worker%s at first\n",
+            first->workers, first->workers == 1 ? "" : "s");
+    print_tries(search, to);
+    print_result(search, searched, to);
+}
+
+static json_t *try_json(const struct lb_feed *feed)
+{
+    json_t *json = json_object();
+
+    lb_json_set(json, "accelerator_count", json_integer(feed->accelerators));
+    lb_json_set(json, "mean_au_percent", lb_json_number(100 * feed->mean));
+    lb_json_set(json, "least_au_percent", lb_json_number(100 * feed->least));
+    lb_json_set(json, "samples_per_s", lb_json_number(feed->samples_per_s));
+    lb_json_set(json, "step_count", json_integer(feed->steps));
+    lb_json_set(json, "worker_count", json_integer(feed->workers));
+    lb_json_set(json, "passed", json_boolean(feed->passed));
+    return json;
+}
+
+static stk_status print_json(const struct lb_config *config, const struct lb_feed_search *search, FILE *to,
+                             stk_error *err)
+{
+    json_t *json = json_object(), *tries = json_array();
+    int failed;
+
+    for (int i = 0; i < search->count; i++)
+        json_array_append_new(tries, try_json(&search->tries[i]));
+    lb_json_set(json, "schema", json_integer(LB_SCHEMA));
+    lb_json_set(json, "program", json_string("loadbench --accelerators"));
+    lb_json_set(json, "file", lb_json_text(config->path));
+    lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &config->bench));
+    lb_json_set(json, "step_ns", json_integer(config->bench.step_time));
+    lb_json_set(json, "required_percent", lb_json_number(100 * config->bench.au));
+    lb_json_set(json, "tries", tries);
+    lb_json_set(json, "passed_count", json_integer(search->passed));
+    lb_json_set(json, "failed_count", search->failed > 0 ? json_integer(search->failed) : json_null());
+    lb_json_set(json, "data_end", json_boolean(search->data_end));
+    lb_json_set(json, "stopped", json_boolean(lb_stop_asked != 0));
+    if (lb_json_incomplete) {
+        json_decref(json);
+        return stki_fail_memory(err, 65536, "the JSON of the result");
+    }
+    failed = json_dumpf(json, to, JSON_INDENT(2)) != 0 || fputc('\n', to) == EOF ? errno : 0;
+    json_decref(json);
+    return failed ? stki_fail_errno(err, failed, "the result", "writing") : STK_OK;
+}
+
+stk_status lb_accelerators(const struct lb_config *config, int count, bool json, FILE *to, stk_error *err)
+{
+    struct lb_feed_search search = {0};
+    bool passed;
+    stk_status status;
+
+    if (config->bench.consumer != LB_CONSUMER_STEP || config->bench.step_time == 0)
+        return stki_fail(err, STK_E_CONFIG,
+                         "--accelerators needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)");
+    if (config->bench.run_time == 0)
+        return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a time: give bench.run_time");
+    if (count == LB_ACCELERATORS_SEARCH)
+        status = lb_feed_search(lb_feed_run, (void *)(uintptr_t)config, LB_ACCELERATORS_MOST, &search, err);
+    else
+        status = try_count(lb_feed_run, (void *)(uintptr_t)config, count, &search, &passed, err);
+    if (status == STK_END)
+        return stki_fail(err, STK_E_CLOSED, "stopped by a signal before anything was measured");
+    if (status != STK_OK)
+        return status;
+    if (json)
+        return print_json(config, &search, to, err);
+    print_text(config, &search, count == LB_ACCELERATORS_SEARCH, to);
+    return STK_OK;
+}

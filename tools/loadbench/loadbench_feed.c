@@ -1,0 +1,194 @@
+/* loadbench_feed.c: a thread an accelerator: it takes a batch, sleeps for a step, gives the batch back. All of them
+ * wait until each has ended its first step, which does not count, and then for the ramp; from there on everything
+ * counts until a common end. */
+#include "loadbench_feed.h"
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "loadbench_run.h"
+#include "loadbench_step.h"
+#include "thread.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stoker/loader.h>
+#include <string.h>
+
+#define SLICE_NS (STKI_SECOND / 10)
+#define STALL_NS (60 * STKI_SECOND) /* of a loader that gives nothing */
+
+struct feed {
+    const struct lb_bench *bench;
+    int count;
+    _Atomic int ready;        /* accelerators that have ended their first step, or will not come to it */
+    _Atomic bool stop;        /* one has failed */
+    _Atomic int64_t begin_ns; /* 0: not all are ready */
+    const struct lb_consumer *consumer;
+};
+
+struct accelerator {
+    struct feed *feed;
+    stk_loader *loader;
+    stki_thread *thread;
+    int64_t steps, samples, begin_ns, end_ns; /* what counts */
+    stk_status status;
+    stk_error err;
+};
+
+static bool is_stopped(const struct feed *feed)
+{
+    return lb_stop_asked || atomic_load_explicit(&feed->stop, memory_order_relaxed);
+}
+
+static void one_more_is_ready(struct feed *feed)
+{
+    if (atomic_fetch_add(&feed->ready, 1) + 1 == feed->count)
+        atomic_store(&feed->begin_ns, stki_now_ns() + feed->bench->ramp);
+}
+
+/* STK_AGAIN: stopped, or the common end has come. */
+static stk_status next_batch(struct accelerator *a, stk_batch **batch)
+{
+    const int64_t asked = stki_now_ns();
+
+    for (;;) {
+        const stk_status status = stk_loader_next_timeout(a->loader, SLICE_NS, batch, &a->err);
+        const int64_t begin = atomic_load(&a->feed->begin_ns), now = stki_now_ns();
+        if (status != STK_E_TIMEOUT)
+            return status;
+        if (is_stopped(a->feed) || (begin > 0 && now >= begin + a->feed->bench->run_time))
+            return STK_AGAIN;
+        if (now - asked > STALL_NS)
+            return status;
+    }
+}
+
+/* One step; false: the end. */
+static bool step(struct accelerator *a, struct lb_consumer_state *state)
+{
+    stk_batch *batch = NULL;
+
+    a->status = next_batch(a, &batch);
+    if (a->status != STK_OK)
+        return false;
+    (void)a->feed->consumer->take(state, batch, NULL);
+    a->samples += stk_batch_valid_rows(batch);
+    a->steps++;
+    stk_batch_release(batch);
+    return !is_stopped(a->feed);
+}
+
+static void run(void *context)
+{
+    struct accelerator *a = context;
+    struct lb_consumer_state state = {.step_ns = a->feed->bench->step_time};
+    bool goes_on;
+
+    (void)a->feed->consumer->begin(&state, NULL);
+    goes_on = step(a, &state);
+    one_more_is_ready(a->feed);
+    while (goes_on) {
+        const int64_t now = stki_now_ns(), begin = atomic_load(&a->feed->begin_ns);
+        if (begin > 0 && now >= begin && a->begin_ns == 0) {
+            a->begin_ns = now;
+            a->steps = a->samples = 0;
+        }
+        if (begin > 0 && now >= begin + a->feed->bench->run_time)
+            break;
+        goes_on = step(a, &state);
+    }
+    a->end_ns = stki_now_ns();
+    a->feed->consumer->end(&state);
+    if (a->status < 0)
+        atomic_store_explicit(&a->feed->stop, true, memory_order_relaxed);
+}
+
+/* Ranks of one data set; workers that the config leaves open are shared out. */
+static stk_status open_loader(const struct lb_config *config, struct accelerator *a, int rank, stk_error *err)
+{
+    const stki_node *loader = stki_node_get(stki_document_root(config->document), "loader");
+    const int cores = stki_cpu_count(), workers = cores / a->feed->count;
+    char sets[3][64];
+    const char **all = config->loader_sets;
+    int count = config->loader_set_count;
+
+    snprintf(sets[0], sizeof sets[0], "loader.rank=%d", rank);
+    snprintf(sets[1], sizeof sets[1], "loader.world_size=%d", a->feed->count);
+    snprintf(sets[2], sizeof sets[2], "loader.num_workers=%d", workers > 1 ? workers : 1);
+    all[count++] = sets[0]; /* there is room for them; only for this call */
+    all[count++] = sets[1];
+    if (!stki_node_get(loader, "num_workers"))
+        all[count++] = sets[2];
+    return stk_loader_open_file(config->path, all, count, &a->loader, err);
+}
+
+static void sum_up(const struct accelerator *all, const struct feed *feed, struct lb_feed *out)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+
+    out->least = 1;
+    for (int i = 0; i < feed->count; i++) {
+        const int64_t span = all[i].begin_ns > 0 ? all[i].end_ns - all[i].begin_ns : 0;
+        double au = lb_utilisation(all[i].steps, feed->bench->step_time, span);
+        au = au < 0 ? 0 : au; /* not a single step in all the time */
+        out->mean += au / feed->count;
+        out->least = au < out->least ? au : out->least;
+        out->samples_per_s += span > 0 ? (double)all[i].samples * 1e9 / (double)span : 0;
+        out->steps += all[i].steps;
+    }
+    out->passed = out->mean >= feed->bench->au;
+    if (stk_loader_get_stats(all[0].loader, &stats, NULL) == STK_OK)
+        out->workers = stats.workers;
+}
+
+/* STK_END: the data ended before everything had been measured. */
+static stk_status check(const struct accelerator *all, const struct feed *feed, stk_error *err)
+{
+    for (int i = 0; i < feed->count; i++)
+        if (all[i].status < 0) {
+            *err = all[i].err;
+            return all[i].status;
+        }
+    if (lb_stop_asked)
+        return STK_END;
+    for (int i = 0; i < feed->count; i++)
+        if (all[i].begin_ns == 0)
+            return stki_fail(err, STK_E_EMPTY,
+                             "the data ended before all %d accelerators had ended their first step; leave "
+                             "loader.num_epochs out",
+                             feed->count);
+    return STK_OK;
+}
+
+stk_status lb_feed_run(void *context, int accelerators, struct lb_feed *out, stk_error *err)
+{
+    const struct lb_config *config = context;
+    struct feed feed = {.bench = &config->bench, .count = accelerators, .consumer = &lb_consumers[LB_CONSUMER_STEP]};
+    struct accelerator *all = stki_zalloc_array(accelerators, sizeof *all);
+    stk_status status = STK_OK;
+    int opened = 0, started = 0;
+
+    *out = (struct lb_feed){.accelerators = accelerators};
+    if (!all)
+        return stki_fail_memory(err, accelerators * (int64_t)sizeof *all, "the accelerators");
+    for (; opened < accelerators && status == STK_OK; opened++) {
+        all[opened].feed = &feed;
+        status = open_loader(config, &all[opened], opened, err);
+    }
+    for (; started < accelerators && status == STK_OK; started++) {
+        status = stki_thread_start(&all[started].thread, "accelerator", run, &all[started], err);
+        if (status != STK_OK)
+            break;
+    }
+    if (started < accelerators) /* those that are on their way would wait for the others for ever */
+        atomic_store(&feed.stop, true);
+    for (int i = 0; i < started; i++)
+        stki_thread_join(all[i].thread, INT64_MAX);
+    if (status == STK_OK)
+        status = check(all, &feed, err);
+    if (status == STK_OK)
+        sum_up(all, &feed, out);
+    for (int i = 0; i < opened; i++)
+        stk_loader_destroy(all[i].loader);
+    stki_free(all);
+    return status;
+}
