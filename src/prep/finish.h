@@ -58,6 +58,9 @@ struct stki_finisher {
 /* finishers.c: by name; NULL: there is none. */
 const stki_finisher_ops *stki_finisher_find(const char *name);
 extern const stki_finisher_ops *const stki_finishers[]; /* ended by NULL */
-extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg;
+/* STK_E_CONFIG for rows that do not fit, at the field's options (NULL: "output.fields.NAME: "). */
+stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
+                              ...) STK_PRINTF(4, 5);
+extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg, stki_finish_tokens;
 
 #endif

@@ -57,20 +57,20 @@ static stk_status check_rows(const stki_node *options, const stki_sink_field *in
     const int64_t *shape = in->shape;
 
     if (in->dtype != STK_U8)
-        return stki_fail_node(err, options,
-                              "encode: jpeg needs pixels of uint8, found %s: give dataset.fields.%s no "
-                              "other dtype",
-                              stk_dtype_name(in->dtype), in->name);
+        return stki_finish_refuse(err, options, in,
+                                  "encode: jpeg needs pixels of uint8, found %s: give dataset.fields.%s no "
+                                  "other dtype",
+                                  stk_dtype_name(in->dtype), in->name);
     if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
-        return stki_fail_node(err, options,
-                              "encode: jpeg needs images, height x width x channels, found rows of %d axes in field %s",
-                              in->ndim, in->name);
+        return stki_finish_refuse(
+            err, options, in, "encode: jpeg needs images, height x width x channels, found rows of %d axes in field %s",
+            in->ndim, in->name);
     if (in->ndim == 3 && shape[2] != 0 && shape[2] != 1 && shape[2] != 3)
-        return stki_fail_node(err, options,
-                              "encode: jpeg needs images of 1 or 3 channels, height x width x channels, found %" PRId64
-                              " x %" PRId64 " x %" PRId64 " in field %s%s",
-                              shape[0], shape[1], shape[2], in->name,
-                              shape[0] == 1 || shape[0] == 3 ? ": give it layout: nhwc" : "");
+        return stki_finish_refuse(
+            err, options, in,
+            "encode: jpeg needs images of 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
+            " x %" PRId64 " in field %s%s",
+            shape[0], shape[1], shape[2], in->name, shape[0] == 1 || shape[0] == 3 ? ": give it layout: nhwc" : "");
     return STK_OK;
 }
 

@@ -29,10 +29,11 @@ static stk_status keep_create(const stki_node *options, const stki_sink_field *i
     if (status != STK_OK)
         return status;
     if (in->dtype != STK_U8 || in->ndim != 1 || (in->kind != STKI_SINK_RAGGED && in->kind != STKI_SINK_BYTES))
-        return stki_fail_node(err, options,
-                              "encode: keep needs the bytes of the images as they are: give dataset.fields.%s.source "
-                              "{decode: none}, and no transforms",
-                              in->name);
+        return stki_finish_refuse(
+            err, options, in,
+            "encode: keep needs the bytes of the images as they are: give dataset.fields.%s.source "
+            "{decode: none}, and no transforms",
+            in->name);
     *finisher = stki_zalloc(sizeof **finisher);
     if (!*finisher)
         return stki_fail_memory(err, (int64_t)sizeof **finisher, "a finisher");

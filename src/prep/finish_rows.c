@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALIGNED = 16 }; /* where finished rows begin, so that they can be used as numbers */
+
 /* ---- create and destroy ----------------------------------------------------------------------------------------- */
 
 static stk_status make_scratch(stki_finish_rows *work, stk_error *err)
@@ -164,7 +166,7 @@ static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, i
     const int64_t n = row * work->field_count + field;
     const stki_finisher *finisher = work->fields[field].finisher;
     stki_bytes *memory = &slot->memory[worker];
-    const int64_t room = memory->room, begin = memory->used;
+    const int64_t room = memory->room, begin = stki_round_up(memory->used, ALIGNED);
     stki_sink_value *value = &slot->values[n];
     stki_row in;
     stk_status status;
@@ -178,6 +180,7 @@ static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, i
         return STK_OK;
     }
     *value = (stki_sink_value){0};
+    memory->used = begin;
     status = finisher->ops->run(finisher, work->scratch[worker * work->field_count + field], &in, memory, value, err);
     if (status == STK_OK && !value->bytes)
         slot->at[n] = begin;

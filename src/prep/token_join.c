@@ -1,0 +1,209 @@
+/* token_join.c: see token_join.h. Most pieces are words: of a few bytes, and the lowest rank among so few is found
+ * fastest by looking at all of them. Long ones (text without spaces, or not split at all) keep the ranks in a heap, so
+ * that a document of megabytes does not take the square of its length. Both join in the same order. */
+#include "token_join.h"
+#include "allocate.h"
+#include "error.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { SHORT = 96 };
+
+static stk_status reserve(stki_token_joiner *joiner, int64_t bytes, stk_error *err)
+{
+    int64_t room = bytes + bytes / 4;
+    void *grown;
+
+    if (bytes <= joiner->room)
+        return STK_OK;
+    room = room < 4096 ? 4096 : room;
+    stki_free(joiner->memory); /* its content is not needed */
+    joiner->room = 0;
+    joiner->memory = grown = stki_resize(NULL, room);
+    if (!grown)
+        return stki_fail_memory(err, room, "the tokens of a text");
+    joiner->room = room;
+    return STK_OK;
+}
+
+void stki_token_joiner_fini(stki_token_joiner *joiner)
+{
+    stki_free(joiner->memory);
+    *joiner = (stki_token_joiner){0};
+}
+
+/* ---- short pieces ----------------------------------------------------------------------------------------------- */
+
+/* Parts one after the other: where they begin, what they are, and the rank of joining each with the next. */
+typedef struct parts {
+    int start[SHORT + 1];
+    uint32_t rank[SHORT + 1];
+} parts;
+
+static uint32_t rank_of(const stki_vocabulary *v, const uint8_t *bytes, const parts *p, const uint32_t *ids, int i,
+                        int count)
+{
+    if (i + 1 >= count)
+        return STKI_NO_TOKEN;
+    return stki_vocabulary_rank(v, bytes + p->start[i], (uint32_t)(p->start[i + 2] - p->start[i]), ids[i], ids[i + 1]);
+}
+
+static int64_t join_short(const stki_vocabulary *v, const uint8_t *bytes, int length, uint32_t *ids)
+{
+    parts p;
+    int count = length;
+
+    for (int i = 0; i < length; i++) {
+        p.start[i] = i;
+        ids[i] = v->of_byte[bytes[i]];
+        p.rank[i] = i + 1 < length ? v->two_bytes[bytes[i] << 8 | bytes[i + 1]] : STKI_NO_TOKEN;
+    }
+    p.start[length] = length;
+    for (;;) {
+        uint32_t lowest = STKI_NO_TOKEN;
+        int at = 0;
+
+        for (int i = 0; i + 1 < count; i++)
+            if (p.rank[i] < lowest) {
+                lowest = p.rank[i];
+                at = i;
+            }
+        if (lowest == STKI_NO_TOKEN)
+            return count;
+        ids[at] = stki_vocabulary_joined(v, lowest);
+        count--;
+        for (int i = at + 1; i < count; i++) {
+            p.start[i] = p.start[i + 1];
+            p.rank[i] = p.rank[i + 1];
+            ids[i] = ids[i + 1];
+        }
+        p.start[count] = length;
+        p.rank[at] = rank_of(v, bytes, &p, ids, at, count);
+        if (at > 0)
+            p.rank[at - 1] = rank_of(v, bytes, &p, ids, at - 1, count);
+    }
+}
+
+/* ---- long pieces ------------------------------------------------------------------------------------------------ */
+
+/* Parts are named by where they begin; next[i] is where the following one does, `length` at the end. */
+typedef struct chain {
+    const stki_vocabulary *v;
+    const uint8_t *bytes;
+    int32_t length;
+    int32_t *next, *previous;
+    uint32_t *id, *rank; /* of a part; of joining it with the next, STKI_NO_TOKEN: not, or no part begins here */
+    uint64_t *heap;      /* rank << 32 | where; the smallest at 0. Old ones stay until they come up. */
+    int64_t heap_count;
+} chain;
+
+static void heap_push(chain *c, uint64_t entry)
+{
+    int64_t at = c->heap_count++;
+
+    while (at > 0 && c->heap[(at - 1) / 2] > entry) {
+        c->heap[at] = c->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    c->heap[at] = entry;
+}
+
+static uint64_t heap_pop(chain *c)
+{
+    const uint64_t top = c->heap[0], last = c->heap[--c->heap_count];
+    int64_t at = 0;
+
+    for (;;) {
+        int64_t child = 2 * at + 1;
+
+        if (child >= c->heap_count)
+            break;
+        if (child + 1 < c->heap_count && c->heap[child + 1] < c->heap[child])
+            child++;
+        if (c->heap[child] >= last)
+            break;
+        c->heap[at] = c->heap[child];
+        at = child;
+    }
+    c->heap[at] = last;
+    return top;
+}
+
+static void look(chain *c, int32_t at)
+{
+    const int32_t second = c->next[at];
+
+    c->rank[at] = STKI_NO_TOKEN;
+    if (second == c->length)
+        return;
+    c->rank[at] = stki_vocabulary_rank(c->v, c->bytes + at, (uint32_t)(c->next[second] - at), c->id[at], c->id[second]);
+    if (c->rank[at] != STKI_NO_TOKEN)
+        heap_push(c, (uint64_t)c->rank[at] << 32 | (uint32_t)at);
+}
+
+static void join(chain *c, int32_t at)
+{
+    const int32_t second = c->next[at];
+
+    c->id[at] = stki_vocabulary_joined(c->v, c->rank[at]);
+    c->rank[second] = STKI_NO_TOKEN;
+    c->next[at] = c->next[second];
+    if (c->next[at] < c->length)
+        c->previous[c->next[at]] = at;
+    look(c, at);
+    if (at > 0)
+        look(c, c->previous[at]);
+}
+
+static int64_t join_long(chain *c)
+{
+    int64_t count = 0;
+
+    for (int32_t i = 0; i < c->length; i++) {
+        c->next[i] = i + 1;
+        c->previous[i] = i - 1;
+        c->id[i] = c->v->of_byte[c->bytes[i]];
+    }
+    for (int32_t i = 0; i < c->length; i++)
+        look(c, i);
+    while (c->heap_count > 0) {
+        const uint64_t entry = heap_pop(c);
+        const int32_t at = (int32_t)(uint32_t)entry;
+
+        if (c->rank[at] == (uint32_t)(entry >> 32))
+            join(c, at);
+    }
+    for (int32_t i = 0; i < c->length; i = c->next[i])
+        c->id[count++] = c->id[i]; /* count <= i */
+    return count;
+}
+
+stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, const uint8_t *bytes, int64_t length,
+                           const uint32_t **ids, int64_t *count, stk_error *err)
+{
+    const int64_t each = 4 * (int64_t)sizeof(uint32_t) + 3 * (int64_t)sizeof(uint64_t);
+    chain c = {.v = v, .bytes = bytes};
+    stk_status status;
+
+    if (length > INT32_MAX - 1)
+        return stki_fail(err, STK_E_LIMIT, "a piece of text: found %" PRId64 " bytes, expected at most %d", length,
+                         INT32_MAX - 1);
+    status = reserve(joiner, length <= SHORT ? SHORT * (int64_t)sizeof(uint32_t) : length * each, err);
+    if (status != STK_OK)
+        return status;
+    if (length <= SHORT) {
+        *ids = joiner->memory;
+        *count = join_short(v, bytes, (int)length, joiner->memory);
+        return STK_OK;
+    }
+    /* A part is looked at once at the beginning and at most twice for each of length - 1 joins. */
+    c.length = (int32_t)length;
+    c.heap = joiner->memory;
+    c.id = (uint32_t *)(c.heap + 3 * length);
+    c.rank = c.id + length;
+    c.next = (int32_t *)(c.rank + length);
+    c.previous = c.next + length;
+    *count = join_long(&c);
+    *ids = c.id;
+    return STK_OK;
+}
