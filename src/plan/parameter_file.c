@@ -2,7 +2,10 @@
 #include "parameter_file.h"
 #include "allocate.h"
 #include "error.h"
+#include <stdio.h>
 #include <string.h>
+
+enum { STATS_FORMAT = 1 };
 
 static char *resolve(const stki_node *node, const char *text, const char *base_dir)
 {
@@ -12,6 +15,21 @@ static char *resolve(const stki_node *node, const char *text, const char *base_d
         return stki_strdup(text);
     return base_dir ? stki_format("%s/%s", base_dir, text)
                     : stki_format("%.*s/%s", (int)(slash - node->file), node->file, text);
+}
+
+/* Of files of statistics; others have no number. */
+static stk_status check_format(const stki_node *root, stk_error *err)
+{
+    const stki_node *node = stki_node_get(root, "stoker_stats");
+    int64_t format;
+    stk_status status;
+
+    if (!node)
+        return STK_OK;
+    status = stki_node_int(node, &format, err);
+    if (status == STK_OK && format != STATS_FORMAT)
+        status = stki_fail_value(err, node, "format %d: it is of another version of stoker", STATS_FORMAT);
+    return status;
 }
 
 stk_status stki_parameters_open(const stki_node *node, const char *base_dir, const char *field,
@@ -28,6 +46,8 @@ stk_status stki_parameters_open(const stki_node *node, const char *base_dir, con
     if (!path)
         return stki_fail_memory(err, (int64_t)strlen(text), "a path");
     status = stki_document_open(path, document, err);
+    if (status == STK_OK && (status = check_format(stki_document_root(*document), err)) != STK_OK)
+        stki_document_destroy(*document);
     if (status == STK_OK) {
         root = stki_document_root(*document);
         fields = stki_node_get(root, "fields");
@@ -39,4 +59,70 @@ stk_status stki_parameters_open(const stki_node *node, const char *base_dir, con
     }
     stki_free(path);
     return status;
+}
+
+/* ---- statistics ---- */
+
+bool stki_parameters_are_stats(const stki_document *document)
+{
+    return stki_node_get(stki_document_root(document), "stoker_stats") != NULL;
+}
+
+stk_status stki_stats_moments(const stki_node *field, const stki_node *per, const stki_node **out, stk_error *err)
+{
+    static const char *const words[] = {"tensor", "channel", NULL};
+    const stki_node *tensor = stki_node_get(field, "tensor");
+    int which = 1;
+    stk_status status;
+
+    *out = field;
+    if (!stki_node_get(field, "mean"))
+        return stki_fail_node(err, field, "found no mean, expected statistics of numbers");
+    if (!per)
+        return STK_OK;
+    status = stki_node_word(per, words, &which, err);
+    if (status != STK_OK)
+        return status;
+    if (which == 1 && !tensor)
+        return stki_fail_value(err, per, "tensor: %s has no statistics by channel", field->file);
+    *out = which == 0 && tensor ? tensor : field;
+    return STK_OK;
+}
+
+/* "minmax, mse" */
+static const char *methods_of(const stki_node *map, char *text, size_t size)
+{
+    size_t used = 0;
+
+    *text = '\0';
+    for (int i = 0; i < map->count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", map->keys[i]);
+    return text;
+}
+
+stk_status stki_stats_calibration(const stki_node *field, const stki_node *method, const stki_node **out,
+                                  stk_error *err)
+{
+    const stki_node *map = stki_node_get(field, "quantize");
+    char known[96];
+    const char *name;
+    stk_status status;
+
+    if (!map || map->kind != STKI_NODE_MAP || map->count == 0)
+        return stki_fail_node(err, field, "found no calibration, expected one: calibrate: mse in the job's stats");
+    if (method->kind == STKI_NODE_MAP) {
+        if (map->count > 1)
+            return stki_fail_node(err, method, "%s has several calibrations, expected method: one of %s", map->file,
+                                  methods_of(map, known, sizeof known));
+        *out = map->items[0];
+        return STK_OK;
+    }
+    status = stki_node_text(method, &name, err);
+    if (status != STK_OK)
+        return status;
+    *out = stki_node_get(map, name);
+    if (!*out)
+        return stki_fail_value(err, method, "a calibration that %s has: %s", map->file,
+                               methods_of(map, known, sizeof known));
+    return STK_OK;
 }

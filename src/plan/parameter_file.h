@@ -11,4 +11,14 @@
 stk_status stki_parameters_open(const stki_node *node, const char *base_dir, const char *field,
                                 stki_document **document, const stki_node **out, stk_error *err);
 
+/* ---- files of statistics, NAME.stats.json (docs/statistics.md) ---- */
+
+bool stki_parameters_are_stats(const stki_document *document);
+/* The map of a field's mean and std: what the file has, or with `per` (NULL: not given) tensor or channel. */
+stk_status stki_stats_moments(const stki_node *field, const stki_node *per, const stki_node **out, stk_error *err);
+/* The map of a field's scale and zero point. `method`: the node of its name; a map: none was given, which is fine where
+ * the file has one. */
+stk_status stki_stats_calibration(const stki_node *field, const stki_node *method, const stki_node **out,
+                                  stk_error *err);
+
 #endif

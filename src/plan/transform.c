@@ -206,7 +206,8 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
         double m = mean[mean_count > 1 ? c : 0], d = std[std_count > 1 ? c : 0];
 
         if (!(d > 0))
-            status = stki_fail_node(err, node, "std: found %g, expected a number above 0", d);
+            status = stki_fail_node(err, node, "std: found %g, expected a number above 0%s", d,
+                                    d == 0 ? " (0: all values are equal, and nothing can be divided by it)" : "");
         multiply[c] = 1 / d;
         add[c] = -m / d;
     }
@@ -216,34 +217,47 @@ static stk_status normalize_by(state *s, const stki_node *node, const double *me
     return status;
 }
 
+/* Mean and std from `mean` and `std`, of the stored values times `scale` (NULL: not given). */
+static stk_status normalize_map(state *s, const stki_node *node, const stki_node *mean_node, const stki_node *std_node,
+                                const stki_node *scale_node, stk_error *err);
+
 static stk_status op_normalize(state *s, const stki_node *node, stk_error *err);
 
-/* `normalize: {stats: FILE}`: the file's map is what would stand here. */
+/* `normalize: {stats: FILE}`: the file's map is what would stand here; of statistics, `per` says which. */
 static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *err)
 {
+    static const char *const keys[] = {"stats", "per"};
     stki_document *document;
-    const stki_node *map;
-    stk_status status;
+    const stki_node *map, *from;
+    stk_status status = stki_node_known_keys(node, keys, 2, NULL);
 
-    if (node->count > 1)
-        return stki_fail_node(err, node, "found stats and other keys, expected stats alone");
+    if (status != STK_OK)
+        return stki_fail_node(err, node, "found stats and other keys, expected stats alone, or stats and per");
     if (s->source == STK_DTYPE_NONE) /* the config is looked at, not the data */
         return affine(s, node, &(double){1}, 1, &(double){0}, 1, err);
-    status = stki_parameters_open(node->items[0], s->base_dir, s->field, &document, &map, err);
+    status = stki_parameters_open(stki_node_get(node, "stats"), s->base_dir, s->field, &document, &map, err);
     if (status != STK_OK)
         return status;
-    status = stki_node_get(map, "stats") ? stki_fail_node(err, map, "found stats in a file of stats")
-                                         : op_normalize(s, map, err);
+    if (stki_parameters_are_stats(document)) {
+        status = stki_stats_moments(map, stki_node_get(node, "per"), &from, err);
+        if (status == STK_OK)
+            status = normalize_map(s, from, stki_node_get(from, "mean"), stki_node_get(from, "std"),
+                                   stki_node_get(map, "scale"), err);
+    } else if (stki_node_get(node, "per")) {
+        status = stki_fail_node(err, stki_node_get(node, "per"), "%s is no file of statistics (docs/statistics.md)",
+                                map->file);
+    } else {
+        status = stki_node_get(map, "stats") ? stki_fail_node(err, map, "found stats in a file of stats")
+                                             : op_normalize(s, map, err);
+    }
     stki_document_destroy(document);
     return status;
 }
 
 static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
 {
-    static const char *const keys[] = {"mean", "std", "scale", "stats"};
-    const stki_node *mean_node, *std_node, *scale_node;
-    double *mean = NULL, *std = NULL, factor;
-    int64_t mean_count, std_count;
+    static const char *const keys[] = {"mean", "std", "scale", "stats", "per"};
+    double factor;
     stk_status status;
 
     if (node->kind == STKI_NODE_SCALAR && strcmp(node->text, "imagenet") == 0) {
@@ -253,13 +267,23 @@ static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
     }
     if (node->kind != STKI_NODE_MAP)
         return stki_fail_value(err, node, "imagenet or {mean: …, std: …, scale: …}");
-    if ((status = stki_node_known_keys(node, keys, 4, err)) != STK_OK)
+    if ((status = stki_node_known_keys(node, keys, 5, err)) != STK_OK)
         return status;
     if (stki_node_get(node, "stats"))
         return normalize_by_file(s, node, err);
-    mean_node = stki_node_get(node, "mean");
-    std_node = stki_node_get(node, "std");
-    scale_node = stki_node_get(node, "scale");
+    if (stki_node_get(node, "per"))
+        return stki_fail_key(err, stki_node_get(node, "per"), "found it without stats: FILE, which it chooses from");
+    return normalize_map(s, node, stki_node_get(node, "mean"), stki_node_get(node, "std"), stki_node_get(node, "scale"),
+                         err);
+}
+
+static stk_status normalize_map(state *s, const stki_node *node, const stki_node *mean_node, const stki_node *std_node,
+                                const stki_node *scale_node, stk_error *err)
+{
+    double *mean = NULL, *std = NULL, factor;
+    int64_t mean_count, std_count;
+    stk_status status;
+
     if (!mean_node || !std_node)
         return stki_fail_node(err, node, "%s is missing", mean_node ? "std" : "mean");
     if (!scale_node && !s->real)
@@ -285,27 +309,41 @@ static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
     return status;
 }
 
+/* Scale, zero point and dtype as they stand in a map. */
+static stk_status quantize_map(state *s, const stki_node *node, stk_error *err);
+
 static stk_status op_quantize(state *s, const stki_node *node, stk_error *err);
 
-/* `quantize: {file: FILE}` */
-static stk_status quantize_by_file(state *s, const stki_node *node, stk_error *err)
+/* `quantize: {stats: FILE, method: mse}`, `quantize: {file: FILE}` */
+static stk_status quantize_by_file(state *s, const stki_node *node, const stki_node *path, stk_error *err)
 {
+    static const char *const keys[] = {"stats", "file", "method"};
+    const stki_node *method = stki_node_get(node, "method");
     stki_document *document;
     const stki_node *map;
     stk_status status;
 
-    if (node->count > 1)
-        return stki_fail_node(err, node, "found file and other keys, expected file alone");
+    if (stki_node_known_keys(node, keys, 3, NULL) != STK_OK || node->count > (method ? 2 : 1))
+        return stki_fail_node(err, node, "found %s and other keys, expected %s alone, or %s and method", path->key,
+                              path->key, path->key);
     if (s->source == STK_DTYPE_NONE) {
         s->quantize = node; /* to what dtype, the file says */
         s->fold->dtype = STK_DTYPE_NONE;
         return STK_OK;
     }
-    status = stki_parameters_open(node->items[0], s->base_dir, s->field, &document, &map, err);
+    status = stki_parameters_open(path, s->base_dir, s->field, &document, &map, err);
     if (status != STK_OK)
         return status;
-    status = stki_node_get(map, "file") ? stki_fail_node(err, map, "found file in a file of parameters")
-                                        : op_quantize(s, map, err);
+    if (stki_parameters_are_stats(document)) {
+        status = stki_stats_calibration(map, method ? method : node, &map, err);
+        status = status != STK_OK ? status : quantize_map(s, map, err);
+    } else if (method) {
+        status = stki_fail_node(err, method, "%s is no file of statistics (docs/statistics.md)", map->file);
+    } else {
+        status = stki_node_get(map, "file") || stki_node_get(map, "stats")
+                     ? stki_fail_node(err, map, "found file in a file of parameters")
+                     : op_quantize(s, map, err);
+    }
     s->quantize = node;
     stki_document_destroy(document);
     return status;
@@ -313,18 +351,30 @@ static stk_status quantize_by_file(state *s, const stki_node *node, stk_error *e
 
 static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
 {
-    static const char *const keys[] = {"scale", "zero_point", "dtype", "file"};
+    static const char *const keys[] = {"scale", "zero_point", "dtype", "file", "stats", "method"};
+    const stki_node *path;
+    const stk_status status = stki_node_known_keys(node, keys, 6, err);
+
+    if (status != STK_OK)
+        return status;
+    path = stki_node_get(node, "stats") ? stki_node_get(node, "stats") : stki_node_get(node, "file");
+    if (path)
+        return quantize_by_file(s, node, path, err);
+    if (stki_node_get(node, "method"))
+        return stki_fail_key(err, stki_node_get(node, "method"),
+                             "found it without stats: FILE, from which it takes the parameters");
+    return quantize_map(s, node, err);
+}
+
+static stk_status quantize_map(state *s, const stki_node *node, stk_error *err)
+{
     const stki_node *scale_node = stki_node_get(node, "scale"), *zero_node = stki_node_get(node, "zero_point"),
                     *dtype_node = stki_node_get(node, "dtype");
     stk_dtype dtype = STK_I8;
     int64_t count, zero = 0, low, high;
     double *scale = NULL;
-    stk_status status = stki_node_known_keys(node, keys, 4, err);
+    stk_status status = STK_OK;
 
-    if (status != STK_OK)
-        return status;
-    if (stki_node_get(node, "file"))
-        return quantize_by_file(s, node, err);
     if (!scale_node)
         return stki_fail_node(err, node, "scale is missing");
     if (dtype_node) {
@@ -334,6 +384,9 @@ static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
     }
     low = dtype == STK_I8 ? INT8_MIN : dtype == STK_U8 ? 0 : INT32_MIN;
     high = dtype == STK_I8 ? INT8_MAX : dtype == STK_U8 ? UINT8_MAX : INT32_MAX;
+    if (zero_node && zero_node->kind == STKI_NODE_LIST)
+        return stki_fail_value(err, zero_node,
+                               "one zero point for all channels: calibrate with symmetric: true, or per: tensor");
     if (zero_node && (status = stki_node_int(zero_node, &zero, err)) != STK_OK)
         return status;
     if (zero < low || zero > high)
