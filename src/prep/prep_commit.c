@@ -6,6 +6,7 @@
 #include "output.h"
 #include "prep_file.h"
 #include "prep_run.h"
+#include "stats_options.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,28 +105,32 @@ static stk_status write_skipped(const stki_prep_run *run, const json_t *skipped,
     return status;
 }
 
-static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, stk_error *err)
+/* An observer that saw no row says so. */
+static stk_status report_of(const stki_observer *observer, stki_seen **seen, json_t **out, stk_error *err)
+{
+    stk_status status = *seen ? STK_OK : observer->ops->begin(observer, seen, err);
+
+    return status == STK_OK ? observer->ops->report(observer, *seen, out, err) : status;
+}
+
+static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, int64_t rows, stk_error *err)
 {
     char *path = stki_work_file(run, "stats.json");
-    json_t *fields = json_object(),
-           *json = json_pack("{s:i, s:s, s:O}", "version", 1, "stoker", stk_version(), "fields", fields);
-    stk_status status = path && json ? STK_OK : stki_fail_memory(err, 256, "statistics");
+    json_t *fields = json_object(), *json = NULL;
+    stk_status status = path && fields ? STK_OK : stki_fail_memory(err, 256, "statistics");
 
     for (int i = 0; i < run->observer_count && status == STK_OK; i++) {
         const stki_observer *observer = run->observers[i];
-        json_t *report = seen[i] ? observer->ops->report(observer, seen[i]) : NULL;
-        json_t *field = json_object_get(fields, run->fields[observer->field].in.name);
+        json_t *report;
 
-        if (!report)
+        status = report_of(observer, &seen[i], &report, err);
+        if (status == STK_OK && json_object_set_new(fields, run->fields[observer->field].in.name, report) != 0)
             status = stki_fail_memory(err, 256, "statistics");
-        else if (field)
-            json_object_update(field, report);
-        else
-            json_object_set(fields, run->fields[observer->field].in.name, report);
-        json_decref(report);
     }
-    if (status == STK_OK)
-        status = stki_prep_write_json(path, json, err);
+    if (status == STK_OK) {
+        json = stki_stats_document(rows, json_incref(fields));
+        status = json ? stki_prep_write_json(path, json, err) : stki_fail_memory(err, 256, "statistics");
+    }
     json_decref(json);
     json_decref(fields);
     stki_free(path);
@@ -358,7 +363,7 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     if (status == STK_OK && out->skipped > 0)
         status = write_skipped(run, skipped, err);
     if (status == STK_OK && run->observer_count > 0)
-        status = write_stats(run, seen, err);
+        status = write_stats(run, seen, out->rows, err);
     if (status == STK_OK)
         status = write_commit(run, files, skipped, out, err);
     for (int i = 0; seen && i < run->observer_count; i++)

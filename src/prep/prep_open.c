@@ -125,6 +125,16 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
+/* The axis of channels, plus 1; 0: none is known. */
+static int channel_axis(const stki_field_plan *plan)
+{
+    if (plan->ragged || plan->ndim < 1)
+        return 0;
+    if (plan->layout == STKI_LAYOUT_NCHW)
+        return 1;
+    return plan->layout == STKI_LAYOUT_NHWC || is_image(plan) ? plan->ndim : 0;
+}
+
 static void describe(const stki_field_plan *plan, stki_sink_field *out)
 {
     *out = (stki_sink_field){.name = plan->name,
@@ -132,6 +142,7 @@ static void describe(const stki_field_plan *plan, stki_sink_field *out)
                              .dtype = plan->dtype,
                              .ndim = plan->ndim,
                              .image = !plan->ragged && is_image(plan),
+                             .channel_axis = channel_axis(plan),
                              .largest_bytes = plan->row_bytes};
     memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
     if (plan->ragged && plan->config->source.decode.none)

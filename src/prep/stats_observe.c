@@ -258,18 +258,17 @@ static stk_status load(const stki_observer *observer, const json_t *saved, stki_
     return STK_OK;
 }
 
-static json_t *report(const stki_observer *observer, const stki_seen *seen)
+static stk_status report(const stki_observer *observer, const stki_seen *seen, json_t **out, stk_error *err)
 {
     const stats_observer *o = of(observer);
     stki_tally *whole;
-    json_t *json = NULL;
+    stk_status status = whole_of(o, seen, &whole, err);
 
-    if (whole_of(o, seen, &whole, NULL) != STK_OK)
-        return NULL;
-    if (stki_stats_report(whole, &o->form, &o->opts, &json, NULL) != STK_OK)
-        json = NULL;
+    if (status != STK_OK)
+        return status;
+    status = in_field(o, stki_stats_report(whole, &o->form, &o->opts, out, err), err);
     stki_tally_destroy(whole);
-    return json;
+    return status;
 }
 
 static void destroy(stki_observer *observer)

@@ -78,8 +78,7 @@ static char *seen_by(stki_observer *observer, const stki_row *rows, int64_t coun
             total = seen;
         }
     }
-    json = ops->report(observer, total);
-    assert_non_null(json);
+    assert_ok(ops->report(observer, total, &json, &err));
     text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(json);
     ops->drop(observer, total);
@@ -227,8 +226,8 @@ static void test_no_memory(void **unused)
         if (status == STK_OK)
             status = observers[0]->ops->merge(observers[0], seen, back, &err);
         if (status == STK_OK) {
-            said = observers[0]->ops->report(observers[0], seen);
-            done = said != NULL;
+            status = observers[0]->ops->report(observers[0], seen, &said, &err);
+            done = status == STK_OK;
         }
         stki_memory_fail_at(0);
         json_decref(saved);
