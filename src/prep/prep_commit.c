@@ -241,11 +241,12 @@ static stk_status write_manifest(const stki_job *job, const json_t *manifest, st
     return status;
 }
 
+/* What says that only this is left to do goes last. */
 static stk_status clean_up(const stki_job *job, const char *making, stk_error *err)
 {
-    stk_status status = stki_prep_remove_folder(job->work, err);
+    stk_status status = strcmp(making, job->work) != 0 ? stki_prep_remove_folder(making, NULL, err) : STK_OK;
 
-    return status == STK_OK && strcmp(making, job->work) != 0 ? stki_prep_remove_folder(making, err) : status;
+    return status == STK_OK ? stki_prep_remove_folder(job->work, "commit.json", err) : status;
 }
 
 /* Everything that commit.json says; again, where it was begun before. */
@@ -274,14 +275,33 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
     return status == STK_OK ? clean_up(job, making, err) : status;
 }
 
-static void read_totals(const json_t *commit, stki_prep_totals *out)
+static void read_totals(const json_t *manifest, stki_prep_totals *out)
 {
-    const json_t *totals = json_object_get(json_object_get(commit, "manifest"), "totals");
+    const json_t *totals = json_object_get(manifest, "totals");
 
     *out = (stki_prep_totals){.rows = json_integer_value(json_object_get(totals, "rows")),
                               .skipped = json_integer_value(json_object_get(totals, "skipped")),
                               .files = json_integer_value(json_object_get(totals, "files")),
                               .bytes = json_integer_value(json_object_get(totals, "bytes"))};
+}
+
+/* Stopped between the last file of the work folder and the folder itself. */
+static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err)
+{
+    char *path = stki_beside_output(job, "manifest.json");
+    json_t *manifest = NULL;
+    stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK && stki_prep_exists(path) && stki_prep_folder_is_empty(job->work)) {
+        status = stki_prep_read_json(path, &manifest, err);
+        read_totals(manifest, out);
+        *found = true;
+        if (status == STK_OK)
+            status = stki_prep_remove_folder(job->work, NULL, err);
+        json_decref(manifest);
+    }
+    stki_free(path);
+    return status;
 }
 
 stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err)
@@ -297,9 +317,11 @@ stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_t
     if (*found && status == STK_OK)
         status = stki_prep_read_json(path, &commit, err);
     if (commit) {
-        read_totals(commit, out);
+        read_totals(json_object_get(commit, "manifest"), out);
         status = carry_out(job, commit, err);
     }
+    if (status == STK_OK && !*found)
+        status = finish_removal(job, found, out, err);
     json_decref(commit);
     if (fd >= 0)
         (void)close(fd);

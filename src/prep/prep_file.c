@@ -111,7 +111,20 @@ stk_status stki_prep_make_folder(const char *path, stk_error *err)
     return stki_fail_errno(err, errno, path, "cannot make the folder");
 }
 
-stk_status stki_prep_remove_folder(const char *path, stk_error *err)
+static stk_status remove_last(const char *path, const char *last, stk_error *err)
+{
+    char *inner = stki_format("%s/%s", path, last);
+    stk_status status = STK_OK;
+
+    if (!inner)
+        return stki_fail_memory(err, 256, path);
+    if (unlink(inner) != 0 && errno != ENOENT)
+        status = stki_fail_errno(err, errno, inner, "cannot remove it");
+    stki_free(inner);
+    return status;
+}
+
+stk_status stki_prep_remove_folder(const char *path, const char *last, stk_error *err)
 {
     DIR *folder = opendir(path);
     stk_status status = STK_OK;
@@ -123,21 +136,38 @@ stk_status stki_prep_remove_folder(const char *path, stk_error *err)
         char *inner;
         struct stat st;
 
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            (last && strcmp(entry->d_name, last) == 0))
             continue;
         inner = stki_format("%s/%s", path, entry->d_name);
         if (!inner)
             status = stki_fail_memory(err, 256, path);
         else if (lstat(inner, &st) == 0 && S_ISDIR(st.st_mode))
-            status = stki_prep_remove_folder(inner, err);
+            status = stki_prep_remove_folder(inner, NULL, err);
         else if (unlink(inner) != 0 && errno != ENOENT)
             status = stki_fail_errno(err, errno, inner, "cannot remove it");
         stki_free(inner);
     }
     (void)closedir(folder);
+    if (status == STK_OK && last)
+        status = remove_last(path, last, err);
     if (status == STK_OK && rmdir(path) != 0 && errno != ENOENT)
         status = stki_fail_errno(err, errno, path, "cannot remove the folder");
     return status;
+}
+
+bool stki_prep_folder_is_empty(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    int count = 0;
+
+    if (!folder)
+        return false;
+    while ((entry = readdir(folder)) != NULL)
+        count++;
+    (void)closedir(folder);
+    return count == 2; /* itself and its parent */
 }
 
 char *stki_prep_folder_of(const char *path)

@@ -22,8 +22,10 @@ stk_status stki_prep_share_file(const char *path, int *fd, stk_error *err);
 
 /* Fine when it is there; parents are not made. */
 stk_status stki_prep_make_folder(const char *path, stk_error *err);
-/* With all files in it, and folders in it. Fine when it is not there. */
-stk_status stki_prep_remove_folder(const char *path, stk_error *err);
+/* With all files in it, and folders in it; the file `last` (NULL: none) goes when all others have gone. Fine when it is
+ * not there. */
+stk_status stki_prep_remove_folder(const char *path, const char *last, stk_error *err);
+bool stki_prep_folder_is_empty(const char *path);
 stk_status stki_prep_sync_folder_of(const char *path, stk_error *err);
 bool stki_prep_exists(const char *path);
 /* -1: it is not there. */

@@ -151,9 +151,9 @@ static stk_status restart(stki_prep_run *run, stk_error *err)
     if (status == STK_OK && stki_prep_exists(lock))
         status = stki_prep_lock_file(lock, &fd, err);
     if (status == STK_OK)
-        status = stki_prep_remove_folder(run->work, err);
+        status = stki_prep_remove_folder(run->work, NULL, err);
     if (status == STK_OK && strcmp(beside, run->work) != 0)
-        status = stki_prep_remove_folder(beside, err);
+        status = stki_prep_remove_folder(beside, NULL, err);
     if (fd >= 0)
         (void)close(fd);
     stki_free(lock);

@@ -1,0 +1,278 @@
+/* test_prep_job.c: stki-threads. Preparation jobs from end to end: the same bytes for any number of workers and sizes
+ * of pieces, sharded or not; what is refused; the manifest. */
+#include "digest.h"
+#include "document.h"
+#include "part_list.h"
+#include "prep_file.h"
+#include "prep_test.h"
+
+enum { ROWS = 1500, BYTES = 700 };
+
+static char input[300];
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(input, sizeof input, "%s", stkt_path("in"));
+    stkt_prep_inputs(input, ROWS, BYTES);
+    return 0;
+}
+
+/* A job over the inputs. `prep` and `output` go into their sections. */
+static const char *job(const char *out, const char *prep, const char *output)
+{
+    return stkt_text("dataset: {fields: {x: {path: %s.npy}, label: {path: %s.label.npy}}}\n"
+                     "prep: {piece_bytes: 64KiB%s%s}\noutput: {path: %s%s%s}\n",
+                     input, input, *prep ? ", " : "", prep, out, *output ? ", " : "", output);
+}
+
+static void run(const char *text)
+{
+    stk_error err = {0};
+    stk_prep_result result = {.struct_size = sizeof result};
+
+    assert_ok(stkt_prep_run(NULL, &result, &err, text));
+    assert_true(result.complete);
+    assert_int_equal(result.rows, ROWS);
+}
+
+static void test_copies(void **state)
+{
+    char a[300], b[300];
+    stk_error err = {0};
+    int64_t n;
+
+    (void)state;
+    snprintf(a, sizeof a, "%s", stkt_path("one.npy"));
+    run(job(a, "num_workers: 1", ""));
+    stkt_same_file(stkt_text("%s.npy", input), stkt_path("one.x.npy"));
+    stkt_same_file(stkt_text("%s.label.npy", input), stkt_path("one.label.npy"));
+    assert_false(stkt_is_there(stkt_path("one.npy.prep")));
+    snprintf(b, sizeof b, "%s", stkt_path("one.manifest.json"));
+    assert_true(stkt_is_there(b));
+    /* A loader reads it, and finds the parts as they are listed. */
+    stki_part_list list;
+
+    assert_ok(stki_part_list_open(b, &list, &err));
+    assert_int_equal(list.count, 2);
+    assert_ok(stki_part_list_check(&list, &err));
+    for (int i = 0; i < list.count; i++) {
+        uint64_t sum;
+
+        assert_int_equal(list.parts[i].rows, ROWS);
+        assert_ok(stki_prep_digest_file(list.parts[i].path, &sum, &n, &err));
+        assert_true(sum == list.parts[i].xxh3);
+    }
+    stki_part_list_fini(&list);
+}
+
+/* Without the part that says when and where, and the digest, which the caller recomputes. */
+static char *manifest_digest(const char *path)
+{
+    json_t *json;
+    stk_error err = {0};
+    char text[STKI_U128_TEXT], *dump;
+
+    assert_ok(stki_prep_read_json(path, &json, &err));
+    char *stated = strdup(json_string_value(json_object_get(json, "digest")));
+
+    json_object_del(json, "run");
+    json_object_del(json, "digest");
+    dump = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(stki_u128_text(stki_digest(dump, (int64_t)strlen(dump)), text), stated);
+    free(dump);
+    json_decref(json);
+    return stated;
+}
+
+static void test_workers_and_formats(void **state)
+{
+    static const char *const formats[] = {"npy", "npz", "h5", "beton", "pt", "safetensors", "tar"};
+    static const char *const ways[] = {"num_workers: 0", "num_workers: 1", "num_workers: 8"};
+
+    (void)state;
+    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
+        for (size_t w = 0; w < 3; w++)
+            run(job(stkt_path(stkt_text("w%zu/out.%s", w, formats[f])),
+                    stkt_text("order: random, seed: 5, %s", ways[w]), ""));
+        for (size_t w = 1; w < 3; w++) {
+            char *one = manifest_digest(stkt_path("w0/out.manifest.json")),
+                 *other = manifest_digest(stkt_path(stkt_text("w%zu/out.manifest.json", w)));
+
+            assert_string_equal(one, other);
+            if (strcmp(formats[f], "npy") == 0) {
+                stkt_same_file(stkt_path("w0/out.x.npy"), stkt_path(stkt_text("w%zu/out.x.npy", w)));
+                stkt_same_file(stkt_path("w0/out.label.npy"), stkt_path(stkt_text("w%zu/out.label.npy", w)));
+            } else {
+                stkt_same_file(stkt_path(stkt_text("w0/out.%s", formats[f])),
+                               stkt_path(stkt_text("w%zu/out.%s", w, formats[f])));
+            }
+            free(one);
+            free(other);
+        }
+        for (int w = 0; w < 3; w++)
+            assert_int_equal(remove(stkt_path(stkt_text("w%d/out.manifest.json", w))), 0);
+    }
+}
+
+/* The bytes do not depend on where pieces end. */
+static void test_pieces(void **state)
+{
+    static const char *const sizes[] = {"4KiB", "10000", "1MiB", "64MiB"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        for (int f = 0; f < 2; f++)
+            run(stkt_text("dataset: {fields: {x: {path: %s.npy}, label: {path: %s.label.npy}}}\n"
+                          "prep: {piece_bytes: %s, order: random}\noutput: {path: %s}\n",
+                          input, input, sizes[i], stkt_path(stkt_text("w%zu/p%d.%s", i, f, f ? "h5" : "beton"))));
+    for (size_t i = 1; i < 4; i++) {
+        stkt_same_file(stkt_path("w0/p0.beton"), stkt_path(stkt_text("w%zu/p0.beton", i)));
+        stkt_same_file(stkt_path("w0/p1.h5"), stkt_path(stkt_text("w%zu/p1.h5", i)));
+    }
+}
+
+/* Shards of rows hold what the whole holds, in order; the last one is shorter. */
+static void test_shards(void **state)
+{
+    int64_t at = 128, n, whole_bytes;
+    char *whole;
+
+    (void)state;
+    run(job(stkt_path("whole.npy"), "order: random", ""));
+    run(job(stkt_path("cut.npy"), "order: random", "shard_rows: 400"));
+    whole = stkt_read_all(stkt_path("whole.x.npy"), &whole_bytes);
+    for (int i = 0; i < 4; i++) {
+        char *part = stkt_read_all(stkt_path(stkt_text("cut-%05d.x.npy", i)), &n);
+
+        assert_non_null(part);
+        assert_int_equal(n, 128 + (i < 3 ? 400 : 300) * BYTES);
+        assert_memory_equal(part + 128, whole + at, (size_t)n - 128);
+        at += n - 128;
+        free(part);
+    }
+    assert_false(stkt_is_there(stkt_path("cut-00004.x.npy")));
+    free(whole);
+}
+
+/* Shards of bytes: none is larger than was asked for, and a worker more or less changes nothing. */
+static void test_shard_bytes(void **state)
+{
+    int64_t rows = 0, n;
+
+    (void)state;
+    for (int w = 0; w < 2; w++)
+        run(job(stkt_path(stkt_text("w%d/b.npy", w)), w ? "num_workers: 4" : "num_workers: 1", "shard_bytes: 30000"));
+    for (int i = 0;; i++) {
+        char *part = stkt_read_all(stkt_path(stkt_text("w0/b-%05d.x.npy", i)), &n);
+
+        if (!part)
+            break;
+        assert_true(n - 128 <= 30000);
+        assert_int_equal((n - 128) % BYTES, 0);
+        for (int64_t r = 0; r < (n - 128) / BYTES; r++)
+            for (int k = 0; k < BYTES; k += 97)
+                assert_int_equal((uint8_t)part[128 + r * BYTES + k], stkt_prep_byte(rows + r, k));
+        rows += (n - 128) / BYTES;
+        stkt_same_file(stkt_path(stkt_text("w0/b-%05d.label.npy", i)), stkt_path(stkt_text("w1/b-%05d.label.npy", i)));
+        free(part);
+    }
+    assert_int_equal(rows, ROWS);
+}
+
+static void test_refusals(void **state)
+{
+    stk_error err;
+    const char *out = stkt_path("no.npy");
+    static const struct {
+        const char *text, *says;
+        stk_status status;
+    } wrong[] = {
+        {"output: {}", "found no path", STK_E_CONFIG},
+        {"output: {path: x.npy}\nloader: {}", "prep", STK_E_CONFIG},
+        {"output: {path: x.npy}\nprp: {}", "did you mean prep", STK_E_CONFIG},
+        {"output: {path: x.xyz}", "output.format", STK_E_CONFIG},
+        {"output: {path: x.npy, format: nmy}", "expected one of npy", STK_E_CONFIG},
+        {"output: {path: x.npy, shard_row: 3}", "did you mean shard_rows", STK_E_CONFIG},
+        {"output: {path: x.npy, shard_rows: 3, shard_bytes: 3}", "keep one of them", STK_E_CONFIG},
+        {"output: {path: x.npy}\nprep: {ordr: random}", "did you mean order", STK_E_CONFIG},
+        {"output: {path: x.npy}\nprep: {order: shuffled}", "sequential", STK_E_CONFIG},
+        {"output: {path: x.npy}\nprep: {max_errors: 3}", "on_error", STK_E_CONFIG},
+        {"output: {path: ../, format: npy}", "file name", STK_E_CONFIG},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        stk_prep *made = NULL;
+
+        assert_status(
+            stk_prep_open_text(stkt_text("dataset: {fields: {x: {path: %s.npy}}}\n%s\n", input, wrong[i].text), NULL,
+                               NULL, 0, NULL, &made, &err),
+            wrong[i].status);
+        assert_says(wrong[i].says);
+    }
+    /* What only the data can tell. */
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "fields: {y: {extension: jpg}}")), STK_E_CONFIG);
+    assert_says("no field of the data set");
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "fields: {x: {encode: mp3}}")), STK_E_CONFIG);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("nowhere/x.npy"), "", "")), STK_E_NOT_FOUND);
+    assert_status(
+        stkt_prep_run(NULL, NULL, &err,
+                      stkt_text("dataset: {fields: {x: {path: %s.gone.npy}}}\noutput: {path: %s}\n", input, out)),
+        STK_E_NOT_FOUND);
+    assert_false(stkt_is_there(stkt_path("no.npy.prep")));
+}
+
+static void test_existing_output(void **state)
+{
+    const stk_prep_opts force = {.struct_size = sizeof force, .force = true};
+    stk_error err;
+
+    (void)state;
+    run(job(stkt_path("there.npy"), "", "shard_rows: 100"));
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("there.npy"), "", "")), STK_E_IO);
+    assert_says("--force");
+    assert_ok(stkt_prep_run(&force, NULL, &err, job(stkt_path("there.npy"), "", "shard_rows: 700")));
+    /* The shards of the old data set that the new one has not are gone. */
+    assert_true(stkt_is_there(stkt_path("there-00002.x.npy")));
+    assert_false(stkt_is_there(stkt_path("there-00003.x.npy")));
+    assert_false(stkt_is_there(stkt_path("there-00014.label.npy")));
+    /* A file without a manifest is not overwritten either. */
+    stkt_write_file(stkt_path("file.beton"), "precious", 8);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.beton"), "", "")), STK_E_IO);
+    assert_says("--force");
+}
+
+static void test_plan(void **state)
+{
+    stk_prep *made;
+    stk_prep_plan plan = {.struct_size = sizeof plan};
+    stk_error err = {0};
+
+    (void)state;
+    assert_ok(stk_prep_open_text(job(stkt_path("plan.npy"), "split: {part: val, fraction: 0.5}", "shard_rows: 100"),
+                                 NULL, NULL, 0, NULL, &made, &err));
+    assert_ok(stk_prep_get_plan(made, &plan, &err));
+    assert_int_equal(plan.samples, ROWS);
+    assert_int_equal(plan.positions, ROWS / 2);
+    assert_int_equal(plan.shards, 8);
+    assert_true(plan.output_exact);
+    assert_int_equal(plan.output_bytes, ROWS / 2 * (BYTES + 8));
+    assert_false(plan.output_exists || plan.spooled);
+    stk_prep_destroy(made);
+    assert_false(stkt_is_there(stkt_path("plan.npy.prep")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),          cmocka_unit_test(test_workers_and_formats),
+        cmocka_unit_test(test_pieces),          cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_shard_bytes),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_existing_output), cmocka_unit_test(test_plan),
+    };
+
+    for (int i = 0; i < 4; i++)
+        mkdir(stkt_path(stkt_text("w%d", i)), 0755);
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,184 @@
+/* test_prep_kill.c: stki-threads. Jobs that are killed (SIGKILL, real processes) at any moment and run again until they
+ * are done: the same bytes as of a run that nobody touched, nothing finished is made twice, nothing stands under a
+ * final name before the end. */
+#include "journal.h"
+#include "prep_test.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { ROWS = 900, BYTES = 500, MOST_RUNS = 400 };
+
+static char input[300];
+static uint32_t state = 20240607;
+
+static uint32_t next_random(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    snprintf(input, sizeof input, "%s", stkt_path("in"));
+    stkt_prep_inputs(input, ROWS, BYTES);
+    return 0;
+}
+
+static const char *job(const char *out, const char *output)
+{
+    return stkt_text("dataset: {fields: {x: {path: %s.npy}, label: {path: %s.label.npy}}}\n"
+                     "prep: {piece_bytes: 24KiB, order: random, num_workers: 2}\noutput: {path: %s%s%s}\n",
+                     input, input, out, *output ? ", " : "", output);
+}
+
+static void sleep_us(int64_t us)
+{
+    struct timespec time = {us / 1000000, us % 1000000 * 1000};
+
+    nanosleep(&time, NULL);
+}
+
+/* Runs the job in a process of its own and kills it after some time. True: it came to its end before. */
+static bool run_and_kill(const char *text, const stk_prep_opts *opts, int64_t most_us)
+{
+    int how;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        stk_error err = {0};
+        stk_status status = stkt_prep_run(opts, NULL, &err, text);
+
+        if (status != STK_OK)
+            fprintf(stderr, "child: %s\n", err.message);
+        _exit(status == STK_OK ? 0 : 1);
+    }
+    if (most_us > 0)
+        sleep_us(next_random() % most_us);
+    else
+        sleep_us(0);
+    if (most_us > 0)
+        (void)kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    if (WIFEXITED(how))
+        assert_int_equal(WEXITSTATUS(how), 0);
+    return WIFEXITED(how);
+}
+
+/* Pieces in the journal of a unit: each once, in order. */
+static int64_t pieces_in(const char *path)
+{
+    json_t *lines;
+    stk_error err = {0};
+    int64_t last = -1, count = 0;
+
+    assert_ok(stki_journal_read(path, &lines, &err));
+    for (size_t i = 0; i < json_array_size(lines); i++) {
+        const json_t *piece = json_object_get(json_array_get(lines, i), "piece");
+
+        if (!piece)
+            continue;
+        assert_true(json_integer_value(piece) == last + 1 || (last == -1 && json_integer_value(piece) >= 0));
+        last = json_integer_value(piece);
+        count++;
+    }
+    json_decref(lines);
+    return count;
+}
+
+/* Inodes of spooled pieces: one that is there is never made anew. */
+static void check_spooled(const char *work, ino_t *seen, int most)
+{
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/commit.json", work);
+    if (stkt_is_there(path) || !stkt_is_there(work))
+        return; /* they have served */
+    for (int i = 0; i < most; i++) {
+        struct stat st;
+
+        snprintf(path, sizeof path, "%s/pieces/%06d.rows", work, i);
+        if (stat(path, &st) != 0) {
+            assert_int_equal(seen[i], 0);
+            continue;
+        }
+        assert_true(seen[i] == 0 || seen[i] == st.st_ino);
+        seen[i] = st.st_ino;
+    }
+}
+
+static void kill_until_done(const char *name, const char *output, const char *const *files)
+{
+    char out[300], work[320], path[400], commit[400], manifest[300];
+    ino_t inodes[64] = {0};
+    int64_t pieces = 0, most_us = 6000;
+    int kills = 0;
+
+    snprintf(out, sizeof out, "%s", stkt_path(stkt_text("killed/%s", name)));
+    snprintf(work, sizeof work, "%s.prep", out);
+    assert_true(run_and_kill(job(stkt_path(stkt_text("whole/%s", name)), output), NULL, 0));
+    snprintf(manifest, sizeof manifest, "%s", stkt_path(stkt_text("killed/%.1s.manifest.json", name)));
+    while (!run_and_kill(job(out, output), NULL, most_us)) {
+        int64_t now;
+
+        if (stkt_is_there(manifest) && !stkt_is_there(work))
+            break; /* it was done, and only about to end */
+        snprintf(path, sizeof path, "%s/unit-00000.journal", work);
+        now = pieces_in(path);
+        assert_true(now >= pieces || !stkt_is_there(path));
+        pieces = now;
+        check_spooled(work, inodes, 64);
+        snprintf(path, sizeof path, "%s/job.json", work);
+        snprintf(commit, sizeof commit, "%s/commit.json", work);
+        if (stkt_is_there(path) && !stkt_is_there(commit)) /* names are given only when all is decided */
+            for (int i = 0; files[i]; i++)
+                assert_false(stkt_is_there(stkt_path(stkt_text("killed/%s", files[i]))));
+        assert_true(++kills < MOST_RUNS);
+        most_us += most_us / 4; /* it comes to an end on any machine */
+    }
+    print_message("%s: killed %d times\n", name, kills);
+    assert_false(stkt_is_there(work));
+    for (int i = 0; files[i]; i++)
+        stkt_same_file(stkt_path(stkt_text("whole/%s", files[i])), stkt_path(stkt_text("killed/%s", files[i])));
+}
+
+#define FILES(...)        \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+static void test_one_file(void **unused)
+{
+    (void)unused;
+    kill_until_done("a.npy", "", FILES("a.x.npy", "a.label.npy"));
+    kill_until_done("b.beton", "", FILES("b.beton"));
+}
+
+static void test_spooled(void **unused)
+{
+    (void)unused;
+    kill_until_done("d.h5", "", FILES("d.h5"));
+}
+
+static void test_shards(void **unused)
+{
+    (void)unused;
+    kill_until_done("g.npz", "shard_rows: 350", FILES("g-00000.npz", "g-00001.npz", "g-00002.npz"));
+    kill_until_done("h.npy", "shard_bytes: 60000", FILES("h-00000.x.npy", "h-00005.label.npy", "h-00007.x.npy"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_file),
+        cmocka_unit_test(test_spooled),
+        cmocka_unit_test(test_shards),
+    };
+
+    mkdir(stkt_path("whole"), 0755);
+    mkdir(stkt_path("killed"), 0755);
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
