@@ -79,6 +79,35 @@ static json_t *machine_json(const struct lb_machine *machine)
     return json;
 }
 
+static json_t *storage_json(const struct lb_place *place)
+{
+    json_t *json = json_object();
+
+    lb_json_set(json, "file_system", lb_json_text(place->type));
+    lb_json_set(json, "source", lb_json_text(place->source));
+    lb_json_set(json, "mount", lb_json_text(place->mount));
+    lb_json_set(json, "disk_model", lb_json_text(place->model));
+    lb_json_set(json, "disk_rotational", place->rotational < 0 ? json_null() : json_boolean(place->rotational));
+    if (place->read_ahead_bytes >= 0)
+        lb_json_set(json, "read_ahead_bytes", json_integer(place->read_ahead_bytes));
+    return json;
+}
+
+static json_t *gpu_json(const struct lb_gpu *gpu)
+{
+    json_t *json = json_object();
+
+    lb_json_set(json, "model", lb_json_text(gpu->model));
+    lb_json_set(json, "bus", lb_json_text(gpu->bus));
+    lb_json_set(json, "link_speed", lb_json_text(gpu->link_speed));
+    if (gpu->link_width > 0)
+        lb_json_set(json, "link_lane_count", json_integer(gpu->link_width));
+    lb_json_set(json, "memory_bytes", json_integer(gpu->memory_bytes));
+    lb_json_set(json, "driver", json_sprintf("%d.%d", gpu->driver_version / 1000, gpu->driver_version % 1000 / 10));
+    lb_json_set(json, "runtime", json_sprintf("%d.%d", gpu->runtime_version / 1000, gpu->runtime_version % 1000 / 10));
+    return json;
+}
+
 static json_t *versions_json(void)
 {
     json_t *json = json_object();
@@ -128,12 +157,24 @@ static json_t *fields_json(const struct lb_facts *facts)
     return list;
 }
 
+/* The data set, and with it the order and the transforms, as a saved position knows them. */
+static json_t *fingerprints_json(const struct lb_facts *facts)
+{
+    json_t *options = json_loads(facts->options_json, 0, NULL);
+    json_t *prints = json_object_get(json_object_get(options, "plan"), "fingerprints");
+
+    json_incref(prints);
+    json_decref(options);
+    return prints ? prints : json_null();
+}
+
 static json_t *data_json(const struct lb_facts *facts)
 {
     json_t *json = json_object();
 
     lb_json_set(json, "sample_count", json_integer(facts->samples));
     lb_json_set(json, "batches_per_epoch", json_integer(facts->steps_per_epoch));
+    lb_json_set(json, "fingerprints", fingerprints_json(facts));
     lb_json_set(json, "fields", fields_json(facts));
     return json;
 }
@@ -441,6 +482,9 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     lb_json_set(json, "started", json_string(result->started));
     lb_json_set(json, "versions", versions_json());
     lb_json_set(json, "machine", machine_json(&result->machine));
+    lb_json_set(json, "storage", storage_json(&result->place));
+    if (result->gpu.model[0])
+        lb_json_set(json, "gpu", gpu_json(&result->gpu));
     lb_json_set(json, "timer", timer_json(&result->timer));
     lb_json_set(json, "config", config_json(result));
     lb_json_set(json, "data", data_json(&result->facts));

@@ -405,6 +405,19 @@ static stk_status run_repeats(const struct lb_config *config, struct lb_live *li
     return STK_OK;
 }
 
+static void look_around(struct lb_result *result)
+{
+    char device[32];
+
+    if (result->facts.data.count > 0)
+        lb_place_read(result->facts.data.paths[0], "/proc/self/mountinfo", "/sys", &result->place);
+    if (!result->facts.options_json)
+        return;
+    lb_device_name(result->facts.options_json, device, sizeof device);
+    if (device[0])
+        lb_gpu_read(device, "/sys", &result->gpu);
+}
+
 stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err)
 {
     struct lb_live live;
@@ -424,6 +437,7 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
         status = stki_fail_errno(err, errno, config->intervals, "writing intervals");
     if (status != STK_OK)
         return status;
+    look_around(out);
     if (out->run_count > 0 && config->bench.limit && !lb_stop_asked)
         lb_once_measure(out);
     decide_span(out);

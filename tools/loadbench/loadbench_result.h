@@ -5,6 +5,7 @@
 #include "loadbench_bounds.h"
 #include "loadbench_device.h"
 #include "loadbench_limit.h"
+#include "loadbench_place.h"
 #include "loadbench_predict.h"
 #include "loadbench_run.h"
 #include "loadbench_statistics.h"
@@ -16,6 +17,8 @@ struct lb_result {
     struct lb_facts facts;
     char started[32]; /* "2026-01-31T12:00:00Z" */
     struct lb_timer timer;
+    struct lb_place place; /* of the first file of the data */
+    struct lb_gpu gpu;     /* of a loader with a device */
     int run_count, limit_count;
     bool
         from_open; /* a repeat ended within its ramp, or is cold: all are counted from the call that opens the loader */

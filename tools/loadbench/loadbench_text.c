@@ -9,6 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void print_place(const struct lb_place *place, FILE *to)
+{
+    if (!place->type[0])
+        return;
+    fprintf(to, "storage    %s on %s, mounted at %s", place->type, place->source, place->mount);
+    if (place->model[0])
+        fprintf(to, ", %s", place->model);
+    if (place->rotational >= 0)
+        fputs(place->rotational ? ", rotational as the system has it" : ", not rotational", to);
+    fputc('\n', to);
+}
+
 static void print_machine(const struct lb_result *result, FILE *to)
 {
     const struct lb_machine *machine = &result->machine;
@@ -16,6 +28,16 @@ static void print_machine(const struct lb_result *result, FILE *to)
     fprintf(to, "loadbench %s, %s\n", stk_version(), result->config->path);
     fprintf(to, "machine    %s, %" PRId64 " of %" PRId64 " cores allowed, %.1f GiB of memory, %s\n", machine->cpu,
             machine->cores_allowed, machine->cores_online, (double)machine->memory_bytes / (1 << 30), machine->kernel);
+    if (machine->cpu_quota > 0)
+        fprintf(to, "           its control group allows %s of the cores\n", LB_NUMBER(machine->cpu_quota));
+    if (machine->memory_limit > 0)
+        fprintf(to, "           its control group allows %.1f GiB of memory\n",
+                (double)machine->memory_limit / (1 << 30));
+    print_place(&result->place, to);
+    if (result->gpu.bus[0])
+        fprintf(to, "gpu        %s, %.1f GiB, %s%s%s\n", result->gpu.model,
+                (double)result->gpu.memory_bytes / (1 << 30), result->gpu.bus,
+                result->gpu.link_speed[0] ? ", link now " : "", result->gpu.link_speed);
 }
 
 static void print_fields(const struct lb_result *result, FILE *to)

@@ -1,0 +1,127 @@
+/* loadbench_place.c: /proc/self/mountinfo has a line a mount: "36 35 98:0 /root /mount opts … - type source opts", with
+ * blanks in names written as \040. The file system of a path is the mount with the longest name that it begins with;
+ * of two of one name the later one, which hides the other. */
+#include "loadbench_place.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stoker/device.h>
+#include <string.h>
+
+/* \040 and the like, in place. */
+static void unescape(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from; to++) {
+        if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' && from[2] <= '7' && from[3] >= '0' &&
+            from[3] <= '7') {
+            *to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+static bool begins_with(const char *path, const char *mount)
+{
+    const size_t length = strlen(mount);
+
+    return strcmp(mount, "/") == 0 ||
+           (strncmp(path, mount, length) == 0 && (path[length] == '/' || path[length] == '\0'));
+}
+
+static bool first_line(const char *path, char *out, int size)
+{
+    FILE *file = fopen(path, "re");
+    const bool read = file && fgets(out, size, file);
+
+    if (file)
+        fclose(file);
+    if (read)
+        out[strcspn(out, "\n")] = '\0';
+    for (int i = read ? (int)strlen(out) - 1 : -1; i >= 0 && out[i] == ' '; i--)
+        out[i] = '\0';
+    return read;
+}
+
+/* A partition's queue and device are those of the disk above it. */
+static void read_disk(const char *sys, unsigned major, unsigned minor, struct lb_place *out)
+{
+    static const char *const above[] = {"", "../"};
+    char path[512], text[64];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/dev/block/%u:%u/%squeue/rotational", sys, major, minor, above[i]);
+        if (out->rotational < 0 && first_line(path, text, sizeof text))
+            out->rotational = text[0] == '1';
+        snprintf(path, sizeof path, "%s/dev/block/%u:%u/%squeue/read_ahead_kb", sys, major, minor, above[i]);
+        if (out->read_ahead_bytes < 0 && first_line(path, text, sizeof text))
+            out->read_ahead_bytes = 1024 * strtoll(text, NULL, 10);
+        snprintf(path, sizeof path, "%s/dev/block/%u:%u/%sdevice/model", sys, major, minor, above[i]);
+        if (!out->model[0] && first_line(path, text, sizeof text))
+            snprintf(out->model, sizeof out->model, "%s", text);
+    }
+}
+
+void lb_place_read(const char *path, const char *mountinfo, const char *sys, struct lb_place *out)
+{
+    char *real = realpath(path, NULL), line[4096];
+    FILE *file = fopen(mountinfo, "re");
+    size_t longest = 0;
+    unsigned major = 0, minor = 0;
+
+    *out = (struct lb_place){.rotational = -1, .read_ahead_bytes = -1};
+    while (real && file && fgets(line, sizeof line, file)) {
+        char mount[1024], type[64], source[512];
+        unsigned a, b;
+        const char *behind = strstr(line, " - ");
+        if (!behind || sscanf(line, "%*d %*d %u:%u %*s %1023s", &a, &b, mount) != 3 ||
+            sscanf(behind, " - %63s %511s", type, source) != 2)
+            continue;
+        unescape(mount);
+        unescape(source);
+        if (!begins_with(real, mount) || strlen(mount) < longest)
+            continue;
+        longest = strlen(mount);
+        major = a;
+        minor = b;
+        snprintf(out->type, sizeof out->type, "%.31s", type);
+        snprintf(out->source, sizeof out->source, "%.127s", source);
+        snprintf(out->mount, sizeof out->mount, "%.255s", mount);
+    }
+    if (out->type[0] && major != 0)
+        read_disk(sys, major, minor, out);
+    if (file)
+        fclose(file);
+    free(real);
+}
+
+void lb_gpu_read(const char *device_name, const char *sys, struct lb_gpu *out)
+{
+    stk_device_properties properties = {.struct_size = sizeof properties};
+    stk_device *device;
+    char path[512], text[64];
+
+    *out = (struct lb_gpu){.link_width = -1};
+    if (stk_device_find(device_name, &device, NULL) != STK_OK ||
+        stk_device_get_properties(device, &properties, NULL) != STK_OK)
+        return;
+    snprintf(out->model, sizeof out->model, "%s", properties.model);
+    snprintf(out->bus, sizeof out->bus, "%s", properties.bus);
+    out->memory_bytes = properties.total_bytes;
+    out->driver_version = properties.driver_version;
+    out->runtime_version = properties.runtime_version;
+    if (!out->bus[0])
+        return;
+    for (char *at = out->bus; *at; at++) /* the names in /sys are in small letters */
+        *at = *at >= 'A' && *at <= 'F' ? (char)(*at - 'A' + 'a') : *at;
+    snprintf(path, sizeof path, "%s/bus/pci/devices/%s/current_link_speed", sys, out->bus);
+    if (first_line(path, text, sizeof text))
+        snprintf(out->link_speed, sizeof out->link_speed, "%.47s", text);
+    snprintf(path, sizeof path, "%s/bus/pci/devices/%s/current_link_width", sys, out->bus);
+    if (first_line(path, text, sizeof text))
+        out->link_width = (int)strtol(text, NULL, 10);
+}

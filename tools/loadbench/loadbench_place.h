@@ -1,0 +1,29 @@
+/* loadbench_place.h: where the data lie, and where they go: the file system and its disk, the GPU and its link. What
+ * cannot be found out is "" or -1. */
+#ifndef LOADBENCH_PLACE_H
+#define LOADBENCH_PLACE_H
+
+#include <stdint.h>
+
+struct lb_place {
+    char type[32], source[128], mount[256]; /* of the file system: "ext4", "/dev/nvme0n1p2", "/data" */
+    char model[64];                         /* of its disk */
+    int rotational;                         /* 1: platters that turn; 0: none; -1: unknown */
+    int64_t read_ahead_bytes;               /* that the system reads ahead of sequential reads; -1: unknown */
+};
+
+/* `mountinfo` and `sys`: "/proc/self/mountinfo" and "/sys"; others in tests. */
+void lb_place_read(const char *path, const char *mountinfo, const char *sys, struct lb_place *out);
+
+struct lb_gpu {
+    char model[128], bus[32];
+    char link_speed[48]; /* "16.0 GT/s PCIe", as it is now; a GPU at rest may have slowed it down */
+    int link_width;      /* lanes; -1: unknown */
+    int64_t memory_bytes;
+    int driver_version, runtime_version; /* 13000 is 13.0; 0: none */
+};
+
+/* `device`: "cuda:0". A device of the host has an empty bus. */
+void lb_gpu_read(const char *device, const char *sys, struct lb_gpu *out);
+
+#endif
