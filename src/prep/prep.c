@@ -248,6 +248,7 @@ static stk_status make(stki_prep_run *run, stk_error *err)
     left = positions_of(run, first, end);
     stki_prep_phase(run, STK_PREP_MAKING, left, run->cuts.pieces);
     status = count_missing(run, first, end, &missing, &left, err);
+    run->progress.rows = run->progress.resumed_rows = run->progress.row_total - left;
     if (status == STK_OK && missing > 0)
         status = stki_work_space(run, left, err);
     return status == STK_OK && missing > 0 ? stki_prep_make(run, first, end, err) : status;

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "error.h"
 #include "failed.h"
+#include "own_shapes.h"
 #include "prep_file.h"
 #include "prep_run.h"
 #include "spool.h"
@@ -106,7 +107,10 @@ stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *don
         return status;
     stki_cut_of_shard(&run->cuts, run->mode == STKI_PREP_SHARDS ? unit : 0, &first, &end, &first_piece, &end_piece);
     *done = stki_outlet_done(lines);
-    *rows = *done ? end - first : end_of(lines) > first ? end_of(lines) - first : 0;
+    if (*done)
+        *rows = end - first;
+    else if (run->job->format->resumes && end_of(lines) > first) /* else it begins anew */
+        *rows = end_of(lines) - first;
     json_decref(lines);
     return STK_OK;
 }
@@ -466,7 +470,10 @@ static void describe_sources(struct maker *m, const stki_run_of_rows *rows)
 
         if (plan->ragged)
             m->sources[f] = (stki_finish_source){
-                .bytes = values, .step = plan->item_bytes, .offsets = stki_slot_offsets(batch, plan) + rows->first};
+                .bytes = values,
+                .step = plan->item_bytes,
+                .offsets = stki_slot_offsets(batch, plan) + rows->first,
+                .shapes = plan->own_shapes ? stki_slot_shapes(batch, plan) + rows->first * STKI_OWN_AXES : NULL};
         else
             m->sources[f] =
                 (stki_finish_source){.bytes = values + rows->first * plan->row_bytes, .step = plan->row_bytes};
@@ -503,13 +510,9 @@ static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
         if (status != STK_OK || done)
             continue;
         unit_range(run, m->unit, &first, &end, &first_piece, &m->unit_end_piece);
-        if (rows > 0 && !run->job->format->resumes)
-            rows = 0;
         m->position = first + rows;
         m->unit_end = end;
         m->piece = first_piece + (rows > 0 ? stki_ceil_div(rows, run->cuts.piece_rows) : 0);
-        run->progress.resumed_rows += rows;
-        run->progress.rows += rows;
         break;
     }
     *found = status == STK_OK && m->unit < m->end_unit;

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "own_shapes.h"
 #include "prep_run.h"
 #include <string.h>
 
@@ -22,13 +23,16 @@ static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
     if (!plan->ragged || count == 0)
         return plan->row_bytes;
     for (int64_t i = 0; i < count && seen < SAMPLED; i += step) {
-        int64_t shape[STK_MAX_DIMS], within;
+        int64_t shape[STK_MAX_DIMS], within, bytes;
         const stki_reader *shard = stki_field_locate(field, i, &within);
         stk_error ignored;
 
         if (stki_reader_shape(shard, within, shape, &ignored) != STK_OK)
             continue;
-        sum += shape[0] * plan->item_bytes;
+        bytes = shape[0] * plan->item_bytes;
+        for (int d = 1; plan->own_shapes && d < shard->ndim; d++)
+            bytes *= shape[d];
+        sum += bytes < plan->row_bytes ? bytes : plan->row_bytes;
         seen++;
     }
     return seen > 0 ? sum / seen + 1 : plan->row_bytes;
@@ -118,6 +122,10 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
         return stki_fail_node(err, node,
                               "transforms: mixup and cutmix make rows out of pairs of a batch: leave them to "
                               "the loader that reads the output");
+    if (plan->own_shapes && (plan->dtype != STK_U8 || plan->source_layout == STKI_LAYOUT_NCHW))
+        return stki_fail_node(err, node,
+                              "ragged: found images that are not uint8, height x width x channels; the ones that "
+                              "keep shapes of their own are written as pixels or as image files");
     if (!is_row_major(plan))
         return stki_fail_node(err, node,
                               "layout: found channels_last, expected nchw or nhwc: rows in files are "
@@ -147,6 +155,11 @@ static void describe(const stki_field_plan *plan, stki_sink_field *out)
     memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
     if (plan->ragged && plan->config->source.decode.none)
         out->kind = STKI_SINK_BYTES;
+    if (plan->own_shapes) {
+        out->kind = STKI_SINK_IMAGE;
+        out->ndim = STKI_OWN_AXES;
+        memset(out->shape, 0, sizeof out->shape); /* of each row */
+    }
 }
 
 typedef struct field_options {
@@ -165,18 +178,19 @@ static const stki_option_table field_table = STKI_OPTION_TABLE("output.fields.NA
 static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_error *err)
 {
     const stki_node *node = stki_job_field(run->job, field->in.name), *encode = stki_node_get(node, "encode");
+    const bool undecoded = field->in.kind == STKI_SINK_BYTES;
     const stki_finisher_ops *ops;
     field_options options = {0};
-    const char *name;
+    const char *name = undecoded ? "keep" : NULL; /* images that stay as they are: what they are is looked at */
     stk_status status;
 
-    if (!encode) {
+    if (!encode && !name) {
         status = stki_options_read(&field_table, node, &options, NULL, err);
         field->out.extension = options.extension;
         field->out.alias = options.alias;
         return status;
     }
-    status = stki_node_text(encode, &name, err);
+    status = encode ? stki_node_text(encode, &name, err) : STK_OK;
     if (status != STK_OK)
         return status;
     ops = stki_finisher_find(name);

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "own_shapes.h"
 #include <string.h>
 
 enum { TICK_NS = 100000000 };
@@ -193,6 +194,10 @@ void stki_row_of(const stk_batch *batch, const stki_field_plan *plan, int64_t ro
         out->shape[0] = offsets[row + 1] - offsets[row];
         out->bytes = values + offsets[row] * plan->item_bytes;
         out->size = out->shape[0] * plan->item_bytes;
+        if (plan->own_shapes) {
+            out->ndim = STKI_OWN_AXES;
+            memcpy(out->shape, stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES, STKI_OWN_SHAPE_BYTES);
+        }
     } else {
         out->bytes = values + row * plan->row_bytes;
         out->size = plan->row_bytes;

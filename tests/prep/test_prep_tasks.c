@@ -1,0 +1,217 @@
+/* test_prep_tasks.c: stki-threads. Jobs of several tasks: whatever their number, and however they end, what is joined
+ * is what one process makes. */
+#include "prep_test.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+enum { ROWS = 700, BYTES = 900 };
+
+static char input[300];
+
+static int setup(void **unused)
+{
+    (void)unused;
+    snprintf(input, sizeof input, "%s", stkt_path("in"));
+    stkt_prep_inputs(input, ROWS, BYTES);
+    return 0;
+}
+
+static const char *job(const char *out, const char *output)
+{
+    return stkt_text("dataset: {fields: {x: {path: %s.npy}, label: {path: %s.label.npy}}}\n"
+                     "prep: {piece_bytes: 40KiB, order: random, seed: 3, num_workers: 1}\noutput: {path: %s%s%s}\n",
+                     input, input, out, *output ? ", " : "", output);
+}
+
+static const char *output_of(const char *folder, const char *name)
+{
+    return stkt_path(stkt_text("%s/%s", folder, name));
+}
+
+static stk_prep_opts task(int64_t number, int64_t of)
+{
+    return (stk_prep_opts){.struct_size = sizeof(stk_prep_opts), .task = number, .tasks = of};
+}
+
+static void run_whole(const char *name, const char *output)
+{
+    stk_error err = {0};
+
+    assert_ok(stkt_prep_run(NULL, NULL, &err, job(output_of("one", name), output)));
+}
+
+/* One after the other, in an order of their own; the last one joins. */
+static void run_tasks(const char *folder, const char *name, const char *output, int64_t count, int64_t first)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err = {0};
+
+    for (int64_t i = 0; i < count; i++) {
+        stk_prep_opts opts = task((first + i * (count - 1)) % count, count);
+
+        assert_ok(stkt_prep_run(&opts, &result, &err, job(output_of(folder, name), output)));
+        assert_int_equal(result.complete, i == count - 1);
+        if (i < count - 1)
+            assert_true(result.missing_pieces > 0);
+    }
+    assert_int_equal(result.rows, ROWS);
+    assert_false(stkt_is_there(stkt_text("%s.prep", output_of(folder, name))));
+}
+
+static void test_same_bytes(void **unused)
+{
+    (void)unused;
+    run_whole("a.npy", "");
+    run_whole("b.h5", "");
+    run_whole("c.beton", "");
+    run_whole("d.npy", "shard_rows: 130");
+    run_whole("e.npy", "shard_bytes: 99999");
+    for (int count = 2; count <= 4; count++) {
+        char folder[8];
+
+        snprintf(folder, sizeof folder, "n%d", count);
+
+        mkdir(stkt_path(folder), 0755);
+        run_tasks(folder, "a.npy", "", count, 0);
+        run_tasks(folder, "b.h5", "", count, 1);
+        run_tasks(folder, "c.beton", "", count, count - 1);
+        run_tasks(folder, "d.npy", "shard_rows: 130", count, 0);
+        run_tasks(folder, "e.npy", "shard_bytes: 99999", count, 1);
+        stkt_same_file(output_of("one", "a.x.npy"), output_of(folder, "a.x.npy"));
+        stkt_same_file(output_of("one", "b.h5"), output_of(folder, "b.h5"));
+        stkt_same_file(output_of("one", "c.beton"), output_of(folder, "c.beton"));
+        for (int i = 0; i < 6; i++)
+            stkt_same_file(output_of("one", stkt_text("d-%05d.x.npy", i)),
+                           output_of(folder, stkt_text("d-%05d.x.npy", i)));
+        for (int i = 0; i < 7; i++)
+            stkt_same_file(output_of("one", stkt_text("e-%05d.label.npy", i)),
+                           output_of(folder, stkt_text("e-%05d.label.npy", i)));
+    }
+}
+
+/* More tasks than there is work. */
+static void test_idle_tasks(void **unused)
+{
+    (void)unused;
+    mkdir(stkt_path("many"), 0755);
+    run_whole("f.npy", "shard_rows: 300");
+    run_tasks("many", "f.npy", "shard_rows: 300", 3, 0);
+    stkt_same_file(output_of("one", "f-00002.x.npy"), output_of("many", "f-00002.x.npy"));
+}
+
+static void test_merge(void **unused)
+{
+    stk_prep_opts merge = {.struct_size = sizeof merge, .merge = true, .tasks = 3},
+                  alone = {.struct_size = sizeof alone};
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err;
+
+    (void)unused;
+    for (int64_t i = 0; i < 3; i++) {
+        stk_prep_opts opts = task(i, 3);
+
+        assert_status(stkt_prep_run(&merge, &result, &err, job(output_of("one", "g.npy"), "")), STK_E_NOT_FOUND);
+        assert_says("not made yet");
+        assert_int_equal(result.missing_pieces, i == 0 ? 16 : i == 1 ? 11 : 6);
+        opts.no_merge = true;
+        assert_ok(stkt_prep_run(&opts, &result, &err, job(output_of("one", "g.npy"), "")));
+        assert_false(result.complete);
+        assert_false(stkt_is_there(output_of("one", "g.x.npy")));
+    }
+    assert_ok(stkt_prep_run(&merge, &result, &err, job(output_of("one", "g.npy"), "")));
+    assert_true(result.complete);
+    run_whole("a2.npy", "");
+    stkt_same_file(output_of("one", "a2.x.npy"), output_of("one", "g.x.npy"));
+    /* What tasks have begun, one process ends; and tasks of another number. */
+    for (int way = 0; way < 2; way++) {
+        const char *name = way ? "h.npy" : "i.npy";
+        stk_prep_opts first = task(1, 3), rest[2] = {task(0, 2), task(1, 2)};
+
+        assert_ok(stkt_prep_run(&first, NULL, &err, job(output_of("one", name), "")));
+        if (way) {
+            assert_ok(stkt_prep_run(&alone, &result, &err, job(output_of("one", name), "")));
+        } else {
+            assert_ok(stkt_prep_run(&rest[0], NULL, &err, job(output_of("one", name), "")));
+            assert_ok(stkt_prep_run(&rest[1], &result, &err, job(output_of("one", name), "")));
+        }
+        assert_true(result.complete && result.resumed_rows > 0);
+        stkt_same_file(output_of("one", "a2.x.npy"), output_of("one", stkt_text("%.1s.x.npy", name)));
+    }
+}
+
+/* Real processes at the same time, all of which may find everything done; some are killed and run again. */
+static void test_processes(void **unused)
+{
+    enum { TASKS = 4 };
+
+    (void)unused;
+    run_whole("j.beton", "");
+    mkdir(stkt_path("procs"), 0755);
+    for (int round = 0; round < 3; round++) {
+        pid_t children[TASKS];
+
+        for (int i = 0; i < TASKS; i++) {
+            children[i] = fork();
+            if (children[i] == 0) {
+                stk_prep_opts opts = task(i, TASKS);
+                stk_error err = {0};
+                stk_status status = stkt_prep_run(&opts, NULL, &err, job(output_of("procs", "j.beton"), ""));
+
+                if (status != STK_OK && !strstr(err.message, "complete"))
+                    fprintf(stderr, "task %d: %s\n", i, err.message);
+                _exit(status == STK_OK || strstr(err.message, "complete") ? 0 : 1);
+            }
+        }
+        for (int i = 0; i < TASKS; i++) {
+            int how;
+
+            if (round < 2 && i % 2 == round) {
+                usleep((useconds_t)(1000 * (1 + i)));
+                kill(children[i], SIGKILL);
+            }
+            waitpid(children[i], &how, 0);
+            assert_true(!WIFEXITED(how) || WEXITSTATUS(how) == 0);
+        }
+    }
+    stkt_same_file(output_of("one", "j.beton"), output_of("procs", "j.beton"));
+    assert_false(stkt_is_there(stkt_text("%s.prep", output_of("procs", "j.beton"))));
+}
+
+/* A work folder that is held, or of another job, or of a job that runs otherwise. */
+static void test_work_folder(void **unused)
+{
+    stk_prep_opts opts = task(0, 2), restart = {.struct_size = sizeof restart, .restart = true},
+                  alone = {.struct_size = sizeof alone};
+    stk_error err;
+    char lock[400];
+    struct flock held = {.l_type = F_WRLCK};
+    int fd;
+
+    (void)unused;
+    assert_ok(stkt_prep_run(&opts, NULL, &err, job(output_of("one", "k.npy"), "")));
+    assert_status(
+        stkt_prep_run(&opts, NULL, &err, stkt_text("%s", job(output_of("one", "k.npy"), "fields: {x: {alias: true}}"))),
+        STK_E_MISMATCH);
+    assert_says("job.output.fields");
+    assert_says("--restart");
+    snprintf(lock, sizeof lock, "%s.prep/lock", output_of("one", "k.npy"));
+    fd = open(lock, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &held), 0);
+    assert_status(stkt_prep_run(&alone, NULL, &err, job(output_of("one", "k.npy"), "")), STK_E_BUSY);
+    assert_status(stkt_prep_run(&restart, NULL, &err, job(output_of("one", "k.npy"), "")), STK_E_BUSY);
+    close(fd);
+    assert_ok(stkt_prep_run(&restart, NULL, &err, job(output_of("one", "k.npy"), "fields: {x: {alias: true}}")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_idle_tasks),  cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_processes),  cmocka_unit_test(test_work_folder),
+    };
+
+    mkdir(stkt_path("one"), 0755);
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
