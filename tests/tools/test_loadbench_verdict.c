@@ -130,8 +130,23 @@ static void idle_workers_are_named(void **state)
 
     (void)state;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
-    assert_non_null(strstr(judge(&shares)->text, "handing over"));
+    assert_non_null(strstr(judge(&shares)->text, "handing batches over"));
     assert_non_null(strstr(judge(&shares)->text, "work only 7 %"));
+}
+
+/* Claiming and waking is work too: the workers are busy with it, and the stage behind which it stands is named. */
+static void handing_over_is_one_of_the_stages(void **state)
+{
+    struct lb_shares shares = {LONG, .workers = 1, .inflate = 0.6, .hand_over = 0.39, .wait_next = 0.99};
+
+    (void)state;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_INFLATE);
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
+    shares.inflate = 0.52, shares.hand_over = 0.47;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_INFLATE);
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
+    shares.inflate = 0.4, shares.hand_over = 0.59;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
 }
 
 /* The nearer the second comes, the less is claimed. */
@@ -254,6 +269,7 @@ int main(void)
         cmocka_unit_test(memory_is_named_near_its_limit),
         cmocka_unit_test(pages_of_mapped_files_are_named),
         cmocka_unit_test(idle_workers_are_named),
+        cmocka_unit_test(handing_over_is_one_of_the_stages),
         cmocka_unit_test(confidence_falls_as_the_second_comes_near),
         cmocka_unit_test(repeats_that_disagree_lower_it),
         cmocka_unit_test(what_cannot_be_judged_is_said),

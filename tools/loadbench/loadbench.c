@@ -6,7 +6,7 @@
  *     look      --explain, --preview
  *     show      --show-config                        result    all repeats, and their figures
  *     make      --make: data from a specification    verdict   who waits for whom
- *     transfer  --transfer: copies to a device
+ *     transfer  --transfer: copies to a device         study     what is made of results: sweep, tune, compare
  *     accelerators  --accelerators: how many can be fed
  *     live      the line on a terminal               text/json the two printed forms
  *
@@ -17,7 +17,8 @@
 #include "loadbench_args.h"
 #include "loadbench_look.h"
 #include "loadbench_make.h"
-#include "loadbench_result.h"
+#include "loadbench_run.h"
+#include "loadbench_study.h"
 #include "loadbench_transfer.h"
 #include "log.h"
 #include <errno.h>
@@ -92,31 +93,6 @@ static int print_help_options(void)
     return finish_output(EXIT_FINE);
 }
 
-static int run_bench(const struct lb_config *config, bool json)
-{
-    struct lb_result *result = stki_zalloc(sizeof *result);
-    stk_error err;
-    stk_status status;
-    int code = EXIT_FINE;
-
-    if (!result) {
-        stki_fail_memory(&err, sizeof *result, "the result");
-        return complain(&err, EXIT_RUN);
-    }
-    status = lb_result_measure(config, result, &err);
-    if (status == STK_END)
-        stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first batch");
-    else if (status == STK_OK && json)
-        status = lb_print_json(result, stdout, &err);
-    else if (status == STK_OK)
-        lb_print_text(result, stdout);
-    if (status != STK_OK)
-        code = complain(&err, status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
-    lb_result_fini(result);
-    stki_free(result);
-    return code == EXIT_FINE ? finish_run(code) : code;
-}
-
 static int finish_show(stk_status status, const stk_error *err)
 {
     return status == STK_OK ? finish_output(EXIT_FINE) : complain(err, status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
@@ -147,12 +123,20 @@ static int use_config(const struct lb_args *args)
         code = finish_show(lb_preview(&config, args->picture, stdout, &err), &err);
     else if (args->action == LB_ACCELERATORS)
         code = run_accelerators(&config, args);
-    else if (args->action == LB_RUN) {
-        config.intervals = args->intervals;
-        code = run_bench(&config, args->json);
-    }
     lb_config_close(&config);
     return code;
+}
+
+/* Whatever comes of one config's or many configs' runs. */
+static int run(const struct lb_args *args)
+{
+    stk_error err;
+    int code;
+
+    if (lb_study_check(args, &err) != STK_OK)
+        return complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
+    code = lb_study(args);
+    return code == EXIT_FINE ? finish_run(code) : finish_output(code);
 }
 
 static int make_data(const struct lb_args *args)
@@ -189,6 +173,7 @@ static int act(const struct lb_args *args)
     case LB_TRANSFER:
         return measure_transfer(args);
     case LB_RUN:
+        return run(args);
     case LB_SHOW_CONFIG:
     case LB_PARSE_ONLY:
     case LB_EXPLAIN:

@@ -23,6 +23,12 @@ enum flag {
     CACHE,
     INTERVALS,
     ACCELERATORS,
+    CHECK_PREDICTION,
+    SWEEP,
+    TUNE,
+    BUDGET,
+    COMPARE,
+    REQUIRE,
     DEBUG,
     HELP,
     HELP_OPTIONS,
@@ -53,6 +59,12 @@ static const struct {
     [INTERVALS] = {"--intervals", "FILE", "write what happened in each interval as a line of JSON"},
     [ACCELERATORS] = {"--accelerators", "N|search",
                       "feed so many emulated accelerators at once, or find out how many pass"},
+    [CHECK_PREDICTION] = {"--check-prediction", NULL, "run what the verdict predicts, and print what comes beside it"},
+    [SWEEP] = {"--sweep", "KEY=VALUES", "run every value: 1,2,4 or 64..1024*2 or 2..8+2; several keys: all combinations"},
+    [TUNE] = {"--tune", NULL, "search for the workers, slots, tiles and access that give the most samples a second"},
+    [BUDGET] = {"--budget", "cpus=N,memory=SIZE", "with --tune: what the settings may use"},
+    [COMPARE] = {"--compare", "OLD.json", "put the result beside one that was kept with --format=json"},
+    [REQUIRE] = {"--require", "NAME>=NUMBER", "exit with 1 unless this holds, wait.p99<=5ms; may be repeated"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
     [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
@@ -64,6 +76,7 @@ void lb_args_help(FILE *to)
     fputs("Usage: loadbench CONFIG.yaml [--set KEY=VALUE]... [--format=text|json]\n"
           "       loadbench CONFIG.yaml --accelerators=N|search [--format=text|json]\n"
           "       loadbench --make SPEC.yaml [--force]\n"
+          "       loadbench RESULT.json [--compare=OLD.json] [--require=NAME>=NUMBER]...\n"
           "       loadbench --transfer=DEVICE [--format=text|json]\n"
           "\n"
           "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples a second,\n"
@@ -153,6 +166,24 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         return STK_OK;
     case ACCELERATORS:
         return set_accelerators(args, value, err);
+    case CHECK_PREDICTION:
+        args->check_prediction = true;
+        return STK_OK;
+    case SWEEP:
+        args->sweeps[args->sweep_count++] = value;
+        return STK_OK;
+    case TUNE:
+        args->tune = true;
+        return STK_OK;
+    case BUDGET:
+        args->budget = value;
+        return STK_OK;
+    case COMPARE:
+        args->compare = value;
+        return STK_OK;
+    case REQUIRE:
+        args->requires[args->require_count++] = value;
+        return STK_OK;
     case DEBUG:
         args->debug = value;
         return STK_OK;
@@ -210,6 +241,18 @@ static stk_status read_flag(int argc, char **argv, int *at, struct lb_args *args
     return fail_unknown(word, length, err);
 }
 
+/* An option that makes something of results. NULL: none was given. */
+static const char *studied(const struct lb_args *args)
+{
+    return args->check_prediction    ? "--check-prediction"
+           : args->sweep_count > 0   ? "--sweep"
+           : args->tune              ? "--tune"
+           : args->budget            ? "--budget"
+           : args->compare           ? "--compare"
+           : args->require_count > 0 ? "--require"
+                                     : NULL;
+}
+
 static stk_status check_together(const struct lb_args *args, stk_error *err)
 {
     const bool needs_file = args->action != LB_HELP && args->action != LB_HELP_OPTIONS && args->action != LB_VERSION &&
@@ -225,6 +268,8 @@ static stk_status check_together(const struct lb_args *args, stk_error *err)
         return stki_fail(err, STK_E_CONFIG, "--force goes with --make only");
     if (args->intervals && args->action != LB_RUN)
         return stki_fail(err, STK_E_CONFIG, "--intervals is for a run only");
+    if (args->action != LB_RUN && studied(args))
+        return stki_fail(err, STK_E_CONFIG, "%s is for a run only", studied(args));
     if (args->json && args->action != LB_RUN && args->action != LB_TRANSFER && args->action != LB_ACCELERATORS)
         return stki_fail(err, STK_E_CONFIG, "--format=json is for the result of a run only");
     return STK_OK;
@@ -237,7 +282,9 @@ stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *e
 
     memset(out, 0, sizeof *out);
     out->sets = stki_zalloc_array(argc + 1, sizeof *out->sets);
-    if (!out->sets)
+    out->sweeps = stki_zalloc_array(argc + 1, sizeof *out->sweeps);
+    out->requires = stki_zalloc_array(argc + 1, sizeof *out->requires);
+    if (!out->sets || !out->sweeps || !out->requires)
         return stki_fail_memory(err, argc, "the command line");
     for (int i = 1; i < argc && status == STK_OK; i++) {
         if (!only_files && strcmp(argv[i], "--") == 0)
@@ -257,5 +304,7 @@ stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *e
 void lb_args_fini(struct lb_args *args)
 {
     stki_free(args->sets);
+    stki_free(args->sweeps);
+    stki_free(args->requires);
     memset(args, 0, sizeof *args);
 }

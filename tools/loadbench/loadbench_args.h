@@ -31,6 +31,11 @@ struct lb_args {
     const char *intervals; /* of --intervals, or NULL */
     int accelerators;      /* of --accelerators */
     bool json, force, digest;
+    /* What is made of results (loadbench_study.h); the texts are argv's, the lists are freed by lb_args_fini. */
+    bool check_prediction, tune;
+    const char **sweeps, **requires;
+    int sweep_count, require_count;
+    const char *budget, *compare; /* or NULL */
 };
 
 /* STK_E_CONFIG says what is wrong with the command. */

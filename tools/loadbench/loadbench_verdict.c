@@ -1,8 +1,8 @@
 /* loadbench_verdict.c: who is never idle binds. There are three who can be busy: the workers together, the copying
  * thread of a device, and the consumer; between them lie the queues, the ring of slots above all. Whoever binds keeps
  * those before it waiting for room and those behind it waiting for work. On the workers' side the stage with the most
- * time is named. Where nobody is busy, the queue itself binds: there are too few slots for the swings of the work or
- * for the number of workers, or claiming and waking cost more than the work does. */
+ * time is named; claiming and waking is one of them, and where it is the largest the ring binds. So it does where
+ * nobody is busy: there are too few slots for the swings of the work or for the number of workers. */
 #include "loadbench_verdict.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -161,7 +161,8 @@ static void judge_ring(const struct lb_shares *shares, double most, struct lb_ve
             (long long)shares->slots, 100 * shares->wait_slot, 100 * shares->wait_next);
     else
         SAY(out,
-            "The ring binds: handing over costs more than the work. The consumer waits %.0f %% of its time, and the "
+            "The ring binds: handing batches over costs more than making them. The consumer waits %.0f %% of its time, "
+            "and the "
             "workers work only %.0f %% of theirs; larger batches or fewer workers may help.",
             100 * shares->wait_next, 100 * lb_busy(shares));
 }
@@ -173,9 +174,13 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
     const double share = share_of(shares, stage);
     const bool memory = shares->limit >= NEAR_LIMIT && stage == LB_BINDS_CONVERT;
 
+    if (shares->hand_over > share) {
+        judge_ring(shares, lb_busy(shares), out);
+        return;
+    }
     out->binds = memory ? LB_BINDS_MEMORY : stage;
     out->busy = lb_busy(shares);
-    out->confidence = weaker(ahead(out->busy, others), ahead(share, second));
+    out->confidence = weaker(ahead(out->busy, others), ahead(share, larger(second, shares->hand_over)));
     SAY(out,
         "%c%s binds: the consumer waits %.0f %% of its time for a batch, and the workers spend %.0f %% of theirs %s%s.",
         names[stage][0] - 'a' + 'A', names[stage] + 1, 100 * shares->wait_next, 100 * share, doing[stage],
@@ -186,7 +191,7 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
 
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
 {
-    const double workers = lb_busy(shares), consumer = 1 - shares->wait_next, copy = shares->copy;
+    const double workers = lb_busy(shares) + shares->hand_over, consumer = 1 - shares->wait_next, copy = shares->copy;
     const double most = larger(larger(workers, consumer), copy);
 
     *out = (struct lb_verdict){.binds = LB_BINDS_UNKNOWN};

@@ -1,0 +1,185 @@
+/* loadbench_compare.c: the repeats of both runs are the values that a median's uncertainty is judged by. */
+#include "loadbench_compare.h"
+#include "error.h"
+#include "loadbench_bootstrap.h"
+#include "loadbench_result.h"
+#include "loadbench_scalars.h"
+#include "loadbench_table.h"
+#include <math.h>
+#include <string.h>
+
+enum { SHOWN = 12, LEAST_REPEATS = 5 };
+
+stk_status lb_result_load(const char *path, json_t **out, stk_error *err)
+{
+    json_error_t wrong;
+    json_t *tree = json_load_file(path, 0, &wrong);
+    const json_t *schema = json_object_get(tree, "schema");
+
+    *out = NULL;
+    if (!tree)
+        return stki_fail(err, STK_E_CONFIG, "%s: %s%s", path, wrong.text,
+                         json_error_code(&wrong) == json_error_cannot_open_file ? ""
+                                                                                : " (not a result of --format=json)");
+    if (!json_is_integer(schema) || strcmp(lb_text_at(tree, "program"), "loadbench") != 0 ||
+        !json_is_array(json_object_get(tree, "runs"))) {
+        json_decref(tree);
+        return stki_fail(err, STK_E_CONFIG, "%s: not a result of loadbench --format=json", path);
+    }
+    if (json_integer_value(schema) != LB_SCHEMA) {
+        const int found = (int)json_integer_value(schema);
+        json_decref(tree);
+        return stki_fail(err, STK_E_CONFIG, "%s: its schema is %d, expected %d: measure it again with this version",
+                         path, found, LB_SCHEMA);
+    }
+    *out = tree;
+    return STK_OK;
+}
+
+/* The values of a figure, one a repeat. */
+static int values_of(const json_t *tree, const char *key, double *out, int most)
+{
+    const json_t *run;
+    size_t i;
+    int count = 0;
+
+    json_array_foreach(json_object_get(tree, "runs"), i,
+                       run) if (count < most && json_is_number(json_object_get(run, key))) out[count++] =
+        json_number_value(json_object_get(run, key));
+    return count;
+}
+
+static const char *word_for(const struct lb_ratio_interval *interval)
+{
+    if (!interval->known)
+        return "one repeat is too few";
+    if (interval->low <= 1 && interval->high >= 1)
+        return "no difference shown";
+    return interval->ratio > 1 ? "more" : "less";
+}
+
+static void compare_figure(const json_t *before, const json_t *now, const struct lb_figure *figure,
+                           struct lb_table *table, json_t *out)
+{
+    double old[LB_BOOTSTRAP_VALUES], own[LB_BOOTSTRAP_VALUES], old_median, own_median;
+    const int old_count = values_of(before, figure->key, old, LB_BOOTSTRAP_VALUES);
+    const int own_count = values_of(now, figure->key, own, LB_BOOTSTRAP_VALUES);
+    const struct lb_ratio_interval interval = lb_bootstrap(old, old_count, own, own_count);
+
+    if (old_count == 0 || own_count == 0)
+        return;
+    old_median = lb_summarise(old, old_count).median;
+    own_median = lb_summarise(own, own_count).median;
+    if (old_median < 0 || own_median < 0 || (old_median <= 0 && own_median <= 0)) /* unknown, or nothing */
+        return;
+    lb_table_row(table, &figure->label, 1);
+    lb_table_cell(table, 1, "%s", LB_NUMBER(old_median));
+    lb_table_cell(table, 2, "%s", LB_NUMBER(own_median));
+    if (old_median > 0)
+        lb_table_cell(table, 3, "%.3f", interval.ratio);
+    if (interval.known)
+        lb_table_cell(table, 4, "%.3f to %.3f", interval.low, interval.high);
+    lb_table_cell(table, 5, "%s", old_median > 0 ? word_for(&interval) : "was 0");
+    json_object_set_new(out, figure->key,
+                        json_pack("{s:f, s:f, s:f, s:f, s:f, s:b}", "before", old_median, "now", own_median, "ratio",
+                                  interval.ratio, "low", interval.low, "high", interval.high, "difference_shown",
+                                  interval.known && (interval.low > 1 || interval.high < 1)));
+}
+
+/* ---- what else is different ---------------------------------------------------------------------------------------
+ */
+
+struct differences {
+    json_t *list;
+    FILE *to;
+    int count;
+};
+
+/* Facts of the moment, which say nothing against a comparison. */
+static bool passes(const char *path)
+{
+    static const char *const words[] = {"available", "free", "started", "resident", "cached", "memory_budget"};
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strstr(dot ? dot : path, words[i]))
+            return true;
+    return false;
+}
+
+static void note_difference(const char *path, const json_t *before, const json_t *now, struct differences *out)
+{
+    char *old = before ? json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *own = now ? json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char text[400];
+
+    snprintf(text, sizeof text, "%s: %.100s before, %.100s now", path, old ? old : "not there",
+             own ? own : "not there");
+    free(old);
+    free(own);
+    json_array_append_new(out->list, json_string(text));
+    if (out->count++ < SHOWN)
+        fprintf(out->to, "warning    %s\n", text);
+}
+
+static void differ(const char *path, const json_t *before, const json_t *now, struct differences *out)
+{
+    const char *key;
+    json_t *value;
+
+    if (passes(path) || (before && now && json_equal(before, now)))
+        return;
+    if (!json_is_object(before) || !json_is_object(now)) {
+        note_difference(path, before, now, out);
+        return;
+    }
+    json_object_foreach((json_t *)(uintptr_t)before, key, value)
+    {
+        char own[300];
+        if (snprintf(own, sizeof own, "%s.%s", path, key) < (int)sizeof own)
+            differ(own, value, json_object_get(now, key), out);
+    }
+    json_object_foreach((json_t *)(uintptr_t)now, key, value)
+    {
+        char own[300];
+        if (!json_object_get(before, key) && snprintf(own, sizeof own, "%s.%s", path, key) < (int)sizeof own)
+            differ(own, NULL, value, out);
+    }
+}
+
+stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE *to, stk_error *err)
+{
+    static const char *const head[] = {"", "before", "now", "ratio", "95 % interval", "that is"};
+    static const char *const parts[] = {"machine", "versions", "config", "data", "consumer"};
+    struct lb_table *table = malloc(sizeof *table);
+    json_t *figures = json_object();
+    struct differences differences = {json_array(), to, 0};
+    double repeats[LB_BOOTSTRAP_VALUES];
+
+    if (!table || !figures || !differences.list) {
+        free(table);
+        json_decref(figures);
+        json_decref(differences.list);
+        return stki_fail_memory(err, sizeof *table, "a comparison");
+    }
+    lb_table_init(table, 6);
+    table->left[5] = true;
+    lb_table_row(table, head, 6);
+    for (int i = 0; i < lb_figure_count; i++)
+        compare_figure(before, now, &lb_figures[i], table, figures);
+    fprintf(to, "\ncompared   with %s of %s\n\n", path, lb_text_at(before, "started"));
+    lb_table_print(table, to);
+    free(table);
+    fputc('\n', to);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        differ(parts[i], json_object_get(before, parts[i]), json_object_get(now, parts[i]), &differences);
+    if (differences.count > SHOWN)
+        fprintf(to, "warning    and %d more differences\n", differences.count - SHOWN);
+    if (values_of(before, "samples_per_s", repeats, LB_BOOTSTRAP_VALUES) < LEAST_REPEATS ||
+        values_of(now, "samples_per_s", repeats, LB_BOOTSTRAP_VALUES) < LEAST_REPEATS)
+        fprintf(to, "note       an interval from fewer than %d repeats is too narrow; bench.repeats\n", LEAST_REPEATS);
+    json_object_set_new(now, "compared",
+                        json_pack("{s:s, s:s, s:o, s:o}", "file", path, "started", lb_text_at(before, "started"),
+                                  "figures", figures, "differences", differences.list));
+    return STK_OK;
+}

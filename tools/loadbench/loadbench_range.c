@@ -1,0 +1,203 @@
+/* loadbench_range.c: see loadbench_range.h. Numbers of a range may carry a unit of the config language; those that come
+ * in between are written in the unit of the first. */
+#include "loadbench_range.h"
+#include "allocate.h"
+#include "error.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    double factor;
+    int kind; /* numbers of one range are of one kind */
+} units[] = {
+    {"", 1, 0},        {"B", 1, 1},        {"k", 1e3, 1},     {"kB", 1e3, 1},     {"M", 1e6, 1},     {"MB", 1e6, 1},
+    {"G", 1e9, 1},     {"GB", 1e9, 1},     {"T", 1e12, 1},    {"TB", 1e12, 1},    {"Ki", 1024, 1},   {"KiB", 1024, 1},
+    {"Mi", 0x1p20, 1}, {"MiB", 0x1p20, 1}, {"Gi", 0x1p30, 1}, {"GiB", 0x1p30, 1}, {"Ti", 0x1p40, 1}, {"TiB", 0x1p40, 1},
+    {"ns", 1e-9, 2},   {"us", 1e-6, 2},    {"ms", 1e-3, 2},   {"s", 1, 2},        {"m", 60, 2},      {"h", 3600, 2},
+};
+enum { UNITS = sizeof units / sizeof units[0] };
+
+struct number {
+    double value; /* in its unit */
+    int unit;
+    bool whole; /* written without a point */
+};
+
+/* One number with its unit from `text` up to `end`. */
+static bool read_number(const char *text, const char *end, struct number *out)
+{
+    char *rest;
+    const char *at = text + (*text == '-');
+
+    if (at >= end || !(isdigit((unsigned char)*at) || *at == '.'))
+        return false;
+    out->value = strtod(text, &rest);
+    out->whole = !memchr(text, '.', (size_t)(rest - text));
+    if (rest > end) /* "2..8": strtod takes the first point of the range with it */
+        rest = (char *)(uintptr_t)end;
+    for (out->unit = 0; out->unit < UNITS; out->unit++)
+        if (strlen(units[out->unit].name) == (size_t)(end - rest) &&
+            memcmp(units[out->unit].name, rest, (size_t)(end - rest)) == 0)
+            return isfinite(out->value);
+    return false;
+}
+
+static stk_status keep(struct lb_range *out, const char *text, size_t length, const char *option, stk_error *err)
+{
+    if (out->count == LB_RANGE_VALUES)
+        return stki_fail(err, STK_E_CONFIG, "%s: %s has more than %d values", option, out->key, LB_RANGE_VALUES);
+    out->values[out->count] = stki_format("%.*s", (int)length, text);
+    if (!out->values[out->count])
+        return stki_fail_memory(err, (int64_t)length, "a value");
+    out->count++;
+    return STK_OK;
+}
+
+static stk_status keep_number(struct lb_range *out, double value, const struct number *like, const char *option,
+                              stk_error *err)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%.12g%s", value, units[like->unit].name);
+    return keep(out, text, strlen(text), option, err);
+}
+
+struct steps {
+    struct number from, to, by;
+    bool times;
+};
+
+static stk_status fail_range(const char *option, const char *item, size_t length, const char *what, stk_error *err)
+{
+    return stki_fail(err, STK_E_CONFIG, "%s: %.*s: %s (ranges are 1..8, 2..8+2 or 64..1024*2)", option, (int)length,
+                     item, what);
+}
+
+/* "a..b", "a..b+step", "a..b*factor". `dots` is where the two points stand. */
+static stk_status read_steps(const char *option, const char *item, size_t length, const char *dots, struct steps *out,
+                             stk_error *err)
+{
+    const char *end = item + length, *second = dots + 2, *by = second;
+
+    while (by < end && *by != '+' && *by != '*')
+        by++;
+    if (!read_number(item, dots, &out->from) || !read_number(second, by, &out->to))
+        return fail_range(option, item, length, "expected numbers before and behind the two points", err);
+    out->times = by < end && *by == '*';
+    out->by = (struct number){1, out->from.unit, true};
+    if (by < end && !read_number(by + 1, end, &out->by))
+        return fail_range(option, item, length, "expected a number behind + or *", err);
+    if (units[out->from.unit].kind != units[out->to.unit].kind ||
+        (!out->times && out->by.unit != 0 && units[out->by.unit].kind != units[out->from.unit].kind) ||
+        (out->times && out->by.unit != 0 && by < end))
+        return fail_range(option, item, length, "its numbers have different units", err);
+    if (out->times ? out->by.value <= 1 : out->by.value <= 0)
+        return fail_range(option, item, length, out->times ? "a factor is larger than 1" : "a step is larger than 0",
+                          err);
+    if (out->times && out->from.value <= 0)
+        return fail_range(option, item, length, "a range by factors begins above 0", err);
+    return STK_OK;
+}
+
+static stk_status keep_range(struct lb_range *out, const char *option, const char *item, size_t length,
+                             const char *dots, stk_error *err)
+{
+    struct steps s;
+    stk_status status = read_steps(option, item, length, dots, &s, err);
+
+    if (status != STK_OK)
+        return status;
+    const double unit = units[s.from.unit].factor, last = s.to.value * units[s.to.unit].factor / unit;
+    const double step = s.by.unit == 0 ? s.by.value : s.by.value * units[s.by.unit].factor / unit;
+
+    if (s.from.value > last)
+        return fail_range(option, item, length, "it ends below its beginning", err);
+    for (int i = 0; status == STK_OK; i++) { /* from the beginning each time, so that no error adds up */
+        const double value = s.times ? s.from.value * pow(step, i) : s.from.value + step * i;
+        if (value > last * (1 + 1e-12))
+            return STK_OK;
+        status = keep_number(out, s.from.whole && s.by.whole && fabs(value - rint(value)) < 1e-6 ? rint(value) : value,
+                             &s.from, option, err);
+    }
+    return status;
+}
+
+/* The two points of a range; NULL: a plain value, which may well hold two points ("../data.npy"). */
+static const char *points_of(const char *item, size_t length)
+{
+    const char *at = item + (*item == '-');
+
+    while (at < item + length && (isalnum((unsigned char)*at) || (*at == '.' && at[1] != '.')))
+        at++;
+    return at > item && at + 1 < item + length && at[0] == '.' && at[1] == '.' &&
+                   isdigit((unsigned char)item[*item == '-'])
+               ? at
+               : NULL;
+}
+
+static stk_status keep_item(struct lb_range *out, const char *option, const char *item, size_t length, stk_error *err)
+{
+    const char *dots = points_of(item, length);
+
+    if (length == 0)
+        return stki_fail(err, STK_E_CONFIG, "%s: %s: a value is missing between two commas, or at an end", option,
+                         out->key);
+    return dots ? keep_range(out, option, item, length, dots, err) : keep(out, item, length, option, err);
+}
+
+/* Up to the next comma that stands outside of brackets and quotes. */
+static size_t item_length(const char *text)
+{
+    int depth = 0;
+    char quote = 0;
+    size_t at = 0;
+
+    for (; text[at] && (text[at] != ',' || depth > 0 || quote); at++)
+        if (quote)
+            quote = text[at] == quote ? (char)0 : quote;
+        else if (text[at] == '"' || text[at] == '\'')
+            quote = text[at];
+        else if (text[at] == '[' || text[at] == '{')
+            depth++;
+        else if ((text[at] == ']' || text[at] == '}') && depth > 0)
+            depth--;
+    return at;
+}
+
+stk_status lb_range_read(const char *option, const char *text, struct lb_range *out, stk_error *err)
+{
+    const char *equals = strchr(text, '='), *at;
+    stk_status status = STK_OK;
+
+    memset(out, 0, sizeof *out);
+    if (!equals || equals == text || equals[1] == '\0')
+        return stki_fail(err, STK_E_CONFIG, "%s: found \"%s\", expected KEY=VALUES such as loader.num_workers=1,2,4",
+                         option, text);
+    out->key = stki_format("%.*s", (int)(equals - text), text);
+    out->values = stki_zalloc_array(LB_RANGE_VALUES, sizeof *out->values);
+    if (!out->key || !out->values)
+        return stki_fail_memory(err, LB_RANGE_VALUES, "the values of a sweep");
+    for (at = equals + 1; status == STK_OK;) {
+        const size_t length = item_length(at);
+        status = keep_item(out, option, at, length, err);
+        at += length;
+        if (*at == '\0')
+            break;
+        at++;
+    }
+    return status;
+}
+
+void lb_range_fini(struct lb_range *range)
+{
+    for (int i = 0; i < range->count; i++)
+        stki_free(range->values[i]);
+    stki_free(range->values);
+    stki_free(range->key);
+    memset(range, 0, sizeof *range);
+}

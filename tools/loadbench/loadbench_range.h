@@ -1,0 +1,27 @@
+/* loadbench_range.h: "KEY=VALUES", the values of a key that a sweep goes through: a list, ranges, or both.
+ *
+ *     loader.num_workers=0,1,2,4           each of them
+ *     loader.batch_size=64..1024*2         64, 128, … while not above 1024
+ *     loader.prefetch=2..8+2               2, 4, 6, 8
+ *     loader.prefetch=2..4                 2, 3, 4
+ *     loader.tile_bytes=64KiB..1MiB*4      the unit of the first is that of all
+ *     loader.access=mmap,pread             any text; commas inside of brackets and quotes part nothing
+ */
+#ifndef LOADBENCH_RANGE_H
+#define LOADBENCH_RANGE_H
+
+#include <stoker/status.h>
+
+enum { LB_RANGE_VALUES = 1000 };
+
+struct lb_range {
+    char *key;
+    char **values;
+    int count;
+};
+
+/* STK_E_CONFIG says what is wrong with the text, which is that of `option` ("--sweep"). */
+stk_status lb_range_read(const char *option, const char *text, struct lb_range *out, stk_error *err);
+void lb_range_fini(struct lb_range *range);
+
+#endif

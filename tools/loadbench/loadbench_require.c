@@ -1,0 +1,134 @@
+/* loadbench_require.c: see loadbench_require.h. A bare number is in the unit that the name of the figure ends in; one
+ * with a unit is converted. */
+#include "loadbench_require.h"
+#include "error.h"
+#include "loadbench_table.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *sign;
+    enum lb_relation relation;
+} relations[] = {{">=", LB_AT_LEAST}, {"<=", LB_AT_MOST}, {"==", LB_EQUAL}, {">", LB_ABOVE}, {"<", LB_BELOW}};
+
+static const struct {
+    const char *name;
+    double factor;
+    char kind;
+} units[] = {
+    {"", 1, ' '},       {"ns", 1e-9, 't'}, {"us", 1e-6, 't'},   {"ms", 1e-3, 't'},    {"s", 1, 't'},
+    {"m", 60, 't'},     {"h", 3600, 't'},  {"%", 0.01, 'p'},    {"k", 1e3, ' '},      {"M", 1e6, ' '},
+    {"G", 1e9, ' '},    {"B", 1, 'b'},     {"kB", 1e3, 'b'},    {"MB", 1e6, 'b'},     {"GB", 1e9, 'b'},
+    {"KiB", 1024, 'b'}, {"Ki", 1024, ' '}, {"Mi", 0x1p20, ' '}, {"MiB", 0x1p20, 'b'}, {"GiB", 0x1p30, 'b'},
+};
+
+static const char *kind_name(char kind)
+{
+    return kind == 't' ? "a time" : kind == 'b' ? "bytes" : kind == 'p' ? "a share" : "a plain number";
+}
+
+static stk_status read_value(const char *text, const char *value, struct lb_require *out, stk_error *err)
+{
+    char *unit;
+    const double number = strtod(value, &unit);
+
+    if (unit == value || !isfinite(number))
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: expected a number behind the sign", text);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(units[i].name, unit) == 0) {
+            out->value = number * units[i].factor;
+            out->kind = units[i].kind;
+            return STK_OK;
+        }
+    return stki_fail(
+        err, STK_E_CONFIG,
+        "--require: %s: found the unit \"%s\", expected ns us ms s m h, B kB MB GB KiB MiB GiB, %% or k M G", text,
+        unit);
+}
+
+stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *err)
+{
+    const size_t name = strcspn(text, "<>=");
+
+    memset(out, 0, sizeof *out);
+    out->text = text;
+    for (size_t i = 0; name > 0 && name < sizeof out->name && i < sizeof relations / sizeof relations[0]; i++) {
+        const size_t length = strlen(relations[i].sign);
+        if (strncmp(text + name, relations[i].sign, length) != 0)
+            continue;
+        memcpy(out->name, text, name);
+        out->relation = relations[i].relation;
+        return read_value(text, text + name + length, out, err);
+    }
+    return stki_fail(err, STK_E_CONFIG,
+                     "--require: found \"%s\", expected NAME, one of >= <= > < ==, and a number, such as "
+                     "samples_per_s>=10000",
+                     text);
+}
+
+/* Numbers that differ by the rounding of a unit alone are the same. */
+static bool compare(enum lb_relation relation, double found, double wanted)
+{
+    const bool same = fabs(found - wanted) <= 1e-12 * fmax(fabs(found), fabs(wanted));
+
+    switch (relation) {
+    case LB_AT_LEAST:
+        return found > wanted || same;
+    case LB_AT_MOST:
+        return found < wanted || same;
+    case LB_ABOVE:
+        return found > wanted && !same;
+    case LB_BELOW:
+        return found < wanted && !same;
+    case LB_EQUAL:
+        break;
+    }
+    return same;
+}
+
+stk_status lb_require_check(const struct lb_require *require, const json_t *tree, struct lb_scalar *found, bool *holds,
+                            stk_error *err)
+{
+    stk_status status = lb_scalar_find(tree, require->name, found, err);
+    double factor = 1;
+    char kind = ' ';
+    stk_error inner;
+
+    if (status != STK_OK) {
+        inner = *err;
+        return stki_fail(err, status, "--require: %s", inner.message);
+    }
+    /* "au" is a share of 1 without saying so. */
+    if (!lb_scalar_unit(found->path, &factor, &kind) && require->kind == 'p')
+        kind = 'p';
+    if (require->kind != ' ' && require->kind != kind)
+        return stki_fail(err, STK_E_CONFIG, "--require: %s: %s is %s, and the number given is %s", require->text,
+                         found->path, kind_name(kind), kind_name(require->kind));
+    *holds = compare(require->relation, found->value * (require->kind == ' ' ? 1 : factor), require->value);
+    return STK_OK;
+}
+
+stk_status lb_require_all(const struct lb_require *each, int count, json_t *tree, FILE *to, int *failed, stk_error *err)
+{
+    json_t *list = json_array();
+    stk_status status = STK_OK;
+
+    *failed = 0;
+    for (int i = 0; i < count && status == STK_OK; i++) {
+        struct lb_scalar found;
+        bool holds = false;
+        status = lb_require_check(&each[i], tree, &found, &holds, err);
+        if (status != STK_OK)
+            break;
+        *failed += !holds;
+        fprintf(to, "%s  %s: %s is %s\n", holds ? "holds    " : "FAILED   ", each[i].text, found.path,
+                LB_NUMBER(found.value));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:b}", "require", each[i].text, "name", found.path,
+                                              "value", found.value, "holds", holds));
+    }
+    if (count > 0 && status == STK_OK)
+        json_object_set(tree, "required", list);
+    json_decref(list);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* loadbench_require.h: --require, what a result must reach: "samples_per_s>=10000", "wait.p99<=5ms", "au>=0.9". */
+#ifndef LOADBENCH_REQUIRE_H
+#define LOADBENCH_REQUIRE_H
+
+#include "loadbench_scalars.h"
+#include <stdio.h>
+
+enum lb_relation { LB_AT_LEAST, LB_AT_MOST, LB_ABOVE, LB_BELOW, LB_EQUAL };
+
+struct lb_require {
+    const char *text; /* as given; the caller's */
+    char name[LB_SCALAR_NAME];
+    enum lb_relation relation;
+    double value; /* in the unit given, times its factor */
+    char kind;    /* of that unit: 't' seconds, 'b' bytes, 'p' of 1, ' ' none: in the unit of the number itself */
+};
+
+/* STK_E_CONFIG: what is wrong with the text. */
+stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *err);
+/* STK_E_CONFIG: the result has no such number, or one of another unit. */
+stk_status lb_require_check(const struct lb_require *require, const json_t *tree, struct lb_scalar *found, bool *holds,
+                            stk_error *err);
+/* All of them, a line each; into `tree` as its member "required". *failed: how many do not hold. */
+stk_status lb_require_all(const struct lb_require *each, int count, json_t *tree, FILE *to, int *failed,
+                          stk_error *err);
+
+#endif

@@ -1,0 +1,203 @@
+/* loadbench_study.c: see loadbench_study.h. Everything behind the measuring works on the result's JSON, so that a
+ * result kept with --format=json can be compared, judged and reported as one just measured. With --format=json what
+ * people read goes to stderr, and stdout has the JSON alone. */
+#include "loadbench_study.h"
+#include "allocate.h"
+#include "error.h"
+#include "loadbench_compare.h"
+#include "loadbench_require.h"
+#include "loadbench_result.h"
+#include "loadbench_sweep.h"
+#include "loadbench_tune.h"
+#include <errno.h>
+#include <string.h>
+
+enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };
+
+static int complain(const stk_error *err)
+{
+    fprintf(stderr, "loadbench: %s\n", err->message);
+    return err->status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN;
+}
+
+/* A config may be JSON too: a result says what it is. */
+static bool is_kept_result(const char *path)
+{
+    const size_t length = strlen(path);
+    json_t *tree = length > 5 && strcmp(path + length - 5, ".json") == 0 ? json_load_file(path, 0, NULL) : NULL;
+    const bool is = json_object_get(tree, "schema") && json_object_get(tree, "program");
+
+    json_decref(tree);
+    return is;
+}
+
+stk_status lb_study_check(const struct lb_args *args, stk_error *err)
+{
+    struct lb_sweep sweep = {0};
+    struct lb_require require;
+    struct lb_budget budget;
+    const bool search = args->sweep_count > 0 || args->tune, kept = args->file && is_kept_result(args->file);
+    stk_status status = STK_OK;
+
+    if (args->sweep_count > 0)
+        status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, err);
+    lb_sweep_fini(&sweep);
+    for (int i = 0; i < args->require_count && status == STK_OK; i++)
+        status = lb_require_read(args->requires[i], &require, err);
+    if (status == STK_OK && args->budget)
+        status = lb_budget_read(args->budget, &budget, err);
+    if (status != STK_OK)
+        return status;
+    if (args->budget && !args->tune)
+        return stki_fail(err, STK_E_CONFIG, "--budget goes with --tune only");
+    if (args->tune && args->sweep_count > 0)
+        return stki_fail(err, STK_E_CONFIG, "--tune and --sweep do not go together");
+    if (search && (args->compare || args->require_count > 0 || args->check_prediction || args->digest))
+        return stki_fail(err, STK_E_CONFIG, "%s runs many configs: %s is for the result of one",
+                         args->tune ? "--tune" : "--sweep",
+                         args->compare             ? "--compare"
+                         : args->require_count > 0 ? "--require"
+                         : args->digest            ? "--digest"
+                                                   : "--check-prediction");
+    if (search && args->intervals)
+        return stki_fail(err, STK_E_CONFIG, "--intervals is for the run of one config");
+    if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s is a result that was kept: only --compare and --require go with it", args->file);
+    return STK_OK;
+}
+
+static stk_status print_json(const json_t *tree, FILE *to, stk_error *err)
+{
+    char *text = json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    int failed;
+
+    if (!text)
+        return stki_fail_memory(err, 65536, "the JSON of the result");
+    failed = fprintf(to, "%s\n", text) < 0 ? errno : 0;
+    free(text);
+    return failed ? stki_fail_errno(err, failed, "the result", "writing") : STK_OK;
+}
+
+/* Compares, judges and reports. *failed: requirements that do not hold. */
+static stk_status judge(const struct lb_args *args, json_t *tree, FILE *to, int *failed, stk_error *err)
+{
+    struct lb_require *requires = stki_zalloc_array(args->require_count + 1, sizeof *requires);
+    json_t *before = NULL;
+    stk_status status = requires ? STK_OK : stki_fail_memory(err, args->require_count, "the requirements");
+
+    if (status == STK_OK && args->compare)
+        status = lb_result_load(args->compare, &before, err);
+    if (before)
+        status = lb_compare(before, args->compare, tree, to, err);
+    json_decref(before);
+    for (int i = 0; i < args->require_count && status == STK_OK; i++)
+        status = lb_require_read(args->requires[i], &requires[i], err);
+    if (status == STK_OK)
+        status = lb_require_all(requires, args->require_count, tree, to, failed, err);
+    stki_free(requires);
+    return status;
+}
+
+/* Measures one config. STK_END: a signal came before anything was measured. */
+static stk_status measure(const struct lb_args *args, struct lb_config *config, json_t **tree, stk_error *err)
+{
+    struct lb_result *result = stki_zalloc(sizeof *result);
+    stk_status status = result ? STK_OK : stki_fail_memory(err, sizeof *result, "the result");
+
+    if (status == STK_OK)
+        status = lb_result_measure(config, result, err);
+    if (status == STK_OK && args->check_prediction)
+        status = lb_predict_check(args->file, args->sets, args->set_count, &result->predictions, err);
+    if (status == STK_OK && !args->json)
+        lb_print_text(result, stdout);
+    if (status == STK_OK) {
+        *tree = lb_result_tree(result, err);
+        status = *tree ? STK_OK : STK_E_MEMORY;
+    }
+    if (status == STK_END)
+        stki_fail(err, STK_E_CLOSED, "stopped by a signal before the first batch");
+    if (result)
+        lb_result_fini(result);
+    stki_free(result);
+    return status;
+}
+
+static int run_one(const struct lb_args *args)
+{
+    struct lb_config config = {0};
+    json_t *tree = NULL, *before = NULL;
+    stk_error err;
+    stk_status status = STK_OK;
+    int failed = 0;
+
+    if (args->compare) { /* before the time is spent */
+        status = lb_result_load(args->compare, &before, &err);
+        json_decref(before);
+    }
+    if (status == STK_OK && is_kept_result(args->file))
+        status = lb_result_load(args->file, &tree, &err);
+    else if (status == STK_OK &&
+             lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)
+        status = err.status = err.status == STK_E_MEMORY ? STK_E_MEMORY : STK_E_CONFIG;
+    else if (status == STK_OK) {
+        config.intervals = args->intervals;
+        status = measure(args, &config, &tree, &err);
+    }
+    if (status == STK_OK)
+        status = judge(args, tree, args->json ? stderr : stdout, &failed, &err);
+    if (status == STK_OK && args->json)
+        status = print_json(tree, stdout, &err);
+    json_decref(tree);
+    lb_config_close(&config);
+    if (status != STK_OK)
+        return complain(&err);
+    return failed > 0 ? EXIT_RUN : EXIT_FINE;
+}
+
+static int run_sweep(const struct lb_args *args)
+{
+    struct lb_sweep sweep;
+    stk_error err;
+    stk_status status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, &err);
+    json_t *tree = NULL;
+
+    if (status == STK_OK)
+        status = lb_sweep_run(&sweep, args->file, args->sets, args->set_count, stderr, &err);
+    if (status == STK_END)
+        status = stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first point of the sweep");
+    if (status == STK_OK)
+        tree = json_pack("{s:i, s:s, s:s, s:s, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep", "version",
+                         stk_version(), "file", args->file, "sweep", sweep.tree);
+    if (status == STK_OK && args->json)
+        status = print_json(tree, stdout, &err);
+    else if (status == STK_OK)
+        lb_sweep_print(&sweep, stdout);
+    json_decref(tree);
+    lb_sweep_fini(&sweep);
+    return status == STK_OK ? EXIT_FINE : complain(&err);
+}
+
+static int run_tune(const struct lb_args *args)
+{
+    struct lb_budget budget = {0};
+    json_t *tree = NULL;
+    stk_error err;
+    stk_status status = STK_OK;
+
+    if (args->budget)
+        status = lb_budget_read(args->budget, &budget, &err);
+    if (status == STK_OK)
+        status = lb_tune(args->file, args->sets, args->set_count, &budget, args->json ? stderr : stdout, &tree, &err);
+    if (status == STK_END)
+        status = stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first run");
+    if (status == STK_OK && args->json)
+        status = print_json(tree, stdout, &err);
+    json_decref(tree);
+    return status == STK_OK ? EXIT_FINE : complain(&err);
+}
+
+int lb_study(const struct lb_args *args)
+{
+    return args->tune ? run_tune(args) : args->sweep_count > 0 ? run_sweep(args) : run_one(args);
+}
