@@ -1,0 +1,431 @@
+/* test_prep_faults.c: stki-threads. What goes wrong in a job: a full disk, inputs that vanish, are cut or are no
+ * images, a system that refuses, memory that is not there. A clear error, no file under a final name, and the next run
+ * goes on.
+ */
+#include "allocate.h"
+#include "journal.h"
+#include "jpeg_make.h"
+#include "leak_check.h"
+#include "output.h"
+#include "prep_test.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+enum { ROWS = 300, BYTES = 2000 };
+
+static char input[300];
+
+static int setup(void **unused)
+{
+    (void)unused;
+    snprintf(input, sizeof input, "%s", stkt_path("in"));
+    stkt_prep_inputs(input, ROWS, BYTES);
+    return stkt_leak_setup(unused);
+}
+
+static const char *job(const char *out, const char *prep)
+{
+    return stkt_text("dataset: {fields: {x: {path: %s.npy}, label: {path: %s.label.npy}}}\n"
+                     "prep: {piece_bytes: 100KiB, num_workers: 1%s%s}\noutput: {path: %s}\n",
+                     input, input, *prep ? ", " : "", prep, out);
+}
+
+static void expect_copy(const char *name)
+{
+    stkt_same_file(stkt_text("%s.npy", input), stkt_path(stkt_text("%s.x.npy", name)));
+    stkt_same_file(stkt_text("%s.label.npy", input), stkt_path(stkt_text("%s.label.npy", name)));
+}
+
+/* ---- calls that fail -----------------------------------------------------------------------------------------------
+ */
+
+/* Every write, sync, rename … in turn; then the job goes on as if nothing had been. */
+static void test_calls(void **unused)
+{
+    static const enum stki_output_call calls[] = {STKI_OUTPUT_WRITE, STKI_OUTPUT_SYNC, STKI_OUTPUT_CLOSE};
+    static const char *const outs[] = {"c.npy", "c.h5"};
+    stk_error err;
+
+    (void)unused;
+    for (size_t o = 0; o < 2; o++)
+        for (size_t c = 0; c < 3; c++)
+            for (int64_t n = 1; n < 40; n += n < 6 ? 1 : 5) {
+                stk_status status;
+
+                stki_output_test_fail(calls[c], n, ENOSPC);
+                status = stkt_prep_run(NULL, NULL, &err, job(stkt_path(outs[o]), ""));
+                stki_output_test_fail(calls[c], 0, 0);
+                if (status == STK_OK) {
+                    remove(stkt_path("c.manifest.json"));
+                    remove(stkt_path("c.x.npy"));
+                    remove(stkt_path("c.label.npy"));
+                    remove(stkt_path("c.h5"));
+                    break;
+                }
+                assert_int_equal(status, STK_E_IO);
+                assert_says("No space left");
+                assert_false(stkt_is_there(stkt_path("c.manifest.json")));
+            }
+    /* The journal's own writes are torn. */
+    for (int64_t n = 1; n < 4; n++) {
+        stki_journal_test_fail(n, EIO);
+        assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("j.npy"), "")), STK_E_IO);
+        assert_false(stkt_is_there(stkt_path("j.x.npy")));
+    }
+    stki_journal_test_fail(0, 0);
+    assert_ok(stkt_prep_run(NULL, NULL, &err, job(stkt_path("j.npy"), "")));
+    expect_copy("j");
+}
+
+/* The n-th allocation fails, for many n; the same work folder is gone on with. */
+static void test_memory(void **unused)
+{
+    static const char *const outs[] = {"m.npy", "m.npz"};
+    stk_error err = {0};
+
+    (void)unused;
+    for (size_t o = 0; o < 2; o++) {
+        int failures = 0;
+
+        for (int64_t n = 1;; n += n < 200 ? 1 : 37) {
+            stk_status status;
+
+            stki_memory_fail_at(n);
+            status = stkt_prep_run(NULL, NULL, &err, job(stkt_path(outs[o]), ""));
+            stki_memory_fail_at(0);
+            if (status == STK_OK)
+                break;
+            if (status != STK_E_MEMORY)
+                fail_msg("allocation %lld: %s: %s", (long long)n, stk_status_name(status), err.message);
+            failures++;
+            /* The last thing that can fail is putting away the work folder. */
+            assert_true(!stkt_is_there(stkt_path("m.manifest.json")) ||
+                        stkt_is_there(stkt_path(stkt_text("%s.prep/commit.json", outs[o]))));
+        }
+        assert_true(failures > 100);
+        remove(stkt_path("m.manifest.json"));
+    }
+    expect_copy("m");
+}
+
+/* ---- a disk that is full
+ * --------------------------------------------------------------------------------------------- */
+
+static bool write_text(const char *path, const char *text)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    ssize_t n = file < 0 ? -1 : write(file, text, strlen(text));
+
+    if (file >= 0)
+        close(file);
+    return n == (ssize_t)strlen(text);
+}
+
+static bool make_small_disk(const char *disk)
+{
+    char users[64], groups[64];
+
+    if (mkdir(disk, 0700) && errno != EEXIST)
+        return false;
+    snprintf(users, sizeof users, "0 %d 1", (int)getuid());
+    snprintf(groups, sizeof groups, "0 %d 1", (int)getgid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || !write_text("/proc/self/setgroups", "deny") ||
+        !write_text("/proc/self/uid_map", users) || !write_text("/proc/self/gid_map", groups))
+        return false;
+    return mount("tmpfs", disk, "tmpfs", 0, "size=1m") == 0;
+}
+
+static void test_full_disk(void **unused)
+{
+    static char filler[700 << 10];
+    const char *disk = stkt_path("disk");
+    stk_prep_opts unchecked = {.struct_size = sizeof unchecked, .no_space_check = true};
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err;
+    char file[300], out[300];
+
+    (void)unused;
+    if (!make_small_disk(disk))
+        skip();
+    snprintf(file, sizeof file, "%s/filler", disk);
+    snprintf(out, sizeof out, "%s/out.npy", disk);
+    stkt_write_file(file, filler, sizeof filler);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "")), STK_E_LIMIT);
+    assert_says("--no-space-check");
+    assert_status(stkt_prep_run(&unchecked, NULL, &err, job(out, "")), STK_E_IO);
+    assert_says("No space left");
+    assert_int_equal(stkt_count_names(disk, "out"), 1); /* the work folder */
+    assert_int_equal(remove(file), 0);
+    assert_ok(stkt_prep_run(NULL, &result, &err, job(out, "")));
+    assert_true(result.resumed_rows > 0);
+    stkt_same_file(stkt_text("%s.npy", input), stkt_text("%s/out.x.npy", disk));
+    assert_int_equal(stkt_count_names(disk, ".prep"), 0);
+}
+
+static void test_unwritable(void **unused)
+{
+    stk_error err;
+
+    (void)unused;
+    if (geteuid() == 0) { /* root may write anywhere but where nobody can */
+        assert_status(stkt_prep_run(NULL, NULL, &err, job("/proc/out.npy", "")), STK_E_NOT_FOUND);
+    } else {
+        mkdir(stkt_path("closed"), 0500);
+        assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("closed/out.npy"), "")), STK_E_IO);
+        assert_says("ermission");
+    }
+    stkt_write_file(stkt_path("file"), "x", 1);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file/out.npy"), "")), STK_E_IO);
+    assert_says("no folder");
+    mkdir(stkt_path("taken.npy"), 0700);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("taken.npy"), "")), STK_E_IO);
+    assert_says("a folder");
+}
+
+/* ---- inputs
+ * ---------------------------------------------------------------------------------------------------------- */
+
+/* Many files, a row each. */
+static void make_rows(const char *folder, int count)
+{
+    int64_t shape[1] = {64};
+    stk_error err = {0};
+    uint8_t row[64];
+
+    mkdir(stkt_path(folder), 0700);
+    for (int i = 0; i < count; i++) {
+        stk_npy_writer *writer;
+
+        memset(row, i, sizeof row);
+        assert_ok(
+            stk_npy_create(stkt_path(stkt_text("%s/%03d.npy", folder, i)), STK_U8, 0, NULL, false, &writer, &err));
+        assert_ok(stk_npy_append(writer, row, shape[0], &err));
+        assert_ok(stk_npy_commit(writer, &err));
+    }
+}
+
+static const char *rows_job(const char *folder, const char *out, const char *prep)
+{
+    char pattern[300];
+
+    snprintf(pattern, sizeof pattern, "%s", stkt_path(folder));
+    return stkt_text("dataset: {fields: {x: {path: '%s/*.npy', source: {sample_per_file: true}}}}\n"
+                     "prep: {piece_bytes: 4KiB, num_workers: 0%s%s}\noutput: {path: %s}\n",
+                     pattern, *prep ? ", " : "", prep, stkt_path(out));
+}
+
+struct meddler {
+    const char *path; /* goes once the job has made some rows */
+    bool cut;
+    stk_prep *job;
+    bool cancels;
+};
+
+static void meddle(void *context, const stk_prep_progress *now)
+{
+    struct meddler *m = context;
+
+    if (now->phase != STK_PREP_MAKING)
+        return;
+    if (m->cancels)
+        stk_prep_cancel(m->job);
+    else if (m->path && m->cut)
+        assert_int_equal(truncate(m->path, 100), 0);
+    else if (m->path)
+        assert_int_equal(remove(m->path), 0);
+    m->path = NULL;
+}
+
+static void test_inputs(void **unused)
+{
+    char path[300];
+    stk_error err;
+    stk_prep_result result = {.struct_size = sizeof result};
+    int64_t n;
+
+    (void)unused;
+    for (int cut = 0; cut < 2; cut++) {
+        struct meddler m = {.cut = cut};
+        stk_prep_opts opts = {.struct_size = sizeof opts, .progress = meddle, .progress_context = &m};
+        char *saved;
+
+        make_rows("rows", 100);
+        snprintf(path, sizeof path, "%s", stkt_path("rows/099.npy"));
+        saved = stkt_read_all(path, &n);
+        m.path = path;
+        assert_status(stkt_prep_run(&opts, NULL, &err, rows_job("rows", "fail.npy", "")),
+                      cut ? STK_E_TRUNCATED : STK_E_NOT_FOUND);
+        assert_says("099.npy");
+        assert_false(stkt_is_there(stkt_path("fail.npy")));
+        stkt_write_file(path, saved, (size_t)n);
+        free(saved);
+        assert_ok(stkt_prep_run(NULL, &result, &err, rows_job("rows", "fail.npy", "")));
+        assert_int_equal(result.rows, 100);
+        remove(stkt_path("fail.npy"));
+        remove(stkt_path("fail.manifest.json"));
+    }
+}
+
+/* JPEG images, all of one size and none of one shade. */
+static void make_images(const char *folder, int count)
+{
+    mkdir(stkt_path(folder), 0700);
+    for (int i = 0; i < count; i++) {
+        uint8_t pixels[24 * 16 * 3];
+        stkt_bytes image;
+
+        memset(pixels, i, sizeof pixels);
+        image = stkt_jpeg_make(&(stkt_jpeg){.width = 24, .height = 16, .quality = 100, .pixels = pixels});
+        stkt_write_file(stkt_path(stkt_text("%s/%03d.jpg", folder, i)), image.data, image.size);
+        free(image.data);
+    }
+}
+
+static const char *images_job(const char *folder, const char *out, const char *prep)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s", stkt_path(folder));
+    return stkt_text(
+        "dataset: {fields: {x: {path: %s, source: {name: image}}}}\nprep: {piece_bytes: 9000, num_workers: 2%s%s}\n"
+        "output: {path: %s}\n",
+        path, *prep ? ", " : "", prep, stkt_path(out));
+}
+
+static void test_skip(void **unused)
+{
+    enum { IMAGE = 24 * 16 * 3 };
+    char *text;
+    stk_error err;
+    stk_prep_result result = {.struct_size = sizeof result};
+    int64_t n;
+
+    (void)unused;
+    make_images("some", 200);
+    for (int i = 0; i < 3; i++) /* three that are cut */
+        assert_int_equal(truncate(stkt_path(stkt_text("some/%03d.jpg", 60 * i + 17)), 630), 0);
+    assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "s.npy", "")), STK_E_TRUNCATED);
+    assert_says("017.jpg");
+    assert_status(stkt_prep_run(NULL, NULL, &err,
+                                images_job("some", "t.npy", "on_error: skip, max_errors: 2, max_error_fraction: 1")),
+                  STK_E_LIMIT);
+    assert_says("max_errors");
+    assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "u.npy", "on_error: skip")), STK_E_LIMIT);
+    assert_says("at most 2"); /* one in a hundred */
+    /* A run more does not forget what failed before. */
+    assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "u.npy", "on_error: skip")), STK_E_LIMIT);
+    assert_ok(
+        stkt_prep_run(NULL, &result, &err, images_job("some", "v.npy", "on_error: skip, max_error_fraction: 0.02")));
+    assert_int_equal(result.rows, 197);
+    assert_int_equal(result.skipped, 3);
+    text = stkt_read_all(stkt_path("v.skipped.jsonl"), &n);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "017.jpg"));
+    assert_non_null(strstr(text, "\"position\":77"));
+    assert_non_null(strstr(text, "truncated"));
+    free(text);
+    text = stkt_read_all(stkt_path("v.npy"), &n);
+    assert_int_equal(n, 128 + 197 * IMAGE);
+    for (int i = 0; i < 197; i++) {
+        const int image = i + (i >= 17) + (i + 1 >= 77) + (i + 2 >= 137);
+
+        if (abs((uint8_t)text[128 + i * IMAGE] - image) > 2)
+            fail_msg("row %d: found %d, expected about %d", i, (uint8_t)text[128 + i * IMAGE], image);
+    }
+    free(text);
+}
+
+/* A sparse input of ten times the budget: rows in the making never take more, however few batches there is room for. */
+static void test_budget(void **unused)
+{
+    enum { MIB = 1 << 20, ROW = 64 << 10 };
+    static const struct {
+        const char *budget;
+        int64_t bytes;
+    } budgets[] = {{"8MiB", 8 * MIB}, {"4200KiB", 4200 * 1024}};
+    const char *path = stkt_path("sparse.bin");
+    stk_error err;
+    int64_t n;
+    char *text;
+
+    (void)unused;
+    stkt_write_file(path, "begin", 5);
+    assert_int_equal(truncate(path, 80 * MIB), 0);
+    for (int i = 0; i < 2; i++) {
+        stki_memory_stats slots, host;
+        stk_prep_result result = {.struct_size = sizeof result};
+
+        stki_memory_reset_peak(STKI_MEM_SLOT);
+        stki_memory_reset_peak(STKI_MEM_HOST);
+        assert_ok(stkt_prep_run(NULL, &result, &err,
+                                stkt_text("dataset: {fields: {x: {path: %s, source: {format: raw, dtype: uint8, shape: "
+                                          "[%d]}}}}\n"
+                                          "prep: {memory_budget: %s, num_workers: 2}\noutput: {path: %s}\n",
+                                          path, ROW, budgets[i].budget, stkt_path("dense.npy"))));
+        stki_memory_read(STKI_MEM_SLOT, &slots);
+        stki_memory_read(STKI_MEM_HOST, &host);
+        assert_int_equal(result.rows, 1280);
+        assert_true(slots.peak_bytes <= budgets[i].bytes);
+        assert_true(host.peak_bytes < 4 * MIB); /* what does not depend on the input */
+        text = stkt_read_all(stkt_path("dense.npy"), &n);
+        assert_int_equal(n, 128 + 80 * MIB);
+        assert_memory_equal(text + 128, "begin", 5);
+        free(text);
+        remove(stkt_path("dense.npy"));
+        remove(stkt_path("dense.manifest.json"));
+    }
+}
+
+/* Stopped by its own progress call; the next run goes on. */
+static void test_cancel(void **unused)
+{
+    struct meddler m = {.cancels = true};
+    stk_prep_opts opts = {
+        .struct_size = sizeof opts, .progress = meddle, .progress_context = &m, .progress_interval_ns = 1};
+    stk_error err;
+
+    (void)unused;
+    assert_ok(stk_prep_open_text(job(stkt_path("x.npy"), ""), NULL, NULL, 0, &opts, &m.job, &err));
+    assert_status(stk_prep_run(m.job, &err), STK_E_CANCELLED);
+    stk_prep_destroy(m.job);
+    assert_false(stkt_is_there(stkt_path("x.x.npy")));
+    assert_ok(stkt_prep_run(NULL, NULL, &err, job(stkt_path("x.npy"), "")));
+    expect_copy("x");
+}
+
+/* A journal that is damaged elsewhere than at its end is not relied on. */
+static void test_journal(void **unused)
+{
+    struct meddler m = {.cancels = false};
+    stk_prep_opts restart = {.struct_size = sizeof restart, .restart = true};
+    char path[300];
+    char *text;
+    int64_t n;
+    stk_error err;
+
+    (void)unused, (void)m;
+    stki_journal_test_fail(4, EIO);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("y.npy"), "")), STK_E_IO);
+    stki_journal_test_fail(0, 0);
+    snprintf(path, sizeof path, "%s", stkt_path("y.npy.prep/unit-00000.journal"));
+    text = stkt_read_all(path, &n);
+    text[40] ^= 1;
+    stkt_write_file(path, text, (size_t)n);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("y.npy"), "")), STK_E_CORRUPT);
+    assert_says("--restart");
+    free(text);
+    assert_ok(stkt_prep_run(&restart, NULL, &err, job(stkt_path("y.npy"), "")));
+    expect_copy("y");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls),   cmocka_unit_test(test_memory), cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_inputs),  cmocka_unit_test(test_skip),   cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_journal), cmocka_unit_test(test_budget), cmocka_unit_test(test_full_disk),
+    };
+
+    return cmocka_run_group_tests(tests, setup, stkt_leak_teardown);
+}
