@@ -37,6 +37,7 @@ struct stki_output {
     bool lent; /* a part is not ours */
     struct iovec parts[PARTS];
     _Atomic int failed; /* a write failed: nothing more is written, commit fails too */
+    _Atomic int cause;  /* the errno of that; set before */
     char buffer[BUFFER];
 };
 
@@ -74,13 +75,15 @@ static bool syncs(void)
 static stk_status fail_earlier(stki_output *o, stk_error *err)
 {
     return stki_fail_at(err, (stk_status)o->failed, (stki_place){o->path, -1, -1, NULL, NULL},
-                        "an earlier write failed");
+                        "an earlier write failed: %s", strerror(o->cause));
 }
 
 static stk_status fail_write(stki_output *o, int64_t count, stk_error *err)
 {
-    stk_status status = stki_fail_errno(err, errno, o->path, "cannot write %" PRId64 " bytes", count);
+    stk_status status;
 
+    o->cause = errno;
+    status = stki_fail_errno(err, errno, o->path, "cannot write %" PRId64 " bytes", count);
     o->failed = (int)status;
     return status;
 }
@@ -397,6 +400,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
         return fail_earlier(o, err);
     if (!must_fail(STKI_OUTPUT_SYNC) && (!syncs() || !fdatasync(o->fd)))
         return STK_OK;
+    o->cause = errno;
     status = stki_fail_errno(err, errno, o->path, "cannot sync");
     o->failed = (int)status;
     return status;
