@@ -291,7 +291,6 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
         status = open_lists(core, err);
     for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
         status = open_field(core, i, err);
-    forget_containers(core);
     close_lists(core);
     if (status == STK_OK)
         status = stki_dataset_finish(core->dataset, err);
@@ -530,11 +529,14 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
+/* The files' containers are let go of then: names of classes stand in them. */
 static stk_status arrange(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
+    stk_status status = config->arrange ? config->arrange(config->job_context, core, err) : STK_OK;
 
-    return config->arrange ? config->arrange(config->job_context, core, err) : STK_OK;
+    forget_containers(core);
+    return status;
 }
 
 static stk_status find_device(stki_core *core, stk_error *err)
@@ -586,6 +588,7 @@ static void core_destroy(stki_core *core)
 {
     int workers = core->worker_count ? core->worker_count : 1;
 
+    forget_containers(core);
     stki_feed_destroy(core->feed);
     stki_ring_destroy(core->ring);
     stki_progress_destroy(core->progress);

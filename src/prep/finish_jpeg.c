@@ -109,6 +109,8 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     *finisher = &jpeg->base;
 
     out->kind = STKI_SINK_IMAGE;
+    out->image = false;
+    out->channel_axis = 0;
     if (in->ndim == 2) {
         out->ndim = 3;
         out->shape[2] = 1;

@@ -5,6 +5,8 @@
 #include "checked.h"
 #include "document_build.h"
 #include "error.h"
+#include "filter.h"
+#include "finish.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -320,7 +322,8 @@ stk_status stki_job_read(const char *file, const char *text, const char *base_di
         (status = stki_options_read(&prep_table, stki_node_get(root, "prep"), &job->prep, NULL, err)) != STK_OK ||
         (status = find_format(job, stki_node_get(root, "output"), err)) != STK_OK ||
         (status = read_output(job, stki_node_get(root, "output"), err)) != STK_OK ||
-        (status = check_together(job, root, err)) != STK_OK)
+        (status = check_together(job, root, err)) != STK_OK ||
+        (status = stki_filter_check(job->prep.filter, err)) != STK_OK)
         return status;
     job->stats = stki_node_get(root, "stats");
     return resolve_paths(job, root, err);
@@ -420,6 +423,10 @@ static void each_table(FILE *to, void (*print)(const stki_option_table *table, F
     for (int i = 0; stki_sinks[i]; i++)
         if (stki_sinks[i]->table)
             print(stki_sinks[i]->table, to);
+    for (int i = 0; stki_finishers[i]; i++)
+        print(stki_finishers[i]->table, to);
+    for (size_t i = 0; i < sizeof stki_filter_tables / sizeof stki_filter_tables[0]; i++)
+        print(stki_filter_tables[i], to);
 }
 
 void stki_job_help(FILE *to)

@@ -230,6 +230,8 @@ stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, con
         jansson_version_str(), "xxhash", STKI_TEXT("%u", XXH_versionNumber()));
     if (!m)
         return stki_fail_memory(err, 1024, "a manifest");
+    if (run->filter.rule_count > 0)
+        set(m, "filter", stki_filter_json(&run->filter));
     status = add_fingerprint(m, files, err);
     if (status != STK_OK) {
         json_decref(m);

@@ -43,10 +43,20 @@ static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
     stki_prep_run *run = context;
     stki_loader_config *config = core->config;
     int64_t largest = 0, mean = 0, slots;
+    stk_status status = stki_filter_apply(run->job->prep.filter, core, run->cancelled, &run->filter, err);
 
+    for (int i = 0; i < run->filter.rule_count && status == STK_OK; i++) {
+        char text[200];
+
+        stki_config_note(config, "prep.filter: %s",
+                         stki_filter_text(&run->filter.rules[i], run->filter.before, text, sizeof text));
+    }
+    if (status != STK_OK)
+        return status;
     for (int i = 0; i < config->field_count; i++) {
         stki_field_plan plan = {0};
-        stk_status status = stki_plan_resolve(&config->fields[i], &core->dataset->fields[i], &plan, err);
+
+        status = stki_plan_resolve(&config->fields[i], &core->dataset->fields[i], &plan, err);
 
         if (status == STK_OK) {
             largest += plan.row_bytes;

@@ -14,6 +14,7 @@
 #define STKI_PREP_RUN_H
 
 #include "cuts.h"
+#include "filter.h"
 #include "finish_pool.h"
 #include "job.h"
 #include "loader_handle.h"
@@ -49,6 +50,7 @@ typedef struct stki_prep_run {
     int observer_count;
     const stki_field_plan **observer_plans;
     int64_t batch_rows, row_bytes; /* row_bytes: of the loader's rows of one position, about (see prep_open.c) */
+    stki_filter_counts filter; /* what prep.filter left out */
     stki_cuts cuts;
     enum stki_prep_mode mode;
     int64_t units;
