@@ -17,7 +17,7 @@ declare -A may=(
     [src/gpu]="src/gpu src/tensor src/base" [src/order]="src/order src/tensor src/base" [src/plan]="src/plan src/io src/tensor src/base"
     [src/pipeline]="src/pipeline src/order src/plan src/io src/gpu src/tensor src/base"
     [src/prep]="src/prep src/pipeline src/order src/plan src/io src/io/arrays src/io/images src/io/hdf5 src/io/records src/tensor src/base"
-    [tools/live]="tools/live" [tools/loadbench]="tools/loadbench tools/sheet tools/live src/base tools/codec" [tools/codec]="tools/codec src/io src/io/hdf5 src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
+    [tools/live]="tools/live" [tools/loadbench]="tools/loadbench tools/sheet tools/live src/base tools/codec" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
     [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
 )
 # Files of io that know the formats behind it.

@@ -205,9 +205,109 @@ static void numbers_beyond_the_dtype_are_refused(void **state)
     }
 }
 
+/* Which class: turns, evenly by chance, and 1 / (k + 1) times as often, whose counts are those of the law. */
+static void classes_are_drawn(void **state)
+{
+    enum { CLASSES = 5, DRAWS = 20000 };
+    struct lb_values_ask ask = {.kind = LB_VALUES_LABELS, .dtype = STK_I64, .seed = 9, .classes = CLASSES};
+    const double whole = 1 + 1 / 2.0 + 1 / 3.0 + 1 / 4.0 + 1 / 5.0;
+
+    (void)state;
+    for (int draw = LB_DRAW_TURNS; draw <= LB_DRAW_ZIPF; draw++) {
+        int counts[CLASSES] = {0};
+        ask.draw = (enum lb_draw)draw;
+        for (int64_t row = 0; row < DRAWS; row++) {
+            const int64_t class = lb_values_class(&ask, row);
+            assert_in_range(class, 0, CLASSES - 1);
+            assert_int_equal(class, lb_values_class(&ask, row));
+            if (draw == LB_DRAW_TURNS)
+                assert_int_equal(class, row % CLASSES);
+            counts[class]++;
+        }
+        for (int k = 0; k < CLASSES; k++) {
+            const double expected = draw == LB_DRAW_ZIPF ? DRAWS / (k + 1.0) / whole : (double)DRAWS / CLASSES;
+            assert_true(fabs(counts[k] - expected) < 5 * sqrt(expected)); /* 5 standard deviations */
+        }
+    }
+}
+
+/* The stated part of every 4 KiB is zeros, wherever rows begin. */
+static void bytes_pack_as_stated(void **state)
+{
+    enum { BYTES = 64 * 4096 };
+    static unsigned char all[BYTES], parts[BYTES];
+    struct lb_values_ask ask = {.kind = LB_VALUES_BYTES, .dtype = STK_U8, .seed = 4, .compressibility = 0.75};
+    int zeros = 0;
+
+    (void)state;
+    assert_int_equal(lb_values_fill(&ask, 0, 1, BYTES, NULL, all, NULL), STK_OK);
+    for (int i = 0; i < BYTES; i++)
+        zeros += all[i] == 0;
+    assert_in_range(zeros, (int)(0.75 * BYTES), (int)(0.76 * BYTES));
+    for (int64_t row = 0; row < 256; row++) /* 1024 bytes each */
+        assert_int_equal(lb_values_fill(&ask, row, 1, 1024, NULL, parts + 1024 * row, NULL), STK_OK);
+    assert_memory_equal(all, parts, BYTES);
+    ask.compressibility = 1;
+    assert_int_equal(lb_values_fill(&ask, 0, 1, BYTES, NULL, all, NULL), STK_OK);
+    for (int i = 0; i < BYTES; i++)
+        assert_int_equal(all[i], 0);
+}
+
+/* Known bytes: a picture must not change from machine to machine, nor from version to version. */
+static void pictures_are_the_same(void **state)
+{
+    struct lb_values_ask ask = {.kind = LB_VALUES_PICTURES, .dtype = STK_U8, .seed = 1};
+    unsigned char smooth[65 * 70 * 3], noisy[65 * 70 * 3];
+    int largest = 0, differ = 0;
+
+    (void)state;
+    lb_picture_fill(&ask, 5, 65, 70, 3, smooth);
+    for (int y = 0; y < 65; y++)
+        for (int x = 1; x < 70; x++) {
+            const int step = abs(smooth[(y * 70 + x) * 3] - smooth[(y * 70 + x - 1) * 3]);
+            largest = step > largest ? step : largest;
+        }
+    assert_in_range(largest, 1, 255 / 32 + 1); /* from corner to corner in 32 steps */
+    ask.detail = 0.5;
+    lb_picture_fill(&ask, 5, 65, 70, 3, noisy);
+    for (size_t i = 0; i < sizeof smooth; i++) {
+        assert_true(abs(noisy[i] - smooth[i]) <= 64);
+        differ += noisy[i] != smooth[i];
+    }
+    assert_true(differ > (int)sizeof smooth * 9 / 10);
+    lb_picture_fill(&ask, 6, 65, 70, 3, smooth);
+    assert_memory_not_equal(smooth, noisy, sizeof smooth);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof noisy; i++)
+        sum = sum * 31 + noisy[i];
+    assert_int_equal(sum, UINT64_C(0xf2816ea02644cb7d));
+}
+
+/* About 1, as spread as stated, never out of bounds. */
+static void sizes_spread(void **state)
+{
+    enum { DRAWS = 20000 };
+    double sum = 0, squares = 0;
+
+    (void)state;
+    for (int64_t row = 0; row < DRAWS; row++) {
+        const double factor = lb_values_spread(7, row, 0.2);
+        assert_true(factor >= 0.05 && factor <= 4);
+        sum += factor / DRAWS;
+        squares += (factor - 1) * (factor - 1) / DRAWS;
+    }
+    assert_true(fabs(sum - 1) < 0.01);
+    assert_true(fabs(sqrt(squares) - 0.2) < 0.01);
+    assert_true(lb_values_spread(7, 3, 0) >= 1 && lb_values_spread(7, 3, 0) <= 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_are_drawn),
+        cmocka_unit_test(bytes_pack_as_stated),
+        cmocka_unit_test(pictures_are_the_same),
+        cmocka_unit_test(sizes_spread),
         cmocka_unit_test(pieces_agree),
         cmocka_unit_test(seeds_differ),
         cmocka_unit_test(uniform_numbers),

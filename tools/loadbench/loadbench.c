@@ -18,6 +18,7 @@
 #include "loadbench_look.h"
 #include "loadbench_make.h"
 #include "loadbench_run.h"
+#include "loadbench_spec.h"
 #include "loadbench_study.h"
 #include "loadbench_transfer.h"
 #include "log.h"
@@ -90,6 +91,8 @@ static int print_help_options(void)
     stki_options_help(&lb_make_table, stdout);
     fputc('\n', stdout);
     stki_options_help(&lb_make_file_table, stdout);
+    fputc('\n', stdout);
+    stki_options_help(&lb_make_field_table, stdout);
     return finish_output(EXIT_FINE);
 }
 

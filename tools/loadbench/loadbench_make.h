@@ -3,11 +3,9 @@
 #ifndef LOADBENCH_MAKE_H
 #define LOADBENCH_MAKE_H
 
-#include "option.h"
 #include <stdbool.h>
-
-/* The sections of a specification: `make`, and each item of `make.files`. */
-extern const stki_option_table lb_make_table, lb_make_file_table;
+#include <stdio.h>
+#include <stoker/status.h>
 
 /* Makes the files of the specification that are not there with the right dtype, shape and count; all of them if
  * `force`. One line a file on `to`. Nothing was written: STK_E_CONFIG, the specification is wrong; STK_E_MISMATCH, a

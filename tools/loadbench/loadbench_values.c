@@ -8,7 +8,13 @@
 #include <string.h>
 
 /* What the kinds draw from, so that one seed gives unrelated numbers. */
-enum { STREAM_BYTES = 1, STREAM_UNIFORM, STREAM_NORMAL };
+enum { STREAM_BYTES = 1, STREAM_UNIFORM, STREAM_NORMAL, STREAM_SPREAD, STREAM_LABEL, STREAM_GRID, STREAM_NOISE };
+
+enum {
+    ZIPF_CLASSES = 100000, /* each label walks through them */
+    GRID = 32              /* pixels between two corners of a picture */
+};
+#define ZERO_BLOCK INT64_C(4096)
 
 static bool is_real(stk_dtype dtype)
 {
@@ -95,6 +101,7 @@ static stk_status check_range(const struct lb_values_ask *ask, stk_error *err)
         return (double)ask->classes - 1 > most ? fail_range(ask, "classes", (double)ask->classes, 1, most + 1, err)
                                                : STK_OK;
     case LB_VALUES_BYTES:
+    case LB_VALUES_PICTURES:
         break;
     }
     return STK_OK;
@@ -108,11 +115,29 @@ stk_status lb_values_check(const struct lb_values_ask *ask, stk_error *err)
     if (ask->kind == LB_VALUES_BYTES && !whole)
         return stki_fail(err, STK_E_BAD_DTYPE, "values: bytes is for whole numbers, not %s; use uniform or normal",
                          name);
+    if (ask->kind == LB_VALUES_LABELS && ask->draw == LB_DRAW_ZIPF && ask->classes > ZIPF_CLASSES)
+        return stki_fail(err, STK_E_RANGE, "classes: found %lld, expected 1 to %d with draw: zipf",
+                         (long long)ask->classes, ZIPF_CLASSES);
     if (ask->kind == LB_VALUES_LABELS && !whole)
         return stki_fail(err, STK_E_BAD_DTYPE, "values: labels are whole numbers, not %s", name);
     if (!real && !whole && ask->dtype != STK_BOOL)
         return stki_fail(err, STK_E_BAD_DTYPE, "no values are made for %s", name);
     return check_range(ask, err);
+}
+
+/* The middle of every 4 KiB of the field is left zero, so that both ends of a row that is shorter are not all alike. */
+static void leave_zeros(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
+{
+    const int64_t zeros = (int64_t)(ask->compressibility * ZERO_BLOCK), begin = (ZERO_BLOCK - zeros) / 2;
+
+    for (int64_t block = first_byte / ZERO_BLOCK * ZERO_BLOCK; zeros > 0 && block < first_byte + bytes;
+         block += ZERO_BLOCK) {
+        int64_t from = block + begin - first_byte, to = from + zeros;
+        from = from < 0 ? 0 : from;
+        to = to > bytes ? bytes : to;
+        if (to > from)
+            memset(out + from, 0, (size_t)(to - from));
+    }
 }
 
 static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int64_t bytes, char *out)
@@ -124,6 +149,7 @@ static void fill_bytes(const struct lb_values_ask *ask, int64_t first_byte, int6
         memcpy(out + at, (const char *)&draw + within, (size_t)n);
         at += n;
     }
+    leave_zeros(ask, first_byte, bytes, out);
 }
 
 /* 53 random bits in [0, 1). */
@@ -134,15 +160,88 @@ static double unit(const struct lb_values_ask *ask, int64_t position)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
-static double normal(const struct lb_values_ask *ask, int64_t position)
+static double bell(int64_t seed, uint64_t stream, int64_t position)
 {
-    const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_NORMAL, (uint64_t)position);
+    const stki_philox draw = stki_philox_draw((uint64_t)seed, stream, (uint64_t)position);
     int64_t sum = 0;
 
     for (int i = 0; i < 4; i++)
         sum += (draw.word[i] & 0xffff) + (draw.word[i] >> 16);
     /* eight numbers of [0, 65535]: mean 4 * 65535, variance 8 (65536^2 - 1) / 12 */
     return (double)(sum - 4 * 65535) * (1 / 53509.92);
+}
+
+static double normal(const struct lb_values_ask *ask, int64_t position)
+{
+    return bell(ask->seed, STREAM_NORMAL, position);
+}
+
+double lb_values_spread(int64_t seed, int64_t row, double spread)
+{
+    const double factor = 1 + spread * bell(seed, STREAM_SPREAD, row);
+
+    return factor < 0.05 ? 0.05 : factor > 4 ? 4 : factor;
+}
+
+/* The first class whose share, added to those before it, is above the draw. Sums of quotients are the same everywhere.
+ */
+static int64_t zipf(const struct lb_values_ask *ask, int64_t row)
+{
+    const stki_philox draw = stki_philox_draw((uint64_t)ask->seed, STREAM_LABEL, (uint64_t)row);
+    double whole = 0, left;
+    int64_t class = 0;
+
+    for (int64_t k = 0; k < ask->classes; k++)
+        whole += 1 / (double)(k + 1);
+    left = whole * (double)draw.word[0] * 0x1p-32;
+    for (; class < ask->classes - 1 && left >= 1 / (double)(class + 1); class ++)
+        left -= 1 / (double)(class + 1);
+    return class;
+}
+
+int64_t lb_values_class(const struct lb_values_ask *ask, int64_t row)
+{
+    if (ask->draw == LB_DRAW_UNIFORM)
+        return (int64_t)stki_philox_below((uint64_t)ask->seed, STREAM_LABEL, (uint64_t)row, (uint64_t)ask->classes);
+    return ask->draw == LB_DRAW_ZIPF ? zipf(ask, row) : row % ask->classes;
+}
+
+/* A value by chance at a corner of the grid, 0 to 255. */
+static int corner(const struct lb_values_ask *ask, int64_t row, int64_t y, int64_t x, int64_t channel)
+{
+    const uint64_t place = (uint64_t)(y * 4099 + x) * 4 + (uint64_t)channel;
+    return (
+        int)(stki_philox_draw((uint64_t)ask->seed + (uint64_t)row * UINT64_C(0x9e3779b97f4a7c15), STREAM_GRID, place)
+                 .word[0] >>
+             24);
+}
+
+/* Between random corners of a grid of GRID pixels the values go over into each other in whole steps of 1/GRID, and
+ * noise lies over it: whole numbers alone, so that every machine draws the same picture. */
+void lb_picture_fill(const struct lb_values_ask *ask, int64_t row, int64_t height, int64_t width, int64_t channels,
+                     uint8_t *out)
+{
+    const int amplitude = (int)(ask->detail * 256);
+    const uint64_t seed = (uint64_t)ask->seed ^ (uint64_t)(row + 1) * UINT64_C(0xd1342543de82ef95);
+
+    for (int64_t gy = 0; gy * GRID < height; gy++)
+        for (int64_t gx = 0; gx * GRID < width; gx++)
+            for (int64_t c = 0; c < channels; c++) {
+                const int a = corner(ask, row, gy, gx, c), b = corner(ask, row, gy, gx + 1, c);
+                const int d = corner(ask, row, gy + 1, gx, c), e = corner(ask, row, gy + 1, gx + 1, c);
+                for (int64_t y = 0; y < GRID && gy * GRID + y < height; y++)
+                    for (int64_t x = 0; x < GRID && gx * GRID + x < width; x++) {
+                        const int64_t v = (a * (GRID - x) + b * x) * (GRID - y) + (d * (GRID - x) + e * x) * y;
+                        out[((gy * GRID + y) * width + gx * GRID + x) * channels + c] = (uint8_t)(v / (GRID * GRID));
+                    }
+            }
+    for (int64_t at = 0; amplitude > 0 && at < height * width * channels; at += 16) {
+        const stki_philox draw = stki_philox_draw(seed, STREAM_NOISE, (uint64_t)(at >> 4));
+        for (int64_t i = 0; i < 16 && at + i < height * width * channels; i++) {
+            const int noise = ((const uint8_t *)&draw)[i] - 128, v = out[at + i] + noise * amplitude / 256;
+            out[at + i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+        }
+    }
 }
 
 static double real_value(const struct lb_values_ask *ask, int64_t position)
@@ -170,7 +269,7 @@ static int64_t within(stk_dtype dtype, double value)
 static int64_t whole_value(const struct lb_values_ask *ask, int64_t row, int64_t position)
 {
     if (ask->kind == LB_VALUES_LABELS)
-        return row % ask->classes;
+        return lb_values_class(ask, row);
     const double value = real_value(ask, position);
     return within(ask->dtype, ask->kind == LB_VALUES_NORMAL ? rint(value) : floor(value));
 }
@@ -186,6 +285,10 @@ stk_status lb_values_fill(const struct lb_values_ask *ask, int64_t first, int64_
         fill_bytes(ask, first * row_elements * size, elements * size, out);
         return STK_OK;
     }
+    for (int64_t i = 0; i < count && ask->kind == LB_VALUES_PICTURES; i++)
+        lb_picture_fill(ask, first + i, ask->height, ask->width, ask->channels, (uint8_t *)out + i * row_elements);
+    if (ask->kind == LB_VALUES_PICTURES)
+        return STK_OK;
     for (int64_t i = 0; i < elements; i++)
         if (real)
             ((double *)scratch)[i] = real_value(ask, first * row_elements + i);

@@ -1,0 +1,431 @@
+/* loadbench_spec.c: reads a whole specification before anything is made, and refuses what would mislead whoever reads
+ * it: keys that the chosen values or format make nothing of, numbers that the dtype cannot hold. */
+#include "loadbench_spec.h"
+#include "allocate.h"
+#include "checked.h"
+#include "error.h"
+#include "loadbench_config.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+const char *const lb_format_words[] = {"auto", "npy",   "npz", "hdf5",   "pt", "safetensors",
+                                       "raw",  "beton", "tar", "images", NULL};
+static const char *const value_words[] = {
+    [LB_VALUES_BYTES] = "bytes",
+    [LB_VALUES_UNIFORM] = "uniform",
+    [LB_VALUES_NORMAL] = "normal",
+    [LB_VALUES_LABELS] = "labels",
+    [LB_VALUES_CONSTANT] = "constant",
+    [LB_VALUES_PICTURES] = "pictures",
+    NULL,
+};
+static const char *const draw_words[] = {
+    [LB_DRAW_TURNS] = "turns", [LB_DRAW_UNIFORM] = "uniform", [LB_DRAW_ZIPF] = "zipf", NULL};
+static const char *const encode_words[] = {"none", "jpeg", NULL};
+
+struct make {
+    int64_t seed;
+    const stki_node *files;
+};
+
+static const stki_option make_rows[] = {
+    STKI_INT(struct make, seed, 0, 0, INT64_C(1) << 62, "",
+             "Seed of the first field of the first file; the next one has the next"),
+    STKI_NODE(struct make, files, "A list of files to make, see below"),
+};
+const stki_option_table lb_make_table = STKI_OPTION_TABLE("make", make_rows);
+
+enum {
+    SHAPE,
+    DTYPE,
+    SEED,
+    VALUES,
+    LOW,
+    HIGH,
+    MEAN,
+    STD,
+    VALUE,
+    CLASSES,
+    DRAW,
+    COMPRESSIBILITY,
+    DETAIL,
+    SPREAD,
+    ENCODE,
+    QUALITY,
+    FIELD_ROWS,
+    PATH = FIELD_ROWS,
+    COUNT,
+    FORMAT,
+    LEVEL,
+    CHUNK_ROWS,
+    FIELDS,
+    FILE_ROWS
+};
+
+/* The rows of a field stand in the table of fields and, for files of one field, in that of files; there they lie in the
+ * first member of the struct. */
+#define FIELD(kind, member, ...) kind(struct lb_made_field, member, __VA_ARGS__)
+#define FIELD_TABLE                                                                                                   \
+    [SHAPE] = FIELD(STKI_NODE, shape, "Of one sample, [224, 224, 3]; none: one number"),                              \
+    [DTYPE] = FIELD(STKI_STRING, dtype, "u8", "Of the elements"),                                                     \
+    [SEED] = FIELD(STKI_INT, seed, 0, 0, INT64_C(1) << 62, "",                                                        \
+                   "Of this field alone; by default make.seed and the field's place"),                                \
+    [VALUES] = FIELD(STKI_ENUM, values, bytes, value_words,                                                           \
+                     "Random bytes, uniform or normal numbers, labels, a constant, or pictures: smooth, with noise"), \
+    [LOW] = FIELD(STKI_DOUBLE, low, 0, -1e300, 1e300, "", "Least value of uniform"),                                  \
+    [HIGH] = FIELD(STKI_DOUBLE, high, 1, -1e300, 1e300, "", "First value above those of uniform"),                    \
+    [MEAN] = FIELD(STKI_DOUBLE, mean, 0, -1e300, 1e300, "", "Of normal"),                                             \
+    [STD] = FIELD(STKI_DOUBLE, std, 1, 0, 1e300, "", "Of normal"),                                                    \
+    [VALUE] = FIELD(STKI_DOUBLE, value, 0, -1e300, 1e300, "", "Of constant"),                                         \
+    [CLASSES] = FIELD(STKI_INT, classes, 10, 1, 1e15, "", "Of labels"),                                               \
+    [DRAW] = FIELD(STKI_ENUM, draw, turns, draw_words,                                                                \
+                   "Of labels: the row modulo classes, any class by chance, or class k 1/(k+1) times as often as 0"), \
+    [COMPRESSIBILITY] = FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                              \
+                              "Of bytes: the part of every 4 KiB that is zeros, so that it packs to the rest"),       \
+    [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Of pictures: how much of them is noise"),                   \
+    [SPREAD] = FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                \
+                     "Samples of sizes of their own: the standard deviation of the sides of an image, or of the "     \
+                     "length of a record, as a part of shape"),                                                       \
+    [ENCODE] = FIELD(STKI_ENUM, encode, none, encode_words, "Images as they are, or as JPEG"),                        \
+    [QUALITY] = FIELD(STKI_INT, quality, 90, 1, 100, "", "Of JPEG")
+
+static const stki_option field_rows[FIELD_ROWS] = {FIELD_TABLE};
+const stki_option_table lb_make_field_table = STKI_OPTION_TABLE("make.files.fields.NAME", field_rows);
+
+static const stki_option file_rows[FILE_ROWS] = {
+    FIELD_TABLE,
+    [PATH] = STKI_STRING(struct lb_made_file, path, NULL, "The file, beside the specification unless absolute"),
+    [COUNT] = STKI_INT(struct lb_made_file, count, 1000, 0, 1e15, "rows", "Samples"),
+    [FORMAT] =
+        STKI_ENUM(struct lb_made_file, format, auto, lb_format_words,
+                  "By the ending of path (.npy .npz .h5 .pt .safetensors .raw .beton .tar), or named; images is a "
+                  "folder of JPEG files"),
+    [LEVEL] = STKI_INT(struct lb_made_file, level, 0, 0, 9, "", "npz and HDF5: deflate 1 to 9; 0: none"),
+    [CHUNK_ROWS] = STKI_INT(struct lb_made_file, chunk_rows, 0, 0, 1e12, "rows",
+                            "HDF5: samples a chunk; 0: contiguous without level, else chosen"),
+    [FIELDS] = STKI_NODE(struct lb_made_file, fields,
+                         "A map of names to fields, instead of the keys of one field; not for npy and raw"),
+};
+const stki_option_table lb_make_file_table = STKI_OPTION_TABLE("make.files", file_rows);
+
+/* ---- one field --------------------------------------------------------------------------------------------------- */
+
+static stk_status read_shape(struct lb_made_field *field, stk_error *err)
+{
+    const stki_node *node = field->shape;
+
+    field->row_elements = 1;
+    if (!node)
+        return STK_OK;
+    if (node->kind != STKI_NODE_LIST || node->count > STK_MAX_DIMS - 1)
+        return stki_fail_node(err, node, "expected a list of at most %d lengths, [224, 224, 3]", STK_MAX_DIMS - 1);
+    for (; field->ndim < node->count; field->ndim++) {
+        int64_t *length = &field->lengths[field->ndim];
+        stk_status status = stki_node_int(node->items[field->ndim], length, err);
+        if (status != STK_OK)
+            return status;
+        if (*length < 0 || !stki_mul(field->row_elements, *length, &field->row_elements))
+            return stki_fail_node(err, node->items[field->ndim], "found %" PRId64 ", expected a length that fits",
+                                  *length);
+    }
+    return STK_OK;
+}
+
+/* A key that the chosen values make nothing of would mislead whoever reads the specification. */
+static stk_status check_uses(const stki_node *node, const struct lb_made_field *field, const bool *seen, stk_error *err)
+{
+    static const struct {
+        int row;
+        unsigned kinds; /* a bit each */
+    } uses[] = {
+        {SEED, 1U << LB_VALUES_BYTES | 1U << LB_VALUES_UNIFORM | 1U << LB_VALUES_NORMAL | 1U << LB_VALUES_PICTURES},
+        {LOW, 1U << LB_VALUES_UNIFORM},
+        {HIGH, 1U << LB_VALUES_UNIFORM},
+        {MEAN, 1U << LB_VALUES_NORMAL},
+        {STD, 1U << LB_VALUES_NORMAL},
+        {VALUE, 1U << LB_VALUES_CONSTANT},
+        {CLASSES, 1U << LB_VALUES_LABELS},
+        {DRAW, 1U << LB_VALUES_LABELS},
+        {COMPRESSIBILITY, 1U << LB_VALUES_BYTES},
+        {DETAIL, 1U << LB_VALUES_PICTURES},
+    };
+    const bool draws = field->values == LB_VALUES_LABELS && field->draw != LB_DRAW_TURNS;
+
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
+        if (seen[uses[i].row] && !(uses[i].kinds >> field->values & 1) && !(uses[i].row == SEED && draws))
+            return stki_fail_key(err, stki_node_get(node, field_rows[uses[i].row].name), "has no use with values: %s",
+                                 value_words[field->values]);
+    if (seen[QUALITY] && field->encode == 0)
+        return stki_fail_key(err, stki_node_get(node, "quality"), "has no use with encode: none");
+    return STK_OK;
+}
+
+static bool is_image(const struct lb_made_field *field)
+{
+    return field->ask.dtype == STK_U8 && field->ndim == 3 && (field->lengths[2] == 3 || field->lengths[2] == 1) &&
+           field->lengths[0] > 0 && field->lengths[1] > 0;
+}
+
+static stk_status check_forms(const stki_node *node, const struct lb_made_field *field, stk_error *err)
+{
+    if ((field->values == LB_VALUES_PICTURES || field->encode) && !is_image(field))
+        return stki_fail_node(err, node, "%s is for u8 images, shape [height, width, 3] or [height, width, 1]",
+                              field->encode ? "encode: jpeg" : "values: pictures");
+    if (field->encode && (field->lengths[0] > 65500 || field->lengths[1] > 65500))
+        return stki_fail_node(err, node, "encode: jpeg: no side may be longer than 65500 pixels");
+    if (field->spread > 0 && !field->encode && !(field->ask.dtype == STK_U8 && field->ndim == 1))
+        return stki_fail_node(err, node, "spread is for images with encode: jpeg, and for u8 records, shape [length]");
+    return STK_OK;
+}
+
+/* `node` has the field's keys; `seen` its rows. */
+static stk_status finish_field(const stki_node *node, int64_t seed, int64_t count, const bool *seen,
+                               struct lb_made_field *field, stk_error *err)
+{
+    int64_t bytes;
+    stk_error why;
+    stk_status status = read_shape(field, err);
+
+    if (status == STK_OK)
+        status = check_uses(node, field, seen, err);
+    if (status != STK_OK)
+        return status;
+    field->ask = (struct lb_values_ask){
+        .kind = (enum lb_values)field->values,
+        .dtype = stk_dtype_find(field->dtype),
+        .seed = seen[SEED] ? field->seed : seed,
+        .low = field->low,
+        .high = field->high,
+        .mean = field->mean,
+        .std = field->std,
+        .value = field->value,
+        .classes = field->classes,
+        .draw = (enum lb_draw)field->draw,
+        .compressibility = field->compressibility,
+        .detail = field->detail,
+    };
+    if (field->ndim == 3) {
+        field->ask.height = field->lengths[0];
+        field->ask.width = field->lengths[1];
+        field->ask.channels = field->lengths[2];
+    }
+    if (field->ask.dtype == STK_DTYPE_NONE)
+        return stki_fail_node(err, stki_node_get(node, "dtype"), "no dtype is called \"%s\"", field->dtype);
+    if (lb_values_check(&field->ask, &why) != STK_OK)
+        return stki_fail_node(err, node, "%s", why.message);
+    if (!stki_mul(field->row_elements, stk_dtype_size(field->ask.dtype), &field->row_bytes) ||
+        !stki_mul(field->row_bytes, count, &bytes))
+        return stki_fail_node(err, node, "%" PRId64 " rows of this shape are more bytes than a file can hold", count);
+    field->largest_bytes = field->spread > 0 ? 16 * field->row_bytes : field->row_bytes;
+    return check_forms(node, field, err);
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
+
+static stk_status read_fields(const stki_node *node, int64_t seed, struct lb_made_file *file, stk_error *err)
+{
+    const stki_node *map = file->fields;
+
+    if (map->kind != STKI_NODE_MAP || map->count < 1 || map->count > LB_MADE_FIELDS)
+        return stki_fail_node(err, node, "fields: expected a map of 1 to %d names to fields", LB_MADE_FIELDS);
+    for (int i = 0; i < map->count; i++) {
+        struct lb_made_field *field = &file->made[file->field_count];
+        bool seen[FIELD_ROWS] = {false};
+        stki_options_defaults(&lb_make_field_table, field);
+        stk_status status = stki_options_read(&lb_make_field_table, map->items[i], field, seen, err);
+        if (status == STK_OK)
+            status = finish_field(map->items[i], seed + i, file->count, seen, field, err);
+        if (status != STK_OK)
+            return status;
+        field->name = map->keys[i];
+        file->field_count++;
+    }
+    return STK_OK;
+}
+
+static int format_of(const char *path)
+{
+    static const struct {
+        const char *ending;
+        int format;
+    } endings[] = {{".npy", LB_FORMAT_NPY},   {".npz", LB_FORMAT_NPZ}, {".h5", LB_FORMAT_HDF5},
+                   {".hdf5", LB_FORMAT_HDF5}, {".pt", LB_FORMAT_PT},   {".safetensors", LB_FORMAT_SAFETENSORS},
+                   {".raw", LB_FORMAT_RAW},   {".bin", LB_FORMAT_RAW}, {".beton", LB_FORMAT_BETON},
+                   {".tar", LB_FORMAT_TAR}};
+    const size_t length = strlen(path);
+
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const size_t n = strlen(endings[i].ending);
+        if (length > n && strcmp(path + length - n, endings[i].ending) == 0)
+            return endings[i].format;
+    }
+    return LB_FORMAT_AUTO;
+}
+
+/* Does the format hold such fields? */
+static stk_status check_format(const stki_node *node, const struct lb_made_file *file, const bool *seen, stk_error *err)
+{
+    const char *word = lb_format_words[file->format];
+    const bool records = file->format >= LB_FORMAT_BETON;
+    int images = 0, labels = 0;
+
+    if (file->format == LB_FORMAT_AUTO)
+        return stki_fail_node(
+            err, stki_node_get(node, "path"),
+            "its ending names no format that is written: give format (npy, npz, hdf5, pt, safetensors, "
+            "raw, beton, tar, images)");
+    if (file->fields && (file->format == LB_FORMAT_NPY || file->format == LB_FORMAT_RAW))
+        return stki_fail_node(err, stki_node_get(node, "fields"), "a file of %s holds one array without a name", word);
+    if (seen[LEVEL] && file->format != LB_FORMAT_NPZ && file->format != LB_FORMAT_HDF5)
+        return stki_fail_key(err, stki_node_get(node, "level"), "has no use with format: %s", word);
+    if (seen[CHUNK_ROWS] && file->format != LB_FORMAT_HDF5)
+        return stki_fail_key(err, stki_node_get(node, "chunk_rows"), "has no use with format: %s", word);
+    for (int i = 0; i < file->field_count; i++) {
+        const struct lb_made_field *field = &file->made[i];
+        images += field->encode != 0;
+        labels += field->values == LB_VALUES_LABELS && field->ndim == 0;
+        if ((field->encode || field->spread > 0) && !records)
+            return stki_fail_node(err, node, "%s: encode and spread are for beton, tar and images, not for %s",
+                                  field->name[0] ? field->name : "the field", word);
+        if (file->format == LB_FORMAT_BETON && field->spread > 0 && field->encode && field->lengths[2] != 3)
+            return stki_fail_node(err, node, "%s: images of a .beton have three channels", field->name);
+        if (file->format == LB_FORMAT_BETON && field->encode && field->lengths[2] != 3)
+            return stki_fail_node(err, node, "%s: images of a .beton have three channels", field->name);
+    }
+    if (file->format == LB_FORMAT_IMAGES && (images != 1 || images + labels != file->field_count || labels > 1))
+        return stki_fail_node(err, node,
+                              "a folder of images is one field with encode: jpeg and, where they have classes, one of "
+                              "labels");
+    return STK_OK;
+}
+
+static stk_status finish_file(const stki_node *node, const char *spec_path, struct lb_made_file *file, stk_error *err)
+{
+    for (int i = 0; i < file->field_count; i++)
+        file->bytes += file->made[i].row_bytes * file->count;
+    file->full_path = lb_path_beside(file->path, spec_path);
+    file->place = file->full_path ? lb_path_place(file->full_path) : NULL;
+    (void)node;
+    return file->place ? STK_OK : stki_fail_memory(err, 256, "a path");
+}
+
+static stk_status read_file(const stki_node *node, const char *spec_path, int64_t seed, struct lb_made_file *file,
+                            stk_error *err)
+{
+    bool seen[FILE_ROWS] = {false};
+    stk_status status;
+
+    stki_options_defaults(&lb_make_file_table, file);
+    status = stki_options_read(&lb_make_file_table, node, file, seen, err);
+    if (status != STK_OK)
+        return status;
+    for (int row = 0; file->fields && row < FIELD_ROWS; row++)
+        if (seen[row])
+            return stki_fail_key(err, stki_node_get(node, file_rows[row].name), "belongs into one of the fields");
+    if (file->fields) {
+        status = read_fields(node, seed, file, err);
+    } else {
+        status = finish_field(node, seed, file->count, seen, &file->alone, err);
+        file->alone.name = "x";
+        file->made[0] = file->alone;
+        file->field_count = 1;
+    }
+    if (status != STK_OK)
+        return status;
+    if (!file->path || !file->path[0])
+        return stki_fail_node(err, node, "path: each file needs one");
+    if (file->format == LB_FORMAT_AUTO)
+        file->format = format_of(file->path);
+    status = check_format(node, file, seen, err);
+    return status == STK_OK ? finish_file(node, spec_path, file, err) : status;
+}
+
+static stk_status check_alone(const struct lb_made_file *files, int count, const stki_node *node, stk_error *err)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(files[i].place, files[count].place) == 0)
+            return stki_fail_node(err, stki_node_get(node, "path"), "file %d of the list is the same: %s", i,
+                                  files[i].place);
+    return STK_OK;
+}
+
+stk_status lb_spec_read(const stki_document *document, const char *spec_path, struct lb_made_file *files, int *count,
+                        stk_error *err)
+{
+    const stki_node *root = stki_document_root(document), *section = stki_node_get(root, "make");
+    struct make make = {0};
+    int64_t seed;
+    stk_status status;
+
+    if (!section)
+        return stki_fail_node(err, root, "no section \"make\": this is no specification of data");
+    if (root->count > 1)
+        return stki_fail_node(err, root->items[strcmp(root->keys[0], "make") == 0], "expected \"make\" alone");
+    stki_options_defaults(&lb_make_table, &make);
+    status = stki_options_read(&lb_make_table, section, &make, NULL, err);
+    if (status != STK_OK)
+        return status;
+    if (!make.files || make.files->kind != STKI_NODE_LIST || make.files->count < 1 || make.files->count > LB_MADE_FILES)
+        return stki_fail_node(err, section, "files: expected a list of 1 to %d files", LB_MADE_FILES);
+    seed = make.seed;
+    while (*count < make.files->count && status == STK_OK) {
+        struct lb_made_file *file = &files[*count];
+        status = read_file(make.files->items[*count], spec_path, seed, file, err);
+        seed += file->field_count;
+        if (status == STK_OK)
+            status = check_alone(files, *count, make.files->items[*count], err);
+        ++*count;
+    }
+    return status;
+}
+
+void lb_spec_fini(struct lb_made_file *files, int count)
+{
+    for (int i = 0; i < count; i++) {
+        stki_free(files[i].full_path);
+        stki_free(files[i].place);
+    }
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+void lb_made_lengths(const struct lb_made_field *field, int64_t row, int64_t *lengths)
+{
+    const double factor = lb_values_spread(field->ask.seed, row, field->spread);
+
+    for (int i = 0; i < field->ndim; i++)
+        lengths[i] = field->lengths[i];
+    if (field->spread <= 0)
+        return;
+    for (int i = 0; i < (field->encode ? 2 : 1); i++) {
+        const double length = rint((double)field->lengths[i] * factor);
+        lengths[i] = length < 1 ? 1 : (int64_t)length;
+    }
+}
+
+static int describe_field(const struct lb_made_field *field, char *out, int size)
+{
+    int used = snprintf(out, (size_t)size, "%s%s [", field->encode ? "JPEG of " : "", stk_dtype_name(field->ask.dtype));
+
+    for (int i = 0; i < field->ndim && used < size; i++)
+        used += snprintf(out + used, (size_t)(size - used), "%s%s%" PRId64, i > 0 ? ", " : "",
+                         field->spread > 0 && i < (field->encode ? 2 : 1) ? "about " : "", field->lengths[i]);
+    if (used < size)
+        used += snprintf(out + used, (size_t)(size - used), "]");
+    return used;
+}
+
+void lb_made_describe(const struct lb_made_file *file, char *out, int size)
+{
+    int used = snprintf(out, (size_t)size, "%" PRId64 " rows of ", file->count);
+
+    for (int i = 0; i < file->field_count && used < size; i++) {
+        if (i > 0)
+            used += snprintf(out + used, (size_t)(size - used), ", ");
+        if (used < size && file->fields)
+            used += snprintf(out + used, (size_t)(size - used), "%s ", file->made[i].name);
+        if (used < size)
+            used += describe_field(&file->made[i], out + used, size - used);
+    }
+}

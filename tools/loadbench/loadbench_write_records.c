@@ -1,0 +1,323 @@
+/* loadbench_write_records.c: formats of records: .beton, tar, folders of images. Sample after sample, all its fields.
+ */
+#include "allocate.h"
+#include "codec_encode.h"
+#include "error.h"
+#include "loadbench_write.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stoker/dataset.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The fields of one sample, in memory that is used again. */
+struct sample {
+    struct part {
+        void *pixels, *scratch;        /* of the row */
+        struct codec_encoder *encoder; /* of a field that is encoded */
+        const void *bytes;             /* what is written */
+        int64_t size, lengths[STK_MAX_DIMS];
+    } parts[LB_MADE_FIELDS];
+};
+
+static bool is_number(const struct lb_made_field *field)
+{
+    return field->ndim == 0 && !field->encode;
+}
+
+stk_status lb_write_row(const struct lb_made_field *field, int64_t row, void *scratch, void *to, int64_t *lengths,
+                        int64_t *bytes, stk_error *err)
+{
+    int64_t elements = 1;
+
+    lb_made_lengths(field, row, lengths);
+    for (int i = 0; i < field->ndim; i++)
+        elements *= lengths[i];
+    *bytes = elements * stk_dtype_size(field->ask.dtype);
+    if (field->ask.kind == LB_VALUES_PICTURES) {
+        lb_picture_fill(&field->ask, row, lengths[0], lengths[1], lengths[2], to);
+        return STK_OK;
+    }
+    if (elements == field->row_elements)
+        return lb_values_fill(&field->ask, row, 1, elements, scratch, to, err);
+    /* rows of sizes of their own: each begins a stretch of 16 times the mean, so that none shares bytes with another */
+    struct lb_values_ask ask = field->ask;
+    ask.seed += row;
+    return lb_values_fill(&ask, 0, 1, elements, scratch, to, err);
+}
+
+static void release(const struct lb_made_file *file, struct sample *sample)
+{
+    for (int i = 0; i < file->field_count; i++) {
+        stki_free(sample->parts[i].pixels);
+        stki_free(sample->parts[i].scratch);
+        codec_encoder_destroy(sample->parts[i].encoder);
+    }
+}
+
+static stk_status prepare(const struct lb_made_file *file, struct sample *sample, stk_error *err)
+{
+    memset(sample, 0, sizeof *sample);
+    for (int i = 0; i < file->field_count; i++) {
+        const struct lb_made_field *field = &file->made[i];
+        const int64_t most = field->spread > 0 ? 16 * field->row_elements : field->row_elements;
+        sample->parts[i].pixels = stki_zalloc(field->largest_bytes + 64);
+        sample->parts[i].scratch = stki_zalloc_array(most + 1, 8);
+        sample->parts[i].encoder = field->encode ? codec_encoder_create() : NULL;
+        if (!sample->parts[i].pixels || !sample->parts[i].scratch || (field->encode && !sample->parts[i].encoder))
+            return stki_fail_memory(err, field->largest_bytes + 8 * most, "a sample");
+    }
+    return STK_OK;
+}
+
+static stk_status make_part(const struct lb_made_field *field, int64_t row, struct part *part, stk_error *err)
+{
+    const stk_status status = lb_write_row(field, row, part->scratch, part->pixels, part->lengths, &part->size, err);
+
+    part->bytes = part->pixels;
+    if (status != STK_OK || !field->encode)
+        return status;
+    return codec_encode(part->encoder, part->pixels, part->lengths[0], part->lengths[1], (int)part->lengths[2],
+                        (int)field->quality, &part->bytes, &part->size, err);
+}
+
+static stk_status make_sample(const struct lb_made_file *file, int64_t row, struct sample *sample, stk_error *err)
+{
+    stk_status status = lb_write_goes_on(file, err);
+
+    for (int i = 0; i < file->field_count && status == STK_OK; i++)
+        status = make_part(&file->made[i], row, &sample->parts[i], err);
+    return status;
+}
+
+/* A single number of any dtype. */
+static stk_status number_of(const struct lb_made_field *field, const struct part *part, double *real, int64_t *whole,
+                            stk_error *err)
+{
+    stk_tensor from, to;
+    const int64_t one = 1;
+    stk_status status = stk_tensor_borrow((void *)(uintptr_t)part->bytes, field->ask.dtype, 1, &one, NULL, &from, err);
+
+    if (status == STK_OK && (status = stk_tensor_borrow(real, STK_F64, 1, &one, NULL, &to, err)) == STK_OK)
+        status = stk_tensor_copy(&to, &from, err);
+    if (status == STK_OK && (status = stk_tensor_borrow(whole, STK_I64, 1, &one, NULL, &to, err)) == STK_OK)
+        status = stk_tensor_copy(&to, &from, err);
+    return status;
+}
+
+static bool is_real(stk_dtype dtype)
+{
+    return dtype == STK_F16 || dtype == STK_BF16 || dtype == STK_F32 || dtype == STK_F64;
+}
+
+/* ---- .beton ------------------------------------------------------------------------------------------------------ */
+
+static stk_beton_kind kind_of(const struct lb_made_field *field)
+{
+    if (field->encode)
+        return STK_BETON_IMAGE;
+    if (is_number(field))
+        return is_real(field->ask.dtype) ? STK_BETON_FLOAT : STK_BETON_INT;
+    return field->spread > 0 ? STK_BETON_BYTES : STK_BETON_NDARRAY;
+}
+
+static stk_status value_of(const struct lb_made_field *field, const struct part *part, stk_beton_value *out,
+                           stk_error *err)
+{
+    *out = (stk_beton_value){.bytes = part->bytes, .size = part->size};
+    if (field->encode) {
+        out->height = part->lengths[0];
+        out->width = part->lengths[1];
+        out->jpeg = true;
+    }
+    return is_number(field) ? number_of(field, part, &out->real, &out->integer, err) : STK_OK;
+}
+
+static stk_status write_beton(const struct lb_made_file *file, struct sample *sample, stk_error *err)
+{
+    stk_beton_field fields[LB_MADE_FIELDS];
+    stk_beton_value values[LB_MADE_FIELDS];
+    stk_beton_writer *writer;
+    stk_status status;
+
+    for (int i = 0; i < file->field_count; i++) {
+        const struct lb_made_field *field = &file->made[i];
+        fields[i] = (stk_beton_field){.name = field->name,
+                                      .kind = kind_of(field),
+                                      .dtype = field->ask.dtype,
+                                      .ndim = field->ndim,
+                                      .shape = field->lengths};
+    }
+    status = stk_beton_create(file->full_path, fields, file->field_count, file->count, NULL, &writer, err);
+    if (status != STK_OK)
+        return status;
+    for (int64_t row = 0; row < file->count && status == STK_OK; row++) {
+        status = make_sample(file, row, sample, err);
+        for (int i = 0; i < file->field_count && status == STK_OK; i++)
+            status = value_of(&file->made[i], &sample->parts[i], &values[i], err);
+        if (status == STK_OK)
+            status = stk_beton_append(writer, values, 1, err);
+    }
+    if (status == STK_OK)
+        return stk_beton_commit(writer, err);
+    stk_beton_abort(writer);
+    return status;
+}
+
+/* ---- tar --------------------------------------------------------------------------------------------------------- */
+
+/* Images are NAME.jpg, whole numbers of labels .cls as text, all else the bytes as they are. */
+static stk_status tar_file(const struct lb_made_field *field, const struct part *part, char extension[64],
+                           char text[32], stk_tar_file *out, stk_error *err)
+{
+    double real;
+    int64_t whole;
+
+    *out = (stk_tar_file){.extension = extension, .bytes = part->bytes, .size = part->size};
+    snprintf(extension, 64, "%.40s%s", field->name, field->encode ? ".jpg" : "");
+    if (strcmp(field->name, "image") == 0 && field->encode)
+        snprintf(extension, 64, "jpg");
+    if (field->values != LB_VALUES_LABELS || !is_number(field))
+        return STK_OK;
+    const stk_status status = number_of(field, part, &real, &whole, err);
+    snprintf(extension, 64, "cls");
+    snprintf(text, 32, "%" PRId64, whole);
+    out->bytes = text;
+    out->size = (int64_t)strlen(text);
+    return status;
+}
+
+static stk_status write_tar(const struct lb_made_file *file, struct sample *sample, stk_error *err)
+{
+    char extensions[LB_MADE_FIELDS][64], texts[LB_MADE_FIELDS][32], key[32];
+    stk_tar_file files[LB_MADE_FIELDS];
+    stk_tar_writer *writer;
+    stk_status status = stk_tar_create(file->full_path, &writer, err);
+
+    if (status != STK_OK)
+        return status;
+    for (int64_t row = 0; row < file->count && status == STK_OK; row++) {
+        status = make_sample(file, row, sample, err);
+        for (int i = 0; i < file->field_count && status == STK_OK; i++)
+            status = tar_file(&file->made[i], &sample->parts[i], extensions[i], texts[i], &files[i], err);
+        snprintf(key, sizeof key, "%09" PRId64, row);
+        if (status == STK_OK)
+            status = stk_tar_append(writer, key, files, file->field_count, err);
+    }
+    if (status == STK_OK)
+        return stk_tar_commit(writer, err);
+    stk_tar_abort(writer);
+    return status;
+}
+
+/* ---- folders of images ------------------------------------------------------------------------------------------- */
+
+static stk_status write_bytes(const char *path, const void *bytes, int64_t size, stk_error *err)
+{
+    FILE *file = fopen(path, "wxe");
+
+    if (!file)
+        return stki_fail_errno(err, errno, path, "making this file");
+    const bool wrote = fwrite(bytes, 1, (size_t)size, file) == (size_t)size;
+    const int failed = wrote ? 0 : errno;
+    if (fclose(file) != 0 || !wrote)
+        return stki_fail_errno(err, failed ? failed : errno, path, "writing");
+    return STK_OK;
+}
+
+static stk_status write_image(const struct lb_made_file *file, const char *folder, int64_t row, struct sample *sample,
+                              int image, int label, stk_error *err)
+{
+    double real;
+    int64_t class = -1;
+    char *path;
+    stk_status status = make_sample(file, row, sample, err);
+
+    if (status == STK_OK && label >= 0)
+        status = number_of(&file->made[label], &sample->parts[label], &real, &class, err);
+    if (status != STK_OK)
+        return status;
+    if (class >= 0) {
+        path = stki_format("%s/class%06" PRId64, folder, class);
+        if (path && mkdir(path, 0777) != 0 && errno != EEXIST)
+            status = stki_fail_errno(err, errno, path, "making this folder");
+        stki_free(path);
+        path = stki_format("%s/class%06" PRId64 "/%09" PRId64 ".jpg", folder, class, row);
+    } else {
+        path = stki_format("%s/%09" PRId64 ".jpg", folder, row);
+    }
+    if (!path)
+        return stki_fail_memory(err, 256, "a path");
+    if (status == STK_OK)
+        status = write_bytes(path, sample->parts[image].bytes, sample->parts[image].size, err);
+    stki_free(path);
+    return status;
+}
+
+static void remove_folder(const char *folder, const struct lb_made_file *file)
+{
+    /* what this program has made itself: files in folders of classes, named by their numbers */
+    for (int64_t row = 0; row < file->count; row++) {
+        for (int i = 0; i < file->field_count; i++) {
+            char *path = file->made[i].encode ? stki_format("%s/%09" PRId64 ".jpg", folder, row)
+                                              : stki_format("%s/class%06" PRId64 "/%09" PRId64 ".jpg", folder,
+                                                            lb_values_class(&file->made[i].ask, row), row);
+            if (path)
+                unlink(path);
+            stki_free(path);
+        }
+    }
+    for (int i = 0; i < file->field_count; i++)
+        for (int64_t class = 0; !file->made[i].encode && class < file->made[i].classes && class < file->count;
+             class ++) {
+            char *path = stki_format("%s/class%06" PRId64, folder, class);
+            if (path)
+                rmdir(path);
+            stki_free(path);
+        }
+    rmdir(folder);
+}
+
+/* Under another name until it is complete. */
+static stk_status write_images(const struct lb_made_file *file, struct sample *sample, stk_error *err)
+{
+    char *folder = stki_format("%s.tmp.%ld", file->full_path, (long)getpid());
+    int image = 0, label = -1;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < file->field_count; i++)
+        *(file->made[i].encode ? &image : &label) = i;
+    if (!folder)
+        return stki_fail_memory(err, 256, "a path");
+    if (mkdir(folder, 0777) != 0)
+        status = stki_fail_errno(err, errno, folder, "making this folder");
+    for (int64_t row = 0; row < file->count && status == STK_OK; row++)
+        status = write_image(file, folder, row, sample, image, label, err);
+    if (status == STK_OK && rename(folder, file->full_path) != 0)
+        status = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
+                     ? stki_fail(err, STK_E_MISMATCH, "%s: is there; a folder is never written over, remove it first",
+                                 file->full_path)
+                     : stki_fail_errno(err, errno, file->full_path, "giving the folder its name");
+    if (status != STK_OK)
+        remove_folder(folder, file);
+    stki_free(folder);
+    return status;
+}
+
+stk_status lb_write_records(const struct lb_made_file *file, stk_error *err)
+{
+    struct sample *sample = stki_zalloc(sizeof *sample);
+    stk_status status = sample ? prepare(file, sample, err) : stki_fail_memory(err, sizeof *sample, "a sample");
+
+    if (status == STK_OK)
+        status = file->format == LB_FORMAT_BETON ? write_beton(file, sample, err)
+                 : file->format == LB_FORMAT_TAR ? write_tar(file, sample, err)
+                                                 : write_images(file, sample, err);
+    if (sample)
+        release(file, sample);
+    stki_free(sample);
+    return status;
+}
