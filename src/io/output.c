@@ -426,6 +426,32 @@ stk_status stki_output_write_at(stki_output *o, int64_t offset, const void *byte
     return o->failed ? fail_earlier(o, err) : write_all(o, bytes, count, offset, err);
 }
 
+static stk_status write_zeros(stki_output *o, int64_t offset, int64_t count, stk_error *err)
+{
+    static const char zeros[64 << 10];
+    stk_status status = STK_OK;
+
+    for (int64_t done = 0, n; done < count && !status; done += n) {
+        n = count - done < (int64_t)sizeof zeros ? count - done : (int64_t)sizeof zeros;
+        status = write_all(o, zeros, n, offset + done, err);
+    }
+    return status;
+}
+
+stk_status stki_output_clear(stki_output *o, int64_t offset, int64_t count, stk_error *err)
+{
+    struct stat st;
+
+    if (o->failed)
+        return fail_earlier(o, err);
+    if (fstat(o->fd, &st))
+        return stki_fail_errno(err, errno, o->path, "cannot look at it");
+    count = st.st_size - offset < count ? st.st_size - offset : count;
+    if (count <= 0 || !fallocate(o->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)count))
+        return STK_OK;
+    return write_zeros(o, offset, count, err);
+}
+
 stk_status stki_output_seek(stki_output *o, int64_t offset, stk_error *err)
 {
     stk_status status = o->failed ? fail_earlier(o, err) : flush(o, err);

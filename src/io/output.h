@@ -39,6 +39,8 @@ stk_status stki_output_pad(stki_output *output, int64_t alignment, stk_error *er
 int64_t stki_output_position(const stki_output *output); /* of the next append */
 /* Anywhere; not buffered. Appending goes on where it was. */
 stk_status stki_output_write_at(stki_output *output, int64_t offset, const void *bytes, int64_t count, stk_error *err);
+/* These bytes become zeros, where the file has them; a hole if the file system makes one. */
+stk_status stki_output_clear(stki_output *output, int64_t offset, int64_t count, stk_error *err);
 /* Appending goes on at `offset`. */
 stk_status stki_output_seek(stki_output *output, int64_t offset, stk_error *err);
 /* The file ends at `bytes`, wherever it ended: longer by zeros, or cut. Appending goes on there. */

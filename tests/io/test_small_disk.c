@@ -1,45 +1,15 @@
 /* test_small_disk.c: a disk that really fills up (a file system of one megabyte in memory), under every writer: an
  * error that names the file, no signal, and nothing left of it. Row P12, FirebirdSQL/firebird#8048. */
-#include "io_files.h"
+#include "small_disk.h"
 #include "stk_test.h"
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <stoker/dataset.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 enum { ROW = 64 << 10, ROWS = 40 /* two megabytes and a half */ };
 
 static const char *disk;
-
-static bool write_text(const char *path, const char *text)
-{
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-    ssize_t n = file < 0 ? -1 : write(file, text, strlen(text));
-
-    if (file >= 0)
-        close(file);
-    return n == (ssize_t)strlen(text);
-}
-
-/* In namespaces of this process alone, so that it needs no rights and goes away with it. */
-static bool make_small_disk(void)
-{
-    char users[64], groups[64];
-
-    disk = strdup(stkt_path("disk"));
-    if (mkdir(disk, 0700) && errno != EEXIST)
-        return false;
-    snprintf(users, sizeof users, "0 %d 1", (int)getuid());
-    snprintf(groups, sizeof groups, "0 %d 1", (int)getgid());
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || !write_text("/proc/self/setgroups", "deny") ||
-        !write_text("/proc/self/uid_map", users) || !write_text("/proc/self/gid_map", groups))
-        return false;
-    return mount("tmpfs", disk, "tmpfs", 0, "size=1m") == 0;
-}
 
 static void expect_empty_disk(const char *what)
 {
@@ -51,17 +21,6 @@ static void expect_empty_disk(const char *what)
         if (entry->d_name[0] != '.' || strlen(entry->d_name) > 2)
             fail_msg("%s left %s", what, entry->d_name);
     closedir(folder);
-}
-
-/* Bytes that do not compress. */
-static void make_noise(unsigned char *to, int64_t count)
-{
-    uint32_t state = 12345;
-
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        to[i] = (unsigned char)(state >> 24);
-    }
 }
 
 static void test_arrays(void **state)
@@ -77,7 +36,7 @@ static void test_arrays(void **state)
     static unsigned char row[ROW];
 
     (void)state;
-    make_noise(row, ROW);
+    stkt_noise(row, ROW, 12345);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         stk_writer_opts opts = STK_WRITER_OPTS_INIT;
         stk_writer *w;
@@ -110,7 +69,7 @@ static void test_beton(void **state)
     static unsigned char row[ROW];
 
     (void)state;
-    make_noise(row, ROW);
+    stkt_noise(row, ROW, 12345);
     for (size_t i = 0; i < 2; i++) {
         stk_beton_opts opts = STK_BETON_OPTS_INIT;
         stk_beton_value value = {.bytes = row, .size = ROW};
@@ -136,12 +95,45 @@ static void test_beton(void **state)
     }
 }
 
+static void test_records(void **state)
+{
+    static unsigned char row[ROW];
+
+    (void)state;
+    stkt_noise(row, ROW, 12345);
+    for (int format = -1; format <= STK_TOKENS_MEGATRON; format++) { /* -1: tar */
+        stk_tokens_writer *tokens;
+        stk_tar_writer *tar;
+        char path[512], key[16];
+        stk_error err;
+        stk_status status = STK_OK;
+
+        snprintf(path, sizeof path, "%s/x.bin", disk);
+        assert_ok(format < 0 ? stk_tar_create(path, &tar, &err)
+                             : stk_tokens_create(path, (stk_tokens_format)format, STK_U16, &tokens, &err));
+        for (int n = 0; n < ROWS && !status; n++) {
+            snprintf(key, sizeof key, "%d", n);
+            status = format < 0 ? stk_tar_append(tar, key, &(stk_tar_file){"bin", row, ROW}, 1, &err)
+                                : stk_tokens_append(tokens, row, ROW / 2, &err);
+        }
+        if (format < 0)
+            stk_tar_abort(tar);
+        else
+            stk_tokens_abort(tokens);
+        if (status != STK_E_IO || !strstr(err.message, "No space left") || !strstr(err.message, "x.bin"))
+            fail_msg("format %d: %s: %s", format, stk_status_name(status), status ? err.message : "");
+        expect_empty_disk("records");
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arrays), cmocka_unit_test(test_beton)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arrays), cmocka_unit_test(test_beton),
+                                       cmocka_unit_test(test_records)};
     int failed;
 
-    if (!make_small_disk()) {
+    disk = stkt_small_disk("1m");
+    if (!disk) {
         print_message("skipped: this system lets nobody mount a small disk (%s)\n", strerror(errno));
         return 77;
     }

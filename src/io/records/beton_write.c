@@ -219,6 +219,9 @@ static stk_status go_on(stk_beton_writer *w, const char *path, const stki_beton_
     if (w->regions > 0 && mark->samples > 0) /* below 2^62: check_mark */
         keep = w->layout.data_start + mark->cursor.page * w->layout.page_bytes + mark->cursor.used;
     status = stki_output_hold(path, making->temporary, keep, &w->output, err);
+    if (!status && w->regions > 0) /* rows from behind the mark, which may not come again */
+        status = stki_output_clear(w->output, w->layout.rows + mark->samples * w->layout.row_bytes,
+                                   (w->layout.sample_count - mark->samples) * w->layout.row_bytes, err);
     if (!status && w->regions > 0)
         status = stki_spill_hold(making->sizes, mark->samples * w->regions * (int64_t)sizeof *w->sizes, &w->spill, err);
     w->done = mark->samples;
@@ -350,29 +353,14 @@ static stk_status end_pages(stk_beton_writer *w, int64_t table, stk_error *err)
     return status;
 }
 
-/* Rows that did not come leave their room: nothing may stand there that was written before a crash. */
-static stk_status clear_rows(stk_beton_writer *w, int64_t most, stk_error *err)
-{
-    int64_t row_bytes = w->layout.row_bytes;
-    stk_status status = STK_OK;
-
-    for (int64_t row = w->done, count; row < most && !status; row += count) {
-        count = most - row < w->row_room ? most - row : w->row_room;
-        status = stki_output_write_at(w->output, w->layout.rows + row * row_bytes, w->rows, count * row_bytes, err);
-    }
-    return status;
-}
-
 static stk_status finish(stk_beton_writer *w, stk_error *err)
 {
-    int64_t most = w->layout.sample_count, table = w->layout.rows + w->done * w->layout.row_bytes;
-    stk_status status = stki_beton_flush_rows(w, err); /* `rows` is zeros now */
+    int64_t table = w->layout.rows + w->done * w->layout.row_bytes;
+    stk_status status = stki_beton_flush_rows(w, err);
 
     w->layout.sample_count = w->done;
     if (!status && w->regions == 0)
         return write_header(w, table, err);
-    if (!status)
-        status = clear_rows(w, most, err);
     table = w->layout.data_start + (w->cursor.page + 1) * w->layout.page_bytes;
     if (!status)
         status = end_pages(w, table, err);
