@@ -1,0 +1,323 @@
+/* test_prep_configs.c: stki-threads. The worked jobs of configs/prep, each run over small data: what comes out opens in
+ * a loader and holds what it should. */
+#include "jpeg_decode.h"
+#include "jpeg_make.h"
+#include "prep_test.h"
+#include <sys/stat.h>
+
+enum { IMAGES = 40 };
+static const char *const classes[] = {"ant", "bee", "cat"};
+
+static int class_of(int i)
+{
+    return i / 14;
+}
+
+static stkt_jpeg how_of(int i)
+{
+    return (stkt_jpeg){.width = 280 + 5 * i, .height = 300 - 3 * i, .quality = 80};
+}
+
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *to = fopen(path, "wb");
+
+    assert_non_null(to);
+    assert_int_equal(fwrite(bytes, 1, size, to), size);
+    assert_int_equal(fclose(to), 0);
+}
+
+static const char *image_path(int i)
+{
+    return stkt_path(stkt_text("set/%s/%02d.jpg", classes[class_of(i)], i));
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(stkt_path("set"), 0700), 0);
+    for (int c = 0; c < 3; c++)
+        assert_int_equal(mkdir(stkt_path(stkt_text("set/%s", classes[c])), 0700), 0);
+    for (int i = 0; i < IMAGES; i++) {
+        stkt_jpeg how = how_of(i);
+        uint8_t *pixels = malloc((size_t)how.width * (size_t)how.height * 3), *to = pixels;
+        stkt_bytes file;
+
+        for (int y = 0; y < how.height; y++) /* smooth, as JPEG likes it */
+            for (int x = 0; x < how.width; x++)
+                for (int c = 0; c < 3; c++)
+                    *to++ = (uint8_t)(x / 4 + y / 5 + 20 * c + (i * 7) % 60);
+        how.pixels = pixels;
+        file = stkt_jpeg_make(&how);
+        write_file(image_path(i), file.data, file.size);
+        free(file.data);
+        free(pixels);
+    }
+    return 0;
+}
+
+/* Runs a job of configs/prep; `in` and `out` lie in the test's folder. rows -1: any number of them. */
+static void run_job(const char *name, const char *in, const char *out, int64_t rows)
+{
+    char path[600];
+    stk_prep *job;
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err = {0};
+
+    snprintf(path, sizeof path, "%s/../configs/prep/%s", STKT_TESTS_DIR, name);
+    assert_int_equal(setenv("IN", stkt_path(in), 1), 0);
+    assert_int_equal(setenv("OUT", stkt_path(out), 1), 0);
+    assert_ok(stk_prep_open_file(path, NULL, 0, NULL, &job, &err));
+    assert_ok(stk_prep_run(job, &err));
+    assert_ok(stk_prep_get_result(job, &result, &err));
+    assert_true(result.complete);
+    assert_true(rows < 0 || result.rows == rows);
+    assert_int_equal(result.skipped, 0);
+    stk_prep_destroy(job);
+}
+
+/* A loader over fields, batches of one row, in order. */
+static stk_loader *open_loader(const char *fields)
+{
+    stk_loader *loader;
+    stk_error err;
+
+    assert_ok(stk_loader_open_text(stkt_text("dataset: {fields: {%s}}\nloader: {num_workers: 0}\n", fields), NULL, NULL,
+                                   0, &loader, &err));
+    return loader;
+}
+
+static stk_batch *next(stk_loader *loader)
+{
+    stk_batch *batch;
+    stk_error err;
+
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_int_equal(stk_batch_rows(batch), 1);
+    return batch;
+}
+
+static stk_tensor tensor_of(const stk_batch *batch, const char *name)
+{
+    stk_tensor tensor;
+    stk_error err;
+
+    assert_ok(stk_batch_tensor(batch, name, &tensor, &err));
+    return tensor;
+}
+
+static void at_end(stk_loader *loader)
+{
+    stk_batch *batch;
+
+    assert_int_equal(stk_loader_next(loader, &batch, NULL), STK_END);
+    stk_loader_destroy(loader);
+}
+
+/* ---- images --------------------------------------------------------------------------------------------------------
+ */
+
+/* Every class as often as in the folder, sides of 256, and about the pixels of a loader that scales the same files. */
+static void check_beton(const char *out, double most_apart)
+{
+    stk_loader *made = open_loader(stkt_text("image: {path: %s, ragged: true}, label: {path: %s}", out, out)),
+               *plain = open_loader(stkt_text("image: {path: %s, ragged: true, transforms: [{resize: {longer: 256}}]}, "
+                                              "label: {path: %s}",
+                                              stkt_path("set"), stkt_path("set")));
+    uint8_t *images[IMAGES];
+    int64_t sizes[IMAGES][2], labels[IMAGES], seen = 0;
+    stk_batch *batch;
+
+    for (int i = 0; i < IMAGES; i++) {
+        stk_tensor values, shapes;
+
+        batch = next(plain);
+        values = tensor_of(batch, "image.values");
+        shapes = tensor_of(batch, "image.shapes");
+        memcpy(sizes[i], shapes.data, sizeof sizes[i]);
+        labels[i] = *(const int64_t *)tensor_of(batch, "label").data;
+        images[i] = malloc((size_t)(sizes[i][0] * sizes[i][1] * 3));
+        memcpy(images[i], values.data, (size_t)(sizes[i][0] * sizes[i][1] * 3));
+        stk_batch_release(batch);
+    }
+    for (int n = 0; n < IMAGES; n++) {
+        const uint8_t *pixels;
+        const int64_t *shape;
+        double apart = 0;
+        int i = 0;
+
+        batch = next(made);
+        pixels = tensor_of(batch, "image.values").data;
+        shape = tensor_of(batch, "image.shapes").data;
+        while (i < IMAGES && (sizes[i][0] != shape[0] || sizes[i][1] != shape[1] ||
+                              labels[i] != *(const int64_t *)tensor_of(batch, "label").data || seen >> i & 1))
+            i++;
+        assert_in_range(i, 0, IMAGES - 1);
+        seen |= INT64_C(1) << i;
+        assert_int_equal(shape[0] > shape[1] ? shape[0] : shape[1], 256);
+        for (int64_t k = 0; k < shape[0] * shape[1] * 3; k++)
+            apart += abs(pixels[k] - images[i][k]);
+        apart /= (double)(shape[0] * shape[1] * 3);
+        if (apart > most_apart)
+            fail_msg("%s: image %d: pixels are %f apart", out, n, apart);
+        stk_batch_release(batch);
+    }
+    for (int i = 0; i < IMAGES; i++)
+        free(images[i]);
+    at_end(made);
+    at_end(plain);
+}
+
+static int64_t bytes_of(const char *path)
+{
+    struct stat about;
+
+    assert_int_equal(stat(path, &about), 0);
+    return about.st_size;
+}
+
+static void folders_to_beton(void **state)
+{
+    int64_t raw, jpeg, mixed;
+
+    (void)state;
+    run_job("imagenet-beton.yaml", "set", "raw.beton", IMAGES);
+    run_job("imagenet-beton-jpeg.yaml", "set", "jpeg.beton", IMAGES);
+    run_job("imagenet-beton-mixed.yaml", "set", "mixed.beton", IMAGES);
+    check_beton(stkt_path("raw.beton"), 0);
+    check_beton(stkt_path("jpeg.beton"), 2);
+    check_beton(stkt_path("mixed.beton"), 2);
+    raw = bytes_of(stkt_path("raw.beton"));
+    jpeg = bytes_of(stkt_path("jpeg.beton"));
+    mixed = bytes_of(stkt_path("mixed.beton"));
+    assert_true(jpeg <= mixed && mixed <= raw);
+}
+
+/* The files themselves, each beside its label, whatever the order. */
+static void check_tar(const char *out, int images, int64_t *which)
+{
+    stk_loader *made = open_loader(stkt_text(
+        "image: {path: %s, source: {name: jpg, decode: none}}, label: {path: %s, source: {name: cls}}", out, out));
+
+    images = images < 0 ? (int)stk_loader_samples(made) : images;
+    for (int n = 0; n < images; n++) {
+        stk_batch *batch = next(made);
+        const stk_tensor values = tensor_of(batch, "image.values");
+        int i = 0;
+
+        for (; i < IMAGES; i++) {
+            int64_t bytes;
+            char *file = stkt_read_all(image_path(i), &bytes);
+            const bool same = bytes == values.shape[0] && memcmp(file, values.data, (size_t)bytes) == 0;
+
+            free(file);
+            if (same)
+                break;
+        }
+        assert_in_range(i, 0, IMAGES - 1);
+        assert_false(*which >> i & 1);
+        *which |= INT64_C(1) << i;
+        assert_int_equal(*(const int64_t *)tensor_of(batch, "label").data, class_of(i));
+        stk_batch_release(batch);
+    }
+    at_end(made);
+}
+
+static void folders_to_tar(void **state)
+{
+    int64_t which = 0;
+
+    (void)state;
+    run_job("imagenet-tar.yaml", "set", "kept.tar", IMAGES);
+    check_tar(stkt_path("kept-00000.tar"), IMAGES, &which);
+    assert_int_equal(which, (INT64_C(1) << IMAGES) - 1);
+}
+
+static void folders_to_npy(void **state)
+{
+    stk_loader *made, *plain;
+
+    (void)state;
+    run_job("folder-npy.yaml", "set", "images.npy", IMAGES);
+    made = open_loader(stkt_text("image: {path: %s}, label: {path: %s}", stkt_path("images.image.npy"),
+                                 stkt_path("images.label.npy")));
+    plain =
+        open_loader(stkt_text("image: {path: %s, transforms: [{resize: 256}, {center_crop: 224}]}, label: {path: %s}",
+                              stkt_path("set"), stkt_path("set")));
+    for (int n = 0; n < IMAGES; n++) {
+        stk_batch *a = next(made), *b = next(plain);
+        const stk_tensor image = tensor_of(a, "image");
+
+        assert_int_equal(image.ndim, 4);
+        assert_int_equal(image.shape[1], 224);
+        assert_int_equal(image.shape[2], 224);
+        assert_int_equal(image.shape[3], 3);
+        assert_memory_equal(image.data, tensor_of(b, "image").data, 224 * 224 * 3);
+        assert_int_equal(*(const int64_t *)tensor_of(a, "label").data, class_of(n));
+        stk_batch_release(a);
+        stk_batch_release(b);
+    }
+    at_end(made);
+    at_end(plain);
+}
+
+static void parts_of_a_folder(void **state)
+{
+    int64_t train = 0, val = 0;
+
+    (void)state;
+    run_job("split-train.yaml", "set", "train.tar", -1);
+    run_job("split-val.yaml", "set", "val.tar", -1);
+    check_tar(stkt_path("train.tar"), -1, &train);
+    check_tar(stkt_path("val.tar"), -1, &val);
+    assert_int_equal(train & val, 0);
+    assert_int_equal(train | val, (INT64_C(1) << IMAGES) - 1);
+    assert_true(val != 0);
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------------------------------
+ */
+
+static void hdf5_cut_anew(void **state)
+{
+    enum { ROWS = 100, WIDTH = 200 };
+    const int64_t shape[] = {WIDTH};
+    stk_writer_opts opts = STK_WRITER_OPTS_INIT;
+    stk_writer *writer;
+    stk_loader *made;
+    float row[WIDTH];
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_writer_create(stkt_path("in.h5"), NULL, &opts, &writer, &err));
+    assert_ok(stk_writer_begin(writer, "x", STK_F32, 1, shape, ROWS, &err));
+    for (int r = 0; r < ROWS; r++) {
+        for (int k = 0; k < WIDTH; k++)
+            row[k] = (float)(r * 3 + k / 7);
+        assert_ok(stk_writer_append(writer, row, 1, &err));
+    }
+    assert_ok(stk_writer_end(writer, &err));
+    assert_ok(stk_writer_commit(writer, &err));
+    run_job("hdf5-rechunk.yaml", "in.h5", "out.h5", ROWS);
+    assert_true(bytes_of(stkt_path("out.h5")) < bytes_of(stkt_path("in.h5")) / 2);
+    made = open_loader(stkt_text("x: {path: %s}", stkt_path("out.h5")));
+    for (int r = 0; r < ROWS; r++) {
+        stk_batch *batch = next(made);
+        const float *values = tensor_of(batch, "x").data;
+
+        for (int k = 0; k < WIDTH; k++)
+            assert_true(values[k] == (float)(r * 3 + k / 7));
+        stk_batch_release(batch);
+    }
+    at_end(made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_to_beton),  cmocka_unit_test(folders_to_tar), cmocka_unit_test(folders_to_npy),
+        cmocka_unit_test(parts_of_a_folder), cmocka_unit_test(hdf5_cut_anew),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
