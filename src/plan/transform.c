@@ -223,6 +223,11 @@ static stk_status normalize_map(state *s, const stki_node *node, const stki_node
 
 static stk_status op_normalize(state *s, const stki_node *node, stk_error *err);
 
+static bool of_a_job(const stki_node *path)
+{
+    return path->kind == STKI_NODE_SCALAR && strcmp(path->text, "job") == 0;
+}
+
 /* `normalize: {stats: FILE}`: the file's map is what would stand here; of statistics, `per` says which. */
 static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *err)
 {
@@ -235,6 +240,9 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
         return stki_fail_node(err, node, "found stats and other keys, expected stats alone, or stats and per");
     if (s->source == STK_DTYPE_NONE) /* the config is looked at, not the data */
         return affine(s, node, &(double){1}, 1, &(double){0}, 1, err);
+    if (of_a_job(stki_node_get(node, "stats")))
+        return stki_fail_value(err, stki_node_get(node, "stats"),
+                               "a file: job is what a preparation job counts itself (stoker prep)");
     status = stki_parameters_open(stki_node_get(node, "stats"), s->base_dir, s->field, &document, &map, err);
     if (status != STK_OK)
         return status;
@@ -349,13 +357,28 @@ static stk_status quantize_by_file(state *s, const stki_node *node, const stki_n
     return status;
 }
 
+/* `quantize: {calibrate: mse}` of a preparation job, which puts scale and zero point there before it makes rows. */
+static stk_status quantize_later(state *s, const stki_node *node, stk_error *err)
+{
+    if (s->source != STK_DTYPE_NONE)
+        return stki_fail_key(
+            err, stki_node_get(node, "calibrate"),
+            "found it in the config of a loader; a preparation job works parameters out (stoker prep), "
+            "and its file is read here: quantize: {stats: NAME.stats.json}");
+    s->quantize = node;
+    s->fold->dtype = STK_DTYPE_NONE;
+    return STK_OK;
+}
+
 static stk_status op_quantize(state *s, const stki_node *node, stk_error *err)
 {
-    static const char *const keys[] = {"scale", "zero_point", "dtype", "file", "stats", "method"};
+    static const char *const keys[] = {"scale", "zero_point", "dtype", "file", "stats", "method", "calibrate"};
     const stki_node *path;
-    const stk_status status = stki_node_known_keys(node, keys, 6, err);
+    stk_status status;
 
-    if (status != STK_OK)
+    if (stki_node_get(node, "calibrate"))
+        return quantize_later(s, node, err);
+    if ((status = stki_node_known_keys(node, keys, 7, err)) != STK_OK)
         return status;
     path = stki_node_get(node, "stats") ? stki_node_get(node, "stats") : stki_node_get(node, "file");
     if (path)

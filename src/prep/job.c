@@ -7,6 +7,7 @@
 #include "error.h"
 #include "filter.h"
 #include "finish.h"
+#include "stats_options.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,7 +143,9 @@ static stk_status add_loader(stki_document *document, stk_error *err)
     return status == STK_OK ? stki_node_append(document, document->root, loader, err) : status;
 }
 
-stk_status stki_job_loader(const stki_job *job, stki_loader_config **out, stk_error *err)
+stk_status stki_job_loader(const stki_job *job,
+                           stk_status (*edit)(void *context, stki_document *document, stk_error *err), void *context,
+                           stki_loader_config **out, stk_error *err)
 {
     /* The job keeps the books of what fails itself, since it goes on across runs. */
     static const char *const given[][2] = {{"loader.launcher", "none"},
@@ -161,6 +164,8 @@ stk_status stki_job_loader(const stki_job *job, stki_loader_config **out, stk_er
         status = stki_document_set_value(document, given[i][0], given[i][1], "prep", err);
     for (size_t i = 0; i < 2 && job->prep.on_error == STKI_JOB_SKIP && status == STK_OK; i++)
         status = stki_document_set_value(document, skipping[i][0], skipping[i][1], "prep", err);
+    if (status == STK_OK && edit)
+        status = edit(context, document, err);
     if (status != STK_OK) {
         stki_document_destroy(document);
         return status;
@@ -209,6 +214,17 @@ static const char *text_of(const stki_node *map, const char *key)
     return node && node->kind == STKI_NODE_SCALAR && !stki_node_is_null(node) ? node->text : NULL;
 }
 
+/* Statistics alone: their file is what comes out. */
+static stk_status without_output(stki_job *job, const stki_node *stats, stk_error *err)
+{
+    if (!text_of(stats, "path"))
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s: found no output, expected output: {path: FILE}, or stats: {path: FILE} where statistics "
+                         "alone are wanted",
+                         job->file ? job->file : "text");
+    return STK_OK;
+}
+
 static stk_status find_format(stki_job *job, const stki_node *node, stk_error *err)
 {
     const char *path = text_of(node, "path"), *format = text_of(node, "format");
@@ -248,11 +264,12 @@ static stk_status resolve_paths(stki_job *job, const stki_node *root, stk_error 
     const stki_node *temporary = stki_node_get(stki_node_get(root, "prep"), "temporary");
     stki_loader_config *config;
     const char *path;
-    stk_status status = stki_job_loader(job, &config, err);
+    stk_status status = stki_job_loader(job, NULL, NULL, &config, err);
 
     if (status != STK_OK)
         return status;
-    status = stki_config_path(config, stki_node_get(stki_node_get(root, "output"), "path"), &path, err);
+    status = stki_config_path(config, stki_node_get(stki_node_get(root, job->format ? "output" : "stats"), "path"),
+                              &path, err);
     if (status == STK_OK && !(job->path = stki_strdup(path)))
         status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
     if (status == STK_OK && job->prep.temporary) {
@@ -306,6 +323,22 @@ static stk_status copy_origin(stki_job *job, const char *file, const char *text,
     return fits && job->sets ? STK_OK : stki_fail_memory(err, 0, "a job");
 }
 
+/* `output` and `stats`, one of them at least. */
+static stk_status read_what(stki_job *job, const stki_node *root, stk_error *err)
+{
+    const stki_node *output = stki_node_get(root, "output");
+    stk_status status;
+
+    job->stats = stki_node_get(root, "stats");
+    if (!output && job->stats)
+        return without_output(job, job->stats, err);
+    if (stki_node_get(job->stats, "path"))
+        return stki_fail_key(err, stki_node_get(job->stats, "path"),
+                             "found it beside output, where statistics are NAME.stats.json beside the data");
+    status = find_format(job, output, err);
+    return status == STK_OK ? read_output(job, output, err) : status;
+}
+
 stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
                          int set_count, stki_job *job, stk_error *err)
 {
@@ -320,13 +353,32 @@ stk_status stki_job_read(const char *file, const char *text, const char *base_di
     stki_options_defaults(&prep_table, &job->prep);
     if ((status = check_sections(root, err)) != STK_OK ||
         (status = stki_options_read(&prep_table, stki_node_get(root, "prep"), &job->prep, NULL, err)) != STK_OK ||
-        (status = find_format(job, stki_node_get(root, "output"), err)) != STK_OK ||
-        (status = read_output(job, stki_node_get(root, "output"), err)) != STK_OK ||
-        (status = check_together(job, root, err)) != STK_OK ||
+        (status = read_what(job, root, err)) != STK_OK || (status = check_together(job, root, err)) != STK_OK ||
         (status = stki_filter_check(job->prep.filter, err)) != STK_OK)
         return status;
-    job->stats = stki_node_get(root, "stats");
     return resolve_paths(job, root, err);
+}
+
+stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err)
+{
+    const char **all = stki_zalloc_array(job->set_count + count, sizeof *all);
+    stki_job fresh = {0};
+    stk_status status;
+
+    if (!all)
+        return stki_fail_memory(err, count, "a job");
+    for (int i = 0; i < job->set_count + count; i++)
+        all[i] = i < job->set_count ? job->sets[i] : sets[i - job->set_count];
+    status = stki_job_read(job->file, job->text, job->base_dir, all, job->set_count + count, &fresh, err);
+    stki_free(all);
+    if (status == STK_OK) {
+        fresh.counted = json_incref(job->counted);
+        stki_job_fini(job);
+        *job = fresh;
+    } else {
+        stki_job_fini(&fresh);
+    }
+    return status;
 }
 
 void stki_job_fini(stki_job *job)
@@ -338,6 +390,7 @@ void stki_job_fini(stki_job *job)
     stki_free(job->text);
     stki_free(job->base_dir);
     stki_free(job->format_options);
+    json_decref(job->counted);
     stki_free(job->path);
     stki_free(job->stem);
     stki_free(job->ending);
@@ -363,7 +416,8 @@ json_t *stki_job_json(const stki_job *job)
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++)
         json_object_del(prep, free_keys[i]);
     json_object_del(output, "path"); /* the files may be moved with their folder */
-    json_object_set_new(output, "format", json_string(job->format->format));
+    if (job->format)
+        json_object_set_new(output, "format", json_string(job->format->format));
     return json;
 }
 
@@ -420,6 +474,8 @@ static void each_table(FILE *to, void (*print)(const stki_option_table *table, F
 {
     print(&prep_table, to);
     print(&output_table, to);
+    print(&stki_stats_table, to);
+    print(&stki_stats_field_table, to);
     for (int i = 0; stki_sinks[i]; i++)
         if (stki_sinks[i]->table)
             print(stki_sinks[i]->table, to);

@@ -36,21 +36,26 @@ typedef struct stki_job {
     stki_document *document; /* owns all nodes and texts below */
     stki_prep_section prep;
     stki_output_section output;
-    const stki_node *stats; /* NULL: none asked for */
-    const stki_sink_ops *format;
-    void *format_options; /* format->options_bytes of them; NULL: it has none */
-    char *path;           /* of the output, resolved */
-    char *stem;           /* the same without the format's ending: NAME of NAME.manifest.json */
-    char *ending;         /* ".beton"; "" where the path has none */
-    char *work;           /* the work folder */
+    const stki_node *stats;      /* NULL: none asked for */
+    json_t *counted;             /* what passes before the writing one have found, by field; NULL: there was none */
+    const stki_sink_ops *format; /* NULL: there is no output, statistics alone are wanted */
+    void *format_options;        /* format->options_bytes of them; NULL: it has none */
+    char *path;                  /* of the output, resolved */
+    char *stem;                  /* the same without the format's ending: NAME of NAME.manifest.json */
+    char *ending;                /* ".beton"; "" where the path has none */
+    char *work;                  /* the work folder */
 } stki_job;
 
 /* `sets` are copied. Exactly one of file and text is given. */
 stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
                          int set_count, stki_job *job, stk_error *err);
 void stki_job_fini(stki_job *job); /* fine on a zeroed one */
-/* A new config of the loader that makes the rows. */
-stk_status stki_job_loader(const stki_job *job, stki_loader_config **out, stk_error *err);
+/* A new config of the loader that makes the rows. `edit` (NULL: none) may change its document before it is read. */
+stk_status stki_job_loader(const stki_job *job,
+                           stk_status (*edit)(void *context, stki_document *document, stk_error *err), void *context,
+                           stki_loader_config **out, stk_error *err);
+/* Reads the job anew with these assignments added to its own. */
+stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err);
 /* What decides the output's bytes, resolved: new JSON. Numbers of workers, budgets and the like are left out. */
 json_t *stki_job_json(const stki_job *job);
 /* Where the two first differ, "prep.seed: 7 instead of 1", into `text`; false: they don't. */

@@ -1,6 +1,7 @@
 /* prep.c: the public calls of preparation jobs; see prep.h and prep_run.h. */
 #include "allocate.h"
 #include "clock.h"
+#include "count_job.h"
 #include "error.h"
 #include "prep_file.h"
 #include "prep_run.h"
@@ -67,7 +68,8 @@ static stk_status open_job(const char *file, const char *text, const char *base_
     if (status == STK_OK) {
         prep->manifest_path = stki_beside_output(&prep->job, "manifest.json");
         prep->skipped_path = stki_beside_output(&prep->job, "skipped.jsonl");
-        prep->stats_path = stki_beside_output(&prep->job, "stats.json");
+        prep->stats_path =
+            prep->job.format ? stki_beside_output(&prep->job, "stats.json") : stki_strdup(prep->job.path);
         if (!prep->manifest_path || !prep->skipped_path || !prep->stats_path)
             status = stki_fail_memory(err, 256, "a path");
     }
@@ -303,8 +305,27 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
     r->bytes = totals->bytes;
     r->manifest_path = prep->manifest_path;
     r->skipped_path = totals->skipped > 0 ? prep->skipped_path : NULL;
-    r->stats_path = prep->job.stats ? prep->stats_path : NULL;
+    r->stats_path = prep->job.stats || prep->job.counted ? prep->stats_path : NULL;
     r->work_folder = prep->job.work;
+}
+
+/* A job without output. */
+static stk_status count_alone(stk_prep *prep, stk_error *err)
+{
+    stki_prep_run run = {.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    stk_prep_result *r = &prep->result;
+    stk_status status;
+
+    if (!prep->opts.force && stki_prep_exists(prep->stats_path))
+        return stki_fail_at(err, STK_E_IO, (stki_place){prep->stats_path, -1, -1, NULL, NULL},
+                            "statistics of this name are complete; --force replaces them when the new ones are");
+    status = stki_count_alone(&prep->job, &run, &r->rows, err);
+    r->complete = status == STK_OK;
+    r->files = r->complete;
+    r->bytes = r->complete ? stki_prep_file_size(prep->stats_path) : 0;
+    r->stats_path = prep->stats_path;
+    r->work_folder = prep->job.work;
+    return status;
 }
 
 static stk_status run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
@@ -314,6 +335,54 @@ static stk_status run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
     run->rows.tick_context = run;
     stki_prep_phase(run, STK_PREP_OPENING, 0, 0);
     return stki_prep_open(run, err);
+}
+
+/* A job whose steps wait for a pass is looked at with parameters that stand for them: in a job of its own, which takes
+ * the place of the real one meanwhile. What an earlier run has made is then not looked at. */
+static stk_status begin_look(stk_prep *prep, stki_job *real, stk_error *err)
+{
+    stki_job look = {0};
+    stk_status status;
+
+    *real = prep->job;
+    if (!stki_count_needed(&prep->job))
+        return STK_OK;
+    status = stki_job_read(real->file, real->text, real->base_dir, (const char *const *)real->sets, real->set_count,
+                           &look, err);
+    if (status == STK_OK)
+        status = stki_count_pretend(&look, err);
+    if (status == STK_OK)
+        prep->job = look;
+    else
+        stki_job_fini(&look);
+    return status;
+}
+
+static void end_look(stk_prep *prep, stki_job *real)
+{
+    if (prep->job.document != real->document)
+        stki_job_fini(&prep->job);
+    prep->job = *real;
+}
+
+/* What steps of the transforms wait for. Opened with parameters that stand for them first: what is wrong with the rest
+ * of the job is said before all of the data is read. */
+static stk_status count(stk_prep *prep, stk_error *err)
+{
+    stki_prep_run run = {.lock = -1};
+    stki_job real;
+    stk_status status;
+
+    if (!stki_count_needed(&prep->job))
+        return STK_OK;
+    status = begin_look(prep, &real, err);
+    if (status == STK_OK) {
+        status = run_open(prep, &run, err);
+        stki_prep_close(&run);
+    }
+    end_look(prep, &real);
+    run = (stki_prep_run){.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    return status == STK_OK ? stki_count_job(&prep->job, &run, err) : status;
 }
 
 stk_status stk_prep_run(stk_prep *prep, stk_error *err)
@@ -326,6 +395,8 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
     if (status != STK_OK)
         return status;
     prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
+    if (!prep->job.format)
+        return count_alone(prep, err);
     if (!prep->opts.restart)
         status = stki_prep_finish_commit(&prep->job, &found, &totals, err);
     if (found) {
@@ -333,7 +404,7 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         set_result(prep, &totals);
         return status;
     }
-    if (status == STK_OK && (status = check_output(prep, err)) == STK_OK &&
+    if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
         (status = run_open(prep, &run, err)) == STK_OK) {
         take_notes(prep, run.loader);
         status = stki_work_open(&run, err);
@@ -367,11 +438,11 @@ stk_status stk_prep_get_result(const stk_prep *prep, stk_prep_result *out, stk_e
     return STK_OK;
 }
 
-static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, stk_prep_plan *plan, stk_error *err)
+static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, stk_prep_plan *plan, stk_error *err)
 {
     int64_t first, end, missing, left = 0;
     bool found = false;
-    stk_status status = stki_work_look(run, &found, err);
+    stk_status status = pretended ? STK_OK : stki_work_look(run, &found, err);
 
     if (status != STK_OK)
         return status;
@@ -392,9 +463,42 @@ static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, stk_prep_plan *p
     return status;
 }
 
-stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
+/* Of a job without output. */
+static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error *err)
+{
+    stki_loader_config *config;
+    stk_loader *loader = NULL;
+    stk_status status = stki_job_loader(&prep->job, NULL, NULL, &config, err);
+
+    if (status == STK_OK && (status = stki_loader_open_config(config, &loader, err)) == STK_OK) {
+        take_notes(prep, loader);
+        plan->samples = loader->core->dataset->count;
+        plan->positions = stk_loader_samples(loader);
+        plan->output_exists = stki_prep_exists(prep->stats_path);
+    }
+    stk_loader_destroy(loader);
+    return status;
+}
+
+static stk_status look_at(stk_prep *prep, bool pretended, stk_prep_plan *plan, stk_error *err)
 {
     stki_prep_run run;
+    stk_status status;
+
+    if (!prep->job.format)
+        return fill_plan_alone(prep, plan, err);
+    status = run_open(prep, &run, err);
+    if (status == STK_OK) {
+        take_notes(prep, run.loader);
+        status = fill_plan(prep, &run, pretended, plan, err);
+    }
+    stki_prep_close(&run);
+    return status;
+}
+
+stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
+{
+    stki_job real;
     stk_prep_plan plan = {0};
     uint32_t size;
     stk_status status;
@@ -404,12 +508,10 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     size = out->struct_size;
     if (size < sizeof size)
         return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(stk_prep_plan)", size);
-    status = run_open(prep, &run, err);
-    if (status == STK_OK) {
-        take_notes(prep, run.loader);
-        status = fill_plan(prep, &run, &plan, err);
-    }
-    stki_prep_close(&run);
+    status = begin_look(prep, &real, err);
+    if (status == STK_OK)
+        status = look_at(prep, prep->job.document != real.document, &plan, err);
+    end_look(prep, &real);
     memcpy(out, &plan, size < sizeof plan ? size : sizeof plan);
     out->struct_size = size;
     return status;

@@ -113,6 +113,29 @@ static stk_status report_of(const stki_observer *observer, stki_seen **seen, jso
     return status == STK_OK ? observer->ops->report(observer, *seen, out, err) : status;
 }
 
+/* What passes before this one have found. A field that was counted on its way out too keeps that, with the calibration
+ * by which it was quantised, and has the rest under `before`. */
+static stk_status add_counted(json_t *counted, json_t *fields, stk_error *err)
+{
+    const char *name;
+    json_t *before;
+    int failed = 0;
+
+    json_object_foreach(counted, name, before)
+    {
+        json_t *field = json_object_get(fields, name), *quantize = json_object_get(before, "quantize");
+
+        if (!field) {
+            failed |= json_object_set(fields, name, before);
+            continue;
+        }
+        failed |= json_object_set(field, "before", before);
+        if (quantize && !json_object_get(field, "quantize"))
+            failed |= json_object_set(field, "quantize", quantize);
+    }
+    return failed ? stki_fail_memory(err, 256, "statistics") : STK_OK;
+}
+
 static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, int64_t rows, stk_error *err)
 {
     char *path = stki_work_file(run, "stats.json");
@@ -127,6 +150,8 @@ static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, int64_
         if (status == STK_OK && json_object_set_new(fields, run->fields[observer->field].in.name, report) != 0)
             status = stki_fail_memory(err, 256, "statistics");
     }
+    if (status == STK_OK)
+        status = add_counted(run->job->counted, fields, err);
     if (status == STK_OK) {
         json = stki_stats_document(rows, json_incref(fields));
         status = json ? stki_prep_write_json(path, json, err) : stki_fail_memory(err, 256, "statistics");
@@ -355,9 +380,9 @@ static stk_status write_commit(const stki_prep_run *run, json_t *files, const js
         path ? stki_prep_manifest(run, files, totals, skipped, &manifest, err) : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK) {
-        commit =
-            json_pack("{s:o, s:O, s:s, s:b, s:b, s:o}", "manifest", manifest, "files", files, "making", run->making,
-                      "skipped", totals->skipped > 0, "stats", run->observer_count > 0, "old", old_manifest(run->job));
+        commit = json_pack("{s:o, s:O, s:s, s:b, s:b, s:o}", "manifest", manifest, "files", files, "making",
+                           run->making, "skipped", totals->skipped > 0, "stats",
+                           run->observer_count > 0 || run->job->counted, "old", old_manifest(run->job));
         status = commit ? stki_prep_write_json(path, commit, err) : stki_fail_memory(err, 256, "a manifest");
     }
     if (status == STK_OK)
@@ -384,7 +409,7 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
         out->bytes += json_integer_value(json_object_get(json_array_get(files, i), "bytes"));
     if (status == STK_OK && out->skipped > 0)
         status = write_skipped(run, skipped, err);
-    if (status == STK_OK && run->observer_count > 0)
+    if (status == STK_OK && (run->observer_count > 0 || run->job->counted))
         status = write_stats(run, seen, out->rows, err);
     if (status == STK_OK)
         status = write_commit(run, files, skipped, out, err);

@@ -83,7 +83,7 @@ static void left_out(void *context, int64_t position, int64_t sample, const stk_
 static stk_status open_loader(stki_prep_run *run, stk_error *err)
 {
     stki_loader_config *config;
-    stk_status status = stki_job_loader(run->job, &config, err);
+    stk_status status = stki_job_loader(run->job, NULL, NULL, &config, err);
 
     if (status != STK_OK)
         return status;
@@ -153,7 +153,7 @@ static int channel_axis(const stki_field_plan *plan)
     return plan->layout == STKI_LAYOUT_NHWC || is_image(plan) ? plan->ndim : 0;
 }
 
-static void describe(const stki_field_plan *plan, stki_sink_field *out)
+void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
 {
     *out = (stki_sink_field){.name = plan->name,
                              .kind = plan->ragged ? STKI_SINK_RAGGED : STKI_SINK_ARRAY,
@@ -242,7 +242,7 @@ static stk_status make_fields(stki_prep_run *run, stk_error *err)
         field->plan = &run->core->plans[i];
         status = check_plan(field->plan, err);
         if (status == STK_OK) {
-            describe(field->plan, &field->in);
+            stki_prep_describe(field->plan, &field->in);
             field->out = field->in;
             status = find_finisher(run, field, err);
         }

@@ -71,6 +71,8 @@ typedef struct stki_prep_run {
 /* prep_open.c: everything but the work folder. `run` begins zeroed with job, opts and cancelled set. */
 stk_status stki_prep_open(stki_prep_run *run, stk_error *err);
 void stki_prep_close(stki_prep_run *run); /* fine on a half open one */
+/* A loader's field as a field of a sink. */
+void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
 /* About so many bytes of output; *exact: all rows have one size. */
 int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact);
 

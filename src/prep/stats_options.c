@@ -73,6 +73,16 @@ stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *o
     return status;
 }
 
+bool stki_stats_only_method(const stki_stats_opts *opts)
+{
+    return opts->methods && !(opts->methods & (opts->methods - 1));
+}
+
+bool stki_stats_calibrates_channels(const stki_stats_opts *opts)
+{
+    return opts->per == STKI_PER_CHANNEL || stki_stats_scheme(opts) == STK_QUANT_SYMMETRIC;
+}
+
 stk_qdtype stki_stats_qdtype(const stki_stats_opts *opts)
 {
     return opts->dtype == QINT8 ? STK_QINT8 : STK_QUINT8;

@@ -34,6 +34,11 @@ stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *o
 /* What is to be counted of such a field. `map`: where its options stand, for messages; NULL is fine. */
 stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *field, const stki_node *map,
                            stki_tally_form *out, stk_error *err);
+/* One calibration, no more and no less? */
+bool stki_stats_only_method(const stki_stats_opts *opts);
+/* Has each channel a calibration of its own, where there are channels? With a zero point that need not be the middle,
+ * only if it was asked for: loaders take one zero point. */
+bool stki_stats_calibrates_channels(const stki_stats_opts *opts);
 stk_qdtype stki_stats_qdtype(const stki_stats_opts *opts);
 stk_qscheme stki_stats_scheme(const stki_stats_opts *opts);
 

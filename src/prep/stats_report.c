@@ -286,7 +286,7 @@ static json_t *zeros_of(report *r, const int64_t *zero, int64_t count)
 static json_t *method_map(report *r, int method, const calibrated *found, int64_t count)
 {
     json_t *map = json_object();
-    const bool list = by_channel(r);
+    const bool list = count > 1;
 
     set(r, map, "dtype", json_string(stki_stats_qdtype(r->opts) == STK_QINT8 ? "int8" : "uint8"));
     set(r, map, "symmetric", json_boolean(stki_stats_scheme(r->opts) == STK_QUANT_SYMMETRIC));
@@ -302,7 +302,8 @@ static json_t *method_map(report *r, int method, const calibrated *found, int64_
 
 static void say_method(report *r, json_t *quantize, int method)
 {
-    const int64_t count = r->form->channels;
+    const bool each = by_channel(r) && stki_stats_calibrates_channels(r->opts);
+    const int64_t count = each ? r->form->channels : 1;
     calibrated found = {.scale = stki_zalloc_array(4 * count, sizeof(double)),
                         .zero = stki_zalloc_array(count, sizeof(int64_t))};
 
@@ -313,7 +314,7 @@ static void say_method(report *r, json_t *quantize, int method)
         found.high = found.low + count;
         found.error = found.high + count;
         for (int64_t c = 0; c < count && r->status == STK_OK; c++)
-            r->status = calibrate_one(r, method, c, c, by_channel(r) ? &r->channel[c] : &r->all, &found);
+            r->status = calibrate_one(r, method, c, each ? c : -1, each ? &r->channel[c] : &r->all, &found);
         if (r->status == STK_OK)
             set(r, quantize, stki_calibration_words[method], method_map(r, method, &found, count));
     }

@@ -230,7 +230,7 @@ static void test_refusals(void **unused)
     stkt_write_file(stkt_path("constant.json"), constant, sizeof constant - 1);
     stkt_write_file(stkt_path("empty.json"), empty, sizeof empty - 1);
     stkt_write_file(stkt_path("plain.json"), plain, sizeof plain - 1);
-    write_stats("{calibrate: [minmax, mse], symmetric: false}");
+    write_stats("{calibrate: [minmax, mse], symmetric: false, per: channel}");
     refused("x", "{quantize: {stats: data.stats.json}}", "several calibrations, expected method: one of minmax, mse");
     refused("x", "{quantize: {stats: data.stats.json, method: percentile}}", "has: minmax, mse");
     refused("x", "{quantize: {stats: data.stats.json, method: mse}}", "fields.x.quantize.mse.zero_point");

@@ -1,0 +1,29 @@
+/* count_pool.h: threads that count the rows of batches: each batch is one thread's, which has tallies of its own. All
+ * calls from one thread. */
+#ifndef STKI_COUNT_POOL_H
+#define STKI_COUNT_POOL_H
+
+#include "slot.h"
+#include "stats_options.h"
+
+/* A field that is counted. */
+typedef struct stki_count_field {
+    const char *name;
+    stki_stats_opts opts;
+    const stki_node *node; /* where they stand */
+    const stki_field_plan *plan;
+    stki_tally_form form;
+} stki_count_field;
+
+typedef struct stki_count_pool stki_count_pool;
+
+/* threads 0: the caller's; depth: batches on their way. The fields are borrowed. */
+stk_status stki_count_pool_create(const stki_count_field *fields, int field_count, int threads, int depth,
+                                  stki_count_pool **out, stk_error *err);
+void stki_count_pool_destroy(stki_count_pool *pool); /* NULL is fine; batches on their way are released */
+/* Takes the batch over; it is released when it has been counted. Waits for room. */
+stk_status stki_count_pool_push(stki_count_pool *pool, stk_batch *batch, stk_error *err);
+/* Waits for all batches; then adds what was counted to `total`, one tally a field, and begins anew. */
+stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total, stk_error *err);
+
+#endif

@@ -1,0 +1,427 @@
+/* test_count_job.c: stki-threads. Passes before the one that writes: what steps of a job's transforms wait for, and
+ * jobs of statistics alone. The same bytes for any number of workers and tasks, after interruptions, and as worked out
+ * here. */
+#include "allocate.h"
+#include "count_job.h"
+#include "prep_file.h"
+#include "prep_test.h"
+#include <math.h>
+#include <stoker/loader.h>
+
+enum { ROWS = 900, CHANNELS = 3, PIXELS = 28, EACH = CHANNELS * PIXELS };
+
+static float x[ROWS][CHANNELS][PIXELS];
+static int64_t labels[ROWS];
+static char inputs[300];
+
+static int setup(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROWS * EACH; i++)
+        ((float *)x)[i] = (float)((i * 7919) % 1009 - 300) / 64.0f * (float)(i / PIXELS % CHANNELS + 1);
+    for (int i = 0; i < ROWS; i++)
+        labels[i] = i % 7 * (i % 3);
+    stkt_write_npy(stkt_path("x.npy"), "<f4", "False", "(900, 3, 4, 7)", 64, x, sizeof x);
+    stkt_write_npy(stkt_path("label.npy"), "<i8", "False", "(900,)", 64, labels, sizeof labels);
+    snprintf(inputs, sizeof inputs, "%s", stkt_path(""));
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(
+            mkdir(stkt_path((const char *const[]){"q0", "q1", "q2", "tasks", "stopped", "damaged", "look"}[i]), 0777),
+            0);
+    stki_count_unit_bytes = 30000; /* ten units */
+    return 0;
+}
+
+/* {x with these transforms, label} */
+static const char *dataset(const char *transforms)
+{
+    return stkt_text("dataset: {fields: {x: {path: %sx.npy, source: {layout: nchw}, transforms: [%s]}, label: {path: "
+                     "%slabel.npy}}}\n",
+                     inputs, transforms, inputs);
+}
+
+static void run(const char *text)
+{
+    stk_error err = {0};
+    stk_prep_result result = {.struct_size = sizeof result};
+
+    assert_ok(stkt_prep_run(NULL, &result, &err, text));
+    assert_true(result.complete);
+    assert_int_equal(result.rows, ROWS);
+}
+
+static json_t *read_json(const char *path)
+{
+    json_t *json;
+    stk_error err = {0};
+
+    assert_ok(stki_prep_read_json(path, &json, &err));
+    return json;
+}
+
+/* The elements of a .npy with a header of 128 bytes or less. */
+static char *elements(const char *path, int64_t bytes)
+{
+    char *text, *out = malloc((size_t)bytes);
+    int64_t size;
+    stk_error err = {0};
+
+    assert_ok(stki_prep_read_file(path, &text, &size, &err));
+    assert_true(size > bytes && size <= bytes + 128);
+    memcpy(out, text + size - bytes, (size_t)bytes);
+    stki_free(text);
+    return out;
+}
+
+static void moments(int channel, double *mean, double *std)
+{
+    double sum = 0, square = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int r = 0; r < ROWS; r++)
+            for (int p = 0; p < PIXELS; p++) {
+                const double v = (double)x[r][channel][p];
+
+                sum += pass ? 0 : v;
+                square += pass ? (v - sum / (ROWS * PIXELS)) * (v - sum / (ROWS * PIXELS)) : 0;
+            }
+    *mean = sum / (ROWS * PIXELS);
+    *std = sqrt(square / (ROWS * PIXELS));
+}
+
+/* ---- statistics alone ---- */
+
+static void test_alone(void **state)
+{
+    const char *ways[] = {"num_workers: 0", "num_workers: 1", "num_workers: 8", "order: random, seed: 3"};
+    json_t *json, *field;
+
+    (void)state;
+    for (int w = 0; w < 4; w++) {
+        run(stkt_text("%sprep: {%s}\nstats: {path: %s, fields: {x: {histogram: 7, calibrate: [minmax, mse]}, label: "
+                      "{classes: true}}}\n",
+                      dataset(""), ways[w], stkt_path(stkt_text("alone%d.stats.json", w))));
+        if (w > 0)
+            stkt_same_file(stkt_path("alone0.stats.json"), stkt_path(stkt_text("alone%d.stats.json", w)));
+    }
+    assert_false(stkt_is_there(stkt_path("alone0.stats.json.prep")));
+    json = read_json(stkt_path("alone0.stats.json"));
+    field = json_object_get(json_object_get(json, "fields"), "x");
+    for (int c = 0; c < CHANNELS; c++) {
+        double mean, std;
+
+        moments(c, &mean, &std);
+        assert_true(fabs(json_real_value(json_array_get(json_object_get(field, "mean"), (size_t)c)) - mean) < 1e-12);
+        assert_true(fabs(json_real_value(json_array_get(json_object_get(field, "std"), (size_t)c)) - std) < 1e-12);
+    }
+    field = json_object_get(json_object_get(json_object_get(json, "fields"), "label"), "classes");
+    for (size_t k = 0; k < json_array_size(json_object_get(field, "values")); k++) {
+        int64_t count = 0;
+
+        for (int i = 0; i < ROWS; i++)
+            count += labels[i] == json_integer_value(json_array_get(json_object_get(field, "values"), k));
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(field, "counts"), k)), count);
+    }
+    json_decref(json);
+}
+
+/* ---- steps that wait ---- */
+
+static int8_t quantised(float value, float scale)
+{
+    return (int8_t)fminf(fmaxf(rintf(value * (1.0f / scale)), -128), 127);
+}
+
+static void check_quantised(const char *path)
+{
+    int8_t *found = (int8_t *)elements(path, ROWS * EACH);
+
+    for (int c = 0; c < CHANNELS; c++) {
+        float most = 0;
+
+        for (int r = 0; r < ROWS; r++)
+            for (int p = 0; p < PIXELS; p++)
+                most = fmaxf(most, fabsf(x[r][c][p]));
+        for (int r = 0; r < ROWS; r++)
+            for (int p = 0; p < PIXELS; p++)
+                assert_int_equal(found[(r * CHANNELS + c) * PIXELS + p], quantised(x[r][c][p], most / 127.5f));
+    }
+    free(found);
+}
+
+/* What a loader makes of the originals by the job's file is what the job wrote. */
+static void check_loader(const char *transforms, const char *written, int64_t each)
+{
+    const char *text = stkt_text("%sloader: {batch_size: %d, num_workers: 0}\n", dataset(transforms), ROWS);
+    char *expected = elements(written, ROWS * EACH * each);
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+    stk_error err = {0};
+
+    assert_ok(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+    assert_memory_equal(t.data, expected, (size_t)(ROWS * EACH * each));
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    free(expected);
+}
+
+static void test_quantize(void **state)
+{
+    (void)state;
+    for (int w = 0; w < 3; w++)
+        run(stkt_text("%sprep: {num_workers: %d}\noutput: {path: %s}\n", dataset("{quantize: {calibrate: minmax}}"),
+                      w * w, stkt_path(stkt_text("q%d/q.npy", w))));
+    check_quantised(stkt_path("q0/q.x.npy"));
+    for (int w = 1; w < 3; w++) {
+        stkt_same_file(stkt_path("q0/q.x.npy"), stkt_path(stkt_text("q%d/q.x.npy", w)));
+        stkt_same_file(stkt_path("q0/q.stats.json"), stkt_path(stkt_text("q%d/q.stats.json", w)));
+    }
+    check_loader(stkt_text("{quantize: {stats: %s, method: minmax}}", stkt_path("q0/q.stats.json")),
+                 stkt_path("q0/q.x.npy"), 1);
+}
+
+/* One step waits for the other. */
+static void test_chain(void **state)
+{
+    json_t *json;
+
+    (void)state;
+    run(stkt_text("%soutput: {path: %s}\nstats: {fields: {x: {}}}\n",
+                  dataset("{normalize: {stats: job}}, {quantize: {calibrate: mse, dtype: uint8}}"),
+                  stkt_path("chain.npy")));
+    json = read_json(stkt_path("chain.stats.json"));
+    json = json_object_get(json_object_get(json, "fields"), "x");
+    /* the field's own statistics are those of what was written */
+    assert_string_equal(json_string_value(json_object_get(json, "dtype")), "uint8");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(json, "before"), "dtype")), "float32");
+    assert_non_null(json_object_get(json_object_get(json, "quantize"), "mse"));
+    /* normalised by channel */
+    for (size_t c = 0; c < CHANNELS; c++)
+        assert_true(fabs(json_real_value(json_array_get(json_object_get(json_object_get(json, "before"), "mean"), c))) <
+                    1e-6);
+}
+
+static void test_normalize(void **state)
+{
+    const float *found;
+    char *bytes;
+
+    (void)state;
+    run(stkt_text("%soutput: {path: %s}\n", dataset("{normalize: {stats: job}}"), stkt_path("n.npy")));
+    bytes = elements(stkt_path("n.x.npy"), ROWS * EACH * 4);
+    found = (const float *)(const void *)bytes;
+    for (int c = 0; c < CHANNELS; c++) {
+        double mean, std;
+
+        moments(c, &mean, &std);
+        for (int r = 0; r < ROWS; r++)
+            for (int p = 0; p < PIXELS; p++)
+                assert_true(fabs((double)found[(r * CHANNELS + c) * PIXELS + p] - ((double)x[r][c][p] - mean) / std) <
+                            2e-6);
+    }
+    free(bytes);
+    check_loader(stkt_text("{normalize: {stats: %s}}", stkt_path("n.stats.json")), stkt_path("n.x.npy"), 4);
+}
+
+/* ---- tasks and interruptions ---- */
+
+static void test_tasks(void **state)
+{
+    const char *text =
+        stkt_text("%soutput: {path: %s}\n", dataset("{quantize: {calibrate: minmax}}"), stkt_path("tasks/q.npy"));
+    stk_prep_result result = {.struct_size = sizeof result};
+
+    (void)state;
+    for (int r = 0; r < 3; r++) {
+        stk_prep_opts opts = STK_PREP_OPTS_INIT;
+        stk_error err = {0};
+
+        opts.task = r;
+        opts.tasks = 3;
+        assert_ok(stkt_prep_run(&opts, &result, &err, text));
+    }
+    assert_true(result.complete);
+    check_quantised(stkt_path("tasks/q.x.npy"));
+}
+
+typedef struct stopper {
+    stk_prep *job;
+    int64_t calls, stop_at;
+} stopper;
+
+static void stop(void *context, const stk_prep_progress *now)
+{
+    stopper *s = context;
+
+    if (now->phase == STK_PREP_COUNTING && s->calls++ == s->stop_at)
+        stk_prep_cancel(s->job);
+}
+
+static void test_interruptions(void **state)
+{
+    const char *text = stkt_text("%sprep: {num_workers: 2}\noutput: {path: %s}\n",
+                                 dataset("{quantize: {calibrate: minmax}}"), stkt_path("stopped/q.npy"));
+    stk_status status = STK_E_CANCELLED;
+    int rounds = 0;
+
+    (void)state;
+    for (; status == STK_E_CANCELLED; rounds++) {
+        stopper s = {.stop_at = 3 + rounds};
+        stk_prep_opts opts = STK_PREP_OPTS_INIT;
+        stk_error err = {0};
+
+        opts.progress = stop;
+        opts.progress_context = &s;
+        opts.progress_interval_ns = 1;
+        assert_ok(stk_prep_open_text(text, NULL, NULL, 0, &opts, &s.job, &err));
+        status = stk_prep_run(s.job, &err);
+        stk_prep_destroy(s.job);
+        assert_true(rounds < 100);
+        if (status != STK_E_CANCELLED)
+            assert_ok(status);
+    }
+    assert_true(rounds > 2);
+    check_quantised(stkt_path("stopped/q.x.npy"));
+}
+
+/* A damaged file of a unit is made again. */
+static void test_damaged_unit(void **state)
+{
+    const char *text = stkt_text("%sprep: {num_workers: 2}\noutput: {path: %s}\n",
+                                 dataset("{quantize: {calibrate: minmax}}"), stkt_path("damaged/q.npy"));
+    stopper s = {.stop_at = 8};
+    stk_prep_opts opts = STK_PREP_OPTS_INIT;
+    stk_error err = {0};
+
+    (void)state;
+    opts.progress = stop;
+    opts.progress_context = &s;
+    opts.progress_interval_ns = 1;
+    assert_ok(stk_prep_open_text(text, NULL, NULL, 0, &opts, &s.job, &err));
+    assert_status(stk_prep_run(s.job, &err), STK_E_CANCELLED);
+    stk_prep_destroy(s.job);
+    assert_int_equal(system(stkt_text("for f in %s/*.tally; do [ -s \"$f\" ] || exit 1; printf x | dd of=\"$f\" bs=1 "
+                                      "seek=20 conv=notrunc status=none; done",
+                                      stkt_path("damaged/q.npy.prep"))),
+                     0);
+    run(text);
+    check_quantised(stkt_path("damaged/q.x.npy"));
+}
+
+/* A look at the job leaves it as it is. */
+static void test_plan(void **state)
+{
+    const char *text =
+        stkt_text("%soutput: {path: %s}\n", dataset("{quantize: {calibrate: minmax}}"), stkt_path("look/q.npy"));
+    stk_prep_plan plan = {.struct_size = sizeof plan};
+    stk_prep *job;
+    stk_error err = {0};
+
+    (void)state;
+    assert_ok(stk_prep_open_text(text, NULL, NULL, 0, NULL, &job, &err));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(stk_prep_get_plan(job, &plan, &err));
+        assert_int_equal(plan.positions, ROWS);
+        assert_int_equal(plan.output_bytes, ROWS * (EACH + 8));
+    }
+    assert_ok(stk_prep_run(job, &err));
+    stk_prep_destroy(job);
+    check_quantised(stkt_path("look/q.x.npy"));
+    text = stkt_text("%sstats: {path: %s}\n", dataset(""), stkt_path("look.stats.json"));
+    assert_ok(stk_prep_open_text(text, NULL, NULL, 0, NULL, &job, &err));
+    assert_ok(stk_prep_get_plan(job, &plan, &err));
+    assert_int_equal(plan.positions, ROWS);
+    stk_prep_destroy(job);
+}
+
+/* ---- mistakes ---- */
+
+static void refused(const char *text, const char *says)
+{
+    stk_error err = {0};
+    stk_prep_result result = {.struct_size = sizeof result};
+
+    if (stkt_prep_run(NULL, &result, &err, text) >= 0)
+        fail_msg("%s was not refused", text);
+    if (!strstr(err.message, says))
+        fail_msg("found \"%s\", expected \"%s\"", err.message, says);
+}
+
+static void test_refusals(void **state)
+{
+    char out[300];
+
+    (void)state;
+    snprintf(out, sizeof out, "output: {path: %s}\n", stkt_path("no.npy"));
+    refused(stkt_text("%s%s", dataset("{quantize: {calibrate: [minmax, mse]}}"), out), "one of minmax, percentile");
+    refused(stkt_text("%s%s", dataset("{quantize: {calibrate: mean}}"), out), "minmax, percentile or mse");
+    refused(stkt_text("%s%s", dataset("{quantize: {calibrate: mse, scale: 1}}"), out), "scale");
+    refused(stkt_text("%s%s", dataset("{quantize: {calibrate: mse, per: channel, dtype: uint8}}"), out),
+            "one zero point for all");
+    refused(stkt_text("%s%s", dataset("{normalize: {stats: job, scale: 1}}"), out), "stats alone");
+    refused(stkt_text("%sstats: {}\n", dataset("")), "output: {path: FILE}");
+    refused(stkt_text("%s%sstats: {path: a.json}\n", dataset(""), out), "found it beside output");
+    refused(stkt_text("%sstats: {path: %s, fields: {y: {}}}\n", dataset(""), stkt_path("no.stats.json")), "y");
+    stkt_write_npy(stkt_path("constant.npy"), "<f4", "False", "(2, 2)", 64, (const float[]){1, 1, 1, 1}, 16);
+    refused(stkt_text("dataset: {fields: {x: {path: %sconstant.npy, transforms: [{normalize: {stats: job}}]}}}\n%s",
+                      inputs, out),
+            "a std of 0");
+    refused(stkt_text("datasets: [{fields: {x: {path: %sx.npy, transforms: [{normalize: {stats: job}}]}}}]\n%s", inputs,
+                      out),
+            "a job of their own");
+}
+
+/* In the config of a loader the words mean nothing. */
+static void test_loader_refuses(void **state)
+{
+    const char *const wrong[][2] = {{"{quantize: {calibrate: mse}}", "NAME.stats.json"},
+                                    {"{normalize: {stats: job}}", "stoker prep"}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        stk_loader *loader;
+        stk_error err = {0};
+
+        assert_true(stk_loader_open_text(dataset(wrong[i][0]), NULL, NULL, 0, &loader, &err) < 0);
+        assert_says(wrong[i][1]);
+    }
+}
+
+static void test_no_memory(void **state)
+{
+    const char *text = stkt_text("%sprep: {num_workers: 1}\nstats: {path: %s, fields: {x: {calibrate: minmax}}}\n",
+                                 dataset(""), stkt_path("memory.stats.json"));
+    stk_prep_opts opts = STK_PREP_OPTS_INIT;
+
+    (void)state;
+    opts.force = true;
+    for (int64_t n = 1;; n += n / 12 + 1) {
+        stk_prep_result result = {.struct_size = sizeof result};
+        stk_error err = {0};
+        stk_status status;
+
+        stki_memory_fail_at(n);
+        status = stkt_prep_run(&opts, &result, &err, text);
+        stki_memory_fail_at(0);
+        if (status == STK_OK && n > 5000)
+            break;
+        if (status != STK_OK && status != STK_E_MEMORY)
+            fail_msg("allocation %lld: %s", (long long)n, err.message);
+        assert_true(n < 100000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone),          cmocka_unit_test(test_quantize),  cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_normalize),      cmocka_unit_test(test_tasks),     cmocka_unit_test(test_interruptions),
+        cmocka_unit_test(test_damaged_unit),   cmocka_unit_test(test_plan),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_loader_refuses), cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
