@@ -1,9 +1,10 @@
 /* finish_pool.c: see finish_pool.h. The threads, and who works on which rows; finish_rows.c does the work.
  *
  * Batches have numbers that run free and lie in slot number % depth. released <= popped <= pushed, and all of them are
- * the caller's own; what the threads share with it is guarded by `lock`: which batch is being claimed from, how many
- * rows of each are claimed and how many are done. A run of rows is claimed at once, so that the lock is taken a few
- * times a thread and batch. The caller sees what the threads wrote since both hold the lock when `done` reaches `rows`.
+ * the caller's own; what the threads share with it is guarded by `lock`: which batch is being claimed from
+ * (released <= claiming, so that nobody looks at a slot that is being filled), how many rows of each are claimed and
+ * how many are done. A run of rows is claimed at once, so that the lock is taken a few times a thread and batch. The
+ * caller sees what the threads wrote since both hold the lock when `done` reaches `rows`.
  */
 #include "clock.h"
 #include "error.h"
@@ -270,7 +271,11 @@ void stki_finish_pool_release(stki_finish_pool *pool)
     if (!pool->out)
         return;
     pool->out = false;
+    /* Nobody has looked behind the last rows of that batch, perhaps; its slot is to be filled anew. */
+    stki_lock(&pool->lock);
     pool->released++;
+    pool->claiming = pool->claiming < pool->released ? pool->released : pool->claiming;
+    stki_unlock(&pool->lock);
 }
 
 void stki_finish_pool_stats(const stki_finish_pool *pool, stki_finish_stats *out)
