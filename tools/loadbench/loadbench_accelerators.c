@@ -103,7 +103,7 @@ static void print_text(const struct lb_config *config, const struct lb_feed_sear
         fprintf(to, " (MLPerf Storage %s)", lb_presets[bench->preset].name);
     fprintf(to,
             ", %.1f %% accelerator utilisation needed; each measured for %s s after its first step and %s s of ramp\n",
-            100 * bench->au, LB_NUMBER((double)bench->run_time / 1e9), LB_NUMBER((double)bench->ramp / 1e9));
+            100 * bench->au_required, LB_NUMBER((double)bench->run_time / 1e9), LB_NUMBER((double)bench->ramp / 1e9));
     fprintf(to,
             "           one process; each accelerator has a loader of its own, a rank of the same data, with %" PRId64
             " worker%s at first\n",
@@ -139,7 +139,7 @@ static stk_status print_json(const struct lb_config *config, const struct lb_fee
     lb_json_set(json, "file", lb_json_text(config->path));
     lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &config->bench));
     lb_json_set(json, "step_ns", json_integer(config->bench.step_time));
-    lb_json_set(json, "required_percent", lb_json_number(100 * config->bench.au));
+    lb_json_set(json, "required_percent", lb_json_number(100 * config->bench.au_required));
     lb_json_set(json, "tries", tries);
     lb_json_set(json, "passed_count", json_integer(search->passed));
     lb_json_set(json, "failed_count", search->failed > 0 ? json_integer(search->failed) : json_null());

@@ -46,8 +46,8 @@ static const stki_option rows[ROW_COUNT] = {
     [STEP_TIME] =
         STKI_TIME(struct lb_bench, step_time, 1ms, 0, DAY, "Consumers device and step: how long a step takes"),
     [STEP] = STKI_ALIAS(step, step_time, STKI_OPT_TIME, "The same; without a consumer it means consumer: step"),
-    [AU] =
-        STKI_DOUBLE(struct lb_bench, au, 0.9, 0, 1, "", "Consumer step: the least accelerator utilisation that passes"),
+    [AU] = STKI_DOUBLE(struct lb_bench, au_required, 0.9, 0, 1, "",
+                       "Consumer step: the least accelerator utilisation that passes"),
     [RAMP] = STKI_TIME(struct lb_bench, ramp, 0.5s, 0, DAY,
                        "Time before the measurement begins; 0 where epochs, batches or samples is given, and with "
                        "cache: cold"),
@@ -113,7 +113,7 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
     if (bench->preset > 0 && !seen[STEP] && !seen[STEP_TIME])
         bench->step_time = preset->step_ns;
     if (bench->preset > 0 && !seen[AU])
-        bench->au = preset->au;
+        bench->au_required = preset->au;
     if (bench->consumer == LB_CONSUMER_STEP || bench->consumer == LB_CONSUMER_DEVICE)
         return STK_OK;
     /* the complete config that --show-config prints has them too, as they are by default */
@@ -122,7 +122,7 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
     const bool changed[] = {[PRESET] = bench->preset != usual.preset,
                             [STEP_TIME] = bench->step_time != usual.step_time,
                             [STEP] = true,
-                            [AU] = bench->au < usual.au || bench->au > usual.au};
+                            [AU] = bench->au_required < usual.au_required || bench->au_required > usual.au_required};
     for (int row = PRESET; row <= AU; row++)
         if (seen[row] && changed[row])
             return stki_fail_key(err, key(section, row), "has no use with bench.consumer: %s",

@@ -9,13 +9,13 @@ enum { LB_REPEATS = 1000, LB_MORE_SETS = 8 /* room behind those of --set */ };
 
 /* The section `bench`. Times in ns; 0 of run_time, epochs, batches: not limited by that. */
 struct lb_bench {
-    int consumer; /* index into lb_consumers */
-    int preset;   /* index into lb_presets */
-    int cache;    /* an lb_cache */
+    int consumer;                                                                   /* index into lb_consumers */
+    int preset;                                                                     /* index into lb_presets */
+    int cache;                                                                      /* an lb_cache */
     int64_t step_time, ramp, run_time, epochs, batches, samples, repeats, interval; /* interval -1: chosen */
     bool limit;
     int64_t limit_time;
-    double au; /* the least accelerator utilisation that passes */
+    double au_required; /* the least accelerator utilisation that passes */
 };
 
 extern const stki_option_table lb_bench_table;
@@ -26,7 +26,7 @@ struct lb_config {
     stki_document *document;  /* with everything of --set */
     const char **loader_sets; /* the assignments for the loader: those of --set, and what a measurement needs */
     int loader_set_count;
-    bool endless; /* loader.num_epochs was not given, so the data does not end the run */
+    bool endless;          /* loader.num_epochs was not given, so the data does not end the run */
     char batch_set[64];    /* the preset's batch size as an assignment; "": the config has one, or there is no preset */
     const char *intervals; /* the file that interval records go to; NULL: none. Set by the caller */
     struct lb_bench bench;
@@ -34,8 +34,8 @@ struct lb_config {
 
 /* Reads and checks the whole config, without opening any data. `digest`: the run ends with whole epochs or a number of
  * batches, not by time: one epoch where the config names none. */
-stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest,
-                          struct lb_config *out, stk_error *err);
+stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest, struct lb_config *out,
+                          stk_error *err);
 void lb_config_close(struct lb_config *config);
 /* The config as it is in effect, as a config: the sections as written, `bench` complete. Changes the document. */
 stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *err);

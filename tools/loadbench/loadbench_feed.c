@@ -135,7 +135,7 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
         out->samples_per_s += span > 0 ? (double)all[i].samples * 1e9 / (double)span : 0;
         out->steps += all[i].steps;
     }
-    out->passed = out->mean >= feed->bench->au;
+    out->passed = out->mean >= feed->bench->au_required;
     if (stk_loader_get_stats(all[0].loader, &stats, NULL) == STK_OK)
         out->workers = stats.workers;
 }

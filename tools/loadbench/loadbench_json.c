@@ -208,12 +208,11 @@ static json_t *utilisation_json(const struct lb_result *result)
 
     lb_json_set(json, "step_ns", json_integer(bench->step_time));
     lb_json_set(json, "preset", json_string(lb_presets[bench->preset].name));
-    lb_json_set(json, "required_percent", lb_json_number(100 * bench->au));
+    lb_json_set(json, "required_percent", lb_json_number(100 * bench->au_required));
     if (au.median < 0)
         return json;
-    lb_json_set(json, "au_percent",
-                lb_json_summary((struct lb_summary){100 * au.median, 100 * au.low, 100 * au.high, au.spread_percent}));
-    lb_json_set(json, "passed", json_boolean(au.median >= bench->au));
+    lb_json_set(json, "au", lb_json_summary(au)); /* a share of 1 */
+    lb_json_set(json, "passed", json_boolean(au.median >= bench->au_required));
     return json;
 }
 

@@ -327,7 +327,7 @@ static void print_utilisation(const struct lb_result *result, FILE *to)
         return;
     }
     fprintf(to, "AU         %.1f %% accelerator utilisation, %.1f %% needed: %s; steps of %s ms", 100 * au.median,
-            100 * bench->au, au.median >= bench->au ? "passes" : "does not pass",
+            100 * bench->au_required, au.median >= bench->au_required ? "passes" : "does not pass",
             LB_NUMBER((double)bench->step_time / 1e6));
     if (bench->preset > 0)
         fprintf(to, " (MLPerf Storage %s, %s)", preset->name, preset->edition);
