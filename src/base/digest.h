@@ -31,6 +31,13 @@ bool stki_u128_read(const char *text, stki_u128 *out);
 stki_u128 stki_digest(const void *data, int64_t bytes);
 uint64_t stki_digest_64(const void *data, int64_t bytes);
 
+/* The same of data that comes in pieces. NULL: no memory. */
+typedef struct stki_digest_stream stki_digest_stream;
+stki_digest_stream *stki_digest_stream_create(void);
+void stki_digest_stream_add(stki_digest_stream *stream, const void *data, int64_t bytes);
+uint64_t stki_digest_stream_64(const stki_digest_stream *stream); /* of everything so far */
+void stki_digest_stream_destroy(stki_digest_stream *stream);      /* NULL is fine */
+
 /* Fingerprints grow part by part: each is hashed together with what was before. */
 void stki_fingerprint_bytes(stki_u128 *fingerprint, const void *data, int64_t bytes);
 void stki_fingerprint_number(stki_u128 *fingerprint, int64_t number);

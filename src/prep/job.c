@@ -88,8 +88,10 @@ static stk_status read_document(const stki_job *job, stki_document **out, stk_er
 
     for (int i = 0; i < job->set_count && status == STK_OK; i++) {
         status = stki_document_set(*out, job->sets[i], err);
-        if (status != STK_OK)
+        if (status != STK_OK) {
             stki_document_destroy(*out);
+            *out = NULL;
+        }
     }
     return status;
 }

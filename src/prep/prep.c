@@ -196,22 +196,56 @@ static stk_status check_output(const stk_prep *prep, stk_error *err)
                         "a data set of this name is complete; --force replaces it when the new one is");
 }
 
-/* Units that are not complete; *rows: positions that still are to be made. */
-static stk_status count_missing(const stki_prep_run *run, int64_t first, int64_t end, int64_t *missing, int64_t *rows,
+/* Units that are not complete: how many, and which, as far as a message holds them. */
+struct missing {
+    int64_t count, from; /* from: the first of the run that is being looked at; -1: none */
+    char text[160];      /* "0 to 3, 7, 9 to 12, …" */
+};
+
+static void end_run(struct missing *m, int64_t end)
+{
+    const size_t used = strlen(m->text);
+    char *to = m->text + used;
+    const size_t room = sizeof m->text - used;
+    const char *comma = used > 0 ? ", " : "";
+
+    if (m->from < 0)
+        return;
+    if (room < 60)
+        (void)(room > 8 && to[-1] != '.' && snprintf(to, room, ", ..."));
+    else if (end - m->from > 1)
+        (void)snprintf(to, room, "%s%lld to %lld", comma, (long long)m->from, (long long)end - 1);
+    else
+        (void)snprintf(to, room, "%s%lld", comma, (long long)m->from);
+    m->from = -1;
+}
+
+/* *rows: less the positions that are made. */
+static stk_status count_missing(const stki_prep_run *run, int64_t first, int64_t end, struct missing *m, int64_t *rows,
                                 stk_error *err)
 {
     stk_status status = STK_OK;
 
-    *missing = 0;
+    *m = (struct missing){.from = -1};
     for (int64_t unit = first; unit < end && status == STK_OK; unit++) {
         int64_t made;
         bool done;
 
         status = stki_prep_unit_done(run, unit, &done, &made, err);
-        *missing += !done;
+        m->count += !done;
         *rows -= made;
+        if (done)
+            end_run(m, unit);
+        else if (m->from < 0)
+            m->from = unit;
     }
+    end_run(m, end);
     return status;
+}
+
+static const char *unit_name(const stki_prep_run *run)
+{
+    return run->mode == STKI_PREP_SHARDS ? "shard" : "piece";
 }
 
 static void share(const stki_prep_run *run, int64_t *first, int64_t *end)
@@ -243,7 +277,8 @@ static int64_t positions_of(const stki_prep_run *run, int64_t first, int64_t end
 
 static stk_status make(stki_prep_run *run, stk_error *err)
 {
-    int64_t first, end, missing, left;
+    struct missing missing;
+    int64_t first, end, left;
     stk_status status;
 
     share(run, &first, &end);
@@ -251,25 +286,27 @@ static stk_status make(stki_prep_run *run, stk_error *err)
     stki_prep_phase(run, STK_PREP_MAKING, left, run->cuts.pieces);
     status = count_missing(run, first, end, &missing, &left, err);
     run->progress.rows = run->progress.resumed_rows = run->progress.row_total - left;
-    if (status == STK_OK && missing > 0)
+    if (status == STK_OK && missing.count > 0)
         status = stki_work_space(run, left, err);
-    return status == STK_OK && missing > 0 ? stki_prep_make(run, first, end, err) : status;
+    return status == STK_OK && missing.count > 0 ? stki_prep_make(run, first, end, err) : status;
 }
 
 static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *totals, stk_error *err)
 {
     char *path = stki_work_file(run, "merge.lock");
-    int64_t missing, rows = 0;
+    struct missing missing;
+    int64_t rows = 0;
     int fd = -1;
     stk_error cause;
     stk_status status = count_missing(run, 0, run->units, &missing, &rows, err);
 
-    prep->result.missing_pieces = missing;
-    if (status == STK_OK && missing > 0 && prep->opts.merge)
+    prep->result.missing_pieces = missing.count;
+    if (status == STK_OK && missing.count > 0 && prep->opts.merge)
         status =
-            stki_fail(err, STK_E_NOT_FOUND, "%s: %lld of %lld parts of the job are not made yet: run their tasks first",
-                      run->work, (long long)missing, (long long)run->units);
-    if (status != STK_OK || missing > 0 || prep->opts.no_merge) {
+            stki_fail(err, STK_E_NOT_FOUND,
+                      "%s: %lld of %lld %ss are not made yet (%s): run their tasks first, or the job without --merge",
+                      run->work, (long long)missing.count, (long long)run->units, unit_name(run), missing.text);
+    if (status != STK_OK || missing.count > 0 || prep->opts.no_merge) {
         stki_free(path);
         return status;
     }
@@ -385,6 +422,16 @@ static stk_status count(stk_prep *prep, stk_error *err)
     return status == STK_OK ? stki_count_job(&prep->job, &run, err) : status;
 }
 
+/* There must be something to put together. */
+static stk_status check_merge(const stk_prep *prep, stk_error *err)
+{
+    if (!prep->opts.merge || stki_prep_exists(prep->job.work))
+        return STK_OK;
+    return stki_fail(err, STK_E_NOT_FOUND,
+                     "%s: there is no such work folder, and so nothing to put together: run the tasks first",
+                     prep->job.work);
+}
+
 stk_status stk_prep_run(stk_prep *prep, stk_error *err)
 {
     stki_prep_totals totals = {0};
@@ -404,7 +451,8 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         set_result(prep, &totals);
         return status;
     }
-    if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
+    if (status == STK_OK && (status = check_output(prep, err)) == STK_OK &&
+        (status = check_merge(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
         (status = run_open(prep, &run, err)) == STK_OK) {
         take_notes(prep, run.loader);
         status = stki_work_open(&run, err);
@@ -440,7 +488,8 @@ stk_status stk_prep_get_result(const stk_prep *prep, stk_prep_result *out, stk_e
 
 static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, stk_prep_plan *plan, stk_error *err)
 {
-    int64_t first, end, missing, left = 0;
+    struct missing missing;
+    int64_t first, end, left = 0;
     bool found = false;
     stk_status status = pretended ? STK_OK : stki_work_look(run, &found, err);
 

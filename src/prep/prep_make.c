@@ -562,6 +562,14 @@ static stk_status push(struct maker *m, stk_error *err)
     return push_rows(m, p, err);
 }
 
+/* A unit is opened before its first row is made, so that a process that may not make it learns so at once. */
+static stk_status push_opened(struct maker *m, stk_error *err)
+{
+    stk_status status = m->count > 0 || m->open_unit >= 0 ? STK_OK : open_unit(m, m->unit, err);
+
+    return status == STK_OK ? push(m, err) : status;
+}
+
 /* Another batch can be had: the loader has a slot for it, since not all are held here. */
 static bool may_push(const struct maker *m)
 {
@@ -584,7 +592,7 @@ static stk_status make_units(struct maker *m, stk_error *err)
         if (found && m->position >= m->unit_end && m->count == 0)
             status = finish_only(m, err);
         else if (found && m->position < m->unit_end && may_push(m))
-            status = push(m, err);
+            status = push_opened(m, err);
         else if (m->count > 0)
             status = pop(m, err);
         else if (found)

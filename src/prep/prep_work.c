@@ -10,9 +10,11 @@
  * Files in the making lie there too; where prep.temporary is on another file system, in OUTPUT.prep, since names can
  * only be given within one. */
 #include "allocate.h"
+#include "clock.h"
 #include "error.h"
 #include "prep_file.h"
 #include "prep_run.h"
+#include "thread.h"
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +22,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#define LOCK_NS (10 * STKI_SECOND)
 
 char *stki_work_file(const stki_prep_run *run, const char *name)
 {
@@ -176,6 +180,17 @@ static void sweep(const stki_prep_run *run)
     stki_free(folder);
 }
 
+/* Who sweeps, or empties the folder, holds the lock for himself for a moment only. */
+static stk_status share_lock(const char *path, int *fd, stk_error *err)
+{
+    const int64_t deadline = stki_now_ns() + LOCK_NS;
+    stk_status status;
+
+    while ((status = stki_prep_share_file(path, fd, err)) == STK_E_BUSY && stki_now_ns() < deadline)
+        stki_sleep_ns(STKI_SECOND / 100);
+    return status;
+}
+
 static stk_status take_lock(stki_prep_run *run, stk_error *err)
 {
     char *path = stki_work_file(run, "lock");
@@ -188,7 +203,7 @@ static stk_status take_lock(stki_prep_run *run, stk_error *err)
         (void)close(fd);
     }
     if (status == STK_OK)
-        status = stki_prep_share_file(path, &run->lock, err);
+        status = share_lock(path, &run->lock, err);
     stki_free(path);
     return status;
 }

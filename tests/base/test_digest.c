@@ -43,6 +43,27 @@ static void hashes(void **state)
     assert_true(stki_digest_64("stoker", 6) == UINT64_C(0xa8f8acdd4df52bef));
 }
 
+/* In pieces of any size it is the same. */
+static void streams(void **state)
+{
+    char data[5000];
+
+    (void)state;
+    for (int i = 0; i < 5000; i++)
+        data[i] = (char)(i * 7);
+    for (int step = 1; step < 5000; step = step * 3 + 1) {
+        stki_digest_stream *stream = stki_digest_stream_create();
+
+        assert_non_null(stream);
+        assert_true(stki_digest_stream_64(stream) == stki_digest_64("", 0));
+        for (int at = 0; at < 5000; at += step)
+            stki_digest_stream_add(stream, data + at, at + step < 5000 ? step : 5000 - at);
+        assert_true(stki_digest_stream_64(stream) == stki_digest_64(data, 5000));
+        stki_digest_stream_destroy(stream);
+    }
+    stki_digest_stream_destroy(NULL);
+}
+
 static void records_add_up(void **state)
 {
     uint64_t records[300 * 4];
@@ -86,11 +107,8 @@ static void fingerprints_tell_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
-        cmocka_unit_test(sums_carry),
-        cmocka_unit_test(hashes),
-        cmocka_unit_test(records_add_up),
-        cmocka_unit_test(fingerprints_tell_apart),
+        cmocka_unit_test(texts),   cmocka_unit_test(sums_carry),     cmocka_unit_test(hashes),
+        cmocka_unit_test(streams), cmocka_unit_test(records_add_up), cmocka_unit_test(fingerprints_tell_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

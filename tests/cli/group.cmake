@@ -1,10 +1,13 @@
 # tests/cli/NAME.test runs the programs as a user would. Each is a bash script that starts in an empty folder; lib.sh has
 # the assertions.
 find_program(BASH_PROGRAM bash REQUIRED)
+add_executable(train_images ${PROJECT_SOURCE_DIR}/examples/train_images.c) # docs/imagenet.md runs it
+set_target_properties(train_images PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+target_link_libraries(train_images PRIVATE stoker_flags stoker_static)
 file(GLOB cli_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test)
 foreach(script ${cli_tests})
   get_filename_component(name ${script} NAME_WE)
   add_test(NAME cli_${name} COMMAND ${BASH_PROGRAM} ${CMAKE_CURRENT_LIST_DIR}/run.sh ${script})
   set_tests_properties(cli_${name} PROPERTIES LABELS cli SKIP_RETURN_CODE 77 TIMEOUT 300
-      ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;SOURCE=${PROJECT_SOURCE_DIR}")
+      ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;TRAIN_IMAGES=$<TARGET_FILE:train_images>;SOURCE=${PROJECT_SOURCE_DIR}")
 endforeach()

@@ -12,3 +12,14 @@ if(mpirun_version MATCHES "Open MPI") # others have other options
   set_tests_properties(ranks_mpirun PROPERTIES LABELS ranks TIMEOUT 300)
 endif()
 set_tests_properties(ranks_torchrun PROPERTIES LABELS ranks TIMEOUT 300)
+
+# Preparation jobs as tasks.
+foreach(launcher torchrun slurm-array kubernetes hand)
+  add_test(NAME prep_tasks_${launcher} COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/prep_tasks.sh $<TARGET_FILE:stoker> ${launcher})
+  list(APPEND prep_tasks prep_tasks_${launcher})
+endforeach()
+if(mpirun_version MATCHES "Open MPI")
+  add_test(NAME prep_tasks_mpirun COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/prep_tasks.sh $<TARGET_FILE:stoker> mpirun)
+  list(APPEND prep_tasks prep_tasks_mpirun)
+endif()
+set_tests_properties(${prep_tasks} PROPERTIES LABELS "ranks;prep" TIMEOUT 300)

@@ -15,6 +15,7 @@ static const struct subcommand {
 } subcommands[] = {
     {"inspect", stoker_inspect, "what a file holds: members, dtypes, shapes, layouts, checksums"},
     {"play", stoker_play, "a playground: chains of tensor operations, each step shown and drawn"},
+    {"prep", stoker_prep, "makes a data set as a job describes it: reads, transforms, encodes, writes"},
     {"verify", stoker_verify, "reads and checks every record of a file; writes checksums"},
 };
 

@@ -5,6 +5,7 @@
 #include "stoker_args.h"
 #include "stoker_digest.h"
 #include "stoker_json.h"
+#include "stoker_manifest.h"
 #include "stoker_sheet.h"
 #include "stoker_shown.h"
 #include "stoker_tool.h"
@@ -326,7 +327,7 @@ int stoker_inspect(int argc, char **argv)
     }
     if (in.word_count > 1)
         in.opts.name = in.words[1];
-    code = inspect(&in);
+    code = st_is_manifest(in.words[0]) ? st_manifest_inspect(in.words[0], in.json) : inspect(&in);
     stki_document_destroy(document);
     return code;
 }

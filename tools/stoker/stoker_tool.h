@@ -10,6 +10,7 @@ enum { STOKER_FINE = 0, STOKER_FAILED = 1, STOKER_USE = 2 };
 
 int stoker_inspect(int argc, char **argv);
 int stoker_play(int argc, char **argv);
+int stoker_prep(int argc, char **argv);
 int stoker_verify(int argc, char **argv);
 
 /* "stoker NAME: message" on stderr; returns `code`. */

@@ -7,6 +7,7 @@
 #include "stoker_args.h"
 #include "stoker_check.h"
 #include "stoker_json.h"
+#include "stoker_manifest.h"
 #include "stoker_shown.h"
 #include "stoker_tool.h"
 #include "text_build.h"
@@ -16,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTIONS = 5, SHOWN = 20, MOST_THREADS = 1024 };
+enum { OPTIONS = 6, SHOWN = 20, MOST_THREADS = 1024 };
 
 struct verify {
-    bool json, write_sums, help;
+    bool json, write_sums, inputs, help;
     const char *source, *threads;
     const char *words[2];
     int word_count;
@@ -35,6 +36,7 @@ static void options_of(struct verify *v, struct st_option *options)
         {"--threads", "N", "that read and check; by default as many as there are processors", NULL, &v->threads, NULL},
         {"--json", NULL, "one JSON object with every bad record", &v->json, NULL, NULL},
         {"--write-sums", NULL, "write the XXH3 sum of each record to FILE.sums", &v->write_sums, NULL, NULL},
+        {"--inputs", NULL, "of a manifest: check the files that the job has read, too", &v->inputs, NULL, NULL},
         {"--source", "{...}", "what the file does not say, as under `source` in a config", NULL, &v->source, NULL},
         {"--help", NULL, "this text", &v->help, NULL, NULL},
     };
@@ -49,13 +51,16 @@ static int help(void)
 
     options_of(&none, options);
     fputs("Usage: stoker verify FILE [NAME] [OPTIONS]\n"
+          "       stoker verify NAME.manifest.json [--inputs] [OPTIONS]\n"
           "\n"
           "Reads and checks every record of every member, or of NAME: the sums that the format carries, decoding,\n"
-          "bounds, and the sums in FILE.sums if there are some.\n"
+          "bounds, and the sums in FILE.sums if there are some. Of a preparation job's manifest: that all files are\n"
+          "there and as they were written.\n"
           "\n"
           "  stoker verify train.beton\n"
           "  stoker verify train.npy --write-sums\n"
           "  stoker verify images/ --threads=8 --json\n"
+          "  stoker verify train.manifest.json\n"
           "\n",
           stdout);
     st_args_help(options, OPTIONS);
@@ -309,6 +314,21 @@ static stk_status read_threads(const char *text, int *out, stk_error *err)
     return STK_OK;
 }
 
+/* What goes with a manifest, and with nothing else. */
+static stk_status check_manifest_words(const struct verify *v, stk_error *err)
+{
+    if (!st_is_manifest(v->words[0]))
+        return v->inputs ? stki_fail(err, STK_E_CONFIG,
+                                     "--inputs is for manifests: found %s, expected NAME.manifest.json", v->words[0])
+                         : STK_OK;
+    if (v->word_count > 1 || v->write_sums || v->source)
+        return stki_fail(err, STK_E_CONFIG, "%s: a manifest is checked as a whole: leave out %s", v->words[0],
+                         v->word_count > 1 ? v->words[1]
+                         : v->write_sums   ? "--write-sums"
+                                           : "--source");
+    return STK_OK;
+}
+
 int stoker_verify(int argc, char **argv)
 {
     struct verify v = {0};
@@ -328,9 +348,15 @@ int stoker_verify(int argc, char **argv)
         status = read_threads(v.threads, &threads, &err);
     if (!status)
         status = st_args_source(v.source, &document, &v.opts, &err);
+    if (!status)
+        status = check_manifest_words(&v, &err);
     if (status) {
         stki_document_destroy(document);
         return stoker_complain("verify", &err, STOKER_USE);
+    }
+    if (st_is_manifest(v.words[0])) {
+        stki_document_destroy(document);
+        return st_manifest_verify(v.words[0], v.inputs, threads, v.json);
     }
     if (v.word_count > 1)
         v.opts.name = v.words[1];

@@ -1,0 +1,344 @@
+/* stoker_manifest.c: see stoker_manifest.h. The files are claimed one after the other by as many threads as there are
+ * files or processors; each is read once, from its beginning to its end. */
+#include "stoker_manifest.h"
+#include "allocate.h"
+#include "clock.h"
+#include "container.h"
+#include "error.h"
+#include "text_build.h"
+#include "thread.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 1 << 20, MOST_THREADS = 64 };
+
+#define LOOK_EVERY_NS (INT64_C(200) * 1000000)
+
+bool st_is_manifest(const char *path)
+{
+    static const char ending[] = ".manifest.json";
+    const size_t length = strlen(path);
+
+    return length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0;
+}
+
+/* ---- what is listed ------------------------------------------------------------------------------------------------
+ */
+
+/* A relative path is one of the folder in which the job was run; where it leads nowhere, of the manifest's own. */
+static stk_status find_input(const char *manifest, const char *path, char **out, stk_error *err)
+{
+    const char *slash = strrchr(manifest, '/');
+
+    *out = *path == '/' || !slash || access(path, F_OK) == 0
+               ? stki_strdup(path)
+               : stki_format("%.*s/%s", (int)(slash - manifest), manifest, path);
+    return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
+}
+
+/* Inputs are what the job has read: files and folders, with sizes, and with sums if the job asked for them. */
+static stk_status read_input(const stki_part_list *list, const json_t *item, struct st_listed *out, stk_error *err)
+{
+    const char *path = json_string_value(json_object_get(item, "path")),
+               *sum = json_string_value(json_object_get(item, "xxh3"));
+
+    if (!path || !json_is_integer(json_object_get(item, "bytes")))
+        return stki_fail(err, STK_E_CORRUPT, "%s: an input has no path or no size", list->path);
+    *out = (struct st_listed){.bytes = json_integer_value(json_object_get(item, "bytes")),
+                              .rows = -1,
+                              .has_sum = sum != NULL,
+                              .xxh3 = sum ? strtoull(sum, NULL, 16) : 0,
+                              .names = json_string_value(json_object_get(item, "names")),
+                              .contents = json_string_value(json_object_get(item, "contents"))};
+    return find_input(list->path, path, &out->path, err);
+}
+
+/* Everything but itself, and `run`, which says when and where. */
+static bool digest_is_right(const json_t *manifest)
+{
+    const char *said = json_string_value(json_object_get(manifest, "digest"));
+    json_t *rest = json_copy((json_t *)(uintptr_t)manifest);
+    char text[STKI_U128_TEXT], *dump;
+    bool right;
+
+    json_object_del(rest, "digest");
+    json_object_del(rest, "run");
+    dump = rest ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    right = dump && said && strcmp(said, stki_u128_text(stki_digest(dump, (int64_t)strlen(dump)), text)) == 0;
+    free(dump);
+    json_decref(rest);
+    return right;
+}
+
+stk_status st_manifest_begin(const stki_part_list *list, bool inputs, struct st_manifest_check *out, stk_error *err)
+{
+    const json_t *input_list = inputs ? json_object_get(list->manifest, "inputs") : NULL;
+    const int64_t count = list->count + (int64_t)json_array_size(input_list);
+
+    *out = (struct st_manifest_check){.list = list, .files = stki_zalloc_array(count, sizeof *out->files)};
+    if (!out->files)
+        return stki_fail_memory(err, count * (int64_t)sizeof *out->files, "files");
+    for (int i = 0; i < list->count; i++) {
+        const stki_listed_part *part = &list->parts[i];
+        struct st_listed *file = &out->files[out->file_count++];
+
+        *file = (struct st_listed){.path = stki_strdup(part->path),
+                                   .bytes = part->bytes,
+                                   .rows = part->rows,
+                                   .xxh3 = part->xxh3,
+                                   .has_sum = true};
+        if (!file->path)
+            return stki_fail_memory(err, (int64_t)strlen(part->path), "a path");
+    }
+    for (size_t i = 0; i < json_array_size(input_list); i++) {
+        struct st_listed *file = &out->files[out->file_count++];
+        const stk_status status = read_input(list, json_array_get(input_list, i), file, err);
+
+        if (status != STK_OK)
+            return status;
+        out->unsummed += !file->has_sum && !file->contents;
+    }
+    if (!digest_is_right(list->manifest)) {
+        out->fault = stki_format("%s: digest: it is not that of the manifest, which was changed", list->path);
+        out->faults = 1;
+    }
+    for (int64_t i = 0; i < out->file_count; i++)
+        out->bytes += out->files[i].has_sum ? out->files[i].bytes : 0;
+    return STK_OK;
+}
+
+void st_manifest_end(struct st_manifest_check *check)
+{
+    for (int64_t i = 0; i < check->file_count; i++) {
+        stki_free(check->files[i].fault);
+        stki_free(check->files[i].path);
+    }
+    stki_free(check->fault);
+    stki_free(check->files);
+    *check = (struct st_manifest_check){0};
+}
+
+/* ---- one file ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status differs(const struct st_listed *file, const char *what, const char *found, const char *expected,
+                          stk_error *err)
+{
+    return stki_fail_at(err, STK_E_MISMATCH, (stki_place){file->path, -1, -1, found, expected}, "%s", what);
+}
+
+static stk_status check_size(const struct st_listed *file, int fd, stk_error *err)
+{
+    struct stat facts;
+
+    if (fstat(fd, &facts) != 0)
+        return stki_fail_errno(err, errno, file->path, "cannot be looked at");
+    if (!S_ISREG(facts.st_mode))
+        return differs(file, "what it is", "no regular file", "a file", err);
+    if (facts.st_size != file->bytes)
+        return differs(file, "size", STKI_TEXT("%" PRId64 " bytes", (int64_t)facts.st_size),
+                       STKI_TEXT("%" PRId64 " bytes", file->bytes), err);
+    return STK_OK;
+}
+
+static stk_status read_sum(struct st_manifest_check *check, const char *path, int fd, uint64_t *out, stk_error *err)
+{
+    stki_digest_stream *stream = stki_digest_stream_create();
+    char *buffer = stki_zalloc(READ_BYTES);
+    stk_status status = stream && buffer ? STK_OK : stki_fail_memory(err, READ_BYTES, "reading");
+
+    while (status == STK_OK) {
+        const ssize_t n = read(fd, buffer, READ_BYTES);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            status = stki_fail_errno(err, errno, path, "reading");
+        if (n <= 0)
+            break;
+        stki_digest_stream_add(stream, buffer, n);
+        stki_count(&check->checked, n);
+    }
+    if (status == STK_OK)
+        *out = stki_digest_stream_64(stream);
+    stki_digest_stream_destroy(stream);
+    stki_free(buffer);
+    return status;
+}
+
+static stk_status check_sum(struct st_manifest_check *check, const struct st_listed *file, int fd, stk_error *err)
+{
+    uint64_t found = 0;
+    stk_status status = read_sum(check, file->path, fd, &found, err);
+
+    if (status == STK_OK && found != file->xxh3)
+        return differs(file, "XXH3", STKI_TEXT("%016" PRIx64, found), STKI_TEXT("%016" PRIx64, file->xxh3), err);
+    return status;
+}
+
+/* One of its members has as many samples as the manifest says rows. What stoker cannot open by itself (raw data,
+ * tokens) says nothing of rows. */
+static stk_status check_rows(const struct st_listed *file, stk_error *err)
+{
+    const stki_reader_opts opts = {0};
+    stki_container *container;
+    int64_t other = -1;
+    bool found = false, opened = false;
+
+    if (stki_container_open(file->path, &opts, &container, NULL) != STK_OK)
+        return STK_OK;
+    for (int64_t i = 0; i < container->member_count && !found; i++) {
+        stki_reader *reader;
+
+        if (container->members[i].status || container->members[i].kind == STKI_MEMBER_OTHER ||
+            stki_container_reader(container, i, &opts, &reader, NULL) != STK_OK)
+            continue;
+        opened = true;
+        other = reader->count;
+        found = reader->count == file->rows;
+        stki_reader_destroy(reader);
+    }
+    stki_container_release(container);
+    if (found || !opened)
+        return STK_OK;
+    return differs(file, "rows", STKI_TEXT("%" PRId64, other), STKI_TEXT("%" PRId64, file->rows), err);
+}
+
+/* The sums of the folder's files, as the job had them. */
+static stk_status sum_folder(struct st_manifest_check *check, const struct st_listed *file, const stki_reader *reader,
+                             stki_u128 *names, stki_u128 *contents, stk_error *err)
+{
+    const size_t own = strlen(reader->path);
+    char buffer[STKI_RECORD_PATH];
+
+    for (int64_t i = 0; i < reader->count; i++) {
+        const char *path = stki_reader_path(reader, i, buffer);
+        struct stat facts;
+        uint64_t sum;
+        int fd;
+        stk_status status;
+
+        stki_fingerprint_text(names, strncmp(path, reader->path, own) == 0 ? path + own : path);
+        if (stat(path, &facts) != 0)
+            return stki_fail_errno(err, errno, path, "cannot be looked at");
+        stki_fingerprint_number(names, facts.st_size);
+        if (!file->contents)
+            continue;
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return stki_fail_errno(err, errno, path, "cannot be opened");
+        status = read_sum(check, path, fd, &sum, err);
+        (void)close(fd);
+        if (status != STK_OK)
+            return status;
+        stki_fingerprint_number(contents, (int64_t)sum);
+    }
+    return STK_OK;
+}
+
+/* A folder or list of images. */
+static stk_status check_folder(struct st_manifest_check *check, const struct st_listed *file, stk_error *err)
+{
+    const stki_reader_opts opts = {.prefer = "image"};
+    stki_container *container;
+    stki_reader *reader = NULL;
+    stki_u128 names = {0}, contents = {0};
+    char found[STKI_U128_TEXT];
+    int64_t member = 0;
+    stk_status status = stki_container_open(file->path, &opts, &container, err);
+
+    if (status != STK_OK)
+        return status;
+    status = stki_container_find(container, &opts, &member, err);
+    if (status == STK_OK)
+        status = stki_container_reader(container, member, &opts, &reader, err);
+    if (status == STK_OK)
+        status = sum_folder(check, file, reader, &names, &contents, err);
+    stki_reader_destroy(reader);
+    stki_container_release(container);
+    if (status == STK_OK && strcmp(stki_u128_text(names, found), file->names) != 0)
+        return differs(file, "names and sizes of the files in it", found, file->names, err);
+    if (status == STK_OK && file->contents && strcmp(stki_u128_text(contents, found), file->contents) != 0)
+        return differs(file, "XXH3 of the files in it", found, file->contents, err);
+    return status;
+}
+
+static stk_status check_file(struct st_manifest_check *check, const struct st_listed *file, stk_error *err)
+{
+    struct stat facts;
+    stk_status status;
+    int fd;
+
+    if (file->names)
+        return check_folder(check, file, err);
+    if (!file->has_sum) {
+        if (stat(file->path, &facts) != 0)
+            return stki_fail_errno(err, errno, file->path, "cannot be looked at");
+        return facts.st_size == file->bytes
+                   ? STK_OK
+                   : differs(file, "size", STKI_TEXT("%" PRId64 " bytes", (int64_t)facts.st_size),
+                             STKI_TEXT("%" PRId64 " bytes", file->bytes), err);
+    }
+    fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return stki_fail_errno(err, errno, file->path, "cannot be opened");
+    status = check_size(file, fd, err);
+    if (status == STK_OK)
+        status = check_sum(check, file, fd, err);
+    if (status == STK_OK && file->rows >= 0)
+        status = check_rows(file, err);
+    (void)close(fd);
+    return status;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------
+ */
+
+struct crew {
+    struct st_manifest_check *check;
+    stki_counter next;
+};
+
+static void work(void *context)
+{
+    struct crew *crew = context;
+    struct st_manifest_check *check = crew->check;
+
+    for (;;) {
+        const int64_t i = atomic_fetch_add(&crew->next, 1);
+        stk_error err;
+
+        if (i >= check->file_count)
+            return;
+        if (check_file(check, &check->files[i], &err) != STK_OK) {
+            check->files[i].fault = stki_strdup(err.message);
+            stki_count(&check->faults, 1);
+        }
+        stki_count(&check->ended, 1);
+    }
+}
+
+stk_status st_manifest_run(struct st_manifest_check *check, int threads, stk_error *err)
+{
+    struct crew crew = {.check = check};
+    stki_thread *started[MOST_THREADS];
+    int count = 0;
+    stk_status status = STK_OK;
+
+    threads = threads > MOST_THREADS ? MOST_THREADS : threads;
+    if (threads > check->file_count)
+        threads = (int)check->file_count;
+    while (count < threads && status == STK_OK)
+        if ((status = stki_thread_start(&started[count], "stk-verify", work, &crew, count == 0 ? err : NULL)) == STK_OK)
+            count++;
+    for (int i = 0; i < count; i++)
+        while (!stki_thread_join(started[i], stki_now_ns() + LOOK_EVERY_NS))
+            if (check->progress)
+                check->progress(check);
+    return count > 0 ? STK_OK : status; /* fewer threads do it too */
+}

@@ -1,0 +1,161 @@
+/* stoker_prep_args.c: see stoker_prep_args.h. One table names the options; --help and the "did you mean" come from it.
+ */
+#include "stoker_prep_args.h"
+#include "allocate.h"
+#include "error.h"
+#include "stoker_args.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS = 16, MOST_WORKERS = 4096 };
+
+struct texts {
+    const char *tasks, *workers, *jobs, *launcher;
+};
+
+static void options_of(struct st_prep_args *a, struct texts *t, struct st_option *options)
+{
+    const struct st_option table[OPTIONS] = {
+        {"--set", "KEY=VALUE", "change one key of the job, --set output.path=b.beton; may be repeated", NULL, a->sets,
+         &a->set_count},
+        {"--dry-run", NULL, "say what would be done, how large it becomes and how long it takes, and stop", &a->dry_run,
+         NULL, NULL},
+        {"--show-config", NULL, "print the job with includes, variables and --set applied, and stop", &a->show_config,
+         NULL, NULL},
+        {"--force", NULL, "replace an output that is there already, once the new one is complete", &a->force, NULL,
+         NULL},
+        {"--restart", NULL, "throw away what an earlier, unfinished run has made", &a->restart, NULL, NULL},
+        {"--task", "i/N", "make only this share of the job, i from 0 to N - 1", NULL, &a->task, NULL},
+        {"--tasks", "N", "of how many tasks this is one, where the launcher says only which", NULL, &t->tasks, NULL},
+        {"--launcher", "auto|none", "whether launchers and schedulers are asked for the task (auto)", NULL,
+         &t->launcher, NULL},
+        {"--merge", NULL, "only put together what the tasks have made", &a->merge, NULL, NULL},
+        {"--workers", "N", "worker threads, as prep.num_workers in the job", NULL, &t->workers, NULL},
+        {"--jobs", "N", "the same", NULL, &t->jobs, NULL},
+        {"--no-space-check", NULL, "begin although the disk seems too small", &a->no_space_check, NULL, NULL},
+        {"--json-progress", NULL, "progress and result on stdout as JSON Lines", &a->json_progress, NULL, NULL},
+        {"--quiet", NULL, "no progress and no result, only errors", &a->quiet, NULL, NULL},
+        {"--help", NULL, "this text", &a->help, NULL, NULL},
+        {"--help-options", NULL, "every key of a job", &a->help_options, NULL, NULL},
+    };
+
+    memcpy(options, table, sizeof table);
+}
+
+void st_prep_args_help(void)
+{
+    struct st_prep_args none = {0};
+    struct texts texts = {0};
+    struct st_option options[OPTIONS];
+
+    options_of(&none, &texts, options);
+    fputs("Usage: stoker prep JOB.yaml [--set KEY=VALUE]... [OPTIONS]\n"
+          "\n"
+          "Makes a data set as JOB.yaml describes it: reads, transforms, encodes, and writes one file or many shards.\n"
+          "Nothing stands under its final name before all of it is complete. A run that was interrupted goes on where\n"
+          "it stopped when the same command is given again.\n"
+          "\n"
+          "  stoker prep train.yaml --dry-run\n"
+          "  stoker prep train.yaml --workers=16\n"
+          "  mpirun -n 4 stoker prep train.yaml\n"
+          "  stoker prep train.yaml --task 2/8; ...; stoker prep train.yaml --merge\n"
+          "\n",
+          stdout);
+    st_args_help(options, OPTIONS);
+    fputs("\nExit status: 0 done (or this task's share is), 1 the data or the run failed, 2 the command or the job is\n"
+          "wrong, 130 or 143 stopped by Ctrl-C or SIGTERM: the same command goes on.\n",
+          stdout);
+}
+
+static stk_status read_number(const char *option, const char *text, int64_t least, int64_t most, int64_t *out,
+                              stk_error *err)
+{
+    char *end = NULL;
+    long long n = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
+
+    if (!end || *end || n < least || n > most)
+        return stki_fail(err, STK_E_CONFIG, "%s: found \"%s\", expected %lld to %lld", option, text, (long long)least,
+                         (long long)most);
+    *out = n;
+    return STK_OK;
+}
+
+static stk_status read_workers(struct st_prep_args *a, const char *option, const char *text, stk_error *err)
+{
+    int64_t workers;
+    stk_status status = read_number(option, text, 1, MOST_WORKERS, &workers, err);
+
+    if (status != STK_OK)
+        return status;
+    a->workers_set = stki_format("prep.num_workers=%lld", (long long)workers);
+    if (!a->workers_set)
+        return stki_fail_memory(err, 64, "the command line");
+    a->sets[a->set_count++] = a->workers_set;
+    return STK_OK;
+}
+
+static stk_status read_texts(struct st_prep_args *a, const struct texts *t, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (t->launcher && strcmp(t->launcher, "auto") != 0 && strcmp(t->launcher, "none") != 0)
+        return stki_fail(err, STK_E_CONFIG, "--launcher: found \"%s\", expected auto or none", t->launcher);
+    a->ignore_launcher = t->launcher && strcmp(t->launcher, "none") == 0;
+    if (t->tasks)
+        status = read_number("--tasks", t->tasks, 1, INT64_C(1) << 30, &a->tasks, err);
+    if (status == STK_OK && t->workers && t->jobs)
+        return stki_fail(err, STK_E_CONFIG, "--workers and --jobs are the same option: give one of them");
+    if (status == STK_OK && t->workers)
+        status = read_workers(a, "--workers", t->workers, err);
+    if (status == STK_OK && t->jobs)
+        status = read_workers(a, "--jobs", t->jobs, err);
+    return status;
+}
+
+/* Which of these exclude each other, and why. */
+static stk_status check_together(const struct st_prep_args *a, stk_error *err)
+{
+    if (a->merge && a->task)
+        return stki_fail(err, STK_E_CONFIG, "--merge puts all tasks together, --task makes one: give one of them");
+    if (a->merge && a->restart)
+        return stki_fail(err, STK_E_CONFIG, "--restart would throw away what --merge is to put together");
+    if (a->dry_run && (a->merge || a->restart || a->json_progress))
+        return stki_fail(err, STK_E_CONFIG, "--dry-run does not go together with %s",
+                         a->merge     ? "--merge"
+                         : a->restart ? "--restart"
+                                      : "--json-progress");
+    if (a->dry_run && a->show_config)
+        return stki_fail(err, STK_E_CONFIG, "--dry-run and --show-config both stop before the run: give one of them");
+    if (a->quiet && a->json_progress)
+        return stki_fail(err, STK_E_CONFIG, "--quiet and --json-progress contradict each other: give one of them");
+    if (!a->file)
+        return stki_fail(err, STK_E_CONFIG, "no job named; see --help");
+    return STK_OK;
+}
+
+stk_status st_prep_args_read(int argc, char **argv, struct st_prep_args *out, stk_error *err)
+{
+    struct st_option options[OPTIONS];
+    struct texts texts = {0};
+    int words = 0;
+    stk_status status;
+
+    memset(out, 0, sizeof *out);
+    out->sets = stki_zalloc_array(argc + 2, sizeof *out->sets);
+    if (!out->sets)
+        return stki_fail_memory(err, argc, "the command line");
+    options_of(out, &texts, options);
+    status = st_args_read(argc, argv, options, OPTIONS, &out->file, 1, &words, err);
+    if (status == STK_OK)
+        status = read_texts(out, &texts, err);
+    if (status == STK_OK && !out->help && !out->help_options)
+        status = check_together(out, err);
+    return status;
+}
+
+void st_prep_args_fini(struct st_prep_args *args)
+{
+    stki_free(args->workers_set);
+    stki_free(args->sets);
+}

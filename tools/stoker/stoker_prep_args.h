@@ -1,0 +1,26 @@
+/* stoker_prep_args.h: the command line of `stoker prep`. */
+#ifndef STOKER_PREP_ARGS_H
+#define STOKER_PREP_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/status.h>
+
+struct st_prep_args {
+    const char *file; /* the job */
+    const char **sets;
+    int set_count;
+    bool dry_run, show_config, force, restart, merge, no_space_check, json_progress, quiet, help, help_options;
+    const char *task; /* "i/N" as it was written; NULL: not said */
+    int64_t tasks;    /* 0: not said */
+    bool ignore_launcher;
+
+    char *workers_set; /* an assignment made of --workers; among the sets */
+};
+
+/* Fills *out; st_prep_args_fini whatever came of it. */
+stk_status st_prep_args_read(int argc, char **argv, struct st_prep_args *out, stk_error *err);
+void st_prep_args_fini(struct st_prep_args *args);
+void st_prep_args_help(void);
+
+#endif

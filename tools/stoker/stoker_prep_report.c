@@ -1,0 +1,135 @@
+/* stoker_prep_report.c: see stoker_prep_report.h. */
+#include "stoker_prep_report.h"
+#include "clock.h"
+#include "live_line.h"
+#include "stoker_json.h"
+#include "stoker_shown.h"
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the plan ------------------------------------------------------------------------------------------------------
+ */
+
+static void print_share(const stk_prep_plan *plan, const stki_task *task)
+{
+    const int64_t first = plan->pieces * task->task / task->tasks, end = plan->pieces * (task->task + 1) / task->tasks;
+
+    printf("task      %" PRId64 " of %" PRId64 ": %s%s%s%s; ", task->task, task->tasks, task->source,
+           *task->why ? " (" : "", task->why, *task->why ? ")" : "");
+    if (end > first)
+        printf("pieces %" PRId64 " to %" PRId64 "\n", first, end - 1);
+    else
+        printf("no piece: there are more tasks than pieces\n");
+}
+
+static void print_shards(const stk_prep_plan *plan)
+{
+    if (plan->shards < 0)
+        printf(", in as many shards as it takes");
+    else if (plan->shards > 1)
+        printf(", in %" PRId64 " shards", plan->shards);
+}
+
+stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task *task, stk_error *err)
+{
+    stk_prep_plan plan = {.struct_size = sizeof plan};
+    stk_status status = stk_prep_get_plan(job, &plan, err);
+
+    if (status != STK_OK)
+        return status;
+    printf("job       %s\n", st_shown(name));
+    printf("rows      %" PRId64 " of %" PRId64 " samples\n", plan.positions, plan.samples);
+    printf("pieces    %" PRId64 " of %" PRId64 " rows%s\n", plan.pieces, plan.piece_rows,
+           plan.spooled ? ", kept first and joined at the end" : "");
+    printf("output    %s%sB", plan.output_exact ? "" : "about ", LIVE_SHORT((double)plan.output_bytes));
+    print_shards(&plan);
+    printf("%s\n", plan.output_exists ? "; it is there already: --force replaces it" : "");
+    if (plan.work_bytes > 0)
+        printf("work      about %sB beside that until the end\n", LIVE_SHORT((double)plan.work_bytes));
+    if (plan.resumed_rows > 0)
+        printf("resumes   %" PRId64 " rows are made already\n", plan.resumed_rows);
+    if (task->tasks > 1)
+        print_share(&plan, task);
+    for (int i = 0; i < stk_prep_note_count(job); i++)
+        printf("note      %s\n", st_shown(stk_prep_note(job, i)));
+    return STK_OK;
+}
+
+/* ---- the result ----------------------------------------------------------------------------------------------------
+ */
+
+static void print_incomplete(const stk_prep_result *result)
+{
+    printf("%" PRId64 " piece%s of other tasks %s still missing; the one that makes the last puts all together, or\n"
+           "stoker prep --merge\n",
+           result->missing_pieces, result->missing_pieces == 1 ? "" : "s", result->missing_pieces == 1 ? "is" : "are");
+}
+
+void st_prep_report_text(const stk_prep *job, const struct st_prep_show *show)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+    const double seconds = (double)(stki_now_ns() - show->began_ns) / 1e9;
+
+    if (stk_prep_get_result(job, &result, NULL) != STK_OK)
+        return;
+    if (!result.complete) {
+        print_incomplete(&result);
+        return;
+    }
+    printf("%" PRId64 " row%s", result.rows, result.rows == 1 ? "" : "s");
+    if (result.skipped > 0)
+        printf(", %" PRId64 " left out (%s)", result.skipped, st_shown(result.skipped_path ? result.skipped_path : ""));
+    printf("; %sB in %" PRId64 " file%s; %.1f s", LIVE_SHORT((double)result.bytes), result.files,
+           result.files == 1 ? "" : "s", seconds);
+    if (result.resumed_rows > 0)
+        printf(", %" PRId64 " rows taken over from an earlier run", result.resumed_rows);
+    printf("\n%s\n", st_shown(result.manifest_path ? result.manifest_path : ""));
+    if (result.stats_path)
+        printf("%s\n", st_shown(result.stats_path));
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? st_text_json(text) : json_null();
+}
+
+void st_prep_report_json(const stk_prep *job, stk_status status, int code, const stk_error *err)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+    json_t *line = json_pack("{s:s, s:s, s:i}", "event", "end", "status", stk_status_name(status), "exit_status", code);
+    char *text;
+
+    if (status != STK_OK)
+        json_object_set_new(line, "message", st_text_json(err->message));
+    else if (stk_prep_get_result(job, &result, NULL) == STK_OK) {
+        json_object_set_new(line, "complete", json_boolean(result.complete));
+        json_object_set_new(line, "rows", json_integer(result.rows));
+        json_object_set_new(line, "skipped", json_integer(result.skipped));
+        json_object_set_new(line, "files", json_integer(result.files));
+        json_object_set_new(line, "bytes", json_integer(result.bytes));
+        json_object_set_new(line, "missing_pieces", json_integer(result.missing_pieces));
+        json_object_set_new(line, "resumed_rows", json_integer(result.resumed_rows));
+        json_object_set_new(line, "manifest", text_or_null(result.manifest_path));
+        json_object_set_new(line, "skipped_list", text_or_null(result.skipped_path));
+        json_object_set_new(line, "statistics", text_or_null(result.stats_path));
+    }
+    text = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
+    if (text)
+        puts(text);
+    free(text);
+    json_decref(line);
+}
+
+void st_prep_report_stopped(const stk_prep *job, int signal_number)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+    const char *folder = stk_prep_get_result(job, &result, NULL) == STK_OK ? result.work_folder : NULL;
+    const char *name = signal_number == SIGINT ? "Ctrl-C" : signal_number == SIGTERM ? "SIGTERM" : "a signal";
+
+    fprintf(stderr,
+            "stoker prep: stopped by %s; the same command goes on from what is in %s, --restart throws it away\n", name,
+            folder ? st_shown(folder) : "the work folder");
+}

@@ -1,0 +1,186 @@
+/* stoker_prep_show.c: see stoker_prep_show.h. The library calls with totals; rates are those of the last seconds, so
+ * that they follow what the job does now: a ring of samples, and the oldest one is what the newest is compared with.
+ * What is left is told from the whole phase's rate at first, and from the rate of the last seconds too once there are
+ * some. */
+#include "stoker_prep_show.h"
+#include "clock.h"
+#include "live_line.h"
+#include "stoker_json.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIVE_NS (STKI_SECOND / 4)
+#define JSON_NS STKI_SECOND
+#define LOG_NS (5 * STKI_SECOND)
+#define SAMPLE_NS (STKI_SECOND / 4) /* between two of the ring: it holds eight seconds */
+
+static const char *const phase_names[] = {"opening", "statistics", "rows", "joining", "finishing", "done"};
+
+static const char *phase_name(int32_t phase)
+{
+    const bool known = phase >= 0 && phase < (int32_t)(sizeof phase_names / sizeof phase_names[0]);
+
+    return known ? phase_names[phase] : "working";
+}
+
+void st_prep_show_init(struct st_prep_show *show, const stki_task *task, bool json, bool quiet)
+{
+    memset(show, 0, sizeof *show);
+    show->task = task;
+    show->json = json;
+    show->live = !json && !quiet && live_is_terminal(STDERR_FILENO);
+    show->log = !json && !quiet && !show->live;
+    show->colour = live_takes_colour(STDERR_FILENO);
+    show->phase = -1;
+}
+
+static void print_json(json_t *line)
+{
+    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) : NULL;
+
+    if (text) {
+        puts(text);
+        fflush(stdout); /* whoever reads it wants it now */
+    }
+    json_decref(line);
+    free(text);
+}
+
+void st_prep_show_begin(struct st_prep_show *show, const stk_prep *job)
+{
+    show->began_ns = stki_now_ns();
+    show->due_ns = show->began_ns + (show->log ? LOG_NS : 0);
+    if (show->json) {
+        json_t *notes = json_array();
+
+        for (int i = 0; i < stk_prep_note_count(job); i++)
+            json_array_append_new(notes, st_text_json(stk_prep_note(job, i)));
+        print_json(json_pack("{s:s, s:i, s:s, s:I, s:I, s:s, s:o}", "event", "start", "schema", 1, "version",
+                             stk_version(), "task", (json_int_t)show->task->task, "tasks",
+                             (json_int_t)show->task->tasks, "task_source", show->task->source, "notes", notes));
+    } else if (show->log && show->task->tasks > 1) {
+        fprintf(stderr, "stoker prep: task %lld of %lld: %s%s%s%s\n", (long long)show->task->task,
+                (long long)show->task->tasks, show->task->source, *show->task->why ? " (" : "", show->task->why,
+                *show->task->why ? ")" : "");
+    }
+}
+
+/* ---- figures -------------------------------------------------------------------------------------------------------
+ */
+
+static struct st_prep_sample sample_of(const stk_prep_progress *now, int64_t now_ns)
+{
+    return (struct st_prep_sample){
+        .ns = now_ns,
+        .rows = now->rows,
+        .bytes_in = now->bytes_in,
+        .bytes_out = now->bytes_out,
+        .stage_ns = {now->wait_rows_ns, now->wait_finish_ns, now->write_ns, now->wait_sync_ns}};
+}
+
+/* The oldest of the last seconds; takes the new one in when its time has come. */
+static struct st_prep_sample compare_with(struct st_prep_show *show, const struct st_prep_sample *now)
+{
+    struct st_prep_sample *newest = &show->samples[(show->count + ST_PREP_SAMPLES - 1) % ST_PREP_SAMPLES];
+    const int oldest = show->count > ST_PREP_SAMPLES ? show->count % ST_PREP_SAMPLES : 0;
+    const struct st_prep_sample before = show->count ? show->samples[oldest] : *now;
+
+    if (show->count == 0 || now->ns - newest->ns >= SAMPLE_NS) {
+        show->samples[show->count % ST_PREP_SAMPLES] = *now;
+        show->count++;
+    }
+    return before;
+}
+
+static double rate(int64_t difference, int64_t ns)
+{
+    return ns > 0 && difference > 0 ? (double)difference * 1e9 / (double)ns : 0;
+}
+
+/* A stage binds where the running thread spent most of its time, and at least two fifths of it. */
+static int binding_stage(const struct st_prep_sample *now, const struct st_prep_sample *before)
+{
+    const int64_t passed = now->ns - before->ns;
+    int most = 0;
+
+    for (int i = 1; i < ST_PREP_STAGES; i++)
+        if (now->stage_ns[i] - before->stage_ns[i] > now->stage_ns[most] - before->stage_ns[most])
+            most = i;
+    return passed > 0 && (now->stage_ns[most] - before->stage_ns[most]) * 5 >= passed * 2 ? most : -1;
+}
+
+static double seconds_left(const stk_prep_progress *now, double recent_rows_per_s)
+{
+    const int64_t made = now->rows - now->resumed_rows, left = now->row_total - now->rows;
+    const double whole = now->elapsed_ns > 0 ? (double)made * 1e9 / (double)now->elapsed_ns : 0;
+    const double expected = recent_rows_per_s > 0 ? (whole + recent_rows_per_s) / 2 : whole;
+
+    if (now->row_total <= 0 || left < 0 || made <= 0 || now->elapsed_ns < STKI_SECOND / 2)
+        return -1;
+    return expected > 0 ? (double)left / expected : -1;
+}
+
+void st_prep_show_figures(struct st_prep_show *show, const stk_prep_progress *now, int64_t now_ns,
+                          struct st_prep_figures *out)
+{
+    const struct st_prep_sample sample = sample_of(now, now_ns);
+    struct st_prep_sample before;
+    int64_t passed;
+
+    if (now->phase != show->phase)
+        show->count = 0;
+    show->phase = now->phase;
+    before = compare_with(show, &sample);
+    passed = now_ns - before.ns;
+    *out = (struct st_prep_figures){
+        .phase = phase_name(now->phase),
+        .task = show->task->task,
+        .tasks = show->task->tasks,
+        .rows = now->rows,
+        .rows_total = now->row_total > 0 ? now->row_total : -1,
+        .bytes_in = now->bytes_in,
+        .bytes_out = now->bytes_out,
+        .failed = now->failed_rows,
+        .seconds = (double)(now_ns - show->began_ns) / 1e9,
+        .rows_per_s = rate(sample.rows - before.rows, passed),
+        .in_per_s = rate(sample.bytes_in - before.bytes_in, passed),
+        .out_per_s = rate(sample.bytes_out - before.bytes_out, passed),
+        .binds = binding_stage(&sample, &before),
+    };
+    out->left_s = seconds_left(now, out->rows_per_s);
+}
+
+/* ---- drawing -------------------------------------------------------------------------------------------------------
+ */
+
+void st_prep_show_progress(void *context, const stk_prep_progress *now)
+{
+    struct st_prep_show *show = context;
+    struct st_prep_figures figures;
+    const int64_t now_ns = stki_now_ns();
+    const bool new_phase = now->phase != show->phase;
+    char line[256];
+
+    st_prep_show_figures(show, now, now_ns, &figures);
+    if (now_ns < show->due_ns && !(new_phase && !show->log))
+        return;
+    show->due_ns = now_ns + (show->live ? LIVE_NS : show->json ? JSON_NS : LOG_NS);
+    if (show->json) {
+        print_json(st_prep_progress_json(&figures));
+    } else if (show->live) {
+        st_prep_live_text(&figures, line, sizeof line);
+        live_line_draw(line, live_columns(), show->colour);
+        show->shown = true;
+    } else if (show->log) {
+        st_prep_log_text(&figures, line, sizeof line);
+        fprintf(stderr, "stoker prep: %s\n", line);
+    }
+}
+
+void st_prep_show_end(struct st_prep_show *show)
+{
+    if (show->shown)
+        live_line_clear();
+    show->shown = false;
+}
