@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <stoker/stoker.h>
 
-static const float RATE = 0.01f;
+static const float RATE = 0.001f;
 
 typedef struct softmax_model {
     int64_t pixels, classes;
