@@ -101,13 +101,13 @@ static void run(void *context)
     int descriptor = -1;
     int64_t open_file = -1;
 
-    while (reader->failed == 0 && !lb_stop_asked && stki_now_ns() < work->end_ns) {
+    do { /* one block at least: the time may be over before this thread runs */
         const int64_t n = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
         if (work->once && n >= work->block_count)
             break;
         reader->failed = read_block(work, &work->blocks[n % work->block_count], &descriptor, &open_file, reader->buffer,
                                     &reader->bytes);
-    }
+    } while (reader->failed == 0 && !lb_stop_asked && stki_now_ns() < work->end_ns);
     reader->end_ns = stki_now_ns();
     if (descriptor >= 0)
         close(descriptor);
