@@ -28,7 +28,8 @@ enum {
 struct stki_output {
     char *path;
     char *temporary; /* NULL: written in place */
-    bool held;       /* the temporary name is the owner's */
+    bool held;       /* the temporary name is the owner's … */
+    bool fresh;      /* … and nobody has synced the folder since it was made */
     int fd;
     int64_t flushed; /* where the first part belongs */
     int64_t waiting; /* bytes of all parts */
@@ -158,7 +159,8 @@ static stk_status sync_directory(const char *path, stk_error *err)
     if (!dir)
         return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (must_fail(STKI_OUTPUT_SYNC_DIRECTORY) || fd < 0 || (fsync(fd) && errno != EINVAL)) /* some can't sync one */
+    if (must_fail(STKI_OUTPUT_SYNC_DIRECTORY) || fd < 0 ||
+        (syncs() && fsync(fd) && errno != EINVAL)) /* some can't sync one */
         status = stki_fail_errno(err, errno, path, "cannot sync its directory");
     if (fd >= 0)
         (void)close(fd);
@@ -247,6 +249,7 @@ static stk_status open_held(stki_output *o, int64_t keep, stk_error *err)
     o->fd = open(o->temporary, O_RDWR | O_CLOEXEC | (keep < 0 ? O_CREAT | O_TRUNC : 0), 0666);
     if (o->fd < 0 || fstat(o->fd, &st))
         return stki_fail_errno(err, errno, o->temporary, "cannot %s it", keep < 0 ? "make" : "go on with");
+    o->fresh = keep < 0;
     if (keep < 0)
         return STK_OK;
     if (st.st_size < keep)
@@ -392,17 +395,30 @@ stk_status stki_output_flush(stki_output *o, stk_error *err)
     return o->failed ? fail_earlier(o, err) : flush(o, err);
 }
 
+/* A held file must be found again after a crash, under its name. */
+static stk_status sync_name(stki_output *o, stk_error *err)
+{
+    stk_status status = o->held && o->fresh ? sync_directory(o->temporary, err) : STK_OK;
+
+    o->fresh = o->fresh && status;
+    return status;
+}
+
 stk_status stki_output_sync(stki_output *o, stk_error *err)
 {
     stk_status status;
 
     if (o->failed)
         return fail_earlier(o, err);
-    if (!must_fail(STKI_OUTPUT_SYNC) && (!syncs() || !fdatasync(o->fd)))
-        return STK_OK;
-    o->cause = errno;
-    status = stki_fail_errno(err, errno, o->path, "cannot sync");
-    o->failed = (int)status;
+    if (must_fail(STKI_OUTPUT_SYNC) || (syncs() && fdatasync(o->fd))) {
+        o->cause = errno;
+        status = stki_fail_errno(err, errno, o->path, "cannot sync");
+    } else {
+        status = sync_name(o, err);
+        o->cause = status == STK_E_MEMORY ? ENOMEM : EIO; /* where that failed */
+    }
+    if (status)
+        o->failed = (int)status;
     return status;
 }
 
@@ -482,6 +498,8 @@ static stk_status finish_bytes(stki_output *o, stk_error *err)
 
     if (!status && (must_fail(STKI_OUTPUT_SYNC) || (syncs() && fsync(o->fd))) && (o->temporary || errno != EINVAL))
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
+    if (!status)
+        status = sync_name(o, err);
     if ((close(o->fd) || must_fail(STKI_OUTPUT_CLOSE)) && !status)
         status = stki_fail_errno(err, errno, o->path, "cannot close");
     o->fd = -1;

@@ -710,7 +710,7 @@ static void test_every_write_failing(void **state)
         struct setting s;
 
         set_up(&s, &cases[c], "writes");
-        for (int call = 0; call < STKI_OUTPUT_RENAME; call++) {
+        for (int call = 0; call < STKI_OUTPUT_CALLS; call++) {
             stk_status status = STK_E_IO;
 
             for (int64_t n = 1; status; n += n < 8 ? 1 : 5) {
