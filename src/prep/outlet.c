@@ -395,6 +395,8 @@ stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error
         outlet->path = NULL;
         outlet->journal = NULL;
         status = stki_flusher_put(outlet->flusher, &flush->flush, waited_ns, err);
+    } else { /* earlier tasks still use what is dropped */
+        (void)stki_flusher_wait(outlet->flusher, waited_ns, NULL);
     }
     stki_outlet_drop(outlet);
     return status;
