@@ -3,6 +3,7 @@
 #include "jpeg_decode.h"
 #include "jpeg_make.h"
 #include "prep_test.h"
+#include <math.h>
 #include <sys/stat.h>
 
 enum { IMAGES = 40 };
@@ -312,11 +313,53 @@ static void hdf5_cut_anew(void **state)
     at_end(made);
 }
 
+/* By the scale that the job found, each value comes back within half a step of what it was, or is cut at the end of the
+ * range; and loaders that quantise the floats by the job's statistics get the same integers. */
+static void npy_to_int8(void **state)
+{
+    enum { ROWS = 300, WIDTH = 64 };
+    const int64_t shape[] = {WIDTH};
+    stk_npy_writer *writer;
+    stk_loader *made, *plain;
+    float row[WIDTH];
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_npy_create(stkt_path("x.npy"), STK_F32, 1, shape, false, &writer, &err));
+    for (int r = 0; r < ROWS; r++) {
+        for (int k = 0; k < WIDTH; k++)
+            row[k] = (float)((r * 37 + k * 11) % 101 - 50) * 0.03f;
+        assert_ok(stk_npy_append(writer, row, 1, &err));
+    }
+    assert_ok(stk_npy_commit(writer, &err));
+    run_job("npy-int8.yaml", "x.npy", "x8.npy", ROWS);
+    assert_int_equal(bytes_of(stkt_path("x8.npy")), 128 + ROWS * WIDTH);
+    made = open_loader(stkt_text("x: {path: %s}", stkt_path("x8.npy")));
+    plain = open_loader(stkt_text("x: {path: %s, transforms: [{quantize: {stats: %s}}]}", stkt_path("x.npy"),
+                                  stkt_path("x8.stats.json")));
+    for (int r = 0; r < ROWS; r++) {
+        stk_batch *a = next(made), *b = next(plain);
+        const stk_tensor x = tensor_of(a, "x");
+
+        assert_int_equal(x.dtype, STK_I8);
+        assert_memory_equal(x.data, tensor_of(b, "x").data, WIDTH);
+        for (int k = 0; k < WIDTH; k++) {
+            const double value = ((r * 37 + k * 11) % 101 - 50) * 0.03, step = 1.5 / 127;
+
+            assert_true(fabs(((const int8_t *)x.data)[k] * step - value) < 2 * step);
+        }
+        stk_batch_release(a);
+        stk_batch_release(b);
+    }
+    at_end(made);
+    at_end(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_to_beton),  cmocka_unit_test(folders_to_tar), cmocka_unit_test(folders_to_npy),
-        cmocka_unit_test(parts_of_a_folder), cmocka_unit_test(hdf5_cut_anew),
+        cmocka_unit_test(parts_of_a_folder), cmocka_unit_test(hdf5_cut_anew),  cmocka_unit_test(npy_to_int8),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
