@@ -428,25 +428,44 @@ static stk_status check_merge(const stk_prep *prep, stk_error *err)
     if (!prep->opts.merge || stki_prep_exists(prep->job.work))
         return STK_OK;
     return stki_fail(err, STK_E_NOT_FOUND,
-                     "%s: there is no such work folder, and so nothing to put together: run the tasks first",
+                     "%s: there is no such work folder: the pieces are not made yet: run the tasks first",
                      prep->job.work);
 }
 
-stk_status stk_prep_run(stk_prep *prep, stk_error *err)
+/* Of several tasks the last one may have put everything together while this one was on its way: it started late, or had
+ * nothing to make. The output that is there is then this very job's. */
+static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
+{
+    json_t *manifest = NULL, *mine;
+    bool same;
+
+    if (prep->opts.tasks <= 1 || !prep->job.format ||
+        stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
+        return false;
+    mine = stki_job_json(&prep->job);
+    same = mine && json_equal(mine, json_object_get(manifest, "job"));
+    if (same)
+        stki_prep_read_totals(manifest, out);
+    json_decref(mine);
+    json_decref(manifest);
+    return same;
+}
+
+static stk_status run_once(stk_prep *prep, stk_error *err)
 {
     stki_prep_totals totals = {0};
     stki_prep_run run = {.lock = -1};
     bool found = false;
-    stk_status status = stki_check_given(prep, "job", err);
+    stk_status status = STK_OK;
 
-    if (status != STK_OK)
-        return status;
     prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
     if (!prep->job.format)
         return count_alone(prep, err);
     if (!prep->opts.restart)
         status = stki_prep_finish_commit(&prep->job, &found, &totals, err);
     if (found) {
+        if (status == STK_E_BUSY && prep->opts.tasks > 1) /* another task is at it */
+            return STK_OK;
         prep->result.complete = status == STK_OK;
         set_result(prep, &totals);
         return status;
@@ -466,6 +485,26 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         stki_prep_phase(&run, STK_PREP_DONE, totals.rows + totals.skipped, run.cuts.pieces);
     set_result(prep, &totals);
     stki_prep_close(&run);
+    return status;
+}
+
+stk_status stk_prep_run(stk_prep *prep, stk_error *err)
+{
+    stki_prep_totals totals;
+    stk_error cause;
+    stk_status status = stki_check_given(prep, "job", err);
+
+    if (status != STK_OK)
+        return status;
+    status = run_once(prep, &cause);
+    if (status != STK_E_CANCELLED && !prep->result.complete && others_are_done(prep, &totals)) {
+        prep->result.complete = true;
+        prep->result.missing_pieces = 0;
+        set_result(prep, &totals);
+        return STK_OK;
+    }
+    if (status != STK_OK && err)
+        *err = cause;
     return status;
 }
 

@@ -300,7 +300,7 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
     return status == STK_OK ? clean_up(job, making, err) : status;
 }
 
-static void read_totals(const json_t *manifest, stki_prep_totals *out)
+void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out)
 {
     const json_t *totals = json_object_get(manifest, "totals");
 
@@ -319,7 +319,7 @@ static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_tot
 
     if (status == STK_OK && stki_prep_exists(path) && stki_prep_folder_is_empty(job->work)) {
         status = stki_prep_read_json(path, &manifest, err);
-        read_totals(manifest, out);
+        stki_prep_read_totals(manifest, out);
         *found = true;
         if (status == STK_OK)
             status = stki_prep_remove_folder(job->work, NULL, err);
@@ -342,7 +342,7 @@ stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_t
     if (*found && status == STK_OK)
         status = stki_prep_read_json(path, &commit, err);
     if (commit) {
-        read_totals(json_object_get(commit, "manifest"), out);
+        stki_prep_read_totals(json_object_get(commit, "manifest"), out);
         status = carry_out(job, commit, err);
     }
     if (status == STK_OK && !*found)
@@ -369,6 +369,20 @@ static json_t *old_manifest(const stki_job *job)
         json = NULL;
     stki_free(path);
     return json ? json : json_null();
+}
+
+/* The names of several files are known now. */
+static stk_status check_targets(const stki_prep_run *run, const json_t *files, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (size_t i = 0; i < json_array_size(files) && status == STK_OK; i++) {
+        char *to = in_folder_of(run->job->path, json_string_value(json_object_get(json_array_get(files, i), "final")));
+
+        status = to ? stki_prep_check_target(run, to, err) : stki_fail_memory(err, 256, "a path");
+        stki_free(to);
+    }
+    return status;
 }
 
 static stk_status write_commit(const stki_prep_run *run, json_t *files, const json_t *skipped,
@@ -399,7 +413,8 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     stk_status status = files && skipped && seen ? STK_OK : stki_fail_memory(err, 256, "a manifest");
 
     *out = (stki_prep_totals){0};
-    if (status == STK_OK && (status = collect_files(run, files, err)) == STK_OK)
+    if (status == STK_OK && (status = collect_files(run, files, err)) == STK_OK &&
+        (status = check_targets(run, files, err)) == STK_OK)
         status = collect_pieces(run, skipped, seen, out, err);
     if (status == STK_OK && out->rows == 0)
         status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,

@@ -50,7 +50,7 @@ typedef struct stki_prep_run {
     int observer_count;
     const stki_field_plan **observer_plans;
     int64_t batch_rows, row_bytes; /* row_bytes: of the loader's rows of one position, about (see prep_open.c) */
-    stki_filter_counts filter; /* what prep.filter left out */
+    stki_filter_counts filter;     /* what prep.filter left out */
     stki_cuts cuts;
     enum stki_prep_mode mode;
     int64_t units;
@@ -88,6 +88,8 @@ char *stki_work_piece(const stki_prep_run *run, int64_t piece);
 char *stki_work_file(const stki_prep_run *run, const char *name);
 /* NAME.ENDING beside the output. */
 char *stki_beside_output(const stki_job *job, const char *ending);
+/* STK_E_CONFIG: the file is one that the job reads. */
+stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
 /* Enough space on the disks for what is still to be made? */
 stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err);
 
@@ -105,6 +107,7 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err);
 typedef struct stki_prep_totals {
     int64_t rows, skipped, files, bytes;
 } stki_prep_totals;
+void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out);
 /* Manifest and final names. Everything must be made (and joined). */
 stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);
 /* A commit that was interrupted is finished. *found: there was one. Needs no open job, only its paths. */

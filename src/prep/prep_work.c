@@ -124,6 +124,27 @@ static stk_status check_target(const stki_job *job, stk_error *err)
     return status;
 }
 
+stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err)
+{
+    const stki_dataset *dataset = run->core->dataset;
+    struct stat target, input;
+
+    if (stat(path, &target) != 0)
+        return STK_OK;
+    for (int f = 0; f < dataset->field_count; f++)
+        for (int s = 0; s < dataset->fields[f].shard_count; s++) {
+            const char *from = dataset->fields[f].shards[s]->path;
+
+            if (stat(from, &input) == 0 && input.st_dev == target.st_dev && input.st_ino == target.st_ino)
+                return stki_fail(
+                    err, STK_E_CONFIG,
+                    "output.path: %s is an input of the job, and would be replaced by its output: give the "
+                    "output another name",
+                    path);
+        }
+    return STK_OK;
+}
+
 static stk_status make_folders(stki_prep_run *run, stk_error *err)
 {
     char *folder = stki_prep_folder_of(run->job->path), *pieces = NULL;
@@ -214,6 +235,8 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err)
     char *path = NULL;
     stk_status status = check_target(run->job, err);
 
+    if (status == STK_OK)
+        status = stki_prep_check_target(run, run->job->path, err);
     if (status == STK_OK && !run->work && !(run->work = stki_strdup(run->job->work)))
         status = stki_fail_memory(err, 256, "a path");
     if (status == STK_OK && run->opts->restart && run->opts->tasks <= 1)

@@ -58,6 +58,8 @@ for tasks in 1 3 4; do
     launch $tasks "$stoker" prep job.yaml >printed || die "$tasks tasks failed"
     cmp whole.beton out.beton || die "$tasks tasks: other bytes"
     [ ! -e out.beton.prep ] || die "$tasks tasks: the work folder is still there"
+    [ $tasks = 1 ] || launch $tasks "$stoker" prep job.yaml >printed || die "$tasks tasks that find all done"
+    [ ! -e out.beton.prep ] || die "$tasks tasks that find all done leave a work folder"
     "$stoker" verify out.manifest.json >verified 2>&1 || die "$tasks tasks: $(cat verified)"
 done
 

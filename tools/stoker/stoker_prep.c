@@ -147,10 +147,18 @@ static int open_and_act(const struct st_prep_args *args, const stki_task *task)
 static stk_status find_task(const struct st_prep_args *args, stki_task *out, stk_error *err)
 {
     const stki_task_opts opts = {args->task, args->tasks, args->ignore_launcher || args->merge};
+    stk_status status;
 
     if (args->merge && args->tasks)
         return stki_fail(err, STK_E_CONFIG, "--merge needs no --tasks: it looks at what has been made");
-    return stki_task_find(&opts, out, err);
+    status = stki_task_find(&opts, out, err);
+    if (status == STK_OK && out->tasks > 1 && (args->force || args->restart))
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s with %lld tasks (%s): a task that begins late would throw away what others have made; "
+                         "remove %s before the tasks begin",
+                         args->force ? "--force" : "--restart", (long long)out->tasks, out->source,
+                         args->force ? "the old output" : "the work folder");
+    return status;
 }
 
 int stoker_prep(int argc, char **argv)

@@ -63,6 +63,10 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
 
 static void print_incomplete(const stk_prep_result *result)
 {
+    if (result->missing_pieces == 0) {
+        puts("this task's share is made; another task is putting all together");
+        return;
+    }
     printf("%" PRId64 " piece%s of other tasks %s still missing; the one that makes the last puts all together, or\n"
            "stoker prep --merge\n",
            result->missing_pieces, result->missing_pieces == 1 ? "" : "s", result->missing_pieces == 1 ? "is" : "are");
