@@ -8,6 +8,11 @@ file(GLOB cli_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.test)
 foreach(script ${cli_tests})
   get_filename_component(name ${script} NAME_WE)
   add_test(NAME cli_${name} COMMAND ${BASH_PROGRAM} ${CMAKE_CURRENT_LIST_DIR}/run.sh ${script})
-  set_tests_properties(cli_${name} PROPERTIES LABELS cli SKIP_RETURN_CODE 77 TIMEOUT 300
+  file(STRINGS ${script} first LIMIT_COUNT 1)
+  set(labels cli)
+  if(first MATCHES "stki-long")
+    list(APPEND labels long)
+  endif()
+  set_tests_properties(cli_${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 300
       ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/libhdf5.supp:print_suppressions=0;LOADBENCH=$<TARGET_FILE:loadbench>;STOKER=$<TARGET_FILE:stoker>;TRAIN_IMAGES=$<TARGET_FILE:train_images>;SOURCE=${PROJECT_SOURCE_DIR}")
 endforeach()

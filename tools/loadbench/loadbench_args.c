@@ -29,6 +29,7 @@ enum flag {
     BUDGET,
     COMPARE,
     REQUIRE,
+    REPORT,
     DEBUG,
     HELP,
     HELP_OPTIONS,
@@ -65,6 +66,7 @@ static const struct {
     [BUDGET] = {"--budget", "cpus=N,memory=SIZE", "with --tune: what the settings may use"},
     [COMPARE] = {"--compare", "OLD.json", "put the result beside one that was kept with --format=json"},
     [REQUIRE] = {"--require", "NAME>=NUMBER", "exit with 1 unless this holds, wait.p99<=5ms; may be repeated"},
+    [REPORT] = {"--report", "OUT.html", "write the result, or a sweep, as one page with plots"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
     [HELP_OPTIONS] = {"--help-options", NULL, "every key of the config files"},
@@ -76,7 +78,7 @@ void lb_args_help(FILE *to)
     fputs("Usage: loadbench CONFIG.yaml [--set KEY=VALUE]... [--format=text|json]\n"
           "       loadbench CONFIG.yaml --accelerators=N|search [--format=text|json]\n"
           "       loadbench --make SPEC.yaml [--force]\n"
-          "       loadbench RESULT.json [--compare=OLD.json] [--require=NAME>=NUMBER]...\n"
+          "       loadbench RESULT.json [--compare=OLD.json] [--require=NAME>=NUMBER]... [--report=OUT.html]\n"
           "       loadbench --transfer=DEVICE [--format=text|json]\n"
           "\n"
           "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples a second,\n"
@@ -184,6 +186,11 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
     case REQUIRE:
         args->requires[args->require_count++] = value;
         return STK_OK;
+    case REPORT:
+        if (strlen(value) < 6 || strcasecmp(value + strlen(value) - 5, ".html") != 0)
+            return stki_fail(err, STK_E_CONFIG, "--report: found \"%s\", expected a name that ends in .html", value);
+        args->report = value;
+        return STK_OK;
     case DEBUG:
         args->debug = value;
         return STK_OK;
@@ -250,6 +257,7 @@ static const char *studied(const struct lb_args *args)
            : args->budget            ? "--budget"
            : args->compare           ? "--compare"
            : args->require_count > 0 ? "--require"
+           : args->report            ? "--report"
                                      : NULL;
 }
 

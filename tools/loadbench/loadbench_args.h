@@ -35,7 +35,7 @@ struct lb_args {
     bool check_prediction, tune;
     const char **sweeps, **requires;
     int sweep_count, require_count;
-    const char *budget, *compare; /* or NULL */
+    const char *budget, *compare, *report; /* or NULL */
 };
 
 /* STK_E_CONFIG says what is wrong with the command. */

@@ -1,6 +1,7 @@
 /* loadbench_json.c: the result for programs. Every key of a measured number ends in its unit or names a count. */
 #include "error.h"
 #include "loadbench_consumer.h"
+#include "loadbench_histogram.h"
 #include "loadbench_json_parts.h"
 #include "loadbench_step.h"
 #include "text_check.h"
@@ -495,6 +496,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     lb_json_set(json, "counted_from", json_string(result->from_open ? "open" : "ramp"));
     lb_json_set(json, "result", result_json(result));
     lb_json_set(json, "wait", lb_json_waits(&result->waits));
+    lb_json_set(json_object_get(json, "wait"), "histogram", lb_histogram_json(&result->waits));
     lb_json_set(json, "batch_interval", lb_json_waits(&result->gaps));
     lb_json_set(json, "stages", stages_json(&shares));
     lb_json_set(json, "queue",

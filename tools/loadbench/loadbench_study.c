@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_compare.h"
+#include "loadbench_report.h"
 #include "loadbench_require.h"
 #include "loadbench_result.h"
 #include "loadbench_sweep.h"
@@ -59,17 +60,19 @@ stk_status lb_study_check(const struct lb_args *args, stk_error *err)
                          : args->require_count > 0 ? "--require"
                          : args->digest            ? "--digest"
                                                    : "--check-prediction");
+    if (args->tune && args->report)
+        return stki_fail(err, STK_E_CONFIG, "--tune prints lines for a config; --report is for a run, or a sweep");
     if (search && args->intervals)
         return stki_fail(err, STK_E_CONFIG, "--intervals is for the run of one config");
     if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))
         return stki_fail(err, STK_E_CONFIG,
-                         "%s is a result that was kept: only --compare and --require go with it", args->file);
+                         "%s is a result that was kept: only --compare, --require and --report go with it", args->file);
     return STK_OK;
 }
 
 static stk_status print_json(const json_t *tree, FILE *to, stk_error *err)
 {
-    char *text = json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    char *text = json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     int failed;
 
     if (!text)
@@ -96,6 +99,8 @@ static stk_status judge(const struct lb_args *args, json_t *tree, FILE *to, int 
     if (status == STK_OK)
         status = lb_require_all(requires, args->require_count, tree, to, failed, err);
     stki_free(requires);
+    if (status == STK_OK && args->report)
+        status = lb_report_write(args->report, tree, err);
     return status;
 }
 
@@ -161,14 +166,19 @@ static int run_sweep(const struct lb_args *args)
     stk_error err;
     stk_status status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, &err);
     json_t *tree = NULL;
+    char best[512] = "";
 
     if (status == STK_OK)
         status = lb_sweep_run(&sweep, args->file, args->sets, args->set_count, stderr, &err);
     if (status == STK_END)
         status = stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first point of the sweep");
     if (status == STK_OK)
-        tree = json_pack("{s:i, s:s, s:s, s:s, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep", "version",
-                         stk_version(), "file", args->file, "sweep", sweep.tree);
+        lb_sweep_best(&sweep, best, sizeof best);
+    if (status == STK_OK)
+        tree = json_pack("{s:i, s:s, s:s, s:s, s:s, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep",
+                         "version", stk_version(), "file", args->file, "best", best, "sweep", sweep.tree);
+    if (status == STK_OK && args->report)
+        status = lb_report_write(args->report, tree, &err);
     if (status == STK_OK && args->json)
         status = print_json(tree, stdout, &err);
     else if (status == STK_OK)

@@ -25,7 +25,9 @@ void lb_sweep_fini(struct lb_sweep *sweep);
 stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
                         FILE *progress, stk_error *err);
 
-/* A table, and one line a key where there are several: the best point. */
+/* The point with the most samples a second, "loader.num_workers=4 loader.prefetch=8 (1900)"; "": none. */
+void lb_sweep_best(const struct lb_sweep *sweep, char *out, int size);
+/* A table, and the best point. */
 void lb_sweep_print(const struct lb_sweep *sweep, FILE *to);
 
 #endif

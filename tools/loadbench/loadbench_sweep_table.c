@@ -97,10 +97,9 @@ static const json_t *best_of(const json_t *points, double *rate)
 
 void lb_sweep_print(const struct lb_sweep *sweep, FILE *to)
 {
-    const json_t *points = json_object_get(sweep->tree, "points"), *point, *best;
+    const json_t *points = json_object_get(sweep->tree, "points"), *point;
     int width[MOST_COLUMNS] = {0};
-    char text[CELL];
-    double rate = 0;
+    char text[CELL], line[512];
     size_t i;
 
     for (int k = 0; k < sweep->count + FIGURES; k++) {
@@ -114,12 +113,21 @@ void lb_sweep_print(const struct lb_sweep *sweep, FILE *to)
     }
     print_row(sweep, NULL, width, to);
     json_array_foreach(points, i, point) print_row(sweep, point, width, to);
-    best = best_of(points, &rate);
-    if (!best)
-        return;
-    fputs("\nmost samples/s:", to);
-    for (int k = 0; k < sweep->count; k++)
-        fprintf(to, " %s=%s", sweep->ranges[k].key,
-                json_string_value(json_object_get(json_object_get(best, "set"), sweep->ranges[k].key)));
-    fprintf(to, " (%s)\n", LB_NUMBER(rate));
+    lb_sweep_best(sweep, line, sizeof line);
+    if (*line)
+        fprintf(to, "\nmost samples/s: %s\n", line);
+}
+
+void lb_sweep_best(const struct lb_sweep *sweep, char *out, int size)
+{
+    double rate = 0;
+    const json_t *best = best_of(json_object_get(sweep->tree, "points"), &rate);
+    int used = 0;
+
+    out[0] = '\0';
+    for (int k = 0; best && k < sweep->count && used < size; k++)
+        used += snprintf(out + used, (size_t)(size - used), "%s%s=%s", k > 0 ? " " : "", sweep->ranges[k].key,
+                         json_string_value(json_object_get(json_object_get(best, "set"), sweep->ranges[k].key)));
+    if (best && used < size)
+        snprintf(out + used, (size_t)(size - used), " (%s)", LB_NUMBER(rate));
 }

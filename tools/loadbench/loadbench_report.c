@@ -1,0 +1,211 @@
+/* loadbench_report.c: the page: verdict and headline figures first, then what they rest on, then everything that was
+ * recorded. It is made of the result's JSON alone, so that kept results can be reported too. */
+#include "loadbench_report.h"
+#include "allocate.h"
+#include "error.h"
+#include "loadbench_html.h"
+#include "loadbench_report_parts.h"
+#include "loadbench_scalars.h"
+#include "loadbench_table.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void lb_report_section(FILE *to, const char *title, const char *lead)
+{
+    fputs("<section><h2>", to);
+    lb_html_text(to, title);
+    fputs("</h2>\n", to);
+    if (lead) {
+        fputs("<p class=\"lead\">", to);
+        lb_html_text(to, lead);
+        fputs("</p>\n", to);
+    }
+}
+
+/* "2026-01-31T12:00:00Z" for people. */
+static void print_started(FILE *to, const char *started)
+{
+    if (strlen(started) == 20)
+        lb_html_textf(to, "%.10s %.5s UTC", started, started + 11);
+    else
+        lb_html_text(to, started);
+}
+
+static void print_head(FILE *to, const char *title)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<link rel=\"icon\" href=\"data:,\">\n<title>",
+          to);
+    lb_html_text(to, title);
+    fputs(" – loadbench</title>\n<style>\n", to);
+    fputs(lb_report_style, to);
+    fputs("</style></head>\n<body><main>\n", to);
+}
+
+static void print_foot(FILE *to, const char *version)
+{
+    fputs("<footer>Made by loadbench ", to);
+    lb_html_text(to, version);
+    fputs(". Figures are of this machine, at this time; docs/loadbench.md says how they are measured.</footer>\n"
+          "</main></body></html>\n",
+          to);
+}
+
+/* The name of the config: its file without folders and ending. */
+static void name_of(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    snprintf(out, size, "%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+static void tile(FILE *to, const char *what, const char *value, const char *note)
+{
+    fputs("<div><dt>", to);
+    lb_html_text(to, what);
+    fputs("</dt><dd>", to);
+    lb_html_text(to, value);
+    if (*note) {
+        fputs("<small>", to);
+        lb_html_text(to, note);
+        fputs("</small>", to);
+    }
+    fputs("</dd></div>\n", to);
+}
+
+static void print_tiles(FILE *to, const json_t *tree)
+{
+    double value, other = 0, repeats = 1;
+    char text[64], note[160] = "";
+
+    fputs("<dl class=\"tiles\">\n", to);
+    lb_scalar_at(tree, "repeat_count", &repeats);
+    if (lb_scalar_at(tree, "result.samples_per_s", &value)) {
+        if (repeats > 1 && lb_scalar_at(tree, "result.samples_per_s.spread_percent", &other))
+            snprintf(note, sizeof note, "median of %.0f, spread %.1f\xc2\xa0%%", repeats, other);
+        tile(to, "samples a second", LB_NUMBER(value), note);
+    }
+    if (lb_scalar_at(tree, "limits.binding.share_percent", &value)) {
+        snprintf(text, sizeof text, "%.0f %%", value);
+        snprintf(note, sizeof note, "%.140s", lb_text_at(tree, "limits.binding.name"));
+        tile(to, "of the binding limit", text, note);
+    }
+    if (lb_scalar_at(tree, "utilisation.au", &value) && value >= 0) {
+        snprintf(text, sizeof text, "%.1f %%", 100 * value);
+        tile(to, "accelerator utilisation", text, "");
+    }
+    if (lb_scalar_at(tree, "stages.consumer_wait_percent", &value)) {
+        snprintf(text, sizeof text, "%.1f %%", value);
+        tile(to, "the consumer waits", text, "of its time");
+    }
+    if (lb_scalar_at(tree, "wait.p99_us", &value)) {
+        snprintf(text, sizeof text, value < 1000 ? "%s us" : "%s ms", LB_NUMBER(value < 1000 ? value : value / 1000));
+        tile(to, "99 % of waits below", text, "");
+    }
+    if (lb_scalar_at(tree, "result.first_batch_ms", &value)) {
+        snprintf(text, sizeof text, "%s ms", LB_NUMBER(value));
+        tile(to, "first batch after", text, "");
+    }
+    fputs("</dl>\n", to);
+}
+
+static void print_result(FILE *to, const json_t *tree)
+{
+    const char *text = lb_text_at(tree, "verdict.text");
+    const json_t *note;
+    char name[256];
+    size_t i;
+
+    name_of(lb_text_at(tree, "config.file"), name, sizeof name);
+    print_head(to, name);
+    fputs("<header><p class=\"eyebrow\">loadbench · ", to);
+    print_started(to, lb_text_at(tree, "started"));
+    lb_html_textf(to, " · %s", lb_text_at(tree, "machine.cpu"));
+    fputs("</p>\n<h1>", to);
+    lb_html_text(to, name);
+    fputs("</h1>\n<p class=\"verdict\">", to);
+    lb_html_text(to, text);
+    fputs("</p>\n", to);
+    if (strcmp(lb_text_at(tree, "verdict.binds"), "unknown") != 0) {
+        fputs("<p class=\"confidence\">Confidence: ", to);
+        lb_html_text(to, lb_text_at(tree, "verdict.confidence"));
+        fputs("</p>\n", to);
+    }
+    fputs("</header>\n", to);
+    print_tiles(to, tree);
+    lb_report_required(to, tree);
+    lb_report_predictions(to, tree);
+    lb_report_stages(to, tree);
+    lb_report_limits(to, tree);
+    lb_report_throughput(to, tree);
+    lb_report_workers(to, tree);
+    lb_report_queue(to, tree);
+    lb_report_latency(to, tree);
+    lb_report_compared(to, tree);
+    lb_report_figures(to, tree);
+    if (json_array_size(json_object_get(tree, "notes")) > 0) {
+        lb_report_section(to, "Notes", NULL);
+        fputs("<ul class=\"notes\">\n", to);
+        json_array_foreach(json_object_get(tree, "notes"), i, note)
+        {
+            fputs("<li>", to);
+            lb_html_text(to, json_string_value(note));
+            fputs("</li>\n", to);
+        }
+        fputs("</ul></section>\n", to);
+    }
+    lb_report_facts(to, "Machine", json_object_get(tree, "machine"));
+    lb_report_facts(to, "Versions", json_object_get(tree, "versions"));
+    lb_report_facts(to, "Data", json_object_get(tree, "data"));
+    lb_report_facts(to, "Page cache", json_object_get(tree, "cache"));
+    lb_report_facts(to, "Config in effect", json_object_get(tree, "config"));
+    print_foot(to, lb_text_at(tree, "versions.stoker"));
+}
+
+static void print_sweep(FILE *to, const json_t *tree)
+{
+    char name[256];
+
+    name_of(lb_text_at(tree, "file"), name, sizeof name);
+    print_head(to, name);
+    fputs("<header><p class=\"eyebrow\">loadbench · sweep</p>\n<h1>", to);
+    lb_html_text(to, name);
+    fputs("</h1>\n<p class=\"verdict\">", to);
+    if (*lb_text_at(tree, "best"))
+        lb_html_textf(to, "Most samples a second: %s.", lb_text_at(tree, "best"));
+    else
+        lb_html_text(to, "No point of the sweep could be run.");
+    fputs("</p></header>\n", to);
+    lb_report_sweep(to, tree);
+    print_foot(to, lb_text_at(tree, "version"));
+}
+
+/* Into a file beside it first. */
+stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err)
+{
+    char *part = stki_format("%s.part", path);
+    FILE *to = part ? fopen(part, "we") : NULL;
+    int failed;
+
+    if (!to) {
+        failed = errno;
+        stki_free(part);
+        return part ? stki_fail_errno(err, failed, path, "writing the report") : stki_fail_memory(err, 64, "a path");
+    }
+    if (json_object_get(tree, "sweep"))
+        print_sweep(to, tree);
+    else
+        print_result(to, tree);
+    errno = 0;
+    failed = ferror(to) ? EIO : 0;
+    if (fclose(to) != 0 && !failed)
+        failed = errno ? errno : EIO;
+    if (!failed && rename(part, path) != 0)
+        failed = errno;
+    if (failed)
+        unlink(part);
+    stki_free(part);
+    return failed ? stki_fail_errno(err, failed, path, "writing the report") : STK_OK;
+}

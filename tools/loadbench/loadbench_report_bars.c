@@ -1,0 +1,128 @@
+/* loadbench_report_bars.c: shares of the time and of the machine's limits, as bars with their numbers beside them. */
+#include "loadbench_html.h"
+#include "loadbench_report_parts.h"
+#include "loadbench_scalars.h"
+#include "loadbench_table.h"
+#include <math.h>
+#include <string.h>
+
+/* One bar: share 0 to 1 of the whole width. */
+static void bar(FILE *to, bool binds, const char *what, double share, const char *value, const char *note)
+{
+    fprintf(to, "<div class=\"row%s\"><span class=\"what\">", binds ? " binds" : "");
+    lb_html_text(to, what);
+    fprintf(to, "</span><span class=\"bar\"><i style=\"width:%.2f%%\"></i></span><span class=\"value\">",
+            100 * fmin(1, fmax(0, share)));
+    lb_html_text(to, value);
+    fputs("</span>", to);
+    if (note && *note) {
+        fputs("<span class=\"note\">", to);
+        lb_html_text(to, note);
+        fputs("</span>", to);
+    }
+    fputs("</div>\n", to);
+}
+
+void lb_report_predictions(FILE *to, const json_t *tree)
+{
+    const json_t *list = lb_tree_at(tree, "verdict.predictions"), *one;
+    double now = 0, most, rate, gain, measured, error;
+    char value[96], note[320];
+    size_t i;
+
+    if (json_array_size(list) == 0 || !lb_scalar_at(json_array_get(list, 0), "predicted_samples_per_s", &rate) ||
+        !lb_scalar_at(json_array_get(list, 0), "predicted_gain_percent", &gain) || gain <= -100)
+        return;
+    now = rate / (1 + gain / 100); /* the mean of all repeats, which it was predicted from */
+    most = now;
+    json_array_foreach(list, i, one)
+    {
+        if (lb_scalar_at(one, "predicted_samples_per_s", &rate))
+            most = fmax(most, rate);
+        if (lb_scalar_at(one, "measured_samples_per_s", &rate))
+            most = fmax(most, rate);
+    }
+    lb_report_section(to, "What would help",
+                      "Samples a second that one change each is predicted to give, from the clocks of "
+                      "this run.");
+    snprintf(value, sizeof value, "%s", LB_NUMBER(now));
+    bar(to, true, "as it is", now / most, value, NULL);
+    json_array_foreach(list, i, one)
+    {
+        rate = gain = 0;
+        lb_scalar_at(one, "predicted_samples_per_s", &rate);
+        lb_scalar_at(one, "predicted_gain_percent", &gain);
+        snprintf(value, sizeof value, fabs(gain) < 2 ? "about the same" : "%s, %+.0f %%", LB_NUMBER(rate), gain);
+        note[0] = '\0';
+        if (*lb_text_at(one, "failure"))
+            snprintf(note, sizeof note, "run: %.250s", lb_text_at(one, "failure"));
+        else if (lb_scalar_at(one, "measured_samples_per_s", &measured) && lb_scalar_at(one, "error_percent", &error))
+            snprintf(note, sizeof note, "run: %s samples/s; the prediction is off by %.0f %%", LB_NUMBER(measured),
+                     fabs(error));
+        bar(to, false, lb_text_at(one, "set"), rate / most, value, note);
+    }
+    fputs("</section>\n", to);
+}
+
+void lb_report_stages(FILE *to, const json_t *tree)
+{
+    static const struct {
+        const char *key, *binds, *name;
+    } stages[] = {
+        {"order_work_percent", "order", "order"},          {"storage_work_percent", "storage", "storage"},
+        {"decode_work_percent", "decode", "decode"},       {"inflate_work_percent", "inflate", "inflate"},
+        {"call_work_percent", "call", "own transforms"},   {"convert_work_percent", "convert", "convert"},
+        {"hand_over_work_percent", "ring", "hand over"},   {"wait_for_slot_percent", "", "waiting for a slot"},
+        {"wait_for_work_percent", "", "waiting for work"},
+    };
+    const json_t *all = json_object_get(tree, "stages");
+    const char *binds = lb_text_at(tree, "verdict.binds");
+    double percent, wait = 0, copy;
+    char value[32];
+
+    if (!all)
+        return;
+    lb_report_section(to, "Where the time went", "Shares of the workers' time, all repeats together.");
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        if (!lb_scalar_at(all, stages[i].key, &percent) || (percent < 0.05 && strcmp(binds, stages[i].binds) != 0))
+            continue;
+        snprintf(value, sizeof value, "%.1f %%", percent);
+        bar(to, strcmp(binds, stages[i].binds) == 0 || (i == 5 && strcmp(binds, "memory") == 0), stages[i].name,
+            percent / 100, value, NULL);
+    }
+    fputs("<p class=\"lead\" style=\"margin:22px 0 6px\">Shares of the time that passed.</p>\n", to);
+    if (lb_scalar_at(all, "copy_work_percent", &copy)) {
+        snprintf(value, sizeof value, "%.1f %%", copy);
+        bar(to, strcmp(binds, "copy") == 0, "copy to the device", copy / 100, value, NULL);
+    }
+    lb_scalar_at(all, "consumer_wait_percent", &wait);
+    snprintf(value, sizeof value, "%.1f %%", 100 - wait);
+    bar(to, strcmp(binds, "consumer") == 0, "consumer at work", 1 - wait / 100, value, NULL);
+    snprintf(value, sizeof value, "%.1f %%", wait);
+    bar(to, false, "consumer waiting", wait / 100, value, NULL);
+    fputs("</section>\n", to);
+}
+
+void lb_report_limits(FILE *to, const json_t *tree)
+{
+    const json_t *list = lb_tree_at(tree, "limits.list"), *one;
+    const char *binding = lb_text_at(tree, "limits.binding.name");
+    double rate, share;
+    char value[96];
+    size_t i;
+
+    if (json_array_size(list) == 0)
+        return;
+    lb_report_section(
+        to, "Limits of this machine",
+        "How much of what each part alone can do was reached, measured in the same run. A full bar is the limit.");
+    json_array_foreach(list, i, one)
+    {
+        if (!lb_scalar_at(one, "share_percent", &share) || !lb_scalar_at(one, "samples_per_s", &rate) || rate <= 0)
+            continue;
+        snprintf(value, sizeof value, "%.0f %% of %s/s", share, LB_SHORT(rate));
+        bar(to, strcmp(lb_text_at(one, "name"), binding) == 0, lb_text_at(one, "name"), share / 100, value,
+            lb_text_at(one, "basis"));
+    }
+    fputs("</section>\n", to);
+}
