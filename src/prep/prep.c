@@ -423,13 +423,14 @@ static stk_status count(stk_prep *prep, stk_error *err)
 }
 
 /* There must be something to put together. */
-static stk_status check_merge(const stk_prep *prep, stk_error *err)
+static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_error *err)
 {
     if (!prep->opts.merge || stki_prep_exists(prep->job.work))
         return STK_OK;
+    prep->result.missing_pieces = run->units;
     return stki_fail(err, STK_E_NOT_FOUND,
-                     "%s: there is no such work folder: the pieces are not made yet: run the tasks first",
-                     prep->job.work);
+                     "%s: there is no such work folder: all %lld %ss are not made yet: run the tasks first",
+                     prep->job.work, (long long)run->units, unit_name(run));
 }
 
 /* Of several tasks the last one may have put everything together while this one was on its way: it started late, or had
@@ -470,11 +471,12 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
         set_result(prep, &totals);
         return status;
     }
-    if (status == STK_OK && (status = check_output(prep, err)) == STK_OK &&
-        (status = check_merge(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
+    if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
         (status = run_open(prep, &run, err)) == STK_OK) {
         take_notes(prep, run.loader);
-        status = stki_work_open(&run, err);
+        status = check_merge(prep, &run, err);
+        if (status == STK_OK)
+            status = stki_work_open(&run, err);
     }
     if (status == STK_OK && !prep->opts.merge)
         status = make(&run, err);
