@@ -19,6 +19,14 @@ const char *codec_deflate_version(void)
     return "libdeflate " LIBDEFLATE_VERSION_STRING;
 }
 
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+const char *codec_hdf5_version(void)
+{
+    return "HDF5 " TEXT(H5_VERS_MAJOR) "." TEXT(H5_VERS_MINOR) "." TEXT(H5_VERS_RELEASE);
+}
+
 static void *begin(void)
 {
     return libdeflate_alloc_decompressor();

@@ -1,20 +1,37 @@
 /* loadbench_accelerators.c: the search, and what is printed of it. */
 #include "loadbench_accelerators.h"
 #include "error.h"
+#include "live_line.h"
 #include "loadbench_feed.h"
 #include "loadbench_json_parts.h"
-#include "loadbench_live.h"
 #include "loadbench_step.h"
 #include "loadbench_table.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
+
+/* On terminals: a search takes a while. */
+static void show(const char *text)
+{
+    if (!live_is_terminal(STDERR_FILENO))
+        return;
+    if (text)
+        live_line_draw(text, live_columns(), live_takes_colour(STDERR_FILENO));
+    else
+        live_line_clear();
+}
 
 static stk_status try_count(lb_feed_try try_one, void *context, int count, struct lb_feed_search *out, bool *passed,
                             stk_error *err)
 {
     struct lb_feed *feed = &out->tries[out->count];
+    char text[120];
+
+    snprintf(text, sizeof text, "%d accelerator%s; passed so far: %d", count, count == 1 ? "" : "s", out->passed);
+    show(text);
     const stk_status status = try_one(context, count, feed, err);
+    show(NULL);
 
     *passed = false;
     if (status == STK_E_EMPTY && out->count > 0) { /* one accelerator at least has a batch */

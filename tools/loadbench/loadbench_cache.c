@@ -68,6 +68,7 @@ static stk_status add(struct lb_files *files, const char *path, int depth, stk_e
 
 stk_status lb_files_add(struct lb_files *files, const char *path, stk_error *err)
 {
+    files->others = files->others || access(path, F_OK) != 0;
     return add(files, path, 0, err);
 }
 
@@ -152,7 +153,10 @@ stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *
         if (descriptor >= 0)
             close(descriptor);
     }
-    if (files->count == 0) {
+    if (files->others) {
+        out->known = false;
+        snprintf(out->why, sizeof out->why, "the data are in files that the config does not name itself");
+    } else if (files->count == 0) {
         out->known = false;
         snprintf(out->why, sizeof out->why, "the data are in no file");
     }
@@ -178,7 +182,8 @@ static stk_status read_whole(const char *path, void *buffer, stk_error *err)
 
 stk_status lb_cache_fill(const struct lb_files *files, stk_error *err)
 {
-    const int64_t room = lb_memory_available();
+    const int64_t left = lb_memory_available(), limit = lb_memory_limit();
+    const int64_t room = limit > 0 && limit < left ? limit : left;
     void *buffer;
     stk_status status = STK_OK;
 
@@ -208,6 +213,11 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
     struct lb_residency left;
     stk_status status;
 
+    if (files->others)
+        return stki_fail(
+            err, STK_E_UNSUPPORTED,
+            "--cache=cold: the data are in files that the config does not name itself (a list of images, a "
+            "name without its ending), which are not let go");
     if (files->count == 0)
         return stki_fail(err, STK_E_UNSUPPORTED, "--cache=cold: the data are in no file: nothing can be cold");
     for (int64_t i = 0; i < files->count; i++) {

@@ -19,9 +19,11 @@ struct lb_files {
     char **paths;
     int64_t count, room;
     int64_t bytes; /* of all of them together */
+    bool others;   /* there are more, which only a file of them names (a list of images): nobody can speak for all */
 };
 
-/* Adds a file, or every file below a folder. What cannot be read is left out: the loader says what is missing. */
+/* Adds a file, or every file below a folder. What cannot be read is left out: the loader says what is missing. What is
+ * not there by that name (NAME of NAME.bin and NAME.idx) makes `others` true. */
 stk_status lb_files_add(struct lb_files *files, const char *path, stk_error *err);
 void lb_files_fini(struct lb_files *files);
 

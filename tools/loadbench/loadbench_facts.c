@@ -73,9 +73,16 @@ static stk_status add_file(struct lb_facts *facts, const char *path, stk_error *
 }
 
 /* A file of a field; several fields may be of one. */
-static stk_status add_data(struct lb_facts *facts, const char *path, stk_error *err)
+static stk_status add_data(struct lb_facts *facts, const char *path, const char *format, stk_error *err)
 {
+    struct stat about;
     bool known = false;
+
+    if (format && strcmp(format, "synthetic") == 0)
+        return add_file(facts, path, err);
+    /* images of a file that is none itself: a list of them */
+    if (format && strcmp(format, "images") == 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode))
+        facts->data.others = true;
 
     for (int i = 1; i < facts->file_count; i++)
         known = known || strcmp(facts->files[i].path, path) == 0;
@@ -102,7 +109,8 @@ static stk_status read_files(const char *config_path, struct lb_facts *facts, st
         json_array_foreach(json_object_get(field, "path"), i, path)
         {
             if (status == STK_OK && json_is_string(path))
-                status = add_data(facts, json_string_value(path), err);
+                status =
+                    add_data(facts, json_string_value(path), json_string_value(json_object_get(field, "format")), err);
         }
     }
     json_decref(options);

@@ -116,6 +116,7 @@ static json_t *versions_json(void)
     lb_json_set(json, "stoker", json_string(stk_version()));
     lb_json_set(json, "jpeg", json_string(codec_jpeg_version()));
     lb_json_set(json, "deflate", json_string(codec_deflate_version()));
+    lb_json_set(json, "hdf5", json_string(codec_hdf5_version()));
     lb_json_set(json, "libc", json_sprintf("glibc %s", gnu_get_libc_version()));
     lb_json_set(json, "compiler",
                 json_string(

@@ -98,7 +98,7 @@ static int64_t limit_of(const char *folder, const char *name)
 }
 
 /* The smallest limit of the group that this process is in and of those above it, cgroup version 2, or 1. */
-static int64_t memory_limit(void)
+int64_t lb_memory_limit(void)
 {
     char line[4096], folder[4400];
     FILE *file = fopen("/proc/self/cgroup", "re");
@@ -142,7 +142,7 @@ void lb_machine_read(struct lb_machine *out)
     }
     read_huge_pages(out->huge_pages, sizeof out->huge_pages);
     out->cpu_quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
-    out->memory_limit = memory_limit();
+    out->memory_limit = lb_memory_limit();
     out->cores_allowed = stki_cpu_count();
     out->cores_online = sysconf(_SC_NPROCESSORS_ONLN);
     out->memory_bytes = find_bytes("/proc/meminfo", "MemTotal");
