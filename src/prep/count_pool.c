@@ -118,8 +118,11 @@ static stk_status make_tallies(stki_count_pool *pool, struct counter *counter, s
 {
     stk_status status = STK_OK;
 
-    for (int i = 0; i < pool->field_count && status == STK_OK; i++)
+    for (int i = 0; i < pool->field_count && status == STK_OK; i++) {
         status = stki_tally_create(&pool->fields[i].form, stki_isa(), &counter->tallies[i], err);
+        if (status == STK_OK)
+            stki_counts_hurry(&counter->tallies[i]->counts);
+    }
     return status;
 }
 
@@ -243,8 +246,11 @@ stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total,
     for (int i = 0; i < pool->counter_count && status == STK_OK; i++) {
         struct counter *counter = &pool->counters[i];
 
-        for (int f = 0; f < pool->field_count && status == STK_OK; f++)
-            status = stki_tally_merge(total[f], &pool->fields[f].form, counter->tallies[f], err);
+        for (int f = 0; f < pool->field_count && status == STK_OK; f++) {
+            status = stki_counts_settle(&counter->tallies[f]->counts, err);
+            if (status == STK_OK)
+                status = stki_tally_merge(total[f], &pool->fields[f].form, counter->tallies[f], err);
+        }
         drop_tallies(pool, counter);
         if (status == STK_OK)
             status = make_tallies(pool, counter, err);

@@ -44,6 +44,7 @@ void stki_counts_fini(stki_counts *counts)
 {
     stki_free(counts->page_of);
     stki_free(counts->bins);
+    stki_free(counts->flat);
     *counts = (stki_counts){0};
 }
 
@@ -118,6 +119,8 @@ static inline uint64_t f64_bits(double x)
     return bits;
 }
 
+static void add_flat(const stki_counts *counts, int64_t channel, const void *x, int64_t n);
+
 stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, int64_t channel, const void *x,
                            int64_t n, stk_error *err)
 {
@@ -132,6 +135,10 @@ stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, i
         if (status == STK_OK)
             loops->count_u8(x, n, bins);
         return status;
+    }
+    if (counts->flat) {
+        add_flat(counts, channel, x, n);
+        return STK_OK;
     }
     switch (counts->dtype) {
     case STK_F32:
@@ -156,6 +163,62 @@ stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, i
         COUNT(stki_u16, at[i]);
     }
     return STK_OK;
+}
+
+/* ---- a flat table ---- */
+
+enum { HURRIED_CHANNELS = 4 };
+
+static int64_t flat_bins(const stki_counts *counts)
+{
+    return (int64_t)counts->page_count << counts->bits;
+}
+
+void stki_counts_hurry(stki_counts *counts)
+{
+    if (counts->dtype == STK_F32 && counts->channels <= HURRIED_CHANNELS && !counts->flat)
+        counts->flat = stki_zalloc_array(counts->channels, flat_bins(counts) * (int64_t)sizeof *counts->flat);
+}
+
+static stk_status settle_page(stki_counts *counts, int64_t channel, int page, const uint64_t *from, stk_error *err)
+{
+    const int64_t size = INT64_C(1) << counts->bits;
+    uint64_t any = 0, *bins;
+    stk_status status;
+
+    for (int64_t i = 0; i < size; i++)
+        any |= from[i];
+    if (!any)
+        return STK_OK;
+    status = stki_counts_page(counts, channel, page, &bins, err);
+    for (int64_t i = 0; i < size && status == STK_OK; i++)
+        bins[i] += from[i];
+    return status;
+}
+
+stk_status stki_counts_settle(stki_counts *counts, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (!counts->flat)
+        return STK_OK;
+    for (int64_t c = 0; c < counts->channels; c++)
+        for (int page = 0; page < counts->page_count && status == STK_OK; page++)
+            status = settle_page(counts, c, page,
+                                 counts->flat + c * flat_bins(counts) + ((int64_t)page << counts->bits), err);
+    stki_free(counts->flat);
+    counts->flat = NULL;
+    return status;
+}
+
+static void add_flat(const stki_counts *counts, int64_t channel, const void *x, int64_t n)
+{
+    uint64_t *bins = counts->flat + channel * flat_bins(counts);
+    const stki_u32 *at = x;
+    const int shift = F32_FRACTION - counts->bits;
+
+    for (int64_t i = 0; i < n; i++)
+        bins[at[i] >> shift]++;
 }
 
 stk_status stki_counts_merge(stki_counts *into, const stki_counts *from, stk_error *err)

@@ -132,7 +132,7 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
                              .outer = 1,
                              .ragged = varying,
                              .opaque = field->kind == STKI_SINK_BYTES,
-                             .counts = opts->histogram > 0 || opts->methods,
+                             .counts = opts->histogram > 0 || opts->methods & ~(1U << STKI_CALIBRATE_MINMAX),
                              .classes = opts->classes,
                              .most_bytes = INT64_C(1) << 30};
     if (out->opaque)

@@ -241,7 +241,10 @@ static stk_status calibrate_one(report *r, int method, int64_t at, int64_t chann
     stki_float_control control;
     stk_status status = STK_OK;
 
-    if (n->count) { /* a channel without an element has the range of zeros */
+    out->error[at] = (double)NAN;
+    if (n->count && !r->tally->counts.page_of) { /* the extremes are all there is, and all it takes */
+        range = (stki_qrange){n->min, n->max};
+    } else if (n->count) { /* a channel without an element has the range of zeros */
         status = stki_counts_bins(&r->tally->counts, channel, &bins, r->err);
         if (status == STK_OK)
             status = stki_calibrate(&opts, &bins, n->min, n->max, &range, &out->error[at], r->err);
@@ -296,7 +299,8 @@ static json_t *method_map(report *r, int method, const calibrated *found, int64_
     set(r, map, "zero_point", zeros_of(r, found->zero, count));
     set(r, map, "low", numbers_of(r, found->low, count, list));
     set(r, map, "high", numbers_of(r, found->high, count, list));
-    set(r, map, "mean_squared_error", numbers_of(r, found->error, count, list));
+    if (r->tally->counts.page_of)
+        set(r, map, "mean_squared_error", numbers_of(r, found->error, count, list));
     return map;
 }
 
