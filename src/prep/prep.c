@@ -433,14 +433,14 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
                      prep->job.work, (long long)run->units, unit_name(run));
 }
 
-/* Of several tasks the last one may have put everything together while this one was on its way: it started late, or had
- * nothing to make. The output that is there is then this very job's. */
+/* Of several tasks the last one may have put everything together while this one was on its way: it started late, had
+ * nothing to make, or was to merge. The output that is there is then this very job's. */
 static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
 {
     json_t *manifest = NULL, *mine;
     bool same;
 
-    if (prep->opts.tasks <= 1 || !prep->job.format ||
+    if ((prep->opts.tasks <= 1 && !prep->opts.merge) || prep->opts.force || !prep->job.format ||
         stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
         return false;
     mine = stki_job_json(&prep->job);

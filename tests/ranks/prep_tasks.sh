@@ -86,4 +86,5 @@ grep -Eq '[0-9]+ of [0-9]+ pieces are not made yet .[0-9]+ to [0-9]+.' messages.
 [ ! -e out.beton ] || die "there is an output without task 2's pieces"
 (task 2 4 "$stoker" prep job.yaml) >printed.2 2>messages.2 || die "task 2 of 4 failed"
 cmp whole.beton out.beton || die "the last of four: other bytes"
+"$stoker" prep job.yaml --merge >printed 2>messages.merge || die "a merge that finds all done: $(cat messages.merge)"
 echo "tasks under $launcher: fine"

@@ -67,8 +67,9 @@ static void print_incomplete(const stk_prep_result *result)
         puts("this task's share is made; another task is putting all together");
         return;
     }
-    printf("%" PRId64 " piece%s of other tasks %s still missing; the one that makes the last puts all together, or\n"
-           "stoker prep --merge\n",
+    printf("this task's share is made; %" PRId64
+           " piece%s of others %s still missing: the task that makes the last one puts "
+           "all together\n",
            result->missing_pieces, result->missing_pieces == 1 ? "" : "s", result->missing_pieces == 1 ? "is" : "are");
 }
 
