@@ -109,8 +109,8 @@ static bool passes(const char *path)
 
 static void note_difference(const char *path, const json_t *before, const json_t *now, struct differences *out)
 {
-    char *old = before ? json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    char *own = now ? json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *old = before ? json_dumps(before, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *own = now ? json_dumps(now, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     char text[400];
 
     snprintf(text, sizeof text, "%s: %.100s before, %.100s now", path, old ? old : "not there",

@@ -28,6 +28,14 @@ static double processor_s(const struct lb_result *result)
     return sum;
 }
 
+/* Processors that the process may use, in whole or by a quota. */
+static double cores_of(const struct lb_machine *machine)
+{
+    const double allowed = (double)machine->cores_allowed;
+
+    return machine->cpu_quota > 0 && machine->cpu_quota < allowed ? machine->cpu_quota : allowed;
+}
+
 static struct lb_model model_of(const struct lb_result *result, const struct lb_shares *shares)
 {
     const struct lb_run *last = &result->runs[result->run_count - 1];
@@ -43,7 +51,7 @@ static struct lb_model model_of(const struct lb_result *result, const struct lb_
         .copy_s = shares->copy * shares->elapsed_s / batches,
         .consumer_s = fmax(0, own) * shares->elapsed_s / batches,
         .cpu_s = processor_s(result) / batches,
-        .cores = (double)result->machine.cores_allowed,
+        .cores = cores_of(&result->machine),
     };
 }
 

@@ -111,6 +111,18 @@ static void print_tiles(FILE *to, const json_t *tree)
     fputs("</dl>\n", to);
 }
 
+/* Where and of what it was measured. */
+static void print_facts(FILE *to, const json_t *tree)
+{
+    static const struct {
+        const char *key, *title;
+    } parts[] = {{"machine", "Machine"}, {"storage", "Storage"},  {"versions", "Versions"},
+                 {"data", "Data"},       {"cache", "Page cache"}, {"config", "Config in effect"}};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        lb_report_facts(to, parts[i].title, json_object_get(tree, parts[i].key));
+}
+
 static void print_result(FILE *to, const json_t *tree)
 {
     const char *text = lb_text_at(tree, "verdict.text");
@@ -156,16 +168,13 @@ static void print_result(FILE *to, const json_t *tree)
         }
         fputs("</ul></section>\n", to);
     }
-    lb_report_facts(to, "Machine", json_object_get(tree, "machine"));
-    lb_report_facts(to, "Versions", json_object_get(tree, "versions"));
-    lb_report_facts(to, "Data", json_object_get(tree, "data"));
-    lb_report_facts(to, "Page cache", json_object_get(tree, "cache"));
-    lb_report_facts(to, "Config in effect", json_object_get(tree, "config"));
+    print_facts(to, tree);
     print_foot(to, lb_text_at(tree, "versions.stoker"));
 }
 
 static void print_sweep(FILE *to, const json_t *tree)
 {
+    const json_t *facts;
     char name[256];
 
     name_of(lb_text_at(tree, "file"), name, sizeof name);
@@ -179,6 +188,8 @@ static void print_sweep(FILE *to, const json_t *tree)
         lb_html_text(to, "No point of the sweep could be run.");
     fputs("</p></header>\n", to);
     lb_report_sweep(to, tree);
+    facts = lb_tree_at(tree, "sweep.first_point");
+    print_facts(to, facts);
     print_foot(to, lb_text_at(tree, "version"));
 }
 

@@ -70,6 +70,18 @@ stk_status lb_study_check(const struct lb_args *args, stk_error *err)
     return STK_OK;
 }
 
+/* A sweep that was kept: it can be reported, and nothing else. */
+static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
+{
+    stk_error err;
+
+    if (args->compare || args->require_count > 0 || args->json || !args->report)
+        stki_fail(&err, STK_E_CONFIG, "%s is a sweep that was kept: only --report goes with it", args->file);
+    else if (lb_report_write(args->report, tree, &err) == STK_OK)
+        return EXIT_FINE;
+    return complain(&err);
+}
+
 static stk_status print_json(const json_t *tree, FILE *to, stk_error *err)
 {
     char *text = json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
@@ -209,5 +221,13 @@ static int run_tune(const struct lb_args *args)
 
 int lb_study(const struct lb_args *args)
 {
+    json_t *kept = is_kept_result(args->file) ? json_load_file(args->file, 0, NULL) : NULL;
+
+    if (json_object_get(kept, "sweep")) {
+        const int code = report_kept_sweep(args, kept);
+        json_decref(kept);
+        return code;
+    }
+    json_decref(kept);
     return args->tune ? run_tune(args) : args->sweep_count > 0 ? run_sweep(args) : run_one(args);
 }

@@ -13,6 +13,7 @@ stk_status lb_sweep_init(const char *const *texts, int count, struct lb_sweep *o
 {
     memset(out, 0, sizeof *out);
     out->points = 1;
+    out->facts = json_object();
     if (count > LB_SWEEP_KEYS)
         return stki_fail(err, STK_E_CONFIG, "--sweep: found %d keys, expected at most %d", count, LB_SWEEP_KEYS);
     for (int i = 0; i < count; i++) {
@@ -36,6 +37,7 @@ void lb_sweep_fini(struct lb_sweep *sweep)
     for (int i = 0; i < sweep->count; i++)
         lb_range_fini(&sweep->ranges[i]);
     json_decref(sweep->tree);
+    json_decref(sweep->facts);
     memset(sweep, 0, sizeof *sweep);
 }
 
@@ -67,8 +69,19 @@ static void keep(const json_t *tree, json_t *point)
             json_object_set(point, parts[i], json_object_get(tree, parts[i]));
 }
 
+/* What holds for all points: of the first that ran. Its config is that of the others, but for the keys of the sweep. */
+static void keep_facts(const json_t *tree, json_t *facts)
+{
+    static const char *const parts[] = {"started", "machine", "storage", "versions", "data", "config"};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (json_object_get(tree, parts[i]))
+            json_object_set(facts, parts[i], json_object_get(tree, parts[i]));
+}
+
 /* STK_END: a signal came before anything was measured. */
-static stk_status measure(const char *path, const char *const *sets, int count, json_t *point, stk_error *err)
+static stk_status measure(const char *path, const char *const *sets, int count, json_t *point, json_t *facts,
+                          stk_error *err)
 {
     struct lb_result *result = stki_zalloc(sizeof *result);
     struct lb_config config = {0};
@@ -83,8 +96,11 @@ static stk_status measure(const char *path, const char *const *sets, int count, 
         tree = lb_result_tree(result, err);
     if (status == STK_OK && !tree)
         status = STK_E_MEMORY;
-    if (tree)
+    if (tree) {
         keep(tree, point);
+        if (json_object_size(facts) == 0)
+            keep_facts(tree, facts);
+    }
     json_decref(tree);
     if (result)
         lb_result_fini(result);
@@ -123,7 +139,7 @@ static stk_status run_point(struct lb_sweep *sweep, int64_t number, const char *
         sets[count + i] = texts[i];
     }
     if (status == STK_OK)
-        status = measure(path, sets, count + sweep->count, point, err);
+        status = measure(path, sets, count + sweep->count, point, sweep->facts, err);
     if (status < 0)
         json_object_set_new(point, "failure", json_string(err->message));
     if (status != STK_END) {
@@ -167,7 +183,7 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
         all_config = all_config && (status == STK_E_CONFIG || status == STK_E_RANGE);
     }
     stki_free(all);
-    sweep->tree = json_pack("{s:o, s:o}", "keys", keys, "points", points);
+    sweep->tree = json_pack("{s:o, s:o, s:O}", "keys", keys, "points", points, "first_point", sweep->facts);
     if (any || worst == STK_OK)
         return any ? STK_OK : STK_END;
     *err = first;

@@ -13,6 +13,7 @@ struct lb_sweep {
     int count;
     int64_t points; /* combinations */
     json_t *tree;   /* what has been measured */
+    json_t *facts;  /* machine, versions, data and config of the first point that ran */
 };
 
 /* `texts` are those of the options, "KEY=VALUES". STK_E_CONFIG: wrong, or too many combinations. */

@@ -409,7 +409,9 @@ static struct lb_budget budget_of(const struct lb_budget *asked)
 
     lb_machine_read(&machine);
     if (budget.cpus <= 0)
-        budget.cpus = (double)machine.cores_allowed;
+        budget.cpus = machine.cpu_quota > 0 && machine.cpu_quota < (double)machine.cores_allowed
+                          ? machine.cpu_quota
+                          : (double)machine.cores_allowed;
     if (budget.memory_bytes <= 0)
         budget.memory_bytes = machine.memory_available_bytes / 2;
     return budget;
