@@ -2,13 +2,15 @@
  * far from the machine's own limit it is.
  *
  *     args      the command line                     run       one repeat: the measuring loop
- *     config    the section `bench` of a config      limit     what the machine's memory gives plain copies
- *     look      --explain, --preview
- *     show      --show-config                        result    all repeats, and their figures
- *     make      --make: data from a specification    verdict   who waits for whom
- *     transfer  --transfer: copies to a device         study     what is made of results: sweep, tune, compare
- *     accelerators  --accelerators: how many can be fed
- *     live      the line on a terminal               text/json the two printed forms
+ *     config    the section `bench` of a config      prepare   which files, the page cache (cache), the loader
+ *     look      --explain, --preview                 marks     intervals; steady: had the rate settled?
+ *     show      --show-config                        consumer  who takes the batches; step: emulated steps, presets
+ *     make      --make; spec, write: what and how    limit     what memory, files and codecs give by themselves
+ *     transfer  --transfer: copies to a device       bounds    all limits as samples a second
+ *     accelerators  --accelerators; feed: N at once  result    all repeats, and their figures
+ *     live      the line on a terminal               verdict   who waits for whom
+ *     machine, place  what it is measured on         study     what is made of results: sweep, tune, compare
+ *     text, json    the two printed forms
  *
  * Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong. */
 #include "allocate.h"

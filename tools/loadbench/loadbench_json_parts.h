@@ -17,6 +17,14 @@ json_t *lb_json_number(double value);
 json_t *lb_json_text(const char *text);
 json_t *lb_json_summary(struct lb_summary summary);
 
+/* loadbench_json_machine.c: what was measured on, with which data. */
+json_t *lb_json_machine(const struct lb_machine *machine);
+json_t *lb_json_storage(const struct lb_place *place);
+json_t *lb_json_gpu(const struct lb_gpu *gpu);
+json_t *lb_json_versions(void);
+json_t *lb_json_timer(const struct lb_timer *timer);
+json_t *lb_json_data(const struct lb_facts *facts);
+
 /* loadbench_json_run.c: of one repeat. */
 json_t *lb_json_steady(const struct lb_steady *steady);
 json_t *lb_json_residency(const struct lb_residency *residency);

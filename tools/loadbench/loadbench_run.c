@@ -12,6 +12,7 @@
 #include "loadbench_clocks.h"
 #include "loadbench_consumer.h"
 #include "loadbench_device.h"
+#include "loadbench_prepare.h"
 #include "loadbench_statistics.h"
 #include <jansson.h>
 #include <string.h>
@@ -399,40 +400,6 @@ static void name_tensors(struct session *session)
     session->consumed.field_names = session->names;
 }
 
-/* A fault that names no file is the config's, although only the data brought it to light: a batch larger than they are,
- * memory for less than a batch, indices beyond them. */
-static stk_status blame(stk_error *err)
-{
-    const bool by_config = err->status == STK_E_EMPTY || err->status == STK_E_RANGE || err->status == STK_E_LIMIT;
-
-    if (by_config && err->file[0] == '\0')
-        err->status = STK_E_CONFIG;
-    return err->status;
-}
-
-static stk_status open_loader(const struct lb_config *config, struct lb_facts *facts, stk_loader **out, stk_error *err)
-{
-    const bool first = !facts->options_json;
-    stk_error changed;
-    char convert[64] = "";
-    int count = config->loader_set_count;
-    stk_status status;
-
-    if (!first)
-        lb_device_convert(facts->options_json, convert, sizeof convert);
-    if (convert[0])
-        config->loader_sets[count++] = convert; /* there is room for it; only for this call */
-    status = stk_loader_open_file(config->path, config->loader_sets, count, out, err);
-
-    if (first)
-        return status == STK_OK ? lb_facts_read(*out, config->path, facts, err) : blame(err);
-    if (lb_facts_check(status == STK_OK ? *out : NULL, facts, &changed) != STK_OK) {
-        *err = changed; /* also where it does not open: this is why */
-        return changed.status;
-    }
-    return status;
-}
-
 /* About 60 of the run, but no shorter ones than ten milliseconds. */
 static int64_t interval_of(const struct lb_bench *bench)
 {
@@ -468,7 +435,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
 
     lb_usage_read(&usage); /* opening reads from the disk too */
     open_ns = stki_now_ns();
-    status = open_loader(config, facts, &session->loader, err);
+    status = lb_prepare_loader(config, facts, &session->loader, err);
 
     if (status != STK_OK)
         return status;
@@ -499,45 +466,6 @@ static stk_status no_batch(const struct lb_config *config, const struct session 
                          "run; leave it out to begin anew, or raise loader.num_epochs",
                          config->path);
     return stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
-}
-
-/* Which files there are, from a loader that is opened without workers: it reads no sample. Where the config does not
- * allow that, from one as the config has it. */
-static stk_status learn_files(const struct lb_config *config, struct lb_facts *facts, stk_error *err)
-{
-    struct lb_facts first = {0};
-    stk_loader *loader = NULL;
-    stk_status status;
-
-    config->loader_sets[config->loader_set_count] =
-        "loader.num_workers=0"; /* there is room for it; only for this call */
-    status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count + 1, &loader, NULL);
-    if (status != STK_OK)
-        status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &loader, err);
-    if (status != STK_OK)
-        return blame(err);
-    status = lb_facts_read(loader, config->path, &first, err);
-    stk_loader_destroy(loader);
-    if (status == STK_OK) {
-        facts->data = first.data;
-        facts->data_known = true;
-        first.data = (struct lb_files){0};
-    }
-    lb_facts_fini(&first);
-    return status;
-}
-
-/* As bench.cache says, before the loader is opened: what it has mapped would stay. */
-static stk_status prepare_cache(const struct lb_config *config, const struct lb_facts *facts, struct lb_run *out,
-                                stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    if (config->bench.cache == LB_CACHE_WARM)
-        status = lb_cache_fill(&facts->data, err);
-    else if (config->bench.cache == LB_CACHE_COLD)
-        status = lb_cache_drop(&facts->data, err);
-    return status == STK_OK ? lb_residency_read(&facts->data, &out->before, err) : status;
 }
 
 static void end_session(struct session *session, struct lb_repeat *out)
@@ -572,9 +500,9 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     session->repeat = repeat;
     session->consumer = &lb_consumers[config->bench.consumer];
     if (!facts->data_known)
-        status = learn_files(config, facts, err);
+        status = lb_prepare_files(config, facts, err);
     if (status == STK_OK)
-        status = prepare_cache(config, facts, &out->steady, err);
+        status = lb_prepare_cache(config, facts, &out->steady.before, err);
     if (status == STK_OK && lb_stop_asked)
         status = STK_END;
     lb_memory_reset_peak();

@@ -1,0 +1,79 @@
+/* loadbench_prepare.c: what comes before a repeat: which files the data are in, the page cache as bench.cache says, and
+ * the loader. */
+#include "loadbench_prepare.h"
+#include "error.h"
+#include "loadbench_device.h"
+#include <string.h>
+
+/* A fault that names no file is the config's, although only the data brought it to light: a batch larger than they are,
+ * memory for less than a batch, indices beyond them. */
+static stk_status blame(stk_error *err)
+{
+    const bool by_config = err->status == STK_E_EMPTY || err->status == STK_E_RANGE || err->status == STK_E_LIMIT;
+
+    if (by_config && err->file[0] == '\0')
+        err->status = STK_E_CONFIG;
+    return err->status;
+}
+
+stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *facts, stk_loader **out, stk_error *err)
+{
+    const bool first = !facts->options_json;
+    stk_error changed;
+    char convert[64] = "";
+    int count = config->loader_set_count;
+    stk_status status;
+
+    if (!first)
+        lb_device_convert(facts->options_json, convert, sizeof convert);
+    if (convert[0])
+        config->loader_sets[count++] = convert; /* there is room for it; only for this call */
+    status = stk_loader_open_file(config->path, config->loader_sets, count, out, err);
+
+    if (first)
+        return status == STK_OK ? lb_facts_read(*out, config->path, facts, err) : blame(err);
+    if (lb_facts_check(status == STK_OK ? *out : NULL, facts, &changed) != STK_OK) {
+        *err = changed; /* also where it does not open: this is why */
+        return changed.status;
+    }
+    return status;
+}
+
+/* Which files there are, from a loader that is opened without workers: it reads no sample. Where the config does not
+ * allow that, from one as the config has it. */
+stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *facts, stk_error *err)
+{
+    struct lb_facts first = {0};
+    stk_loader *loader = NULL;
+    stk_status status;
+
+    config->loader_sets[config->loader_set_count] =
+        "loader.num_workers=0"; /* there is room for it; only for this call */
+    status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count + 1, &loader, NULL);
+    if (status != STK_OK)
+        status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &loader, err);
+    if (status != STK_OK)
+        return blame(err);
+    status = lb_facts_read(loader, config->path, &first, err);
+    stk_loader_destroy(loader);
+    if (status == STK_OK) {
+        facts->data = first.data;
+        facts->data_known = true;
+        first.data = (struct lb_files){0};
+    }
+    lb_facts_fini(&first);
+    return status;
+}
+
+/* As bench.cache says, before the loader is opened: what it has mapped would stay. */
+stk_status lb_prepare_cache(const struct lb_config *config, const struct lb_facts *facts, struct lb_residency *before,
+                            stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (config->bench.cache == LB_CACHE_WARM)
+        status = lb_cache_fill(&facts->data, err);
+    else if (config->bench.cache == LB_CACHE_COLD)
+        status = lb_cache_drop(&facts->data, err);
+    return status == STK_OK ? lb_residency_read(&facts->data, before, err) : status;
+}
