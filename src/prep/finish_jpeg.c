@@ -37,7 +37,7 @@ static const stki_option jpeg_rows[] = {
              "Only images of more pixels become JPEG; the others stay pixels"),
     STKI_SIZE(jpeg_options, above_bytes, 0, 0, INT64_MAX, "The same by the bytes of the pixels"),
 };
-static const stki_option_table jpeg_table = STKI_OPTION_TABLE("output.fields.NAME", jpeg_rows);
+static const stki_option_table jpeg_table = STKI_OPTION_TABLE("output.fields.NAME (encode: jpeg)", jpeg_rows);
 
 typedef struct jpeg_finisher {
     stki_finisher base; /* first member */

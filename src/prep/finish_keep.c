@@ -16,7 +16,7 @@ static const stki_option keep_rows[] = {
     STKI_STRING(keep_options, extension, NULL,
                 "Of files in archives, without the dot; by default what each image is: jpg or png"),
 };
-static const stki_option_table keep_table = STKI_OPTION_TABLE("output.fields.NAME", keep_rows);
+static const stki_option_table keep_table = STKI_OPTION_TABLE("output.fields.NAME (encode: keep)", keep_rows);
 
 static stk_status keep_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
                               stki_finisher **finisher, stk_error *err)

@@ -31,7 +31,7 @@ static const stki_option token_rows[] = {
                 "Of the ids: uint16 or uint32; by default the smaller one that holds them all"),
     STKI_STRING(token_options, extension, NULL, "Of files in archives, without the dot"),
 };
-static const stki_option_table token_table = STKI_OPTION_TABLE("output.fields.NAME", token_rows);
+static const stki_option_table token_table = STKI_OPTION_TABLE("output.fields.NAME (encode: tokens)", token_rows);
 
 typedef struct token_finisher {
     stki_finisher base; /* first member */

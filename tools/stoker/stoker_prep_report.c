@@ -80,6 +80,8 @@ void st_prep_report_text(const stk_prep *job, const struct st_prep_show *show)
 
     if (stk_prep_get_result(job, &result, NULL) != STK_OK)
         return;
+    for (int i = 0; i < stk_prep_note_count(job); i++)
+        printf("note      %s\n", st_shown(stk_prep_note(job, i)));
     if (!result.complete) {
         print_incomplete(&result);
         return;
