@@ -11,6 +11,7 @@
 #include "pt.h"
 #include "safetensors.h"
 #include "tar.h"
+#include "text.h"
 #include "text_build.h"
 #include "tokens.h"
 #include <string.h>
@@ -60,6 +61,8 @@ static const stki_file_format formats[] = {
     {"png", ENDINGS(".png"), is_png, stki_png_container, false},
     {"image_folder", NULL, NULL, stki_image_folder_container, true},
     {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false},
+    {"text", ENDINGS(".txt"), NULL, stki_text_open, false},
+    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 

@@ -150,6 +150,9 @@ void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 enum stki_access { STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD, STKI_ACCESS_UNGUARDED };
 enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 
+/* What a sample of a text file is. */
+enum stki_text_unit { STKI_TEXT_LINES, STKI_TEXT_PARAGRAPHS, STKI_TEXT_WHOLE, STKI_TEXT_DOCUMENTS };
+
 /* How images are decoded. */
 typedef struct stki_decode_opts {
     bool none;            /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
@@ -190,6 +193,9 @@ typedef struct stki_reader_opts {
     /* tar: where the index of an archive is kept. NULL: beside it, for archives of 10,000 files and more; "none"; or a
      * folder. Nothing is said where it can't be written. */
     const char *index_cache;
+    enum stki_text_unit text_unit; /* text */
+    const char *separator;         /* text: STKI_TEXT_DOCUMENTS: what stands between them */
+    const char *key;               /* lines of JSON: whose string is the sample; NULL: "text" */
     stki_decode_opts decode;
 } stki_reader_opts;
 

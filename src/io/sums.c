@@ -73,6 +73,10 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
         put(how, "; windows of %" PRId64 " every %" PRId64, opts->window_length, opts->window_stride);
     put(how, "%s%s%s%s%s", opts->decode.none ? "; not decoded" : "", opts->decode.gray ? "; gray" : "",
         opts->decode.upright ? "; upright" : "", opts->decode.fast ? "; fast" : "", opts->cf ? "; cf" : "");
+    if (opts->text_unit != STKI_TEXT_LINES)
+        put(how, "; unit %d", (int)opts->text_unit);
+    if (opts->key)
+        put(how, "; key %s", opts->key);
 }
 
 /* ---- the file's bytes ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 static const char *const byte_order_words[] = {"little", "big", NULL};
 enum { EXACT, FAST, NOT_AT_ALL };
 static const char *const decode_words[] = {"exact", "fast", "none", NULL};
+static const char *const unit_words[] = {"line", "paragraph", "file", NULL}; /* as enum stki_text_unit */
 static const char *const color_words[] = {"rgb", "gray", NULL};
 static const char *const orientation_words[] = {"stored", "upright", NULL};
 static const char *const warning_words[] = {"fail", "accept", NULL};
@@ -14,10 +15,10 @@ static const char *const none_words[] = {"none", NULL};
 static const char *const file_words[] = {"file", NULL};
 
 typedef struct source_options {
-    const char *format, *name, *dtype, *layout, *index_cache;
+    const char *format, *name, *dtype, *layout, *index_cache, *separator, *key;
     int64_t axis, count, offset, max_bytes, memory_limit, header_limit;
     const stki_node *shape, *window, *documents, *pack;
-    int byte_order, decode, color, orientation, on_warning;
+    int byte_order, unit, decode, color, orientation, on_warning;
     bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
 } source_options;
 
@@ -63,6 +64,11 @@ static const stki_option source_rows[] = {
     STKI_SIZE(source_options, offset, 0, 0, INT64_MAX, "Of raw data: where the first sample begins"),
     STKI_ENUM(source_options, byte_order, little, byte_order_words, "Of raw data"),
     STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard of many"),
+    STKI_ENUM(source_options, unit, line, unit_words,
+              "Text: what one sample is: a line, lines up to a blank one, or the whole file"),
+    STKI_STRING(source_options, separator, NULL,
+                "Text: samples are documents, with this text between them: \"<|endoftext|>\""),
+    STKI_STRING(source_options, key, NULL, "JSON lines: the key whose string is the sample; by default text"),
     STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
                     "Room for one sample of varying size; file: the largest in the files"),
     STKI_SIZE(source_options, memory_limit, 4GiB, 0, INT64_MAX,
@@ -243,6 +249,14 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     out->max_bytes = o.max_bytes;
     out->memory_limit = o.memory_limit;
     out->header_limit = o.header_limit;
+    out->text_unit = o.separator ? STKI_TEXT_DOCUMENTS : (enum stki_text_unit)o.unit;
+    out->separator = o.separator;
+    out->key = o.key;
+    if (o.separator && stki_node_get(node, "unit"))
+        return stki_fail_node(err, stki_node_get(node, "unit"),
+                              "found it beside separator, which says that documents are the samples: leave one out");
+    if (o.separator && (!*o.separator || strlen(o.separator) > 256))
+        return stki_fail_value(err, stki_node_get(node, "separator"), "a text of 1 to 256 bytes");
     out->index_cache = o.index_cache;
     out->verify = o.verify;
     out->sums = o.sums;

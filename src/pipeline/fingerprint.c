@@ -73,6 +73,11 @@ static void add_source(stki_u128 *print, const stki_field_config *field)
 
     stki_fingerprint_bytes(print, numbers, sizeof numbers);
     stki_fingerprint_text(print, source->name);
+    if (source->text_unit != STKI_TEXT_LINES || source->key) {
+        stki_fingerprint_number(print, source->text_unit);
+        stki_fingerprint_text(print, source->separator);
+        stki_fingerprint_text(print, source->key);
+    }
     if (field->synthetic) {
         stki_synthetic_opts made;
 

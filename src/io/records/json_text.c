@@ -1,0 +1,398 @@
+/* json_text.c: see json_text.h. */
+#include "json_text.h"
+#include "text_check.h"
+#include <string.h>
+
+typedef struct parser {
+    const unsigned char *begin, *at, *end;
+    int depth;
+    const char *what; /* set where it fails; `at` is where */
+} parser;
+
+static bool fail(parser *p, const char *what)
+{
+    p->what = what;
+    return false;
+}
+
+static void skip_space(parser *p)
+{
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r'))
+        p->at++;
+}
+
+/* ---- strings ----------------------------------------------------------------------------------------------------- */
+
+static int hex_of(unsigned char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Four hexadecimal digits; -1: they are none. */
+static int32_t hex4(const unsigned char *at, const unsigned char *end)
+{
+    int32_t value = 0;
+
+    if (end - at < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        const int digit = hex_of(at[i]);
+
+        if (digit < 0)
+            return -1;
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static int utf8_bytes(uint32_t code)
+{
+    return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+}
+
+/* The character that \uXXXX means, or two of them together; *used: bytes behind the u. -1: none. */
+static int32_t escaped_code(const unsigned char *at, const unsigned char *end, int *used)
+{
+    const int32_t first = hex4(at, end);
+    int32_t second;
+
+    *used = 4;
+    if (first < 0 || (first >= 0xDC00 && first < 0xE000))
+        return -1;
+    if (first < 0xD800 || first >= 0xE000)
+        return first;
+    if (end - at < 10 || at[4] != '\\' || at[5] != 'u')
+        return -1;
+    second = hex4(at + 6, end);
+    if (second < 0xDC00 || second >= 0xE000)
+        return -1;
+    *used = 10;
+    return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+}
+
+static bool parse_escape(parser *p, int64_t *bytes)
+{
+    int used;
+    int32_t code;
+
+    if (p->at + 1 >= p->end) {
+        p->at = p->end;
+        return fail(p, "the end of a string");
+    }
+    if (p->at[1] == 'u') {
+        code = escaped_code(p->at + 2, p->end, &used);
+        if (code < 0)
+            return fail(p, "a \\u of four digits, and no half of a surrogate pair");
+        p->at += 2 + used;
+        *bytes += utf8_bytes((uint32_t)code);
+        return true;
+    }
+    if (!strchr("\"\\/bfnrt", p->at[1]) || !p->at[1])
+        return fail(p, "one of the escapes \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u");
+    p->at += 2;
+    *bytes += 1;
+    return true;
+}
+
+/* At the opening quote. */
+static bool parse_string(parser *p, stki_json_span *out)
+{
+    int64_t bytes = 0;
+    uint32_t code;
+
+    out->at = (const char *)++p->at;
+    while (p->at < p->end && *p->at != '"') {
+        const unsigned char *run = p->at;
+
+        while (run < p->end && *run >= 0x20 && *run < 0x80 && *run != '"' && *run != '\\')
+            run++;
+        bytes += run - p->at;
+        p->at = run;
+        if (run == p->end || *run == '"')
+            break;
+        if (*run == '\\') {
+            if (!parse_escape(p, &bytes))
+                return false;
+        } else if (*run < 0x20) {
+            return fail(p, "no control character inside a string");
+        } else {
+            const int n = stki_utf8_next((const char *)run, p->end - run, &code);
+
+            if (n == 0)
+                return fail(p, "UTF-8");
+            p->at += n;
+            bytes += n;
+        }
+    }
+    if (p->at == p->end)
+        return fail(p, "the end of a string");
+    out->length = (const char *)p->at++ - out->at;
+    out->bytes = bytes;
+    return true;
+}
+
+static char *put_utf8(char *to, uint32_t code)
+{
+    const int n = utf8_bytes(code);
+
+    if (n == 1) {
+        *to = (char)code;
+        return to + 1;
+    }
+    for (int i = n - 1; i > 0; i--, code >>= 6)
+        to[i] = (char)(0x80 | (code & 0x3F));
+    *to = (char)(code | (0xF00U >> n & 0xFF));
+    return to + n;
+}
+
+void stki_json_unescape(const stki_json_span *span, char *to)
+{
+    static const char names[] = "bfnrt", values[] = "\b\f\n\r\t";
+    const unsigned char *at = (const unsigned char *)span->at, *end = at + span->length;
+
+    if (span->bytes == span->length) { /* an escape is longer than what it means */
+        memcpy(to, span->at, (size_t)span->length);
+        return;
+    }
+    while (at < end) {
+        const unsigned char *stop = memchr(at, '\\', (size_t)(end - at));
+        const size_t run = (size_t)((stop ? stop : end) - at);
+        const char *name;
+        int used;
+
+        memcpy(to, at, run);
+        to += run;
+        at += run;
+        if (at == end)
+            break;
+        if (at[1] == 'u') {
+            to = put_utf8(to, (uint32_t)escaped_code(at + 2, end, &used));
+            at += 2 + used;
+            continue;
+        }
+        name = strchr(names, at[1]);
+        *to++ = name ? values[name - names] : (char)at[1];
+        at += 2;
+    }
+}
+
+/* ---- everything else --------------------------------------------------------------------------------------------- */
+
+static bool digits(parser *p)
+{
+    const unsigned char *first = p->at;
+
+    while (p->at < p->end && *p->at >= '0' && *p->at <= '9')
+        p->at++;
+    return p->at > first || fail(p, "a digit");
+}
+
+static bool parse_number(parser *p)
+{
+    p->at += *p->at == '-';
+    if (p->at < p->end && *p->at == '0')
+        p->at++;
+    else if (!digits(p))
+        return false;
+    if (p->at < p->end && *p->at == '.') {
+        p->at++;
+        if (!digits(p))
+            return false;
+    }
+    if (p->at == p->end || (*p->at != 'e' && *p->at != 'E'))
+        return true;
+    p->at++;
+    p->at += p->at < p->end && (*p->at == '+' || *p->at == '-');
+    return digits(p);
+}
+
+static bool parse_word(parser *p, const char *word)
+{
+    const size_t length = strlen(word);
+
+    if ((size_t)(p->end - p->at) < length || memcmp(p->at, word, length) != 0)
+        return fail(p, "a value: an object, a list, a string, a number, true, false or null");
+    p->at += length;
+    return true;
+}
+
+static bool parse_value(parser *p);
+
+/* Behind a value in an object or a list: *more, or its end. */
+static bool parse_comma(parser *p, char close, bool *more, const char *what)
+{
+    skip_space(p);
+    if (p->at == p->end || (*p->at != ',' && *p->at != close))
+        return fail(p, what);
+    *more = *p->at++ == ',';
+    skip_space(p);
+    return true;
+}
+
+/* A key and its colon, up to the value. */
+static bool parse_key(parser *p, stki_json_span *key)
+{
+    if (p->at == p->end || *p->at != '"')
+        return fail(p, "a key in quotes");
+    if (!parse_string(p, key))
+        return false;
+    skip_space(p);
+    if (p->at == p->end || *p->at != ':')
+        return fail(p, "a colon");
+    p->at++;
+    skip_space(p);
+    return true;
+}
+
+static bool parse_object(parser *p)
+{
+    stki_json_span key;
+    bool more = true;
+
+    p->at++;
+    skip_space(p);
+    if (p->at < p->end && *p->at == '}') {
+        p->at++;
+        return true;
+    }
+    while (more)
+        if (!parse_key(p, &key) || !parse_value(p) || !parse_comma(p, '}', &more, "a comma or }"))
+            return false;
+    return true;
+}
+
+static bool parse_list(parser *p)
+{
+    bool more = true;
+
+    p->at++;
+    skip_space(p);
+    if (p->at < p->end && *p->at == ']') {
+        p->at++;
+        return true;
+    }
+    while (more)
+        if (!parse_value(p) || !parse_comma(p, ']', &more, "a comma or ]"))
+            return false;
+    return true;
+}
+
+static bool parse_value(parser *p)
+{
+    stki_json_span text;
+    bool good;
+
+    if (p->at == p->end)
+        return fail(p, "a value");
+    switch (*p->at) {
+    case '"':
+        return parse_string(p, &text);
+    case 't':
+        return parse_word(p, "true");
+    case 'f':
+        return parse_word(p, "false");
+    case 'n':
+        return parse_word(p, "null");
+    case '{':
+    case '[':
+        if (++p->depth > STKI_JSON_DEPTH)
+            return fail(p, "no more than 128 lists and objects inside each other");
+        good = *p->at == '{' ? parse_object(p) : parse_list(p);
+        p->depth--;
+        return good;
+    default:
+        if (*p->at == '-' || (*p->at >= '0' && *p->at <= '9'))
+            return parse_number(p);
+        return parse_word(p, "a value"); /* which it is not */
+    }
+}
+
+/* ---- one key ----------------------------------------------------------------------------------------------------- */
+
+static bool is_key(const stki_json_span *span, const char *key, int64_t length)
+{
+    char text[256];
+
+    if (span->bytes != length)
+        return false;
+    if (span->length == span->bytes)
+        return memcmp(span->at, key, (size_t)length) == 0;
+    if (length > (int64_t)sizeof text)
+        return false;
+    stki_json_unescape(span, text);
+    return memcmp(text, key, (size_t)length) == 0;
+}
+
+static const char *kind_of(unsigned char first)
+{
+    return first == '{'                   ? "an object"
+           : first == '['                 ? "a list"
+           : first == 't' || first == 'f' ? "true or false"
+           : first == 'n'                 ? "null"
+                                          : "a number";
+}
+
+/* The members of the line's object; *found as far as it has been seen. */
+static bool parse_members(parser *p, const char *key, enum stki_json_found *found, stki_json_span *out,
+                          const char **kind)
+{
+    const int64_t length = (int64_t)strlen(key);
+    stki_json_span name, value;
+    bool more = true;
+
+    p->at++;
+    skip_space(p);
+    if (p->at < p->end && *p->at == '}') {
+        p->at++;
+        return true;
+    }
+    while (more) {
+        bool wanted;
+
+        if (!parse_key(p, &name))
+            return false;
+        wanted = is_key(&name, key, length);
+        if (wanted && p->at < p->end && *p->at == '"') {
+            if (!parse_string(p, &value))
+                return false;
+            *found = STKI_JSON_TEXT;
+            *out = value;
+        } else {
+            if (wanted && p->at < p->end) {
+                *found = STKI_JSON_OTHER;
+                *kind = kind_of(*p->at);
+            }
+            if (!parse_value(p))
+                return false;
+        }
+        if (!parse_comma(p, '}', &more, "a comma or }"))
+            return false;
+    }
+    return true;
+}
+
+enum stki_json_found stki_json_find(const char *line, int64_t length, const char *key, stki_json_span *out,
+                                    stki_json_problem *problem)
+{
+    const unsigned char *begin = (const unsigned char *)line;
+    parser p = {.begin = begin, .at = begin, .end = begin + length, .depth = 1};
+    enum stki_json_found found = STKI_JSON_MISSING;
+    const char *kind = "";
+    bool good;
+
+    skip_space(&p);
+    good = p.at < p.end && *p.at == '{' ? parse_members(&p, key, &found, out, &kind) : parse_value(&p);
+    if (good) {
+        skip_space(&p);
+        good = p.at == p.end || fail(&p, "nothing behind the value");
+    }
+    if (good && found == STKI_JSON_OTHER)
+        *problem = (stki_json_problem){0, kind};
+    if (good)
+        return found;
+    *problem = (stki_json_problem){p.at - p.begin, p.what};
+    return STKI_JSON_BROKEN;
+}

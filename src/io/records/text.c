@@ -1,0 +1,165 @@
+/* text.c: a text file as a container of one member, "text"; see text.h. */
+#include "text.h"
+#include "allocate.h"
+#include "error.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { HEAD = 8 };
+
+const char *stki_text_refuse(const char *head, int64_t length, int64_t *begins, const char **advice)
+{
+    static const struct {
+        const char *bytes;
+        int64_t count;
+        const char *what, *advice;
+    } known[] = {
+        {"\x1f\x8b", 2, "a gzip file", "gunzip it: samples are found by their place in the text"},
+        {"\x28\xb5\x2f\xfd", 4, "a zstd file", "unpack it by unzstd: samples are found by their place in the text"},
+        {"BZh", 3, "a bzip2 file", "unpack it by bunzip2: samples are found by their place in the text"},
+        {"\xfd"
+         "7zXZ",
+         5, "an xz file", "unpack it by unxz: samples are found by their place in the text"},
+        {"\xff\xfe", 2, "UTF-16 text", "make it UTF-8: iconv -f UTF-16 -t UTF-8"},
+        {"\xfe\xff", 2, "UTF-16 text", "make it UTF-8: iconv -f UTF-16 -t UTF-8"},
+    };
+
+    *begins = length >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (length >= known[i].count && memcmp(head, known[i].bytes, (size_t)known[i].count) == 0) {
+            *advice = known[i].advice;
+            return known[i].what;
+        }
+    return NULL;
+}
+
+static stk_status text_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                              stki_reader **out, stk_error *err)
+{
+    (void)member;
+    return stki_text_reader((const stki_text_file *)(const void *)base, opts, out, err);
+}
+
+static void text_destroy(stki_container *base)
+{
+    stki_text_file *text = (stki_text_file *)(void *)base;
+
+    stki_text_index_fini(&text->index);
+    stki_free(text->key);
+    stki_file_close(text->file);
+    stki_container_free(base);
+}
+
+static const stki_container_ops text_ops = {.format = "text", .reader = text_reader, .destroy = text_destroy};
+static const stki_container_ops jsonl_ops = {.format = "jsonl", .reader = text_reader, .destroy = text_destroy};
+
+static stk_status check_head(stki_text_file *text, stk_error *err)
+{
+    const int64_t count = text->file->size < HEAD ? text->file->size : HEAD;
+    char head[HEAD];
+    const char *what, *advice;
+    stk_status status = stki_file_read(text->file, 0, head, count, err);
+
+    if (status != STK_OK)
+        return status;
+    what = stki_text_refuse(head, count, &text->begins, &advice);
+    return what ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){text->base.path, -1, -1, what, "a text file"}, "%s",
+                               advice)
+                : STK_OK;
+}
+
+static stk_status take_options(stki_text_file *text, const stki_reader_opts *opts, bool json, stk_error *err)
+{
+    if (json) {
+        text->key = stki_strdup(opts->key ? opts->key : "text");
+        return text->key ? STK_OK : stki_fail_memory(err, (int64_t)strlen(opts->key ? opts->key : "text"), "a key");
+    }
+    text->unit = opts->text_unit;
+    if (text->unit != STKI_TEXT_DOCUMENTS)
+        return STK_OK;
+    text->separator_bytes = opts->separator ? (int64_t)strlen(opts->separator) : 0;
+    if (text->separator_bytes < 1 || text->separator_bytes > STKI_TEXT_SEPARATOR)
+        return stki_fail_at(
+            err, STK_E_CONFIG,
+            (stki_place){text->base.path, -1, -1, STKI_TEXT("%" PRId64 " bytes", text->separator_bytes), "1 to 256"},
+            "source.separator");
+    memcpy(text->separator, opts->separator, (size_t)text->separator_bytes);
+    return STK_OK;
+}
+
+static stk_status add_member(stki_text_file *text, stk_error *err)
+{
+    static const char *const units[] = {"line", "paragraph", "file", "document"};
+    const int64_t varying[1] = {-1};
+    const stki_text_index *index = &text->index;
+    stki_member *member;
+    stk_status status = stki_container_add(&text->base, "text", 1, varying, &member, err);
+
+    if (status != STK_OK)
+        return status;
+    member->kind = STKI_MEMBER_RECORDS;
+    member->dtype = STK_U8;
+    member->count = index->count;
+    member->layout = "records";
+    member->details = json_pack("{s:s, s:I}", "unit", text->key ? "line of JSON" : units[text->unit],
+                                text->key ? "longest_line" : "most_bytes", (json_int_t)index->longest);
+    if (text->key && member->details)
+        json_object_set_new(member->details, "key", json_string(text->key));
+    if (index->left_out > 0)
+        stki_container_warn(&text->base, "left out: %" PRId64 " %s", index->left_out,
+                            text->key ? "blank lines" : "empty documents");
+    return STK_OK;
+}
+
+static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool json, stki_container **out,
+                            stk_error *err)
+{
+    stki_text_file *text;
+    stk_status status = stki_container_create(sizeof *text, json ? &jsonl_ops : &text_ops, file->path, &text, err);
+
+    if (status != STK_OK) {
+        stki_file_close(file);
+        return status;
+    }
+    text->file = file;
+    status = check_head(text, err);
+    if (status == STK_OK)
+        status = take_options(text, opts, json, err);
+    if (status == STK_OK)
+        status = stki_text_index_build(text, &text->index, err);
+    if (status == STK_OK)
+        status = stki_file_intact(file, -1, err);
+    if (status == STK_OK)
+        status = add_member(text, err);
+    if (status != STK_OK)
+        text_destroy(&text->base);
+    else
+        *out = &text->base;
+    return status;
+}
+
+stk_status stki_text_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    return open_text(file, opts, false, out, err);
+}
+
+stk_status stki_jsonl_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    return open_text(file, opts, true, out, err);
+}
+
+stk_status stki_text_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    stki_file *file;
+    stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
+
+    return status ? status : open_text(file, opts, false, out, err);
+}
+
+stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    stki_file *file;
+    stk_status status = stki_file_open(path, opts->access, opts->pattern, &file, err);
+
+    return status ? status : open_text(file, opts, true, out, err);
+}

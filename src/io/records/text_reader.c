@@ -1,0 +1,276 @@
+/* text_reader.c: the samples of a text file: views of the mapping, or read into the worker's scratch; of JSON the text
+ * that a key's string means, which is a view too where nothing in it is escaped. */
+#include "allocate.h"
+#include "error.h"
+#include "json_text.h"
+#include "npy_header.h"
+#include "text.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { ADVISE_AT_ONCE = 128, UNIT_BYTES = 4 << 20, SMALL = 8 << 10 };
+
+struct texts {
+    stki_reader base; /* first member */
+    const stki_text_file *text;
+    int64_t max_bytes; /* by option; 0: none */
+    int64_t *units;
+};
+
+static const struct texts *texts_of(const stki_reader *base)
+{
+    return (const struct texts *)(const void *)base;
+}
+
+static stk_status too_long(const struct texts *t, int64_t index, int64_t at, int64_t bytes, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){t->base.path, index, at, STKI_TEXT("%" PRId64 " bytes", bytes),
+                                     STKI_TEXT("at most %" PRId64 " (max_bytes)", t->max_bytes)},
+                        "the text is too long");
+}
+
+/* Where the sample lies, or the line of JSON that holds it. */
+static stk_status locate(const struct texts *t, int64_t index, int64_t *at, int64_t *bytes, stk_error *err)
+{
+    stk_status status = stki_reader_check_index(&t->base, index, err);
+
+    if (status != STK_OK)
+        return status;
+    status = stki_fail_record(err, stki_text_sample(t->text, index, at, bytes, err), index);
+    if (status == STK_OK && !t->text->key && t->max_bytes > 0 && *bytes > t->max_bytes)
+        return too_long(t, index, *at, *bytes, err);
+    return status;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static stk_status fail_json(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
+                            enum stki_json_found found, const stki_json_problem *problem, stk_error *err)
+{
+    const int64_t number = stki_text_line(t->text, index), left = bytes - problem->at;
+    char shown[48];
+
+    if (found == STKI_JSON_MISSING)
+        return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){t->base.path, index, at, NULL, NULL},
+                            "line %" PRId64 ": it is no object with the key \"%s\" (source.key)", number, t->text->key);
+    if (found == STKI_JSON_OTHER)
+        return stki_fail_at(err, STK_E_MISMATCH, (stki_place){t->base.path, index, at, problem->what, "a string"},
+                            "line %" PRId64 ": the value of \"%s\"", number, t->text->key);
+    return stki_fail_at(
+        err, STK_E_CORRUPT,
+        (stki_place){t->base.path, index, at + problem->at,
+                     left > 0 ? stki_npy_printable(shown, sizeof shown, line + problem->at, left < 16 ? left : 16)
+                              : "the end of the line",
+                     problem->what},
+        "line %" PRId64 ", byte %" PRId64 ": no JSON", number, problem->at + 1);
+}
+
+/* The value in a line that is in memory. */
+static stk_status find_value(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
+                             stki_json_span *out, stk_error *err)
+{
+    stki_json_problem problem = {0};
+    enum stki_json_found found = stki_json_find(line, bytes, t->text->key, out, &problem);
+
+    if (found != STKI_JSON_TEXT)
+        return fail_json(t, index, at, line, bytes, found, &problem, err);
+    return t->max_bytes > 0 && out->bytes > t->max_bytes ? too_long(t, index, at, out->bytes, err) : STK_OK;
+}
+
+static stk_status json_length(const struct texts *t, int64_t index, int64_t at, int64_t bytes, int64_t *out,
+                              stk_error *err)
+{
+    const stki_file *file = t->text->file;
+    char small[SMALL], *block = NULL;
+    const char *line = file->map ? (const char *)file->map + at : small;
+    stki_json_span value;
+    stk_status status = STK_OK;
+
+    if (!file->map && bytes > SMALL) {
+        line = block = stki_zalloc(bytes);
+        status = block ? STK_OK : stki_fail_memory(err, bytes, "a line of JSON");
+    }
+    if (status == STK_OK && !file->map)
+        status = stki_fail_record(err, stki_file_read(file, at, block ? block : small, bytes, err), index);
+    if (status == STK_OK)
+        status = find_value(t, index, at, line, bytes, &value, err);
+    if (status == STK_OK)
+        *out = value.bytes;
+    stki_free(block);
+    return status;
+}
+
+static stk_status read_json(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
+                            stki_scratch *scratch, const void **data, int64_t *length, stk_error *err)
+{
+    stki_json_span value;
+    stk_status status = find_value(t, index, at, line, bytes, &value, err);
+
+    if (status != STK_OK)
+        return status;
+    *length = value.bytes;
+    *data = value.at;
+    if (value.length == value.bytes)
+        return STK_OK;
+    status = stki_scratch_reserve(scratch, value.bytes > 0 ? value.bytes : 1, err);
+    if (status == STK_OK)
+        stki_json_unescape(&value, scratch->data);
+    *data = scratch->data;
+    return status;
+}
+
+/* ---- the reader's calls ------------------------------------------------------------------------------------------ */
+
+static stk_status texts_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct texts *t = texts_of(base);
+    int64_t at, bytes;
+    stk_status status = locate(t, index, &at, &bytes, err);
+
+    if (status != STK_OK || !t->text->key) {
+        shape[0] = status == STK_OK ? bytes : 0;
+        return status;
+    }
+    return json_length(t, index, at, bytes, shape, err);
+}
+
+static stk_status texts_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
+{
+    const struct texts *t = texts_of(base);
+    const stki_file *file = t->text->file;
+    stki_scratch *raw = scratch;
+    const void *data;
+    int64_t at, bytes;
+    stk_status status = locate(t, index, &at, &bytes, err);
+
+    (void)want;
+    if (status == STK_OK && t->text->key && !file->map)
+        status = stki_scratch_second(scratch, &raw, err);
+    if (status == STK_OK && !file->map)
+        status = stki_scratch_reserve(raw, bytes > 0 ? bytes : 1, err);
+    if (status == STK_OK && !file->map)
+        status = stki_fail_record(err, stki_file_read(file, at, raw->data, bytes, err), index);
+    if (status != STK_OK)
+        return status;
+    data = file->map ? (const char *)file->map + at : raw->data;
+    if (t->text->key)
+        status = read_json(t, index, at, data, bytes, scratch, &data, &bytes, err);
+    if (status != STK_OK)
+        return status;
+    *out = (stk_tensor){.data = (void *)(uintptr_t)data,
+                        .dtype = STK_U8,
+                        .ndim = 1,
+                        .flags = STK_TENSOR_READONLY,
+                        .shape = {bytes},
+                        .strides = {1}};
+    return STK_OK;
+}
+
+static void texts_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
+{
+    const stki_text_file *text = texts_of(base)->text;
+    stki_range ranges[ADVISE_AT_ONCE];
+    int64_t n = 0;
+
+    if (!stki_file_advice_due(text->file))
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t *start = text->index.start + indices[i];
+
+        ranges[n++] = (stki_range){start[0], start[1] - start[0]};
+        if (n == ADVISE_AT_ONCE || i == count - 1) {
+            stki_file_will_need_ranges(text->file, ranges, n);
+            n = 0;
+        }
+    }
+}
+
+static void texts_destroy(stki_reader *base)
+{
+    struct texts *t = (struct texts *)(void *)base;
+
+    stki_container_release((stki_container *)(uintptr_t)&t->text->base);
+    stki_free(t->units);
+    stki_free(base->path);
+    stki_free(t);
+}
+
+static const stki_reader_ops text_ops = {
+    .format = "text", .read = texts_read, .shape = texts_shape, .will_need = texts_will_need, .destroy = texts_destroy};
+static const stki_reader_ops jsonl_ops = {.format = "jsonl",
+                                          .read = texts_read,
+                                          .shape = texts_shape,
+                                          .will_need = texts_will_need,
+                                          .destroy = texts_destroy};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* Runs of samples of a few megabytes are the units of `order: block`. */
+static stk_status make_units(struct texts *t, stk_error *err)
+{
+    const stki_text_index *index = &t->text->index;
+    const int64_t most = t->text->file->size / UNIT_BYTES + 2;
+    int64_t count = 0, begun = 0;
+
+    t->units = stki_zalloc_array(most + 1, sizeof *t->units);
+    if (!t->units)
+        return stki_fail_memory(err, most * (int64_t)sizeof *t->units, "the units of a text");
+    for (int64_t i = 0; i < index->count; i++) {
+        if (i > 0 && index->start[i] - begun < UNIT_BYTES)
+            continue;
+        t->units[count++] = i;
+        begun = index->start[i];
+    }
+    t->units[count] = index->count;
+    t->base.unit_first = t->units;
+    t->base.unit_count = count;
+    return STK_OK;
+}
+
+static void describe(struct texts *t)
+{
+    const stki_file *file = t->text->file;
+    stki_reader *base = &t->base;
+
+    base->count = t->text->index.count;
+    base->dtype = STK_U8;
+    base->ndim = 1;
+    base->variable = true;
+    base->strides[0] = 1;
+    base->shape[0] = base->max_bytes = t->max_bytes > 0 ? t->max_bytes : t->text->index.longest;
+    base->copies = !file->map || t->text->key;
+    base->access = file->access;
+    base->note = file->note;
+    base->file_bytes = file->size;
+    base->data_offset = -1;
+    base->file = file;
+}
+
+stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    struct texts *t = stki_zalloc(sizeof *t);
+    stk_status status;
+
+    if (!t)
+        return stki_fail_memory(err, sizeof *t, text->base.path);
+    (void)stki_container_retain(&text->base);
+    t->text = text;
+    t->max_bytes = opts->max_bytes;
+    t->base.ops = text->key ? &jsonl_ops : &text_ops;
+    describe(t);
+    t->base.path = stki_strdup(text->base.path);
+    status = t->base.path ? make_units(t, err)
+                          : stki_fail_memory(err, (int64_t)strlen(text->base.path) + 1, text->base.path);
+    if (status == STK_OK && opts->alias_dtype != STK_DTYPE_NONE && opts->alias_dtype != STK_U8)
+        status = stki_fail_at(err, STK_E_MISMATCH,
+                              (stki_place){t->base.path, -1, -1, "uint8",
+                                           STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
+                              "texts have another type");
+    if (status != STK_OK)
+        texts_destroy(&t->base);
+    else
+        *out = &t->base;
+    return status;
+}
