@@ -29,7 +29,7 @@ static const stki_option prep_rows[] = {
         stki_prep_section, split,
         "The part of the samples that is used: train, val, or {part, fraction, seed, method, key}, as the loader's"),
     STKI_NODE(stki_prep_section, indices, "A list of sample numbers: only these, in this order before shuffling"),
-    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their values or sizes (docs/prep.md)"),
+    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/encode.md)"),
     STKI_INT_WORDS(stki_prep_section, num_workers, auto, 0, 1024, auto_words, -1, "threads",
                    "Threads that read, decode and transform, and as many that encode; 0: the caller's own"),
     STKI_SIZE_WORDS(stki_prep_section, memory_budget, auto, 1, INT64_MAX, auto_words, 0,

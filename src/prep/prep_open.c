@@ -205,7 +205,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
         return status;
     ops = stki_finisher_find(name);
     if (!ops)
-        return stki_fail_value(err, encode, "an encoding that there is: jpeg, keep, tokens (docs/prep.md)");
+        return stki_fail_value(err, encode, "an encoding that there is: jpeg, keep, tokens (docs/encode.md)");
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
     field->out.encode = name;
