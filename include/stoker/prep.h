@@ -110,6 +110,19 @@ typedef struct stk_prep_plan {
 /* Opens the data and works it out, without writing anything. */
 STK_API stk_status stk_prep_get_plan(stk_prep *job, stk_prep_plan *out, stk_error *err);
 
+/* How large the output becomes and how long it takes, by rows that were really made. */
+typedef struct stk_prep_estimate {
+    uint32_t struct_size;
+    int32_t unused;
+    int64_t sampled_rows, failed_rows; /* made and thrown away; that could not be made */
+    int64_t output_bytes;              /* of all positions of the job */
+    int64_t total_ns; /* of all positions, by this process, without waiting for the disk; -1: not known */
+} stk_prep_estimate;
+
+/* Opens the data and makes some rows, spread over the job, for about `most_ns` (0: two seconds), without writing
+ * anything. STK_E_CANCELLED; an error of a row where the job's on_error is fail. */
+STK_API stk_status stk_prep_get_estimate(stk_prep *job, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
+
 /* Runs the job, or its task's share. STK_E_CANCELLED: stk_prep_cancel was called; run it again to go on, in this
  * process or another. STK_E_BUSY: another process works in the work folder. STK_E_MISMATCH: the work folder is of
  * another job. STK_E_IO: the output exists (`force`), the disk is full, … Whatever went wrong: nothing stands under a

@@ -607,6 +607,40 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     return status;
 }
 
+static stk_status sample_job(stk_prep *prep, int64_t most_ns, stk_prep_estimate *out, stk_error *err)
+{
+    stki_prep_run run;
+    stk_status status = run_open(prep, &run, err);
+
+    if (status == STK_OK)
+        status = stki_prep_sample(&run, most_ns, out, err);
+    stki_prep_close(&run);
+    return status;
+}
+
+stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estimate *out, stk_error *err)
+{
+    stk_prep_estimate estimate = {.total_ns = -1};
+    stki_job real;
+    uint32_t size;
+    stk_status status;
+
+    if (!prep || !out)
+        return stki_check_given(prep ? (const void *)out : prep, prep ? "out" : "job", err);
+    size = out->struct_size;
+    if (size < sizeof size)
+        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(stk_prep_estimate)", size);
+    if (!prep->job.format)
+        return stki_fail(err, STK_E_UNSUPPORTED, "a job without output makes no rows that could be sampled");
+    status = begin_look(prep, &real, err);
+    if (status == STK_OK)
+        status = sample_job(prep, most_ns > 0 ? most_ns : 2 * STKI_SECOND, &estimate, err);
+    end_look(prep, &real);
+    memcpy(out, &estimate, size < sizeof estimate ? size : sizeof estimate);
+    out->struct_size = size;
+    return status;
+}
+
 static char *text_by(void (*write)(const stk_prep *prep, FILE *to), const stk_prep *prep)
 {
     char *text = NULL, *copy = NULL;

@@ -460,23 +460,22 @@ static stk_status pop(struct maker *m, stk_error *err)
 /* ---- pushing -------------------------------------------------------------------------------------------------------
  */
 
-static void describe_sources(struct maker *m, const stki_run_of_rows *rows)
+void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, stki_finish_source *sources)
 {
     const stk_batch *batch = rows->held->batch;
 
-    for (int f = 0; f < m->run->field_count; f++) {
-        const stki_field_plan *plan = m->run->fields[f].plan;
+    for (int f = 0; f < run->field_count; f++) {
+        const stki_field_plan *plan = run->fields[f].plan;
         const char *values = stki_slot_values(batch, plan);
 
         if (plan->ragged)
-            m->sources[f] = (stki_finish_source){
+            sources[f] = (stki_finish_source){
                 .bytes = values,
                 .step = plan->item_bytes,
                 .offsets = stki_slot_offsets(batch, plan) + rows->first,
                 .shapes = plan->own_shapes ? stki_slot_shapes(batch, plan) + rows->first * STKI_OWN_AXES : NULL};
         else
-            m->sources[f] =
-                (stki_finish_source){.bytes = values + rows->first * plan->row_bytes, .step = plan->row_bytes};
+            sources[f] = (stki_finish_source){.bytes = values + rows->first * plan->row_bytes, .step = plan->row_bytes};
     }
 }
 
@@ -484,7 +483,7 @@ static stk_status push_rows(struct maker *m, struct pushed *p, stk_error *err)
 {
     const stk_batch *batch = p->run.held->batch;
 
-    describe_sources(m, &p->run);
+    stki_prep_sources(m->run, &p->run, m->sources);
     for (int64_t r = 0; r < p->run.count; r++)
         p->positions[r] = batch->positions[p->run.first + r].draw;
     return stki_finish_pool_push(m->run->pool,

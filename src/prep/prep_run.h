@@ -3,6 +3,7 @@
  *     prep_open.c     the loader, fields, finishers, observers, pieces; which work folder
  *     prep_work.c     the work folder: whose it is, locks
  *     prep_make.c     rows → finishers → observers → outlet or spool, piece by piece
+ *     prep_sample.c   some rows, to tell how long all take
  *     prep_join.c     spooled pieces → outlet
  *     prep_commit.c   manifest, final names
  *     prep.c          the public calls
@@ -99,6 +100,12 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* The lines of pieces, in order, of a complete unit: appended to `pieces`. */
 stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err);
+
+/* Where a batch's rows lie, field by field; `sources` has room for all fields. */
+void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, stki_finish_source *sources);
+
+/* prep_sample.c: makes some rows for about `most_ns` and throws them away. */
+stk_status stki_prep_sample(stki_prep_run *run, int64_t most_ns, stk_prep_estimate *out, stk_error *err);
 
 /* prep_join.c: all spooled pieces, which must be there, into the files. */
 stk_status stki_prep_join(stki_prep_run *run, stk_error *err);

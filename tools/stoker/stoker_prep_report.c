@@ -33,9 +33,37 @@ static void print_shards(const stk_prep_plan *plan)
         printf(", in %" PRId64 " shards", plan->shards);
 }
 
+static void print_size(const stk_prep_plan *plan, const stk_prep_estimate *estimate)
+{
+    const bool known = !plan->output_exact && estimate->sampled_rows > 0;
+
+    printf("output    %s%sB", plan->output_exact ? "" : "about ",
+           LIVE_SHORT((double)(known ? estimate->output_bytes : plan->output_bytes)));
+    print_shards(plan);
+    printf("%s\n", plan->output_exists ? "; it is there already: --force replaces it" : "");
+}
+
+/* Of this task's share, without what is made already. */
+static void print_time(const stk_prep_plan *plan, const stki_task *task, const stk_prep_estimate *estimate)
+{
+    const int64_t left = plan->positions / task->tasks - plan->resumed_rows;
+    const double seconds = left > 0 ? (double)estimate->total_ns / 1e9 * (double)left / (double)plan->positions : 0;
+
+    if (estimate->sampled_rows <= 0 || estimate->total_ns < 0)
+        return;
+    if (seconds < 1)
+        printf("time      less than 1s");
+    else
+        printf("time      about %s", LIVE_TIME(seconds));
+    printf(", by %" PRId64 " rows that were made and thrown away; writing to the disk may take longer\n",
+           estimate->sampled_rows);
+}
+
 stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task *task, stk_error *err)
 {
     stk_prep_plan plan = {.struct_size = sizeof plan};
+    stk_prep_estimate estimate = {.struct_size = sizeof estimate};
+    stk_error cause;
     stk_status status = stk_prep_get_plan(job, &plan, err);
 
     if (status != STK_OK)
@@ -44,15 +72,20 @@ stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task 
     printf("rows      %" PRId64 " of %" PRId64 " samples\n", plan.positions, plan.samples);
     printf("pieces    %" PRId64 " of %" PRId64 " rows%s\n", plan.pieces, plan.piece_rows,
            plan.spooled ? ", kept first and joined at the end" : "");
-    printf("output    %s%sB", plan.output_exact ? "" : "about ", LIVE_SHORT((double)plan.output_bytes));
-    print_shards(&plan);
-    printf("%s\n", plan.output_exists ? "; it is there already: --force replaces it" : "");
+    cause.status = stk_prep_get_estimate(job, 0, &estimate, &cause);
+    print_size(&plan, &estimate);
+    print_time(&plan, task, &estimate);
     if (plan.work_bytes > 0)
         printf("work      about %sB beside that until the end\n", LIVE_SHORT((double)plan.work_bytes));
     if (plan.resumed_rows > 0)
         printf("resumes   %" PRId64 " rows are made already\n", plan.resumed_rows);
     if (task->tasks > 1)
         print_share(&plan, task);
+    if (cause.status != STK_OK && plan.pieces > 0) /* a job of statistics alone makes no rows */
+        printf("note      some rows were made, and one failed: %s\n", cause.message);
+    if (estimate.failed_rows > 0)
+        printf("note      of some rows that were made, %" PRId64 " failed and would be left out\n",
+               estimate.failed_rows);
     for (int i = 0; i < stk_prep_note_count(job); i++)
         printf("note      %s\n", st_shown(stk_prep_note(job, i)));
     return STK_OK;
