@@ -321,17 +321,31 @@ static stk_status check_format(const stki_prep_run *run, stk_error *err)
     return run->job->format->check ? run->job->format->check(&opts, err) : STK_OK;
 }
 
+/* What encoders say of themselves: another vocabulary, or version of a codec, is another job. */
+static json_t *encoders(const stki_prep_run *run)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; list && i < run->field_count; i++) {
+        const stki_finisher *finisher = run->fields[i].finisher;
+        json_t *about = finisher && finisher->ops->describe ? finisher->ops->describe(finisher) : json_null();
+
+        json_array_append_new(list, about);
+    }
+    return list;
+}
+
 static stk_status identify(stki_prep_run *run, stk_error *err)
 {
     char dataset[STKI_U128_TEXT], order[STKI_U128_TEXT];
     static const char *const modes[] = {"whole", "shards", "spooled"};
 
     run->identity =
-        json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:s}", "version", 1, "stoker", stk_version(), "job",
+        json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "version", 1, "stoker", stk_version(), "job",
                   stki_job_json(run->job), "dataset", stki_u128_text(run->core->prints.dataset, dataset), "order",
                   stki_u128_text(run->core->prints.order_print, order), "positions", (json_int_t)run->cuts.positions,
                   "batch_rows", (json_int_t)run->batch_rows, "piece_rows", (json_int_t)run->cuts.piece_rows, "mode",
-                  modes[run->mode]);
+                  modes[run->mode], "encoders", encoders(run));
     return run->identity ? STK_OK : stki_fail_memory(err, 1024, "a job");
 }
 

@@ -3,6 +3,7 @@
 #include "jpeg_decode.h"
 #include "jpeg_make.h"
 #include "prep_test.h"
+#include <jansson.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -355,11 +356,141 @@ static void npy_to_int8(void **state)
     at_end(plain);
 }
 
+/* ---- texts ----------------------------------------------------------------------------------------------------------
+ */
+
+static void lines_to_bytes(void **state)
+{
+    static const char text[] = "one line\n\nzwei \xc3\xa4\nlast";
+    static const uint16_t wanted[] = {'o', 'n', 'e', ' ',  'l',  'i', 'n', 'e', 256, 256, 'z', 'w',
+                                      'e', 'i', ' ', 0xc3, 0xa4, 256, 'l', 'a', 's', 't', 256};
+    enum { TOKENS = sizeof wanted / sizeof wanted[0] };
+    stk_loader *made;
+    stk_batch *batch;
+
+    (void)state;
+    stkt_write_file(stkt_path("texts.txt"), text, sizeof text - 1);
+    run_job("text-bytes.yaml", "texts.txt", "bytes.bin", 4);
+    made = open_loader(
+        stkt_text("tokens: {path: %s, source: {window: {length: %d}}}", stkt_path("bytes-00000.bin"), (int)TOKENS));
+    batch = next(made);
+    assert_int_equal(tensor_of(batch, "tokens").dtype, STK_U16);
+    assert_memory_equal(tensor_of(batch, "tokens").data, wanted, sizeof wanted);
+    stk_batch_release(batch);
+    at_end(made);
+}
+
+/* A line of JSON for each of these documents, which end in a NUL. */
+static void write_lines(const char *documents, int64_t bytes, const char *path)
+{
+    FILE *to = fopen(path, "wb");
+
+    assert_non_null(to);
+    for (int64_t at = 0; at < bytes; at += (int64_t)strlen(documents + at) + 1) {
+        json_t *line = json_pack("{s:i, s:s}", "number", 1, "text", documents + at);
+        char *text = json_dumps(line, JSON_COMPACT);
+
+        fprintf(to, "%s\n", text);
+        free(text);
+        json_decref(line);
+    }
+    assert_int_equal(fclose(to), 0);
+}
+
+/* The documents have the ids of tiktoken (goldens), each once, in another order. */
+static void lines_of_json_by_a_vocabulary(void **state)
+{
+    char path[600];
+    int64_t bytes, id_bytes, at[128], lengths[128], count = 0;
+    char *corpus, *ids;
+    stk_loader *made;
+    bool seen[128] = {false}, in_order = true;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/prep/goldens/tokens_corpus.txt", STKT_TESTS_DIR);
+    corpus = stkt_read_all(path, &bytes);
+    write_lines(corpus, bytes, stkt_path("texts.jsonl"));
+    snprintf(path, sizeof path, "%s/prep/goldens/tokens_tiktoken_cl100k.ids", STKT_TESTS_DIR);
+    ids = stkt_read_all(path, &id_bytes);
+    for (int64_t next_at = 0; next_at < id_bytes / 2; count++) {
+        lengths[count] = ((const uint16_t *)(void *)ids)[next_at];
+        at[count] = next_at + 1;
+        next_at += 1 + lengths[count];
+    }
+    snprintf(path, sizeof path, "%s/prep/goldens/tokens_small.tiktoken", STKT_TESTS_DIR);
+    assert_int_equal(setenv("VOCABULARY", path, 1), 0);
+    run_job("text-vocabulary.yaml", "texts.jsonl", "tokens.bin", count);
+    made =
+        open_loader(stkt_text("text: {path: %s, source: {documents: {end: 100257}}}", stkt_path("tokens-00000.bin")));
+    for (int64_t n = 0; n < count; n++) {
+        stk_batch *batch = next(made);
+        const stk_tensor values = tensor_of(batch, "text.values");
+        const uint32_t *found = values.data;
+        int64_t which = 0;
+
+        assert_int_equal(values.dtype, STK_U32);
+        for (; which < count; which++) {
+            int64_t k = 0;
+
+            while (k < lengths[which] && k < values.shape[0] && found[k] == ((uint16_t *)(void *)ids)[at[which] + k])
+                k++;
+            if (!seen[which] && k == lengths[which] && values.shape[0] == k + 1)
+                break;
+        }
+        assert_in_range(which, 0, count - 1);
+        assert_int_equal(found[lengths[which]], 100257);
+        in_order = in_order && which == n;
+        seen[which] = true;
+        stk_batch_release(batch);
+    }
+    assert_false(in_order);
+    at_end(made);
+    free(corpus);
+    free(ids);
+}
+
+/* A vocabulary that was changed is another job, whatever its name. */
+static void another_vocabulary(void **state)
+{
+    char path[600];
+    int64_t bytes;
+    char *text;
+    stk_prep *job;
+    stk_error err = {0};
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/prep/goldens/tokens_small.tiktoken", STKT_TESTS_DIR);
+    text = stkt_read_all(path, &bytes);
+    stkt_write_file(stkt_path("mine.tiktoken"), text, (size_t)bytes);
+    assert_int_equal(setenv("VOCABULARY", stkt_path("mine.tiktoken"), 1), 0);
+    assert_int_equal(setenv("IN", stkt_path("texts.jsonl"), 1), 0);
+    assert_int_equal(setenv("OUT", stkt_path("again.bin"), 1), 0);
+    snprintf(path, sizeof path, "%s/../configs/prep/text-vocabulary.yaml", STKT_TESTS_DIR);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(stk_prep_open_file(path, NULL, 0, NULL, &job, &err));
+        stk_prep_cancel(job); /* leaves a work folder */
+        if (i == 0)
+            assert_int_equal(stk_prep_run(job, &err), STK_E_CANCELLED);
+        else
+            assert_int_equal(stk_prep_run(job, &err), STK_E_MISMATCH);
+        stk_prep_destroy(job);
+        bytes -= 20; /* the last token or two */
+        while (text[bytes - 1] != '\n')
+            bytes--;
+        stkt_write_file(stkt_path("mine.tiktoken"), text, (size_t)bytes);
+    }
+    assert_non_null(strstr(err.message, "encoders"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_to_beton),  cmocka_unit_test(folders_to_tar), cmocka_unit_test(folders_to_npy),
-        cmocka_unit_test(parts_of_a_folder), cmocka_unit_test(hdf5_cut_anew),  cmocka_unit_test(npy_to_int8),
+        cmocka_unit_test(folders_to_beton),   cmocka_unit_test(folders_to_tar),
+        cmocka_unit_test(folders_to_npy),     cmocka_unit_test(parts_of_a_folder),
+        cmocka_unit_test(hdf5_cut_anew),      cmocka_unit_test(npy_to_int8),
+        cmocka_unit_test(lines_to_bytes),     cmocka_unit_test(lines_of_json_by_a_vocabulary),
+        cmocka_unit_test(another_vocabulary),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
