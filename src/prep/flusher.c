@@ -62,7 +62,7 @@ stk_status stki_flusher_create(int depth, stki_flusher **out, stk_error *err)
     stki_mutex_init(&flusher->lock);
     stki_cond_init(&flusher->work);
     stki_cond_init(&flusher->room);
-    status = stki_thread_start(&flusher->thread, "stk-flush", run, flusher, err);
+    status = stki_thread_start(&flusher->thread, "stoker-flush", run, flusher, err);
     if (status == STK_OK)
         *out = flusher;
     else

@@ -297,6 +297,9 @@ static stk_status check_together(const stki_job *job, const stki_node *root, stk
     if (job->prep.on_error == STKI_JOB_FAIL && ((node = stki_node_get(prep, "max_errors")) != NULL ||
                                                 (node = stki_node_get(prep, "max_error_fraction")) != NULL))
         return stki_fail_key(err, node, "does nothing without on_error: skip");
+    if (job->format && (node = stki_node_get(stki_node_get(root, "stats"), "path")) != NULL)
+        return stki_fail_key(err, node,
+                             "found it beside output, where the statistics are NAME.stats.json: leave it out");
     if (job->output.shard_rows > 0 && job->output.shard_bytes > 0)
         return stki_fail_key(err, stki_node_get(output, "shard_bytes"), "found it beside shard_rows: keep one of them");
     if (job->output.fields && job->output.fields->kind != STKI_NODE_MAP)
@@ -492,7 +495,13 @@ void stki_job_help(FILE *to)
     each_table(to, stki_options_help);
 }
 
+static void print_markdown(const stki_option_table *table, FILE *to)
+{
+    stki_options_markdown(table, to);
+    fputc('\n', to);
+}
+
 void stki_job_markdown(FILE *to)
 {
-    each_table(to, stki_options_markdown);
+    each_table(to, print_markdown);
 }

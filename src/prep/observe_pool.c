@@ -175,7 +175,7 @@ static stk_status build(stki_observe_pool *pool, stk_error *err)
     if (!fits)
         return stki_fail_memory(err, o->depth * o->most_rows * 8, "statistics");
     for (int i = 0; i < o->threads && status == STK_OK; i++)
-        status = stki_thread_start(&pool->threads[i], "stk-observe", run, pool, err);
+        status = stki_thread_start(&pool->threads[i], "stoker-observe", run, pool, err);
     return status;
 }
 

@@ -198,6 +198,7 @@ static void test_refusals(void **state)
         {"output: {path: x.npy}\nprep: {ordr: random}", "did you mean order", STK_E_CONFIG},
         {"output: {path: x.npy}\nprep: {order: shuffled}", "sequential", STK_E_CONFIG},
         {"output: {path: x.npy}\nprep: {max_errors: 3}", "on_error", STK_E_CONFIG},
+        {"output: {path: x.npy}\nstats: {path: y.json}", "NAME.stats.json", STK_E_CONFIG},
         {"output: {path: ../, format: npy}", "file name", STK_E_CONFIG},
     };
 
