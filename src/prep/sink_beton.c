@@ -1,6 +1,7 @@
 /* sink_beton.c: .beton files, which FFCV reads (beton_write.h): the bytes that stk_beton_create gives for the same
- * rows. Whole numbers become its int fields, real ones its float fields, arrays NDArrays (or torch tensors), images its
- * images, raw or JPEG, each as it comes; bytes its bytes, or JSON where the job says so (encode or extension json). */
+ * rows. Whole numbers become its int fields, real ones its float fields, images its images, raw or JPEG, each as it
+ * comes, other arrays NDArrays (or, with `tensors`, all of them torch tensors); bytes its bytes, or JSON where the job
+ * says so (encode or extension json). */
 #include "allocate.h"
 #include "beton_write.h"
 #include "cast.h"
@@ -20,7 +21,8 @@ struct beton_options {
 static const stki_option option_rows[] = {
     STKI_SIZE(struct beton_options, page_bytes, 8MiB, 2 << 20, INT64_C(2) << 30,
               "A page of the file, a power of two; no sample may be larger"),
-    STKI_BOOL(struct beton_options, tensors, false, "Arrays are those that FFCV gives as torch tensors"),
+    STKI_BOOL(struct beton_options, tensors, false,
+              "Arrays are those that FFCV gives as torch tensors, images of one size too"),
 };
 static const stki_option_table option_table = STKI_OPTION_TABLE("output (beton)", option_rows);
 
@@ -68,6 +70,14 @@ static stk_status choose_number(const stki_sink_opts *opts, const stki_sink_fiel
     return STK_OK;
 }
 
+/* Images that all have one size; `tensors` asks for arrays. */
+static bool is_rgb(const stki_sink_opts *opts, const stki_sink_field *field)
+{
+    return field->image && !options_of(opts).tensors && field->dtype == STK_U8 && field->ndim == 3 &&
+           field->shape[2] == 3 && field->shape[0] > 0 && field->shape[0] <= UINT16_MAX && field->shape[1] > 0 &&
+           field->shape[1] <= UINT16_MAX;
+}
+
 static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *field, stk_beton_field *out, stk_error *err)
 {
     out->name = field->name;
@@ -75,6 +85,10 @@ static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *fiel
     case STKI_SINK_ARRAY:
         if (field->ndim == 0)
             return choose_number(opts, field, out, err);
+        if (is_rgb(opts, field)) {
+            out->kind = STK_BETON_IMAGE;
+            return STK_OK;
+        }
         out->kind = options_of(opts).tensors ? STK_BETON_TENSOR : STK_BETON_NDARRAY;
         out->dtype = field->dtype;
         out->ndim = field->ndim;
@@ -228,6 +242,13 @@ static stk_status fail_value(const struct beton_sink *b, int64_t row, int field,
 static stk_status take_image(const struct beton_sink *b, int64_t row, int field, const stki_sink_value *v,
                              stk_beton_value *out, stk_error *err)
 {
+    const stki_sink_field *of = &b->common.opts.fields[field];
+
+    if (of->kind == STKI_SINK_ARRAY) {
+        out->height = of->shape[0];
+        out->width = of->shape[1];
+        return STK_OK;
+    }
     if (v->encoding == STKI_PNG)
         return fail_value(b, row, field, "a PNG image", "pixels or JPEG: .beton holds no others (encode: jpeg)", err);
     if (v->encoding == STKI_PLAIN && v->channels != 3)

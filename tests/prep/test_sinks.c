@@ -79,6 +79,14 @@ static void large(struct stkt_rows *r)
     stkt_add_field(r, "label", STKI_SINK_ARRAY, STK_I64, 0, 0, 0);
 }
 
+/* Images of one size are images; in the tar and elsewhere arrays. */
+static void same_images(struct stkt_rows *r)
+{
+    stkt_add_field(r, "image", STKI_SINK_ARRAY, STK_U8, 3, 8, 4);
+    r->fields[0].shape[2] = 3;
+    r->fields[0].image = true;
+}
+
 static void tokens_of_texts(struct stkt_rows *r)
 {
     stkt_add_field(r, "text", STKI_SINK_RAGGED, STK_U16, 1, 0, 0);
@@ -105,6 +113,8 @@ static const struct case_of cases[] = {
     {"beton of numbers, fewer", "beton", "fewer.beton", 14, numbers, {{2 << 20, 0}}, true},
     {"beton of all kinds", "beton", "all.beton", 13, beton_kinds, {{2 << 20, 1}}, false},
     {"beton of pages", "beton", "large.beton", 17, large, {{2 << 20, 0}}, true},
+    {"beton of images", "beton", "same.beton", 14, same_images, {{2 << 20, 0}}, false},
+    {"beton of tensors", "beton", "tensors.beton", 14, same_images, {{2 << 20, 1}}, false},
     {"npz", "npz", "all.npz", 13, all_kinds, {{0}}, false},
     {"npz, deflated", "npz", "deflated.npz", 13, all_kinds, {{6, 0}}, true},
     {"hdf5", "hdf5", "all.h5", 13, all_kinds, {{0}}, false},
@@ -458,7 +468,10 @@ static void public_value(const struct setting *s, int field, int64_t row, stk_be
     const stki_sink_field *f = &s->rows.fields[field];
 
     *out = (stk_beton_value){.bytes = v->bytes, .size = v->size};
-    if (f->kind == STKI_SINK_IMAGE) {
+    if (f->image) {
+        out->height = f->shape[0];
+        out->width = f->shape[1];
+    } else if (f->kind == STKI_SINK_IMAGE) {
         out->height = v->height;
         out->width = v->width;
         out->jpeg = v->encoding == STKI_JPEG;
@@ -487,7 +500,7 @@ static void write_public_beton(const struct setting *s, const char *path)
         const stki_sink_field *from = &s->rows.fields[f];
 
         fields[f].name = from->name;
-        fields[f].kind = from->kind == STKI_SINK_IMAGE   ? STK_BETON_IMAGE
+        fields[f].kind = from->kind == STKI_SINK_IMAGE || (from->image && !options->b) ? STK_BETON_IMAGE
                          : from->kind != STKI_SINK_ARRAY ? (from->encode ? STK_BETON_JSON : STK_BETON_BYTES)
                          : from->ndim > 0                ? (options->b ? STK_BETON_TENSOR : STK_BETON_NDARRAY)
                          : from->dtype == STK_F32 || from->dtype == STK_F64 ? STK_BETON_FLOAT

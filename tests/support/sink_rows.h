@@ -100,7 +100,8 @@ static inline void stkt_fill_rows(struct stkt_rows *r)
 
             switch (field->kind) {
             case STKI_SINK_ARRAY:
-                v->size = item * (field->ndim > 0 ? field->shape[0] : 1) * (field->ndim > 1 ? field->shape[1] : 1);
+                v->size = item * (field->ndim > 0 ? field->shape[0] : 1) * (field->ndim > 1 ? field->shape[1] : 1) *
+                          (field->ndim > 2 ? field->shape[2] : 1);
                 break;
             case STKI_SINK_RAGGED:
                 v->length = row % 4 == 1 ? 0 : row * 7 % 23;
