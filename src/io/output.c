@@ -68,7 +68,7 @@ void stki_output_test_skip_syncs(bool skip)
     stki_count_set(&skip_syncs, skip);
 }
 
-static bool syncs(void)
+bool stki_output_syncs(void)
 {
     return !stki_counted(&skip_syncs);
 }
@@ -160,7 +160,7 @@ static stk_status sync_directory(const char *path, stk_error *err)
         return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (must_fail(STKI_OUTPUT_SYNC_DIRECTORY) || fd < 0 ||
-        (syncs() && fsync(fd) && errno != EINVAL)) /* some can't sync one */
+        (stki_output_syncs() && fsync(fd) && errno != EINVAL)) /* some can't sync one */
         status = stki_fail_errno(err, errno, path, "cannot sync its directory");
     if (fd >= 0)
         (void)close(fd);
@@ -410,7 +410,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
 
     if (o->failed)
         return fail_earlier(o, err);
-    if (must_fail(STKI_OUTPUT_SYNC) || (syncs() && fdatasync(o->fd))) {
+    if (must_fail(STKI_OUTPUT_SYNC) || (stki_output_syncs() && fdatasync(o->fd))) {
         o->cause = errno;
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     } else {
@@ -496,7 +496,8 @@ static stk_status finish_bytes(stki_output *o, stk_error *err)
 {
     stk_status status = flush(o, err);
 
-    if (!status && (must_fail(STKI_OUTPUT_SYNC) || (syncs() && fsync(o->fd))) && (o->temporary || errno != EINVAL))
+    if (!status && (must_fail(STKI_OUTPUT_SYNC) || (stki_output_syncs() && fsync(o->fd))) &&
+        (o->temporary || errno != EINVAL))
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     if (!status)
         status = sync_name(o, err);

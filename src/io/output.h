@@ -61,5 +61,6 @@ enum stki_output_call {
 void stki_output_test_fail(enum stki_output_call call, int64_t n, int error_number);
 /* Tests that make thousands of files: syncs do nothing; their faults still come. */
 void stki_output_test_skip_syncs(bool skip);
+bool stki_output_syncs(void); /* are they real? */
 
 #endif

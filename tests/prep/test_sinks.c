@@ -1,4 +1,4 @@
-/* test_sinks.c: stki-threads. Every format of a preparation job. However rows are cut into calls, wherever the work is
+/* test_sinks.c: every format of a preparation job. However rows are cut into calls, wherever the work is
  * interrupted, whatever was written after the mark: the same bytes as in one go. What was written comes back through
  * the readers. */
 #include "allocate.h"
@@ -112,7 +112,7 @@ static const struct case_of cases[] = {
     {"beton of numbers", "beton", "numbers.beton", 14, numbers, {{2 << 20, 0}}, false},
     {"beton of numbers, fewer", "beton", "fewer.beton", 14, numbers, {{2 << 20, 0}}, true},
     {"beton of all kinds", "beton", "all.beton", 13, beton_kinds, {{2 << 20, 1}}, false},
-    {"beton of pages", "beton", "large.beton", 17, large, {{2 << 20, 0}}, true},
+    {"beton of pages", "beton", "large.beton", 9, large, {{2 << 20, 0}}, true},
     {"beton of images", "beton", "same.beton", 14, same_images, {{2 << 20, 0}}, false},
     {"beton of tensors", "beton", "tensors.beton", 14, same_images, {{2 << 20, 1}}, false},
     {"npz", "npz", "all.npz", 13, all_kinds, {{0}}, false},
@@ -722,6 +722,8 @@ static void test_every_write_failing(void **state)
     for (int c = 0; c < CASES; c++) {
         struct setting s;
 
+        if (cases[c].make == large)
+            continue; /* the others' pages will do */
         set_up(&s, &cases[c], "writes");
         for (int call = 0; call < STKI_OUTPUT_CALLS; call++) {
             stk_status status = STK_E_IO;
