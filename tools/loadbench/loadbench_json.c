@@ -168,6 +168,7 @@ static json_t *run_json(const struct lb_result *result, int index)
     lb_json_set(json, "next_ns", json_integer(run->next_ns));
     lb_json_set(json, "consume_ns", json_integer(run->consume_ns));
     lb_json_set(json, "release_ns", json_integer(run->release_ns));
+    lb_json_set(json, "record_ns", json_integer(run->record_ns));
     lb_json_set(json, "own_ns", json_integer(run->own_ns));
     if (result->config->bench.consumer == LB_CONSUMER_STEP) {
         const double au = lb_utilisation(run->au_steps, result->config->bench.step_time, run->au_span_ns);

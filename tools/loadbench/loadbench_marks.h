@@ -15,6 +15,7 @@ struct lb_mark {
     int64_t batches, samples, epochs;
     int64_t next_ns;                /* inside stk_loader_next */
     int64_t consume_ns, release_ns; /* in the consumer; in giving batches back */
+    int64_t record_ns;              /* in taking such marks */
     struct lb_usage usage;
     stk_loader_stats stats;
 };

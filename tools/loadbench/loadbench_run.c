@@ -54,7 +54,7 @@ struct session {
     const char *names[2 * LB_FIELDS];
     char part_names[2 * LB_FIELDS][80];
     int64_t timeout_ns;
-    int64_t batches, samples, epochs, next_ns, consume_ns, release_ns; /* since the opening */
+    int64_t batches, samples, epochs, next_ns, consume_ns, release_ns, record_ns; /* since the opening */
     int64_t last_ns;            /* when the batch before was in hand; 0: there is none */
     int64_t first_end_ns;       /* of the first step of all */
     int64_t begin_first_end_ns; /* of the first step that is measured; 0: not yet */
@@ -88,6 +88,7 @@ static void set_mark(const struct session *session, struct lb_mark *mark)
     mark->next_ns = session->next_ns;
     mark->consume_ns = session->consume_ns;
     mark->release_ns = session->release_ns;
+    mark->record_ns = session->record_ns;
     mark->stats = read_stats(session->loader);
     lb_usage_read(&mark->usage);
     mark->at_ns = stki_now_ns();
@@ -270,16 +271,21 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
             status = begin_measuring(session, err);
             before = session->begin.at_ns;
         } else if (before >= session->marks->due_ns) {
+            const int64_t begin = before;
             status = beat(session, err);
             before = stki_now_ns();
+            session->record_ns += before - begin;
         }
         if (status != STK_OK)
             return status;
         if (is_over(session, before, &out->ending))
             return STK_OK;
-        if (before >= session->live->due_ns)
+        if (before >= session->live->due_ns) {
+            const int64_t begin = before;
             show_progress(session, before);
-
+            before = stki_now_ns(); /* drawing is no waiting for a batch */
+            session->record_ns += before - begin;
+        }
         status = next_batch(session, before, &batch, err);
         if (status == STK_END || status == STK_AGAIN) {
             out->ending = status == STK_END ? LB_END_DATA : LB_END_SIGNAL;
@@ -322,7 +328,8 @@ static void account(const struct lb_mark *from, const struct lb_mark *to, const 
     out->next_ns = to->next_ns - from->next_ns;
     out->consume_ns = to->consume_ns - from->consume_ns;
     out->release_ns = to->release_ns - from->release_ns;
-    out->own_ns = out->elapsed_ns - out->next_ns - out->consume_ns - out->release_ns;
+    out->record_ns = to->record_ns - from->record_ns;
+    out->own_ns = out->elapsed_ns - out->next_ns - out->consume_ns - out->release_ns - out->record_ns;
     out->waits = lb_waits_of(waits);
     out->gaps = lb_waits_of(gaps);
     out->au_steps = first_end_ns > 0 ? out->batches - 1 : 0;

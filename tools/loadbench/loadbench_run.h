@@ -30,6 +30,7 @@ struct lb_run {
     int64_t batches, samples, epochs; /* delivered while measured; padding is no sample; epochs that ended */
     int64_t next_ns;                  /* of elapsed: inside stk_loader_next */
     int64_t consume_ns, release_ns;   /* of elapsed: in the consumer; in giving batches back */
+    int64_t record_ns;                /* of elapsed: in recording intervals, and in the live line */
     int64_t own_ns;                   /* of elapsed: the rest, which is this program itself */
     struct lb_waits waits;            /* of single calls of stk_loader_next */
     struct lb_waits gaps;             /* from one batch in hand to the next */

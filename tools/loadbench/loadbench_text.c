@@ -346,8 +346,17 @@ static void print_utilisation(const struct lb_result *result, FILE *to)
 
 static void print_timer(const struct lb_result *result, FILE *to)
 {
-    fprintf(to, "clock      a reading takes %s ns, its least step is %" PRId64 " ns\n",
-            LB_NUMBER(result->timer.overhead_ns), result->timer.resolution_ns);
+    int64_t record_ns = 0, elapsed_ns = 0;
+
+    for (int i = 0; i < result->run_count; i++) {
+        record_ns += result->runs[i].record_ns;
+        elapsed_ns += result->runs[i].elapsed_ns;
+    }
+    fprintf(to,
+            "clock      a reading takes %s ns, its least step is %" PRId64
+            " ns; recording the intervals took %.2f %% of the time\n",
+            LB_NUMBER(result->timer.overhead_ns), result->timer.resolution_ns,
+            100 * lb_ratio((double)record_ns, (double)elapsed_ns));
 }
 
 void lb_print_text(const struct lb_result *result, FILE *to)
