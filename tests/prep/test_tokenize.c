@@ -368,6 +368,61 @@ static void patterns_of_ones_own(void **unused)
     stki_tokenizer_destroy(tokenizer);
 }
 
+static int64_t first_piece(const char *pattern, const char *text)
+{
+    stki_token_split *split;
+    stki_token_finder *finder;
+    int64_t end;
+    stk_error err;
+
+    assert_ok(stki_token_split_create(pattern, &split, &err));
+    assert_ok(stki_token_finder_create(split, &finder, &err));
+    assert_ok(stki_token_split_next(split, finder, (const uint8_t *)text, (int64_t)strlen(text), 0, &end, &err));
+    stki_token_finder_destroy(finder);
+    stki_token_split_destroy(split);
+    return end;
+}
+
+/* White space is what Unicode calls so, $ the end of the text and nothing before it. */
+static void pieces(void **unused)
+{
+    (void)unused;
+    assert_int_equal(first_piece("xa$|.", "xa"), 2);
+    assert_int_equal(first_piece("xa$|.", "xa\n"), 1);
+    assert_int_equal(first_piece("\\s+", " \xe1\xa0\x8e"), 1); /* U+180E */
+    assert_int_equal(first_piece("\\S+", "\xe1\xa0\x8e"), 3);
+    assert_int_equal(first_piece("[^\\s]+", "a\xe1\xa0\x8e z"), 4);
+    assert_int_equal(first_piece("[\\sa]+", "a\xc2\x85\xe3\x80\x80\xe2\x80\xa8z"), 9); /* U+0085, U+3000, U+2028 */
+    assert_int_equal(first_piece("[]\\s]+", "] ]z"), 3);
+    assert_int_equal(first_piece("[^]\\s]+", "ab]"), 2);
+    assert_int_equal(first_piece("\\\\s+", "\\sss "), 4); /* a backslash, then s */
+    assert_int_equal(first_piece("b", "aab"), 2);
+    assert_int_equal(first_piece("b", "aa"), 2);
+    assert_int_equal(first_piece("x*", "\xc3\xa4x"), 2);
+}
+
+/* A token that no merges come to is found where merges are ignored alone. */
+static void tokens_that_merges_do_not_make(void **unused)
+{
+    static const char *const files[] = {"tokens_gpt2.json", "tokens_split.json"};
+    stki_vocabulary *v;
+    const stki_token *token;
+    stk_error err;
+
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(read_changed(files[i], "\"vocab\":{", "\"vocab\":{\"xqzj\":5000,", &v, &err));
+        token = stki_vocabulary_find(v, (const uint8_t *)"xqzj", 4);
+        assert_non_null(token);
+        assert_int_equal(token->id, 5000);
+        assert_int_equal(token->alone, i == 1);
+        token = stki_vocabulary_find(v, (const uint8_t *)" the", 4);
+        assert_non_null(token);
+        assert_true(token->alone);
+        stki_vocabulary_destroy(v);
+    }
+}
+
 /* ---- rows of a field ------------------------------------------------------------------------------------------------
  */
 
@@ -529,6 +584,8 @@ int main(void)
         cmocka_unit_test(tokenizer_files_that_are_refused),
         cmocka_unit_test(options_that_do_not_go_together),
         cmocka_unit_test(patterns_of_ones_own),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(tokens_that_merges_do_not_make),
         cmocka_unit_test(rows_of_a_field),
         cmocka_unit_test(memory_runs_out),
     };
