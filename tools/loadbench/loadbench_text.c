@@ -332,6 +332,13 @@ static void print_utilisation(const struct lb_result *result, FILE *to)
     if (bench->preset > 0)
         fprintf(to, " (MLPerf Storage %s, %s)", preset->name, preset->edition);
     fputc('\n', to);
+    const double taken = lb_ratio((double)last->consume_ns, (double)last->batches);
+    if (taken > 1.05 * (double)bench->step_time)
+        fprintf(to,
+                "note       steps took %s ms instead of %s: their thread was woken late, other programs or the workers "
+                "had the "
+                "processors; what is more counts as waiting\n",
+                LB_NUMBER(taken / 1e6), LB_NUMBER((double)bench->step_time / 1e6));
     if (bench->preset == 0 || last->batches == 0)
         return;
     const double batch = (double)last->samples / (double)last->batches;
