@@ -5,12 +5,13 @@
  * FILE (made if it is not there: f32, rows of 1024, MiB of it; in the page cache) is read by plain threads, by read(2)
  * into a buffer of a megabyte each and through a mapping; by jobs of statistics alone; and by jobs that quantise it to
  * int8 after a pass of calibration, which are compared with two readings and a writing of a quarter. In turns; printed
- * are the median wall times, bytes a second, and the share of the limit.
+ * are the median wall times, bytes a second, processor time, and the share of the limit.
  */
 #include "bench_support.h"
 #include "limit_kernels.h"
 #include <fcntl.h>
 #include <stoker/stoker.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -180,6 +181,15 @@ static void run_way(int way)
     }
 }
 
+static double cpu_seconds(void)
+{
+    struct rusage use;
+
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6;
+}
+
 static int compare(const void *a, const void *b)
 {
     const double p = *(const double *)a, q = *(const double *)b;
@@ -190,7 +200,7 @@ static int compare(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     static double seconds[WAYS][BENCH_MAX_ROUNDS];
-    double median[WAYS], limit, write_limit;
+    double median[WAYS], cpu[WAYS] = {0}, limit, write_limit;
     int rounds = 5;
 
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -207,10 +217,13 @@ int main(int argc, char **argv)
     for (int round = -1; round < rounds; round++)
         for (int way = 0; way < WAYS; way++) {
             const int64_t begin = stki_now_ns();
+            const double before = cpu_seconds();
 
             run_way(way);
-            if (round >= 0)
-                seconds[way][round] = (double)(stki_now_ns() - begin) * 1e-9;
+            if (round < 0)
+                continue;
+            seconds[way][round] = (double)(stki_now_ns() - begin) * 1e-9;
+            cpu[way] += (cpu_seconds() - before) / rounds;
         }
     for (int way = 0; way < WAYS; way++) {
         qsort(seconds[way], (size_t)rounds, sizeof(double), compare);
@@ -220,7 +233,8 @@ int main(int argc, char **argv)
     write_limit = 2 * limit + median[WRITE];
     printf("%lld MiB of f32, %lld threads\n", (long long)bytes >> 20, (long long)threads);
     for (int way = 0; way < WAYS; way++) {
-        printf("%-28s %8.3f s  %7.2f GB/s", names[way], median[way], (double)bytes / median[way] * 1e-9);
+        printf("%-28s %8.3f s  %7.2f GB/s  %7.3f CPU s", names[way], median[way], (double)bytes / median[way] * 1e-9,
+               cpu[way]);
         if (way >= MOMENTS)
             printf("  %5.1f %% of %s", 100 * (way >= MINMAX ? write_limit : limit) / median[way],
                    way >= MINMAX ? "two readings and a writing" : "reading");

@@ -2,8 +2,7 @@
  * floats are taken in a fixed way (element i goes to lane i mod 16, lanes are added in pairs), so that every
  * instruction set gives the same bits; stats_loops_ref.c is the definition.
  *
- * A run has at most STKI_RUN elements: it stays in the first-level cache between the pass that finds its mean and the
- * one that finds how far its elements are from it.
+ * A run has at most STKI_RUN elements.
  */
 #ifndef STKI_STATS_LOOPS_H
 #define STKI_STATS_LOOPS_H
@@ -14,11 +13,12 @@
 
 enum { STKI_RUN = 4096, STKI_COUNT_RUN = 16384 };
 
-/* Of floats, all finite unless `strange`: then nothing else counts. */
+/* Of floats. d is an element (of f64: times a scale) less the pivot. */
 typedef struct stki_run_look {
-    double min, max, sum;
+    double min, max;    /* of the elements themselves; 0 for -0 */
+    double sum, square; /* of d, and of d * d */
     int64_t zeros;
-    bool strange; /* one is infinite or NaN */
+    bool strange; /* the sum is infinite or NaN: an element is, or (f64) it ran over; the rest means nothing then */
 } stki_run_look;
 
 /* Of whole numbers, exact. Their squares are square_high * 2^32 + square_low. */
@@ -28,11 +28,8 @@ typedef struct stki_run_whole {
 } stki_run_whole;
 
 typedef struct stki_stats_loops {
-    void (*look_f32)(const void *x, int64_t n, stki_run_look *out);
-    void (*look_f64)(const void *x, int64_t n, stki_run_look *out);
-    /* The sums of d and of d * d, d being an element (of f64: times `scale`) less `mean`. */
-    void (*spread_f32)(const void *x, int64_t n, double mean, double *sum, double *square);
-    void (*spread_f64)(const void *x, int64_t n, double scale, double mean, double *sum, double *square);
+    void (*look_f32)(const void *x, int64_t n, double pivot, stki_run_look *out);
+    void (*look_f64)(const void *x, int64_t n, double scale, double pivot, stki_run_look *out);
     void (*whole_i32)(const void *x, int64_t n, stki_run_whole *out);
     void (*whole_u32)(const void *x, int64_t n, stki_run_whole *out);
     /* counts[x[i]]++; at most STKI_COUNT_RUN elements. */

@@ -33,11 +33,6 @@ static inline vf vf_load(const stki_f32 *at)
     return _mm256_loadu_ps((const float *)at);
 }
 
-static inline vd vd_load_floats(const stki_f32 *at)
-{
-    return _mm256_cvtps_pd(_mm_loadu_ps((const float *)at));
-}
-
 static inline vd vf_lower(vf x)
 {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(x));

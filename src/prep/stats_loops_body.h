@@ -16,73 +16,49 @@ static double add_lanes(double *lane)
 }
 
 #ifndef STKI_VECTORS
-/* A sum is infinite or NaN if an element was (of f64 also if it ran over: the caller then looks closer), so that the
- * comparisons need not care. Adding 0 makes 0 of -0. */
-#define LOOK(name, type)                                                                          \
-    static void look_##name(const void *x, int64_t n, stki_run_look *out)                         \
-    {                                                                                             \
-        const stki_##name *at = x;                                                                \
-        type min = (type)INFINITY, max = (type)-INFINITY;                                         \
-        double lane[LANES] = {0}, sum;                                                            \
-        int64_t zeros = 0;                                                                        \
-        for (int64_t i = 0; i < n; i++) {                                                         \
-            lane[i % LANES] += (double)at[i];                                                     \
-            min = at[i] < min ? at[i] : min;                                                      \
-            max = at[i] > max ? at[i] : max;                                                      \
-            zeros += at[i] == 0;                                                                  \
-        }                                                                                         \
-        sum = add_lanes(lane);                                                                    \
-        *out = (stki_run_look){(double)min + 0.0, (double)max + 0.0, sum, zeros, !isfinite(sum)}; \
+/* A sum is infinite or NaN if an element was, so that the comparisons need not care. Adding 0 makes 0 of -0. */
+#define LOOK(name, type, arguments, VALUE)                                                                           \
+    static void look_##name(const void *x, int64_t n, arguments double pivot, stki_run_look *out)                    \
+    {                                                                                                                \
+        const stki_##name *at = x;                                                                                   \
+        type min = (type)INFINITY, max = (type)-INFINITY;                                                            \
+        double first[LANES] = {0}, second[LANES] = {0}, sum;                                                         \
+        int64_t zeros = 0;                                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                            \
+            const double d = VALUE(at[i]) - pivot;                                                                   \
+            first[i % LANES] += d;                                                                                   \
+            second[i % LANES] += d * d;                                                                              \
+            min = at[i] < min ? at[i] : min;                                                                         \
+            max = at[i] > max ? at[i] : max;                                                                         \
+            zeros += at[i] == 0;                                                                                     \
+        }                                                                                                            \
+        sum = add_lanes(first);                                                                                      \
+        *out = (stki_run_look){(double)min + 0.0, (double)max + 0.0, sum, add_lanes(second), zeros, !isfinite(sum)}; \
     }
-LOOK(f32, float)
-LOOK(f64, double)
-
-static void spread_f32(const void *x, int64_t n, double mean, double *sum, double *square)
-{
-    const stki_f32 *at = x;
-    double first[LANES] = {0}, second[LANES] = {0};
-
-    for (int64_t i = 0; i < n; i++) {
-        const double d = (double)at[i] - mean;
-
-        first[i % LANES] += d;
-        second[i % LANES] += d * d;
-    }
-    *sum = add_lanes(first);
-    *square = add_lanes(second);
-}
-
-static void spread_f64(const void *x, int64_t n, double scale, double mean, double *sum, double *square)
-{
-    const stki_f64 *at = x;
-    double first[LANES] = {0}, second[LANES] = {0};
-
-    for (int64_t i = 0; i < n; i++) {
-        const double d = at[i] * scale - mean;
-
-        first[i % LANES] += d;
-        second[i % LANES] += d * d;
-    }
-    *sum = add_lanes(first);
-    *square = add_lanes(second);
-}
+#define NOTHING
+#define SCALE double scale,
+#define AS_IT_IS(element) (double)(element)
+#define SCALED(element) ((element)*scale)
+LOOK(f32, float, NOTHING, AS_IT_IS)
+LOOK(f64, double, SCALE, SCALED)
 #else
 /* The same by vectors: `vd` holds VD doubles, `vf` and `vi` VF floats and as many counters. */
 enum { D = LANES / VD, F = LANES / VF };
 
-static void look_f32(const void *x, int64_t n, stki_run_look *out)
+static void look_f32(const void *x, int64_t n, double pivot, stki_run_look *out)
 {
     const stki_f32 *at = x;
-    vd lane[D];
+    const vd pivots = vd_all(pivot);
+    vd first[D], second[D];
     vf low[F], high[F];
     vi zero[F];
-    double sums[LANES], sum;
+    double firsts[LANES], seconds[LANES], sum;
     float lows[LANES], highs[LANES], min = INFINITY, max = -INFINITY;
     int32_t zero_counts[LANES];
     int64_t i = 0, zeros = 0;
 
     for (int k = 0; k < D; k++)
-        lane[k] = vd_all(0);
+        first[k] = second[k] = vd_all(0);
     for (int k = 0; k < F; k++) {
         low[k] = vf_all(INFINITY);
         high[k] = vf_all(-INFINITY);
@@ -91,20 +67,27 @@ static void look_f32(const void *x, int64_t n, stki_run_look *out)
     for (; i + LANES <= n; i += LANES) {
         for (int k = 0; k < F; k++) {
             const vf v = vf_load(at + i + k * VF);
+            const vd d = vd_sub(vf_lower(v), pivots), e = vd_sub(vf_upper(v), pivots);
 
             low[k] = vf_min(v, low[k]);
             high[k] = vf_max(v, high[k]);
             zero[k] = vi_count_zeros(zero[k], v);
-            lane[2 * k] = vd_add(lane[2 * k], vf_lower(v));
-            lane[2 * k + 1] = vd_add(lane[2 * k + 1], vf_upper(v));
+            first[2 * k] = vd_add(first[2 * k], d);
+            second[2 * k] = vd_add(second[2 * k], vd_mul(d, d));
+            first[2 * k + 1] = vd_add(first[2 * k + 1], e);
+            second[2 * k + 1] = vd_add(second[2 * k + 1], vd_mul(e, e));
         }
     }
-    memcpy(sums, lane, sizeof sums);
+    memcpy(firsts, first, sizeof firsts);
+    memcpy(seconds, second, sizeof seconds);
     memcpy(lows, low, sizeof lows);
     memcpy(highs, high, sizeof highs);
     memcpy(zero_counts, zero, sizeof zero_counts);
     for (int k = 0; i < n; i++, k++) {
-        sums[k] += (double)at[i];
+        const double d = (double)at[i] - pivot;
+
+        firsts[k] += d;
+        seconds[k] += d * d;
         min = at[i] < min ? at[i] : min;
         max = at[i] > max ? at[i] : max;
         zeros += at[i] == 0;
@@ -114,37 +97,44 @@ static void look_f32(const void *x, int64_t n, stki_run_look *out)
         max = highs[k] > max ? highs[k] : max;
         zeros += zero_counts[k];
     }
-    sum = add_lanes(sums);
-    *out = (stki_run_look){(double)min + 0.0, (double)max + 0.0, sum, zeros, !isfinite(sum)};
+    sum = add_lanes(firsts);
+    *out = (stki_run_look){(double)min + 0.0, (double)max + 0.0, sum, add_lanes(seconds), zeros, !isfinite(sum)};
 }
 
-static void look_f64(const void *x, int64_t n, stki_run_look *out)
+static void look_f64(const void *x, int64_t n, double scale, double pivot, stki_run_look *out)
 {
     const stki_f64 *at = x;
-    vd lane[D], low[D], high[D];
-    double sums[LANES], lows[LANES], highs[LANES], min = (double)INFINITY, max = -(double)INFINITY, sum;
+    const vd pivots = vd_all(pivot), scales = vd_all(scale);
+    vd first[D], second[D], low[D], high[D];
+    double firsts[LANES], seconds[LANES], lows[LANES], highs[LANES], sum;
+    double min = (double)INFINITY, max = -(double)INFINITY;
     int64_t i = 0, zeros = 0;
 
     for (int k = 0; k < D; k++) {
-        lane[k] = vd_all(0);
+        first[k] = second[k] = vd_all(0);
         low[k] = vd_all((double)INFINITY);
         high[k] = vd_all(-(double)INFINITY);
     }
     for (; i + LANES <= n; i += LANES) {
         for (int k = 0; k < D; k++) {
-            const vd v = vd_load(at + i + k * VD);
+            const vd v = vd_load(at + i + k * VD), d = vd_sub(vd_mul(v, scales), pivots);
 
             low[k] = vd_min(v, low[k]);
             high[k] = vd_max(v, high[k]);
             zeros += vd_zeros(v);
-            lane[k] = vd_add(lane[k], v);
+            first[k] = vd_add(first[k], d);
+            second[k] = vd_add(second[k], vd_mul(d, d));
         }
     }
-    memcpy(sums, lane, sizeof sums);
+    memcpy(firsts, first, sizeof firsts);
+    memcpy(seconds, second, sizeof seconds);
     memcpy(lows, low, sizeof lows);
     memcpy(highs, high, sizeof highs);
     for (int k = 0; i < n; i++, k++) {
-        sums[k] += at[i];
+        const double d = at[i] * scale - pivot;
+
+        firsts[k] += d;
+        seconds[k] += d * d;
         min = at[i] < min ? at[i] : min;
         max = at[i] > max ? at[i] : max;
         zeros += at[i] == 0;
@@ -153,62 +143,8 @@ static void look_f64(const void *x, int64_t n, stki_run_look *out)
         min = lows[k] < min ? lows[k] : min;
         max = highs[k] > max ? highs[k] : max;
     }
-    sum = add_lanes(sums);
-    *out = (stki_run_look){min + 0.0, max + 0.0, sum, zeros, !isfinite(sum)};
-}
-
-/* The elements behind the last whole turn, and the lanes together. */
-#define END_OF_SPREAD(VALUE)                 \
-    memcpy(firsts, first, sizeof firsts);    \
-    memcpy(seconds, second, sizeof seconds); \
-    for (int k = 0; i < n; i++, k++) {       \
-        const double d = VALUE - mean;       \
-        firsts[k] += d;                      \
-        seconds[k] += d * d;                 \
-    }                                        \
-    *sum = add_lanes(firsts);                \
-    *square = add_lanes(seconds)
-
-static void spread_f32(const void *x, int64_t n, double mean, double *sum, double *square)
-{
-    const stki_f32 *at = x;
-    const vd means = vd_all(mean);
-    vd first[D], second[D];
-    double firsts[LANES], seconds[LANES];
-    int64_t i = 0;
-
-    for (int k = 0; k < D; k++)
-        first[k] = second[k] = vd_all(0);
-    for (; i + LANES <= n; i += LANES) {
-        for (int k = 0; k < D; k++) {
-            const vd d = vd_sub(vd_load_floats(at + i + k * VD), means);
-
-            first[k] = vd_add(first[k], d);
-            second[k] = vd_add(second[k], vd_mul(d, d));
-        }
-    }
-    END_OF_SPREAD((double)at[i]);
-}
-
-static void spread_f64(const void *x, int64_t n, double scale, double mean, double *sum, double *square)
-{
-    const stki_f64 *at = x;
-    const vd means = vd_all(mean), scales = vd_all(scale);
-    vd first[D], second[D];
-    double firsts[LANES], seconds[LANES];
-    int64_t i = 0;
-
-    for (int k = 0; k < D; k++)
-        first[k] = second[k] = vd_all(0);
-    for (; i + LANES <= n; i += LANES) {
-        for (int k = 0; k < D; k++) {
-            const vd d = vd_sub(vd_mul(vd_load(at + i + k * VD), scales), means);
-
-            first[k] = vd_add(first[k], d);
-            second[k] = vd_add(second[k], vd_mul(d, d));
-        }
-    }
-    END_OF_SPREAD(at[i] * scale);
+    sum = add_lanes(firsts);
+    *out = (stki_run_look){min + 0.0, max + 0.0, sum, add_lanes(seconds), zeros, !isfinite(sum)};
 }
 #endif
 
@@ -279,8 +215,8 @@ static void gather(void *dst, const void *src, int64_t n, int64_t step, int64_t 
         GATHER(u64);
 }
 
-#define STKI_STATS_BODY                                                                                 \
-    {                                                                                                   \
-        .look_f32 = look_f32, .look_f64 = look_f64, .spread_f32 = spread_f32, .spread_f64 = spread_f64, \
-        .whole_i32 = whole_i32, .whole_u32 = whole_u32, .count_u8 = count_u8, .gather = gather          \
+#define STKI_STATS_BODY                                                                             \
+    {                                                                                               \
+        .look_f32 = look_f32, .look_f64 = look_f64, .whole_i32 = whole_i32, .whole_u32 = whole_u32, \
+        .count_u8 = count_u8, .gather = gather                                                      \
     }

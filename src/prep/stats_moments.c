@@ -6,7 +6,7 @@
 
 /* Squares of f64 beyond these would run over or under; such a run is taken times 2^-600 or 2^600. */
 static const double too_large = 0x1p500, too_small = 0x1p-400;
-enum { RESCALE = 600 };
+enum { RESCALE = 600, PIVOT_ELEMENTS = 16 };
 
 static void widen(stki_moments *moments, double min, double max)
 {
@@ -49,67 +49,71 @@ static int64_t keep_finite(stki_moments *moments, stk_dtype dtype, const void *x
     return kept;
 }
 
-/* A run of finite elements that are about `mean` * 2^exponent, and off from it by `sum` and `square` in all. */
-static void add_run(stki_moments *moments, int64_t n, double mean, double sum, double square, int exponent)
+/* A run of finite elements that are about `pivot` * 2^exponent, and off from it by `sum` and `square` in all. */
+static void add_run(stki_moments *moments, int64_t n, double pivot, const stki_run_look *look, int exponent)
 {
     int place, sum_place;
-    const int64_t whole = stki_exact_split(mean, &place), off = stki_exact_split(sum, &sum_place);
+    const int64_t whole = stki_exact_split(pivot, &place), off = stki_exact_split(look->sum, &sum_place);
 
     stki_exact_add_whole(&moments->sum, (stki_i128)whole * n, place + exponent);
-    stki_exact_add(&moments->sum, sum, exponent);
+    stki_exact_add(&moments->sum, look->sum, exponent);
     stki_exact_add_whole(&moments->squares, (stki_i128)whole * whole * n, 2 * (place + exponent));
     stki_exact_add_whole(&moments->squares, (stki_i128)whole * off, place + sum_place + 2 * exponent + 1);
-    stki_exact_add(&moments->squares, square, 2 * exponent);
+    stki_exact_add(&moments->squares, look->square, 2 * exponent);
 }
 
-static void add_f64(stki_moments *moments, const stki_stats_loops *loops, const void *x, int64_t n,
-                    const stki_run_look *look)
+/* Something amid the elements: the mean of the first few. */
+static double pivot_of(stk_dtype dtype, const void *x, int64_t n, double scale)
 {
-    const double largest = look->max > -look->min ? look->max : -look->min;
-    const int exponent = largest > too_large ? RESCALE : largest < too_small ? -RESCALE : 0;
-    const double scale = exponent ? ldexp(1, -exponent) : 1;
-    double sum = look->sum, square, mean;
+    const stki_f32 *singles = x;
+    const stki_f64 *doubles = x;
+    const int64_t few = n < PIVOT_ELEMENTS ? n : PIVOT_ELEMENTS;
+    double sum = 0;
 
-    if (exponent)
-        loops->spread_f64(x, n, scale, 0, &sum, &square);
-    mean = sum / (double)n;
-    loops->spread_f64(x, n, scale, mean, &sum, &square);
-    add_run(moments, n, mean, sum, square, exponent);
+    for (int64_t i = 0; i < few; i++)
+        sum += dtype == STK_F32 ? (double)singles[i] : doubles[i] * scale;
+    sum /= (double)few;
+    return isfinite(sum) ? sum : 0;
 }
 
-static void add_f32(stki_moments *moments, const stki_stats_loops *loops, const void *x, int64_t n,
-                    const stki_run_look *look)
+/* Returns the pivot. */
+static double look_at(const stki_stats_loops *loops, stk_dtype dtype, const void *x, int64_t n, double scale,
+                      stki_run_look *look)
 {
-    const double mean = look->sum / (double)n;
-    double sum, square;
+    const double pivot = pivot_of(dtype, x, n, scale);
 
-    loops->spread_f32(x, n, mean, &sum, &square);
-    add_run(moments, n, mean, sum, square, 0);
+    if (dtype == STK_F32)
+        loops->look_f32(x, n, pivot, look);
+    else
+        loops->look_f64(x, n, scale, pivot, look);
+    return pivot;
 }
 
 static void add_floats(stki_moments *moments, const stki_stats_loops *loops, stk_dtype dtype, const void *x, int64_t n,
                        stki_run_room *room, const void **finite, int64_t *finite_count)
 {
-    void (*look_at)(const void *, int64_t, stki_run_look *) = dtype == STK_F32 ? loops->look_f32 : loops->look_f64;
     stki_run_look look;
+    double pivot = look_at(loops, dtype, x, n, 1, &look), largest;
+    int exponent = 0;
 
-    look_at(x, n, &look);
     if (look.strange) {
         n = keep_finite(moments, dtype, x, n, room);
         x = room->value;
-        look_at(x, n, &look);
+        pivot = n > 0 ? look_at(loops, dtype, x, n, 1, &look) : 0;
     }
     *finite = x;
     *finite_count = n;
     if (n == 0)
         return;
+    largest = look.max > -look.min ? look.max : -look.min;
+    if (dtype == STK_F64 && (largest > too_large || largest < too_small)) {
+        exponent = largest > too_large ? RESCALE : -RESCALE;
+        pivot = look_at(loops, dtype, x, n, ldexp(1, -exponent), &look);
+    }
     widen(moments, look.min, look.max);
     moments->count += n;
     moments->zeros += look.zeros;
-    if (dtype == STK_F32)
-        add_f32(moments, loops, x, n, &look);
-    else
-        add_f64(moments, loops, x, n, &look);
+    add_run(moments, n, pivot, &look, exponent);
 }
 
 /* ---- whole numbers ---- */

@@ -2,11 +2,12 @@
  * by position, what each comes to is worked out in one fixed way, and the totals are exact sums (exact_sum.h): so they
  * merge in any order to the same bits.
  *
- * A run of n floats whose mean is about m (found by a first pass over it, a double) adds n m + Σ d to the sum and
- * n m^2 + 2 m Σ d + Σ d^2 to the sum of squares, d being x - m and its sums found by a second pass, as in the corrected
- * two-pass algorithm (Chan, Golub and LeVeque, Algorithms for computing the sample variance, The American Statistician
- * 37, 1983, eq. 1.7). Only the two sums of small d are rounded: nothing large is ever taken from something large but in
- * the exact totals, of which the variance is formed. Whole numbers are added as they are.
+ * A run of n floats adds n p + Σ d to the sum and n p^2 + 2 p Σ d + Σ d^2 to the sum of squares, d being x - p and p
+ * the mean of the run's first elements (shifted data: Chan, Golub and LeVeque, Algorithms for computing the sample
+ * variance, The American Statistician 37, 1983, section 3). Only the two sums of small d are rounded: nothing large is
+ * ever taken from something large but in the exact totals, of which the variance is formed. An element far from the
+ * others that is among the first does no harm, since the variance is then mostly its own. Whole numbers are added as
+ * they are.
  */
 #ifndef STKI_STATS_MOMENTS_H
 #define STKI_STATS_MOMENTS_H
