@@ -27,6 +27,7 @@ typedef struct pass {
     int64_t batch_rows, row_bytes; /* of all the loader's rows of one position */
     int64_t steps, unit_steps, units;
     int64_t at;   /* the step that the loader comes to next */
+    bool mapped;  /* rows are counted where they lie: the loader makes none */
     bool *merged; /* [units] */
     uint64_t key; /* of the job's files */
 } pass;
@@ -174,9 +175,42 @@ static stk_status next_batch(pass *p, stk_batch **batch, stk_error *err)
     }
 }
 
+/* Position i is sample i, and every one is counted or the pass fails. */
+static bool in_place(const pass *p)
+{
+    const stki_loader_config *config = p->run->core->config;
+    bool may = config->order == STK_ORDER_SEQUENTIAL && !config->indices && !config->split && !config->index_list &&
+               config->dataset_count == 0 && config->epoch_length == 0 && config->on_error == STK_ON_ERROR_FAIL &&
+               stk_loader_samples(p->run->loader) == p->run->core->dataset->count;
+
+    for (int i = 0; i < p->field_count; i++)
+        may = may && stki_count_pool_may_map(&p->fields[i]);
+    return may;
+}
+
+static stk_status count_mapped(pass *p, int64_t first, int64_t end, stk_error *err)
+{
+    const int64_t samples = p->run->core->dataset->count;
+    stk_status status = STK_OK;
+
+    for (int64_t step = first; step < end && status == STK_OK; step++) {
+        const int64_t from = step * p->batch_rows;
+        const int64_t rows = samples - from < p->batch_rows ? samples - from : p->batch_rows;
+
+        status = stki_count_pool_push_rows(p->pool, from, rows, err);
+        p->run->progress.rows += rows;
+        if (status == STK_OK)
+            status = stki_prep_tick(p->run, false, err);
+    }
+    return status;
+}
+
 static stk_status count_steps(pass *p, int64_t first, int64_t end, stk_error *err)
 {
     stk_status status = STK_OK;
+
+    if (p->mapped)
+        return count_mapped(p, first, end, err);
 
     if (p->at != first)
         status = stk_loader_seek(p->run->loader, 0, first, err);
@@ -300,6 +334,7 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
         status = find_field(p, &p->fields[i], err);
     if (status != STK_OK)
         return status;
+    p->mapped = in_place(p);
     p->steps = stk_loader_steps_per_epoch(p->run->loader);
     p->unit_steps = stki_count_unit_bytes / (p->batch_rows * (p->row_bytes > 0 ? p->row_bytes : 1)) + 1;
     p->units = stki_ceil_div(p->steps, p->unit_steps);

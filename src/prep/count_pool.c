@@ -2,12 +2,22 @@
 #include "count_pool.h"
 #include "allocate.h"
 #include "error.h"
+#include "file.h"
 #include "thread.h"
+#include <string.h>
+
+/* A batch, or (NULL) samples that are counted where they lie. */
+struct item {
+    stk_batch *batch;
+    int64_t first, rows;
+};
 
 struct counter {
     stki_count_pool *pool;
     stki_thread *thread;
     stki_tally **tallies; /* one a field */
+    char *gathered;       /* rows of several shards, side by side */
+    int64_t gathered_bytes;
 };
 
 struct stki_count_pool {
@@ -18,7 +28,7 @@ struct stki_count_pool {
 
     stki_mutex lock; /* guards the rest */
     stki_cond work, done;
-    stk_batch **queue; /* [depth], from `first` on */
+    struct item *queue; /* [depth], from `first` on */
     int first, queued, busy;
     bool stop;
     stk_status status; /* the first failure */
@@ -64,13 +74,93 @@ static stk_status count_field(stki_tally *tally, const stki_count_field *field, 
     return stki_fail_place(err, status, NULL, -1, field->name);
 }
 
-static stk_status count_batch(struct counter *counter, const stk_batch *batch, stk_error *err)
+/* ---- rows where they lie ---- */
+
+bool stki_count_pool_may_map(const stki_count_field *field)
+{
+    const stki_field_plan *plan = field->plan;
+
+    if (plan->ragged || plan->geometry || plan->resample || !stki_plan_only_copies(plan))
+        return false;
+    for (int i = 0; i < plan->field->shard_count; i++) {
+        const stki_reader *reader = plan->field->shards[i];
+
+        if (!reader->base || !reader->file || reader->swapped || reader->sample_stride != plan->row_bytes)
+            return false;
+        for (int d = 0; d < plan->ndim; d++)
+            if (plan->shape[d] > 1 && reader->strides[d] != plan->strides[d])
+                return false;
+    }
+    return true;
+}
+
+/* Samples of several shards, one behind the other. */
+static stk_status gather(struct counter *counter, const stki_field_plan *plan, int64_t first, int64_t rows,
+                         stk_error *err)
+{
+    const int64_t bytes = rows * plan->row_bytes;
+
+    if (counter->gathered_bytes < bytes) {
+        char *grown = stki_resize(counter->gathered, bytes);
+
+        if (!grown)
+            return stki_fail_memory(err, bytes, "statistics");
+        counter->gathered = grown;
+        counter->gathered_bytes = bytes;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t within;
+        const stki_reader *reader = stki_field_locate(plan->field, first + i, &within);
+
+        memcpy(counter->gathered + i * plan->row_bytes, stki_reader_address(reader, within), (size_t)plan->row_bytes);
+    }
+    return STK_OK;
+}
+
+static stk_status check_intact(const stki_field_plan *plan, int64_t first, int64_t rows, stk_error *err)
+{
+    int64_t within, last;
+    stk_status status = STK_OK;
+
+    for (int64_t i = first; i < first + rows && status == STK_OK; i = last) {
+        const stki_reader *reader = stki_field_locate(plan->field, i, &within);
+
+        last = i - within + reader->count;
+        status = stki_file_intact(reader->file, within, err);
+    }
+    return status;
+}
+
+static stk_status count_where_they_lie(struct counter *counter, stki_tally *tally, const stki_count_field *field,
+                                       int64_t first, int64_t rows, stk_error *err)
+{
+    const stki_field_plan *plan = field->plan;
+    int64_t within;
+    const stki_reader *reader = stki_field_locate(plan->field, first, &within);
+    const char *data = stki_reader_address(reader, within);
+    stk_status status = STK_OK;
+
+    if (within + rows > reader->count) {
+        status = gather(counter, plan, first, rows, err);
+        data = counter->gathered;
+    }
+    if (status == STK_OK)
+        status = stki_tally_block(tally, &field->form, data, rows,
+                                  rows * (plan->row_bytes / stk_dtype_size(plan->dtype)), err);
+    status = stki_fail_place(err, status, NULL, -1, field->name);
+    return status == STK_OK ? check_intact(plan, first, rows, err) : status;
+}
+
+static stk_status count_item(struct counter *counter, const struct item *item, stk_error *err)
 {
     const stki_count_pool *pool = counter->pool;
     stk_status status = STK_OK;
 
     for (int i = 0; i < pool->field_count && status == STK_OK; i++)
-        status = count_field(counter->tallies[i], &pool->fields[i], batch, err);
+        status = item->batch ? count_field(counter->tallies[i], &pool->fields[i], item->batch, err)
+                             : count_where_they_lie(counter, counter->tallies[i], &pool->fields[i], item->first,
+                                                    item->rows, err);
+    stk_batch_release(item->batch);
     return status;
 }
 
@@ -91,7 +181,7 @@ static void run(void *context)
 
     stki_lock(&pool->lock);
     for (;;) {
-        stk_batch *batch;
+        struct item item;
         stk_error error;
         stk_status status = STK_OK;
 
@@ -99,13 +189,12 @@ static void run(void *context)
             (void)stki_wait(&pool->work, &pool->lock, INT64_MAX);
         if (pool->stop)
             break;
-        batch = pool->queue[pool->first];
+        item = pool->queue[pool->first];
         pool->first = (pool->first + 1) % pool->depth;
         pool->queued--;
         pool->busy++;
         stki_unlock(&pool->lock);
-        status = count_batch(counter, batch, &error);
-        stk_batch_release(batch);
+        status = count_item(counter, &item, &error);
         stki_lock(&pool->lock);
         pool->busy--;
         note(pool, status, &error);
@@ -139,9 +228,9 @@ static stk_status begin(stki_count_pool *pool, stk_error *err)
     stk_status status = STK_OK;
 
     pool->counters = stki_zalloc_array(pool->counter_count, sizeof *pool->counters);
-    pool->queue = stki_zalloc_array(pool->depth, sizeof(stk_batch *));
+    pool->queue = stki_zalloc_array(pool->depth, sizeof *pool->queue);
     if (!pool->counters || !pool->queue)
-        return stki_fail_memory(err, pool->depth * (int64_t)sizeof(stk_batch *), "statistics");
+        return stki_fail_memory(err, pool->depth * (int64_t)sizeof *pool->queue, "statistics");
     for (int i = 0; i < pool->counter_count && status == STK_OK; i++) {
         struct counter *counter = &pool->counters[i];
 
@@ -192,9 +281,10 @@ void stki_count_pool_destroy(stki_count_pool *pool)
             (void)stki_thread_join(pool->counters[i].thread, INT64_MAX);
         drop_tallies(pool, &pool->counters[i]);
         stki_free(pool->counters[i].tallies);
+        stki_free(pool->counters[i].gathered);
     }
     for (; pool->queued > 0; pool->queued--, pool->first = (pool->first + 1) % pool->depth)
-        stk_batch_release(pool->queue[pool->first]);
+        stk_batch_release(pool->queue[pool->first].batch);
     stki_cond_fini(&pool->work);
     stki_cond_fini(&pool->done);
     stki_mutex_fini(&pool->lock);
@@ -210,27 +300,34 @@ static stk_status fail(const stki_count_pool *pool, stk_error *err)
     return pool->status;
 }
 
-stk_status stki_count_pool_push(stki_count_pool *pool, stk_batch *batch, stk_error *err)
+static stk_status push(stki_count_pool *pool, struct item item, stk_error *err)
 {
     stk_status status;
 
-    if (pool->threads == 0) {
-        status = count_batch(&pool->counters[0], batch, err);
-        stk_batch_release(batch);
-        return status;
-    }
+    if (pool->threads == 0)
+        return count_item(&pool->counters[0], &item, err);
     stki_lock(&pool->lock);
     while (pool->queued == pool->depth && pool->status == STK_OK)
         (void)stki_wait(&pool->done, &pool->lock, INT64_MAX);
     status = fail(pool, err);
     if (status == STK_OK) {
-        pool->queue[(pool->first + pool->queued++) % pool->depth] = batch;
+        pool->queue[(pool->first + pool->queued++) % pool->depth] = item;
         stki_wake_one(&pool->work);
     }
     stki_unlock(&pool->lock);
     if (status != STK_OK)
-        stk_batch_release(batch);
+        stk_batch_release(item.batch);
     return status;
+}
+
+stk_status stki_count_pool_push(stki_count_pool *pool, stk_batch *batch, stk_error *err)
+{
+    return push(pool, (struct item){.batch = batch}, err);
+}
+
+stk_status stki_count_pool_push_rows(stki_count_pool *pool, int64_t first, int64_t rows, stk_error *err)
+{
+    return push(pool, (struct item){.first = first, .rows = rows}, err);
 }
 
 stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total, stk_error *err)

@@ -6,6 +6,7 @@
 #include "prep_file.h"
 #include "prep_test.h"
 #include <math.h>
+#include <signal.h>
 #include <stoker/loader.h>
 
 enum { ROWS = 900, CHANNELS = 3, PIXELS = 28, EACH = CHANNELS * PIXELS };
@@ -93,11 +94,13 @@ static void moments(int channel, double *mean, double *std)
 
 static void test_alone(void **state)
 {
-    const char *ways[] = {"num_workers: 0", "num_workers: 1", "num_workers: 8", "order: random, seed: 3"};
+    /* mapped rows are counted where they lie, others come in batches */
+    static const char *const ways[] = {"num_workers: 0",         "num_workers: 1", "num_workers: 8",
+                                       "order: random, seed: 3", "access: pread",  "on_error: skip"};
     json_t *json, *field;
 
     (void)state;
-    for (int w = 0; w < 4; w++) {
+    for (int w = 0; w < 6; w++) {
         run(stkt_text("%sprep: {%s}\nstats: {path: %s, fields: {x: {histogram: 7, calibrate: [minmax, mse]}, label: "
                       "{classes: true}}}\n",
                       dataset(""), ways[w], stkt_path(stkt_text("alone%d.stats.json", w))));
@@ -123,6 +126,30 @@ static void test_alone(void **state)
         assert_int_equal(json_integer_value(json_array_get(json_object_get(field, "counts"), k)), count);
     }
     json_decref(json);
+}
+
+/* Shards end inside of batches. */
+static void test_shards(void **state)
+{
+    static const int rows[] = {333, 1, ROWS - 334};
+
+    (void)state;
+    for (int i = 0, first = 0; i < 3; first += rows[i++])
+        stkt_write_npy(stkt_path(stkt_text("shard%d.npy", i)), "<f4", "False", stkt_text("(%d, 84)", rows[i]), 64,
+                       x[first], (size_t)rows[i] * sizeof x[0]);
+    stkt_write_npy(stkt_path("whole.npy"), "<f4", "False", "(900, 84)", 64, x, sizeof x);
+    for (int w = 0; w < 3; w++)
+        run(stkt_text("dataset: {fields: {x: {path: [%s, %s, %s]}}}\nprep: {%s}\nstats: {path: %s, fields: {x: "
+                      "{histogram: 9}}}\n",
+                      stkt_path("shard0.npy"), stkt_path("shard1.npy"), stkt_path("shard2.npy"),
+                      w == 0   ? "num_workers: 0"
+                      : w == 1 ? "num_workers: 3"
+                               : "access: pread",
+                      stkt_path(stkt_text("shards%d.json", w))));
+    run(stkt_text("dataset: {fields: {x: {path: %s}}}\nstats: {path: %s, fields: {x: {histogram: 9}}}\n",
+                  stkt_path("whole.npy"), stkt_path("shards3.json")));
+    for (int w = 1; w < 4; w++)
+        stkt_same_file(stkt_path("shards0.json"), stkt_path(stkt_text("shards%d.json", w)));
 }
 
 /* ---- steps that wait ---- */
@@ -288,6 +315,52 @@ static void test_interruptions(void **state)
     check_quantised(stkt_path("stopped/q.x.npy"));
 }
 
+/* cmocka has a handler of its own for each test, which passes nothing on. */
+static void guard_on(void)
+{
+    static struct sigaction ours;
+    stk_loader *loader;
+    stk_error err = {0};
+
+    if (!ours.sa_sigaction) {
+        (void)signal(SIGBUS, SIG_DFL);
+        assert_ok(stk_loader_open_text(dataset(""), NULL, NULL, 0, &loader, &err));
+        stk_loader_destroy(loader);
+        sigaction(SIGBUS, NULL, &ours);
+    }
+    assert_int_equal(sigaction(SIGBUS, &ours, NULL), 0);
+}
+
+static void cut_file(void *context, const stk_prep_progress *now)
+{
+    if (now->phase == STK_PREP_COUNTING)
+        assert_int_equal(truncate(context, 5000), 0);
+}
+
+/* A file that is cut while its rows are counted is an error, not zeros. */
+static void test_cut_file(void **state)
+{
+    const char *path = stkt_path("cut.npy");
+    char kept[300];
+    stk_prep_opts opts = STK_PREP_OPTS_INIT;
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err = {0};
+
+    (void)state;
+    guard_on();
+    snprintf(kept, sizeof kept, "%s", path);
+    stkt_write_npy(kept, "<f4", "False", "(900, 84)", 64, x, sizeof x);
+    opts.progress = cut_file;
+    opts.progress_context = kept;
+    assert_int_equal(stkt_prep_run(&opts, &result, &err,
+                                   stkt_text("dataset: {fields: {x: {path: %s}}}\nprep: {num_workers: 2}\nstats: "
+                                             "{path: %s}\n",
+                                             kept, stkt_path("cut.stats.json"))),
+                     STK_E_TRUNCATED);
+    assert_says("cut.npy");
+    assert_false(stkt_is_there(stkt_path("cut.stats.json")));
+}
+
 /* A damaged file of a unit is made again. */
 static void test_damaged_unit(void **state)
 {
@@ -418,10 +491,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),          cmocka_unit_test(test_quantize),  cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_normalize),      cmocka_unit_test(test_tasks),     cmocka_unit_test(test_interruptions),
-        cmocka_unit_test(test_damaged_unit),   cmocka_unit_test(test_plan),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_loader_refuses), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cut_file), /* the first that maps a file */
+        cmocka_unit_test(test_alone),         cmocka_unit_test(test_shards),         cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_chain),         cmocka_unit_test(test_normalize),      cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_interruptions), cmocka_unit_test(test_damaged_unit),   cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_loader_refuses), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
