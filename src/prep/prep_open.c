@@ -7,8 +7,8 @@
 #include "prep_run.h"
 #include <string.h>
 
-#define BATCH_BYTES (INT64_C(4) << 20) /* of the largest rows */
-#define SLOTS_BYTES (INT64_C(96) << 20)
+#define BATCH_BYTES (INT64_C(2) << 20) /* of the largest rows */
+#define SLOTS_BYTES (INT64_C(24) << 20)
 enum { BATCH_MOST = 1024, SAMPLED = 256, SLOTS_LEAST = 6, SLOTS_MOST = 32, DEPTH = 4 };
 
 /* ---- sizes ---------------------------------------------------------------------------------------------------------
