@@ -66,7 +66,8 @@ static const stki_option_table output_table = STKI_OPTION_TABLE("output", output
 static const char *const loaders_own[] = {"order",       "seed",   "block_window", "split",        "indices",
                                           "num_workers", "access", "cache_bytes",  "memory_budget"};
 /* Keys of `prep` that do not change a byte of the output. */
-static const char *const free_keys[] = {"num_workers", "memory_budget", "access", "cache_bytes", "temporary"};
+static const char *const free_keys[] = {"num_workers", "memory_budget",     "access", "cache_bytes", "temporary",
+                                        "max_errors",  "max_error_fraction"};
 
 static bool is_one_of(const char *key, const char *const *words, size_t count)
 {

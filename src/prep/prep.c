@@ -38,6 +38,11 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
         return stki_fail(err, STK_E_BAD_ARG,
                          "opts.task: found %lld of %lld, expected one of 0 to the number of tasks less 1",
                          (long long)o->task, (long long)o->tasks);
+    if (o->restart && o->tasks > 1)
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "opts.restart: found it with %lld tasks, each of which would throw away what the others make: "
+                         "remove the work folder before they begin",
+                         (long long)o->tasks);
     if (o->merge && o->no_merge)
         return stki_fail(err, STK_E_BAD_ARG, "opts.merge: found it beside no_merge: keep one of them");
     if (o->progress_interval_ns <= 0)

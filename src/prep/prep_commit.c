@@ -8,6 +8,7 @@
 #include "prep_run.h"
 #include "stats_options.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -419,6 +420,12 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     if (status == STK_OK && out->rows == 0)
         status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,
                            (long long)run->cuts.positions);
+    if (status == STK_OK && out->skipped > stki_prep_allowed(run)) /* each task has counted its own alone */
+        status = stki_fail_at(err, STK_E_LIMIT,
+                              (stki_place){run->job->path, -1, -1, STKI_TEXT("%" PRId64, out->skipped),
+                                           STKI_TEXT("at most %" PRId64, stki_prep_allowed(run))},
+                              "failed samples of all tasks together (prep.max_errors, prep.max_error_fraction); raise "
+                              "them, and run it again: the others are made");
     out->files = (int64_t)json_array_size(files);
     for (size_t i = 0; i < json_array_size(files); i++)
         out->bytes += json_integer_value(json_object_get(json_array_get(files, i), "bytes"));

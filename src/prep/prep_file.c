@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { SMALL_FILE = 1 << 30, HASHED_AT_ONCE = 1 << 20 };
+enum { SMALL_FILE = 1 << 30, HASHED_AT_ONCE = 256 << 10 };
 
 stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, stk_error *err)
 {

@@ -173,8 +173,7 @@ static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error
                         s->error.message);
 }
 
-/* How many samples of this task's units may fail: the share is of the whole job. */
-static int64_t allowed_failures(const stki_prep_run *run)
+int64_t stki_prep_allowed(const stki_prep_run *run)
 {
     const stki_prep_section *prep = &run->job->prep;
     const int64_t share = stki_failed_most(prep->max_error_fraction, run->cuts.positions);
@@ -713,7 +712,7 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
     m->unit = first;
     m->end_unit = end;
     m->open_unit = -1;
-    m->allowed = allowed_failures(run);
+    m->allowed = stki_prep_allowed(run);
     if ((status = reserve(m, err)) == STK_OK && (status = count_failures(m, err)) == STK_OK &&
         (status = make_pools(run, err)) == STK_OK)
         status = make_units(m, err);

@@ -57,6 +57,7 @@ typedef struct stki_prep_run {
     int64_t units;
     int threads;
     json_t *identity; /* what job.json of the work folder holds */
+    bool rewrites;    /* it holds something else, which is as good */
 
     char *work, *making; /* folders */
     int lock;            /* of the work folder, shared; -1: none */
@@ -96,6 +97,8 @@ stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_erro
 
 /* prep_make.c: makes the units [first, end) that are not made yet. */
 stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
+/* How many samples of the job may be left out. */
+int64_t stki_prep_allowed(const stki_prep_run *run);
 /* Is the unit complete? *rows: positions that are done. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* The lines of pieces, in order, of a complete unit: appended to `pieces`. */

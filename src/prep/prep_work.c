@@ -61,6 +61,24 @@ static void adopt_mode(stki_prep_run *run, const json_t *found)
     json_object_set_new(run->identity, "mode", json_string("spooled"));
 }
 
+/* A job that ended at a sample which cannot be read goes on with on_error: skip: nothing was left out so far. Where
+ * shards are written in one go their form may depend on it, so not there. */
+static void adopt_policy(stki_prep_run *run, json_t *found)
+{
+    json_t *prep = json_object_get(json_object_get(found, "job"), "prep"),
+           *mine = json_object_get(json_object_get(json_object_get(run->identity, "job"), "prep"), "on_error");
+    const char *before = json_string_value(json_object_get(prep, "on_error"));
+
+    if (run->job->prep.on_error != STKI_JOB_SKIP || (before && strcmp(before, "fail") != 0) ||
+        (run->mode == STKI_PREP_SHARDS && !run->job->format->resumes))
+        return;
+    if (!prep) {
+        prep = json_object();
+        json_object_set_new(json_object_get(found, "job"), "prep", prep);
+    }
+    run->rewrites = json_object_set(prep, "on_error", mine) == 0;
+}
+
 static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 {
     char difference[256];
@@ -70,6 +88,7 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     if (status != STK_OK)
         return status;
     adopt_mode(run, found);
+    adopt_policy(run, found);
     if (stki_job_differs(found, run->identity, difference, sizeof difference))
         status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
                               "the work folder is of another job, or of other data (%s); go on with that one, or begin "
@@ -239,10 +258,11 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err)
         status = stki_prep_check_target(run, run->job->path, err);
     if (status == STK_OK && !run->work && !(run->work = stki_strdup(run->job->work)))
         status = stki_fail_memory(err, 256, "a path");
-    if (status == STK_OK && run->opts->restart && run->opts->tasks <= 1)
+    if (status == STK_OK && run->opts->restart)
         status = restart(run, err);
     if (status == STK_OK && (status = stki_work_look(run, &found, err)) == STK_OK &&
-        (status = make_folders(run, err)) == STK_OK && (status = take_lock(run, err)) == STK_OK && !found) {
+        (status = make_folders(run, err)) == STK_OK && (status = take_lock(run, err)) == STK_OK &&
+        (!found || run->rewrites)) {
         path = stki_work_file(run, "job.json");
         status = path ? stki_prep_write_json(path, run->identity, err) : stki_fail_memory(err, 256, "a path");
         stki_free(path);

@@ -313,12 +313,19 @@ static void test_skip(void **unused)
     assert_says("max_errors");
     assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "u.npy", "on_error: skip")), STK_E_LIMIT);
     assert_says("at most 2"); /* one in a hundred */
-    /* A run more does not forget what failed before. */
-    assert_status(stkt_prep_run(NULL, NULL, &err, images_job("some", "u.npy", "on_error: skip")), STK_E_LIMIT);
+    /* The same job goes on with a larger budget; and one that failed, with on_error: skip. */
+    assert_ok(
+        stkt_prep_run(NULL, &result, &err, images_job("some", "u.npy", "on_error: skip, max_error_fraction: 0.02")));
+    assert_true(result.resumed_rows > 0);
+    assert_ok(
+        stkt_prep_run(NULL, &result, &err, images_job("some", "s.npy", "on_error: skip, max_error_fraction: 0.02")));
+    stkt_same_file(stkt_path("u.npy"), stkt_path("s.npy"));
     assert_ok(
         stkt_prep_run(NULL, &result, &err, images_job("some", "v.npy", "on_error: skip, max_error_fraction: 0.02")));
     assert_int_equal(result.rows, 197);
     assert_int_equal(result.skipped, 3);
+    stkt_same_file(stkt_path("u.npy"), stkt_path("v.npy"));
+    stkt_same_file(stkt_path("u.skipped.jsonl"), stkt_path("v.skipped.jsonl"));
     text = stkt_read_all(stkt_path("v.skipped.jsonl"), &n);
     assert_non_null(text);
     assert_non_null(strstr(text, "017.jpg"));
