@@ -23,7 +23,7 @@ typedef struct jpeg_options {
 
 static const stki_option jpeg_rows[] = {
     STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: images become JPEG files (docs/encode.md)"),
-    STKI_STRING(jpeg_options, extension, "jpg", "Of files in archives, without the dot"),
+    STKI_STRING(jpeg_options, extension, NULL, "Of files in archives, without the dot; by default jpg"),
     STKI_INT(jpeg_options, quality, 90, 1, 100, "", "Of the images, on libjpeg's scale"),
     STKI_ENUM(
         jpeg_options, subsampling, 420, subsampling_words,
@@ -115,8 +115,9 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
         out->ndim = 3;
         out->shape[2] = 1;
     }
-    out->extension = o.extension;
-    if (!is_mixed(&o))
+    out->extension = o.extension ? o.extension : is_mixed(&o) ? in->extension : "jpg";
+    out->mixed = is_mixed(&o);
+    if (!out->mixed)
         out->largest_bytes = 0; /* not known: pixels that are noise take more as JPEG */
     return STK_OK;
 }

@@ -227,7 +227,7 @@ stk_status stki_finish_rows_run(stki_finish_rows *work, stki_finish_slot *slot, 
     const int64_t since = stki_now_ns();
     stk_status fatal = STK_OK;
     tally sum = {0};
-    stk_error error;
+    stk_error error = {0};
 
     for (int64_t row = first; row < first + rows; row++) {
         slot->worker[row] = worker;

@@ -309,6 +309,18 @@ static stk_status cut(stki_prep_run *run, stk_error *err)
     return STK_OK;
 }
 
+/* Where a file does not say which rows are pixels, nobody could read them. */
+static stk_status check_mixed(const stki_prep_run *run, stk_error *err)
+{
+    for (int i = 0; i < run->field_count; i++)
+        if (run->sink_fields[i].mixed && !run->job->format->mixes)
+            return stki_fail_node(err, stki_job_field(run->job, run->sink_fields[i].name),
+                                  "some rows would be JPEG and others pixels, which %s cannot tell apart: leave out "
+                                  "proportion, above_pixels and above_bytes, or write a .beton",
+                                  run->job->format->format);
+    return STK_OK;
+}
+
 static stk_status check_format(const stki_prep_run *run, stk_error *err)
 {
     const stki_sink_opts opts = {.path = run->job->path,
@@ -318,7 +330,9 @@ static stk_status check_format(const stki_prep_run *run, stk_error *err)
                                  .may_skip = run->job->prep.on_error == STKI_JOB_SKIP,
                                  .options = run->job->format_options};
 
-    return run->job->format->check ? run->job->format->check(&opts, err) : STK_OK;
+    stk_status status = check_mixed(run, err);
+
+    return status == STK_OK && run->job->format->check ? run->job->format->check(&opts, err) : status;
 }
 
 /* What encoders say of themselves: another vocabulary, or version of a codec, is another job. */

@@ -38,6 +38,7 @@ typedef struct stki_sink_field {
     int channel_axis;            /* ARRAY: the axis of a row that is its channels, plus 1; 0: none is known */
     const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: the sink's choice */
     const char *encode; /* what the job says of the field's encoding: "jpeg", "tokens", "json"; NULL: nothing */
+    bool mixed;         /* IMAGE: some rows are pixels and others image files */
     bool alias;         /* dtypes that a format cannot name are written as raw bytes; else they are refused */
 } stki_sink_field;
 
@@ -73,6 +74,7 @@ typedef struct stki_sink_ops {
     const char *const *endings; /* ".npy", …, NULL at the end */
     /* It can go on at a mark. Others are written in one go, from rows that the job keeps until then. */
     bool resumes;
+    bool mixes; /* readers of the format see of each row whether it is pixels or an image file */
     /* The format's own keys of `output`, and the struct they are read into; NULL, 0: none. */
     const stki_option_table *table;
     int64_t options_bytes;

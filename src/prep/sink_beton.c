@@ -361,6 +361,7 @@ const stki_sink_ops stki_sink_beton = {
     .format = "beton",
     .endings = endings,
     .resumes = true,
+    .mixes = true,
     .table = &option_table,
     .options_bytes = sizeof(struct beton_options),
     .check = beton_check,

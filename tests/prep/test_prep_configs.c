@@ -195,6 +195,26 @@ static void folders_to_beton(void **state)
     assert_true(jpeg <= mixed && mixed <= raw);
 }
 
+/* Only a .beton says of each image what it is. */
+static void a_mixture_in_other_files(void **state)
+{
+    static const char *const endings[] = {"npy", "tar", "h5", "npz", "pt", "safetensors"};
+    char path[600];
+    stk_prep *job;
+    stk_error err = {0};
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/../configs/prep/imagenet-beton-mixed.yaml", STKT_TESTS_DIR);
+    assert_int_equal(setenv("IN", stkt_path("set"), 1), 0);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        assert_int_equal(setenv("OUT", stkt_path(stkt_text("mixture.%s", endings[i])), 1), 0);
+        assert_ok(stk_prep_open_file(path, NULL, 0, NULL, &job, &err));
+        assert_status(stk_prep_run(job, &err), STK_E_CONFIG);
+        assert_says("write a .beton");
+        stk_prep_destroy(job);
+    }
+}
+
 /* The files themselves, each beside its label, whatever the order. */
 static void check_tar(const char *out, int images, int64_t *which)
 {
@@ -486,10 +506,15 @@ static void another_vocabulary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_to_beton),   cmocka_unit_test(folders_to_tar),
-        cmocka_unit_test(folders_to_npy),     cmocka_unit_test(parts_of_a_folder),
-        cmocka_unit_test(hdf5_cut_anew),      cmocka_unit_test(npy_to_int8),
-        cmocka_unit_test(lines_to_bytes),     cmocka_unit_test(lines_of_json_by_a_vocabulary),
+        cmocka_unit_test(folders_to_beton),
+        cmocka_unit_test(a_mixture_in_other_files),
+        cmocka_unit_test(folders_to_tar),
+        cmocka_unit_test(folders_to_npy),
+        cmocka_unit_test(parts_of_a_folder),
+        cmocka_unit_test(hdf5_cut_anew),
+        cmocka_unit_test(npy_to_int8),
+        cmocka_unit_test(lines_to_bytes),
+        cmocka_unit_test(lines_of_json_by_a_vocabulary),
         cmocka_unit_test(another_vocabulary),
     };
 
