@@ -109,8 +109,8 @@ static const struct st_prep_figures example = {.phase = "rows",
                                                .tasks = 4,
                                                .rows = 4249,
                                                .rows_total = 10000,
-                                               .bytes_in = 1234,
-                                               .bytes_out = 5678,
+                                               .bytes_in = 12340000000,
+                                               .bytes_out = 5678000,
                                                .failed = 2,
                                                .seconds = 12.5,
                                                .rows_per_s = 1234,
@@ -128,14 +128,13 @@ static void test_words(void **state)
 
     (void)state;
     st_prep_live_text(&example, line, sizeof line);
-    assert_string_equal(line, "[task 1/4][rows 42%][1.23k rows/s][in 120MB/s][out 1.50GB/s][2 bad][finish binds]"
-                              "[eta 3m10s]");
+    assert_string_equal(line, "[task 1/4][rows 42%][eta 3m10s][1.23k rows/s][in 12.3GB 120MB/s][out 5.68MB 1.50GB/s]"
+                              "[2 bad][finish binds]");
     st_prep_live_text(&unknown, line, sizeof line);
     assert_string_equal(line, "[opening][0 rows/s][in 0B/s][out 0B/s]");
     st_prep_log_text(&example, line, sizeof line);
-    assert_string_equal(line,
-                        "task 1/4: rows: 42 %, 4249 of 10000 rows, 1.23k rows/s, in 120MB/s, out 1.50GB/s, 2 bad, "
-                        "finish binds, 3m10s left");
+    assert_string_equal(line, "task 1/4: rows: 42 %, 4249 of 10000 rows, 1.23k rows/s, in 12.3GB at 120MB/s, "
+                              "out 5.68MB at 1.50GB/s, 2 bad, finish binds, 3m10s left");
     nearly.rows = 9999;
     nearly.rows_total = 10000;
     st_prep_live_text(&nearly, line, sizeof line);

@@ -35,16 +35,20 @@ void st_prep_live_text(const struct st_prep_figures *f, char *out, int size)
     out[0] = 0;
     if (f->tasks > 1)
         used = part(out, size, used, "[task %" PRId64 "/%" PRId64 "]", f->task, f->tasks);
-    used = f->rows_total > 0 ? part(out, size, used, "[%s %d%%]", f->phase, percent(f))
-                             : part(out, size, used, "[%s]", f->phase);
-    used = part(out, size, used, "[%s rows/s][in %sB/s][out %sB/s]", LIVE_SHORT(f->rows_per_s), LIVE_SHORT(f->in_per_s),
+    if (f->rows_total <= 0) { /* a phase that has no rows to count */
+        part(out, size, used, "[%s]", f->phase);
+        return;
+    }
+    used = part(out, size, used, "[%s %d%%]", f->phase, percent(f));
+    if (f->left_s >= 0)
+        used = part(out, size, used, "[eta %s]", LIVE_TIME(f->left_s));
+    used = part(out, size, used, "[%s rows/s][in %sB %sB/s][out %sB %sB/s]", LIVE_SHORT(f->rows_per_s),
+                LIVE_SHORT((double)f->bytes_in), LIVE_SHORT(f->in_per_s), LIVE_SHORT((double)f->bytes_out),
                 LIVE_SHORT(f->out_per_s));
     if (f->failed > 0)
         used = part(out, size, used, "[%" PRId64 " bad]", f->failed);
     if (f->binds >= 0)
-        used = part(out, size, used, "[%s binds]", st_prep_stage_names[f->binds]);
-    if (f->left_s >= 0)
-        part(out, size, used, "[eta %s]", LIVE_TIME(f->left_s));
+        part(out, size, used, "[%s binds]", st_prep_stage_names[f->binds]);
 }
 
 void st_prep_log_text(const struct st_prep_figures *f, char *out, int size)
@@ -59,7 +63,8 @@ void st_prep_log_text(const struct st_prep_figures *f, char *out, int size)
         used = part(out, size, used, "%d %%, %" PRId64 " of %" PRId64 " rows", percent(f), f->rows, f->rows_total);
     else
         used = part(out, size, used, "%" PRId64 " rows", f->rows);
-    used = part(out, size, used, ", %s rows/s, in %sB/s, out %sB/s", LIVE_SHORT(f->rows_per_s), LIVE_SHORT(f->in_per_s),
+    used = part(out, size, used, ", %s rows/s, in %sB at %sB/s, out %sB at %sB/s", LIVE_SHORT(f->rows_per_s),
+                LIVE_SHORT((double)f->bytes_in), LIVE_SHORT(f->in_per_s), LIVE_SHORT((double)f->bytes_out),
                 LIVE_SHORT(f->out_per_s));
     if (f->failed > 0)
         used = part(out, size, used, ", %" PRId64 " bad", f->failed);

@@ -22,7 +22,8 @@ struct st_prep_figures {
     int binds;     /* which stage the others wait for; < 0: none stands out */
 };
 
-/* "[rows 42%][1.2k rows/s][in 120MB/s][out 350MB/s][2 bad][read binds][eta 3m10s]" */
+/* "[rows 42%][eta 3m10s][1.2k rows/s][in 12.0GB 120MB/s][out 1.41GB 14.1MB/s][2 bad][read binds]": what matters most
+ * stands first, since terminals cut the end off. */
 void st_prep_live_text(const struct st_prep_figures *f, char *out, int size);
 /* "rows: 42 % (420 of 1000 rows), 1.2k rows/s, …" */
 void st_prep_log_text(const struct st_prep_figures *f, char *out, int size);
