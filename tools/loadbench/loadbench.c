@@ -57,8 +57,10 @@ static char output[256 << 10];
 
 static int finish_output(int code)
 {
+    const bool said = code != EXIT_FINE && ferror(stdout); /* by whoever had more to write than is kept back */
+
     errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || said)
         return code;
     fprintf(stderr, "loadbench: writing the result: %s\n", errno ? strerror(errno) : "not all of it could be written");
     return EXIT_RUN;

@@ -389,6 +389,36 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     return NULL;
 }
 
+/* Where the list that begins at `at` holds numbers alone: its end. NULL: it does not. A line break outside of texts,
+ * which have none, is always the dump's own. */
+static char *end_of_numbers(char *at)
+{
+    char *end = at + 1;
+
+    if (*at != '[' || end[0] != '\n')
+        return NULL;
+    end += strspn(end, "\n 0123456789+-.eE,");
+    return *end == ']' ? end : NULL;
+}
+
+char *lb_json_dump(const json_t *tree)
+{
+    char *text = json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(15)), *to = text;
+
+    for (char *from = text; from && *from;) {
+        char *const end = end_of_numbers(from);
+        for (; end && from < end; from++)
+            if (*from == ',')
+                to = (char *)memcpy(to, ", ", 2) + 2; /* there was a line break and more */
+            else if (*from != '\n' && *from != ' ')
+                *to++ = *from;
+        *to++ = *from++;
+    }
+    if (text)
+        *to = '\0';
+    return text;
+}
+
 stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err)
 {
     json_t *json = lb_result_tree(result, err);
@@ -396,7 +426,7 @@ stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *er
 
     if (!json)
         return STK_E_MEMORY;
-    text = json_dumps(json, JSON_INDENT(2));
+    text = lb_json_dump(json);
     json_decref(json);
     if (!text)
         return stki_fail_memory(err, 65536, "the JSON of the result");

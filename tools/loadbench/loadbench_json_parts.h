@@ -16,6 +16,8 @@ json_t *lb_json_number(double value);
 /* A text from outside, a path above all, may be no UTF-8, which JSON has to be: such bytes become U+FFFD. */
 json_t *lb_json_text(const char *text);
 json_t *lb_json_summary(struct lb_summary summary);
+/* The text of a tree: indented, a list of numbers on one line. free() it. NULL: no memory. */
+char *lb_json_dump(const json_t *tree);
 
 /* loadbench_json_machine.c: what was measured on, with which data. */
 json_t *lb_json_machine(const struct lb_machine *machine);

@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_compare.h"
+#include "loadbench_json_parts.h"
 #include "loadbench_report.h"
 #include "loadbench_require.h"
 #include "loadbench_result.h"
@@ -84,7 +85,7 @@ static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
 
 static stk_status print_json(const json_t *tree, FILE *to, stk_error *err)
 {
-    char *text = json_dumps(tree, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    char *text = lb_json_dump(tree);
     int failed;
 
     if (!text)
