@@ -158,6 +158,7 @@ typedef struct stk_dataset_opts {
     double weight;                /* its share of an epoch beside the others'; 0: none, it is left out */
     const int64_t *indices;       /* a subset of its samples; NULL: all */
     int64_t index_count;
+    const char *manifest; /* as that of stk_loader_opts */
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
@@ -222,6 +223,9 @@ typedef struct stk_loader_opts {
      * stays unused, unless the device converts it. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
     void *device_buffer_context;
+    /* NAME.manifest.json of the preparation job that made the files (docs/prep.md): they are compared with it at open,
+     * by name and size. NULL: they are not. With `datasets` each has its own. */
+    const char *manifest;
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 

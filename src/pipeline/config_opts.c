@@ -256,6 +256,8 @@ static void put_dataset(writer *w, const stk_dataset_opts *given, int number)
     put_text(w, path, d.name);
     snprintf(path, sizeof path, "%s.weight", where);
     put(w, path, "%.17g", d.weight);
+    snprintf(path, sizeof path, "%s.manifest", where);
+    put_text(w, path, d.manifest);
     snprintf(path, sizeof path, "%s.fields", where);
     put(w, path, "{}");
     for (uint32_t i = 0; i < d.field_count; i++)
@@ -362,6 +364,7 @@ stk_status stki_config_from_opts(const stk_loader_opts *given, stki_loader_confi
     put_device(&w, &o);
     for (uint32_t i = 0; i < o.field_count; i++)
         put_field(&w, "dataset", &o.fields[i], (int)i);
+    put_text(&w, "dataset.manifest", o.manifest);
     put_order(&w, &o);
     if (w.status != STK_OK) {
         stki_document_destroy(w.document);

@@ -187,6 +187,47 @@ static void test_loader(void **state)
     assert_non_null(strstr(err.message, "did you mean manifest"));
 }
 
+static stk_status open_opts(const char *manifest, const char *file, bool several, stk_loader **out, stk_error *err)
+{
+    stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+    stk_dataset_opts dataset = STK_DATASET_OPTS_INIT;
+    stk_field_opts field = STK_FIELD_OPTS_INIT;
+    const char *path = in_folder(file);
+
+    field.name = "x";
+    field.paths = &path;
+    field.path_count = 1;
+    opts.batch_size = 5;
+    if (several) {
+        dataset.fields = &field;
+        dataset.field_count = 1;
+        dataset.weight = 1;
+        dataset.manifest = manifest;
+        opts.datasets = &dataset;
+        opts.dataset_count = 1;
+    } else {
+        opts.fields = &field;
+        opts.field_count = 1;
+        opts.manifest = manifest;
+    }
+    return stk_loader_open(&opts, out, err);
+}
+
+static void test_loader_opts(void **state)
+{
+    stk_loader *loader;
+    stk_error err;
+
+    (void)state;
+    for (int several = 0; several < 2; several++) {
+        assert_ok(open_opts(in_folder("good.json"), "a.npy", several, &loader, &err));
+        stk_loader_destroy(loader);
+        assert_ok(open_opts(NULL, "c.npy", several, &loader, &err));
+        stk_loader_destroy(loader);
+        assert_status(open_opts(in_folder("good.json"), "c.npy", several, &loader, &err), STK_E_MISMATCH);
+    }
+}
+
 /* Of several data sets each has its own. */
 static void test_mixture(void **state)
 {
@@ -228,9 +269,9 @@ static void test_out_of_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads), cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_loader), cmocka_unit_test(test_mixture),
-                                       cmocka_unit_test(test_out_of_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads),       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_loader),      cmocka_unit_test(test_mixture),
+                                       cmocka_unit_test(test_loader_opts), cmocka_unit_test(test_out_of_memory)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }
