@@ -188,6 +188,35 @@ static void test_threads_and_noise(void **state)
     free(values);
 }
 
+/* Contiguous data of known length, longer than what is held back: short pieces, and a long one among them. */
+static void test_many_short_rows(void **state)
+{
+    enum { ROWS = 100000, LONG = 50000 };
+    const char *path = stkt_path("short.h5");
+    int64_t *values = malloc(ROWS * sizeof *values);
+    stki_writer *w = open_writer(path, NULL);
+    uint64_t r = 3;
+
+    (void)state;
+    for (int64_t i = 0; i < ROWS; i++)
+        values[i] = i * 977;
+    for (int many_long = 0; many_long < 2; many_long++) {
+        const char *name = many_long ? "b" : "a";
+
+        FINE(w->ops->begin(w, name, STK_I64, 0, NULL, ROWS, &err));
+        for (int64_t done = 0, many; done < ROWS; done += many) {
+            many = many_long && done > 20000 && done < 40000 ? LONG : 1 + stkt_below(&r, 40);
+            many = many < ROWS - done ? many : ROWS - done;
+            FINE(w->ops->append(w, values + done, many, &err));
+        }
+        FINE(w->ops->end(w, &err));
+    }
+    FINE(w->ops->commit(w, &err));
+    expect_by_library(path, "a", (const unsigned char *)values, ROWS * 8, ROWS);
+    expect_by_library(path, "b", (const unsigned char *)values, ROWS * 8, ROWS);
+    free(values);
+}
+
 static void test_same_bytes(void **state)
 {
     enum { ROWS = 700, WIDTH = 32 };
@@ -377,7 +406,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_threads_and_noise),
         cmocka_unit_test(test_same_bytes),     cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_misuse),         cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_without_memory), cmocka_unit_test(test_many_short_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

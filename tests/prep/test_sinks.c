@@ -247,6 +247,23 @@ static void add_garbage(const char *folder)
     closedir(dir);
 }
 
+/* Rows of samples that then did not come: in the last announced row of large(), which is 16 bytes behind a header of 24
+ * and two descriptors of 1041. */
+static void add_garbage_row(const struct setting *s)
+{
+    char path[700];
+    FILE *file;
+
+    if (s->is->make != large)
+        return;
+    snprintf(path, sizeof path, "%s/%s", s->folder, s->is->path);
+    file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 24 + 2 * 1041 + 16 * (s->rows.rows - 1), SEEK_SET), 0);
+    assert_int_equal(fwrite("sixteen bytes ..", 16, 1, file), 1);
+    fclose(file);
+}
+
 /* Syncs take their time; some are enough. */
 static bool is_synced(const json_t *mark)
 {
@@ -302,6 +319,7 @@ static void interrupt(struct setting *s, int64_t at, bool to_the_end, uint64_t *
     }
     sink->ops->destroy(sink);
     add_garbage(s->folder);
+    add_garbage_row(s);
     through_text(&mark);
     open_sink(s, mark, &sink);
     assert_ok(stkt_append(sink, &s->rows, at, s->come, 4, random, &err));
@@ -641,6 +659,29 @@ static void test_tar_comes_back(void **state)
     tear_down(&s);
 }
 
+/* Keys are positions of the job: those of a later shard begin where it begins. */
+static void test_tar_keys(void **state)
+{
+    stki_sink_file file;
+    struct setting s;
+    stki_sink *sink;
+    int64_t count;
+    char *bytes;
+
+    (void)state;
+    set_up(&s, &cases[5], "keys");
+    s.opts.first_row = 41;
+    open_sink(&s, NULL, &sink);
+    assert_ok(sink->ops->append(sink, s.rows.values, s.come, &err));
+    finish_files(sink, &file);
+    bytes = stkt_read_whole(file.temporary, &count);
+    assert_string_equal(bytes, "000000041.x.npy");
+    assert_string_equal(bytes + 1024, "000000041.cls");
+    free(bytes);
+    sink->ops->destroy(sink);
+    tear_down(&s);
+}
+
 /* ---- failures -------------------------------------------------------------------------------------------------------
  */
 
@@ -936,12 +977,19 @@ static void test_values_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_calls_any_threads),    cmocka_unit_test(test_interrupted_anywhere),
-        cmocka_unit_test(test_arrays_come_back),         cmocka_unit_test(test_beton_is_the_public_one),
-        cmocka_unit_test(test_beton_of_far_fewer_rows),  cmocka_unit_test(test_tar_comes_back),
-        cmocka_unit_test(test_every_allocation_failing), cmocka_unit_test(test_every_write_failing),
-        cmocka_unit_test(test_marks_that_do_not_fit),    cmocka_unit_test(test_numbers_of_rows),
-        cmocka_unit_test(test_fields_refused),           cmocka_unit_test(test_values_refused),
+        cmocka_unit_test(test_any_calls_any_threads),
+        cmocka_unit_test(test_interrupted_anywhere),
+        cmocka_unit_test(test_arrays_come_back),
+        cmocka_unit_test(test_beton_is_the_public_one),
+        cmocka_unit_test(test_beton_of_far_fewer_rows),
+        cmocka_unit_test(test_tar_comes_back),
+        cmocka_unit_test(test_tar_keys),
+        cmocka_unit_test(test_every_allocation_failing),
+        cmocka_unit_test(test_every_write_failing),
+        cmocka_unit_test(test_marks_that_do_not_fit),
+        cmocka_unit_test(test_numbers_of_rows),
+        cmocka_unit_test(test_fields_refused),
+        cmocka_unit_test(test_values_refused),
     };
 
     stki_output_test_skip_syncs(true);

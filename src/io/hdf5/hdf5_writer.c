@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { PAGE = 4096, CHUNK_BYTES = 512 << 10 };
+enum { PAGE = 4096, CHUNK_BYTES = 512 << 10, HELD_BYTES = 256 << 10 };
 
 struct hdf5_writer {
     stki_writer base; /* first member */
@@ -37,9 +37,10 @@ struct hdf5_writer {
     bool chunked, deflated;
     int64_t in_room; /* rows in the chunk that is being filled */
     int64_t written_chunks;
-    char *room;               /* that chunk */
-    stki_hdf5_packer *packer; /* deflated */
-    char *plain;              /* else: the chunk's memory */
+    char *room;                        /* that chunk */
+    stki_hdf5_packer *packer;          /* deflated */
+    char *plain;                       /* else: the chunk's memory; contiguous: HELD_BYTES for short appends */
+    int64_t plain_bytes, held, placed; /* contiguous: bytes that wait in `plain`, and in the file before them */
 };
 
 static struct hdf5_writer *writer_of(stki_writer *base)
@@ -202,7 +203,7 @@ static stk_status make_room(struct hdf5_writer *w, stk_error *err)
     int threads = w->opts.threads > 0 ? w->opts.threads : stki_cpu_count();
     stk_status status = STK_OK;
 
-    if (!w->chunked || w->row_bytes == 0)
+    if (w->row_bytes == 0)
         return STK_OK;
     if (w->deflated) {
         status = stki_hdf5_packer_create(w->chunk_bytes, w->item_bytes, w->opts.level, threads, &w->packer, err);
@@ -210,8 +211,9 @@ static stk_status make_room(struct hdf5_writer *w, stk_error *err)
             w->room = stki_hdf5_packer_room(w->packer);
         return status;
     }
-    w->room = w->plain = stki_block_alloc(NULL, w->chunk_bytes, 64);
-    return w->plain ? STK_OK : stki_fail_memory(err, w->chunk_bytes, "a chunk");
+    w->plain_bytes = w->chunked ? w->chunk_bytes : HELD_BYTES;
+    w->room = w->plain = stki_block_alloc(NULL, w->plain_bytes, 64);
+    return w->plain ? STK_OK : stki_fail_memory(err, w->plain_bytes, "rows to write");
 }
 
 /* Lets go of the array, whatever state it is in. */
@@ -228,12 +230,12 @@ static stk_status close_array(struct hdf5_writer *w, stk_error *err)
         status = check_sink(w, status, err);
     }
     stki_hdf5_packer_destroy(w->packer);
-    stki_block_free(NULL, w->plain, w->chunk_bytes, 64);
+    stki_block_free(NULL, w->plain, w->plain_bytes, 64);
     stki_free(w->name);
     w->dataset = -1;
     w->packer = NULL;
     w->plain = w->room = w->name = NULL;
-    w->rows = w->in_room = w->written_chunks = 0;
+    w->rows = w->in_room = w->written_chunks = w->held = w->placed = 0;
     return status;
 }
 
@@ -336,11 +338,39 @@ static stk_status append_chunked(struct hdf5_writer *w, const char *rows, int64_
     return status;
 }
 
+/* What is held of contiguous data goes into the file. */
+static stk_status place_held(struct hdf5_writer *w, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (w->held > 0)
+        status = stki_hdf5_sink_write(&w->sink, w->offset + w->placed, w->plain, w->held, err);
+    w->placed += w->held;
+    w->held = 0;
+    return status;
+}
+
+static stk_status append_contiguous(struct hdf5_writer *w, const void *rows, int64_t bytes, stk_error *err)
+{
+    stk_status status = bytes > HELD_BYTES - w->held ? place_held(w, err) : STK_OK;
+
+    if (status || bytes == 0)
+        return status;
+    if (bytes <= HELD_BYTES) {
+        memcpy(w->plain + w->held, rows, (size_t)bytes);
+        w->held += bytes;
+        return STK_OK;
+    }
+    status = stki_hdf5_sink_write(&w->sink, w->offset + w->placed, rows, bytes, err);
+    w->placed += bytes;
+    return status;
+}
+
 static stk_status hdf5_append(stki_writer *base, const void *rows, int64_t count, stk_error *err)
 {
     struct hdf5_writer *w = writer_of(base);
     stk_status status = check_usable(w, true, err);
-    int64_t bytes = 0, before = 0;
+    int64_t bytes;
 
     if (status)
         return status;
@@ -351,12 +381,10 @@ static stk_status hdf5_append(stki_writer *base, const void *rows, int64_t count
                                             "%s: rows", w->name));
     if (w->chunked)
         return note_failure(w, append_chunked(w, rows, count, err));
-    if (!stki_mul(count, w->row_bytes, &bytes) || !stki_mul(w->rows, w->row_bytes, &before))
+    if (!stki_mul(count, w->row_bytes, &bytes))
         return note_failure(w, misuse(w, "more bytes than fit in 63 bits", err));
-    if (bytes > 0)
-        status = stki_hdf5_sink_write(&w->sink, w->offset + before, rows, bytes, err);
     w->rows += count;
-    return note_failure(w, status);
+    return note_failure(w, append_contiguous(w, rows, bytes, err));
 }
 
 static stk_status set_rows(struct hdf5_writer *w, stk_error *err)
@@ -390,6 +418,8 @@ static stk_status hdf5_end(stki_writer *base, stk_error *err)
         memset(w->room + w->in_room * w->row_bytes, 0, (size_t)(w->chunk_bytes - w->in_room * w->row_bytes));
         status = finish_chunk(w, err);
     }
+    if (!status && !w->chunked)
+        status = place_held(w, err);
     while (!status && w->packer && (status = write_packed(w, err)) == STK_OK)
         ;
     status = status == STK_END ? STK_OK : status;
