@@ -17,6 +17,19 @@ static char *resolve(const stki_node *node, const char *text, const char *base_d
                     : stki_format("%.*s/%s", (int)(slash - node->file), node->file, text);
 }
 
+/* The file's own message, behind where the config names it. */
+static stk_status fail_to_open(const stki_node *node, stk_status status, stk_error *err)
+{
+    char path[256], where[512];
+
+    stki_node_path(node, path, sizeof path);
+    if (node->line > 0)
+        snprintf(where, sizeof where, "%.200s:%d: %s", node->file, node->line, path);
+    else
+        snprintf(where, sizeof where, "%.200s: %s", node->file, path);
+    return stki_fail_place(err, status, NULL, -1, where);
+}
+
 /* Of files of statistics; others have no number. */
 static stk_status check_format(const stki_node *root, stk_error *err)
 {
@@ -46,6 +59,8 @@ stk_status stki_parameters_open(const stki_node *node, const char *base_dir, con
     if (!path)
         return stki_fail_memory(err, (int64_t)strlen(text), "a path");
     status = stki_document_open(path, document, err);
+    if (status == STK_E_NOT_FOUND || status == STK_E_IO)
+        status = fail_to_open(node, status, err);
     if (status == STK_OK && (status = check_format(stki_document_root(*document), err)) != STK_OK)
         stki_document_destroy(*document);
     if (status == STK_OK) {

@@ -53,7 +53,7 @@ static stk_status count_lengths(stki_tally *tally, const stki_count_field *field
                                 (stki_place){field->name, batch->indices[row], -1,
                                              STKI_TEXT("%lld", (long long)shape[2]),
                                              STKI_TEXT("%lld", (long long)channels)},
-                                "channels");
+                                "channels (statistics by channel need as many in each row; say per: tensor)");
         status = stki_tally_length(tally, (offsets[row + 1] - offsets[row]) / (shape ? shape[2] : 1), err);
     }
     return status;

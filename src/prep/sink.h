@@ -35,7 +35,7 @@ typedef struct stki_sink_field {
     int64_t shape[STK_MAX_DIMS]; /* of a row; the largest one's, where rows differ; 0: not known */
     bool image;                  /* ARRAY of u8 height x width x channels that the loader knows as an image */
     int64_t largest_bytes;       /* of a row; 0: not known */
-    int channel_axis;            /* ARRAY: the axis of a row that is its channels, plus 1; 0: none is known */
+    int channel_axis;            /* ARRAY, IMAGE: the axis of a row that is its channels, plus 1; 0: none is known */
     const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: the sink's choice */
     const char *encode; /* what the job says of the field's encoding: "jpeg", "tokens", "json"; NULL: nothing */
     bool mixed;         /* IMAGE: some rows are pixels and others image files */

@@ -112,11 +112,11 @@ static stk_status fail(const stki_node *map, stk_error *err, const char *field, 
     return stki_fail(err, STK_E_CONFIG, "statistics of field %s: %s", field, what);
 }
 
-/* The axis of channels; -1: there is none. */
+/* The axis of channels; -1: there is none. Of images in shapes of their own it must be the last one, and known. */
 static int channel_axis(const stki_sink_field *field)
 {
     if (field->kind == STKI_SINK_IMAGE)
-        return 2;
+        return field->channel_axis == 3 && field->shape[2] > 0 ? 2 : -1;
     return field->channel_axis > 0 && field->channel_axis <= field->ndim ? field->channel_axis - 1 : -1;
 }
 
@@ -150,8 +150,6 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
     } else if (!varying) {
         out->inner = product(field->shape, 0, field->ndim);
     }
-    if (out->channels < 1)
-        return fail(map, err, field->name, "how many channels the rows have is not known; say per: tensor");
     stki_tally_form_blocks(out, out->opaque ? 0 : field->largest_bytes / stk_dtype_size(out->dtype));
     return stki_tally_form_check(out, field->name, err);
 }

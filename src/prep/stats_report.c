@@ -112,8 +112,11 @@ static void say_numbers(report *r)
 /* The bin of `count` equal ones from low to high that x falls into, the last one closed, as numpy.histogram has it. */
 static int64_t place_of(double x, double low, double high, int64_t count)
 {
-    int64_t at = high > low ? (int64_t)((x - low) / (high - low) * (double)count) : 0;
+    int64_t at;
 
+    if (!(high > low))
+        return 0;
+    at = (int64_t)((x - low) / (high - low) * (double)count);
     at = at < 0 ? 0 : at >= count ? count - 1 : at;
     if (at > 0 && x < low + (double)at * ((high - low) / (double)count))
         at--;

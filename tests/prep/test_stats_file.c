@@ -247,6 +247,7 @@ static void test_refusals(void **unused)
     refused("x", "{normalize: {stats: constant.json}}", "all values are equal");
     refused("x", "{normalize: {stats: empty.json}}", "fields.x.mean");
     refused("x", "{normalize: {stats: nowhere.json}}", "nowhere.json");
+    refused("x", "{normalize: {stats: nowhere.json}}", "text:1: dataset.fields.x.transforms.0.normalize.stats: ");
 }
 
 int main(void)

@@ -143,7 +143,8 @@ static void test_same_report(void **unused)
                   .dtype = STK_U8,
                   .ndim = 3,
                   .shape = {9, 7, 3},
-                  .largest_bytes = 189},
+                  .largest_bytes = 189,
+                  .channel_axis = 3},
         files = {
             .name = "x", .kind = STKI_SINK_BYTES, .dtype = STK_U8, .ndim = 1, .shape = {300}, .largest_bytes = 300};
 
