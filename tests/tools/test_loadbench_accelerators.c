@@ -96,8 +96,8 @@ static void as_busy_as_fed(void **state)
         assert_int_equal(lb_feed_run(&config, n, &feed, &err), STK_OK);
         assert_int_equal(feed.accelerators, n);
         assert_int_equal(feed.workers, 1);
-        assert_true(feed.mean > 0 && feed.mean < 0.32 && feed.least <= feed.mean && !feed.passed);
-        assert_true(feed.samples_per_s > 0 && feed.samples_per_s < 52.0 * n);
+        assert_true(feed.mean > 0 && feed.mean < 0.6 && feed.least <= feed.mean && !feed.passed);
+        assert_true(feed.samples_per_s > 0 && feed.samples_per_s < 120.0 * n);
     }
     lb_config_close(&config);
 }
@@ -112,10 +112,10 @@ static void ranks_of_one_data_set(void **state)
     (void)state;
     write_config("dataset: {fields: {x: {synthetic: {count: 7, shape: [4], dtype: u8}}}}\n"
                  "loader: {batch_size: 2, num_workers: 1, last_batch: drop}\n"
-                 "bench: {step: 20ms, ramp: 0, run_time: 200ms, au_required: 0.3}\n");
+                 "bench: {step: 20ms, ramp: 0, run_time: 200ms, au_required: 0.02}\n");
     assert_int_equal(lb_config_open(path, NULL, 0, false, &config, &err), STK_OK);
     assert_int_equal(lb_feed_run(&config, 3, &feed, &err), STK_OK);
-    assert_true(feed.mean > 0.3 && feed.mean <= 1 && feed.passed);
+    assert_true(feed.mean > 0.02 && feed.mean <= 1 && feed.passed);
     assert_true(feed.steps >= 3);
     assert_int_equal(lb_feed_run(&config, 4, &feed, &err), STK_E_EMPTY);
     lb_config_close(&config);
