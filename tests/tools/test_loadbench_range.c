@@ -1,6 +1,8 @@
 /* Values of a sweep: lists, ranges by steps and by factors, units, texts with commas of their own; what is wrong is
  * said. */
+#include "allocate.h"
 #include "loadbench_range.h"
+#include "loadbench_sweep.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,11 +99,33 @@ static void what_is_wrong_is_said(void **state)
     }
 }
 
+/* Whichever allocation fails, that is what is said, and nothing is left behind. */
+static void memory_runs_out(void **state)
+{
+    static const char *const texts[] = {"a.b=1,2..4", "c.d=x,y"};
+    bool done = false;
+
+    (void)state;
+    for (int64_t n = 1; !done; n++) {
+        struct lb_sweep sweep;
+        stk_error err;
+        stki_memory_fail_at(n);
+        const stk_status status = lb_sweep_init(texts, 2, &sweep, &err);
+        stki_memory_fail_at(0);
+        assert_true(status == STK_OK || status == STK_E_MEMORY);
+        done = status == STK_OK;
+        assert_true(!done || sweep.points == 8);
+        lb_sweep_fini(&sweep);
+        assert_true(n < 100);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_and_ranges),
         cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

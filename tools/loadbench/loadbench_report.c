@@ -163,7 +163,7 @@ static void print_result(FILE *to, const json_t *tree)
         json_array_foreach(json_object_get(tree, "notes"), i, note)
         {
             fputs("<li>", to);
-            lb_html_text(to, json_string_value(note));
+            lb_html_text(to, lb_text_of(note));
             fputs("</li>\n", to);
         }
         fputs("</ul></section>\n", to);

@@ -19,8 +19,7 @@ struct series {
 
 static const char *value_of(const json_t *point, const char *key)
 {
-    const char *text = json_string_value(json_object_get(json_object_get(point, "set"), key));
-    return text ? text : "";
+    return lb_text_of(json_object_get(json_object_get(point, "set"), key));
 }
 
 /* A number at the beginning of the text; units are the same along a range, and stay away. */
@@ -73,10 +72,10 @@ static const char *along(const json_t *keys, const json_t *points)
 
     json_array_foreach(keys, i, key)
     {
-        const int count = different_numbers(points, json_string_value(key));
+        const int count = different_numbers(points, lb_text_of(key));
         if (count > most) {
             most = count;
-            best = json_string_value(key);
+            best = lb_text_of(key);
         }
     }
     return best;
@@ -95,9 +94,9 @@ static void name_series(const json_t *keys, const json_t *point, const char *x_k
     size_t i;
 
     out[0] = '\0';
-    json_array_foreach(keys, i, key) if (strcmp(json_string_value(key), x_key) != 0 && used < NAME) used +=
-        snprintf(out + used, (size_t)(NAME - used), "%s%s %s", used ? ", " : "", last_part(json_string_value(key)),
-                 value_of(point, json_string_value(key)));
+    json_array_foreach(keys, i, key) if (strcmp(lb_text_of(key), x_key) != 0 && used < NAME) used +=
+        snprintf(out + used, (size_t)(NAME - used), "%s%s %s", used ? ", " : "", last_part(lb_text_of(key)),
+                 value_of(point, lb_text_of(key)));
 }
 
 static struct series *series_of(struct series *all, int *count, const char *name)
@@ -272,7 +271,7 @@ static void print_point(FILE *to, const json_t *keys, const json_t *point, bool 
     json_array_foreach(keys, i, key)
     {
         fputs("<td>", to);
-        lb_html_text(to, value_of(point, json_string_value(key)));
+        lb_html_text(to, value_of(point, lb_text_of(key)));
         fputs("</td>", to);
     }
     if (failure) {
@@ -325,7 +324,7 @@ void lb_report_sweep(FILE *to, const json_t *tree)
     json_array_foreach(keys, i, one)
     {
         fputs("<th>", to);
-        lb_html_text(to, last_part(json_string_value(one)));
+        lb_html_text(to, last_part(lb_text_of(one)));
         fputs("</th>", to);
     }
     fputs("<th>samples/s</th><th>spread</th><th>wait p99, us</th><th>CPU s/GB</th><th>slots, MB</th>"

@@ -113,7 +113,7 @@ void lb_report_compared(FILE *to, const json_t *tree)
     json_array_foreach(differences, i, one)
     {
         fputs("<li>", to);
-        lb_html_text(to, json_string_value(one));
+        lb_html_text(to, lb_text_of(one));
         fputs("</li>\n", to);
     }
     fputs(json_array_size(differences) > 0 ? "</ul></section>\n" : "</section>\n", to);

@@ -268,7 +268,8 @@ void lb_report_latency(FILE *to, const json_t *tree)
         most = fmax(most, item(counts, i));
         all += item(counts, i);
     }
-    if (bins < 2 || all <= 0)
+    if (bins < 2 || all <= 0 || !(item(ends, 0) > 0) || !(item(ends, 1) > item(ends, 0)) ||
+        !(item(ends, bins - 1) > item(ends, 0)))
         return;
     lb_report_section(to, "How long the consumer waited for a batch",
                       "Share of its calls by their length, on a logarithmic scale; all repeats together.");

@@ -41,10 +41,15 @@ bool lb_scalar_at(const json_t *tree, const char *path, double *out)
     return number_of(lb_tree_at(tree, path), out);
 }
 
+const char *lb_text_of(const json_t *json)
+{
+    const char *text = json_string_value(json);
+    return text ? text : "";
+}
+
 const char *lb_text_at(const json_t *tree, const char *path)
 {
-    const char *text = json_string_value(lb_tree_at(tree, path));
-    return text ? text : "";
+    return lb_text_of(lb_tree_at(tree, path));
 }
 
 static const struct {

@@ -13,6 +13,8 @@ const json_t *lb_tree_at(const json_t *tree, const char *path);
 bool lb_scalar_at(const json_t *tree, const char *path, double *out);
 /* "" if there is no text there. */
 const char *lb_text_at(const json_t *tree, const char *path);
+/* "" for what is no text. */
+const char *lb_text_of(const json_t *json);
 
 enum { LB_SCALAR_NAME = 160 };
 
