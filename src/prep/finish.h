@@ -61,6 +61,11 @@ extern const stki_finisher_ops *const stki_finishers[]; /* ended by NULL */
 /* STK_E_CONFIG for rows that do not fit, at the field's options (NULL: "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);
-extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg, stki_finish_tokens;
+/* STK_E_CONFIG unless the rows are images: u8, height x width (x 1 or 3 channels). `encode`: for the message. */
+stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode,
+                                    stk_error *err);
+/* What comes of such rows: images. */
+void stki_finish_gives_images(const stki_sink_field *in, stki_sink_field *out);
+extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg, stki_finish_png, stki_finish_tokens;
 
 #endif

@@ -52,28 +52,6 @@ static bool is_mixed(const jpeg_options *o)
     return o->proportion < 1 || o->above_pixels > 0 || o->above_bytes > 0;
 }
 
-static stk_status check_rows(const stki_node *options, const stki_sink_field *in, stk_error *err)
-{
-    const int64_t *shape = in->shape;
-
-    if (in->dtype != STK_U8)
-        return stki_finish_refuse(err, options, in,
-                                  "encode: jpeg needs pixels of uint8, found %s: give dataset.fields.%s no "
-                                  "other dtype",
-                                  stk_dtype_name(in->dtype), in->name);
-    if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
-        return stki_finish_refuse(
-            err, options, in, "encode: jpeg needs images, height x width x channels, found rows of %d axes in field %s",
-            in->ndim, in->name);
-    if (in->ndim == 3 && shape[2] != 0 && shape[2] != 1 && shape[2] != 3)
-        return stki_finish_refuse(
-            err, options, in,
-            "encode: jpeg needs images of 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
-            " x %" PRId64 " in field %s%s",
-            shape[0], shape[1], shape[2], in->name, shape[0] == 1 || shape[0] == 3 ? ": give it layout: nhwc" : "");
-    return STK_OK;
-}
-
 static stk_status check_together(const stki_node *options, const jpeg_options *o, stk_error *err)
 {
     if ((o->proportion < 1) + (o->above_pixels > 0) + (o->above_bytes > 0) > 1)
@@ -92,7 +70,8 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
 
     stki_options_defaults(&jpeg_table, &o);
     if ((status = stki_options_read(&jpeg_table, options, &o, NULL, err)) != STK_OK ||
-        (status = check_together(options, &o, err)) != STK_OK || (status = check_rows(options, in, err)) != STK_OK)
+        (status = check_together(options, &o, err)) != STK_OK ||
+        (status = stki_finish_takes_pixels(options, in, "jpeg", err)) != STK_OK)
         return status;
     jpeg = stki_zalloc(sizeof *jpeg);
     if (!jpeg)
@@ -108,13 +87,7 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     jpeg->above_bytes = o.above_bytes;
     *finisher = &jpeg->base;
 
-    out->kind = STKI_SINK_IMAGE;
-    out->image = false;
-    out->channel_axis = 0;
-    if (in->ndim == 2) {
-        out->ndim = 3;
-        out->shape[2] = 1;
-    }
+    stki_finish_gives_images(in, out);
     out->extension = o.extension ? o.extension : is_mixed(&o) ? in->extension : "jpg";
     out->mixed = is_mixed(&o);
     if (!out->mixed)

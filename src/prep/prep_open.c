@@ -181,7 +181,7 @@ typedef struct field_options {
 } field_options;
 
 static const stki_option field_rows[] = {
-    STKI_STRING(field_options, encode, NULL, "What is done to rows on their way into the file: jpeg, keep, tokens, …"),
+    STKI_STRING(field_options, encode, NULL, "What is done to rows on their way into the file: jpeg, png, keep, tokens"),
     STKI_STRING(field_options, extension, NULL, "Of the field's files in archives, without the dot"),
     STKI_BOOL(field_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
 };
@@ -208,7 +208,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
         return status;
     ops = stki_finisher_find(name);
     if (!ops)
-        return stki_fail_value(err, encode, "an encoding that there is: jpeg, keep, tokens (docs/encode.md)");
+        return stki_fail_value(err, encode, "an encoding that there is: jpeg, png, keep, tokens (docs/encode.md)");
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
     field->out.encode = name;
