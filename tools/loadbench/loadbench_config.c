@@ -87,7 +87,7 @@ static void settle(struct lb_bench *bench, const bool *seen)
         bench->epochs = 1;
     if ((counted || cold) && !seen[RUN_TIME])
         bench->run_time = 0;
-    if ((counted || cold) && !seen[RAMP])
+    if (cold || (counted && !seen[RAMP])) /* what a ramp reads is cold no more */
         bench->ramp = 0;
 }
 
@@ -130,7 +130,7 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
     return STK_OK;
 }
 
-static stk_status check_cold(const stki_node *section, const struct lb_bench *bench, const bool *seen, stk_error *err)
+static stk_status check_cold(const stki_node *section, const struct lb_bench *bench, stk_error *err)
 {
     if (bench->cache != LB_CACHE_COLD)
         return STK_OK;
@@ -138,9 +138,6 @@ static stk_status check_cold(const stki_node *section, const struct lb_bench *be
         return stki_fail_key(err, key(section, EPOCHS),
                              "found %" PRId64 ": with cache: cold only the first epoch is read from the device; give 1",
                              bench->epochs);
-    if (seen[RAMP] && bench->ramp > 0)
-        return stki_fail_key(err, key(section, RAMP),
-                             "has no use with cache: cold: what the ramp reads is cold no more");
     return STK_OK;
 }
 
@@ -178,7 +175,7 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
     num_epochs = stki_node_get(stki_node_get(root, "loader"), "num_epochs");
     out->endless = !num_epochs;
     if ((status = settle_step(section, &out->bench, seen, err)) != STK_OK ||
-        (status = check_cold(section, &out->bench, seen, err)) != STK_OK)
+        (status = check_cold(section, &out->bench, err)) != STK_OK)
         return status;
     if (out->bench.preset > 0 && !stki_node_get(stki_node_get(root, "loader"), "batch_size") &&
         !stki_node_get(stki_node_get(root, "loader"), "global_batch_size"))
@@ -187,6 +184,7 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
     if (digest && (!num_epochs || strcmp(num_epochs->text, "0") == 0) && out->bench.batches == 0 &&
         out->bench.epochs == 0 && out->bench.samples == 0)
         out->bench.epochs = 1;
+    out->ramp_left_out = out->bench.cache == LB_CACHE_COLD && seen[RAMP] && out->bench.ramp > 0;
     settle(&out->bench, seen);
     if (digest) /* time would cut the stream at another batch each time */
         out->bench.run_time = out->bench.ramp = 0;

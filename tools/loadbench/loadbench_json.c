@@ -96,12 +96,14 @@ static json_t *config_json(const struct lb_result *result)
     return json;
 }
 
-static json_t *notes_json(const struct lb_facts *facts)
+static json_t *notes_json(const struct lb_facts *facts, bool no_ramp)
 {
     json_t *list = json_array();
 
     for (int i = 0; i < facts->note_count; i++)
         json_array_append_new(list, lb_json_text(facts->notes[i]));
+    if (no_ramp)
+        json_array_append_new(list, json_string(LB_NO_RAMP));
     return list;
 }
 
@@ -359,7 +361,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     lb_json_set(json, "config", config_json(result));
     lb_json_set(json, "data", lb_json_data(&result->facts));
     lb_json_set(json, "cache", cache_json(result));
-    lb_json_set(json, "notes", notes_json(&result->facts));
+    lb_json_set(json, "notes", notes_json(&result->facts, result->config->ramp_left_out));
     lb_json_set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));
     lb_json_set(json, "ended_by", json_string(lb_ending_name(result->runs[result->run_count - 1].ending)));
     lb_json_set(json, "repeat_count", json_integer(result->run_count));

@@ -84,6 +84,8 @@ void lb_print_text(const struct lb_result *result, FILE *to);
 /* STK_E_MEMORY: not printed. STK_E_IO: not all of it. */
 stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err);
 
+#define LB_NO_RAMP "bench.ramp is left out with cache: cold: what it reads would be cold no more"
+
 enum { LB_SCHEMA = 2 }; /* of the JSON; grows when a key changes its meaning or goes */
 
 #endif

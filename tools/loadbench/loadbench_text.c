@@ -107,6 +107,8 @@ static void print_method(const struct lb_result *result, FILE *to)
     fprintf(to, "; ended by %s\n", lb_ending_text(last->ending));
     for (int i = 0; i < result->facts.note_count; i++)
         fprintf(to, "note       %s\n", result->facts.notes[i]);
+    if (result->config->ramp_left_out)
+        fprintf(to, "note       %s\n", LB_NO_RAMP);
     if (last->stats.errors > 0)
         fprintf(to, "note       %" PRId64 " samples failed\n", last->stats.errors);
     if (last->stats.warnings > 0)
