@@ -1,6 +1,7 @@
 /* count_pool.c: see count_pool.h. A queue under one lock, which is taken twice a batch. */
 #include "count_pool.h"
 #include "allocate.h"
+#include "clock.h"
 #include "error.h"
 #include "file.h"
 #include "thread.h"
@@ -186,7 +187,7 @@ static void run(void *context)
         stk_status status = STK_OK;
 
         while (!pool->stop && pool->queued == 0)
-            (void)stki_wait(&pool->work, &pool->lock, INT64_MAX);
+            (void)stki_wait(&pool->work, &pool->lock, stki_now_ns() + STKI_SECOND);
         if (pool->stop)
             break;
         item = pool->queue[pool->first];
@@ -308,7 +309,7 @@ static stk_status push(stki_count_pool *pool, struct item item, stk_error *err)
         return count_item(&pool->counters[0], &item, err);
     stki_lock(&pool->lock);
     while (pool->queued == pool->depth && pool->status == STK_OK)
-        (void)stki_wait(&pool->done, &pool->lock, INT64_MAX);
+        (void)stki_wait(&pool->done, &pool->lock, stki_now_ns() + STKI_SECOND);
     status = fail(pool, err);
     if (status == STK_OK) {
         pool->queue[(pool->first + pool->queued++) % pool->depth] = item;
@@ -336,7 +337,7 @@ stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total,
 
     stki_lock(&pool->lock);
     while (pool->queued + pool->busy > 0 && pool->status == STK_OK)
-        (void)stki_wait(&pool->done, &pool->lock, INT64_MAX);
+        (void)stki_wait(&pool->done, &pool->lock, stki_now_ns() + STKI_SECOND);
     status = fail(pool, err);
     stki_unlock(&pool->lock);
     /* Nothing is on its way now, so the tallies are this thread's. */

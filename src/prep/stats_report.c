@@ -112,12 +112,12 @@ static void say_numbers(report *r)
 /* The bin of `count` equal ones from low to high that x falls into, the last one closed, as numpy.histogram has it. */
 static int64_t place_of(double x, double low, double high, int64_t count)
 {
+    const double place = (x - low) / (high - low) * (double)count;
     int64_t at;
 
-    if (!(high > low))
+    if (!(high > low) || !(place > 0)) /* all alike, or the range is none that doubles have */
         return 0;
-    at = (int64_t)((x - low) / (high - low) * (double)count);
-    at = at < 0 ? 0 : at >= count ? count - 1 : at;
+    at = place >= (double)count ? count - 1 : (int64_t)place;
     if (at > 0 && x < low + (double)at * ((high - low) / (double)count))
         at--;
     else if (at < count - 1 && x >= low + (double)(at + 1) * ((high - low) / (double)count))

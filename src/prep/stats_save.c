@@ -15,6 +15,7 @@
 #include "digest.h"
 #include "error.h"
 #include "stats_tally.h"
+#include <math.h>
 #include <string.h>
 
 static const char magic[5] = {'S', 'T', 'K', 'T', 1};
@@ -187,9 +188,13 @@ stk_status stki_tally_save(stki_tally *tally, const stki_tally_form *form, char 
 
 /* ---- reading ---- */
 
+/* Counts are bounded so that sums of them, and sums of what several files hold, cannot run over. */
+#define MOST_COUNTED (INT64_C(1) << 56)
+
 typedef struct reader {
     const uint8_t *at, *end;
     bool failed;
+    int64_t counted; /* of the part that is being read */
 } reader;
 
 static void get(reader *r, void *out, int64_t size)
@@ -228,6 +233,15 @@ static int64_t get_below(reader *r, int64_t end)
     return r->failed ? 0 : (int64_t)number;
 }
 
+/* A count, which with all before it is below the bound. */
+static int64_t get_count(reader *r)
+{
+    const int64_t count = get_below(r, MOST_COUNTED - r->counted);
+
+    r->counted += count;
+    return count;
+}
+
 static void get_sum(reader *r, stki_exact *sum)
 {
     const bool negative = get_below(r, 2) != 0;
@@ -245,23 +259,25 @@ static void get_sum(reader *r, stki_exact *sum)
 
 static void get_moments(reader *r, stki_moments *m)
 {
-    m->count = get_below(r, INT64_MAX);
-    m->nan = get_below(r, INT64_MAX);
-    m->infinite[0] = get_below(r, INT64_MAX);
-    m->infinite[1] = get_below(r, INT64_MAX);
-    m->zeros = get_below(r, INT64_MAX);
+    m->count = get_count(r);
+    m->nan = get_count(r);
+    m->infinite[0] = get_count(r);
+    m->infinite[1] = get_count(r);
+    m->zeros = get_below(r, m->count + 1);
     get(r, &m->min, sizeof m->min);
     get(r, &m->max, sizeof m->max);
     get(r, &m->least, sizeof m->least);
     get(r, &m->most, sizeof m->most);
     get_sum(r, &m->sum);
     get_sum(r, &m->squares);
+    r->failed |= !isfinite(m->min) || !isfinite(m->max) || m->min > m->max || m->least > m->most;
 }
 
 static stk_status get_counts(reader *r, stki_counts *counts, stk_error *err)
 {
     const int64_t size = INT64_C(1) << counts->bits;
 
+    r->counted = 0;
     for (int64_t c = 0; c < counts->channels && !r->failed; c++)
         for (int64_t pages = get_below(r, counts->page_count + 1); pages > 0 && !r->failed; pages--) {
             const int page = (int)get_below(r, counts->page_count);
@@ -277,7 +293,7 @@ static stk_status get_counts(reader *r, stki_counts *counts, stk_error *err)
                 at += get_below(r, size);
                 r->failed |= at >= size;
                 if (!r->failed)
-                    bins[at] = get_number(r);
+                    bins[at] = (uint64_t)get_count(r);
             }
         }
     return STK_OK;
@@ -288,11 +304,12 @@ static stk_status get_values(reader *r, stki_values *values, stk_error *err)
     stk_status status = STK_OK;
     uint64_t value = 0;
 
+    r->counted = 0;
     for (int64_t n = get_below(r, STKI_VALUES_MOST + 1); n > 0 && !r->failed && status == STK_OK; n--) {
         const uint64_t step = get_number(r);
 
         value += step >> 1 ^ -(step & 1);
-        status = stki_values_add(values, (int64_t)value, get_below(r, INT64_MAX), err);
+        status = stki_values_add(values, (int64_t)value, get_count(r), err);
     }
     return status;
 }
@@ -301,12 +318,13 @@ static stk_status read_parts(reader *r, const stki_tally_form *form, stki_tally 
 {
     stk_status status = STK_OK;
 
-    tally->rows = get_below(r, INT64_MAX);
+    tally->rows = get_below(r, MOST_COUNTED);
     for (int64_t c = 0; tally->moments && c < form->channels && !r->failed; c++)
         get_moments(r, &tally->moments[c]);
     if (tally->counts.page_of)
         status = get_counts(r, &tally->counts, err);
     if (status == STK_OK && tally->length_counts.page_of) {
+        r->counted = 0;
         get_moments(r, &tally->lengths);
         status = get_counts(r, &tally->length_counts, err);
     }
