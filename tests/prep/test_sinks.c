@@ -799,9 +799,9 @@ static void test_every_write_failing(void **state)
 /* Files that are not what the mark says. */
 static void test_marks_that_do_not_fit(void **state)
 {
-    static const char *const wrong[] = {"{}", "[]", "{\"rows\": -1}", "{\"rows\": 1.5}",
-                                        "{\"rows\": 9000000000000000000, \"bytes\": 1, \"tokens\": 1, \"pages\": 1, "
-                                        "\"used\": 1, \"arrays\": [9000000000000000000]}"};
+    static const char large_numbers[] = "{\"rows\": 9000000000000000000, \"bytes\": 1, \"tokens\": 1, \"pages\": 1, "
+                                        "\"used\": 1, \"arrays\": [9000000000000000000]}";
+    static const char *const wrong[] = {"{}", "[]", "{\"rows\": -1}", "{\"rows\": 1.5}", large_numbers};
 
     (void)state;
     for (int c = 0; c < CASES; c++) {
