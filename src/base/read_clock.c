@@ -13,15 +13,23 @@ void stki_read_clocks_set(stki_read_clocks *clocks)
     mine = clocks;
 }
 
-int64_t stki_read_part_begin(void)
+int64_t stki_read_part_begin(bool maps)
 {
-    return mine ? stki_now_ns() : 0;
+    if (!mine)
+        return 0;
+    mine->paging.watched = false;
+    if (maps)
+        stki_paging_begin(mine, &mine->paging);
+    return stki_now_ns();
 }
 
 void stki_read_part_end(enum stki_read_part part, int64_t began)
 {
-    if (began != 0)
-        stki_count(&mine->ns[part], stki_now_ns() - began);
+    if (began == 0)
+        return;
+    const int64_t ns = stki_now_ns() - began;
+
+    stki_count(&mine->ns[part], ns - stki_paging_end(mine, &mine->paging, ns));
 }
 
 int64_t stki_read_part_call_begin(void)
@@ -60,7 +68,9 @@ void stki_paging_look(stki_paging *out)
         out->watched = false;
         return;
     }
-    out->faults = usage.ru_majflt;
+    /* A page that somebody else has asked for already (look-ahead) is no major fault, but it is waited for as well, and
+     * nothing else in a conversion gives the processor away of its own accord. */
+    out->waits = usage.ru_majflt + usage.ru_nvcsw;
     out->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
 }
 
@@ -70,7 +80,7 @@ int64_t stki_paging_waited(const stki_paging *before, int64_t wall_ns)
     int64_t waited;
 
     stki_paging_look(&now);
-    if (!now.watched || now.faults == before->faults)
+    if (!now.watched || now.waits == before->waits)
         return 0;
     waited = wall_ns - (now.cpu_ns - before->cpu_ns);
     return waited < 0 ? 0 : waited > wall_ns ? wall_ns : waited;

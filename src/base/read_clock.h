@@ -18,29 +18,31 @@ enum stki_read_part {
     STKI_READ_COUNT
 };
 
+/* What a thread had used when its work began. */
+typedef struct stki_paging {
+    int64_t waits, cpu_ns; /* pages that had to come, and times it gave the processor away */
+    bool watched;
+} stki_paging;
+
 /* Written by one thread, read by anybody. */
 typedef struct stki_read_clocks {
     stki_counter ns[STKI_READ_COUNT];
     stki_counter page_ns; /* off the processor until a page of a mapped file had come */
     int skip, weight;     /* of STKI_READ_CALL: calls that are not timed, and what the next one counts for */
-    int watch;            /* conversions that are still watched for pages */
+    int watch;            /* pieces of work that are still watched for pages */
+    stki_paging paging;   /* of the part that runs */
 } stki_read_clocks;
 
 /* Of the calling thread from now on; NULL: none. */
 void stki_read_clocks_set(stki_read_clocks *clocks);
 
-/* Around a part. begin returns 0 where nothing is counted. */
-int64_t stki_read_part_begin(void);
+/* Around a part. begin returns 0 where nothing is counted. `maps`: it may touch mapped files; what it waits for their
+ * pages is not counted as its own. */
+int64_t stki_read_part_begin(bool maps);
 void stki_read_part_end(enum stki_read_part part, int64_t began);
 /* The same for what may be short and comes often. */
 int64_t stki_read_part_call_begin(void);
 void stki_read_part_call_end(int64_t began);
-
-/* What a thread had used when a conversion began. */
-typedef struct stki_paging {
-    int64_t faults, cpu_ns;
-    bool watched;
-} stki_paging;
 
 /* Around work that touches mapped files and may wait for the disk in it. Looking costs two calls into the system, so
  * that work is watched only while it takes long: a page that has to come from a disk makes it so. */
