@@ -9,6 +9,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "prep_file.h"
+#include "running_sums.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum { CLOSING = 8, FILES = 256 };
 
 struct closing {
     stki_sink *sink;
+    stki_running_sums *sums; /* NULL: none */
     int64_t shard;
     char *path;
 };
@@ -26,6 +28,7 @@ struct stki_outlet {
     stki_flusher *flusher;
     stki_journal *journal;
     stki_sink *sink;
+    stki_running_sums *sums;         /* of its files, the flusher\'s; NULL: they are read at the end */
     char *path;                      /* of the sink's data set */
     int64_t shard, rows, bytes;      /* of the sink */
     int64_t done_rows;               /* of shards before it */
@@ -39,6 +42,7 @@ struct flush {
     stki_journal *journal;
     bool close_journal; /* and write that all is done */
     stki_sink *sink;    /* to sync */
+    stki_running_sums *sums;
     json_t *line;
     struct closing closing[CLOSING];
     int closing_count;
@@ -59,12 +63,14 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static stk_status describe_file(const stki_sink_file *file, json_t *files, stk_error *err)
+static stk_status describe_file(stki_running_sums *sums, int index, const stki_sink_file *file, json_t *files,
+                                stk_error *err)
 {
     char text[24];
     uint64_t sum;
     int64_t bytes;
-    stk_status status = stki_prep_digest_file(file->temporary, &sum, &bytes, err);
+    stk_status status = sums ? stki_running_sums_finish(sums, index, &sum, &bytes, err)
+                             : stki_prep_digest_file(file->temporary, &sum, &bytes, err);
     json_t *json;
 
     if (status != STK_OK)
@@ -86,7 +92,7 @@ static stk_status finish_sink(struct flush *flush, struct closing *closing, stk_
     if (status == STK_OK && count > FILES)
         status = stki_fail(err, STK_E_LIMIT, "%s: found %d files, expected at most %d", closing->path, count, FILES);
     for (int i = 0; i < count && status == STK_OK; i++)
-        status = describe_file(&files[i], list, err);
+        status = describe_file(closing->sums, i, &files[i], list, err);
     if (status == STK_OK)
         line = json_pack("{s:I, s:O}", "finished", (json_int_t)closing->shard, "files", list);
     if (status == STK_OK)
@@ -109,6 +115,8 @@ static stk_status run_flush(stki_flush *base, stk_error *err)
     if (status == STK_OK && flush->line) {
         if (flush->sink && flush->sink->ops->sync)
             status = flush->sink->ops->sync(flush->sink, err);
+        if (status == STK_OK && flush->sums)
+            status = stki_running_sums_go_on(flush->sums, err);
         if (status == STK_OK)
             status = stki_journal_append(flush->journal, flush->line, err);
     }
@@ -125,6 +133,7 @@ static stk_status run_flush(stki_flush *base, stk_error *err)
 
 static void drop_closing(struct closing *closing)
 {
+    stki_running_sums_destroy(closing->sums);
     closing->sink->ops->destroy(closing->sink);
     stki_free(closing->path);
 }
@@ -176,7 +185,9 @@ static stk_status open_sink(stki_outlet *outlet, const json_t *mark, stk_error *
                                  .threads = o->threads};
     stk_status status = ops->open(&opts, mark, &outlet->sink, err);
 
-    return status == STK_OK ? check_final_names(outlet, err) : status;
+    if (status == STK_OK)
+        status = check_final_names(outlet, err);
+    return status == STK_OK ? stki_running_sums_create(outlet->sink, &outlet->sums, err) : status;
 }
 
 static stk_status begin_shard(stki_outlet *outlet, int64_t shard, const json_t *mark, stk_error *err)
@@ -267,6 +278,7 @@ void stki_outlet_drop(stki_outlet *outlet)
         return;
     for (int i = 0; i < outlet->closing_count; i++)
         drop_closing(&outlet->closing[i]);
+    stki_running_sums_destroy(outlet->sums);
     if (outlet->sink)
         outlet->sink->ops->destroy(outlet->sink);
     stki_journal_close(outlet->journal);
@@ -300,8 +312,10 @@ static stk_status roll(stki_outlet *outlet, stk_error *err)
 {
     int64_t waited = 0;
 
-    outlet->closing[outlet->closing_count++] = (struct closing){outlet->sink, outlet->shard, outlet->path};
+    outlet->closing[outlet->closing_count++] =
+        (struct closing){outlet->sink, outlet->sums, outlet->shard, outlet->path};
     outlet->sink = NULL;
+    outlet->sums = NULL;
     outlet->path = NULL;
     outlet->done_rows += outlet->rows;
     outlet->rows = outlet->bytes = 0;
@@ -380,6 +394,7 @@ stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, int64_t *waited_n
     if (!flush)
         return STK_E_MEMORY;
     flush->sink = outlet->sink;
+    flush->sums = outlet->sums;
     return stki_flusher_put(outlet->flusher, &flush->flush, waited_ns, err);
 }
 
@@ -389,9 +404,11 @@ stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error
     stk_status status = STK_E_MEMORY;
 
     if (flush) {
-        flush->closing[flush->closing_count++] = (struct closing){outlet->sink, outlet->shard, outlet->path};
+        flush->closing[flush->closing_count++] =
+            (struct closing){outlet->sink, outlet->sums, outlet->shard, outlet->path};
         flush->close_journal = true;
         outlet->sink = NULL;
+        outlet->sums = NULL;
         outlet->path = NULL;
         outlet->journal = NULL;
         status = stki_flusher_put(outlet->flusher, &flush->flush, waited_ns, err);

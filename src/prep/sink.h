@@ -96,6 +96,8 @@ typedef struct stki_sink_ops {
     stk_status (*finish)(stki_sink *sink, stk_error *err);
     /* The files of the sink, at most `room` of them; returns how many there are. Names are known after open. */
     int (*files)(const stki_sink *sink, stki_sink_file *out, int room);
+    /* True: bytes that are in the files stay as they are, to the end; more come only behind them. NULL: false. */
+    bool (*settled)(const stki_sink *sink);
     /* In any state. The files stay where they are. */
     void (*destroy)(stki_sink *sink);
 } stki_sink_ops;

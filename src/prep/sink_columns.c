@@ -75,6 +75,14 @@ static stk_status write_header(struct column *column, int64_t rows, stk_error *e
     return stki_output_write_at(column->output, 0, header, column->form.header_bytes, err);
 }
 
+/* What the header will say at the end, where that is known from the beginning; else -1. */
+static int64_t final_rows(const struct columns *c, int index)
+{
+    const stki_sink_opts *opts = &c->common.opts;
+
+    return opts->may_skip ? -1 : stki_part_expected(&c->parts.items[index], opts->most_rows);
+}
+
 /* Bytes up to the mark. */
 static stk_status read_mark(struct columns *c, int index, const json_t *mark, int64_t *keep, stk_error *err)
 {
@@ -110,7 +118,7 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
     if (!status)
         status = stki_output_hold(column->final, column->temporary, keep, &column->output, err);
     if (!status) /* at once, past the buffer: a disk that is full already says so here */
-        status = write_header(column, 0, err);
+        status = write_header(column, final_rows(c, index) < 0 ? 0 : final_rows(c, index), err);
     return status || mark ? status : stki_output_seek(column->output, column->form.header_bytes, err);
 }
 
@@ -227,6 +235,16 @@ stk_status stki_columns_finish(stki_sink *sink, stk_error *err)
         column->output = NULL;
     }
     return c->common.failed = status;
+}
+
+bool stki_columns_settled(const stki_sink *sink)
+{
+    const struct columns *c = (const struct columns *)(const void *)sink;
+
+    for (int i = 0; i < c->parts.count; i++)
+        if (c->items[i].form.header_bytes > 0 && final_rows(c, i) < 0)
+            return false;
+    return true;
 }
 
 int stki_columns_files(const stki_sink *sink, stki_sink_file *out, int room)

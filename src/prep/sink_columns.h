@@ -14,6 +14,7 @@ stk_status stki_columns_append(stki_sink *sink, const stki_sink_value *values, i
 stk_status stki_columns_mark(stki_sink *sink, json_t **out, stk_error *err);
 stk_status stki_columns_sync(stki_sink *sink, stk_error *err);
 stk_status stki_columns_finish(stki_sink *sink, stk_error *err);
+bool stki_columns_settled(const stki_sink *sink);
 int stki_columns_files(const stki_sink *sink, stki_sink_file *out, int room);
 void stki_columns_destroy(stki_sink *sink);
 

@@ -25,5 +25,6 @@ const stki_sink_ops stki_sink_raw = {
     .sync = stki_columns_sync,
     .finish = stki_columns_finish,
     .files = stki_columns_files,
+    .settled = stki_columns_settled,
     .destroy = stki_columns_destroy,
 };

@@ -436,6 +436,12 @@ static int tar_files(const stki_sink *sink, stki_sink_file *out, int room)
     return 1;
 }
 
+static bool tar_settled(const stki_sink *sink)
+{
+    (void)sink;
+    return true;
+}
+
 static const char *const endings[] = {".tar", NULL};
 
 const stki_sink_ops stki_sink_tar = {
@@ -449,5 +455,6 @@ const stki_sink_ops stki_sink_tar = {
     .sync = tar_sync,
     .finish = tar_finish,
     .files = tar_files,
+    .settled = tar_settled,
     .destroy = tar_destroy,
 };
