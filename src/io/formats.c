@@ -2,6 +2,7 @@
  * format in the table; what is well known but has no reader is named in the refusal. */
 #include "allocate.h"
 #include "beton.h"
+#include "csv.h"
 #include "error.h"
 #include "format.h"
 #include "hdf5_container.h"
@@ -61,6 +62,7 @@ static const stki_file_format formats[] = {
     {"png", ENDINGS(".png"), is_png, stki_png_container, false},
     {"image_folder", NULL, NULL, stki_image_folder_container, true},
     {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false},
+    {"csv", ENDINGS(".csv", ".tsv"), NULL, stki_csv_open, false},
     {"text", ENDINGS(".txt"), NULL, stki_text_open, false},
     {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false},
 };

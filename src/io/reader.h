@@ -153,6 +153,14 @@ enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 /* What a sample of a text file is. */
 enum stki_text_unit { STKI_TEXT_LINES, STKI_TEXT_PARAGRAPHS, STKI_TEXT_WHOLE, STKI_TEXT_DOCUMENTS };
 
+/* What the files are that a column of a table names. */
+enum stki_listed {
+    STKI_LISTED_NOTHING /* the cells are the samples */,
+    STKI_LISTED_IMAGES,
+    STKI_LISTED_ARRAYS,
+    STKI_LISTED_BYTES
+};
+
 /* How images are decoded. */
 typedef struct stki_decode_opts {
     bool none;            /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
@@ -193,9 +201,13 @@ typedef struct stki_reader_opts {
     /* tar: where the index of an archive is kept. NULL: beside it, for archives of 10,000 files and more; "none"; or a
      * folder. Nothing is said where it can't be written. */
     const char *index_cache;
-    enum stki_text_unit text_unit; /* text */
-    const char *separator;         /* text: STKI_TEXT_DOCUMENTS: what stands between them */
-    const char *key;               /* lines of JSON: whose string is the sample; NULL: "text" */
+    enum stki_text_unit text_unit;  /* text */
+    const char *separator;          /* text: STKI_TEXT_DOCUMENTS: what stands between them */
+    char delimiter;                 /* tables of text; 0: a comma, of .tsv a tab */
+    enum stki_listed listed;        /* tables: the samples are the files that the column names */
+    const struct stki_node *labels; /* tables: the cells are names of classes: a list of them, or the word sorted; NULL:
+                                       they are not */
+    const char *key;                /* lines of JSON: whose string is the sample; NULL: "text" */
     stki_decode_opts decode;
 } stki_reader_opts;
 

@@ -7,7 +7,8 @@
 static const char *const byte_order_words[] = {"little", "big", NULL};
 enum { EXACT, FAST, NOT_AT_ALL };
 static const char *const decode_words[] = {"exact", "fast", "none", NULL};
-static const char *const unit_words[] = {"line", "paragraph", "file", NULL}; /* as enum stki_text_unit */
+static const char *const unit_words[] = {"line", "paragraph", "file", NULL};          /* as enum stki_text_unit */
+static const char *const files_words[] = {"none", "images", "arrays", "bytes", NULL}; /* as enum stki_listed */
 static const char *const color_words[] = {"rgb", "gray", NULL};
 static const char *const orientation_words[] = {"stored", "upright", NULL};
 static const char *const warning_words[] = {"fail", "accept", NULL};
@@ -15,10 +16,10 @@ static const char *const none_words[] = {"none", NULL};
 static const char *const file_words[] = {"file", NULL};
 
 typedef struct source_options {
-    const char *format, *name, *dtype, *layout, *index_cache, *separator, *key;
+    const char *format, *name, *dtype, *layout, *index_cache, *separator, *key, *delimiter;
     int64_t axis, count, offset, max_bytes, memory_limit, header_limit;
-    const stki_node *shape, *window, *documents, *pack;
-    int byte_order, unit, decode, color, orientation, on_warning;
+    const stki_node *shape, *window, *documents, *pack, *labels;
+    int byte_order, unit, files, decode, color, orientation, on_warning;
     bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
 } source_options;
 
@@ -69,6 +70,14 @@ static const stki_option source_rows[] = {
     STKI_STRING(source_options, separator, NULL,
                 "Text: samples are documents, with this text between them: \"<|endoftext|>\""),
     STKI_STRING(source_options, key, NULL, "JSON lines: the key whose string is the sample; by default text"),
+    STKI_ENUM(source_options, files, none, files_words,
+              "Tables (CSV): the column names files, relative to the table's folder, which are the samples: images, "
+              "arrays (.npy and the like, one each) or any file's bytes"),
+    STKI_NODE(source_options, labels,
+              "Tables (CSV): the column has names of classes, which become numbers from 0 on: a list of the names, or "
+              "sorted: all that occur, bytewise"),
+    STKI_STRING(source_options, delimiter, NULL,
+                "Tables (CSV): the character between cells; by default a comma, of .tsv files a tab"),
     STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
                     "Room for one sample of varying size; file: the largest in the files"),
     STKI_SIZE(source_options, memory_limit, 4GiB, 0, INT64_MAX,
@@ -203,6 +212,27 @@ static stk_status read_window(const stki_node *node, stki_reader_opts *out, stki
     return status;
 }
 
+static stk_status read_delimiter(const stki_node *node, const char *text, char *out, stk_error *err)
+{
+    if (!text)
+        return STK_OK;
+    if (strlen(text) != 1 || strchr("\"\n\r", *text))
+        return stki_fail_value(err, stki_node_get(node, "delimiter"), "one character that is no quote and no line end");
+    *out = *text;
+    return STK_OK;
+}
+
+static stk_status check_labels(const stki_node *labels, int files, stk_error *err)
+{
+    if (!labels)
+        return STK_OK;
+    if (files != STKI_LISTED_NOTHING)
+        return stki_fail_node(err, labels, "found it beside files, expected one of them");
+    if (labels->kind != STKI_NODE_LIST && (labels->kind != STKI_NODE_SCALAR || strcmp(labels->text, "sorted") != 0))
+        return stki_fail_value(err, labels, "a list of names, or sorted");
+    return STK_OK;
+}
+
 /* Keys about pixels, where there are none. */
 static stk_status check_undecoded(const stki_node *node, stk_error *err)
 {
@@ -252,6 +282,11 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     out->text_unit = o.separator ? STKI_TEXT_DOCUMENTS : (enum stki_text_unit)o.unit;
     out->separator = o.separator;
     out->key = o.key;
+    out->listed = (enum stki_listed)o.files;
+    out->labels = o.labels;
+    if ((status = read_delimiter(node, o.delimiter, &out->delimiter, err)) != STK_OK ||
+        (status = check_labels(o.labels, o.files, err)) != STK_OK)
+        return status;
     if (o.separator && stki_node_get(node, "unit"))
         return stki_fail_node(err, stki_node_get(node, "unit"),
                               "found it beside separator, which says that documents are the samples: leave one out");

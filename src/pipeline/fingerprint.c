@@ -78,6 +78,11 @@ static void add_source(stki_u128 *print, const stki_field_config *field)
         stki_fingerprint_text(print, source->separator);
         stki_fingerprint_text(print, source->key);
     }
+    if (source->listed != STKI_LISTED_NOTHING || source->labels || source->delimiter) {
+        stki_fingerprint_number(print, source->listed);
+        stki_fingerprint_number(print, source->delimiter);
+        add_json(print, source->labels ? stki_node_json(source->labels) : NULL);
+    }
     if (field->synthetic) {
         stki_synthetic_opts made;
 

@@ -1,0 +1,103 @@
+/* csv_files.c: the samples are the files that a column names: images, arrays (a file each), or their bytes. Paths are
+ * relative to the table's folder. The readers are those of image lists and of `sample_per_file`. */
+#include "allocate.h"
+#include "csv.h"
+#include "error.h"
+#include "files.h"
+#include "image_reader.h"
+#include <string.h>
+
+enum { MOST_PATH = 4096 };
+
+/* Holds the names for a reader of images; nobody sees it as a container. */
+struct listed {
+    stki_container base; /* first member */
+    stki_image_set set;
+};
+
+typedef struct taking {
+    const stki_csv *csv;
+    int column;
+    stki_image_set *set;
+} taking;
+
+static void listed_destroy(stki_container *base)
+{
+    struct listed *listed = (struct listed *)(void *)base;
+
+    stki_image_set_fini(&listed->set);
+    stki_container_free(base);
+}
+
+static const stki_container_ops listed_ops = {.format = "csv", .destroy = listed_destroy};
+
+static stk_status take_path(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
+{
+    const taking *t = context;
+    const int64_t bytes = stki_csv_bytes(cell);
+    char path[MOST_PATH];
+
+    if (bytes == 0 || bytes >= MOST_PATH)
+        return stki_csv_fail(t->csv, t->column, record, STK_E_CORRUPT, cell, "a path of 1 to 4095 bytes", err);
+    stki_csv_text(cell, path);
+    path[bytes] = '\0';
+    return stki_image_set_add(t->set, "", path, 0, err);
+}
+
+static stk_status set_root(stki_image_set *set, const char *path, stk_error *err)
+{
+    const char *slash = strrchr(path, '/');
+
+    set->root = slash ? stki_format("%.*s", slash == path ? 1 : (int)(slash - path), path) : stki_strdup("");
+    return set->root ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "the folder of a table");
+}
+
+/* Whole arrays, by the reader of files that are one sample each. */
+static stk_status open_arrays(const struct listed *listed, const stki_reader_opts *opts, stki_reader **out,
+                              stk_error *err)
+{
+    stki_reader_opts each = *opts;
+    stki_file_list list = {0};
+    char path[2 * MOST_PATH];
+    stk_status status = STK_OK;
+
+    each.name = each.prefer = each.format = NULL;
+    each.listed = STKI_LISTED_NOTHING;
+    for (int64_t i = 0; i < listed->set.count && status == STK_OK; i++) {
+        if (!stki_image_set_path(&listed->set, i, path, sizeof path))
+            status =
+                stki_fail(err, STK_E_LIMIT, "%s: record %lld: the path is too long", listed->base.path, (long long)i);
+        else
+            status = stki_file_list_add(&list, path, err);
+    }
+    if (status == STK_OK && list.count != listed->set.count)
+        status = stki_fail(err, STK_E_CONFIG, "%s: found a pattern among its paths, expected the name of one file each",
+                           listed->base.path);
+    if (status == STK_OK)
+        status = stki_files_open(&list, &each, out, err);
+    stki_file_list_fini(&list);
+    return status;
+}
+
+stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
+                          stk_error *err)
+{
+    stki_reader_opts how = *opts;
+    struct listed *listed;
+    taking t = {csv, column, NULL};
+    stk_status status = stki_container_create(sizeof *listed, &listed_ops, csv->base.path, &listed, err);
+
+    if (status != STK_OK)
+        return status;
+    t.set = &listed->set;
+    how.decode.none = how.decode.none || opts->listed == STKI_LISTED_BYTES;
+    status = set_root(&listed->set, csv->base.path, err);
+    if (status == STK_OK)
+        status = stki_csv_walk_run(&(stki_csv_walk){csv, column, &t, take_path}, err);
+    if (status == STK_OK)
+        status = opts->listed == STKI_LISTED_ARRAYS
+                     ? open_arrays(listed, opts, out, err)
+                     : stki_image_reader_open(&listed->base, &listed->set, &how, out, err);
+    stki_container_release(&listed->base);
+    return status;
+}

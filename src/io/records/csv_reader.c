@@ -1,0 +1,251 @@
+/* csv_reader.c: a column's samples; see csv.h. Numbers and labels become an array in memory; texts are read from the
+ * file, cell by cell. */
+#include "allocate.h"
+#include "csv.h"
+#include "error.h"
+#include "storage.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { SMALL = 8 << 10 };
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+typedef struct numbers {
+    const stki_csv *csv;
+    int column;
+    int64_t *whole; /* one of them */
+    double *real;
+} numbers;
+
+static stk_status take_number(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
+{
+    const numbers *n = context;
+
+    if (n->whole ? stki_csv_whole(cell, &n->whole[record]) : stki_csv_number(cell, &n->real[record]))
+        return STK_OK;
+    return stki_csv_fail(n->csv, n->column, record, STK_E_CORRUPT, cell,
+                         n->whole ? "a whole number of 64 bits (source.dtype)" : "a number (source.dtype)", err);
+}
+
+static stk_status number_array(const stki_csv *csv, int column, stk_dtype dtype, stki_array *out, stk_error *err)
+{
+    stk_storage *storage;
+    numbers n = {.csv = csv, .column = column};
+    stk_status status = stk_storage_create(NULL, csv->count > 0 ? csv->count * 8 : 8, &storage, err);
+
+    if (status != STK_OK)
+        return status;
+    if (dtype == STK_I64)
+        n.whole = stk_storage_data(storage);
+    else
+        n.real = stk_storage_data(storage);
+    status = stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, take_number}, err);
+    if (status != STK_OK) {
+        stk_storage_release(storage);
+        return status;
+    }
+    *out = (stki_array){.memory = storage, .dtype = dtype, .ndim = 1, .shape = {csv->count}, .strides = {8}};
+    return STK_OK;
+}
+
+/* What the column is read as: what its cells are, unless source.dtype says otherwise. */
+static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_opts *opts, stk_dtype *out,
+                           stk_error *err)
+{
+    static const stk_dtype found[] = {[STKI_CSV_WHOLE] = STK_I64, [STKI_CSV_REAL] = STK_F64, [STKI_CSV_TEXT] = STK_U8};
+
+    *out = opts->alias_dtype != STK_DTYPE_NONE ? opts->alias_dtype : found[csv->columns[column].kind];
+    if (*out == STK_I64 || *out == STK_F64 || *out == STK_U8)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_MISMATCH,
+                        (stki_place){csv->base.path, -1, -1, STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(*out)),
+                                     "int64, float64, or uint8 for texts; `dtype` of the field casts"},
+                        "column %s", csv->columns[column].name);
+}
+
+stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
+                          stk_error *err)
+{
+    const stki_csv *csv = (const stki_csv *)(const void *)base;
+    stk_dtype dtype;
+    stk_status status;
+
+    if (opts->labels)
+        return stki_csv_labels(csv, (int)member, opts, out, err);
+    status = dtype_of(csv, (int)member, opts, &dtype, err);
+    if (status == STK_OK && (dtype == STK_U8 || opts->listed != STKI_LISTED_NOTHING))
+        status = stki_fail_at(err, STK_E_UNSUPPORTED,
+                              (stki_place){base->path, -1, -1, "samples of different sizes", "one array"}, "%s",
+                              base->members[member].name);
+    return status != STK_OK ? status : number_array(csv, (int)member, dtype, out, err);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+struct cells {
+    stki_reader base; /* first member */
+    const stki_csv *csv;
+    int column;
+    int64_t max_bytes; /* by option; 0: none */
+};
+
+static const struct cells *cells_of(const stki_reader *base)
+{
+    return (const struct cells *)(const void *)base;
+}
+
+/* The cell in a record that is in memory. */
+static stk_status find_cell(const struct cells *c, int64_t index, const char *bytes, stki_csv_cell *out, stk_error *err)
+{
+    stk_status status = stki_csv_cell_of(c->csv, c->column, index, bytes, out, err);
+
+    if (status != STK_OK || c->max_bytes == 0 || stki_csv_bytes(out) <= c->max_bytes)
+        return status;
+    return stki_csv_fail(c->csv, c->column, index, STK_E_LIMIT, out,
+                         STKI_TEXT("at most %" PRId64 " bytes (max_bytes)", c->max_bytes), err);
+}
+
+static stk_status cells_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    const struct cells *c = cells_of(base);
+    const stki_file *file = c->csv->file;
+    char small[SMALL], *block = NULL;
+    const char *bytes = small;
+    stki_csv_cell cell = {0};
+    stk_status status = stki_reader_check_index(base, index, err);
+    int64_t at, count;
+
+    if (status != STK_OK)
+        return status;
+    at = c->csv->start[index];
+    count = c->csv->start[index + 1] - at;
+    if (file->map) {
+        bytes = (const char *)file->map + at;
+    } else {
+        if (count > SMALL && !(block = stki_zalloc(count)))
+            return stki_fail_memory(err, count, "a record of a table");
+        status = stki_fail_record(err, stki_file_read(file, at, block ? block : small, count, err), index);
+        bytes = block ? block : small;
+    }
+    if (status == STK_OK)
+        status = find_cell(c, index, bytes, &cell, err);
+    shape[0] = stki_csv_bytes(&cell);
+    stki_free(block);
+    return status;
+}
+
+static stk_status cells_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                             stk_tensor *out, stk_error *err)
+{
+    const struct cells *c = cells_of(base);
+    const stki_file *file = c->csv->file;
+    const char *bytes;
+    stki_scratch *raw;
+    stki_csv_cell cell;
+    stk_status status = stki_reader_check_index(base, index, err);
+    int64_t at, count;
+
+    (void)want;
+    if (status != STK_OK)
+        return status;
+    at = c->csv->start[index];
+    count = c->csv->start[index + 1] - at;
+    bytes = file->map ? (const char *)file->map + at : NULL;
+    if (!bytes) {
+        if ((status = stki_scratch_second(scratch, &raw, err)) != STK_OK ||
+            (status = stki_scratch_reserve(raw, count, err)) != STK_OK)
+            return status;
+        status = stki_fail_record(err, stki_file_read(file, at, raw->data, count, err), index);
+        bytes = raw->data;
+    }
+    if (status == STK_OK)
+        status = find_cell(c, index, bytes, &cell, err);
+    if (status == STK_OK && cell.quotes > 0)
+        status = stki_scratch_reserve(scratch, stki_csv_bytes(&cell), err);
+    if (status != STK_OK)
+        return status;
+    if (cell.quotes > 0)
+        stki_csv_text(&cell, scratch->data);
+    *out = (stk_tensor){.data = cell.quotes > 0 ? scratch->data : (void *)(uintptr_t)cell.at,
+                        .dtype = STK_U8,
+                        .ndim = 1,
+                        .flags = STK_TENSOR_READONLY,
+                        .shape = {stki_csv_bytes(&cell)},
+                        .strides = {1}};
+    return STK_OK;
+}
+
+static void cells_destroy(stki_reader *base)
+{
+    struct cells *c = (struct cells *)(void *)base;
+
+    stki_container_release((stki_container *)(uintptr_t)&c->csv->base);
+    stki_free(base->path);
+    stki_free(c);
+}
+
+static const stki_reader_ops cell_ops = {
+    .format = "csv", .read = cells_read, .shape = cells_shape, .destroy = cells_destroy};
+
+static stk_status text_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
+                              stk_error *err)
+{
+    struct cells *c = stki_zalloc(sizeof *c);
+    stki_reader *base;
+
+    if (!c)
+        return stki_fail_memory(err, sizeof *c, csv->base.path);
+    base = &c->base;
+    c->csv = csv;
+    c->column = column;
+    c->max_bytes = opts->max_bytes;
+    (void)stki_container_retain(&csv->base);
+    *base = (stki_reader){.ops = &cell_ops,
+                          .count = csv->count,
+                          .dtype = STK_U8,
+                          .ndim = 1,
+                          .strides = {1},
+                          .variable = true,
+                          .copies = true,
+                          .access = csv->file->access,
+                          .note = csv->file->note,
+                          .file_bytes = csv->file->size,
+                          .data_offset = -1,
+                          .file = csv->file};
+    base->shape[0] = base->max_bytes = opts->max_bytes > 0 ? opts->max_bytes : csv->columns[column].longest;
+    base->path = stki_strdup(csv->base.path);
+    if (!base->path) {
+        cells_destroy(base);
+        return stki_fail_memory(err, (int64_t)strlen(csv->base.path) + 1, csv->base.path);
+    }
+    *out = base;
+    return STK_OK;
+}
+
+/* ---- which of them ----------------------------------------------------------------------------------------------- */
+
+stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
+                           stk_error *err)
+{
+    stki_array array;
+    stk_dtype dtype = STK_I64;
+    stk_status status = STK_OK;
+
+    if (opts->labels && opts->listed != STKI_LISTED_NOTHING)
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){csv->base.path, -1, -1, "labels and files", "one of them"},
+                            "column %s", csv->columns[column].name);
+    if (opts->listed != STKI_LISTED_NOTHING)
+        return stki_csv_files(csv, column, opts, out, err);
+    if (!opts->labels)
+        status = dtype_of(csv, column, opts, &dtype, err);
+    if (status == STK_OK && dtype == STK_U8)
+        return text_reader(csv, column, opts, out, err);
+    if (status == STK_OK)
+        status = stki_csv_array(&csv->base, column, opts, &array, err);
+    if (status != STK_OK)
+        return status;
+    status = stki_array_reader(&array, "csv", csv->base.path, opts, out, err);
+    stki_array_release(&array);
+    return status;
+}

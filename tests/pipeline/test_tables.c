@@ -1,0 +1,416 @@
+/* test_tables.c: stki-threads. Tables of text (CSV) through the whole loader: columns of numbers, texts, names of
+ * classes, and of files that are the samples. What Python's csv module reads is in tables/cases.tsv. */
+#include "allocate.h"
+#include "container.h"
+#include "csv.h"
+#include "io_files.h"
+#include "jpeg_make.h"
+#include "loader_test.h"
+#include "sha256.h"
+#include <signal.h>
+
+#define FOLDER STKT_TESTS_DIR "/pipeline/tables"
+
+/* ---- the cases ----------------------------------------------------------------------------------------------------
+ */
+
+static void add_texts(stkt_sha256 *sum, const stk_batch *batch)
+{
+    stk_tensor values, t;
+    stk_error err;
+    const int64_t *offsets;
+
+    assert_ok(stk_batch_tensor(batch, "x.values", &values, &err));
+    assert_ok(stk_batch_tensor(batch, "x.offsets", &t, &err));
+    assert_int_equal(values.dtype, STK_U8);
+    offsets = t.data;
+    for (int64_t r = 0; r < stk_batch_rows(batch); r++) {
+        const int64_t bytes = offsets[r + 1] - offsets[r];
+
+        stkt_sha256_add(sum, &bytes, 8);
+        stkt_sha256_add(sum, (char *)values.data + offsets[r], (size_t)bytes);
+    }
+}
+
+static void check_case(char *const *columns, const char *way)
+{
+    const bool text = strcmp(columns[3], "u8") == 0;
+    stkt_sha256 sum;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    stk_status status;
+    int64_t seen = 0;
+    char found[65];
+
+    assert_int_equal(stkt_open(&loader,
+                               "dataset: {fields: {x: {path: %s/%s, source: {name: %s%s%s}}}}\n"
+                               "loader: {batch_size: 7, allow_empty: true, %s}",
+                               FOLDER, columns[0], columns[1], columns[2][0] ? ", " : "", columns[2], way),
+                     STK_OK);
+    stkt_sha256_init(&sum);
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        stk_tensor t;
+
+        if (text) {
+            add_texts(&sum, batch);
+        } else {
+            assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+            assert_int_equal(t.dtype, stk_dtype_find(columns[3]));
+            assert_int_equal(t.ndim, 1);
+            stkt_sha256_add(&sum, t.data, (size_t)t.shape[0] * 8);
+        }
+        seen += stk_batch_rows(batch);
+        stk_batch_release(batch);
+    }
+    if (status != STK_END)
+        fail_msg("%s, %s: %s", columns[0], columns[1], err.message);
+    stk_loader_destroy(loader);
+    stkt_sha256_end(&sum, found);
+    if (seen != atoll(columns[4]) || strcmp(found, columns[5]) != 0)
+        fail_msg("%s, %s, %s, %s: found %d records, expected %s with other values", columns[0], columns[1], columns[2],
+                 way, (int)seen, columns[4]);
+}
+
+static void test_cases(void **state)
+{
+    static const char *const ways[] = {"num_workers: 0", "num_workers: 3", "num_workers: 2, access: pread"};
+    FILE *file = fopen(FOLDER "/cases.tsv", "r");
+    char line[1024];
+    int count = 0;
+
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        char *at = line, *columns[6];
+
+        for (int i = 0; i < 6; i++)
+            columns[i] = strsep(&at, "\t\n");
+        for (int w = 0; w < 3; w++)
+            check_case(columns, ways[w]);
+        count++;
+    }
+    fclose(file);
+    assert_true(count > 60);
+}
+
+/* A field that is called like a column reads that one; columns are members. */
+static void test_members(void **state)
+{
+    stki_container *container;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stki_container_open(FOLDER "/unix.csv", NULL, &container, &err));
+    assert_string_equal(container->ops->format, "csv");
+    assert_int_equal(container->member_count, 5);
+    assert_string_equal(container->members[0].name, "path");
+    assert_int_equal(container->members[0].kind, STKI_MEMBER_RECORDS);
+    assert_int_equal(container->members[1].dtype, STK_I64);
+    assert_int_equal(container->members[2].dtype, STK_F64);
+    assert_int_equal(container->members[2].shape[0], 60);
+    stki_container_release(container);
+    assert_int_equal(stkt_open(&loader,
+                               "dataset: {fields: {label: {path: " FOLDER "/unix.csv}, w: {path: " FOLDER
+                               "/unix.csv, source: {name: weight}, dtype: f32}}}\nloader: {batch_size: 60}%s",
+                               ""),
+                     STK_OK);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "label", &t, &err));
+    for (int64_t i = 0; i < 60; i++)
+        assert_int_equal(((int64_t *)t.data)[i], i * i - 100);
+    assert_ok(stk_batch_tensor(batch, "w", &t, &err));
+    assert_int_equal(t.dtype, STK_F32);
+    assert_true(((float *)t.data)[3] == 3);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+/* Records and quotes at every place around the ends of the pieces that a file is read in. */
+static void test_across_pieces(void **state)
+{
+    enum { PIECE = 1 << 20 };
+    static char bytes[PIECE + 64];
+
+    (void)state;
+    for (int shift = -9; shift <= 9; shift++) {
+        const char middle[] = "\"\"x\r\n\",7\r\n\"b\"\"\",8";
+        const size_t at = (size_t)(PIECE + shift - 8);
+
+        memset(bytes, 'a', sizeof bytes);
+        memcpy(bytes, "t,n\n\"", 5);
+        memcpy(bytes + at, middle, sizeof middle - 1);
+        stkt_write_file(stkt_path("long.csv"), bytes, at + sizeof middle - 1);
+        for (int pread = 0; pread < 2; pread++) {
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_tensor values, offsets, n;
+            stk_error err;
+
+            assert_int_equal(stkt_open(&loader,
+                                       "dataset: {fields: {t: {path: %s}, n: {path: %s}}}\n"
+                                       "loader: {batch_size: 2, num_workers: 0, access: %s}",
+                                       stkt_path("long.csv"), stkt_path("long.csv"), pread ? "pread" : "mmap"),
+                             STK_OK);
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_ok(stk_batch_tensor(batch, "t.values", &values, &err));
+            assert_ok(stk_batch_tensor(batch, "t.offsets", &offsets, &err));
+            assert_ok(stk_batch_tensor(batch, "n", &n, &err));
+            assert_memory_equal(n.data, ((int64_t[]){7, 8}), 16);
+            assert_int_equal(((int64_t *)offsets.data)[1], at - 5 + 4); /* one quote of two, x, CR, LF */
+            assert_int_equal(((int64_t *)offsets.data)[2], at - 5 + 6);
+            assert_memory_equal((char *)values.data + at - 5, "\"x\r\nb\"", 6);
+            stk_batch_release(batch);
+            stk_loader_destroy(loader);
+        }
+    }
+}
+
+/* ---- files --------------------------------------------------------------------------------------------------------
+ */
+
+static void test_files(void **state)
+{
+    static const char *const kinds[] = {"images", "bytes", "arrays"};
+    char table[1024] = "file,array,text,label\n", name[64], line[192];
+    stkt_bytes images[5];
+
+    (void)state;
+    mkdir(stkt_path("set"), 0755);
+    for (int i = 0; i < 5; i++) {
+        const int32_t numbers[3] = {i, 10 * i, -i};
+
+        images[i] = stkt_jpeg_make(&(stkt_jpeg){.width = 20 + i, .height = 30 - i});
+        snprintf(name, sizeof name, "set/%c,%d.jpg", 'e' - i, i);
+        stkt_write_file(stkt_path(name), images[i].data, images[i].size);
+        snprintf(name, sizeof name, "set/%d.npy", i);
+        stkt_write_npy(stkt_path(name), "<i4", "False", "(3,)", 64, numbers, sizeof numbers);
+        snprintf(name, sizeof name, "set/%d.txt", i);
+        stkt_write_file(stkt_path(name), "some text", (size_t)i);
+        snprintf(line, sizeof line, "\"set/%c,%d.jpg\",set/%d.npy,%s/set/%d.txt,%d\n", 'e' - i, i, i,
+                 i % 2 ? stkt_dir : ".", i, i);
+        strcat(table, line);
+    }
+    stkt_write_file(stkt_path("set.csv"), table, strlen(table));
+    for (int k = 0; k < 3; k++)
+        for (int workers = 0; workers <= 2; workers += 2) {
+            const char *path = stkt_path("set.csv");
+            stk_loader *loader;
+            stk_batch *batch;
+            stk_tensor t, offsets, label;
+            stk_error err;
+
+            assert_int_equal(
+                stkt_open(&loader,
+                          "dataset: {fields: {x: {path: %s, source: {name: %s, files: %s}, transforms: %s}, label: "
+                          "{path: %s}, t: {path: %s, source: {name: text, files: bytes}}}}\n"
+                          "loader: {batch_size: 5, num_workers: %d, order: random}",
+                          path, k == 2 ? "array" : "file", kinds[k], k == 0 ? "[{center_crop: 9}]" : "[]", path, path,
+                          workers),
+                STK_OK);
+            assert_ok(stk_loader_next(loader, &batch, &err));
+            assert_ok(stk_batch_tensor(batch, "label", &label, &err));
+            for (int64_t r = 0; r < 5; r++) {
+                const int64_t i = ((int64_t *)label.data)[r];
+
+                assert_int_equal(i, stk_batch_indices(batch)[r]);
+                if (k == 0) {
+                    uint8_t *whole = stkt_jpeg_plain(images[i], JCS_RGB, 1, false);
+                    const int64_t top = (30 - i - 9) / 2 + ((30 - i - 9) % 2 && (30 - i - 9) / 2 % 2);
+                    const int64_t left = (20 + i - 9) / 2 + ((20 + i - 9) % 2 && (20 + i - 9) / 2 % 2);
+
+                    assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+                    for (int64_t y = 0; y < 9; y++)
+                        assert_memory_equal((char *)t.data + r * 243 + y * 27,
+                                            whole + ((top + y) * (20 + i) + left) * 3, 27);
+                    free(whole);
+                } else if (k == 1) {
+                    assert_ok(stk_batch_tensor(batch, "x.values", &t, &err));
+                    assert_ok(stk_batch_tensor(batch, "x.offsets", &offsets, &err));
+                    assert_int_equal(((int64_t *)offsets.data)[r + 1] - ((int64_t *)offsets.data)[r], images[i].size);
+                    assert_memory_equal((char *)t.data + ((int64_t *)offsets.data)[r], images[i].data, images[i].size);
+                } else {
+                    assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+                    assert_int_equal(((int32_t *)t.data)[r * 3 + 1], 10 * i);
+                }
+                assert_ok(stk_batch_tensor(batch, "t.offsets", &offsets, &err));
+                assert_int_equal(((int64_t *)offsets.data)[r + 1] - ((int64_t *)offsets.data)[r], i);
+            }
+            stk_batch_release(batch);
+            stk_loader_destroy(loader);
+        }
+    for (int i = 0; i < 5; i++)
+        free(images[i].data);
+}
+
+/* ---- refused ------------------------------------------------------------------------------------------------------
+ */
+
+static stk_status run(const char *path, const char *source, const char *more, stk_error *err)
+{
+    char text[1024];
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_status status;
+
+    snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s, source: {%s}}}}\nloader: {batch_size: 3, %s}", path,
+             source, more);
+    status = stk_loader_open_text(text, NULL, NULL, 0, &loader, err);
+    if (status != STK_OK)
+        return status;
+    while ((status = stk_loader_next(loader, &batch, err)) == STK_OK)
+        stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    return status;
+}
+
+static void test_broken_tables(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        stk_status status;
+        const char *says;
+    } cases[] = {
+        {"", 0, STK_E_CORRUPT, "header line"},
+        {"\n\n", 2, STK_E_CORRUPT, "header line"},
+        {"x,x\n1,2\n", 8, STK_E_CORRUPT, "column 2 of the header line: found x again"},
+        {"x,,y\n", 5, STK_E_CORRUPT, "column 2 of the header line: found an empty cell"},
+        {"x,y\n1,2\n\n3\n", 11, STK_E_CORRUPT, "line 4: found 1 cells, expected 2, as in the header line"},
+        {"x,y\n1,2,3\n", 10, STK_E_CORRUPT, "line 2: found more cells, expected 2"},
+        {"x,y\n1,a\"b\n", 10, STK_E_CORRUPT, "line 2, column 2 (y): found a quote inside a cell"},
+        {"x,y\n\"a\"b,1\n", 11, STK_E_CORRUPT, "line 2, column 1 (x): found a character behind the closing quote"},
+        {"x,y\n1,\"a\nb\nc\n", 13, STK_E_CORRUPT, "line 2, column 2 (y): found a quote that nothing closes"},
+        {"x,y\n1,a\rb\n", 10, STK_E_CORRUPT, "a carriage return with no line feed"},
+        {"x,y\n1,2\r", 8, STK_E_CORRUPT, "a carriage return with no line feed"},
+        {"x,y\n1,\0\n", 8, STK_E_CORRUPT, "a byte of zero"},
+        {"x,y\n1,\"\0\"\n", 10, STK_E_CORRUPT, "a byte of zero"},
+        {"\x1f\x8b\x08", 3, STK_E_UNSUPPORTED, "gunzip"},
+        {"\xff\xfex\0", 4, STK_E_UNSUPPORTED, "UTF-8"},
+    };
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int pread = 0; pread < 2; pread++) {
+            stkt_write_file(stkt_path("broken.csv"), cases[i].bytes, cases[i].size);
+            assert_status(run(stkt_path("broken.csv"), "", pread ? "access: pread" : "access: mmap", &err),
+                          cases[i].status);
+            assert_says(cases[i].says);
+            assert_says("broken.csv");
+        }
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *source;
+        stk_status status;
+        const char *says;
+    } cases[] = {
+        {"name: labl", STK_E_NOT_FOUND, "label"},
+        {"", STK_E_CONFIG, "source: {name: …}"},
+        {"name: text, dtype: i64", STK_E_CORRUPT, "column 4 (text)"},
+        {"name: weight, dtype: i64", STK_E_CORRUPT, "line 3, column 3 (weight)"},
+        {"name: class, dtype: f64", STK_E_CORRUPT, "a number"},
+        {"name: label, dtype: f32", STK_E_MISMATCH, "`dtype` of the field casts"},
+        {"name: class, labels: [cat, dog]", STK_E_CORRUPT, "expected one of source.labels"},
+        {"name: class, labels: [cat, cat]", STK_E_CONFIG, "names that differ"},
+        {"name: class, labels: all", STK_E_CONFIG, "sorted"},
+        {"name: class, labels: sorted, files: bytes", STK_E_CONFIG, "files"},
+        {"name: path, files: images", STK_E_NOT_FOUND, "images/000.jpg"},
+        {"name: path, files: bytes", STK_E_NOT_FOUND, "images/000.jpg"},
+        {"name: path, files: arrays", STK_E_NOT_FOUND, "images/000.jpg"},
+        {"name: text, files: bytes", STK_E_CORRUPT, "a path of 1 to 4095 bytes"},
+        {"name: path, delimiter: ab", STK_E_CONFIG, "one character"},
+        {"name: path, delimiter: '\"'", STK_E_CONFIG, "one character"},
+        {"name: text, max_bytes: 10", STK_E_LIMIT, "max_bytes"},
+    };
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_status(run(FOLDER "/dos.csv", cases[i].source, "", &err), cases[i].status);
+        assert_says(cases[i].says);
+    }
+}
+
+/* What a huge cell that is never closed costs is bound. */
+static void test_record_limit(void **state)
+{
+    FILE *file = fopen(stkt_path("limit.csv"), "w");
+    stk_error err;
+
+    (void)state;
+    fputs("x,y\n1,\"", file);
+    fclose(file);
+    assert_int_equal(truncate(stkt_path("limit.csv"), INT64_C(200) << 20), 0); /* zeros, which take no room */
+    assert_status(run(stkt_path("limit.csv"), "name: x", "access: pread", &err), STK_E_LIMIT);
+    assert_says("line 2");
+    assert_says("64 MiB");
+}
+
+static void test_changes(void **state)
+{
+    static char bytes[64 << 10];
+
+    (void)state;
+    (void)signal(SIGBUS, SIG_DFL); /* cmocka's own; ours comes with the next mapping */
+    memset(bytes, 'a', sizeof bytes);
+    for (size_t i = 99; i < sizeof bytes; i += 100)
+        bytes[i] = '\n';
+    for (int pread = 0; pread < 2; pread++) {
+        stk_loader *loader;
+        stk_batch *batch;
+        stk_error err;
+
+        stkt_write_file(stkt_path("cut.csv"), bytes, sizeof bytes);
+        assert_int_equal(stkt_open(&loader,
+                                   "dataset: {fields: {x: {path: %s}}}\n"
+                                   "loader: {batch_size: 600, num_workers: 0, prefetch: 1, access: %s}",
+                                   stkt_path("cut.csv"), pread ? "pread" : "mmap"),
+                         STK_OK);
+        assert_int_equal(truncate(stkt_path("cut.csv"), 5000), 0);
+        assert_status(stk_loader_next(loader, &batch, &err), STK_E_TRUNCATED);
+        assert_says("cut.csv");
+        stk_loader_destroy(loader);
+    }
+}
+
+static void test_no_memory(void **state)
+{
+    static const char *const sources[] = {"name: text", "name: weight", "name: class, labels: sorted",
+                                          "name: class, labels: [cat, dog, Zebra, éclair, ant]"};
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int pread = 0; pread < 2; pread++)
+            for (int n = 1;; n++) {
+                stk_status status;
+
+                memset(&err, 0, sizeof err);
+                stki_memory_fail_at(n);
+                status = run(FOLDER "/dos.csv", sources[i], pread ? "num_workers: 0, access: pread" : "num_workers: 0",
+                             &err);
+                stki_memory_fail_at(0);
+                if (status == STK_END && n > 120)
+                    break;
+                if (status != STK_E_MEMORY && status != STK_END)
+                    fail_msg("%s: allocation %d: %s: %s", sources[i], n, stk_status_name(status), err.message);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),        cmocka_unit_test(test_members), cmocka_unit_test(test_across_pieces),
+        cmocka_unit_test(test_files),        cmocka_unit_test(test_refused), cmocka_unit_test(test_broken_tables),
+        cmocka_unit_test(test_record_limit), cmocka_unit_test(test_changes), cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
