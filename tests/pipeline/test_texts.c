@@ -196,6 +196,7 @@ static void test_json_refused(void **state)
         {"NaN", 0, "a value"},
         {"nulL", 0, "a value"},
         {"tru", 0, "a value"},
+        {"a value", 0, "a value"},
     };
     stki_json_span span;
     stki_json_problem problem;

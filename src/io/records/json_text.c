@@ -209,12 +209,14 @@ static bool parse_number(parser *p)
     return digits(p);
 }
 
+static const char no_value[] = "a value: an object, a list, a string, a number, true, false or null";
+
 static bool parse_word(parser *p, const char *word)
 {
     const size_t length = strlen(word);
 
     if ((size_t)(p->end - p->at) < length || memcmp(p->at, word, length) != 0)
-        return fail(p, "a value: an object, a list, a string, a number, true, false or null");
+        return fail(p, no_value);
     p->at += length;
     return true;
 }
@@ -306,7 +308,7 @@ static bool parse_value(parser *p)
     default:
         if (*p->at == '-' || (*p->at >= '0' && *p->at <= '9'))
             return parse_number(p);
-        return parse_word(p, "a value"); /* which it is not */
+        return fail(p, no_value);
     }
 }
 
