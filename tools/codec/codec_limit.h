@@ -32,6 +32,6 @@ stk_status codec_inflate(const struct codec_ask *ask, struct codec_limit *out, s
 const char *codec_jpeg_version(void);    /* "libjpeg-turbo 2.1.5" */
 const char *codec_deflate_version(void); /* "libdeflate 1.14" */
 
-const char *codec_hdf5_version(void);    /* "HDF5 1.10.8" */
+const char *codec_hdf5_version(void); /* "HDF5 1.10.8" */
 
 #endif

@@ -61,7 +61,8 @@ static const struct {
     [ACCELERATORS] = {"--accelerators", "N|search",
                       "feed so many emulated accelerators at once, or find out how many pass"},
     [CHECK_PREDICTION] = {"--check-prediction", NULL, "run what the verdict predicts, and print what comes beside it"},
-    [SWEEP] = {"--sweep", "KEY=VALUES", "run every value: 1,2,4 or 64..1024*2 or 2..8+2; several keys: all combinations"},
+    [SWEEP] = {"--sweep", "KEY=VALUES",
+               "run every value: 1,2,4 or 64..1024*2 or 2..8+2; several keys: all combinations"},
     [TUNE] = {"--tune", NULL, "search for the workers, slots, tiles and access that give the most samples a second"},
     [BUDGET] = {"--budget", "cpus=N,memory=SIZE", "with --tune: what the settings may use"},
     [COMPARE] = {"--compare", "OLD.json", "put the result beside one that was kept with --format=json"},
@@ -184,7 +185,8 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         args->compare = value;
         return STK_OK;
     case REQUIRE:
-        args->requires[args->require_count++] = value;
+        args->requires
+        [args->require_count++] = value;
         return STK_OK;
     case REPORT:
         if (strlen(value) < 6 || strcasecmp(value + strlen(value) - 5, ".html") != 0)

@@ -8,8 +8,8 @@ struct lb_machine {
     char cpu[96], kernel[128], architecture[32];
     char huge_pages[16]; /* transparent ones: "always", "madvise", "never" or "unknown" */
     int64_t cores_allowed, cores_online;
-    double cpu_quota;       /* processors that the control group allows; 0: no limit */
-    int64_t memory_limit;   /* bytes that the control group allows; -1: no limit, or unknown */
+    double cpu_quota;     /* processors that the control group allows; 0: no limit */
+    int64_t memory_limit; /* bytes that the control group allows; -1: no limit, or unknown */
     int64_t memory_bytes, memory_available_bytes;
     int64_t cache_bytes; /* of the last level; 0: unknown */
 };
@@ -28,8 +28,8 @@ struct lb_usage {
     int64_t user_ns, system_ns;
     int64_t voluntary_switches, involuntary_switches; /* of threads: waited; were put aside for others */
     int64_t minor_faults, major_faults;               /* pages: found in memory; read from a device */
-    int64_t disk_bytes; /* read from devices on behalf of this process; -1: unknown */
-    int64_t allocations; /* of the library and this program, until now */
+    int64_t disk_bytes;                               /* read from devices on behalf of this process; -1: unknown */
+    int64_t allocations;                              /* of the library and this program, until now */
 };
 
 void lb_usage_read(struct lb_usage *out);
