@@ -52,11 +52,30 @@ static stk_status no_such_class(const stki_node *node, const json_t *classes, st
     return status;
 }
 
+/* The list of names that the config gives a table's labels; NULL: it gives none. */
+static const stki_node *listed_classes(const stki_core *core, const char *field)
+{
+    for (int i = 0; i < core->config->field_count; i++) {
+        const stki_node *labels = core->config->fields[i].source.labels;
+
+        if (strcmp(core->config->fields[i].name, field) == 0 && labels && labels->kind == STKI_NODE_LIST)
+            return labels;
+    }
+    return NULL;
+}
+
 /* A class by its name, or a number. */
-static stk_status number_of(const stki_node *node, const json_t *classes, int64_t *out, stk_error *err)
+static stk_status number_of(const stki_node *node, const json_t *classes, const stki_node *listed, int64_t *out,
+                            stk_error *err)
 {
     size_t i;
     const json_t *name;
+
+    for (int k = 0; listed && k < listed->count; k++)
+        if (strcmp(listed->items[k]->text, node->text) == 0) {
+            *out = k;
+            return STK_OK;
+        }
 
     json_array_foreach(classes, i, name) if (strcmp(json_string_value(name), node->text) == 0)
     {
@@ -66,7 +85,9 @@ static stk_status number_of(const stki_node *node, const json_t *classes, int64_
     if (!node->quoted && stki_node_int(node, out, NULL) == STK_OK)
         return STK_OK;
     if (!classes)
-        return stki_fail_value(err, node, "a number: the labels have no names of classes");
+        return stki_fail_value(err, node,
+                               listed ? "a number, or one of the names in source.labels"
+                                      : "a number: the labels have no names of classes");
     return no_such_class(node, classes, err);
 }
 
@@ -98,7 +119,8 @@ static stk_status open_label(stki_filter_step *step, const stki_core *core, stk_
     if (!rule->numbers)
         return stki_fail_memory(err, list->count * (int64_t)sizeof *rule->numbers, "labels");
     for (int i = 0; i < list->count; i++) {
-        stk_status status = number_of(list->items[i], classes, &rule->numbers[i], err);
+        stk_status status =
+            number_of(list->items[i], classes, listed_classes(core, field->name), &rule->numbers[i], err);
 
         if (status != STK_OK)
             return status;

@@ -297,6 +297,47 @@ static void parts_of_a_folder(void **state)
     assert_true(val != 0);
 }
 
+/* Classes by name, one of them left out, and the images below 256 pixels. */
+static void a_table_to_tar(void **state)
+{
+    char text[IMAGES * 40] = "number,class,path\n";
+    int64_t which = 0, wanted = 0;
+
+    (void)state;
+    for (int i = IMAGES - 1; i >= 0; i--) {
+        const stkt_jpeg how = how_of(i);
+
+        sprintf(text + strlen(text), "%d,\"%s\",set/%s/%02d.jpg\n", i, classes[class_of(i)], classes[class_of(i)], i);
+        if (class_of(i) != 2 && how.height >= 256 && how.width >= 256)
+            wanted |= INT64_C(1) << i;
+    }
+    stkt_write_file(stkt_path("index.csv"), text, strlen(text));
+    run_job("csv-tar.yaml", "index.csv", "table.tar", -1);
+    check_tar(stkt_path("table.tar"), -1, &which);
+    assert_int_equal(which, wanted);
+}
+
+/* Names of classes that stand in the config, in an order of their own. */
+static void a_table_by_names(void **state)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err = {0};
+
+    (void)state;
+    assert_ok(stkt_prep_run(NULL, &result, &err,
+                            stkt_text("dataset: {fields: {label: {path: %s, source: {name: class, labels: [cat, ant, "
+                                      "bee]}}}}\nprep: {filter: {label: {keep: [bee, 0]}}}\noutput: {path: %s}\n",
+                                      stkt_path("index.csv"), stkt_path("names.npy"))));
+    assert_int_equal(result.rows, IMAGES - 14); /* without ants */
+    assert_int_equal(stkt_prep_run(NULL, NULL, &err,
+                                   stkt_text("dataset: {fields: {label: {path: %s, source: {name: class, labels: [cat, "
+                                             "ant, bee]}}}}\nprep: {filter: {label: {keep: [be]}}}\noutput: {path: "
+                                             "%s}\n",
+                                             stkt_path("index.csv"), stkt_path("names2.npy"))),
+                     STK_E_CONFIG);
+    assert_says("source.labels");
+}
+
 /* ---- arrays ---------------------------------------------------------------------------------------------------------
  */
 
@@ -509,6 +550,8 @@ int main(void)
         cmocka_unit_test(folders_to_beton),
         cmocka_unit_test(a_mixture_in_other_files),
         cmocka_unit_test(folders_to_tar),
+        cmocka_unit_test(a_table_to_tar),
+        cmocka_unit_test(a_table_by_names),
         cmocka_unit_test(folders_to_npy),
         cmocka_unit_test(parts_of_a_folder),
         cmocka_unit_test(hdf5_cut_anew),
