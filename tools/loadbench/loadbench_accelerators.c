@@ -4,6 +4,7 @@
 #include "live_line.h"
 #include "loadbench_feed.h"
 #include "loadbench_json_parts.h"
+#include "loadbench_prepare.h"
 #include "loadbench_step.h"
 #include "loadbench_table.h"
 #include <errno.h>
@@ -109,7 +110,24 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     fputc('\n', to);
 }
 
-static void print_text(const struct lb_config *config, const struct lb_feed_search *search, bool searched, FILE *to)
+/* What lay in memory before the first try and after the last. */
+struct residencies {
+    struct lb_residency before, after;
+};
+
+static void print_cache(const struct lb_config *config, const struct residencies *cache, FILE *to)
+{
+    fprintf(to, "cache      %s: ", lb_cache_words[config->bench.cache]);
+    if (!cache->before.known || !cache->after.known)
+        fprintf(to, "how much of the data lies in memory is unknown (%s)\n",
+                cache->before.known ? cache->after.why : cache->before.why);
+    else
+        fprintf(to, "%.1f %% of the data in memory before, %.1f %% after\n", 100 * lb_residency_share(&cache->before),
+                100 * lb_residency_share(&cache->after));
+}
+
+static void print_text(const struct lb_config *config, const struct lb_feed_search *search, bool searched,
+                       const struct residencies *cache, FILE *to)
 {
     const struct lb_bench *bench = &config->bench;
     const struct lb_feed *first = &search->tries[0];
@@ -125,6 +143,7 @@ static void print_text(const struct lb_config *config, const struct lb_feed_sear
             "           one process; each accelerator has a loader of its own, a rank of the same data, with %" PRId64
             " worker%s at first\n",
             first->workers, first->workers == 1 ? "" : "s");
+    print_cache(config, cache, to);
     print_tries(search, to);
     print_result(search, searched, to);
 }
@@ -143,8 +162,8 @@ static json_t *try_json(const struct lb_feed *feed)
     return json;
 }
 
-static stk_status print_json(const struct lb_config *config, const struct lb_feed_search *search, FILE *to,
-                             stk_error *err)
+static stk_status print_json(const struct lb_config *config, const struct lb_feed_search *search,
+                             const struct residencies *cache, FILE *to, stk_error *err)
 {
     json_t *json = json_object(), *tries = json_array();
     int failed;
@@ -157,6 +176,8 @@ static stk_status print_json(const struct lb_config *config, const struct lb_fee
     lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &config->bench));
     lb_json_set(json, "step_ns", json_integer(config->bench.step_time));
     lb_json_set(json, "required_percent", lb_json_number(100 * config->bench.au_required));
+    lb_json_set(json, "cache_before", lb_json_residency(&cache->before));
+    lb_json_set(json, "cache_after", lb_json_residency(&cache->after));
     lb_json_set(json, "tries", tries);
     lb_json_set(json, "passed_count", json_integer(search->passed));
     lb_json_set(json, "failed_count", search->failed > 0 ? json_integer(search->failed) : json_null());
@@ -171,27 +192,60 @@ static stk_status print_json(const struct lb_config *config, const struct lb_fee
     return failed ? stki_fail_errno(err, failed, "the result", "writing") : STK_OK;
 }
 
-stk_status lb_accelerators(const struct lb_config *config, int count, bool json, FILE *to, stk_error *err)
+/* What a run can be asked for and this cannot. */
+static stk_status check(const struct lb_config *config, stk_error *err)
 {
-    struct lb_feed_search search = {0};
-    bool passed;
-    stk_status status;
+    const struct lb_bench *bench = &config->bench;
 
-    if (config->bench.consumer != LB_CONSUMER_STEP || config->bench.step_time == 0)
+    if (bench->consumer != LB_CONSUMER_STEP || bench->step_time == 0)
         return stki_fail(err, STK_E_CONFIG,
                          "--accelerators needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)");
-    if (config->bench.run_time == 0)
+    if (bench->cache == LB_CACHE_COLD)
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "--accelerators: cold files are cold once, and accelerators read them again and again: use data "
+            "larger than the memory, or --cache=warm");
+    if (bench->run_time == 0)
         return stki_fail(err, STK_E_CONFIG, "--accelerators measures for a time: give bench.run_time");
+    if (bench->epochs > 0 || bench->batches > 0 || bench->samples > 0)
+        return stki_fail(err, STK_E_CONFIG,
+                         "--accelerators measures for bench.run_time: bench.epochs, batches and samples have no use");
+    return STK_OK;
+}
+
+static stk_status measure(const struct lb_config *config, int count, struct lb_feed_search *search, stk_error *err)
+{
+    void *context = (void *)(uintptr_t)config;
+    bool passed;
+
     if (count == LB_ACCELERATORS_SEARCH)
-        status = lb_feed_search(lb_feed_run, (void *)(uintptr_t)config, LB_ACCELERATORS_MOST, &search, err);
-    else
-        status = try_count(lb_feed_run, (void *)(uintptr_t)config, count, &search, &passed, err);
+        return lb_feed_search(lb_feed_run, context, LB_ACCELERATORS_MOST, search, err);
+    memset(search, 0, sizeof *search);
+    return try_count(lb_feed_run, context, count, search, &passed, err);
+}
+
+stk_status lb_accelerators(const struct lb_config *config, int count, bool json, FILE *to, stk_error *err)
+{
+    struct lb_feed_search search;
+    struct residencies cache;
+    struct lb_facts facts = {0};
+    stk_status status = check(config, err);
+
+    if (status == STK_OK)
+        status = lb_prepare_files(config, &facts, err);
+    if (status == STK_OK)
+        status = lb_prepare_cache(config, &facts, &cache.before, err);
+    if (status == STK_OK)
+        status = measure(config, count, &search, err);
+    if (status == STK_OK)
+        status = lb_residency_read(&facts.data, &cache.after, err);
+    lb_facts_fini(&facts);
     if (status == STK_END)
         return stki_fail(err, STK_E_CLOSED, "stopped by a signal before anything was measured");
     if (status != STK_OK)
         return status;
     if (json)
-        return print_json(config, &search, to, err);
-    print_text(config, &search, count == LB_ACCELERATORS_SEARCH, to);
+        return print_json(config, &search, &cache, to, err);
+    print_text(config, &search, count == LB_ACCELERATORS_SEARCH, &cache, to);
     return STK_OK;
 }

@@ -83,14 +83,14 @@ void lb_args_help(FILE *to)
           "       loadbench --transfer=DEVICE [--format=text|json]\n"
           "\n"
           "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples a second,\n"
-          "waiting times, work of each stage, and its share of what this machine's memory allows.\n"
+          "waiting times, work of each stage, and its share of this machine's limits.\n"
           "\n",
           to);
     for (int i = 0; i < FLAG_COUNT; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s%s%s", flags[i].name, flags[i].value ? "=" : "",
                  flags[i].value ? flags[i].value : "");
-        fprintf(to, "  %-24s %s\n", left, flags[i].help);
+        fprintf(to, "  %-28s %s\n", left, flags[i].help);
     }
     fputs("\n"
           "Ctrl-C ends the run and prints what was measured until then; so does SIGTERM, with exit status 1.\n"
