@@ -34,6 +34,7 @@ struct stki_outlet {
     int64_t done_rows;               /* of shards before it */
     struct closing closing[CLOSING]; /* full, not yet handed to the flusher */
     int closing_count;
+    json_t *line; /* of the only piece, where the format is written in one go: nothing is safe before its end */
 };
 
 /* A task of the flusher. */
@@ -278,6 +279,7 @@ void stki_outlet_drop(stki_outlet *outlet)
         return;
     for (int i = 0; i < outlet->closing_count; i++)
         drop_closing(&outlet->closing[i]);
+    json_decref(outlet->line);
     stki_running_sums_destroy(outlet->sums);
     if (outlet->sink)
         outlet->sink->ops->destroy(outlet->sink);
@@ -390,6 +392,11 @@ stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, int64_t *waited_n
         json_decref(line);
         return status;
     }
+    if (!outlet->opts.job->format->resumes) {
+        json_decref(outlet->line);
+        outlet->line = line;
+        return STK_OK;
+    }
     flush = new_flush(outlet, line, err);
     if (!flush)
         return STK_E_MEMORY;
@@ -400,9 +407,10 @@ stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, int64_t *waited_n
 
 stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error *err)
 {
-    struct flush *flush = new_flush(outlet, NULL, err);
+    struct flush *flush = new_flush(outlet, outlet->line, err);
     stk_status status = STK_E_MEMORY;
 
+    outlet->line = NULL;
     if (flush) {
         flush->closing[flush->closing_count++] =
             (struct closing){outlet->sink, outlet->sums, outlet->shard, outlet->path};
