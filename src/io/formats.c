@@ -76,7 +76,7 @@ static const struct {
     {0, 8, "\x89HDF\r\n\x1a\n", "an HDF5 file"},
     {0, 4, "PK\x03\x04", "a zip archive (npz or pt)"},
     {0, 4, "PK\x05\x06", "an empty zip archive"},
-    {0, 2, "\x1f\x8b", "a gzip file"},
+    {0, 2, "\x1f\x8b", "a gzip file (gunzip it)"},
     {0, 4, "\x28\xb5\x2f\xfd", "a zstd file"},
     {0, 4, "PAR1", "a Parquet file"},
     {0, 4, "ARC1", "an Arrow file"},

@@ -65,9 +65,9 @@ static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
 
     if (field->ndim != STKI_OWN_AXES)
         return refuse(plan, err,
-                      "found samples of %d axes, expected images; what varies in length comes as values and offsets "
+                      "found samples of %d ax%s, expected images; what varies in length comes as values and offsets "
                       "without it",
-                      field->ndim);
+                      field->ndim, field->ndim == 1 ? "is" : "es");
     if (plan->source_layout == STKI_LAYOUT_NONE)
         return refuse(plan, err,
                       "which axes are height, width and channels? Say how the file holds the samples: source: "
