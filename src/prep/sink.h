@@ -63,7 +63,8 @@ typedef struct stki_sink_opts {
     int threads;         /* that the sink may use beside the caller's; 0: none */
 } stki_sink_opts;
 
-/* A file that a sink has made. Both texts live as long as the sink. */
+/* A file that a sink has made. Both texts live as long as the sink. Further files in the folder, which marks need until
+ * the sink is finished, have names of their own (NAME.sizes, NAME.lengths) and go with the folder. */
 typedef struct stki_sink_file {
     const char *temporary, *final;
     int64_t rows, bytes; /* known after finish */

@@ -38,6 +38,17 @@ static stk_status add(stki_parts *parts, const stki_sink_field *field, int index
     return stki_row_major(part->dtype, part->ndim, part->shape, strides, &part->row_bytes, err);
 }
 
+static stk_status check_names(const stki_parts *parts, stk_error *err)
+{
+    for (int i = 0; i < parts->count; i++)
+        for (int k = 0; k < i; k++)
+            if (!strcmp(parts->items[i].name, parts->items[k].name))
+                return stki_fail(err, STK_E_UNSUPPORTED,
+                                 "two fields would both make an array %s: give one of them another name",
+                                 parts->items[i].name);
+    return STK_OK;
+}
+
 stk_status stki_parts_init(stki_parts *parts, const stki_sink_field *fields, int field_count, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -54,6 +65,8 @@ stk_status stki_parts_init(stki_parts *parts, const stki_sink_field *fields, int
         if (!status && fields[i].kind == STKI_SINK_IMAGE)
             status = add(parts, &fields[i], i, STKI_PART_SHAPES, err);
     }
+    if (!status)
+        status = check_names(parts, err);
     if (status)
         stki_parts_fini(parts);
     return status;

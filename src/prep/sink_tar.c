@@ -13,7 +13,6 @@
 #include "sinks.h"
 #include "tar.h"
 #include "tar_write.h"
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,53 +2,13 @@
  * reader, keys and sizes at the limits of the fields, failures. */
 #include "allocate.h"
 #include "container.h"
-#include "io_files.h"
+#include "file_compare.h"
 #include "output.h"
-#include "stk_test.h"
 #include "tar.h"
 #include "tar_write.h"
-#include <dirent.h>
 #include <stoker/dataset.h>
 
 static stk_error err;
-
-static char *read_file(const char *path, size_t *count)
-{
-    FILE *file = fopen(path, "rb");
-    char *bytes;
-
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    *count = (size_t)ftell(file);
-    rewind(file);
-    bytes = malloc(*count + 1);
-    assert_int_equal(fread(bytes, 1, *count, file), *count);
-    fclose(file);
-    return bytes;
-}
-
-static void same_file(const char *found, const char *expected)
-{
-    size_t a_count, b_count;
-    char *a = read_file(found, &a_count), *b = read_file(expected, &b_count);
-
-    assert_int_equal(a_count, b_count);
-    assert_memory_equal(a, b, a_count);
-    free(a);
-    free(b);
-}
-
-static bool left_anything(const char *beginning)
-{
-    DIR *dir = opendir(stkt_dir);
-    struct dirent *entry;
-    bool found = false;
-
-    while ((entry = readdir(dir)))
-        found |= strncmp(entry->d_name, beginning, strlen(beginning)) == 0;
-    closedir(dir);
-    return found;
-}
 
 static const char *repeated(char *to, char letter, int count, const char *end)
 {
@@ -96,7 +56,7 @@ static void test_golden(void **state)
     if (getenv("STKT_WRITE_GOLDEN")) /* then run check_written.py */
         assert_int_equal(rename(path, golden), 0);
     else
-        same_file(path, golden);
+        stkt_same_files(path, golden);
 }
 
 /* ---- and back ------------------------------------------------------------------------------------------------------
@@ -166,13 +126,13 @@ static void test_large_sizes(void **state)
         stki_tar_pax pax = {.size = -1};
         stki_tar_header header;
         stki_output *o;
-        size_t count;
+        int64_t count;
         char *bytes;
 
         assert_ok(stki_output_hold("x.tar", name, -1, &o, &err));
         assert_ok(stki_tar_put_header(o, "key", "bin", sizes[i], &err));
         assert_ok(stki_output_commit(o, &err));
-        bytes = read_file(name, &count);
+        bytes = stkt_read_whole(name, &count);
         assert_ok(stki_tar_read_header(bytes, 0, "x.tar", &header, &err));
         if (i < 2) {
             assert_int_equal(count, 512);
@@ -203,13 +163,13 @@ static void test_pax_lengths(void **state)
         stki_tar_pax pax = {.size = -1};
         stki_tar_header header;
         stki_output *o;
-        size_t count;
+        int64_t count;
         char *bytes;
 
         assert_ok(stki_output_hold("x.tar", name, -1, &o, &err));
         assert_ok(stki_tar_put_header(o, repeated(key, 'a', length, ""), "bin", 1, &err));
         assert_ok(stki_output_commit(o, &err));
-        bytes = read_file(name, &count);
+        bytes = stkt_read_whole(name, &count);
         assert_ok(stki_tar_read_header(bytes, 0, "x.tar", &header, &err));
         assert_int_equal(header.what, STKI_TAR_PAX);
         assert_ok(stki_tar_read_pax(bytes + 512, header.size, 512, "x.tar", &pax, &err));
@@ -233,7 +193,7 @@ static void refuse(const char *key, const stk_tar_file *files, int count, const 
     assert_status(stk_tar_append(w, "behind", &before, 1, &err), STK_E_BAD_ARG);
     assert_says("an earlier call failed");
     assert_status(stk_tar_commit(w, &err), STK_E_BAD_ARG);
-    assert_false(left_anything("refused"));
+    assert_int_equal(stkt_files_beginning("refused"), 0);
 }
 
 static void test_refused(void **state)
@@ -279,10 +239,10 @@ static void test_every_allocation_failing(void **state)
         status = write_golden(stkt_path("memory.tar"), &err);
         stki_memory_fail_at(0);
         assert_true(status == STK_OK || status == STK_E_MEMORY);
-        assert_true(status == STK_OK || !left_anything("memory"));
+        assert_true(status == STK_OK || stkt_files_beginning("memory") == 0);
         assert_true(n < 1000);
     }
-    same_file(stkt_path("memory.tar"), STKT_TESTS_DIR "/data/written/samples.tar");
+    stkt_same_files(stkt_path("memory.tar"), STKT_TESTS_DIR "/data/written/samples.tar");
 }
 
 static void test_every_call_failing(void **state)
@@ -292,7 +252,7 @@ static void test_every_call_failing(void **state)
         stki_output_test_fail((enum stki_output_call)call, 1, ENOSPC);
         assert_status(write_golden(stkt_path("calls.tar"), &err), STK_E_IO);
         assert_says("calls.tar");
-        assert_false(left_anything("calls"));
+        assert_int_equal(stkt_files_beginning("calls"), 0);
     }
 }
 

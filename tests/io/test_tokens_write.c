@@ -1,52 +1,12 @@
 /* test_tokens_write.c: token files: the bytes that the formats' descriptions give (tests/data/written), those of files
  * that the original programs wrote, limits of each number, failures. */
 #include "allocate.h"
-#include "io_files.h"
+#include "file_compare.h"
 #include "output.h"
 #include "spill.h"
-#include "stk_test.h"
 #include "tokens_write.h"
-#include <dirent.h>
 
 static stk_error err;
-
-static char *read_file(const char *path, size_t *count)
-{
-    FILE *file = fopen(path, "rb");
-    char *bytes;
-
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    *count = (size_t)ftell(file);
-    rewind(file);
-    bytes = malloc(*count + 1);
-    assert_int_equal(fread(bytes, 1, *count, file), *count);
-    fclose(file);
-    return bytes;
-}
-
-static void same_file(const char *found, const char *expected)
-{
-    size_t a_count, b_count;
-    char *a = read_file(found, &a_count), *b = read_file(expected, &b_count);
-
-    assert_int_equal(a_count, b_count);
-    assert_memory_equal(a, b, a_count);
-    free(a);
-    free(b);
-}
-
-static int left(const char *beginning)
-{
-    DIR *dir = opendir(stkt_dir);
-    struct dirent *entry;
-    int found = 0;
-
-    while ((entry = readdir(dir)))
-        found += strncmp(entry->d_name, beginning, strlen(beginning)) == 0;
-    closedir(dir);
-    return found;
-}
 
 /* ---- known bytes ---------------------------------------------------------------------------------------------------
  */
@@ -81,7 +41,7 @@ static void check_golden(const char *name, const char *written)
     if (getenv("STKT_WRITE_GOLDEN")) /* then run check_written.py */
         assert_int_equal(rename(written, golden), 0);
     else
-        same_file(written, golden);
+        stkt_same_files(written, golden);
 }
 
 static void test_golden(void **state)
@@ -106,9 +66,9 @@ static void test_megatron_names(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         assert_ok(write_documents(stkt_path(names[i]), STK_TOKENS_MEGATRON, STK_U16, &err));
-        same_file(stkt_path("n.idx"), STKT_TESTS_DIR "/data/written/megatron.idx");
-        same_file(stkt_path("n.bin"), STKT_TESTS_DIR "/data/written/megatron.bin");
-        assert_int_equal(left("n"), 2);
+        stkt_same_files(stkt_path("n.idx"), STKT_TESTS_DIR "/data/written/megatron.idx");
+        stkt_same_files(stkt_path("n.bin"), STKT_TESTS_DIR "/data/written/megatron.bin");
+        assert_int_equal(stkt_files_beginning("n"), 2);
         unlink(stkt_path("n.idx"));
         unlink(stkt_path("n.bin"));
     }
@@ -119,15 +79,15 @@ static void copy_original(const char *name, stk_tokens_format format, stk_dtype 
 {
     char original[400];
     stk_tokens_writer *w;
-    size_t count;
+    int64_t count;
     char *bytes;
 
     snprintf(original, sizeof original, "%s/oracle/tokens/%s", STKT_TESTS_DIR, name);
-    bytes = read_file(original, &count);
+    bytes = stkt_read_whole(original, &count);
     assert_ok(stk_tokens_create(stkt_path("copy.bin"), format, dtype, &w, &err));
-    assert_ok(stk_tokens_append(w, bytes + header, ((int64_t)count - header) / stk_dtype_size(dtype), &err));
+    assert_ok(stk_tokens_append(w, bytes + header, (count - header) / stk_dtype_size(dtype), &err));
     assert_ok(stk_tokens_commit(w, &err));
-    same_file(stkt_path("copy.bin"), original);
+    stkt_same_files(stkt_path("copy.bin"), original);
     free(bytes);
 }
 
@@ -145,9 +105,9 @@ static void test_originals(void **state)
  * each is one. */
 static void test_original_megatron(void **state)
 {
-    size_t idx_count, bin_count, made_count;
-    char *idx = read_file(STKT_TESTS_DIR "/oracle/tokens/mega_i32.idx", &idx_count), *made;
-    char *bin = read_file(STKT_TESTS_DIR "/oracle/tokens/mega_i32.bin", &bin_count);
+    int64_t idx_count, bin_count, made_count;
+    char *idx = stkt_read_whole(STKT_TESTS_DIR "/oracle/tokens/mega_i32.idx", &idx_count), *made;
+    char *bin = stkt_read_whole(STKT_TESTS_DIR "/oracle/tokens/mega_i32.bin", &bin_count);
     uint64_t sequences;
     int32_t lengths[64];
     stk_tokens_writer *w;
@@ -160,8 +120,8 @@ static void test_original_megatron(void **state)
     for (uint64_t i = 0; i < sequences; at += lengths[i++])
         assert_ok(stk_tokens_append(w, bin + at * 4, lengths[i], &err));
     assert_ok(stk_tokens_commit(w, &err));
-    same_file(stkt_path("o.bin"), STKT_TESTS_DIR "/oracle/tokens/mega_i32.bin");
-    made = read_file(stkt_path("o.idx"), &made_count);
+    stkt_same_files(stkt_path("o.bin"), STKT_TESTS_DIR "/oracle/tokens/mega_i32.bin");
+    made = stkt_read_whole(stkt_path("o.idx"), &made_count);
     assert_memory_equal(made, idx, 26);
     assert_memory_equal(made + 34, idx + 34, 12 * sequences);
     for (uint64_t i = 0; i <= sequences; i++)
@@ -197,7 +157,7 @@ static void test_refused(void **state)
     assert_status(stk_tokens_append(w, high, 3, &err), STK_E_LIMIT);
     assert_says("record 1: a token: Megatron has no u32, only i32: found 2147483648, expected at most 2147483647");
     assert_status(stk_tokens_commit(w, &err), STK_E_LIMIT);
-    assert_int_equal(left("r"), 0);
+    assert_int_equal(stkt_files_beginning("r"), 0);
 
     assert_ok(stk_tokens_create(stkt_path("r"), STK_TOKENS_RAW, STK_U16, &w, &err));
     assert_status(stk_tokens_append(w, high, -1, &err), STK_E_BAD_ARG);
@@ -205,7 +165,7 @@ static void test_refused(void **state)
     assert_ok(stk_tokens_create(stkt_path("r"), STK_TOKENS_RAW, STK_U16, &w, &err));
     assert_status(stk_tokens_append(w, NULL, 1, &err), STK_E_BAD_ARG);
     stk_tokens_abort(w);
-    assert_int_equal(left("r"), 0);
+    assert_int_equal(stkt_files_beginning("r"), 0);
 }
 
 /* A file that is gone on with, at counts that nobody writes in a test. */
@@ -245,7 +205,8 @@ static void test_every_allocation_failing(void **state)
             status = write_documents(stkt_path("memory"), formats[i], STK_U16, &err);
             stki_memory_fail_at(0);
             assert_true(status == STK_OK || status == STK_E_MEMORY);
-            assert_true(status == STK_OK || left("memory") <= i); /* the second time a file of the first is there */
+            assert_true(status == STK_OK ||
+                        stkt_files_beginning("memory") <= i); /* the second time a file of the first is there */
             assert_true(n < 1000);
         }
     }
@@ -258,13 +219,13 @@ static void test_every_call_failing(void **state)
         stki_output_test_fail((enum stki_output_call)call, 1, ENOSPC);
         assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
         assert_says("calls");
-        assert_int_equal(left("calls"), 0);
+        assert_int_equal(stkt_files_beginning("calls"), 0);
     }
     stki_output_test_fail(STKI_OUTPUT_WRITE, 2, ENOSPC); /* of the index */
     assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
     stki_spill_test_fail_write(1, ENOSPC); /* of the lengths */
     assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
-    assert_int_equal(left("calls"), 0);
+    assert_int_equal(stkt_files_beginning("calls"), 0);
 }
 
 int main(void)

@@ -884,6 +884,8 @@ static void test_fields_refused(void **state)
                                       {.name = "c", .kind = STKI_SINK_ARRAY, .dtype = STK_U8}},
                           twins[2] = {{.name = "a", .kind = STKI_SINK_BYTES, .dtype = STK_U8, .extension = "txt"},
                                       {.name = "b", .kind = STKI_SINK_BYTES, .dtype = STK_U8, .extension = "txt"}},
+                          parts[2] = {{.name = "w", .kind = STKI_SINK_RAGGED, .dtype = STK_U8, .ndim = 1},
+                                      {.name = "w.values", .kind = STKI_SINK_ARRAY, .dtype = STK_U8}},
                           upper = {.name = "a", .kind = STKI_SINK_BYTES, .dtype = STK_U8, .extension = "TXT"},
                           huge = {.name = "x", .kind = STKI_SINK_ARRAY, .dtype = STK_U8, .ndim = 1, .shape = {9 << 20}};
     const stki_sink_ops *ops;
@@ -913,6 +915,8 @@ static void test_fields_refused(void **state)
     refuse("tokens", &ragged, 1, "type of the tokens: found float32, expected u16 or u32");
     refuse("tokens", &image, 1, "expected rows of tokens");
     refuse("tokens", slash, 2, "files of tokens hold one field; number of fields: found 2, expected 1");
+    refuse("npy", parts, 2, "two fields would both make an array w.values");
+    refuse("hdf5", parts, 2, "two fields would both make an array w.values");
     refuse("tar", twins, 2, "field b cannot be written: found the same extension as a");
     assert_ok(stki_sink_find("tar", NULL, &ops, &err));
     assert_status(ops->check(&(stki_sink_opts){.path = "x.tar", .fields = &upper, .field_count = 1}, &err),

@@ -3,10 +3,9 @@
 #ifndef STKT_SINK_ROWS_H
 #define STKT_SINK_ROWS_H
 
-#include "io_files.h"
+#include "file_compare.h"
 #include "jpeg_make.h"
 #include "sinks.h"
-#include "stk_test.h"
 #include "test_random.h"
 
 enum { STKT_SINK_FIELDS = 8, STKT_SINK_FILES = 16 };
@@ -153,37 +152,6 @@ static inline stk_status stkt_append(stki_sink *sink, const struct stkt_rows *r,
         status = sink->ops->append(sink, r->values + row * r->field_count, n, err);
     }
     return status;
-}
-
-/* All files of a finished sink into memory: names, then bytes. Free by free. */
-static inline char *stkt_read_whole(const char *path, int64_t *count)
-{
-    FILE *file = fopen(path, "rb");
-    char *bytes;
-
-    if (!file)
-        fail_msg("%s is not there", path);
-    fseek(file, 0, SEEK_END);
-    *count = ftell(file);
-    rewind(file);
-    bytes = malloc((size_t)*count + 1);
-    assert_int_equal(fread(bytes, 1, (size_t)*count, file), *count);
-    fclose(file);
-    return bytes;
-}
-
-static inline void stkt_same_files(const char *found, const char *expected)
-{
-    int64_t a_count, b_count;
-    char *a = stkt_read_whole(found, &a_count), *b = stkt_read_whole(expected, &b_count);
-
-    if (a_count != b_count)
-        fail_msg("%s has %d bytes, %s %d", found, (int)a_count, expected, (int)b_count);
-    for (int64_t i = 0; i < a_count; i++)
-        if (a[i] != b[i])
-            fail_msg("%s differs from %s at byte %d of %d", found, expected, (int)i, (int)a_count);
-    free(a);
-    free(b);
 }
 
 #endif
