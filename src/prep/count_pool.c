@@ -86,7 +86,8 @@ bool stki_count_pool_may_map(const stki_count_field *field)
     for (int i = 0; i < plan->field->shard_count; i++) {
         const stki_reader *reader = plan->field->shards[i];
 
-        if (!reader->base || !reader->file || reader->swapped || reader->sample_stride != plan->row_bytes)
+        if (!reader->base || !reader->file || reader->swapped ||
+            (reader->count > 1 && reader->sample_stride != plan->row_bytes))
             return false;
         for (int d = 0; d < plan->ndim; d++)
             if (plan->shape[d] > 1 && reader->strides[d] != plan->strides[d])

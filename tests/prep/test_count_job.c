@@ -132,6 +132,7 @@ static void test_alone(void **state)
 static void test_shards(void **state)
 {
     static const int rows[] = {333, 1, ROWS - 334};
+    static uint32_t swapped[ROWS * EACH];
 
     (void)state;
     for (int i = 0, first = 0; i < 3; first += rows[i++])
@@ -148,7 +149,15 @@ static void test_shards(void **state)
                       stkt_path(stkt_text("shards%d.json", w))));
     run(stkt_text("dataset: {fields: {x: {path: %s}}}\nstats: {path: %s, fields: {x: {histogram: 9}}}\n",
                   stkt_path("whole.npy"), stkt_path("shards3.json")));
-    for (int w = 1; w < 4; w++)
+    /* in the other byte order rows are no rows yet */
+    for (size_t i = 0; i < sizeof x / 4; i++) {
+        memcpy(&swapped[i], (float *)x + i, 4);
+        swapped[i] = __builtin_bswap32(swapped[i]);
+    }
+    stkt_write_npy(stkt_path("swapped.npy"), ">f4", "False", "(900, 84)", 64, swapped, sizeof swapped);
+    run(stkt_text("dataset: {fields: {x: {path: %s}}}\nstats: {path: %s, fields: {x: {histogram: 9}}}\n",
+                  stkt_path("swapped.npy"), stkt_path("shards4.json")));
+    for (int w = 1; w < 5; w++)
         stkt_same_file(stkt_path("shards0.json"), stkt_path(stkt_text("shards%d.json", w)));
 }
 
@@ -208,6 +217,16 @@ static void test_quantize(void **state)
     }
     check_loader(stkt_text("{quantize: {stats: %s, method: minmax}}", stkt_path("q0/q.stats.json")),
                  stkt_path("q0/q.x.npy"), 1);
+}
+
+/* What is said of the rows that come out is not said of those that are counted. */
+static void test_dtype(void **state)
+{
+    (void)state;
+    run(stkt_text("dataset: {fields: {x: {path: %sx.npy, dtype: int8, source: {layout: nchw}, transforms: [{quantize: "
+                  "{calibrate: minmax}}]}}}\noutput: {path: %s}\n",
+                  inputs, stkt_path("dtype.npy")));
+    check_quantised(stkt_path("dtype.npy"));
 }
 
 /* One step waits for the other. */
@@ -492,10 +511,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cut_file), /* the first that maps a file */
-        cmocka_unit_test(test_alone),         cmocka_unit_test(test_shards),         cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_chain),         cmocka_unit_test(test_normalize),      cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_interruptions), cmocka_unit_test(test_damaged_unit),   cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_loader_refuses), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_alone),     cmocka_unit_test(test_shards),        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_dtype),     cmocka_unit_test(test_chain),         cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_tasks),     cmocka_unit_test(test_interruptions), cmocka_unit_test(test_damaged_unit),
+        cmocka_unit_test(test_plan),      cmocka_unit_test(test_refusals),      cmocka_unit_test(test_loader_refuses),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

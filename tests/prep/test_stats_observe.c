@@ -100,11 +100,12 @@ static void check_field(const stki_sink_field *field, const char *options, const
     stk_error err;
 
     for (int64_t i = 0; i < ROWS * most; i++)
-        data[i] = (char)(stkt_random(&state) % 100);
+        data[i] = (char)(1 + stkt_random(&state) % 100);
     for (int64_t i = 0; i < ROWS; i++) {
         const bool varies = field->kind != STKI_SINK_ARRAY;
 
-        rows[i] = row_of(field, at, i, varies ? stkt_random_in(&state, 0, field->shape[0]) : -1);
+        /* some positions are left out, also such that end a block */
+        rows[i] = row_of(field, at, i + i / 7, varies ? stkt_random_in(&state, 0, field->shape[0]) : -1);
         at += rows[i].size;
     }
     assert_ok(stki_observers_create(stki_document_root(document), field, 1, &observers, &count, &err));
@@ -133,6 +134,7 @@ static void test_same_report(void **unused)
 {
     const stki_sink_field
         scalars = {.name = "x", .dtype = STK_F32, .largest_bytes = 4},
+        longer = {.name = "x", .dtype = STK_F32, .ndim = 1, .shape = {500}, .largest_bytes = 2000},
         vectors = {.name = "x", .dtype = STK_F64, .ndim = 1, .shape = {5}, .largest_bytes = 40},
         planes = {.name = "x", .dtype = STK_U8, .ndim = 3, .shape = {3, 8, 9}, .largest_bytes = 216, .channel_axis = 1},
         labels = {.name = "x", .dtype = STK_I64, .largest_bytes = 8},
@@ -150,6 +152,7 @@ static void test_same_report(void **unused)
 
     (void)unused;
     check_field(&scalars, "{fields: {x: {histogram: 5}}}", "\"per\":\"tensor\",\"count\":700");
+    check_field(&longer, "{}", "\"count\":350000");
     check_field(&vectors, "{fields: {x: {calibrate: [minmax, mse]}}}", "\"quantize\":{\"minmax\":{\"dtype\":\"int8\"");
     check_field(&planes, "{}", "\"per\":\"channel\",\"count\":151200,");
     check_field(&planes, "{fields: {x: {per: tensor, histogram: 0}}}", "\"per\":\"tensor\"");

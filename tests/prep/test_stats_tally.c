@@ -145,6 +145,45 @@ static void test_histograms(void **unused)
     }
 }
 
+/* Every bin is [low + k * width, low + (k + 1) * width), the last one closed, for widths that are no binary numbers. */
+static void test_edges(void **unused)
+{
+    (void)unused;
+    for (int bins = 3; bins < 60; bins += 7) {
+        char options[40];
+        int16_t data[1000];
+        stki_tally_form form = {
+            .dtype = STK_I16, .outer = 1, .channels = 1, .inner = 1, .counts = true, .most_bytes = 1 << 20};
+        stki_tally *tally;
+        stki_document *document;
+        stki_stats_opts opts;
+        json_t *json, *counts;
+        stk_error err;
+
+        for (int i = 0; i < 1000; i++)
+            data[i] = (int16_t)(i * 7 - 3000);
+        stki_tally_form_blocks(&form, 0);
+        assert_ok(stki_tally_create(&form, stki_isa(), &tally, &err));
+        assert_ok(stki_tally_block(tally, &form, data, 1000, 1000, &err));
+        snprintf(options, sizeof options, "{histogram: %d}", bins);
+        assert_ok(stki_document_parse(options, (int64_t)strlen(options), "text", STKI_NO_INCLUDE, &document, &err));
+        assert_ok(stki_stats_opts_read(stki_document_root(document), &opts, &err));
+        assert_ok(stki_stats_report(tally, &form, &opts, &json, &err));
+        counts = json_object_get(json_object_get(json, "histogram"), "counts");
+        for (int k = 0; k < bins; k++) {
+            const double width = 6993.0 / bins, low = -3000 + k * width, high = -3000 + (k + 1) * width;
+            int64_t count = 0;
+
+            for (int i = 0; i < 1000; i++)
+                count += data[i] >= low && (data[i] < high || k == bins - 1);
+            assert_int_equal(json_integer_value(json_array_get(counts, (size_t)k)), count);
+        }
+        json_decref(json);
+        stki_document_destroy(document);
+        stki_tally_destroy(tally);
+    }
+}
+
 static void check_quant(const golden_case *c, const golden_quant *g, json_t *found)
 {
     const bool exact = stki_counts_are_exact(stk_dtype_find(c->dtype));
@@ -303,9 +342,9 @@ static void test_no_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_histograms),
-        cmocka_unit_test(test_calibration),   cmocka_unit_test(test_odd_fields), cmocka_unit_test(test_too_many_bins),
-        cmocka_unit_test(test_damaged_state), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_histograms),
+        cmocka_unit_test(test_edges),         cmocka_unit_test(test_calibration),   cmocka_unit_test(test_odd_fields),
+        cmocka_unit_test(test_too_many_bins), cmocka_unit_test(test_damaged_state), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
