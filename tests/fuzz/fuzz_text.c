@@ -77,14 +77,14 @@ static void check_index(const uint8_t *data, size_t size, const stki_reader_opts
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    stki_reader_opts opts = {.separator = "\n\n"};
+    stki_reader_opts opts = {.separator = "\n\n"}, json = {0};
 
     for (int unit = 0; unit <= STKI_TEXT_DOCUMENTS; unit++) {
         opts.text_unit = (enum stki_text_unit)unit;
         fuzz_record_file(data, size, &opts, stki_text_of_file);
         check_index(data, size, &opts);
     }
-    fuzz_record_file(data, size, &opts, stki_jsonl_of_file);
+    fuzz_record_file(data, size, &json, stki_jsonl_of_file);
     for (size_t at = 0; at < size;) {
         const uint8_t *stop = memchr(data + at, '\n', size - at);
         const size_t length = (stop ? (size_t)(stop - data) : size) - at;

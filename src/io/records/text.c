@@ -68,6 +68,20 @@ static stk_status check_head(stki_text_file *text, stk_error *err)
                 : STK_OK;
 }
 
+/* What would change nothing was meant for the other format. */
+static stk_status check_options(const stki_text_file *text, const stki_reader_opts *opts, bool json, stk_error *err)
+{
+    const bool units = opts->text_unit != STKI_TEXT_LINES;
+
+    if (json ? !units : !opts->key)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CONFIG,
+                        (stki_place){text->base.path, -1, -1, json ? "source.unit or source.separator" : "source.key",
+                                     json ? "format: text for the lines of JSON themselves, or source.key"
+                                          : "format: jsonl for lines of JSON"},
+                        "read as %s", json ? "lines of JSON" : "text");
+}
+
 static stk_status take_options(stki_text_file *text, const stki_reader_opts *opts, bool json, stk_error *err)
 {
     if (json) {
@@ -123,6 +137,8 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
     }
     text->file = file;
     status = check_head(text, err);
+    if (status == STK_OK)
+        status = check_options(text, opts, json, err);
     if (status == STK_OK)
         status = take_options(text, opts, json, err);
     if (status == STK_OK)
