@@ -422,6 +422,7 @@ json_t *stki_job_json(const stki_job *job)
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++)
         json_object_del(prep, free_keys[i]);
     json_object_del(output, "path"); /* the files may be moved with their folder */
+    json_object_del(json_object_get(json, "stats"), "path");
     if (job->format)
         json_object_set_new(output, "format", json_string(job->format->format));
     return json;

@@ -345,7 +345,7 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
     r->skipped = totals->skipped;
     r->files = totals->files;
     r->bytes = totals->bytes;
-    r->manifest_path = prep->manifest_path;
+    r->manifest_path = prep->job.format ? prep->manifest_path : NULL;
     r->skipped_path = totals->skipped > 0 ? prep->skipped_path : NULL;
     r->stats_path = prep->job.stats || prep->job.counted ? prep->stats_path : NULL;
     r->work_folder = prep->job.work;
@@ -362,6 +362,8 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
         return stki_fail_at(err, STK_E_IO, (stki_place){prep->stats_path, -1, -1, NULL, NULL},
                             "statistics of this name are complete; --force replaces them when the new ones are");
     status = stki_count_alone(&prep->job, &run, &r->rows, err);
+    if ((status == STK_E_NOT_FOUND || status == STK_E_IO) && prep->opts.tasks > 1 && stki_prep_exists(prep->stats_path))
+        status = STK_OK; /* another task was done meanwhile, and has emptied the work folder */
     r->complete = status == STK_OK;
     r->files = r->complete;
     r->bytes = r->complete ? stki_prep_file_size(prep->stats_path) : 0;
@@ -483,6 +485,10 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
         if (status == STK_OK)
             status = stki_work_open(&run, err);
     }
+    if (status == STK_OK && others_are_done(prep, &totals)) { /* since the output was looked for */
+        stki_prep_close(&run);
+        return STK_OK;
+    }
     if (status == STK_OK && !prep->opts.merge)
         status = make(&run, err);
     prep->result.resumed_rows = run.progress.resumed_rows;
@@ -505,6 +511,9 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         return status;
     status = run_once(prep, &cause);
     if (status != STK_E_CANCELLED && !prep->result.complete && others_are_done(prep, &totals)) {
+        stk_error ignored; /* what this task has put into the work folder since the others emptied it */
+
+        (void)stki_prep_remove_folder(prep->job.work, NULL, &ignored);
         prep->result.complete = true;
         prep->result.missing_pieces = 0;
         set_result(prep, &totals);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTIONS = 16, MOST_WORKERS = 4096 };
+enum { OPTIONS = 16, MOST_WORKERS = 1024 };
 
 struct texts {
     const char *tasks, *workers, *jobs, *launcher;

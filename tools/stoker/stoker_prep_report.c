@@ -15,14 +15,16 @@
 
 static void print_share(const stk_prep_plan *plan, const stki_task *task)
 {
-    const int64_t first = plan->pieces * task->task / task->tasks, end = plan->pieces * (task->task + 1) / task->tasks;
+    const bool shards = plan->shards > 1;
+    const int64_t units = shards ? plan->shards : plan->pieces;
+    const int64_t first = units * task->task / task->tasks, end = units * (task->task + 1) / task->tasks;
 
     printf("task      %" PRId64 " of %" PRId64 ": %s%s%s%s; ", task->task, task->tasks, task->source,
            *task->why ? " (" : "", task->why, *task->why ? ")" : "");
     if (end > first)
-        printf("pieces %" PRId64 " to %" PRId64 "\n", first, end - 1);
+        printf("%ss %" PRId64 " to %" PRId64 "\n", shards ? "shard" : "piece", first, end - 1);
     else
-        printf("no piece: there are more tasks than pieces\n");
+        printf("nothing: there are more tasks than %ss\n", shards ? "shard" : "piece");
 }
 
 static void print_shards(const stk_prep_plan *plan)
@@ -59,35 +61,50 @@ static void print_time(const stk_prep_plan *plan, const stki_task *task, const s
            estimate->sampled_rows);
 }
 
+static void print_notes(const stk_prep *job, const stk_error *cause, const stk_prep_estimate *estimate)
+{
+    if (cause->status != STK_OK)
+        printf("note      some rows were made, and one failed: %s\n", cause->message);
+    if (estimate->failed_rows > 0)
+        printf("note      of some rows that were made, %" PRId64 " failed and would be left out\n",
+               estimate->failed_rows);
+    for (int i = 0; i < stk_prep_note_count(job); i++)
+        printf("note      %s\n", st_shown(stk_prep_note(job, i)));
+}
+
+static void print_making(const stk_prep_plan *plan, const stk_prep_estimate *estimate, const stki_task *task)
+{
+    printf("pieces    %" PRId64 " of %" PRId64 " rows%s\n", plan->pieces, plan->piece_rows,
+           plan->spooled ? ", kept first and joined at the end" : "");
+    print_size(plan, estimate);
+    print_time(plan, task, estimate);
+    if (plan->work_bytes > 0)
+        printf("work      about %sB beside that until the end\n", LIVE_SHORT((double)plan->work_bytes));
+    if (plan->resumed_rows > 0)
+        printf("resumes   %" PRId64 " rows are made already\n", plan->resumed_rows);
+    if (task->tasks > 1)
+        print_share(plan, task);
+}
+
 stk_status st_prep_report_plan(stk_prep *job, const char *name, const stki_task *task, stk_error *err)
 {
     stk_prep_plan plan = {.struct_size = sizeof plan};
     stk_prep_estimate estimate = {.struct_size = sizeof estimate};
-    stk_error cause;
+    stk_error cause = {.status = STK_OK};
     stk_status status = stk_prep_get_plan(job, &plan, err);
 
     if (status != STK_OK)
         return status;
     printf("job       %s\n", st_shown(name));
     printf("rows      %" PRId64 " of %" PRId64 " samples\n", plan.positions, plan.samples);
-    printf("pieces    %" PRId64 " of %" PRId64 " rows%s\n", plan.pieces, plan.piece_rows,
-           plan.spooled ? ", kept first and joined at the end" : "");
-    cause.status = stk_prep_get_estimate(job, 0, &estimate, &cause);
-    print_size(&plan, &estimate);
-    print_time(&plan, task, &estimate);
-    if (plan.work_bytes > 0)
-        printf("work      about %sB beside that until the end\n", LIVE_SHORT((double)plan.work_bytes));
-    if (plan.resumed_rows > 0)
-        printf("resumes   %" PRId64 " rows are made already\n", plan.resumed_rows);
-    if (task->tasks > 1)
-        print_share(&plan, task);
-    if (cause.status != STK_OK && plan.pieces > 0) /* a job of statistics alone makes no rows */
-        printf("note      some rows were made, and one failed: %s\n", cause.message);
-    if (estimate.failed_rows > 0)
-        printf("note      of some rows that were made, %" PRId64 " failed and would be left out\n",
-               estimate.failed_rows);
-    for (int i = 0; i < stk_prep_note_count(job); i++)
-        printf("note      %s\n", st_shown(stk_prep_note(job, i)));
+    if (plan.pieces > 0) {
+        cause.status = stk_prep_get_estimate(job, 0, &estimate, &cause);
+        print_making(&plan, &estimate, task);
+    } else {
+        printf("output    statistics alone%s\n",
+               plan.output_exists ? "; they are there already: --force replaces them" : "");
+    }
+    print_notes(job, &cause, &estimate);
     return STK_OK;
 }
 
@@ -126,7 +143,9 @@ void st_prep_report_text(const stk_prep *job, const struct st_prep_show *show)
            result.files == 1 ? "" : "s", seconds);
     if (result.resumed_rows > 0)
         printf(", %" PRId64 " rows taken over from an earlier run", result.resumed_rows);
-    printf("\n%s\n", st_shown(result.manifest_path ? result.manifest_path : ""));
+    putchar('\n');
+    if (result.manifest_path)
+        printf("%s\n", st_shown(result.manifest_path));
     if (result.stats_path)
         printf("%s\n", st_shown(result.stats_path));
 }
