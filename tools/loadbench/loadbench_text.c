@@ -260,6 +260,7 @@ static void print_cache(const struct lb_result *result, FILE *to)
 {
     const struct lb_run *first = &result->runs[0], *last = &result->runs[result->run_count - 1];
     const struct lb_files *files = &result->facts.data;
+    int64_t disk_bytes = 0;
 
     fprintf(to, "cache      %s: ", lb_cache_words[result->config->bench.cache]);
     if (files->count == 0) {
@@ -278,10 +279,14 @@ static void print_cache(const struct lb_result *result, FILE *to)
                 100 * lb_residency_share(&first->before), 100 * lb_residency_share(&last->after));
     if (first->before.known && first->before.asked < first->before.files)
         fprintf(to, " (of %" PRId64 " of the files)", first->before.asked);
-    if (last->usage.disk_bytes == 0)
+    for (int i = 0; i < result->run_count; i++)
+        disk_bytes =
+            disk_bytes < 0 || result->runs[i].usage.disk_bytes < 0 ? -1 : disk_bytes + result->runs[i].usage.disk_bytes;
+    if (disk_bytes == 0)
         fputs("; nothing was read from a disk: the rate is that of the memory", to);
-    else if (last->usage.disk_bytes > 0)
-        fprintf(to, "; %sB read from a disk in the last repeat", LB_SHORT((double)last->usage.disk_bytes));
+    else if (disk_bytes > 0)
+        fprintf(to, "; %sB read from a disk%s", LB_SHORT((double)disk_bytes),
+                result->run_count > 1 ? " in all repeats together" : "");
     fputc('\n', to);
 }
 
