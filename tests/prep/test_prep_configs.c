@@ -297,6 +297,55 @@ static void parts_of_a_folder(void **state)
     assert_true(val != 0);
 }
 
+static void run_by(const char *name, const char *in, const char *out, const char *set, stk_prep_result *result)
+{
+    char path[600];
+    stk_prep *job;
+    stk_error err = {0};
+
+    snprintf(path, sizeof path, "%s/../configs/prep/%s", STKT_TESTS_DIR, name);
+    assert_int_equal(setenv("IN", stkt_path(in), 1), 0);
+    assert_int_equal(setenv("OUT", stkt_path(out), 1), 0);
+    assert_ok(stk_prep_open_file(path, &set, 1, NULL, &job, &err));
+    assert_ok(stk_prep_run(job, &err));
+    assert_ok(stk_prep_get_result(job, result, &err));
+    stk_prep_destroy(job);
+}
+
+/* Encoders give the same bytes on any number of threads. */
+static void any_number_of_workers(void **state)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+
+    (void)state;
+    run_by("imagenet-beton-mixed.yaml", "set", "inline.beton", "prep.num_workers=0", &result);
+    run_by("imagenet-beton-mixed.yaml", "set", "one.beton", "prep.num_workers=1", &result);
+    run_by("imagenet-beton-mixed.yaml", "set", "eight.beton", "prep.num_workers=8", &result);
+    stkt_same_file(stkt_path("inline.beton"), stkt_path("one.beton"));
+    stkt_same_file(stkt_path("inline.beton"), stkt_path("eight.beton"));
+}
+
+/* What an encoder refuses is left out under its file's name, like what a reader refuses. */
+static void images_that_are_none(void **state)
+{
+    stk_prep_result result = {.struct_size = sizeof result};
+    int64_t bytes, which = 0;
+    char *list;
+
+    (void)state;
+    stkt_write_file(stkt_path("set/cat/zz.jpg"), "GIF89a, whatever its name says", 30);
+    run_by("imagenet-tar.yaml", "set", "most.tar", "prep.max_error_fraction=0.5", &result);
+    assert_int_equal(result.rows, IMAGES);
+    assert_int_equal(result.skipped, 1);
+    check_tar(stkt_path("most-00000.tar"), IMAGES, &which);
+    list = stkt_read_all(stkt_path("most.skipped.jsonl"), &bytes);
+    assert_non_null(list);
+    assert_non_null(strstr(list, "cat/zz.jpg"));
+    assert_non_null(strstr(list, "GIF"));
+    free(list);
+    assert_int_equal(remove(stkt_path("set/cat/zz.jpg")), 0);
+}
+
 /* Classes by name, one of them left out, and the images below 256 pixels. */
 static void a_table_to_tar(void **state)
 {
@@ -550,6 +599,8 @@ int main(void)
         cmocka_unit_test(folders_to_beton),
         cmocka_unit_test(a_mixture_in_other_files),
         cmocka_unit_test(folders_to_tar),
+        cmocka_unit_test(any_number_of_workers),
+        cmocka_unit_test(images_that_are_none),
         cmocka_unit_test(a_table_to_tar),
         cmocka_unit_test(a_table_by_names),
         cmocka_unit_test(folders_to_npy),
