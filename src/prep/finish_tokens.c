@@ -42,8 +42,9 @@ typedef struct token_finisher {
 
 /* ---- create ----------------------------------------------------------------------------------------------------- */
 
-/* Relative paths start from the file that names them, or (of a text, of --set) from the working directory. */
-static stk_status path_of(const stki_node *node, char **out, stk_error *err)
+/* Relative paths start from the file that names them, or (of a text) from base_dir; those of --set from the working
+ * directory. */
+static stk_status path_of(const stki_node *node, const char *base_dir, char **out, stk_error *err)
 {
     const char *text, *slash;
     stk_status status = stki_node_text(node, &text, err);
@@ -51,18 +52,22 @@ static stk_status path_of(const stki_node *node, char **out, stk_error *err)
     if (status != STK_OK)
         return status;
     slash = node->line > 0 ? strrchr(node->file, '/') : NULL;
-    *out =
-        *text != '/' && slash ? stki_format("%.*s/%s", (int)(slash - node->file), node->file, text) : stki_strdup(text);
+    if (*text == '/' || node->line == 0)
+        *out = stki_strdup(text);
+    else if (base_dir)
+        *out = stki_format("%s/%s", base_dir, text);
+    else
+        *out = slash ? stki_format("%.*s/%s", (int)(slash - node->file), node->file, text) : stki_strdup(text);
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(text), "a path");
 }
 
-static stk_status open_tokenizer(token_finisher *tokens, const token_options *o, stk_error *err)
+static stk_status open_tokenizer(token_finisher *tokens, const char *base_dir, const token_options *o, stk_error *err)
 {
     char *vocabulary = NULL, *merges = NULL;
-    stk_status status = o->vocabulary ? path_of(o->vocabulary, &vocabulary, err) : STK_OK;
+    stk_status status = o->vocabulary ? path_of(o->vocabulary, base_dir, &vocabulary, err) : STK_OK;
 
     if (status == STK_OK && o->merges)
-        status = path_of(o->merges, &merges, err);
+        status = path_of(o->merges, base_dir, &merges, err);
     if (status == STK_OK)
         status = stki_tokenizer_open(
             &(stki_tokenizer_opts){
@@ -131,10 +136,11 @@ static void token_destroy(stki_finisher *finisher)
     stki_free(tokens);
 }
 
-static stk_status prepare(token_finisher *tokens, const stki_node *options, const token_options *o, stk_error *err)
+static stk_status prepare(token_finisher *tokens, const stki_node *options, const char *base_dir,
+                          const token_options *o, stk_error *err)
 {
     const stki_vocabulary *v;
-    stk_status status = open_tokenizer(tokens, o, err);
+    stk_status status = open_tokenizer(tokens, base_dir, o, err);
 
     if (status != STK_OK)
         return status;
@@ -145,8 +151,8 @@ static stk_status prepare(token_finisher *tokens, const stki_node *options, cons
     return choose_dtype(tokens, options, o, err);
 }
 
-static stk_status token_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
-                               stki_finisher **finisher, stk_error *err)
+static stk_status token_create(const stki_node *options, const char *base_dir, const stki_sink_field *in,
+                               stki_sink_field *out, stki_finisher **finisher, stk_error *err)
 {
     token_options o = {0};
     token_finisher *tokens;
@@ -166,7 +172,7 @@ static stk_status token_create(const stki_node *options, const stki_sink_field *
     if (!tokens)
         return stki_fail_memory(err, (int64_t)sizeof *tokens, "a finisher");
     tokens->base.ops = &stki_finish_tokens;
-    status = prepare(tokens, options, &o, err);
+    status = prepare(tokens, options, base_dir, &o, err);
     if (status != STK_OK) {
         token_destroy(&tokens->base);
         return status;

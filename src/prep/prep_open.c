@@ -181,7 +181,8 @@ typedef struct field_options {
 } field_options;
 
 static const stki_option field_rows[] = {
-    STKI_STRING(field_options, encode, NULL, "What is done to rows on their way into the file: jpeg, png, keep, tokens"),
+    STKI_STRING(field_options, encode, NULL,
+                "What is done to rows on their way into the file: jpeg, png, keep, tokens"),
     STKI_STRING(field_options, extension, NULL, "Of the field's files in archives, without the dot"),
     STKI_BOOL(field_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
 };
@@ -212,7 +213,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
     field->out.encode = name;
-    return ops->create(node, &field->in, &field->out, &field->finisher, err);
+    return ops->create(node, run->job->base_dir, &field->in, &field->out, &field->finisher, err);
 }
 
 static stk_status check_names(const stki_prep_run *run, stk_error *err)

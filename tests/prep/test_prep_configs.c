@@ -559,6 +559,31 @@ static void lines_of_json_by_a_vocabulary(void **state)
     free(ids);
 }
 
+/* Of a text, a vocabulary's path starts where the other paths do. */
+static void beside_a_text(void **state)
+{
+    static const char text[] =
+        "dataset: {fields: {text: {path: texts.jsonl}}}\noutput: {path: beside.bin, format: tokens, "
+        "fields: {text: {encode: tokens, vocabulary: beside.tiktoken, split: gpt2}}}\n";
+    char path[600];
+    int64_t bytes;
+    char *vocabulary;
+    stk_prep *job;
+    stk_error err = {0};
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/prep/goldens/tokens_small.tiktoken", STKT_TESTS_DIR);
+    vocabulary = stkt_read_all(path, &bytes);
+    stkt_write_file(stkt_path("beside.tiktoken"), vocabulary, (size_t)bytes);
+    free(vocabulary);
+    snprintf(path, sizeof path, "%s", stkt_path("x"));
+    *strrchr(path, '/') = '\0';
+    assert_ok(stk_prep_open_text(text, path, NULL, 0, NULL, &job, &err));
+    assert_ok(stk_prep_run(job, &err));
+    stk_prep_destroy(job);
+    assert_true(stkt_is_there(stkt_path("beside.bin")));
+}
+
 /* A vocabulary that was changed is another job, whatever its name. */
 static void another_vocabulary(void **state)
 {
@@ -609,6 +634,7 @@ int main(void)
         cmocka_unit_test(npy_to_int8),
         cmocka_unit_test(lines_to_bytes),
         cmocka_unit_test(lines_of_json_by_a_vocabulary),
+        cmocka_unit_test(beside_a_text),
         cmocka_unit_test(another_vocabulary),
     };
 
