@@ -69,6 +69,8 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
     char *journal = stki_work_file(run, "join.journal");
     stki_outlet *outlet = NULL;
     json_t *lines = NULL;
+    /* A format that goes on is told what one that writes without pieces is told, for the same bytes. */
+    const bool goes_on = run->job->format->resumes;
     int64_t rows;
     stk_error cause;
     stk_status status = journal ? count_rows(run, &rows, err) : stki_fail_memory(err, 256, "a path"), flushed;
@@ -85,7 +87,8 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
                                                       .making = run->making,
                                                       .shard = -1,
                                                       .shard_bytes = run->job->output.shard_bytes,
-                                                      .most_rows = rows,
+                                                      .most_rows = goes_on ? run->cuts.positions : rows,
+                                                      .may_skip = goes_on && run->job->prep.on_error == STKI_JOB_SKIP,
                                                       .first_row = 0,
                                                       .force = run->opts->force,
                                                       .threads = run->threads,
