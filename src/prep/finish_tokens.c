@@ -175,7 +175,8 @@ static stk_status token_create(const stki_node *options, const char *base_dir, c
     status = prepare(tokens, options, base_dir, &o, err);
     if (status != STK_OK) {
         token_destroy(&tokens->base);
-        return status;
+        return err && !err->file[0] ? stki_fail_place(err, status, NULL, -1, STKI_TEXT("output.fields.%.60s", in->name))
+                                    : status;
     }
     *finisher = &tokens->base;
     out->kind = STKI_SINK_RAGGED;

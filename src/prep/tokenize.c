@@ -63,11 +63,10 @@ static stk_status choose_pattern(const stki_tokenizer_opts *opts, const stki_voc
     else if (v->by_pairs && opts->merges)
         *out = stki_token_pattern("gpt2");
     else if (!v->by_pairs)
-        return stki_fail_at(
-            err, STK_E_CONFIG,
-            (stki_place){v->path, -1, -1, "a list of tokens",
-                         "also how text is cut before it is encoded: split: gpt2, cl100k, o200k or none"},
-            "vocabulary");
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s does not say how text is cut before it is encoded: give split: gpt2, cl100k, o200k or "
+                         "none, or a pattern",
+                         v->path);
     return STK_OK;
 }
 

@@ -499,6 +499,7 @@ static void rows_of_a_field(void **unused)
         {"{encode: tokens, end: 2147483647}", "an id of at most"},
         {"{encode: tokens, split: gpt2}", "vocabulary"},
         {"{encode: tokens, vocab: x}", "vocabulary"},
+        {"{encode: tokens, vocabulary: '@', split: gpt4}", "output.fields.text: split: found gpt4"},
         {"{encode: tokens, vocabulary: '@', begin: '<|begin|>'}", "special one in"},
     };
     stki_sink_field out, in = {.name = "x", .kind = STKI_SINK_ARRAY, .dtype = STK_F32, .ndim = 1, .shape = {4}};
