@@ -12,6 +12,7 @@ DATA as bench/peers/make_data.py makes it (w2, w4, w5), and bench_make after it.
     npy-int8     float32 to int8 with a pass that calibrates; beside reading both, and writing a quarter, with dd and fsync
     h5-repack    HDF5 to chunks of 16 rows at gzip level 1; beside h5repack
 """
+import glob
 import json
 import os
 import re
@@ -67,7 +68,9 @@ def run(argv, **more):
 
 
 def job(fields, output):
-    """Seconds, CPU seconds, rows and bytes of a job."""
+    """Seconds, CPU seconds, rows and bytes of a job. What an earlier round left goes first: replacing frees its blocks."""
+    for old in glob.glob(os.path.splitext(re.match(r"path: ([^,]+)", output)[1])[0] + ".*"):
+        os.remove(old)
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         f.write("dataset: {fields: {%s}}\nprep: {num_workers: %d}\noutput: {%s}\n" % (fields, THREADS, output))
         f.flush()
@@ -126,7 +129,7 @@ def npy_copy():
 def npy_int8():
     source = path("floats.npy")
     if not os.path.exists(source):
-        job("x: {path: %s, transforms: [{scale: [0, 1]}]}" % os.path.join(DATA, "w2", "images.npy"), "path: " + source)
+        job("x: {path: %s, dtype: f32}" % os.path.join(DATA, "w2", "images.npy"), "path: " + source)
     seconds = job("x: {path: %s, transforms: [{quantize: {calibrate: minmax}}]}" % source, "path: " + path("int8.npy"))[0]
     read = run(["dd", "if=" + source, "of=/dev/null", "bs=4M"])[0]
     write = copy(source, 0.25)

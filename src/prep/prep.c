@@ -193,10 +193,27 @@ const char *stk_prep_note(const stk_prep *prep, int index)
 /* ---- run -----------------------------------------------------------------------------------------------------------
  */
 
+/* A format that is written at the end would find its file's name taken when all is made. The others look when they are
+ * opened. */
+static stk_status check_name(const stk_prep *prep, stk_error *err)
+{
+    char *path =
+        stki_outlet_path(&prep->job, prep->job.output.shard_rows > 0 || prep->job.output.shard_bytes > 0 ? 0 : -1);
+    stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK && !prep->job.format->resumes && stki_prep_exists(path))
+        status = stki_fail_at(err, STK_E_IO, (stki_place){path, -1, -1, NULL, NULL},
+                              "it exists already; --force replaces it when the new one is complete");
+    stki_free(path);
+    return status;
+}
+
 static stk_status check_output(const stk_prep *prep, stk_error *err)
 {
-    if (prep->opts.force || !stki_prep_exists(prep->manifest_path))
+    if (prep->opts.force)
         return STK_OK;
+    if (!stki_prep_exists(prep->manifest_path))
+        return check_name(prep, err);
     return stki_fail_at(err, STK_E_IO, (stki_place){prep->manifest_path, -1, -1, NULL, NULL},
                         "a data set of this name is complete; --force replaces it when the new one is");
 }

@@ -242,6 +242,14 @@ static void test_existing_output(void **state)
     stkt_write_file(stkt_path("file.beton"), "precious", 8);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.beton"), "", "")), STK_E_IO);
     assert_says("--force");
+    /* Nor one of a format that is written at the end, and that is said before anything is made. */
+    stkt_write_file(stkt_path("file.h5"), "precious", 8);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("file.h5"), "", "")), STK_E_IO);
+    assert_says("--force");
+    assert_false(stkt_is_there(stkt_path("file.h5.prep/pieces/000000.rows")));
+    stkt_write_file(stkt_path("cuts-00000.h5"), "precious", 8);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("cuts.h5"), "", "shard_rows: 100")), STK_E_IO);
+    assert_says("--force");
 }
 
 static void test_plan(void **state)
