@@ -64,6 +64,18 @@ void lb_report_predictions(FILE *to, const json_t *tree)
     fputs("</section>\n", to);
 }
 
+/* What binds, as the table of stages calls it: the ring is either the handing over or the lack of slots. */
+static const char *stage_of(const json_t *tree)
+{
+    const char *binds = lb_text_at(tree, "verdict.binds");
+    double slot = 0, work = 0, hand_over = 0;
+
+    lb_scalar_at(tree, "stages.wait_for_slot_percent", &slot);
+    lb_scalar_at(tree, "stages.wait_for_work_percent", &work);
+    lb_scalar_at(tree, "stages.hand_over_work_percent", &hand_over);
+    return strcmp(binds, "ring") == 0 && slot >= work + hand_over ? "slots" : binds;
+}
+
 void lb_report_stages(FILE *to, const json_t *tree)
 {
     static const struct {
@@ -76,7 +88,7 @@ void lb_report_stages(FILE *to, const json_t *tree)
         {"wait_for_work_percent", "", "waiting for work"},
     };
     const json_t *all = json_object_get(tree, "stages");
-    const char *binds = lb_text_at(tree, "verdict.binds");
+    const char *binds = stage_of(tree);
     double percent, wait = 0, copy;
     char value[32];
 

@@ -203,7 +203,8 @@ void lb_report_workers(FILE *to, const json_t *tree)
             lane(&plot, (int)i, row_height, name, times, busy, count);
         }
         busy_of_consumer(run, busy);
-        lane(&plot, shown, row_height, "consumer", times, busy, count);
+        lane(&plot, shown, row_height, strcmp(lb_text_at(tree, "consumer"), "device") == 0 ? "host thread" : "consumer",
+             times, busy, count);
         lb_plot_x_axis(&plot, " s");
         lb_plot_end(&plot);
     }

@@ -61,6 +61,9 @@ stk_status lb_study_check(const struct lb_args *args, stk_error *err)
                          : args->require_count > 0 ? "--require"
                          : args->digest            ? "--digest"
                                                    : "--check-prediction");
+    if (kept && !args->compare && args->require_count == 0 && !args->report)
+        return stki_fail(err, STK_E_CONFIG, "%s is a result that was kept: give --compare, --require or --report",
+                         args->file);
     if (args->tune && args->report)
         return stki_fail(err, STK_E_CONFIG, "--tune prints lines for a config; --report is for a run, or a sweep");
     if (search && args->intervals)

@@ -157,7 +157,7 @@ static void judge_ring(const struct lb_shares *shares, double most, struct lb_ve
         SAY(out,
             "The ring binds: its %lld slots are too few. The workers wait %.0f %% of their time for a free one, and "
             "the "
-            "consumer still waits %.0f %% of its time for a batch; a deeper prefetch helps.",
+            "consumer still waits %.0f %% of its time for a batch; a deeper prefetch may help.",
             (long long)shares->slots, 100 * shares->wait_slot, 100 * shares->wait_next);
     else
         SAY(out,
