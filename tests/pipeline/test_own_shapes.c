@@ -2,6 +2,7 @@
  * of transforms make of each image is in own_shapes/cases.tsv, made by torchvision and Pillow. */
 #include "allocate.h"
 #include "host_device.h"
+#include "image_reader.h"
 #include "io_files.h"
 #include "loader_test.h"
 #include "png_make.h"
@@ -556,6 +557,68 @@ static void test_replaced(void **state)
     stk_loader_destroy(loader);
 }
 
+/* A turn before padding that is not the same on all sides: how large the row is depends on the draw. */
+static void test_room_for_turned(void **state)
+{
+    char field[512];
+    stkt_bytes file = stkt_bytes_read(FOLDER "/5_17x120.png");
+    stk_error err;
+
+    (void)state;
+    mkdir(stkt_path("turned"), 0755);
+    stkt_write_file(stkt_path("turned/a.png"), file.data, file.size);
+    free(file.data);
+    snprintf(field, sizeof field,
+             "{path: %s, ragged: true, transforms: [{random_rotate: {}}, {pad: {padding: [0, 0, 50, 0]}}]}",
+             stkt_path("turned"));
+    assert_status(run(field, "num_epochs: 30", &err), STK_END);
+}
+
+/* A reader that says another shape each time it is asked. */
+static stk_status growing_shape(const stki_reader *reader, int64_t index, int64_t *shape, stk_error *err)
+{
+    static _Atomic int asked;
+
+    (void)reader, (void)err;
+    shape[0] = 4 + atomic_fetch_add(&asked, 1) % 2;
+    shape[1] = 4 + index % 2;
+    shape[2] = 3;
+    return STK_OK;
+}
+
+static stk_status wrap_growing(void *context, const char *field, stki_reader **reader, stk_error *err)
+{
+    static stki_reader_ops ops;
+    stk_status status = stkt_wrap_images(context, field, reader, err);
+
+    ops = *(*reader)->ops;
+    ops.shape = growing_shape;
+    (*reader)->ops = &ops;
+    return status;
+}
+
+static void test_a_shape_that_changes(void **state)
+{
+    const char *text = "dataset: {fields: {image: {synthetic: {count: 4, shape: [9, 8, 3]}, source: {layout: nhwc}, "
+                       "ragged: {max_bytes: 4KiB}}}}\nloader: {num_workers: 0, prefetch: 1}";
+    stkt_images images = {.way = STKT_WHOLE, .min_side = 4, .max_side = 8, .odd_one = -1};
+    stki_document *document;
+    stki_loader_config *config;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    assert_ok(stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, &err));
+    assert_ok(stki_config_read(document, NULL, &config, &err));
+    config->wrap_reader = wrap_growing;
+    config->wrap_context = &images;
+    assert_ok(stki_loader_open_config(config, &loader, &err));
+    assert_status(stk_loader_next(loader, &batch, &err), STK_E_CORRUPT);
+    assert_says("as a moment ago");
+    stk_loader_destroy(loader);
+}
+
 static void test_dlpack(void **state)
 {
     DLManagedTensor *shapes;
@@ -773,12 +836,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),     cmocka_unit_test(test_fixed_rows),   cmocka_unit_test(test_planes),
-        cmocka_unit_test(test_random),    cmocka_unit_test(test_refused),      cmocka_unit_test(test_room),
-        cmocka_unit_test(test_boxes),     cmocka_unit_test(test_failing_rows), cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_dlpack),    cmocka_unit_test(test_device),       cmocka_unit_test(test_digest),
-        cmocka_unit_test(test_resume),    cmocka_unit_test(test_c_api),        cmocka_unit_test(test_mixed_sets),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cases),           cmocka_unit_test(test_fixed_rows),
+        cmocka_unit_test(test_planes),          cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused),         cmocka_unit_test(test_room),
+        cmocka_unit_test(test_boxes),           cmocka_unit_test(test_failing_rows),
+        cmocka_unit_test(test_replaced),        cmocka_unit_test(test_dlpack),
+        cmocka_unit_test(test_device),          cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_resume),          cmocka_unit_test(test_c_api),
+        cmocka_unit_test(test_mixed_sets),      cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_room_for_turned), cmocka_unit_test(test_a_shape_that_changes),
     };
 
     return cmocka_run_group_tests(tests, read_cases, NULL);
