@@ -46,9 +46,9 @@ launch() { # TASKS COMMAND...: all of them at once
 cat >job.yaml <<'Y'
 dataset:
   fields:
-    x: {synthetic: {count: 2000, shape: [64], dtype: u8, seed: 5, read_time: 2ms}}
+    x: {synthetic: {count: 2000, shape: [4096], dtype: u8, seed: 5, read_time: 2ms}}
     y: {synthetic: {count: 2000, shape: [], dtype: i64, seed: 6}}
-prep: {order: random, seed: 3, piece_bytes: 4KiB, num_workers: 32}
+prep: {order: random, seed: 3, piece_bytes: 1MiB, num_workers: 32}
 output: {path: out.beton}
 Y
 "$stoker" prep job.yaml --set output.path=whole.beton --launcher=none --quiet 2>messages.whole || die "one process failed"
@@ -63,7 +63,10 @@ for tasks in 1 3 4; do
     "$stoker" verify out.manifest.json >verified 2>&1 || die "$tasks tasks: $(cat verified)"
 done
 
-# One of four is killed. What is missing is made by the next run, whatever the launcher did with the others.
+# One of four is killed. What is missing is made by the next run, whatever the launcher did with the others. (Launchers
+# differ here by their variables alone: two of them are enough.)
+case $launcher in
+mpirun | mpich | torchrun)
 rm -rf out.beton* out.*json*
 launch 4 bash -c '
     "$@" & pid=$!
@@ -73,6 +76,8 @@ launch 4 bash -c '
 [ ! -e out.beton ] || die "there is an output without the killed task's pieces"
 launch 4 "$stoker" prep job.yaml >printed || die "the second run failed"
 cmp whole.beton out.beton || die "killed and run again: other bytes"
+;;
+esac
 
 # One that never ran.
 [ "$launcher" != mpirun ] && [ "$launcher" != mpich ] || { echo "tasks under $launcher: fine"; exit 0; }
