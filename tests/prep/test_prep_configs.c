@@ -58,6 +58,9 @@ static int setup(void **state)
     return 0;
 }
 
+static char ran[64][64];
+static int ran_count;
+
 /* Runs a job of configs/prep; `in` and `out` lie in the test's folder. rows -1: any number of them. */
 static void run_job(const char *name, const char *in, const char *out, int64_t rows)
 {
@@ -67,6 +70,7 @@ static void run_job(const char *name, const char *in, const char *out, int64_t r
     stk_error err = {0};
 
     snprintf(path, sizeof path, "%s/../configs/prep/%s", STKT_TESTS_DIR, name);
+    snprintf(ran[ran_count++ % 64], sizeof ran[0], "%s", name);
     assert_int_equal(setenv("IN", stkt_path(in), 1), 0);
     assert_int_equal(setenv("OUT", stkt_path(out), 1), 0);
     assert_ok(stk_prep_open_file(path, NULL, 0, NULL, &job, &err));
@@ -618,6 +622,38 @@ static void another_vocabulary(void **state)
     free(text);
 }
 
+/* The last one: no job of the folder was forgotten, and each begins with its question. */
+static void all_of_them(void **state)
+{
+    char path[600], first[200];
+    DIR *folder;
+    const struct dirent *entry;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/../configs/prep", STKT_TESTS_DIR);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        int i = 0;
+        FILE *file;
+
+        if (!strstr(entry->d_name, ".yaml"))
+            continue;
+        while (i < ran_count && strcmp(ran[i], entry->d_name) != 0)
+            i++;
+        if (i == ran_count)
+            fail_msg("configs/prep/%s is run by no test", entry->d_name);
+        snprintf(path, sizeof path, "%s/../configs/prep/%s", STKT_TESTS_DIR, entry->d_name);
+        file = fopen(path, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(first, sizeof first, file));
+        fclose(file);
+        if (strncmp(first, "# ", 2) != 0 || !strchr(first, '?'))
+            fail_msg("configs/prep/%s begins with no question", entry->d_name);
+    }
+    closedir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -636,6 +672,7 @@ int main(void)
         cmocka_unit_test(lines_of_json_by_a_vocabulary),
         cmocka_unit_test(beside_a_text),
         cmocka_unit_test(another_vocabulary),
+        cmocka_unit_test(all_of_them),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
