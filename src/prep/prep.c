@@ -457,6 +457,15 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
                      prep->job.work, (long long)run->units, unit_name(run));
 }
 
+static void leave_transforms_out(json_t *job)
+{
+    const char *name;
+    json_t *field;
+
+    json_object_foreach(json_object_get(json_object_get(job, "dataset"), "fields"), name, field)
+        json_object_del(field, "transforms");
+}
+
 /* Of several tasks the last one may have put everything together while this one was on its way: it started late, had
  * nothing to make, or was to merge. The output that is there is then this very job's. */
 static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
@@ -468,6 +477,10 @@ static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
         stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
         return false;
     mine = stki_job_json(&prep->job);
+    if (stki_count_needed(&prep->job)) { /* what was counted stands in its transforms now */
+        leave_transforms_out(mine);
+        leave_transforms_out(json_object_get(manifest, "job"));
+    }
     same = mine && json_equal(mine, json_object_get(manifest, "job"));
     if (same)
         stki_prep_read_totals(manifest, out);
