@@ -7,6 +7,8 @@
 #include "thread.h"
 #include <string.h>
 
+enum { HURRY_AFTER = 1 << 20 }; /* elements: the table that makes counting quicker must be worth its memory */
+
 /* A batch, or (NULL) samples that are counted where they lie. */
 struct item {
     stk_batch *batch;
@@ -212,7 +214,7 @@ static stk_status make_tallies(stki_count_pool *pool, struct counter *counter, s
     for (int i = 0; i < pool->field_count && status == STK_OK; i++) {
         status = stki_tally_create(&pool->fields[i].form, stki_isa(), &counter->tallies[i], err);
         if (status == STK_OK)
-            stki_counts_hurry(&counter->tallies[i]->counts);
+            stki_counts_hurry(&counter->tallies[i]->counts, HURRY_AFTER);
     }
     return status;
 }

@@ -120,6 +120,7 @@ static inline uint64_t f64_bits(double x)
 }
 
 static void add_flat(const stki_counts *counts, int64_t channel, const void *x, int64_t n);
+static void make_flat(stki_counts *counts, int64_t n);
 
 stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, int64_t channel, const void *x,
                            int64_t n, stk_error *err)
@@ -136,6 +137,8 @@ stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, i
             loops->count_u8(x, n, bins);
         return status;
     }
+    if (counts->hurry_in > 0)
+        make_flat(counts, n);
     if (counts->flat) {
         add_flat(counts, channel, x, n);
         return STK_OK;
@@ -174,9 +177,16 @@ static int64_t flat_bins(const stki_counts *counts)
     return (int64_t)counts->page_count << counts->bits;
 }
 
-void stki_counts_hurry(stki_counts *counts)
+void stki_counts_hurry(stki_counts *counts, int64_t after)
 {
-    if (counts->dtype == STK_F32 && counts->channels <= HURRIED_CHANNELS && !counts->flat)
+    if (counts->dtype == STK_F32 && counts->channels <= HURRIED_CHANNELS)
+        counts->hurry_in = after + 1;
+}
+
+static void make_flat(stki_counts *counts, int64_t n)
+{
+    counts->hurry_in = counts->hurry_in > n ? counts->hurry_in - n : 0;
+    if (counts->hurry_in == 0)
         counts->flat = stki_zalloc_array(counts->channels, flat_bins(counts) * (int64_t)sizeof *counts->flat);
 }
 
@@ -200,6 +210,7 @@ stk_status stki_counts_settle(stki_counts *counts, stk_error *err)
 {
     stk_status status = STK_OK;
 
+    counts->hurry_in = 0;
     if (!counts->flat)
         return STK_OK;
     for (int64_t c = 0; c < counts->channels; c++)

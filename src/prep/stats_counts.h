@@ -23,6 +23,7 @@ typedef struct stki_counts {
     int32_t *page_of; /* [channels][page_count]: where it lies in `bins`, plus 1; 0: not there yet */
     uint64_t *bins;
     int64_t pages, room, most_pages;
+    int64_t hurry_in; /* elements until `flat` is made, plus 1; 0: it is not */
     uint64_t
         *flat; /* NULL, or between stki_counts_hurry and _settle: all bins there can be, [channels], not in pages */
 } stki_counts;
@@ -46,9 +47,10 @@ void stki_counts_fini(stki_counts *counts);
 /* At most STKI_COUNT_RUN adjacent elements. f32, f64: finite ones. */
 stk_status stki_counts_add(stki_counts *counts, const stki_stats_loops *loops, int64_t channel, const void *x,
                            int64_t n, stk_error *err);
-/* f32 of few channels: counts on in a table of all bins, which is nearly twice as quick, until _settle puts it into the
- * pages; between the two nothing but _add may be called. Does nothing for others, or where there is no memory. */
-void stki_counts_hurry(stki_counts *counts);
+/* f32 of few channels: counts on in a table of all bins, which is nearly twice as quick, once `after` elements have
+ * come, until _settle puts it into the pages; between the two nothing but _add may be called. Does nothing for others,
+ * or where there is no memory. */
+void stki_counts_hurry(stki_counts *counts, int64_t after);
 stk_status stki_counts_settle(stki_counts *counts, stk_error *err);
 stk_status stki_counts_merge(stki_counts *into, const stki_counts *from, stk_error *err);
 /* A page's bins; made if they are not there yet. / NULL where they are not. */

@@ -93,7 +93,7 @@ static inline stki_tally *stkt_stats_tally(const stki_tally_form *form, const ch
 
     assert_ok(stki_tally_create(form, isa, &tally, &err));
     if (part % 2)
-        stki_counts_hurry(&tally->counts);
+        stki_counts_hurry(&tally->counts, 100 * part);
     for (int64_t b = part; b * form->block_rows < rows; b += parts) {
         const int64_t first = b * form->block_rows;
         const int64_t here = rows - first < form->block_rows ? rows - first : form->block_rows;

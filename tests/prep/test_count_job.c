@@ -491,7 +491,7 @@ static void test_no_memory(void **state)
 
     (void)state;
     opts.force = true;
-    for (int64_t n = 1;; n += n / 4 + 1) {
+    for (int64_t n = 1;; n += n / 2 + 1) {
         stk_prep_result result = {.struct_size = sizeof result};
         stk_error err = {0};
         stk_status status;
