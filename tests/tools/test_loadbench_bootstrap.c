@@ -31,6 +31,20 @@ static void a_difference_is_shown(void **state)
     assert_true(found.low > 1.2 && found.low < 1.3 && found.high > 1.3 && found.high < 1.4);
 }
 
+/* Nine values 1 to 9 against a side that is always 1: the median of nine draws is at most 2 where five of them are 1 or
+ * 2, with a probability of 3.04 % (binomial, 9 and 2/9); at most 1 far below 2.5 %. So the interval ends at 2, and by
+ * symmetry at 8; one of 90 % would end at 3 and 7. */
+static void its_ends_are_those_of_95_percent(void **state)
+{
+    const double before[] = {1, 1}, now[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const struct lb_ratio_interval found = lb_bootstrap(before, 2, now, 9);
+
+    (void)state;
+    assert_true(found.ratio == 5);
+    assert_true(found.low == 2);
+    assert_true(found.high == 8);
+}
+
 static void it_is_the_same_each_time(void **state)
 {
     const double before[] = {5, 3, 9, 4}, now[] = {6, 2, 8};
@@ -82,11 +96,9 @@ static void it_holds_the_truth_as_often_as_it_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_sides_show_nothing),
-        cmocka_unit_test(a_difference_is_shown),
-        cmocka_unit_test(it_is_the_same_each_time),
-        cmocka_unit_test(too_few_values_are_not_known),
-        cmocka_unit_test(it_holds_the_truth_as_often_as_it_says),
+        cmocka_unit_test(equal_sides_show_nothing),         cmocka_unit_test(a_difference_is_shown),
+        cmocka_unit_test(its_ends_are_those_of_95_percent), cmocka_unit_test(it_is_the_same_each_time),
+        cmocka_unit_test(too_few_values_are_not_known),     cmocka_unit_test(it_holds_the_truth_as_often_as_it_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
