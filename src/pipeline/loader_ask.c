@@ -225,11 +225,12 @@ stk_status stk_loader_worker(const stk_loader *loader, int index, stk_worker_sta
 {
     const stk_status status = stki_loader_check(loader, err);
     const stki_core *core = status == STK_OK ? loader->core : NULL;
-    const uint32_t size = out->struct_size;
     const int count = core && core->worker_count > 0 ? core->worker_count : 1;
+    uint32_t size;
 
-    if (status != STK_OK)
-        return status;
+    if (status != STK_OK || !out)
+        return status != STK_OK ? status : stki_check_given(out, "out", err);
+    size = out->struct_size;
     if (size < sizeof(uint32_t) * 2)
         return stki_fail(err, STK_E_BAD_ARG, "struct_size: found %u, expected sizeof(stk_worker_stats) = %zu", size,
                          sizeof *out);

@@ -347,7 +347,7 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
     stki_prep_phase(p->run, STK_PREP_COUNTING, stk_loader_samples(p->run->loader), p->units);
     status = fresh(p, p->total, err);
     if (status == STK_OK)
-        status = stki_prep_make_folder(p->run->job->work, err);
+        status = stki_work_claim(p->run->job->work, err);
     return status == STK_OK
                ? stki_count_pool_create(p->fields, p->field_count, p->run->core->worker_count, SLOTS / 2, &p->pool, err)
                : status;

@@ -113,6 +113,8 @@ static stk_status open_locked(stki_journal *journal, json_t **lines, stk_error *
     status = *lines ? read_lines(journal->path, text, bytes, *lines, &journal->end, err)
                     : stki_fail_memory(err, 64, journal->path);
     stki_free(text);
+    if (status == STK_OK && bytes == 0) /* a line is of no use in a file whose name is lost */
+        status = stki_prep_sync_folder_of(journal->path, err);
     if (status == STK_OK && journal->end < bytes && ftruncate(journal->fd, journal->end) != 0)
         status = stki_fail_errno(err, errno, journal->path, "cannot cut a torn line off");
     if (status != STK_OK)
@@ -171,6 +173,14 @@ stk_status stki_journal_append(stki_journal *journal, const json_t *json, stk_er
     free(text);
     stki_free(line);
     return status;
+}
+
+stk_status stki_journal_clear(stki_journal *journal, stk_error *err)
+{
+    if (ftruncate(journal->fd, 0) != 0)
+        return stki_fail_errno(err, errno, journal->path, "cannot empty it");
+    journal->end = 0;
+    return STK_OK;
 }
 
 void stki_journal_close(stki_journal *journal)

@@ -19,6 +19,8 @@ stk_status stki_journal_open(const char *path, stki_journal **out, json_t **line
 stk_status stki_journal_read(const char *path, json_t **lines, stk_error *err);
 /* Appends a line and waits until it is on the disk. One thread at a time. */
 stk_status stki_journal_append(stki_journal *journal, const json_t *line, stk_error *err);
+/* Nothing is done any more: all lines go, under the lock that is held on. */
+stk_status stki_journal_clear(stki_journal *journal, stk_error *err);
 void stki_journal_close(stki_journal *journal); /* NULL is fine */
 
 /* Tests: the n-th append from now stops in the middle of its line with an errno. */

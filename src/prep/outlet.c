@@ -231,15 +231,11 @@ static stk_status open_at_end(stki_outlet *outlet, bool anew, json_t **lines, st
     if (line && !anew && outlet->opts.job->format->resumes)
         return go_on(outlet, line, err);
     if (json_array_size(*lines) > 0) { /* what they say is made again */
-        stki_journal_close(outlet->journal);
-        outlet->journal = NULL;
-        json_decref(*lines);
-        *lines = NULL;
-        if (remove(outlet->opts.journal) != 0)
-            return stki_fail(err, STK_E_IO, "%s: cannot remove it", outlet->opts.journal);
-        stk_status status = stki_journal_open(outlet->opts.journal, &outlet->journal, lines, err);
+        stk_status status = stki_journal_clear(outlet->journal, err);
+
         if (status != STK_OK)
             return status;
+        json_array_clear(*lines);
     }
     return begin_shard(outlet, outlet->opts.shard_bytes > 0 ? 0 : outlet->opts.shard, NULL, err);
 }
@@ -430,15 +426,22 @@ stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error
 stk_status stki_outlet_files(const json_t *lines, json_t *files, stk_error *err)
 {
     const size_t n = json_array_size(lines);
+    bool *counts = stki_zalloc_array((int64_t)n + 1, sizeof *counts);
+    int64_t lowest = INT64_MAX;
+    stk_status status = counts ? STK_OK : stki_fail_memory(err, (int64_t)n, "the list of files");
 
-    for (size_t i = 0; i < n; i++) { /* of a shard that was finished twice, around a stop, the last line counts */
-        const json_t *line = json_array_get(lines, i), *shard = json_object_get(line, "finished");
-        bool again = false;
+    /* Of a shard that was finished twice, around a stop, the last line counts. Behind a stop all shards from the one it
+     * went on with are finished anew. */
+    for (size_t i = n; i > 0 && status == STK_OK; i--) {
+        const json_t *shard = json_object_get(json_array_get(lines, i - 1), "finished");
 
-        for (size_t k = i + 1; shard && k < n && !again; k++)
-            again = json_equal(shard, json_object_get(json_array_get(lines, k), "finished"));
-        if (shard && !again && json_array_extend(files, json_object_get(line, "files")) != 0)
-            return stki_fail_memory(err, 256, "the list of files");
+        counts[i - 1] = shard && json_integer_value(shard) < lowest;
+        if (counts[i - 1])
+            lowest = json_integer_value(shard);
     }
-    return STK_OK;
+    for (size_t i = 0; i < n && status == STK_OK; i++)
+        if (counts[i] && json_array_extend(files, json_object_get(json_array_get(lines, i), "files")) != 0)
+            status = stki_fail_memory(err, 256, "the list of files");
+    stki_free(counts);
+    return status;
 }

@@ -543,7 +543,7 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
     if (status != STK_E_CANCELLED && !prep->result.complete && others_are_done(prep, &totals)) {
         stk_error ignored; /* what this task has put into the work folder since the others emptied it */
 
-        (void)stki_prep_remove_folder(prep->job.work, NULL, &ignored);
+        (void)stki_work_remove(prep->job.work, &ignored);
         prep->result.complete = true;
         prep->result.missing_pieces = 0;
         set_result(prep, &totals);

@@ -275,19 +275,48 @@ static stk_status clean_up(const stki_job *job, const char *making, stk_error *e
     return status == STK_OK ? stki_prep_remove_folder(job->work, "commit.json", err) : status;
 }
 
+static bool is_name(const json_t *name)
+{
+    return json_string_length(name) > 0 && !strchr(json_string_value(name), '/');
+}
+
+/* It is a file as others: what it names is only taken for what this job can have written. */
+static bool is_whole(const json_t *commit)
+{
+    const json_t *files = json_object_get(commit, "files");
+    bool whole = json_is_object(json_object_get(commit, "manifest")) && json_is_array(files) &&
+                 json_is_string(json_object_get(commit, "making"));
+
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        const json_t *file = json_array_get(files, i);
+
+        whole = whole && is_name(json_object_get(file, "temporary")) && is_name(json_object_get(file, "final"));
+    }
+    return whole;
+}
+
+/* Where the files in the making lie: in the work folder, or in the one beside the output. */
+static char *making_of(const stki_job *job, const json_t *commit)
+{
+    const char *said = json_string_value(json_object_get(commit, "making"));
+
+    return strcmp(said, job->work) == 0 ? stki_strdup(said) : stki_format("%s.prep", job->path);
+}
+
 /* Everything that commit.json says; again, where it was begun before. */
 static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error *err)
 {
     const json_t *manifest = json_object_get(commit, "manifest"), *files = json_object_get(commit, "files");
-    const char *making = json_string_value(json_object_get(commit, "making"));
-    char *path = stki_beside_output(job, "manifest.json");
-    stk_status status = path ? STK_OK : stki_fail_memory(err, 256, "a path");
+    char *path, *making;
+    stk_status status = STK_OK;
 
-    if (!manifest || !files || !making) {
-        stki_free(path);
+    if (!is_whole(commit))
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){job->work, -1, -1, "a damaged commit.json", NULL},
                             "begin anew with --restart");
-    }
+    path = stki_beside_output(job, "manifest.json");
+    making = making_of(job, commit);
+    if (!path || !making)
+        status = stki_fail_memory(err, 256, "a path");
     if (status == STK_OK && (status = remove_if_there(path, err)) == STK_OK &&
         (status = remove_old(job, json_object_get(commit, "old"), files, err)) == STK_OK &&
         (status = rename_all(job, making, files, err)) == STK_OK &&
@@ -297,8 +326,11 @@ static stk_status carry_out(const stki_job *job, const json_t *commit, stk_error
             STK_OK &&
         (status = stki_prep_sync_folder_of(job->path, err)) == STK_OK)
         status = write_manifest(job, manifest, err);
+    if (status == STK_OK)
+        status = clean_up(job, making, err);
     stki_free(path);
-    return status == STK_OK ? clean_up(job, making, err) : status;
+    stki_free(making);
+    return status;
 }
 
 void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out)

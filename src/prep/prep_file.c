@@ -69,20 +69,31 @@ stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error 
 /* ---- locks ---------------------------------------------------------------------------------------------------------
  */
 
+/* A lock of a file that was removed meanwhile keeps nobody out. */
+static bool has_name(int fd, const char *path)
+{
+    struct stat here, there;
+
+    return fstat(fd, &here) == 0 && stat(path, &there) == 0 && here.st_dev == there.st_dev &&
+           here.st_ino == there.st_ino;
+}
+
 static stk_status take_lock(const char *path, int kind, int *out, stk_error *err)
 {
     struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    int error;
+    int fd, error;
 
-    if (fd < 0)
-        return stki_fail_errno(err, errno, path, "cannot open");
-    if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
-        *out = fd;
-        return STK_OK;
-    }
-    error = errno;
-    (void)close(fd);
+    do {
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return stki_fail_errno(err, errno, path, "cannot open");
+        error = fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+        if (!error && has_name(fd, path)) {
+            *out = fd;
+            return STK_OK;
+        }
+        (void)close(fd);
+    } while (!error);
     if (error == EAGAIN || error == EACCES)
         return stki_fail_at(err, STK_E_BUSY, (stki_place){path, -1, -1, NULL, NULL},
                             "another process works on this part of the job; let it end first");
@@ -106,7 +117,9 @@ stk_status stki_prep_make_folder(const char *path, stk_error *err)
 {
     struct stat st;
 
-    if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+    if (mkdir(path, 0777) == 0)
+        return stki_prep_sync_folder_of(path, err);
+    if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return STK_OK;
     return stki_fail_errno(err, errno, path, "cannot make the folder");
 }

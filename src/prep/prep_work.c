@@ -164,10 +164,56 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
     return STK_OK;
 }
 
+/* What is there from the first file to the last that a job has in its work folder, or a pass of counting. */
+static bool is_of_a_job(const char *name)
+{
+    return strcmp(name, "lock") == 0 || strcmp(name, "commit.json") == 0 || strncmp(name, "count-", 6) == 0;
+}
+
+static bool is_of_others(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    bool own = false;
+    int count = 0;
+
+    while (folder && !own && (entry = readdir(folder)) != NULL) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+        own = is_of_a_job(entry->d_name);
+    }
+    if (folder)
+        (void)closedir(folder);
+    return count > 0 && !own;
+}
+
+static stk_status check_own(const char *folder, stk_error *err)
+{
+    if (!is_of_others(folder))
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CONFIG,
+                        (stki_place){folder, -1, -1, "files that are of no job", "a folder of its own"},
+                        "the work folder, which goes at the end with all that is in it: give prep.temporary a folder "
+                        "that is empty, or not there yet");
+}
+
+stk_status stki_work_claim(const char *folder, stk_error *err)
+{
+    stk_status status = check_own(folder, err);
+
+    return status == STK_OK ? stki_prep_make_folder(folder, err) : status;
+}
+
+stk_status stki_work_remove(const char *folder, stk_error *err)
+{
+    stk_status status = check_own(folder, err);
+
+    return status == STK_OK ? stki_prep_remove_folder(folder, "lock", err) : status;
+}
+
 static stk_status make_folders(stki_prep_run *run, stk_error *err)
 {
     char *folder = stki_prep_folder_of(run->job->path), *pieces = NULL;
-    stk_status status = folder ? stki_prep_make_folder(run->work, err) : stki_fail_memory(err, 256, "a path");
+    stk_status status = folder ? stki_work_claim(run->work, err) : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK) {
         run->making =
@@ -195,7 +241,7 @@ static stk_status restart(stki_prep_run *run, stk_error *err)
     if (status == STK_OK && stki_prep_exists(lock))
         status = stki_prep_lock_file(lock, &fd, err);
     if (status == STK_OK)
-        status = stki_prep_remove_folder(run->work, NULL, err);
+        status = stki_work_remove(run->work, err);
     if (status == STK_OK && strcmp(beside, run->work) != 0)
         status = stki_prep_remove_folder(beside, NULL, err);
     if (fd >= 0)

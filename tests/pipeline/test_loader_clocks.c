@@ -104,6 +104,7 @@ static void wrong_questions(void **state)
     assert_ok(stk_loader_worker(loader, 0, &one, &err)); /* the caller's own thread */
     assert_status(stk_loader_worker(loader, 1, &one, &err), STK_E_RANGE);
     assert_says("no worker 1: the loader has 1");
+    assert_status(stk_loader_worker(loader, 0, NULL, &err), STK_E_BAD_ARG);
     assert_status(stk_loader_worker(loader, -1, &one, &err), STK_E_RANGE);
     assert_status(stk_loader_worker(loader, 0, &small, &err), STK_E_BAD_ARG);
     assert_says("struct_size");

@@ -205,11 +205,71 @@ static void test_work_folder(void **unused)
     assert_ok(stkt_prep_run(&restart, NULL, &err, job(output_of("one", "k.npy"), "fields: {x: {alias: true}}")));
 }
 
+/* A job empties its work folder at the end: it takes none in which others have files. */
+static void test_folder_of_others(void **unused)
+{
+    stk_prep_opts restart = {.struct_size = sizeof restart, .restart = true};
+    char folder[300], file[320], text[2000];
+    stk_error err;
+
+    (void)unused;
+    snprintf(folder, sizeof folder, "%s", stkt_path("others"));
+    snprintf(file, sizeof file, "%s/letters.txt", folder);
+    snprintf(text, sizeof text,
+             "dataset: {fields: {x: {path: %s.npy}}}\nprep: {piece_bytes: 40KiB, num_workers: 1, temporary: %s}\n"
+             "output: {path: %s}\nstats: {fields: {x: {}}}\n",
+             input, folder, output_of("one", "l.npy"));
+    mkdir(folder, 0755);
+    stkt_write_file(file, "dear", 4);
+    for (int i = 0; i < 3; i++) {
+        if (i == 2) /* a pass alone */
+            memcpy(strstr(text, "output: {path: "), "bench : {path: ", 15);
+        assert_status(stkt_prep_run(i == 1 ? &restart : NULL, NULL, &err, text), STK_E_CONFIG);
+        if (i < 2)
+            assert_says("prep.temporary");
+        assert_true(stkt_is_there(file));
+    }
+    memcpy(strstr(text, "bench : {path: "), "output: {path: ", 15);
+    unlink(file);
+    assert_ok(stkt_prep_run(NULL, NULL, &err, text));
+    assert_false(stkt_is_there(folder));
+}
+
+/* What is to be given its name is read from a file: nothing but the job's own goes. */
+static void test_commit_file(void **unused)
+{
+    static const char *const damaged[] = {
+        "{}",
+        "{\"manifest\": {}, \"files\": [{}], \"making\": \"x\"}",
+        "{\"manifest\": {}, \"files\": [{\"temporary\": \"a\", \"final\": \"../a\"}], \"making\": \"x\"}",
+        "{\"manifest\": {}, \"files\": [{\"temporary\": \"a\"}], \"making\": \"x\"}",
+    };
+    char folder[300], work[320], path[340], text[600];
+    stk_error err;
+
+    (void)unused;
+    snprintf(folder, sizeof folder, "%s", stkt_path("kept"));
+    snprintf(work, sizeof work, "%s.prep", output_of("one", "m.npy"));
+    snprintf(path, sizeof path, "%s/commit.json", work);
+    mkdir(folder, 0755);
+    mkdir(work, 0755);
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
+        stkt_write_file(path, damaged[i], strlen(damaged[i]));
+        assert_status(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")), STK_E_CORRUPT);
+        assert_says("--restart");
+    }
+    snprintf(text, sizeof text, "{\"manifest\": {}, \"files\": [], \"making\": \"%s\"}", folder);
+    stkt_write_file(path, text, strlen(text));
+    assert_ok(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")));
+    assert_true(stkt_is_there(folder));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_idle_tasks),  cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_processes),  cmocka_unit_test(test_work_folder),
+        cmocka_unit_test(test_same_bytes),  cmocka_unit_test(test_idle_tasks),  cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_processes),   cmocka_unit_test(test_work_folder), cmocka_unit_test(test_folder_of_others),
+        cmocka_unit_test(test_commit_file),
     };
 
     mkdir(stkt_path("one"), 0755);
