@@ -16,7 +16,10 @@ declare -A may=(
     [src/io/records]="src/io/records src/io/arrays src/io/images src/io src/tensor src/base"
     [src/gpu]="src/gpu src/tensor src/base" [src/order]="src/order src/tensor src/base" [src/plan]="src/plan src/io src/tensor src/base"
     [src/pipeline]="src/pipeline src/order src/plan src/io src/gpu src/tensor src/base"
-    [src/prep]="src/prep src/pipeline src/order src/plan src/io src/io/arrays src/io/images src/io/hdf5 src/io/records src/tensor src/base"
+    [src/prep/sinks]="src/prep/sinks src/io src/io/arrays src/io/images src/io/hdf5 src/io/records src/tensor src/base"
+    [src/prep/finish]="src/prep/finish src/prep/sinks src/io src/io/images src/tensor src/base"
+    [src/prep/stats]="src/prep/stats src/prep/finish src/prep/sinks src/tensor src/base"
+    [src/prep]="src/prep src/prep/sinks src/prep/finish src/prep/stats src/pipeline src/order src/plan src/io src/io/images src/tensor src/base"
     [tools/live]="tools/live" [tools/loadbench]="tools/loadbench tools/sheet tools/live src/base tools/codec" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
     [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
 )
@@ -29,7 +32,7 @@ declare -A also=(
 declare -A only_in=(
     [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda.h]="src/gpu/cuda_calls.h" [cuda_runtime_api.h]="src/gpu/cuda_calls.h" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
     [jpeglib.h]="src/io/images/jpeg_*code.c tools/codec/codec_jpeg.c" [jerror.h]="src/io/images/jpeg_*code.c" [spng.h]="src/io/images/png_*code.c tools/sheet/sheet.c"
-    [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [pcre2.h]="src/prep/token_split.c"
+    [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [pcre2.h]="src/prep/finish/token_split.c"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/plan/* src/pipeline/* src/prep/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
     [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [zlib.h]="src/io/*"
@@ -85,7 +88,7 @@ twice=$(find src tools -name '*.[ch]' -printf '%f\n' | sort | uniq -d)
 
 # The flags a folder is compiled with, out of the build's own list of commands.
 flags_of() {
-    tr -d '\n' <"$build/compile_commands.json" | sed 's/},/},\n/g' | grep -F "$root/src/$1/" | head -1 |
+    tr -d '\n' <"$build/compile_commands.json" | sed 's/},/},\n/g' | grep -E "/src/$1/[a-z0-9_]+\.c\"" | head -1 |
         grep -oE -- '-(iquote|I|isystem) ?[^ "]+' | tr '\n' ' '
 }
 
@@ -94,7 +97,7 @@ try() { # FOLDER HEADER: does a file of FOLDER find HEADER?
     echo "#include \"$2\"" | (cd /tmp && $cc -x c -std=c11 -D_GNU_SOURCE -M -o /dev/null $(flags_of "$1") - 2>/dev/null)
 }
 
-for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h order:reader.h plan:ring.h pipeline:sink.h; do
+for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h order:reader.h plan:ring.h pipeline:sink.h prep/sinks:finish.h prep/finish:observe.h prep/stats:core.h; do
     try "${pair%%:*}" "${pair##*:}" && say "src/${pair%%:*} can include ${pair##*:}"
 done
 for pair in base:error.h tensor:error.h io:tensor_internal.h pipeline:reader.h pipeline:order.h pipeline:plan.h prep:core.h; do # and the check itself works
