@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,72 +48,99 @@ static json_t *parse(const char *line, int64_t length)
     return json;
 }
 
-/* The lines of `text`; *whole: bytes of them. */
-static stk_status read_lines(const char *path, const char *text, int64_t bytes, json_t *lines, int64_t *whole,
-                             stk_error *err)
+/* *whole: bytes of lines that can be relied on, *bytes: of all. */
+static stk_status walk(const char *path, FILE *file, stki_journal_take take, void *context, int64_t *whole,
+                       int64_t *bytes, stk_error *err)
 {
-    int64_t at = 0, torn = -1;
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t length;
+    int64_t torn = -1;
+    stk_status status = STK_OK;
 
-    for (*whole = 0; at < bytes;) {
-        const char *newline = memchr(text + at, '\n', (size_t)(bytes - at));
-        int64_t length = newline ? newline - (text + at) : bytes - at;
-        json_t *line = newline ? parse(text + at, length) : NULL;
+    *whole = *bytes = 0;
+    while (status == STK_OK && (length = getline(&text, &room, file)) > 0) {
+        json_t *line = text[length - 1] == '\n' ? parse(text, length - 1) : NULL;
 
-        if (line && torn >= 0) {
-            json_decref(line);
-            return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, torn, "a damaged line", NULL},
-                                "the journal of the work folder cannot be relied on; begin anew with --restart");
-        }
-        if (line && json_array_append_new(lines, line) != 0)
-            return stki_fail_memory(err, length, path);
-        if (!line && torn < 0)
-            torn = at;
-        at += length + (newline ? 1 : 0);
-        if (torn < 0)
-            *whole = at;
+        if (line && torn >= 0)
+            status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, torn, "a damaged line", NULL},
+                                  "the journal of the work folder cannot be relied on; begin anew with --restart");
+        else if (line)
+            status = take(context, line, err);
+        else if (torn < 0)
+            torn = *bytes;
+        json_decref(line);
+        *bytes += length;
+        *whole = torn < 0 ? *bytes : torn;
     }
-    return STK_OK;
+    if (status == STK_OK && !feof(file))
+        status = stki_fail_errno(err, errno, path, "cannot read it");
+    free(text);
+    return status;
+}
+
+/* STK_E_NOT_FOUND. */
+static stk_status walk_file(const char *path, stki_journal_take take, void *context, int64_t *whole, int64_t *bytes,
+                            stk_error *err)
+{
+    FILE *file = fopen(path, "rbe");
+    stk_status status =
+        file ? walk(path, file, take, context, whole, bytes, err) : stki_fail_errno(err, errno, path, "cannot open");
+
+    if (file)
+        (void)fclose(file);
+    return status;
+}
+
+static stk_status keep(void *context, json_t *line, stk_error *err)
+{
+    (void)json_object_del(line, "seen");
+    return json_array_append((json_t *)context, line) == 0 ? STK_OK : stki_fail_memory(err, 256, "a journal");
+}
+
+static stk_status read_lines(const char *path, json_t **lines, int64_t *whole, int64_t *bytes, stk_error *err)
+{
+    stk_status status;
+
+    *lines = json_array();
+    status = *lines ? walk_file(path, keep, *lines, whole, bytes, err) : stki_fail_memory(err, 64, path);
+    if (status != STK_OK && status != STK_E_NOT_FOUND) {
+        json_decref(*lines);
+        *lines = NULL;
+    }
+    return status;
 }
 
 stk_status stki_journal_read(const char *path, json_t **lines, stk_error *err)
 {
-    char *text;
-    int64_t bytes, whole;
-    stk_status status = stki_prep_read_file(path, &text, &bytes, err);
+    int64_t whole, bytes;
+    stk_status status = read_lines(path, lines, &whole, &bytes, err);
 
-    if (status != STK_OK && status != STK_E_NOT_FOUND)
+    if (status != STK_E_NOT_FOUND)
         return status;
-    *lines = json_array();
-    if (!*lines) {
-        if (status == STK_OK)
-            stki_free(text);
-        return stki_fail_memory(err, 64, path);
-    }
-    if (status == STK_E_NOT_FOUND) {
-        stki_error_clear(err);
-        return STK_OK;
-    }
-    status = read_lines(path, text, bytes, *lines, &whole, err);
-    stki_free(text);
-    if (status != STK_OK)
-        json_decref(*lines);
-    return status;
+    stki_error_clear(err);
+    return STK_OK;
+}
+
+stk_status stki_journal_each(const char *path, stki_journal_take take, void *context, stk_error *err)
+{
+    int64_t whole, bytes;
+    stk_status status = walk_file(path, take, context, &whole, &bytes, err);
+
+    if (status != STK_E_NOT_FOUND)
+        return status;
+    stki_error_clear(err);
+    return STK_OK;
 }
 
 static stk_status open_locked(stki_journal *journal, json_t **lines, stk_error *err)
 {
-    char *text;
     int64_t bytes;
     stk_status status = stki_prep_lock_file(journal->path, &journal->fd, err);
 
+    *lines = NULL;
     if (status == STK_OK)
-        status = stki_prep_read_file(journal->path, &text, &bytes, err);
-    if (status != STK_OK)
-        return status;
-    *lines = json_array();
-    status = *lines ? read_lines(journal->path, text, bytes, *lines, &journal->end, err)
-                    : stki_fail_memory(err, 64, journal->path);
-    stki_free(text);
+        status = read_lines(journal->path, lines, &journal->end, &bytes, err);
     if (status == STK_OK && bytes == 0) /* a line is of no use in a file whose name is lost */
         status = stki_prep_sync_folder_of(journal->path, err);
     if (status == STK_OK && journal->end < bytes && ftruncate(journal->fd, journal->end) != 0)

@@ -58,24 +58,54 @@ static stk_status add_seen(const stki_prep_run *run, const json_t *piece, stki_s
     return status;
 }
 
+struct collecting {
+    const stki_prep_run *run;
+    json_t *skipped;
+    stki_seen **seen;
+    stki_prep_totals *totals;
+};
+
+/* A line of a journal, or what a spooled piece says of itself. */
+static stk_status take_piece(void *context, json_t *piece, stk_error *err)
+{
+    const struct collecting *c = context;
+
+    if (!json_object_get(piece, "piece"))
+        return STK_OK;
+    c->totals->rows += json_integer_value(json_object_get(piece, "rows"));
+    if (json_array_extend(c->skipped, json_object_get(piece, "skipped")) != 0)
+        return stki_fail_memory(err, 256, "the list of failed samples");
+    return add_seen(c->run, piece, c->seen, err);
+}
+
+static stk_status collect_unit(struct collecting *c, int64_t unit, stk_error *err)
+{
+    json_t *pieces;
+    char *path;
+    stk_status status;
+
+    if (c->run->mode != STKI_PREP_SPOOLED) {
+        path = stki_work_journal(c->run, unit);
+        status = path ? stki_journal_each(path, take_piece, c, err) : stki_fail_memory(err, 256, "a path");
+        stki_free(path);
+        return status;
+    }
+    pieces = json_array();
+    status = stki_prep_unit_pieces(c->run, unit, pieces, err);
+    for (size_t i = 0; status == STK_OK && i < json_array_size(pieces); i++)
+        status = take_piece(c, json_array_get(pieces, i), err);
+    json_decref(pieces);
+    return status;
+}
+
 static stk_status collect_pieces(const stki_prep_run *run, json_t *skipped, stki_seen **seen, stki_prep_totals *totals,
                                  stk_error *err)
 {
+    struct collecting c = {run, skipped, seen, totals};
     stk_status status = STK_OK;
 
-    for (int64_t unit = 0; unit < run->units && status == STK_OK; unit++) {
-        json_t *pieces = json_array();
-
-        status = stki_prep_unit_pieces(run, unit, pieces, err);
-        for (size_t i = 0; status == STK_OK && i < json_array_size(pieces); i++) {
-            const json_t *piece = json_array_get(pieces, i);
-
-            totals->rows += json_integer_value(json_object_get(piece, "rows"));
-            json_array_extend(skipped, json_object_get(piece, "skipped"));
-            status = add_seen(run, piece, seen, err);
-        }
-        json_decref(pieces);
-    }
+    for (int64_t unit = 0; unit < run->units && status == STK_OK; unit++)
+        status = collect_unit(&c, unit, err);
     totals->skipped = (int64_t)json_array_size(skipped);
     return status;
 }

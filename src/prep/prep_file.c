@@ -25,8 +25,14 @@ stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, st
     if (status != STK_OK)
         return status;
     *bytes = file->size;
-    *text = file->size < SMALL_FILE ? stki_zalloc(file->size + 1) : NULL;
-    status = *text ? stki_file_read(file, 0, *text, *bytes, err) : stki_fail_memory(err, file->size, path);
+    *text = NULL;
+    if (file->size >= SMALL_FILE)
+        status = stki_fail_at(err, STK_E_LIMIT, (stki_place){path, -1, -1, "more", "less than 1 GiB"},
+                              "bytes of a file that is read as a whole");
+    else if (!(*text = stki_zalloc(file->size + 1)))
+        status = stki_fail_memory(err, file->size, path);
+    if (status == STK_OK)
+        status = stki_file_read(file, 0, *text, *bytes, err);
     if (status != STK_OK)
         stki_free(*text);
     stki_file_close(file);
