@@ -330,6 +330,8 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
 {
     stk_status status = open_loader(p, config, err);
 
+    if (status == STK_OK)
+        status = stki_prep_check_target(p->run, p->run->job->path, err);
     for (int i = 0; i < p->field_count && status == STK_OK; i++)
         status = find_field(p, &p->fields[i], err);
     if (status != STK_OK)
@@ -347,7 +349,7 @@ static stk_status prepare(pass *p, stki_loader_config *config, const char *text,
     stki_prep_phase(p->run, STK_PREP_COUNTING, stk_loader_samples(p->run->loader), p->units);
     status = fresh(p, p->total, err);
     if (status == STK_OK)
-        status = stki_work_claim(p->run->job->work, err);
+        status = stki_work_claim(p->run->job, err);
     return status == STK_OK
                ? stki_count_pool_create(p->fields, p->field_count, p->run->core->worker_count, SLOTS / 2, &p->pool, err)
                : status;

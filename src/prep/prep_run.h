@@ -84,8 +84,9 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err);
 /* Looks without changing anything: STK_E_MISMATCH, or *found. */
 stk_status stki_work_look(stki_prep_run *run, bool *found, stk_error *err);
 void stki_work_close(stki_prep_run *run);
-/* Makes the work folder. STK_E_CONFIG: it is there with files of others in it, which would go with it at the end. */
-stk_status stki_work_claim(const char *folder, stk_error *err);
+/* Makes the work folder. STK_E_CONFIG: it is the output's, or is there with files of others in it, which would go with
+ * it at the end. */
+stk_status stki_work_claim(const stki_job *job, stk_error *err);
 /* With all in it, unless it is of others. */
 stk_status stki_work_remove(const char *folder, stk_error *err);
 /* Paths inside; stki_free, NULL: no memory. */

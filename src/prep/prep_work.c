@@ -157,33 +157,74 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
             if (stat(from, &input) == 0 && input.st_dev == target.st_dev && input.st_ino == target.st_ino)
                 return stki_fail(
                     err, STK_E_CONFIG,
-                    "output.path: %s is an input of the job, and would be replaced by its output: give the "
-                    "output another name",
-                    path);
+                    "%s.path: %s is an input of the job, and would be replaced by what it makes: give it another name",
+                    run->job->format ? "output" : "stats", path);
         }
     return STK_OK;
 }
 
-/* What is there from the first file to the last that a job has in its work folder, or a pass of counting. */
-static bool is_of_a_job(const char *name)
+/* What is there from the first file that a job has in its work folder to the last. */
+static bool has_mark(const char *folder)
 {
-    return strcmp(name, "lock") == 0 || strcmp(name, "commit.json") == 0 || strncmp(name, "count-", 6) == 0;
+    char *lock = stki_format("%s/lock", folder), *commit = stki_format("%s/commit.json", folder);
+    const bool marked = !lock || !commit || stki_prep_exists(lock) || stki_prep_exists(commit);
+
+    stki_free(lock);
+    stki_free(commit);
+    return marked;
 }
 
+/* What may lie there without a mark: what was counted, count-KEY-…, and pieces/ before there are any. */
+static bool is_early(const char *folder, const char *name)
+{
+    static const char count[] = "count-";
+    bool empty;
+    char *pieces;
+
+    if (strncmp(name, count, sizeof count - 1) == 0)
+        return strspn(name + sizeof count - 1, "0123456789abcdef") == 16;
+    if (strcmp(name, "pieces") != 0)
+        return false;
+    pieces = stki_format("%s/pieces", folder);
+    empty = !pieces || stki_prep_folder_is_empty(pieces);
+    stki_free(pieces);
+    return empty;
+}
+
+/* Other tasks may begin meanwhile, so that the mark is looked for once more behind the listing. */
 static bool is_of_others(const char *path)
 {
-    DIR *folder = opendir(path);
+    DIR *folder = has_mark(path) ? NULL : opendir(path);
     const struct dirent *entry;
-    bool own = false;
-    int count = 0;
+    bool foreign = false;
 
-    while (folder && !own && (entry = readdir(folder)) != NULL) {
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-        own = is_of_a_job(entry->d_name);
-    }
+    while (folder && !foreign && (entry = readdir(folder)) != NULL)
+        foreign = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_early(path, entry->d_name);
     if (folder)
         (void)closedir(folder);
-    return count > 0 && !own;
+    return foreign && !has_mark(path);
+}
+
+static bool are_one_folder(const char *a, const char *b)
+{
+    struct stat one, other;
+
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* The output would go with it. */
+static stk_status check_apart(const stki_job *job, stk_error *err)
+{
+    char *folder = stki_prep_folder_of(job->path);
+    stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
+
+    if (status == STK_OK && are_one_folder(folder, job->work))
+        status = stki_fail_at(err, STK_E_CONFIG,
+                              (stki_place){job->work, -1, -1, "the folder of the output", "a folder of its own"},
+                              "the work folder, which goes at the end with all that is in it: give prep.temporary "
+                              "another folder, or leave it out");
+    stki_free(folder);
+    return status;
 }
 
 static stk_status check_own(const char *folder, stk_error *err)
@@ -196,11 +237,13 @@ static stk_status check_own(const char *folder, stk_error *err)
                         "that is empty, or not there yet");
 }
 
-stk_status stki_work_claim(const char *folder, stk_error *err)
+stk_status stki_work_claim(const stki_job *job, stk_error *err)
 {
-    stk_status status = check_own(folder, err);
+    stk_status status = check_apart(job, err);
 
-    return status == STK_OK ? stki_prep_make_folder(folder, err) : status;
+    if (status == STK_OK)
+        status = check_own(job->work, err);
+    return status == STK_OK ? stki_prep_make_folder(job->work, err) : status;
 }
 
 stk_status stki_work_remove(const char *folder, stk_error *err)
@@ -213,7 +256,7 @@ stk_status stki_work_remove(const char *folder, stk_error *err)
 static stk_status make_folders(stki_prep_run *run, stk_error *err)
 {
     char *folder = stki_prep_folder_of(run->job->path), *pieces = NULL;
-    stk_status status = folder ? stki_work_claim(run->work, err) : stki_fail_memory(err, 256, "a path");
+    stk_status status = folder ? stki_work_claim(run->job, err) : stki_fail_memory(err, 256, "a path");
 
     if (status == STK_OK) {
         run->making =
@@ -238,6 +281,8 @@ static stk_status restart(stki_prep_run *run, stk_error *err)
     int fd = -1;
     stk_status status = lock && beside ? STK_OK : stki_fail_memory(err, 256, "a path");
 
+    if (status == STK_OK)
+        status = check_apart(run->job, err);
     if (status == STK_OK && stki_prep_exists(lock))
         status = stki_prep_lock_file(lock, &fd, err);
     if (status == STK_OK)

@@ -272,13 +272,82 @@ static void test_plan(void **state)
     assert_false(stkt_is_there(stkt_path("plan.npy.prep")));
 }
 
+/* The work folder is removed at the end, and emptied by --restart: none that holds anything else is taken for one. */
+static void test_work_folder_of_others(void **state)
+{
+    const stk_prep_opts ways[] = {
+        {.struct_size = sizeof ways[0]},
+        {.struct_size = sizeof ways[0], .restart = true},
+        {.struct_size = sizeof ways[0], .restart = true, .force = true},
+        {.struct_size = sizeof ways[0], .tasks = 2, .task = 1},
+    };
+    char mine[300], own[300], file[300];
+    stk_error err;
+
+    (void)state;
+    snprintf(mine, sizeof mine, "%s", stkt_path("mine"));
+    snprintf(own, sizeof own, "%s", stkt_path("own"));
+    snprintf(file, sizeof file, "%s", stkt_path("mine/precious.txt"));
+    assert_int_equal(mkdir(mine, 0755), 0);
+    stkt_write_file(file, "precious", 8);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        assert_status(
+            stkt_prep_run(&ways[i], NULL, &err, job(stkt_path("kept.npy"), stkt_text("temporary: %s", mine), "")),
+            STK_E_CONFIG);
+        assert_says("files that are of no job");
+        assert_true(stkt_is_there(file));
+        assert_status(stkt_prep_run(&ways[i], NULL, &err,
+                                    stkt_text("dataset: {fields: {x: {path: %s.npy}}}\nprep: {temporary: %s}\n"
+                                              "stats: {path: %s}\n",
+                                              input, mine, stkt_path("kept.json"))),
+                      STK_E_CONFIG);
+        assert_true(stkt_is_there(file));
+        /* The folder that the output is to stand in. */
+        assert_status(stkt_prep_run(&ways[i], NULL, &err,
+                                    job(stkt_path("mine/kept.npy"), stkt_text("temporary: %s/../mine/", mine), "")),
+                      STK_E_CONFIG);
+        assert_says("the folder of the output");
+        assert_true(stkt_is_there(file));
+    }
+    assert_false(stkt_is_there(stkt_path("mine/job.json")));
+    /* An empty one is fine, also with what a process leaves that was killed early, and goes. */
+    assert_int_equal(mkdir(own, 0755), 0);
+    assert_int_equal(mkdir(stkt_path("own/pieces"), 0755), 0);
+    run(job(stkt_path("kept.npy"), stkt_text("temporary: %s", own), ""));
+    assert_false(stkt_is_there(own));
+}
+
+/* Statistics alone do not take the place of what they are of. */
+static void test_statistics_over_input(void **state)
+{
+    const stk_prep_opts force = {.struct_size = sizeof force, .force = true};
+    char copy[300];
+    stk_error err;
+
+    (void)state;
+    snprintf(copy, sizeof copy, "%s", stkt_path("again"));
+    stkt_prep_inputs(copy, ROWS, BYTES);
+    assert_status(
+        stkt_prep_run(&force, NULL, &err,
+                      stkt_text("dataset: {fields: {x: {path: %s.npy}}}\nstats: {path: %s.npy}\n", copy, copy)),
+        STK_E_CONFIG);
+    assert_says("stats.path");
+    stkt_same_file(stkt_text("%s.npy", input), stkt_text("%s.npy", copy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),          cmocka_unit_test(test_workers_and_formats),
-        cmocka_unit_test(test_pieces),          cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_shard_bytes),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_existing_output), cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_workers_and_formats),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_shard_bytes),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_existing_output),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_work_folder_of_others),
+        cmocka_unit_test(test_statistics_over_input),
     };
 
     for (int i = 0; i < 4; i++)
