@@ -73,6 +73,24 @@ static void slow_consumer_is_named(void **state)
     assert_non_null(strstr(judge(&shares)->text, "1.0 %"));
 }
 
+/* A consumer that does nothing itself does not bind: what keeps its thread busy is taking and giving back. */
+static void taking_is_not_the_consumers_work(void **state)
+{
+    struct lb_shares shares = {LONG, .workers = 64, .convert = 0.01, .wait_slot = 0.98, .wait_next = 0.2, .take = 0.7};
+
+    (void)state;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
+    assert_non_null(strstr(judge(&shares)->text, "consumer's thread 70 % of its time, its own work 10 %"));
+    shares.take = 0.41;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_LOW);
+    shares.take = 0.35;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONSUMER);
+    shares.take = 0.2, shares.wait_next = 0.6, shares.convert = 0.9; /* nobody asks that while the workers are busy */
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONVERT);
+}
+
 /* Workers and consumer wait, for the thread between them. */
 static void slow_copy_is_named(void **state)
 {
@@ -264,6 +282,7 @@ int main(void)
         cmocka_unit_test(slow_stage_is_named),
         cmocka_unit_test(slow_stage_is_named_inline),
         cmocka_unit_test(slow_consumer_is_named),
+        cmocka_unit_test(taking_is_not_the_consumers_work),
         cmocka_unit_test(slow_copy_is_named),
         cmocka_unit_test(too_few_slots_are_named),
         cmocka_unit_test(memory_is_named_near_its_limit),

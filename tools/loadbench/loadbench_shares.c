@@ -49,6 +49,8 @@ static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, 
     sum->copy_wait += seconds(stats->device_wait_batch_ns);
     sum->wait_next +=
         step_of_device ? seconds(run->elapsed_ns) * (1 - lb_step_share(run, step_ns)) : seconds(stats->wait_next_ns);
+    if (!step_of_device)
+        sum->take += fmax(0, seconds(run->next_ns - stats->wait_next_ns)) + seconds(run->release_ns);
 }
 
 double lb_ready_share(const struct lb_marks *marks)
@@ -76,6 +78,7 @@ struct lb_shares lb_shares_of(const struct lb_run *runs, int count, bool step_of
     sum.copy = fmin(1, lb_ratio(sum.copy, sum.elapsed_s));
     sum.copy_wait = fmin(1, lb_ratio(sum.copy_wait, sum.elapsed_s));
     sum.wait_next = lb_ratio(sum.wait_next, sum.elapsed_s);
+    sum.take = fmin(1 - fmin(1, sum.wait_next), lb_ratio(sum.take, sum.elapsed_s));
     sum.ready = -1;
     if (sum.workers > 0)
         sum.hand_over = fmax(0, 1 - lb_busy(&sum) - sum.wait_slot - sum.wait_work);

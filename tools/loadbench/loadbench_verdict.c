@@ -216,6 +216,14 @@ void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
             "The copy to the device binds: it runs %.0f %% of the time, while the workers wait %.0f %% of theirs for a "
             "slot and the consumer %.0f %% of its for a batch.",
             100 * copy, 100 * shares->wait_slot, 100 * shares->wait_next);
+    } else if (consumer >= workers && shares->take > consumer / 2) {
+        out->binds = LB_BINDS_RING;
+        out->busy = consumer;
+        out->confidence = ahead(shares->take, larger(workers, consumer - shares->take));
+        SAY(out,
+            "The ring binds: taking batches and giving them back, which wakes the workers, costs the consumer's thread "
+            "%.0f %% of its time, its own work %.0f %%; larger batches or fewer workers may help.",
+            100 * shares->take, 100 * (consumer - shares->take));
     } else if (consumer >= workers) {
         out->binds = LB_BINDS_CONSUMER;
         out->busy = consumer;

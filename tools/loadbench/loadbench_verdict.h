@@ -14,6 +14,7 @@ struct lb_shares {
     double copy;      /* of a device: copies and conversions in its streams; 0 without one */
     double copy_wait; /* of the copying thread: for a batch */
     double wait_next;
+    double take;  /* of the consumer: taking batches that are ready and giving them back, waits left out */
     double ready; /* of the slots: ready when the consumer asked for one, on average; < 0: not looked at */
     double elapsed_s, worker_s;
     int repeats; /* which elapsed, batches and samples are of */
