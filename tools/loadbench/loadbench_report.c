@@ -193,6 +193,23 @@ static void print_sweep(FILE *to, const json_t *tree)
     print_foot(to, lb_text_at(tree, "version"));
 }
 
+/* As lb_report_write begins, with nothing left behind. */
+stk_status lb_report_try(const char *path, stk_error *err)
+{
+    char *part = stki_format("%s.part", path);
+    FILE *to = part ? fopen(part, "we") : NULL;
+    const int failed = errno;
+
+    if (to) {
+        fclose(to);
+        unlink(part);
+    }
+    stki_free(part);
+    if (!part)
+        return stki_fail_memory(err, 64, "a path");
+    return to ? STK_OK : stki_fail_errno(err, failed, path, "writing the report");
+}
+
 /* Into a file beside it first. */
 stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err)
 {

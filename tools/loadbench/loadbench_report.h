@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stoker/status.h>
 
+/* Before the time is spent: can the report be written there? */
+stk_status lb_report_try(const char *path, stk_error *err);
 /* Of a result or a sweep. The file appears complete or not at all. */
 stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err);
 

@@ -225,6 +225,11 @@ static int run_tune(const struct lb_args *args)
 
 int lb_study(const struct lb_args *args)
 {
+    stk_error err;
+
+    if (args->report && lb_report_try(args->report, &err) != STK_OK)
+        return complain(&err);
+
     json_t *kept = is_kept_result(args->file) ? json_load_file(args->file, 0, NULL) : NULL;
 
     if (json_object_get(kept, "sweep")) {
