@@ -283,9 +283,9 @@ static void print_cache(const struct lb_result *result, FILE *to)
         disk_bytes =
             disk_bytes < 0 || result->runs[i].usage.disk_bytes < 0 ? -1 : disk_bytes + result->runs[i].usage.disk_bytes;
     if (disk_bytes == 0)
-        fputs("; nothing was read from a disk: the rate is that of the memory", to);
+        fputs("; nothing was read from a disk while measured: the rate is that of the memory", to);
     else if (disk_bytes > 0)
-        fprintf(to, "; %sB read from a disk%s", LB_SHORT((double)disk_bytes),
+        fprintf(to, "; %sB read from a disk while measured%s", LB_SHORT((double)disk_bytes),
                 result->run_count > 1 ? " in all repeats together" : "");
     fputc('\n', to);
 }
