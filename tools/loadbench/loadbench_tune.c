@@ -362,7 +362,12 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
     int turns = 0;
 
     if (memcmp(start, &tuning->best, sizeof *start) == 0) {
-        fputs("\nNothing that was tried is better than the config as it is.\n", tuning->to);
+        if (tuning->over)
+            fputs("\nThe config as it is goes beyond the budget, and so does all that was tried: allow more with "
+                  "--budget, or make batches smaller.\n",
+                  tuning->to);
+        else
+            fputs("\nNothing that was tried is better than the config as it is.\n", tuning->to);
         return;
     }
     for (; turns < TURNS && !lb_stop_asked; turns++) {
