@@ -57,7 +57,7 @@ static stk_status count_lengths(stki_tally *tally, const stki_count_field *field
                                              STKI_TEXT("%lld", (long long)shape[2]),
                                              STKI_TEXT("%lld", (long long)channels)},
                                 "channels (statistics by channel need as many in each row; say per: tensor)");
-        status = stki_tally_length(tally, (offsets[row + 1] - offsets[row]) / (shape ? shape[2] : 1), err);
+        status = stki_tally_length(tally, shape ? shape[0] * shape[1] : offsets[row + 1] - offsets[row], err);
     }
     return status;
 }

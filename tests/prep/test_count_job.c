@@ -507,15 +507,40 @@ static void test_no_memory(void **state)
     }
 }
 
+/* Arrays without channels have nothing to count, and are counted. */
+static void test_no_channels(void **state)
+{
+    static const char *const more[] = {"", ", ragged: true"};
+    stk_prep_result result = {.struct_size = sizeof result};
+    stk_error err;
+
+    (void)state;
+    stkt_write_npy(stkt_path("none.npy"), "|u1", "False", "(5, 4, 3, 0)", 64, "", 0);
+    for (int i = 0; i < 2; i++) {
+        const json_t *field;
+        json_t *json;
+
+        assert_ok(stkt_prep_run(NULL, &result, &err,
+                                stkt_text("dataset: {fields: {x: {path: %snone.npy, source: {layout: nhwc}%s}}}\n"
+                                          "stats: {path: %snone%d.json, fields: {x: {}}}\n",
+                                          inputs, more[i], inputs, i)));
+        json = read_json(stkt_path(stkt_text("none%d.json", i)));
+        field = json_object_get(json_object_get(json, "fields"), "x");
+        assert_int_equal(json_integer_value(json_object_get(field, "rows")), 5);
+        assert_false(json_is_real(json_object_get(field, "mean")));
+        json_decref(json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cut_file), /* the first that maps a file */
-        cmocka_unit_test(test_alone),     cmocka_unit_test(test_shards),        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_dtype),     cmocka_unit_test(test_chain),         cmocka_unit_test(test_normalize),
-        cmocka_unit_test(test_tasks),     cmocka_unit_test(test_interruptions), cmocka_unit_test(test_damaged_unit),
-        cmocka_unit_test(test_plan),      cmocka_unit_test(test_refusals),      cmocka_unit_test(test_loader_refuses),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_alone),       cmocka_unit_test(test_shards),        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_dtype),       cmocka_unit_test(test_chain),         cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_tasks),       cmocka_unit_test(test_interruptions), cmocka_unit_test(test_damaged_unit),
+        cmocka_unit_test(test_plan),        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_loader_refuses),
+        cmocka_unit_test(test_no_channels), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -124,7 +124,8 @@ stk_status stki_stats_form(const stki_stats_opts *opts, const stki_sink_field *f
                            stki_tally_form *out, stk_error *err)
 {
     const int axis = channel_axis(field);
-    const bool varying = field->kind != STKI_SINK_ARRAY, channels = opts->per != STKI_PER_TENSOR && axis >= 0;
+    const bool varying = field->kind != STKI_SINK_ARRAY,
+               channels = opts->per != STKI_PER_TENSOR && axis >= 0 && field->shape[axis] > 0; /* of none: as of one */
 
     *out = (stki_tally_form){.dtype = field->dtype,
                              .channels = 1,
