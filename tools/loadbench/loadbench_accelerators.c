@@ -110,6 +110,24 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     fputc('\n', to);
 }
 
+/* A rank whose part of the data is smaller than a batch gets smaller ones, which are easier to make. */
+static void print_rows(const struct lb_feed_search *search, FILE *to)
+{
+    const struct lb_feed *least = NULL;
+
+    for (int i = 0; i < search->count; i++) {
+        const struct lb_feed *feed = &search->tries[i];
+        if (feed->steps > 0 && feed->rows < 0.9 * feed->batch_size &&
+            (!least || feed->accelerators < least->accelerators))
+            least = feed;
+    }
+    if (least)
+        fprintf(to,
+                "note       batches of %.3g rows instead of %.0f at %d accelerator%s: too few data a rank for full "
+                "ones; measure with more data, or leave out short batches by loader.last_batch=drop\n",
+                least->rows, least->batch_size, least->accelerators, least->accelerators == 1 ? "" : "s");
+}
+
 /* What lay in memory before the first try and after the last. */
 struct residencies {
     struct lb_residency before, after;
@@ -146,6 +164,7 @@ static void print_text(const struct lb_config *config, const struct lb_feed_sear
     print_cache(config, cache, to);
     print_tries(search, to);
     print_result(search, searched, to);
+    print_rows(search, to);
 }
 
 static json_t *try_json(const struct lb_feed *feed)
@@ -157,6 +176,8 @@ static json_t *try_json(const struct lb_feed *feed)
     lb_json_set(json, "least_au_percent", lb_json_number(100 * feed->least));
     lb_json_set(json, "samples_per_s", lb_json_number(feed->samples_per_s));
     lb_json_set(json, "step_count", json_integer(feed->steps));
+    lb_json_set(json, "rows_per_batch_count", lb_json_number(feed->rows));
+    lb_json_set(json, "batch_size_count", feed->batch_size > 0 ? lb_json_number(feed->batch_size) : json_null());
     lb_json_set(json, "worker_count", json_integer(feed->workers));
     lb_json_set(json, "passed", json_boolean(feed->passed));
     return json;

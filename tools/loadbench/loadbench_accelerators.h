@@ -13,8 +13,9 @@ struct lb_feed {
     int accelerators;
     double mean, least; /* utilisation over the accelerators, 0 to 1 */
     double samples_per_s;
-    int64_t workers; /* of one loader; 0: inline */
-    int64_t steps;   /* of all accelerators together */
+    int64_t workers;         /* of one loader; 0: inline */
+    int64_t steps;           /* of all accelerators together */
+    double rows, batch_size; /* rows of a batch, on average; as asked for, 0: unknown */
     bool passed;
 };
 

@@ -8,6 +8,7 @@
 #include "loadbench_run.h"
 #include "loadbench_step.h"
 #include "thread.h"
+#include <jansson.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stoker/loader.h>
@@ -121,9 +122,20 @@ static stk_status open_loader(const struct lb_config *config, struct accelerator
     return stk_loader_open_file(config->path, all, count, &a->loader, err);
 }
 
+static double batch_size_of(const stk_loader *loader)
+{
+    const char *text = stk_loader_options_json(loader);
+    json_t *options = text ? json_loads(text, 0, NULL) : NULL;
+    const double size = json_number_value(json_object_get(json_object_get(options, "loader"), "batch_size"));
+
+    json_decref(options);
+    return size;
+}
+
 static void sum_up(const struct accelerator *all, const struct feed *feed, struct lb_feed *out)
 {
     stk_loader_stats stats = {.struct_size = sizeof stats};
+    int64_t samples = 0;
 
     out->least = 1;
     for (int i = 0; i < feed->count; i++) {
@@ -134,7 +146,10 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
         out->least = au < out->least ? au : out->least;
         out->samples_per_s += span > 0 ? (double)all[i].samples * 1e9 / (double)span : 0;
         out->steps += all[i].steps;
+        samples += all[i].samples;
     }
+    out->rows = out->steps > 0 ? (double)samples / (double)out->steps : 0;
+    out->batch_size = batch_size_of(all[0].loader);
     out->passed = out->mean >= feed->bench->au_required;
     if (stk_loader_get_stats(all[0].loader, &stats, NULL) == STK_OK)
         out->workers = stats.workers;
