@@ -466,15 +466,13 @@ static void leave_transforms_out(json_t *job)
         json_object_del(field, "transforms");
 }
 
-/* Of several tasks the last one may have put everything together while this one was on its way: it started late, had
- * nothing to make, or was to merge. The output that is there is then this very job's. */
-static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
+/* The output that is there is this very job's. */
+static bool is_made(stk_prep *prep, stki_prep_totals *out)
 {
     json_t *manifest = NULL, *mine;
     bool same;
 
-    if ((prep->opts.tasks <= 1 && !prep->opts.merge) || prep->opts.force || !prep->job.format ||
-        stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
+    if (stki_prep_read_json(prep->manifest_path, &manifest, NULL) != STK_OK)
         return false;
     mine = stki_job_json(&prep->job);
     if (stki_count_needed(&prep->job)) { /* what was counted stands in its transforms now */
@@ -487,6 +485,13 @@ static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
     json_decref(mine);
     json_decref(manifest);
     return same;
+}
+
+/* Of several tasks the last one may have put everything together while this one was on its way: it started late, had
+ * nothing to make, or was to merge. */
+static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
+{
+    return (prep->opts.tasks > 1 || prep->opts.merge) && !prep->opts.force && prep->job.format && is_made(prep, out);
 }
 
 static stk_status run_once(stk_prep *prep, stk_error *err)
@@ -504,9 +509,12 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     if (found) {
         if (status == STK_E_BUSY && prep->opts.tasks > 1) /* another task is at it */
             return STK_OK;
-        prep->result.complete = status == STK_OK;
-        set_result(prep, &totals);
-        return status;
+        prep->result.complete = status == STK_OK && is_made(prep, &totals);
+        if (status != STK_OK || prep->result.complete) {
+            set_result(prep, &totals);
+            return status;
+        }
+        totals = (stki_prep_totals){0}; /* it was another job's, of this name, that was stopped at its end */
     }
     if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
         (status = run_open(prep, &run, err)) == STK_OK) {

@@ -260,7 +260,8 @@ static void test_commit_file(void **unused)
     }
     snprintf(text, sizeof text, "{\"manifest\": {}, \"files\": [], \"making\": \"%s\"}", folder);
     stkt_write_file(path, text, strlen(text));
-    assert_ok(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")));
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(output_of("one", "m.npy"), "")), STK_E_IO);
+    assert_says("--force"); /* what was to be finished is there, and is not this job's */
     assert_true(stkt_is_there(folder));
 }
 
