@@ -345,6 +345,11 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
     int64_t slot_bytes = core->layout.bytes;
 
     config->memory_budget = budget;
+    if (slot_bytes > budget && config->arrange) /* a preparation job, which cuts its batches itself */
+        return stki_fail(err, STK_E_LIMIT,
+                         "%lld rows are made at once, which need %lld bytes, prep.memory_budget is %lld: raise it, or "
+                         "leave it out",
+                         (long long)core->max_rows, (long long)slot_bytes, (long long)budget);
     if (slot_bytes > budget)
         return stki_fail(err, STK_E_LIMIT,
                          "one batch of %lld rows needs %lld bytes, loader.memory_budget is %lld: raise it or lower "
@@ -352,9 +357,11 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
                          (long long)core->max_rows, (long long)slot_bytes, (long long)budget);
     if (slot_bytes > 0 && slots > budget / slot_bytes) {
         slots = budget / slot_bytes;
-        stki_config_note(
-            config, "loader.prefetch lowered from %lld to %lld: a slot has %lld bytes, loader.memory_budget is %lld",
-            (long long)config->prefetch, (long long)slots, (long long)slot_bytes, (long long)budget);
+        if (!config->arrange)
+            stki_config_note(
+                config,
+                "loader.prefetch lowered from %lld to %lld: a slot has %lld bytes, loader.memory_budget is %lld",
+                (long long)config->prefetch, (long long)slots, (long long)slot_bytes, (long long)budget);
     }
     config->prefetch = slots;
     core->slot_count = (int)slots;

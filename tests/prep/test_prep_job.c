@@ -216,6 +216,8 @@ static void test_refusals(void **state)
     assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "fields: {y: {extension: jpg}}")), STK_E_CONFIG);
     assert_says("no field of the data set");
     assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "fields: {x: {encode: mp3}}")), STK_E_CONFIG);
+    assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "memory_budget: 4KiB", "")), STK_E_LIMIT);
+    assert_says("prep.memory_budget is 4096");
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("nowhere/x.npy"), "", "")), STK_E_NOT_FOUND);
     assert_status(
         stkt_prep_run(NULL, NULL, &err,
