@@ -340,8 +340,8 @@ stk_status stki_core_make_order(stki_core *core, stk_error *err)
     if (core->dataset->count == 0 && !config->allow_empty)
         return stki_fail_at(err, STK_E_EMPTY,
                             (stki_place){.file = core->dataset->fields[0].shards[0]->path, .record = -1, .offset = -1},
-                            "there are no samples in field %s; allow_empty: true accepts that",
-                            core->dataset->fields[0].name);
+                            "there are no samples in field %s%s", core->dataset->fields[0].name,
+                            config->arrange ? "" : "; allow_empty: true accepts that");
     if (core->steps == 0 && !config->allow_empty)
         return stki_fail(
             err, STK_E_EMPTY,

@@ -234,7 +234,9 @@ static stk_status find_format(stki_job *job, const stki_node *node, stk_error *e
     stk_error cause;
     stk_status status;
 
-    if (!node || node->kind != STKI_NODE_MAP)
+    if (node && node->kind != STKI_NODE_MAP)
+        return stki_fail_key(err, node, "expected {path: FILE}: where the result goes");
+    if (!node)
         return stki_fail(err, STK_E_CONFIG, "%s: output: found nothing, expected {path: FILE}: where the result goes",
                          job->file ? job->file : "text");
     if (!path || !*path)

@@ -216,10 +216,19 @@ bool stki_outlet_done(const json_t *lines)
 
 static stk_status go_on(stki_outlet *outlet, const json_t *line, stk_error *err)
 {
+    stk_error cause;
+    stk_status status;
+
     outlet->rows = json_integer_value(json_object_get(line, "shard_rows"));
     outlet->bytes = json_integer_value(json_object_get(line, "shard_bytes"));
     outlet->done_rows = json_integer_value(json_object_get(line, "done_rows"));
-    return begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), err);
+    status =
+        begin_shard(outlet, json_integer_value(json_object_get(line, "shard")), json_object_get(line, "mark"), &cause);
+    if (status == STK_E_NOT_FOUND || status == STK_E_TRUNCATED) /* a file in the making that somebody else touched */
+        return stki_fail(err, status, "%s; begin anew with --restart", cause.message);
+    if (status != STK_OK && err)
+        *err = cause;
+    return status;
 }
 
 static stk_status open_at_end(stki_outlet *outlet, bool anew, json_t **lines, stk_error *err)

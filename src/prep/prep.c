@@ -130,6 +130,7 @@ void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total
                                         .phase = (int32_t)phase,
                                         .row_total = row_total,
                                         .piece_total = piece_total,
+                                        .rows = phase == STK_PREP_DONE ? row_total : 0,
                                         .bytes_in = run->progress.bytes_in,
                                         .resumed_rows = run->progress.resumed_rows,
                                         .failed_rows = run->progress.failed_rows};

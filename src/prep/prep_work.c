@@ -85,6 +85,9 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     json_t *found;
     stk_status status = stki_prep_read_json(path, &found, err);
 
+    if (status == STK_E_CORRUPT)
+        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, "a damaged file", NULL},
+                            "the work folder cannot be relied on; begin anew with --restart");
     if (status != STK_OK)
         return status;
     adopt_mode(run, found);

@@ -200,6 +200,7 @@ static void test_refusals(void **state)
         {"output: {path: x.npy}\nprep: {max_errors: 3}", "on_error", STK_E_CONFIG},
         {"output: {path: x.npy}\nstats: {path: y.json}", "NAME.stats.json", STK_E_CONFIG},
         {"output: {path: ../, format: npy}", "file name", STK_E_CONFIG},
+        {"output: [3]", "output: expected {path: FILE}", STK_E_CONFIG},
     };
 
     (void)state;
@@ -337,6 +338,56 @@ static void test_statistics_over_input(void **state)
     stkt_same_file(stkt_text("%s.npy", input), stkt_text("%s.npy", copy));
 }
 
+/* ---- a work folder that somebody else damaged ---- */
+
+struct stop {
+    stk_prep *job;
+    int64_t last;
+};
+
+static void stop_midway(void *context, const stk_prep_progress *now)
+{
+    struct stop *stop = context;
+
+    stop->last = now->phase == STK_PREP_DONE ? now->rows : -1;
+    if (stop->job && now->phase == STK_PREP_MAKING && now->rows > ROWS / 2)
+        stk_prep_cancel(stop->job);
+}
+
+/* It is named, with the way out, which is one. */
+static void test_damaged_work_folder(void **state)
+{
+    static const char *const wrong[] = {"job.json", "torn.beton"};
+    struct stop stop = {0};
+    const stk_prep_opts watched = {.struct_size = sizeof watched,
+                                   .progress = stop_midway,
+                                   .progress_context = &stop,
+                                   .progress_interval_ns = 1},
+                        anew = {.struct_size = sizeof anew,
+                                .restart = true,
+                                .progress = stop_midway,
+                                .progress_context = &stop};
+    char out[300];
+    stk_error err;
+
+    (void)state;
+    snprintf(out, sizeof out, "%s", stkt_path("torn.beton"));
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(stk_prep_open_text(job(out, "", ""), NULL, NULL, 0, &watched, &stop.job, &err));
+        assert_status(stk_prep_run(stop.job, &err), STK_E_CANCELLED);
+        stk_prep_destroy(stop.job);
+        stop.job = NULL;
+        stkt_write_file(stkt_path(stkt_text("torn.beton.prep/%s", wrong[i])), "{", 1);
+        assert_status(stkt_prep_run(NULL, NULL, &err, job(out, "", "")), i == 0 ? STK_E_CORRUPT : STK_E_TRUNCATED);
+        assert_says("--restart");
+        assert_says(wrong[i]);
+        assert_ok(stkt_prep_run(&anew, NULL, &err, job(out, "", "")));
+        assert_int_equal(stop.last, ROWS); /* all of them are done at the end */
+        assert_int_equal(remove(out), 0);
+        assert_int_equal(remove(stkt_path("torn.manifest.json")), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_work_folder_of_others),
         cmocka_unit_test(test_statistics_over_input),
+        cmocka_unit_test(test_damaged_work_folder),
     };
 
     for (int i = 0; i < 4; i++)
