@@ -98,8 +98,8 @@ static const struct pipeline {
     {"decode", IMAGES, "num_workers: 1, batch_size: 4, prefetch: 8", "batches: 24"},
     {"decode", IMAGES, "num_workers: 2, batch_size: 4, prefetch: 8", "batches: 30"},
     {"inflate", "{path: packed.h5}", "num_workers: 1, batch_size: 4, prefetch: 8, cache_bytes: 1MiB", "batches: 24"},
-    {"convert", RESIZED, "num_workers: 1, batch_size: 4, prefetch: 8", "batches: 24"},
-    {"convert", RESIZED, "num_workers: 2, batch_size: 4, prefetch: 8", "batches: 30"},
+    {"convert", RESIZED, "num_workers: 1, batch_size: 4, prefetch: 8", "batches: 160"},
+    {"convert", RESIZED, "num_workers: 2, batch_size: 4, prefetch: 8", "batches: 200"},
 };
 enum { PIPELINES = sizeof pipelines / sizeof pipelines[0] };
 
