@@ -52,19 +52,34 @@ def parts(path, count):
     return names
 
 
-def mixture(config, count):
-    """A config like `config` whose rows come from `count` data sets of the same weight, a part of them each."""
+def variant(config, count, text):
+    """A config of this text, by the name that loadbench is given."""
+    path = os.path.join(WORK.name, "%s-%s" % (config, count))
+    open(path + ".yaml", "w").write(text)
+    return os.path.relpath(path, os.path.join(ROOT, "configs"))
+
+
+def split(config, count):
+    """A config's text, that of its fields, and for each of its files the parts."""
     text = open(os.path.join(ROOT, "configs", config + ".yaml")).read()
     fields = re.search(r"^dataset:\n((?:  .*\n|\n)*)", text, re.M).group(1).rstrip("\n")
-    files = {path: parts(path.replace("${STOKER_BENCH_DATA}", DATA), count) for path in re.findall(r"path: (\S+)", fields)}
+    return text, fields, {path: parts(path.replace("${STOKER_BENCH_DATA}", DATA), count) for path in re.findall(r"path: (\S+)", fields)}
+
+
+def mixture(config, count):
+    """`config` with its rows from `count` data sets of the same weight, a part of them each."""
+    text, fields, files = split(config, count)
     entries = ""
     for d in range(count):
         its = re.sub(r"path: (\S+)", lambda m: "path: " + files[m.group(1)][d], fields)
         entries += "  - name: d%d\n%s\n" % (d, re.sub("^", "  ", its, flags=re.M))
-    text = re.sub(r"^dataset:\n((?:  .*\n|\n)*)", lambda _: "datasets:\n" + entries + "\n", text, flags=re.M)
-    path = os.path.join(WORK.name, "%s-%d" % (config, count))
-    open(path + ".yaml", "w").write(text)
-    return os.path.relpath(path, os.path.join(ROOT, "configs"))
+    return variant(config, count, re.sub(r"^dataset:\n((?:  .*\n|\n)*)", lambda _: "datasets:\n" + entries + "\n", text, flags=re.M))
+
+
+def shards(config, count):
+    """The same files as the shards of one data set. (One large file would lie in larger pages of memory.)"""
+    text, _, files = split(config, count)
+    return variant(config, "shards", re.sub(r"path: (\S+)", lambda m: "path: [" + ", ".join(files[m.group(1)]) + "]", text))
 
 
 CROP = "dataset.fields.image.transforms.0={random_crop: 200}"
@@ -84,8 +99,8 @@ ROWS = [
     ("w6 i32", rate("w6-i32"), "w6", rate("w6")),
     ("w1 digest", rate("w1", "loader.digest=order"), "w1", rate("w1")),
     ("w3 digest", rate("w3", "loader.digest=order"), "w3", rate("w3")),
-    ("w1 of 8", lambda: rate(mixture("w1", 8))(), "w1", rate("w1")),
-    ("w3 of 8", lambda: rate(mixture("w3", 8))(), "w3", rate("w3")),
+    ("w1 of 8", lambda: rate(mixture("w1", 8))(), "8 shards", lambda: rate(shards("w1", 8))()),
+    ("w3 of 8", lambda: rate(mixture("w3", 8))(), "8 shards", lambda: rate(shards("w3", 8))()),
 ]
 
 

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 2048, TABLES = 4 };
+enum { BLOCK = 512, TABLES = 4 };
 
 struct table {
     bool filled;
