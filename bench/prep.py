@@ -7,7 +7,7 @@ usage: prep.py DATA [--rounds=5] [--only=ROW,...] [--build=build/release] [--out
 DATA as bench/peers/make_data.py makes it (w2, w4, w5), and bench_make after it. PYTHON: one with FFCV.
     jpeg-beton   a folder of JPEGs to .beton, longer side 256, raw; beside the loader that decodes and resizes the same (loadbench)
     ffcv-beton   the same beside FFCV's DatasetWriter; ratio of times, and of CPU seconds
-    keep-tar, keep-beton   the folder's files as they are; beside cp of a file of as many bytes, with fsync
+    keep-tar, keep-beton   the folder's files as they are; beside cp of the files, synced, and of one file of as many bytes
     npy-copy     an .npy to an .npy; beside cp, with fsync
     npy-int8     float32 to int8 with a pass that calibrates; beside reading both, and writing a quarter, with dd and fsync
     h5-repack    HDF5 to chunks of 16 rows at gzip level 1; beside h5repack
@@ -17,6 +17,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -114,10 +115,18 @@ def ffcv_beton():
     return theirs[0] / ours[0], "%.2f s and %.2f CPU s, theirs %.2f s and %.2f CPU s" % (ours[:2] + theirs[:2])
 
 
+def copy_folder(folder):
+    """Seconds that cp takes for the same files one by one, synced at the end."""
+    to = os.path.join(OUT, "copied")
+    seconds = run(["sh", "-c", "cp -r '%s' '%s' && sync -f '%s'" % (folder, to, to)])[0]
+    shutil.rmtree(to)
+    return seconds
+
+
 def keep(name):
     seconds, _, _, size = job("image: {path: %s, source: {name: image, decode: none}}" % JPEGS, "path: " + path(name))
-    alone = copy(path(name))
-    return alone / seconds, "%.2f s, cp %.2f s, %.0f MB" % (seconds, alone, size / 1e6)
+    one, files = copy(path(name)), copy_folder(JPEGS)
+    return files / seconds, "%.2f s, cp of the files %.2f s, of one file of %.0f MB %.2f s" % (seconds, files, size / 1e6, one)
 
 
 def npy_copy():
