@@ -536,3 +536,18 @@ void stki_output_abort(stki_output *o)
     if (o)
         discard(o);
 }
+
+stk_status stki_output_text(const char *path, const char *text, stk_error *err)
+{
+    stki_output *output = NULL;
+    stk_status status = stki_output_create(path, &output, err);
+
+    if (status != STK_OK)
+        return status;
+    if ((status = stki_output_append(output, text, (int64_t)strlen(text), err)) != STK_OK ||
+        (status = stki_output_append(output, "\n", 1, err)) != STK_OK) {
+        stki_output_abort(output);
+        return status;
+    }
+    return stki_output_commit(output, err);
+}

@@ -48,6 +48,8 @@ stk_status stki_output_end_at(stki_output *output, int64_t bytes, stk_error *err
 /* Flushes, syncs, renames unless held; frees the output in any case. After any failed write it fails too. */
 stk_status stki_output_commit(stki_output *output, stk_error *err);
 void stki_output_abort(stki_output *output); /* NULL is fine */
+/* A whole file of this text and a newline, from create to commit. */
+stk_status stki_output_text(const char *path, const char *text, stk_error *err);
 
 /* Tests: the n-th call of a kind from now fails with an errno. */
 enum stki_output_call {

@@ -98,7 +98,6 @@ char *stk_state_json(const void *state, int64_t bytes, stk_error *err)
 
 stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err)
 {
-    stki_output *output = NULL;
     stki_state now;
     char *text = NULL;
     stk_status status = stki_loader_check(loader, err);
@@ -110,14 +109,7 @@ stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_
     now = state_of(loader);
     status = text_of(&now, &text, err);
     if (status == STK_OK)
-        status = stki_output_create(path, &output, err);
-    if (status == STK_OK && ((status = stki_output_append(output, text, (int64_t)strlen(text), err)) != STK_OK ||
-                             (status = stki_output_append(output, "\n", 1, err)) != STK_OK)) {
-        stki_output_abort(output);
-        output = NULL;
-    }
-    if (status == STK_OK)
-        status = stki_output_commit(output, err);
+        status = stki_output_text(path, text, err);
     stki_free(text);
     return status;
 }

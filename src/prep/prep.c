@@ -566,18 +566,30 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
 /* ---- asking --------------------------------------------------------------------------------------------------------
  */
 
+/* What every question begins with. `size`: of the caller's struct, its first member; NULL: there is no struct. */
+static stk_status check_asked(const stk_prep *prep, const uint32_t *size, const char *type, stk_error *err)
+{
+    if (!prep || !size)
+        return stki_check_given(prep ? (const void *)size : prep, prep ? "out" : "job", err);
+    if (*size < sizeof *size)
+        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(%s)", *size, type);
+    return STK_OK;
+}
+
+/* As much of the answer as the caller's struct has room for. */
+static void give(void *out, uint32_t size, const void *answer, size_t bytes)
+{
+    memcpy(out, answer, size < bytes ? size : bytes);
+    memcpy(out, &size, sizeof size);
+}
+
 stk_status stk_prep_get_result(const stk_prep *prep, stk_prep_result *out, stk_error *err)
 {
-    uint32_t size;
+    stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_result", err);
 
-    if (!prep || !out)
-        return stki_check_given(prep ? (const void *)out : prep, prep ? "out" : "job", err);
-    size = out->struct_size;
-    if (size < sizeof size)
-        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(stk_prep_result)", size);
-    memcpy(out, &prep->result, size < sizeof *out ? size : sizeof *out);
-    out->struct_size = size;
-    return STK_OK;
+    if (status == STK_OK)
+        give(out, out->struct_size, &prep->result, sizeof *out);
+    return status;
 }
 
 static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, stk_prep_plan *plan, stk_error *err)
@@ -643,20 +655,15 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
 {
     stki_job real;
     stk_prep_plan plan = {0};
-    uint32_t size;
-    stk_status status;
+    stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_plan", err);
 
-    if (!prep || !out)
-        return stki_check_given(prep ? (const void *)out : prep, prep ? "out" : "job", err);
-    size = out->struct_size;
-    if (size < sizeof size)
-        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(stk_prep_plan)", size);
+    if (status != STK_OK)
+        return status;
     status = begin_look(prep, &real, err);
     if (status == STK_OK)
         status = look_at(prep, prep->job.document != real.document, &plan, err);
     end_look(prep, &real);
-    memcpy(out, &plan, size < sizeof plan ? size : sizeof plan);
-    out->struct_size = size;
+    give(out, out->struct_size, &plan, sizeof plan);
     return status;
 }
 
@@ -675,22 +682,17 @@ stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estim
 {
     stk_prep_estimate estimate = {.total_ns = -1};
     stki_job real;
-    uint32_t size;
-    stk_status status;
+    stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_estimate", err);
 
-    if (!prep || !out)
-        return stki_check_given(prep ? (const void *)out : prep, prep ? "out" : "job", err);
-    size = out->struct_size;
-    if (size < sizeof size)
-        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(stk_prep_estimate)", size);
+    if (status != STK_OK)
+        return status;
     if (!prep->job.format)
         return stki_fail(err, STK_E_UNSUPPORTED, "a job without output makes no rows that could be sampled");
     status = begin_look(prep, &real, err);
     if (status == STK_OK)
         status = sample_job(prep, most_ns > 0 ? most_ns : 2 * STKI_SECOND, &estimate, err);
     end_look(prep, &real);
-    memcpy(out, &estimate, size < sizeof estimate ? size : sizeof estimate);
-    out->struct_size = size;
+    give(out, out->struct_size, &estimate, sizeof estimate);
     return status;
 }
 

@@ -57,17 +57,9 @@ stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err)
 
 stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error *err)
 {
-    stki_output *output = NULL;
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
-    stk_status status = text ? stki_output_create(path, &output, err) : stki_fail_memory(err, 256, path);
+    stk_status status = text ? stki_output_text(path, text, err) : stki_fail_memory(err, 256, path);
 
-    if (status == STK_OK && ((status = stki_output_append(output, text, (int64_t)strlen(text), err)) != STK_OK ||
-                             (status = stki_output_append(output, "\n", 1, err)) != STK_OK)) {
-        stki_output_abort(output);
-        output = NULL;
-    }
-    if (status == STK_OK)
-        status = stki_output_commit(output, err);
     free(text);
     return status;
 }

@@ -602,7 +602,7 @@ static stk_status make_units(struct maker *m, stk_error *err)
 /* ---- all of it -----------------------------------------------------------------------------------------------------
  */
 
-static const char *path_of(void *context, int field, int64_t sample, char *buffer)
+static const char *path_of_sample(void *context, int field, int64_t sample, char *buffer)
 {
     const stki_prep_run *run = context;
     int64_t within;
@@ -611,7 +611,8 @@ static const char *path_of(void *context, int field, int64_t sample, char *buffe
     return stki_reader_path(shard, within, buffer);
 }
 
-static stk_status make_pools(stki_prep_run *run, stk_error *err)
+stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path *path_of, stki_finish_pool **out,
+                                 stk_error *err)
 {
     stki_finish_field *fields = stki_zalloc_array(run->field_count, sizeof *fields);
     stk_status status;
@@ -624,11 +625,18 @@ static stk_status make_pools(stki_prep_run *run, stk_error *err)
                                                               .field_count = run->field_count,
                                                               .max_rows = run->batch_rows,
                                                               .threads = run->threads,
-                                                              .depth = DEPTH,
+                                                              .depth = depth,
                                                               .path_of = path_of,
                                                               .context = run},
-                                     &run->pool, err);
+                                     out, err);
     stki_free(fields);
+    return status;
+}
+
+static stk_status make_pools(stki_prep_run *run, stk_error *err)
+{
+    stk_status status = stki_prep_finish_pool(run, DEPTH, path_of_sample, &run->pool, err);
+
     if (status == STK_OK && run->observer_count > 0)
         status = stki_observe_create(&(stki_observe_opts){.observers = run->observers,
                                                           .observer_count = run->observer_count,

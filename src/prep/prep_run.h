@@ -109,6 +109,10 @@ stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *don
 /* The lines of pieces, in order, of a complete unit: appended to `pieces`. */
 stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err);
 
+/* Threads that finish the job's rows, `depth` batches at a time. path_of is given the run; NULL: messages name no file.
+ */
+stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path *path_of, stki_finish_pool **out,
+                                 stk_error *err);
 /* Where a batch's rows lie, field by field; `sources` has room for all fields. */
 void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, stki_finish_source *sources);
 

@@ -20,25 +20,12 @@ struct sampler {
 
 static stk_status make_pool(struct sampler *s, stk_error *err)
 {
-    const stki_prep_run *run = s->run;
-    stki_finish_field *fields = stki_zalloc_array(run->field_count, sizeof *fields);
-    stk_status status;
+    stki_prep_run *run = s->run;
 
     s->sources = stki_zalloc_array(run->field_count, sizeof *s->sources);
-    if (!fields || !s->sources) {
-        stki_free(fields);
-        return stki_fail_memory(err, run->field_count * (int64_t)sizeof *fields, "fields");
-    }
-    for (int i = 0; i < run->field_count; i++)
-        fields[i] = (stki_finish_field){run->fields[i].finisher, run->fields[i].in};
-    status = stki_finish_pool_create(&(stki_finish_pool_opts){.fields = fields,
-                                                              .field_count = run->field_count,
-                                                              .max_rows = run->batch_rows,
-                                                              .threads = run->threads,
-                                                              .depth = 1},
-                                     &s->pool, err);
-    stki_free(fields);
-    return status;
+    if (!s->sources)
+        return stki_fail_memory(err, run->field_count * (int64_t)sizeof *s->sources, "fields");
+    return stki_prep_finish_pool(run, 1, NULL, &s->pool, err);
 }
 
 static stk_status finish(struct sampler *s, const stki_run_of_rows *rows, stk_error *err)

@@ -1,43 +1,11 @@
 /* The key tables in docs/config.md are those of the program. STOKER_UPDATE_DOCS=1 writes them anew. */
 #include "config.h"
-#include "stk_test.h"
-
-static const char path[] = STKT_TESTS_DIR "/../docs/config.md", begin[] = "<!-- keys -->\n", end[] = "<!-- end of keys -->\n";
-
-static char *read_all(void)
-{
-    FILE *file = fopen(path, "r");
-    char *text = calloc(1, 1 << 20);
-
-    assert_non_null(file);
-    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
-    fclose(file);
-    return text;
-}
+#include "doc_keys.h"
 
 static void the_keys_are_documented(void **state)
 {
-    char *keys = NULL, *text = read_all(), *from = strstr(text, begin), *to = strstr(text, end);
-    size_t size = 0;
-    FILE *memory = open_memstream(&keys, &size);
-
     (void)state;
-    stki_config_markdown(memory);
-    fclose(memory);
-    assert_non_null(from);
-    assert_non_null(to);
-    from += sizeof begin - 1;
-    if (getenv("STOKER_UPDATE_DOCS")) {
-        FILE *file = fopen(path, "w");
-
-        assert_non_null(file);
-        fprintf(file, "%.*s%s%s", (int)(from - text), text, keys, to);
-        fclose(file);
-    } else if ((size_t)(to - from) != size || memcmp(from, keys, size) != 0) {
-        fail_msg("docs/config.md is not what the option tables say: run STOKER_UPDATE_DOCS=1 build/dev/tests/test_config_docs");
-    }
-    free(keys);
-    free(text);
+    stkt_check_doc_keys("config.md", "test_config_docs", stki_config_markdown);
 }
 
 int main(void)

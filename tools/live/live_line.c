@@ -2,6 +2,7 @@
  * none. */
 #include "live_line.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,4 +76,16 @@ const char *live_time(char *buffer, int size, double seconds)
     else
         snprintf(buffer, (size_t)size, "%ldd%02ldh", whole / 86400, whole / 3600 % 24);
     return buffer;
+}
+
+int live_part(char *out, int size, int used, const char *format, ...)
+{
+    va_list args;
+
+    if (used >= size)
+        return used;
+    va_start(args, format);
+    used += vsnprintf(out + used, (size_t)(size - used), format, args);
+    va_end(args);
+    return used;
 }

@@ -24,4 +24,8 @@ const char *live_short_number(char *buffer, int size, double value);
 const char *live_time(char *buffer, int size, double seconds);
 #define LIVE_TIME(seconds) live_time((char[32]){0}, 32, seconds)
 
+/* Appends to the text of `used` characters in `out`; what has no room is left out. Returns how long it is (more than
+ * `size`: cut). */
+int live_part(char *out, int size, int used, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 #endif

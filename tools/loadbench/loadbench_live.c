@@ -6,7 +6,6 @@
 #include "loadbench_statistics.h"
 #include "loadbench_table.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,34 +29,22 @@ void lb_live_repeat(struct lb_live *live, int repeat, int64_t now_ns)
     live->due_ns = live->on ? now_ns + PERIOD_NS : INT64_MAX;
 }
 
-static int STK_PRINTF(4, 5) part(char *out, int size, int used, const char *format, ...)
-{
-    va_list args;
-
-    if (used >= size)
-        return used;
-    va_start(args, format);
-    used += vsnprintf(out + used, (size_t)(size - used), format, args);
-    va_end(args);
-    return used;
-}
-
 void lb_live_text(const struct lb_live_figures *figures, char *out, int size)
 {
-    int used = part(out, size, 0, "%s: ", figures->name);
+    int used = live_part(out, size, 0, "%s: ", figures->name);
 
     if (figures->repeats > 1)
-        used = part(out, size, used, "[run %d/%d]", figures->repeat, figures->repeats);
-    used = part(out, size, used, "[W%" PRId64 "][ring %" PRId64 "/%" PRId64 "]", figures->workers, figures->slots_ready,
-                figures->slots);
+        used = live_part(out, size, used, "[run %d/%d]", figures->repeat, figures->repeats);
+    used = live_part(out, size, used, "[W%" PRId64 "][ring %" PRId64 "/%" PRId64 "]", figures->workers,
+                     figures->slots_ready, figures->slots);
     if (figures->ramp)
-        used = part(out, size, used, "[ramp]");
+        used = live_part(out, size, used, "[ramp]");
     else if (figures->done >= 0)
-        used = part(out, size, used, "[%.0f%%]", 100 * (figures->done > 1 ? 1 : figures->done));
-    used = part(out, size, used, "[%s samples/s][%sB/s][consumer waits %.1f%%]", LB_SHORT(figures->samples_per_s),
-                LB_SHORT(figures->bytes_per_s), 100 * figures->wait_share);
+        used = live_part(out, size, used, "[%.0f%%]", 100 * (figures->done > 1 ? 1 : figures->done));
+    used = live_part(out, size, used, "[%s samples/s][%sB/s][consumer waits %.1f%%]", LB_SHORT(figures->samples_per_s),
+                     LB_SHORT(figures->bytes_per_s), 100 * figures->wait_share);
     if (figures->left_ns >= 0)
-        part(out, size, used, "[eta %.0fs]", (double)figures->left_ns / 1e9);
+        live_part(out, size, used, "[eta %.0fs]", (double)figures->left_ns / 1e9);
 }
 
 void lb_live_draw(struct lb_live *live, const struct lb_progress *progress, const stk_loader *loader)

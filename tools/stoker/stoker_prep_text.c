@@ -3,22 +3,9 @@
 #include "live_line.h"
 #include "stoker_json.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 const char *const st_prep_stage_names[ST_PREP_STAGES] = {"read", "finish", "write", "sync"};
-
-static int STK_PRINTF(4, 5) part(char *out, int size, int used, const char *format, ...)
-{
-    va_list args;
-
-    if (used >= size)
-        return used;
-    va_start(args, format);
-    used += vsnprintf(out + used, (size_t)(size - used), format, args);
-    va_end(args);
-    return used;
-}
 
 /* 0 to 100, and 100 only when all is done. */
 static int percent(const struct st_prep_figures *f)
@@ -34,21 +21,21 @@ void st_prep_live_text(const struct st_prep_figures *f, char *out, int size)
 
     out[0] = 0;
     if (f->tasks > 1)
-        used = part(out, size, used, "[task %" PRId64 "/%" PRId64 "]", f->task, f->tasks);
+        used = live_part(out, size, used, "[task %" PRId64 "/%" PRId64 "]", f->task, f->tasks);
     if (f->rows_total <= 0) { /* a phase that has no rows to count */
-        part(out, size, used, "[%s]", f->phase);
+        live_part(out, size, used, "[%s]", f->phase);
         return;
     }
-    used = part(out, size, used, "[%s %d%%]", f->phase, percent(f));
+    used = live_part(out, size, used, "[%s %d%%]", f->phase, percent(f));
     if (f->left_s >= 0)
-        used = part(out, size, used, "[eta %s]", LIVE_TIME(f->left_s));
-    used = part(out, size, used, "[%s rows/s][in %sB %sB/s][out %sB %sB/s]", LIVE_SHORT(f->rows_per_s),
-                LIVE_SHORT((double)f->bytes_in), LIVE_SHORT(f->in_per_s), LIVE_SHORT((double)f->bytes_out),
-                LIVE_SHORT(f->out_per_s));
+        used = live_part(out, size, used, "[eta %s]", LIVE_TIME(f->left_s));
+    used = live_part(out, size, used, "[%s rows/s][in %sB %sB/s][out %sB %sB/s]", LIVE_SHORT(f->rows_per_s),
+                     LIVE_SHORT((double)f->bytes_in), LIVE_SHORT(f->in_per_s), LIVE_SHORT((double)f->bytes_out),
+                     LIVE_SHORT(f->out_per_s));
     if (f->failed > 0)
-        used = part(out, size, used, "[%" PRId64 " bad]", f->failed);
+        used = live_part(out, size, used, "[%" PRId64 " bad]", f->failed);
     if (f->binds >= 0)
-        part(out, size, used, "[%s binds]", st_prep_stage_names[f->binds]);
+        live_part(out, size, used, "[%s binds]", st_prep_stage_names[f->binds]);
 }
 
 void st_prep_log_text(const struct st_prep_figures *f, char *out, int size)
@@ -57,21 +44,21 @@ void st_prep_log_text(const struct st_prep_figures *f, char *out, int size)
 
     out[0] = 0;
     if (f->tasks > 1)
-        used = part(out, size, used, "task %" PRId64 "/%" PRId64 ": ", f->task, f->tasks);
-    used = part(out, size, used, "%s: ", f->phase);
+        used = live_part(out, size, used, "task %" PRId64 "/%" PRId64 ": ", f->task, f->tasks);
+    used = live_part(out, size, used, "%s: ", f->phase);
     if (f->rows_total > 0)
-        used = part(out, size, used, "%d %%, %" PRId64 " of %" PRId64 " rows", percent(f), f->rows, f->rows_total);
+        used = live_part(out, size, used, "%d %%, %" PRId64 " of %" PRId64 " rows", percent(f), f->rows, f->rows_total);
     else
-        used = part(out, size, used, "%" PRId64 " rows", f->rows);
-    used = part(out, size, used, ", %s rows/s, in %sB at %sB/s, out %sB at %sB/s", LIVE_SHORT(f->rows_per_s),
-                LIVE_SHORT((double)f->bytes_in), LIVE_SHORT(f->in_per_s), LIVE_SHORT((double)f->bytes_out),
-                LIVE_SHORT(f->out_per_s));
+        used = live_part(out, size, used, "%" PRId64 " rows", f->rows);
+    used = live_part(out, size, used, ", %s rows/s, in %sB at %sB/s, out %sB at %sB/s", LIVE_SHORT(f->rows_per_s),
+                     LIVE_SHORT((double)f->bytes_in), LIVE_SHORT(f->in_per_s), LIVE_SHORT((double)f->bytes_out),
+                     LIVE_SHORT(f->out_per_s));
     if (f->failed > 0)
-        used = part(out, size, used, ", %" PRId64 " bad", f->failed);
+        used = live_part(out, size, used, ", %" PRId64 " bad", f->failed);
     if (f->binds >= 0)
-        used = part(out, size, used, ", %s binds", st_prep_stage_names[f->binds]);
+        used = live_part(out, size, used, ", %s binds", st_prep_stage_names[f->binds]);
     if (f->left_s >= 0)
-        part(out, size, used, ", %s left", LIVE_TIME(f->left_s));
+        live_part(out, size, used, ", %s left", LIVE_TIME(f->left_s));
 }
 
 static json_t *known(double value)

@@ -21,15 +21,17 @@ typedef struct stki_finish_field {
     stki_sink_field in;            /* what the loader's rows are */
 } stki_finish_field;
 
+/* The file that a sample of a field is in, for messages; perhaps in `buffer`, of STKI_RECORD_PATH bytes. NULL: not
+ * known. Any thread. */
+typedef const char *stki_finish_path(void *context, int field, int64_t sample, char *buffer);
+
 typedef struct stki_finish_pool_opts {
     const stki_finish_field *fields; /* the finishers stay the caller's, and must stay */
     int field_count;
-    int64_t max_rows; /* of a batch */
-    int threads;      /* beside the caller's; none are started where no field has a finisher */
-    int depth;        /* batches; 0: 3 */
-    /* The file that a sample of a field is in, for messages; perhaps in `buffer`, of STKI_RECORD_PATH bytes. NULL, or
-     * an answer of NULL: not known. Any thread. */
-    const char *(*path_of)(void *context, int field, int64_t sample, char *buffer);
+    int64_t max_rows;          /* of a batch */
+    int threads;               /* beside the caller's; none are started where no field has a finisher */
+    int depth;                 /* batches; 0: 3 */
+    stki_finish_path *path_of; /* NULL: no files are known */
     void *context;
 } stki_finish_pool_opts;
 

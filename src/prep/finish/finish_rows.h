@@ -31,7 +31,7 @@ typedef struct stki_finish_rows {
     stki_finish_field *fields;
     int64_t max_rows;
     void **scratch; /* by worker and field */
-    const char *(*path_of)(void *context, int field, int64_t sample, char *buffer);
+    stki_finish_path *path_of;
     void *context;
     stki_counter busy_ns, bytes_in, bytes_out, memory_bytes;
 } stki_finish_rows;
