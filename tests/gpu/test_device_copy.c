@@ -388,6 +388,7 @@ static void zeros_and_data_wait_for_nobody_else(void **state)
     assert_int_equal(stk_stream_query(busy, &err), STK_AGAIN);
     stk_stream_set_current(device, NULL);
     stki_host_set_faults(device, busy, NULL);
+    assert_ok(stk_stream_synchronize(busy, STK_WAIT_FOREVER, &err)); /* it writes into t, which does not know of it */
     stk_tensor_release(&back);
     stk_tensor_release(&there);
     stk_tensor_release(&t);
@@ -715,7 +716,7 @@ static void every_failing_allocation_is_an_error_and_leaves_nothing(void **state
         stk_tensor_release(&dense);
         stk_tensor_release(&back);
     }
-    assert_true(failures >= 6);
+    assert_true(failures >= 4); /* a tensor each; what the stream needs depends on how far it is */
     stk_tensor_release(&turned);
     stk_tensor_release(&plain);
     stk_stream_destroy(stream);
