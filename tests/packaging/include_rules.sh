@@ -20,9 +20,21 @@ declare -A may=(
     [src/prep/finish]="src/prep/finish src/prep/sinks src/io src/io/images src/tensor src/base"
     [src/prep/stats]="src/prep/stats src/prep/finish src/prep/sinks src/tensor src/base"
     [src/prep]="src/prep src/prep/sinks src/prep/finish src/prep/stats src/pipeline src/order src/plan src/io src/io/images src/tensor src/base"
-    [tools/live]="tools/live" [tools/loadbench]="tools/loadbench tools/sheet tools/live src/base tools/codec" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
+    [tools/live]="tools/live" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
     [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
 )
+# loadbench's rooms, from the bottom up: each sees those before it. Nobody but the program itself sees report and make.
+rooms="src/base tools/live"
+for room in figures machine measure result; do
+    rooms="tools/loadbench/$room $rooms"
+    [ $room = result ] && rooms="$rooms tools/codec"
+    may[tools/loadbench/$room]=$rooms
+done
+may[tools/loadbench/show]="tools/loadbench/show $rooms"
+may[tools/loadbench/report]="tools/loadbench/report $rooms"
+may[tools/loadbench/study]="tools/loadbench/study tools/loadbench/show $rooms"
+may[tools/loadbench/make]="tools/loadbench/make ${rooms//tools\/loadbench\/result/}"
+may[tools/loadbench]="tools/loadbench tools/loadbench/make tools/loadbench/report tools/loadbench/study tools/loadbench/show $rooms tools/sheet"
 # Files of io that know the formats behind it.
 declare -A also=(
     [src/io/formats.c]="src/io/arrays src/io/images src/io/hdf5 src/io/records"
@@ -88,7 +100,7 @@ twice=$(find src tools -name '*.[ch]' -printf '%f\n' | sort | uniq -d)
 
 # The flags a folder is compiled with, out of the build's own list of commands.
 flags_of() {
-    tr -d '\n' <"$build/compile_commands.json" | sed 's/},/},\n/g' | grep -E "/src/$1/[a-z0-9_]+\.c\"" | head -1 |
+    tr -d '\n' <"$build/compile_commands.json" | sed 's/},/},\n/g' | grep -E "/$1/[a-z0-9_]+\.c\"" | head -1 |
         grep -oE -- '-(iquote|I|isystem) ?[^ "]+' | tr '\n' ' '
 }
 
@@ -98,10 +110,17 @@ try() { # FOLDER HEADER: does a file of FOLDER find HEADER?
 }
 
 for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h order:reader.h plan:ring.h pipeline:sink.h prep/sinks:finish.h prep/finish:observe.h prep/stats:core.h; do
-    try "${pair%%:*}" "${pair##*:}" && say "src/${pair%%:*} can include ${pair##*:}"
+    try "src/${pair%%:*}" "${pair##*:}" && say "src/${pair%%:*} can include ${pair##*:}"
+done
+for pair in figures:loadbench_machine.h machine:loadbench_run.h measure:loadbench_result.h result:loadbench_json_parts.h show:loadbench_sweep.h \
+    report:loadbench_json_parts.h study:loadbench_report.h study:loadbench_args.h make:loadbench_result.h; do
+    try "tools/loadbench/${pair%%:*}" "${pair##*:}" && say "tools/loadbench/${pair%%:*} can include ${pair##*:}"
 done
 for pair in base:error.h tensor:error.h io:tensor_internal.h pipeline:reader.h pipeline:order.h pipeline:plan.h prep:core.h; do # and the check itself works
-    try "${pair%%:*}" "${pair##*:}" || say "src/${pair%%:*} cannot include ${pair##*:}"
+    try "src/${pair%%:*}" "${pair##*:}" || say "src/${pair%%:*} cannot include ${pair##*:}"
+done
+for pair in machine:loadbench_statistics.h study:loadbench_json_parts.h make:loadbench_config.h; do
+    try "tools/loadbench/${pair%%:*}" "${pair##*:}" || say "tools/loadbench/${pair%%:*} cannot include ${pair##*:}"
 done
 echo "$count files"
 exit $failed

@@ -1,16 +1,15 @@
 /* loadbench.c: the program. Runs a loader as its config describes it and says what it delivers, what binds it, and how
  * far from the machine's own limit it is.
  *
- *     args      the command line                     run       one repeat: the measuring loop
- *     config    the section `bench` of a config      prepare   which files, the page cache (cache), the loader
- *     look      --explain, --preview                 marks     intervals; steady: had the rate settled?
- *     show      --show-config                        consumer  who takes the batches; step: emulated steps, presets
- *     make      --make; spec, write: what and how    limit     what memory, files and codecs give by themselves
- *     transfer  --transfer: copies to a device       bounds    all limits as samples a second
- *     accelerators  --accelerators; feed: N at once  result    all repeats, and their figures
- *     live      the line on a terminal               verdict   who waits for whom
- *     machine, place  what it is measured on         study     what is made of results: sweep, tune, compare
- *     text, json    the two printed forms
+ *     args     the command line                     look       --explain, --preview
+ *     study    a run: measured, judged, reported
+ *
+ * and behind them the rooms (docs/architecture.md says who knows whom):
+ *
+ *     figures/   medians, intervals, tables         show/      text and JSON
+ *     machine/   what it is measured on, limits     report/    the page of HTML
+ *     measure/   one repeat, and its config         study/     sweeps, tuning, accelerators, comparisons
+ *     result/    all repeats, what binds            make/      --make
  *
  * Exit status: 0 fine, 1 the data or the run failed, 2 the command or the config is wrong. */
 #include "allocate.h"
@@ -19,13 +18,14 @@
 #include "loadbench_args.h"
 #include "loadbench_look.h"
 #include "loadbench_make.h"
-#include "loadbench_run.h"
 #include "loadbench_spec.h"
+#include "loadbench_stop.h"
 #include "loadbench_study.h"
 #include "loadbench_transfer.h"
 #include "log.h"
 #include <errno.h>
 #include <signal.h>
+#include <stoker/loader.h>
 #include <string.h>
 
 enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };

@@ -1,7 +1,7 @@
 /* loadbench_write_arrays.c: files of arrays, one field after another, in chunks of a few megabytes. */
 #include "allocate.h"
 #include "error.h"
-#include "loadbench_run.h"
+#include "loadbench_stop.h"
 #include "loadbench_write.h"
 #include <stoker/dataset.h>
 #include <string.h>

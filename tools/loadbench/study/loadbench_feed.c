@@ -5,8 +5,8 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
-#include "loadbench_run.h"
 #include "loadbench_step.h"
+#include "loadbench_stop.h"
 #include "thread.h"
 #include <jansson.h>
 #include <stdatomic.h>

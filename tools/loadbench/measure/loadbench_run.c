@@ -14,13 +14,12 @@
 #include "loadbench_device.h"
 #include "loadbench_prepare.h"
 #include "loadbench_statistics.h"
+#include "loadbench_stop.h"
 #include <jansson.h>
 #include <string.h>
 
 /* A call of next waits so long at a time: how late Ctrl-C and the live line may be when nothing comes. */
 #define SLICE_NS (STKI_SECOND / 4)
-
-volatile int lb_stop_asked;
 
 static const struct {
     const char *name, *text;

@@ -2,7 +2,7 @@
  * the accelerator was measured to compute): a loop that looked at the clock would take a core from the workers. */
 #include "loadbench_step.h"
 #include "clock.h"
-#include "loadbench_run.h"
+#include "loadbench_stop.h"
 #include "thread.h"
 #include <sys/prctl.h>
 

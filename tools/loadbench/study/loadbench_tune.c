@@ -7,6 +7,7 @@
 #include "error.h"
 #include "loadbench_result.h"
 #include "loadbench_scalars.h"
+#include "loadbench_stop.h"
 #include "loadbench_table.h"
 #include <math.h>
 #include <stdlib.h>

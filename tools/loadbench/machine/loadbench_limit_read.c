@@ -5,7 +5,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
-#include "loadbench_run.h"
+#include "loadbench_stop.h"
 #include "thread.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
-#include "loadbench_run.h"
+#include "loadbench_config.h"
 #include "loadbench_spec.h"
 #include "loadbench_table.h"
 #include "loadbench_write.h"

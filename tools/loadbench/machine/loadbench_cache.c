@@ -5,7 +5,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_machine.h"
-#include "loadbench_run.h"
+#include "loadbench_stop.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

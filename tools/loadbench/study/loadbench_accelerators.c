@@ -6,6 +6,7 @@
 #include "loadbench_json_parts.h"
 #include "loadbench_prepare.h"
 #include "loadbench_step.h"
+#include "loadbench_stop.h"
 #include "loadbench_table.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "loadbench_result.h"
 #include "loadbench_scalars.h"
+#include "loadbench_stop.h"
 #include <string.h>
 
 stk_status lb_sweep_init(const char *const *texts, int count, struct lb_sweep *out, stk_error *err)

@@ -81,13 +81,10 @@ struct lb_facts {
     struct lb_files data; /* all there are of the data, those in folders too */
 };
 
-/* The signal that asked to stop, or 0; the run ends at the next batch, or within a quarter of a second. */
-extern volatile int lb_stop_asked;
-
-/* `repeat` counts from 1; `intervals` (NULL: none) gets a line of JSON an interval. Fills `facts` on the first call
- * (all zero before); lb_facts_fini. STK_END: stopped by a signal before anything was measured. STK_E_CONFIG: on the
- * first call, the config and the data do not go together. STK_E_MISMATCH: on a later one, the data are no longer those
- * of the first. */
+/* Asked to stop (loadbench_stop.h) it ends at the next batch, or within a quarter of a second. `repeat` counts from 1;
+ * `intervals` (NULL: none) gets a line of JSON an interval. Fills `facts` on the first call (all zero before);
+ * lb_facts_fini. STK_END: stopped by a signal before anything was measured. STK_E_CONFIG: on the first call, the config
+ * and the data do not go together. STK_E_MISMATCH: on a later one, the data are no longer those of the first. */
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
                   FILE *intervals, struct lb_repeat *out, stk_error *err);
 /* Fills `facts`, which is all zero; also after a failure lb_facts_fini. */

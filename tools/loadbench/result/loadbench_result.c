@@ -6,6 +6,7 @@
 #include "loadbench_consumer.h"
 #include "loadbench_shares.h"
 #include "loadbench_step.h"
+#include "loadbench_stop.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "loadbench_model.h"
 #include "loadbench_result.h"
 #include "loadbench_shares.h"
+#include "loadbench_stop.h"
 #include "loadbench_table.h"
 #include <fcntl.h>
 #include <math.h>
