@@ -42,7 +42,7 @@ static stk_status check_indices(const int64_t *indices, int64_t n, int64_t count
                                              .offset = -1,
                                              .found = STKI_TEXT("%" PRId64, indices[i]),
                                              .expected = STKI_TEXT("0 to %" PRId64, count - 1)},
-                                "index %" PRId64 " of the subset is outside the data set%s%s", i, of ? " " : "",
+                                "index %" PRId64 " of the subset (indices) is outside the data set%s%s", i, of ? " " : "",
                                 of ? of : "");
     return STK_OK;
 }

@@ -94,7 +94,8 @@ bool stki_count_needed(const stki_job *job)
 /* The step's keys as options of statistics. */
 static stk_status read_step(const waiting *step, stki_stats_opts *out, stk_error *err)
 {
-    static const char *const keys[] = {"stats", "per"};
+    static const char *const keys[] = {"stats", "per"}, *const calibrated[] = {"calibrate", "percentile", "dtype",
+                                                                               "symmetric", "per",        "histogram"};
     const stki_node *per = stki_node_get(step->node, "per");
     stk_status status;
 
@@ -105,11 +106,14 @@ static stk_status read_step(const waiting *step, stki_stats_opts *out, stk_error
         return per ? stki_node_word(per, (const char *const[]){"auto", "tensor", "channel", NULL}, &out->per, err)
                    : STK_OK;
     }
-    status = stki_stats_opts_read(step->node, out, err);
-    if (status != STK_OK)
+    if ((status = stki_node_known_keys(step->node, calibrated, 6, err)) != STK_OK ||
+        (status = stki_stats_opts_read(step->node, out, err)) != STK_OK)
         return status;
     if (!stki_stats_only_method(out))
         return stki_fail_value(err, stki_node_get(step->node, "calibrate"), "one of minmax, percentile and mse");
+    if (out->methods == 1U << STKI_CALIBRATE_MINMAX && stki_node_get(step->node, "histogram"))
+        return stki_fail_key(err, stki_node_get(step->node, "histogram"),
+                             "does nothing with calibrate: minmax, which needs no bins: leave it out");
     if (out->per == STKI_PER_CHANNEL && stki_stats_scheme(out) != STK_QUANT_SYMMETRIC)
         return stki_fail_value(err, per,
                                "tensor, or symmetric: true beside it: rows are quantised with one zero point for all "

@@ -48,7 +48,7 @@ static const stki_option prep_rows[] = {
               "What the manifest says of each input: its size, or its XXH3 too, which reads everything once more"),
     STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output"),
 };
-static const stki_option_table prep_table = STKI_OPTION_TABLE("prep", prep_rows);
+const stki_option_table stki_prep_table = STKI_OPTION_TABLE("prep", prep_rows);
 
 static const stki_option output_rows[] = {
     STKI_STRING(stki_output_section, path, NULL, "The file, or what the names of several files are made of"),
@@ -293,13 +293,37 @@ static stk_status resolve_paths(stki_job *job, const stki_node *root, stk_error 
 /* ---- all of it ------------------------------------------------------------------------------------------------------
  */
 
+/* Keys of `prep` that do nothing without another one are refused: whoever wrote them expects something of them. Not
+ * where a later source (--set, an including file) took away what they need. */
+static stk_status check_needs(const stki_job *job, const stki_node *prep, stk_error *err)
+{
+    static const char skip[] = "on_error: skip", output[] = "output";
+    const bool skips = job->prep.on_error == STKI_JOB_SKIP, writes = job->format != NULL;
+    const struct {
+        const char *key, *needs, *master;
+        bool met;
+    } all[] = {
+        {"max_errors", skip, "on_error", skips},
+        {"max_error_fraction", skip, "on_error", skips},
+        {"block_window", "order: block", "order", job->prep.order == STK_ORDER_BLOCK},
+        {"piece_bytes", output, NULL, writes},
+        {"inputs", output, NULL, writes},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const stki_node *node = stki_node_get(prep, all[i].key),
+                        *master = all[i].master ? stki_node_get(prep, all[i].master) : NULL;
+
+        if (node && !all[i].met && (!master || master->layer <= node->layer))
+            return stki_fail_key(err, node, "does nothing without %s: add that, or leave this out", all[i].needs);
+    }
+    return STK_OK;
+}
+
 static stk_status check_together(const stki_job *job, const stki_node *root, stk_error *err)
 {
-    const stki_node *prep = stki_node_get(root, "prep"), *output = stki_node_get(root, "output"), *node;
+    const stki_node *output = stki_node_get(root, "output"), *node;
 
-    if (job->prep.on_error == STKI_JOB_FAIL && ((node = stki_node_get(prep, "max_errors")) != NULL ||
-                                                (node = stki_node_get(prep, "max_error_fraction")) != NULL))
-        return stki_fail_key(err, node, "does nothing without on_error: skip");
     if (job->format && (node = stki_node_get(stki_node_get(root, "stats"), "path")) != NULL)
         return stki_fail_key(err, node,
                              "found it beside output, where the statistics are NAME.stats.json: leave it out");
@@ -358,10 +382,11 @@ stk_status stki_job_read(const char *file, const char *text, const char *base_di
     if (status != STK_OK)
         return status;
     root = stki_document_root(job->document);
-    stki_options_defaults(&prep_table, &job->prep);
+    stki_options_defaults(&stki_prep_table, &job->prep);
     if ((status = check_sections(root, err)) != STK_OK ||
-        (status = stki_options_read(&prep_table, stki_node_get(root, "prep"), &job->prep, NULL, err)) != STK_OK ||
+        (status = stki_options_read(&stki_prep_table, stki_node_get(root, "prep"), &job->prep, NULL, err)) != STK_OK ||
         (status = read_what(job, root, err)) != STK_OK || (status = check_together(job, root, err)) != STK_OK ||
+        (status = check_needs(job, stki_node_get(root, "prep"), err)) != STK_OK ||
         (status = stki_filter_check(job->prep.filter, err)) != STK_OK)
         return status;
     return resolve_paths(job, root, err);
@@ -481,7 +506,7 @@ bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size)
 
 static void each_table(FILE *to, void (*print)(const stki_option_table *table, FILE *to))
 {
-    print(&prep_table, to);
+    print(&stki_prep_table, to);
     print(&output_table, to);
     print(&stki_stats_table, to);
     print(&stki_stats_field_table, to);

@@ -46,6 +46,8 @@ typedef struct stki_job {
     char *work;                  /* the work folder */
 } stki_job;
 
+extern const stki_option_table stki_prep_table; /* of `prep` */
+
 /* `sets` are copied. Exactly one of file and text is given. */
 stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
                          int set_count, stki_job *job, stk_error *err);
@@ -60,6 +62,10 @@ stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_erro
 json_t *stki_job_json(const stki_job *job);
 /* Where the two first differ, "prep.seed: 7 instead of 1", into `text`; false: they don't. */
 bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
+
+/* job_words.c: keys of a loader that a message names become those of the job: loader.split is written prep.split. */
+void stki_job_words(char *text);
+void stki_job_error(stk_error *err); /* NULL is fine */
 
 void stki_job_help(FILE *to);
 void stki_job_markdown(FILE *to);

@@ -43,6 +43,11 @@ static stk_status check_opts(stk_prep *prep, const stk_prep_opts *opts, stk_erro
                          "opts.restart: found it with %lld tasks, each of which would throw away what the others make: "
                          "remove the work folder before they begin",
                          (long long)o->tasks);
+    if (o->force && o->tasks > 1)
+        return stki_fail(err, STK_E_BAD_ARG,
+                         "opts.force: found it with %lld tasks: one that begins late cannot tell the old output from "
+                         "what the others have just made: remove the old output before they begin",
+                         (long long)o->tasks);
     if (o->merge && o->no_merge)
         return stki_fail(err, STK_E_BAD_ARG, "opts.merge: found it beside no_merge: keep one of them");
     if (o->progress_interval_ns <= 0)
@@ -82,6 +87,8 @@ static stk_status open_job(const char *file, const char *text, const char *base_
         *out = prep;
     else
         stk_prep_destroy(prep);
+    if (status != STK_OK)
+        stki_job_error(err);
     return status;
 }
 
@@ -177,7 +184,9 @@ static void take_notes(stk_prep *prep, const stk_loader *loader)
     prep->notes = notes;
     for (int i = 0; i < count; i++) {
         notes[prep->note_count] = stki_strdup(stk_loader_note(loader, i));
-        prep->note_count += notes[prep->note_count] != NULL;
+        if (!notes[prep->note_count])
+            return;
+        stki_job_words(notes[prep->note_count++]);
     }
 }
 
@@ -558,8 +567,10 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         set_result(prep, &totals);
         return STK_OK;
     }
-    if (status != STK_OK && err)
+    if (status != STK_OK && err) {
         *err = cause;
+        stki_job_error(err);
+    }
     return status;
 }
 
@@ -663,6 +674,8 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     if (status == STK_OK)
         status = look_at(prep, prep->job.document != real.document, &plan, err);
     end_look(prep, &real);
+    if (status != STK_OK)
+        stki_job_error(err);
     give(out, out->struct_size, &plan, sizeof plan);
     return status;
 }
@@ -692,6 +705,8 @@ stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estim
     if (status == STK_OK)
         status = sample_job(prep, most_ns > 0 ? most_ns : 2 * STKI_SECOND, &estimate, err);
     end_look(prep, &real);
+    if (status != STK_OK)
+        stki_job_error(err);
     give(out, out->struct_size, &estimate, sizeof estimate);
     return status;
 }

@@ -167,6 +167,7 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
         out->kind = STKI_SINK_BYTES;
     if (plan->own_shapes) {
         out->kind = STKI_SINK_IMAGE;
+        out->encodings = 1U << STKI_PLAIN;
         out->ndim = STKI_OWN_AXES;
         memset(out->shape, 0, sizeof out->shape); /* of each row */
         out->channel_axis = plan->layout == STKI_LAYOUT_NCHW ? 1 : STKI_OWN_AXES;
@@ -317,11 +318,32 @@ static stk_status cut(stki_prep_run *run, stk_error *err)
 static stk_status check_mixed(const stki_prep_run *run, stk_error *err)
 {
     for (int i = 0; i < run->field_count; i++)
-        if (run->sink_fields[i].mixed && !run->job->format->mixes)
+        if (stki_sink_is_mixed(&run->sink_fields[i]) && !run->job->format->mixes)
             return stki_fail_node(err, stki_job_field(run->job, run->sink_fields[i].name),
                                   "some rows would be JPEG and others pixels, which %s cannot tell apart: leave out "
                                   "proportion, above_pixels and above_bytes, or write a .beton",
                                   run->job->format->format);
+    return STK_OK;
+}
+
+/* What is said of a field and means nothing in this format. */
+static stk_status check_said(const stki_prep_run *run, stk_error *err)
+{
+    const stki_sink_ops *format = run->job->format;
+    const char *means = format->extensions ? format->extensions : "";
+
+    for (int i = 0; i < run->field_count; i++) {
+        const stki_node *node = stki_job_field(run->job, run->sink_fields[i].name),
+                        *extension = stki_node_get(node, "extension");
+
+        if (!stki_node_is_null(extension) && strcmp(means, "any") != 0 && strcmp(extension->text, means) != 0)
+            return stki_fail_key(err, extension,
+                                 "does nothing in %s, which has no files inside%s%s: leave it out, or write a .tar",
+                                 format->format, *means ? "; the one word that it knows is " : "", means);
+        if (run->sink_fields[i].alias && !format->aliases)
+            return stki_fail_key(err, stki_node_get(node, "alias"),
+                                 "does nothing in %s, which names its types itself: leave it out", format->format);
+    }
     return STK_OK;
 }
 
@@ -336,6 +358,8 @@ static stk_status check_format(const stki_prep_run *run, stk_error *err)
 
     stk_status status = check_mixed(run, err);
 
+    if (status == STK_OK)
+        status = check_said(run, err);
     return status == STK_OK && run->job->format->check ? run->job->format->check(&opts, err) : status;
 }
 

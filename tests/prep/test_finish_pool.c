@@ -382,7 +382,7 @@ static void jpeg_by_any_number_of_threads(void **unused)
 
         assert_ok(ops->create(stki_document_root(document), NULL, &in, &out, &finisher, &err));
         assert_int_equal(out.kind, STKI_SINK_IMAGE);
-        assert_int_equal(out.mixed, t > 0);
+        assert_int_equal(stki_sink_is_mixed(&out), t > 0);
         assert_int_equal(out.extension != NULL, t == 0);
         for (int threads = 0; threads <= 4; threads += 2) {
             const stki_finish_field field = {finisher, in};

@@ -90,8 +90,8 @@ static stk_status jpeg_create(const stki_node *options, const char *base_dir, co
 
     stki_finish_gives_images(in, out);
     out->extension = o.extension ? o.extension : is_mixed(&o) ? in->extension : "jpg";
-    out->mixed = is_mixed(&o);
-    if (!out->mixed)
+    out->encodings = 1U << STKI_JPEG | (unsigned)is_mixed(&o) << STKI_PLAIN;
+    if (!is_mixed(&o))
         out->largest_bytes = 0; /* not known: pixels that are noise take more as JPEG */
     return STK_OK;
 }

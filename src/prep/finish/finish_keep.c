@@ -40,6 +40,7 @@ static stk_status keep_create(const stki_node *options, const char *base_dir, co
         return stki_fail_memory(err, (int64_t)sizeof **finisher, "a finisher");
     (*finisher)->ops = &stki_finish_keep;
     out->kind = STKI_SINK_IMAGE;
+    out->encodings = 1U << STKI_JPEG | 1U << STKI_PNG;
     out->ndim = 3;
     memset(out->shape, 0, sizeof out->shape);
     return STK_OK;

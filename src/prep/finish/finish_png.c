@@ -45,6 +45,7 @@ static stk_status png_create(const stki_node *options, const char *base_dir, con
     *finisher = &png->base;
     stki_finish_gives_images(in, out);
     out->extension = o.extension;
+    out->encodings = 1U << STKI_PNG;
     out->largest_bytes = 0; /* not known */
     return STK_OK;
 }

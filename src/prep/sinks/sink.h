@@ -38,9 +38,15 @@ typedef struct stki_sink_field {
     int channel_axis;            /* ARRAY, IMAGE: the axis of a row that is its channels, plus 1; 0: none is known */
     const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: the sink's choice */
     const char *encode; /* what the job says of the field's encoding: "jpeg", "tokens", "json"; NULL: nothing */
-    bool mixed;         /* IMAGE: some rows are pixels and others image files */
+    unsigned encodings; /* IMAGE: what its rows may be, a bit 1 << STKI_JPEG each; 0: each row's own affair */
     bool alias;         /* dtypes that a format cannot name are written as raw bytes; else they are refused */
 } stki_sink_field;
+
+/* Some rows are pixels and others image files. */
+static inline bool stki_sink_is_mixed(const stki_sink_field *field)
+{
+    return (field->encodings & 1U << STKI_PLAIN) && field->encodings != 1U << STKI_PLAIN;
+}
 
 /* One row of one field; borrowed for the call of append. ARRAY, RAGGED and pixels: C order, little-endian. */
 typedef struct stki_sink_value {
@@ -75,12 +81,16 @@ typedef struct stki_sink_ops {
     const char *const *endings; /* ".npy", …, NULL at the end */
     /* It can go on at a mark. Others are written in one go, from rows that the job keeps until then. */
     bool resumes;
-    bool mixes; /* readers of the format see of each row whether it is pixels or an image file */
+    /* Of output.fields.NAME.extension, what means something: "any", or the one word; NULL: nothing. */
+    const char *extensions;
+    bool aliases; /* output.fields.NAME.alias means something */
+    bool mixes;   /* readers of the format see of each row whether it is pixels or an image file */
     /* The format's own keys of `output`, and the struct they are read into; NULL, 0: none. */
     const stki_option_table *table;
     int64_t options_bytes;
-    /* Can it hold these fields? Without touching a file. STK_E_UNSUPPORTED names the field and what would do. NULL:
-     * any. `count`, and most_rows of `opts`, are known; folder is not. */
+    /* Can it hold these fields? Without touching a file. What is accepted here is refused by no row but for the row's
+     * own value or size. STK_E_UNSUPPORTED names the field and what would do. NULL: any. `count`, and most_rows of
+     * `opts`, are known; folder is not. */
     stk_status (*check)(const stki_sink_opts *opts, stk_error *err);
     /* mark NULL: from the beginning, over whatever files of the same temporary names are there. Else: cut them back to
      * what they were at this mark, and go on. STK_E_CORRUPT, STK_E_TRUNCATED: the files are not what they were. */
@@ -107,7 +117,8 @@ struct stki_sink {
     const stki_sink_ops *ops; /* the first member of every format's own struct */
 };
 
-/* sinks.c: the format of this name, or (NULL) by the ending of `path`. STK_E_UNSUPPORTED names those there are. */
+/* sinks.c: the format of this name, or (NULL) by the ending of `path`. STK_E_UNSUPPORTED names those there are, or says
+ * that the path's ending (NULL: there is no path) is another format's. */
 stk_status stki_sink_find(const char *format, const char *path, const stki_sink_ops **out, stk_error *err);
 /* All of them, ended by NULL: for the tables of options. */
 extern const stki_sink_ops *const stki_sinks[];

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "sink_common.h"
 #include "sinks.h"
+#include "tensor_internal.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -78,6 +79,21 @@ static bool is_rgb(const stki_sink_opts *opts, const stki_sink_field *field)
            field->shape[1] <= UINT16_MAX;
 }
 
+/* What is known of the images before there are any. */
+static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field *field, stk_error *err)
+{
+    const int64_t channels = field->shape[2];
+
+    if (field->encodings == 1U << STKI_PNG)
+        return stki_sink_refuse(opts, field, "PNG images",
+                                "pixels or JPEG images: give encode: jpeg, or leave encode out", err);
+    if ((field->encodings & 1U << STKI_PLAIN) && channels > 0 && channels != 3)
+        return stki_sink_refuse(
+            opts, field, STKI_TEXT("pixels of %" PRId64 " channel%s", channels, channels > 1 ? "s" : ""),
+            "3 channels: .beton holds RGB (encode: jpeg without proportion and above_… takes 1, too)", err);
+    return STK_OK;
+}
+
 static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *field, stk_beton_field *out, stk_error *err)
 {
     out->name = field->name;
@@ -103,11 +119,30 @@ static stk_status choose(const stki_sink_opts *opts, const stki_sink_field *fiel
         return STK_OK;
     case STKI_SINK_IMAGE:
         out->kind = STK_BETON_IMAGE;
-        return STK_OK;
+        return check_images(opts, field, err);
     default:
         out->kind = is_json(field) ? STK_BETON_JSON : STK_BETON_BYTES;
         return STK_OK;
     }
+}
+
+/* Bytes that every sample takes of its page, whatever its values. */
+static int64_t least_bytes(const stki_sink_opts *opts, const stk_beton_field *fields)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < opts->field_count; i++) {
+        const stki_sink_field *field = &opts->fields[i];
+        int64_t strides[STK_MAX_DIMS], bytes;
+
+        if (fields[i].kind == STK_BETON_INT || fields[i].kind == STK_BETON_FLOAT)
+            continue;
+        if (field->kind != STKI_SINK_ARRAY ||
+            stki_row_major(field->dtype, field->ndim, field->shape, strides, &bytes, NULL) != STK_OK)
+            bytes = 1;
+        sum += bytes > INT64_MAX - sum ? INT64_MAX - sum : bytes > 0 ? bytes : 1;
+    }
+    return sum;
 }
 
 static stk_status choose_all(const stki_sink_opts *opts, stk_beton_field **out, stk_error *err)
@@ -121,6 +156,12 @@ static stk_status choose_all(const stki_sink_opts *opts, stk_beton_field **out, 
         status = choose(opts, &opts->fields[i], &fields[i], err);
     for (int i = 0; i < opts->field_count && !status; i++)
         status = stki_beton_check_field(opts->path, fields, i, page_bytes, &checked, err);
+    if (!status && least_bytes(opts, fields) > page_bytes)
+        status = stki_fail_at(err, STK_E_LIMIT,
+                              (stki_place){opts->path, -1, -1,
+                                           STKI_TEXT("at least %" PRId64 " bytes", least_bytes(opts, fields)),
+                                           STKI_TEXT("at most %" PRId64 " (output.page_bytes)", page_bytes)},
+                              "a sample does not fit a page");
     if (status)
         stki_free(fields);
     else
@@ -360,6 +401,7 @@ static const char *const endings[] = {".beton", NULL};
 const stki_sink_ops stki_sink_beton = {
     .format = "beton",
     .endings = endings,
+    .extensions = "json",
     .resumes = true,
     .mixes = true,
     .table = &option_table,

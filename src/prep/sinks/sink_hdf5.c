@@ -1,7 +1,14 @@
 /* sink_hdf5.c: HDF5 files: a data set an array (sink_arrays.h). Chunks are deflated by threads while the next rows
  * come, and written in the order of rows; no times are kept. */
+#include "checked.h"
+#include "error.h"
 #include "sink_arrays.h"
+#include "sink_common.h"
 #include "sinks.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+
+#define CHUNK_MOST ((int64_t)UINT32_MAX - 4096)
 
 struct hdf5_options {
     int64_t level, chunk_rows;
@@ -14,9 +21,35 @@ static const stki_option option_rows[] = {
 };
 static const stki_option_table option_table = STKI_OPTION_TABLE("output (hdf5)", option_rows);
 
+/* The format counts the bytes of a chunk in 32 bits. */
+static stk_status check_chunks(const stki_sink_opts *opts, stk_error *err)
+{
+    const struct hdf5_options *options = opts->options;
+    int64_t strides[STK_MAX_DIMS], bytes, chunk, rows = options ? options->chunk_rows : 0;
+
+    rows = opts->may_skip || rows < opts->most_rows ? rows : opts->most_rows;
+    for (int i = 0; i < opts->field_count && rows > 0; i++) {
+        const stki_sink_field *field = &opts->fields[i];
+        stk_status status;
+
+        if (field->kind != STKI_SINK_ARRAY)
+            continue;
+        status = stki_row_major(field->dtype, field->ndim, field->shape, strides, &bytes, err);
+        if (status)
+            return status;
+        if (!stki_mul(rows, bytes, &chunk) || chunk > CHUNK_MOST)
+            return stki_sink_refuse(
+                opts, field, STKI_TEXT("chunks of %" PRId64 " rows of %" PRId64 " bytes", rows, bytes),
+                STKI_TEXT("less than 4 GiB a chunk: output.chunk_rows of at most %" PRId64, CHUNK_MOST / bytes), err);
+    }
+    return STK_OK;
+}
+
 static stk_status hdf5_check(const stki_sink_opts *opts, stk_error *err)
 {
-    return stki_arrays_check(opts, false, STK_DTYPE_NONE, err);
+    stk_status status = stki_arrays_check(opts, false, STK_DTYPE_NONE, err);
+
+    return status ? status : check_chunks(opts, err);
 }
 
 static stk_status hdf5_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)

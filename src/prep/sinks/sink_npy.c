@@ -18,6 +18,7 @@ static const char *const endings[] = {".npy", NULL};
 const stki_sink_ops stki_sink_npy = {
     .format = "npy",
     .endings = endings,
+    .aliases = true,
     .resumes = true,
     .check = npy_check,
     .open = npy_open,

@@ -33,6 +33,7 @@ static const char *const endings[] = {".npz", NULL};
 const stki_sink_ops stki_sink_npz = {
     .format = "npz",
     .endings = endings,
+    .aliases = true,
     .table = &option_table,
     .options_bytes = sizeof(struct npz_options),
     .check = npz_check,

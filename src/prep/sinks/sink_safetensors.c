@@ -1,9 +1,14 @@
 /* sink_safetensors.c: .safetensors files: a tensor an array (sink_arrays.h). */
 #include "sink_arrays.h"
+#include "sink_common.h"
 #include "sinks.h"
+#include <string.h>
 
 static stk_status safetensors_check(const stki_sink_opts *opts, stk_error *err)
 {
+    for (int i = 0; i < opts->field_count; i++)
+        if (strcmp(opts->fields[i].name, "__metadata__") == 0)
+            return stki_sink_refuse(opts, &opts->fields[i], "a name that the format uses itself", "another name", err);
     return stki_arrays_check(opts, false, STK_C128, err);
 }
 

@@ -161,6 +161,46 @@ static bool collide(const struct tar_field *a, const struct tar_field *b)
     return false;
 }
 
+static const char *image_extension(enum stki_encoding encoding)
+{
+    return encoding == STKI_JPEG ? "jpg" : encoding == STKI_PNG ? "png" : "npy";
+}
+
+/* Does the extension say that of an image? Others than those of images say nothing. */
+static bool fits(const char *extension, enum stki_encoding encoding)
+{
+    const char *part = last_part(extension);
+    bool jpeg = !strcmp(part, "jpg") || !strcmp(part, "jpeg");
+
+    return (!jpeg && strcmp(part, "png") != 0 && strcmp(part, "npy") != 0) ||
+           !strcmp(part, image_extension(encoding)) || (jpeg && encoding == STKI_JPEG);
+}
+
+/* The extension of the job against what the images will be, as far as that is known. */
+static stk_status check_images(const stki_sink_opts *opts, const stki_sink_field *field, const char *extension,
+                               stk_error *err)
+{
+    static const char *const words[] = {[STKI_JPEG] = "JPEG images", [STKI_PNG] = "PNG images"};
+    const bool pixels = field->kind == STKI_SINK_ARRAY && field->ndim >= 2;
+    const unsigned encodings = pixels ? 1U << STKI_PLAIN : field->encodings;
+    enum stki_encoding one = STKI_PLAIN;
+    bool may = encodings == 0;
+
+    for (int i = STKI_PLAIN; i <= STKI_PNG; i++)
+        if (encodings & 1U << i) {
+            may = may || fits(extension, (enum stki_encoding)i);
+            one = (enum stki_encoding)i;
+        }
+    if (may)
+        return STK_OK;
+    return stki_sink_refuse(
+        opts, field, one == STKI_PLAIN ? NULL : words[one],
+        one == STKI_PLAIN
+            ? STKI_TEXT("what extension: %s says: encode the field (encode: jpeg or png)", extension)
+            : STKI_TEXT("what extension: %s says: leave it out, or say %s", extension, image_extension(one)),
+        err);
+}
+
 static stk_status check_field(const stki_sink_opts *opts, const struct tar_field *fields, int index, stk_error *err)
 {
     const stki_sink_field *field = &opts->fields[index];
@@ -174,6 +214,8 @@ static stk_status check_field(const stki_sink_opts *opts, const struct tar_field
         if (collide(&fields[i], &fields[index]))
             return stki_sink_refuse(opts, field, STKI_TEXT("the same extension as %s", opts->fields[i].name),
                                     "one of its own (output.fields.NAME.extension)", err);
+    if (!status && field->extension)
+        status = check_images(opts, field, field->extension, err);
     if (!status && fields[index].form == FORM_NPY)
         status = stki_npy_form_init(&form, opts->path, field->dtype, 0, NULL, field->alias, err);
     return status;
@@ -271,26 +313,18 @@ static stk_status put_npy(struct tar_sink *t, const char *key, const char *exten
     return put_file(t, key, extension, header, form.header_bytes, v->bytes, v->size, true, err);
 }
 
-static const char *image_extension(enum stki_encoding encoding)
-{
-    return encoding == STKI_JPEG ? "jpg" : encoding == STKI_PNG ? "png" : "npy";
-}
-
 /* An extension that the job says and the image is not. */
-static stk_status check_image(const struct tar_sink *t, int64_t row, const stki_sink_field *field,
-                              const char *extension, enum stki_encoding encoding, stk_error *err)
+static stk_status check_image_of_row(const struct tar_sink *t, int64_t row, const stki_sink_field *field,
+                                     const char *extension, enum stki_encoding encoding, stk_error *err)
 {
-    const char *part = last_part(extension), *own = image_extension(encoding);
-    bool jpeg = !strcmp(part, "jpg") || !strcmp(part, "jpeg");
-
-    if ((!jpeg && strcmp(part, "png") != 0 && strcmp(part, "npy") != 0) || !strcmp(part, own) ||
-        (jpeg && encoding == STKI_JPEG))
+    if (fits(extension, encoding))
         return STK_OK;
-    return stki_fail_at(err, STK_E_BAD_VALUE,
-                        (stki_place){t->common.opts.path, row, -1,
-                                     encoding == STKI_PLAIN ? "pixels" : STKI_TEXT("a %s image", own),
-                                     STKI_TEXT("what .%s says (output.fields.%s)", extension, field->name)},
-                        "field %s", field->name);
+    return stki_fail_at(
+        err, STK_E_BAD_VALUE,
+        (stki_place){t->common.opts.path, row, -1,
+                     encoding == STKI_PLAIN ? "pixels" : STKI_TEXT("a %s image", image_extension(encoding)),
+                     STKI_TEXT("what .%s says (output.fields.%s)", extension, field->name)},
+        "field %s", field->name);
 }
 
 static stk_status put_value(struct tar_sink *t, const char *key, int index, const stki_sink_value *v, stk_error *err)
@@ -308,7 +342,7 @@ static stk_status put_value(struct tar_sink *t, const char *key, int index, cons
             snprintf(buffer, sizeof buffer, "%s%s", own->prefix, image_extension(v->encoding));
             extension = buffer;
         }
-        status = check_image(t, t->common.rows, field, extension, v->encoding, err);
+        status = check_image_of_row(t, t->common.rows, field, extension, v->encoding, err);
         if (status)
             return status;
         form = !strcmp(last_part(extension), "npy") ? FORM_NPY : FORM_BYTES;
@@ -446,6 +480,8 @@ static const char *const endings[] = {".tar", NULL};
 const stki_sink_ops stki_sink_tar = {
     .format = "tar",
     .endings = endings,
+    .extensions = "any",
+    .aliases = true,
     .resumes = true,
     .check = tar_check,
     .open = tar_open,

@@ -189,8 +189,12 @@ static int tokens_files(const stki_sink *sink, stki_sink_file *out, int room)
     return count;
 }
 
+/* Those of raw files, too, which come first where no format is said. */
+static const char *const endings[] = {".bin", NULL};
+
 const stki_sink_ops stki_sink_tokens = {
     .format = "tokens",
+    .endings = endings,
     .resumes = true,
     .table = &option_table,
     .options_bytes = sizeof(struct tokens_options),

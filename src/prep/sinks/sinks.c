@@ -35,6 +35,22 @@ static const char *names(char *buffer, size_t size)
     return buffer;
 }
 
+/* An ending that is another format's, and not this one's: readers go by it, and so do people. */
+static stk_status check_ending(const stki_sink_ops *sink, const char *path, stk_error *err)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
+
+    for (int i = 0; name && !has_ending(sink, name) && stki_sinks[i]; i++)
+        if (has_ending(stki_sinks[i], name))
+            return stki_fail(err, STK_E_UNSUPPORTED,
+                             "found %s, but the path ends in %s, as files of %s do: leave format out, or give the path "
+                             "%s%s%s",
+                             sink->format, strrchr(name, '.'), stki_sinks[i]->format,
+                             sink->endings ? "the ending " : "another ending", sink->endings ? sink->endings[0] : "",
+                             sink->endings && sink->endings[1] ? " or another one" : "");
+    return STK_OK;
+}
+
 stk_status stki_sink_find(const char *format, const char *path, const stki_sink_ops **out, stk_error *err)
 {
     char all[256];
@@ -42,7 +58,7 @@ stk_status stki_sink_find(const char *format, const char *path, const stki_sink_
     for (int i = 0; stki_sinks[i]; i++)
         if (format ? !strcmp(stki_sinks[i]->format, format) : has_ending(stki_sinks[i], path)) {
             *out = stki_sinks[i];
-            return STK_OK;
+            return format ? check_ending(stki_sinks[i], path, err) : STK_OK;
         }
     if (format)
         return stki_fail(err, STK_E_UNSUPPORTED, "found %s, expected one of %s", format, names(all, sizeof all));

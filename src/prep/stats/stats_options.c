@@ -44,15 +44,12 @@ static stk_status read_method(const stki_node *node, unsigned *methods, stk_erro
     return status;
 }
 
-stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err)
+static stk_status read_methods(stki_stats_opts *out, stk_error *err)
 {
-    stk_status status;
+    stk_status status = STK_OK;
 
-    *out = (stki_stats_opts){0};
-    stki_options_defaults(&stki_stats_field_table, out);
-    status = stki_options_read(&stki_stats_field_table, map, out, NULL, err);
-    if (status != STK_OK || stki_node_is_null(out->calibrate))
-        return status;
+    if (stki_node_is_null(out->calibrate))
+        return STK_OK;
     if (out->calibrate->kind == STKI_NODE_SCALAR)
         return read_method(out->calibrate, &out->methods, err);
     if (out->calibrate->kind != STKI_NODE_LIST || out->calibrate->count == 0)
@@ -60,6 +57,39 @@ stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_
     for (int i = 0; i < out->calibrate->count && status == STK_OK; i++)
         status = read_method(out->calibrate->items[i], &out->methods, err);
     return status;
+}
+
+/* Keys that say how to calibrate are refused where nothing is calibrated, or not in that way. */
+static stk_status check_used(const stki_node *map, const stki_stats_opts *opts, stk_error *err)
+{
+    static const struct {
+        const char *key, *needs;
+        unsigned methods;
+    } all[] = {
+        {"percentile", "calibrate: percentile", 1U << STKI_CALIBRATE_PERCENTILE},
+        {"dtype", "calibrate: minmax, percentile or mse", ~0U},
+        {"symmetric", "calibrate: minmax, percentile or mse", ~0U},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const stki_node *node = stki_node_get(map, all[i].key), *calibrate = stki_node_get(map, "calibrate");
+
+        if (node && !(opts->methods & all[i].methods) && (!calibrate || calibrate->layer <= node->layer))
+            return stki_fail_key(err, node, "does nothing without %s: add that, or leave this out", all[i].needs);
+    }
+    return STK_OK;
+}
+
+stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err)
+{
+    stk_status status;
+
+    *out = (stki_stats_opts){0};
+    stki_options_defaults(&stki_stats_field_table, out);
+    status = stki_options_read(&stki_stats_field_table, map, out, NULL, err);
+    if (status == STK_OK)
+        status = read_methods(out, err);
+    return status == STK_OK ? check_used(map, out, err) : status;
 }
 
 stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *out, stk_error *err)

@@ -1,0 +1,263 @@
+/* test_prep_said.c: what a job says and means nothing is refused, before a row is made, and by the dry run too; and in
+ * the words of the job: no message names a section `loader`, which nobody wrote. */
+#include "job.h"
+#include "prep_file.h"
+#include "prep_test.h"
+
+enum { ROWS = 40, SIDE = 8 };
+
+static char input[300], image[300];
+
+static int setup(void **state)
+{
+    const int64_t shape[] = {SIDE, SIDE, 3};
+    stk_npy_writer *writer;
+    stk_error err = {0};
+    char *row = calloc(SIDE * SIDE, 3);
+
+    (void)state;
+    snprintf(input, sizeof input, "%s", stkt_path("in"));
+    snprintf(image, sizeof image, "%s", stkt_path("image.npy"));
+    stkt_prep_inputs(input, ROWS, 16);
+    assert_ok(stk_npy_create(image, STK_U8, 3, shape, false, &writer, &err));
+    for (int i = 0; i < ROWS; i++)
+        assert_ok(stk_npy_append(writer, row, 1, &err));
+    assert_ok(stk_npy_commit(writer, &err));
+    free(row);
+    return 0;
+}
+
+/* A job over images and labels, with `%OUT` in front of the output's ending. */
+static const char *job(const char *ending, const char *prep, const char *output, const char *more)
+{
+    return stkt_text("dataset: {fields: {image: {path: %s, source: {layout: nhwc}}, label: {path: %s.label.npy}}}\n"
+                     "prep: {num_workers: 0%s%s}\noutput: {path: %s%s%s%s}\n%s",
+                     image, input, *prep ? ", " : "", prep, stkt_path("out"), ending, *output ? ", " : "", output,
+                     more);
+}
+
+static stk_status plan(const char *text, stk_error *err)
+{
+    stk_prep *made = NULL;
+    stk_prep_plan out = {.struct_size = sizeof out};
+    stk_status status = stk_prep_open_text(text, NULL, NULL, 0, NULL, &made, err);
+
+    if (status == STK_OK)
+        status = stk_prep_get_plan(made, &out, err);
+    stk_prep_destroy(made);
+    return status;
+}
+
+/* By the run and by the dry run, with nothing left behind. */
+static void refuse(const char *text, stk_status expected, const char *says)
+{
+    char kept[4096];
+    stk_error err = {0};
+
+    snprintf(kept, sizeof kept, "%s", text);
+    assert_status(plan(kept, &err), expected);
+    assert_says(says);
+    assert_null(strstr(err.message, "loader."));
+    assert_status(stkt_prep_run(NULL, NULL, &err, kept), expected);
+    assert_says(says);
+    assert_null(strstr(err.message, "loader."));
+    assert_int_equal(stkt_count_names(stkt_path("."), "out"), 0);
+}
+
+static void accept(const char *text)
+{
+    stk_error err = {0};
+
+    assert_ok(plan(text, &err));
+}
+
+static void test_encodings(void **state)
+{
+    (void)state;
+    refuse(job(".beton", "", "fields: {image: {encode: png}}", ""), STK_E_UNSUPPORTED,
+           "field image cannot be written: found PNG images");
+    refuse(job(".tar", "", "fields: {image: {encode: png, extension: jpg}}", ""), STK_E_UNSUPPORTED,
+           "expected what extension: jpg says");
+    refuse(job(".tar", "", "fields: {image: {extension: jpg}}", ""), STK_E_UNSUPPORTED,
+           "extension: jpg says: encode the field");
+    refuse(job(".npy", "", "fields: {image: {encode: jpeg, proportion: 0.5}}", ""), STK_E_CONFIG, "write a .beton");
+    accept(job(".beton", "", "fields: {image: {encode: jpeg, proportion: 0.5}}", ""));
+    accept(job(".tar", "", "fields: {image: {encode: png}}", ""));
+    accept(job(".h5", "", "fields: {image: {encode: png}}", ""));
+}
+
+static void test_keys_of_fields(void **state)
+{
+    static const char *const formats[] = {"npy", "raw", "npz", "h5", "pt", "safetensors", "beton"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        refuse(job(stkt_text(".%s", formats[i]), "", "fields: {image: {encode: jpeg, extension: jpeg}}", ""),
+               STK_E_CONFIG, "output.fields.image.extension: does nothing in ");
+        if (i != 0 && i != 2)
+            refuse(job(stkt_text(".%s", formats[i]), "", "fields: {label: {alias: true}}", ""), STK_E_CONFIG,
+                   "output.fields.label.alias: does nothing in ");
+    }
+    refuse(job(".npy", "", "format: hdf5", ""), STK_E_CONFIG,
+           "output.format: found hdf5, but the path ends in .npy, as files of npy do");
+}
+
+static void test_keys_of_statistics(void **state)
+{
+    static const struct {
+        const char *keys, *says;
+    } wrong[] = {
+        {"{percentile: 99.9}", "stats.fields.image.percentile: does nothing without calibrate: percentile"},
+        {"{percentile: 99.9, calibrate: minmax}", "percentile: does nothing without calibrate: percentile"},
+        {"{percentile: 99.9, calibrate: [mse, minmax]}", "percentile: does nothing"},
+        {"{dtype: uint8}", "stats.fields.image.dtype: does nothing without calibrate: minmax, percentile or mse"},
+        {"{symmetric: true, histogram: 10}", "stats.fields.image.symmetric: does nothing without calibrate"},
+    };
+    static const char *const right[] = {"{percentile: 99.9, calibrate: percentile}", "{histogram: 10}",
+                                        "{percentile: 99.9, calibrate: [mse, percentile], symmetric: true}",
+                                        "{dtype: uint8, calibrate: minmax}"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refuse(job(".npy", "", "", stkt_text("stats: {fields: {image: %s}}\n", wrong[i].keys)), STK_E_CONFIG,
+               wrong[i].says);
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
+        accept(job(".npy", "", "", stkt_text("stats: {fields: {image: %s}}\n", right[i])));
+}
+
+/* A step that waits for a pass has the keys of calibration, and no others. */
+static void test_keys_of_a_step(void **state)
+{
+    static const struct {
+        const char *keys, *says;
+    } wrong[] = {
+        {"{calibrate: minmax, percentile: 99}", "percentile: does nothing without calibrate: percentile"},
+        {"{calibrate: minmax, histogram: 12}", "histogram: does nothing with calibrate: minmax"},
+        {"{calibrate: minmax, classes: true}", "classes"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refuse(stkt_text("dataset: {fields: {x: {path: %s.npy, transforms: [{quantize: %s}]}}}\n"
+                         "output: {path: %s}\n",
+                         input, wrong[i].keys, stkt_path("out.npy")),
+               STK_E_CONFIG, wrong[i].says);
+}
+
+static void test_keys_of_prep(void **state)
+{
+    static const char *const alone[] = {"piece_bytes: 1MiB", "inputs: digests"};
+    const char *const over[] = {"prep.order=random"};
+    stk_prep *made = NULL;
+    stk_error err = {0};
+
+    (void)state;
+    refuse(job(".npy", "block_window: 4", "", ""), STK_E_CONFIG,
+           "prep.block_window: does nothing without order: block: add that, or leave this out");
+    refuse(job(".npy", "max_errors: 4", "", ""), STK_E_CONFIG, "does nothing without on_error: skip");
+    accept(job(".npy", "order: block, block_window: 4", "", ""));
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
+        refuse(stkt_text("dataset: {fields: {x: {path: %s.npy}}}\nprep: {%s}\nstats: {path: %s}\n", input, alone[i],
+                         stkt_path("out.json")),
+               STK_E_CONFIG, "does nothing without output");
+    /* What it needs was there, until a later source took it away. */
+    assert_ok(
+        stk_prep_open_text(job(".npy", "order: block, block_window: 4", "", ""), NULL, over, 1, NULL, &made, &err));
+    stk_prep_destroy(made);
+}
+
+static void test_the_words_of_the_job(void **state)
+{
+    static const struct {
+        const char *prep, *says;
+    } wrong[] = {
+        {"split: {part: training}", "prep.split.part: "},
+        {"split: {part: train, fraction: 2}", "prep.split.fraction: "},
+        {"split: {part: train, key: {field: nosuch}}", "prep.split"},
+        {"split: {part: val, fraction: 0}", "prep.split"},
+        {"split: middle", "prep.split"},
+        {"indices: [900]", "index 0 of the subset (indices) is outside"},
+        {"indices: {a: 1}", "prep.indices"},
+        {"order: block, block_window: many", "prep.block_window: "},
+        {"memory_budget: 1", "prep.memory_budget"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char text[4096];
+        stk_error err = {0};
+
+        snprintf(text, sizeof text, "%s", job(".npy", wrong[i].prep, "", ""));
+        if (plan(text, &err) == STK_OK)
+            fail_msg("%s was accepted", wrong[i].prep);
+        assert_says(wrong[i].says);
+        if (strstr(err.message, "loader"))
+            fail_msg("%s: %s", wrong[i].prep, err.message);
+    }
+}
+
+static void test_what_is_put_into_words(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"loader.split: the subset is empty", "prep.split: the subset is empty"},
+        {"a: loader.split.key and (loader.seed)", "a: prep.split.key and (prep.seed)"},
+        {"raise loader.prefetch", "raise loader.prefetch"}, /* nothing of the job's */
+        {"my_loader.split, /data/loader.split", "my_loader.split, /data/loader.split"},
+        {"loader.", "loader."},
+        {"loader.splits", "loader.splits"},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        char text[80];
+
+        snprintf(text, sizeof text, "%s", pairs[i][0]);
+        stki_job_words(text);
+        assert_string_equal(text, pairs[i][1]);
+    }
+}
+
+/* Of several tasks, one that comes late cannot tell old from new: it does not get as far as that. */
+static void test_late_with_force(void **state)
+{
+    stk_error err = {0};
+    const stk_prep_opts late = {.struct_size = sizeof late, .task = 1, .tasks = 2, .force = true},
+                        merging = {.struct_size = sizeof merging, .force = true, .merge = true};
+    uint64_t before[2], after[2];
+    char text[4096];
+    int64_t n;
+
+    (void)state;
+    snprintf(text, sizeof text, "%s", job(".beton", "", "", ""));
+    for (int i = 0; i < 2; i++) {
+        const stk_prep_opts one = {.struct_size = sizeof one, .task = i, .tasks = 2};
+
+        assert_ok(stkt_prep_run(&one, NULL, &err, text));
+    }
+    assert_ok(stki_prep_digest_file(stkt_path("out.beton"), &before[0], &n, &err));
+    assert_ok(stki_prep_digest_file(stkt_path("out.manifest.json"), &before[1], &n, &err));
+    assert_status(stkt_prep_run(&late, NULL, &err, text), STK_E_BAD_ARG);
+    assert_says("remove the old output before they begin");
+    assert_status(stkt_prep_run(&merging, NULL, &err, text), STK_E_NOT_FOUND);
+    assert_ok(stki_prep_digest_file(stkt_path("out.beton"), &after[0], &n, &err));
+    assert_ok(stki_prep_digest_file(stkt_path("out.manifest.json"), &after[1], &n, &err));
+    assert_memory_equal(before, after, sizeof before);
+    assert_false(stkt_is_there(stkt_path("out.beton.prep")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_encodings),
+        cmocka_unit_test(test_keys_of_fields),
+        cmocka_unit_test(test_keys_of_statistics),
+        cmocka_unit_test(test_keys_of_a_step),
+        cmocka_unit_test(test_keys_of_prep),
+        cmocka_unit_test(test_the_words_of_the_job),
+        cmocka_unit_test(test_what_is_put_into_words),
+        cmocka_unit_test(test_late_with_force),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
