@@ -8,6 +8,7 @@
 #include "failed.h"
 #include "feed.h"
 #include "loader_handle.h"
+#include "log.h"
 #include "parts.h"
 #include <libgen.h>
 #include <stdio.h>
@@ -294,6 +295,7 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     for (int i = 0; i < core->plan_count; i++) {
         stki_count(&loader->batch_bytes, stki_plan_bytes(batch, &core->plans[i]));
     }
+    stki_log(STKI_LOG_ring, "epoch %lld step %lld is handed out", (long long)batch->epoch, (long long)batch->step);
 }
 
 /* What all steps up to this batch add up to. Not STK_OK: too many of its samples have failed. */

@@ -18,6 +18,30 @@ run() {
     code=$?
 }
 
+# begin COMMAND...: in the background, as process $pid; what the loader does is written to ./log. until_log REGEX [N] waits
+# for N lines of it, which is how a test knows where a run is: no length of time says that. finish waits for the end, as
+# `run` does.
+begin() {
+    echo "\$ $(basename "$1") ${*:2} &"
+    rm -f log # that of another run says nothing
+    STOKER_DEBUG=ring "$@" >out 2>log &
+    pid=$!
+}
+until_log() {
+    checks=$((checks + 1))
+    for _ in $(seq 6000); do
+        [ "$(grep -Ecs -m "${2:-1}" -- "$1" log)" -ge "${2:-1}" ] && return
+        kill -0 $pid 2>/dev/null || break
+        sleep 0.01
+    done
+    [ "$(grep -Ecs -m "${2:-1}" -- "$1" log)" -ge "${2:-1}" ] || fail "the run never said: $1"
+}
+finish() {
+    { wait $pid; } 2>/dev/null # bash reports a signal there
+    code=$?
+    grep -v '^stoker: ring: ' log >err
+}
+
 # code N: the command ended with this status.
 code() {
     checks=$((checks + 1))

@@ -40,7 +40,7 @@ foreach(cases
     xent
     )
   add_test(NAME oracle-tensor-${cases} COMMAND test_cases ${oracle_tensor}/${cases}.txt)
-  set_tests_properties(oracle-tensor-${cases} PROPERTIES LABELS "tensor;oracle" TIMEOUT 300)
+  set_tests_properties(oracle-tensor-${cases} PROPERTIES LABELS "tensor;oracle" TIMEOUT 1500)
 endforeach()
 
 # The cases of the operations again, with every choice of kernels and without a CBLAS.
@@ -50,7 +50,7 @@ foreach(cases broadcast elementwise fuzz-elementwise fuzz-inplace fuzz-matmul fu
 endforeach()
 foreach(isa ref avx2)
   add_test(NAME oracle-tensor-ops-${isa} COMMAND test_cases ${oracle_tensor_ops})
-  set_tests_properties(oracle-tensor-ops-${isa} PROPERTIES LABELS "tensor;oracle" TIMEOUT 300
+  set_tests_properties(oracle-tensor-ops-${isa} PROPERTIES LABELS "tensor;oracle" TIMEOUT 1500
       ENVIRONMENT "STOKER_ISA=${isa};STOKER_CBLAS=off")
 endforeach()
 
@@ -70,5 +70,5 @@ add_test(NAME oracle-tensor-on-twins COMMAND test_cases --device=tested --stream
 # On the test device, which has no kernels, the processor does everything by way of copies.
 add_test(NAME oracle-tensor-on-copies COMMAND test_cases --device=test ${oracle_tensor_dense})
 set_tests_properties(oracle-tensor-on-copies oracle-tensor-other-device oracle-tensor-other-stream oracle-tensor-on-device
-    oracle-tensor-on-stream oracle-tensor-on-twins PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 300)
+    oracle-tensor-on-stream oracle-tensor-on-twins PROPERTIES LABELS "tensor;oracle;gpu" TIMEOUT 1500)
 set_property(TEST oracle-tensor-on-twins PROPERTY ENVIRONMENT STOKER_HOST_KERNELS=twin)

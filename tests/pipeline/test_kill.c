@@ -81,6 +81,7 @@ static void killed_and_started_again(void **state)
 {
     char dir[512], path[560];
     uint64_t random = 5;
+    int64_t most_us = 4000;
     int status = -1, killed = 0;
 
     (void)state;
@@ -94,7 +95,8 @@ static void killed_and_started_again(void **state)
         if (child == 0)
             _exit(train(path, turn % 4));
         assert_true(child > 0);
-        usleep((useconds_t)stkt_random_in(&random, 1000, 4000 + 1000 * turn)); /* longer, so that it comes to its end */
+        stki_sleep_ns(1000 * stkt_random_in(&random, 1000, most_us));
+        most_us += 500 + most_us / 20; /* it comes to its end on any machine */
         (void)kill(child, SIGKILL);
         assert_int_equal(waitpid(child, &status, 0), child);
         if (WIFEXITED(status))

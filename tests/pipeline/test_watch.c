@@ -136,7 +136,7 @@ static void run(const char *paths, const char *more, int workers, const char *na
 
     assert_ok(stkt_open(&loader,
                         "{dataset: {fields: {x: {path: '%s/%s'%s}}}, loader: {batch_size: 8, num_workers: %d, "
-                        "prefetch: 2, tile_bytes: 6000, num_epochs: 3, timeout: 20s}}",
+                        "prefetch: 2, tile_bytes: 6000, num_epochs: 3, timeout: 60s}}",
                         stkt_dir, paths, more, workers));
     assert_ok(stk_loader_next(loader, &batch, &err));
     check_batch(batch);
@@ -213,7 +213,7 @@ static void more_files_than_fit(void **state)
             write_shards(RECORDS);
             assert_ok(stkt_open(&loader,
                                 "{dataset: {fields: {x: {path: '%s/x*.npy'}}}, loader: {batch_size: 96, num_workers: "
-                                "%d, prefetch: 1, order: random, num_epochs: 3, tile_bytes: 10000000, timeout: 20s}}",
+                                "%d, prefetch: 1, order: random, num_epochs: 3, tile_bytes: 10000000, timeout: 60s}}",
                                 stkt_dir, workers));
             assert_ok(stk_loader_next(loader, &batch, &err));
             check_batch(batch);
@@ -272,7 +272,7 @@ static void rows_in_parts(void **state)
                 stkt_append_file(stkt_path("big.npy"), data, sizeof data);
             assert_ok(stkt_open(&loader,
                                 "{dataset: {fields: {x: {path: '%s/big.npy'}}}, loader: {num_workers: %d, prefetch: 1, "
-                                "tile_bytes: 2000, timeout: 20s}}",
+                                "tile_bytes: 2000, timeout: 60s}}",
                                 stkt_dir, workers));
             assert_true(!strstr(stk_loader_options_json(loader), "\"parts_per_row\": 1,"));
             while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
@@ -316,7 +316,7 @@ static void rows_that_are_made(void **state)
                                f == 2 ? RECORDS : sizeof data);
                 assert_ok(stkt_open(&loader,
                                     "{dataset: {fields: {x: {path: '%s/x00.npy'%s}}}, loader: {batch_size: 8, "
-                                    "num_workers: %d, prefetch: 1, num_epochs: 3, timeout: 20s}}",
+                                    "num_workers: %d, prefetch: 1, num_epochs: 3, timeout: 60s}}",
                                     stkt_dir, fields[f], workers));
                 for (int n = 0; (status = stk_loader_next(loader, &batch, &err)) == STK_OK; n++) {
                     stk_tensor x;
@@ -348,7 +348,7 @@ static void a_partner_in_another_file(void **state)
         assert_ok(stkt_open(&loader,
                             "{dataset: {fields: {x: {path: '%s/x*.npy', transforms: [{scale: 2}, {mixup: {}}]}}}, "
                             "loader: {num_workers: %d, prefetch: 1, global_batch_size: 2, world_size: 2, rank: 0, "
-                            "timeout: 20s}}",
+                            "timeout: 60s}}",
                             stkt_dir, workers));
         assert_ok(stk_loader_next(loader, &batch, &err));
         cut_all(stkt_path("x01.npy"));
@@ -380,7 +380,7 @@ static void the_other_files_go_on(void **state)
         write_shards(FILES);
         assert_ok(stkt_open_faulty(&loader, NULL, true, &err,
                                    "{dataset: {fields: {x: {path: '%s/x*.npy'}}}, loader: {batch_size: 8, num_workers: "
-                                   "%d, prefetch: 1, order: random, num_epochs: 4, tile_bytes: 6000, timeout: 20s}}",
+                                   "%d, prefetch: 1, order: random, num_epochs: 4, tile_bytes: 6000, timeout: 60s}}",
                                    stkt_dir, workers));
         for (int i = 0; (status = stk_loader_next(loader, &batch, &err)) == STK_OK; i++) {
             check_batch(batch);
@@ -456,7 +456,7 @@ static void pread_never_maps(void **state)
         write_shards(1);
         assert_ok(stkt_open(&loader,
                             "{dataset: {fields: {x: {path: '%s/x00.npy'}}}, loader: {batch_size: 8, num_workers: 2, "
-                            "prefetch: 1, access: pread, timeout: 20s}}",
+                            "prefetch: 1, access: pread, timeout: 60s}}",
                             stkt_dir));
         assert_ok(stk_loader_next(loader, &batch, &err));
         stk_batch_release(batch);

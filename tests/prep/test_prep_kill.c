@@ -96,8 +96,11 @@ static void check_spooled(const char *work, ino_t *seen, int most)
     char path[600];
 
     snprintf(path, sizeof path, "%s/commit.json", work);
-    if (stkt_is_there(path) || !stkt_is_there(work))
+    if (stkt_is_there(path))
         return; /* they have served */
+    snprintf(path, sizeof path, "%s/job.json", work);
+    if (!stkt_is_there(path))
+        return; /* an empty folder: not begun, or only the folder itself is left to be removed */
     for (int i = 0; i < most; i++) {
         struct stat st;
 

@@ -2,14 +2,18 @@
 #ifndef STKT_LOADER_TEST_H
 #define STKT_LOADER_TEST_H
 
+#include "clock.h"
 #include "core.h"
 #include "error.h"
 #include "stk_test.h"
+#include "thread.h"
 #include <stoker/stoker.h>
 
-/* A config of one printf. */
+/* A config of one printf. Where it does not say otherwise, closing waits longer than a busy machine keeps workers from
+ * coming out. */
 static inline STK_PRINTF(2, 3) stk_status stkt_open(stk_loader **out, const char *format, ...)
 {
+    static const char *const patient[] = {"loader.close_timeout=60s"};
     char text[4096];
     stk_error err = {0};
     stk_status status;
@@ -18,7 +22,7 @@ static inline STK_PRINTF(2, 3) stk_status stkt_open(stk_loader **out, const char
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    status = stk_loader_open_text(text, NULL, NULL, 0, out, &err);
+    status = stk_loader_open_text(text, NULL, patient, strstr(text, "close_timeout") ? 0 : 1, out, &err);
     if (status != STK_OK)
         print_message("open: %s: %s\n", stk_status_name(status), err.message);
     return status;
@@ -59,6 +63,8 @@ static inline STK_PRINTF(5, 6) stk_status
     if ((status = stki_document_parse(text, (int64_t)strlen(text), "text", NULL, &document, err)) != STK_OK ||
         (status = stki_config_read(document, NULL, &config, err)) != STK_OK)
         return status;
+    if (!strstr(text, "close_timeout"))
+        config->close_timeout = 60 * STKI_SECOND;
     if (skip) {
         config->on_error = STK_ON_ERROR_SKIP;
         config->max_error_fraction = 1;
@@ -68,6 +74,21 @@ static inline STK_PRINTF(5, 6) stk_status
         config->wrap_context = fault;
     }
     return stki_loader_open_config(config, out, err);
+}
+
+/* Threads that were left behind and let go again have come out when what they hold is free. */
+static inline void stkt_wait_for_blocks(int64_t blocks)
+{
+    const int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
+    stki_memory_stats now;
+
+    for (;;) {
+        stki_memory_read(STKI_MEM_HOST, &now);
+        if (now.blocks == blocks)
+            return;
+        assert_true(stki_now_ns() < deadline);
+        stki_sleep_ns(1000000);
+    }
 }
 
 /* FNV-1a over bytes, to compare whole runs. */
