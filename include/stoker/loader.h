@@ -423,6 +423,10 @@ typedef struct stk_loader_stats {
     int64_t inflate_ns; /* unpacking chunks, and waiting for another worker that unpacks one */
     int64_t call_ns;    /* in transforms of one's own (stk_transform_register) */
     int64_t page_ns;    /* off the processor until pages of mapped files had come from the disk */
+    /* Of chunks that are stored packed. The first by the second is how often each chunk is unpacked in a pass over the
+     * data: above 1 where the order comes back to chunks that the cache (cache_bytes) has let go. */
+    int64_t unpacked_bytes; /* what unpacking them gave */
+    int64_t packed_bytes;   /* what samples took out of it */
 } stk_loader_stats;
 
 /* The same of one worker. */

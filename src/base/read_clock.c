@@ -55,6 +55,18 @@ void stki_read_part_call_end(int64_t began)
     mine->skip = mine->weight - 1;
 }
 
+void stki_read_unpacked(int64_t bytes)
+{
+    if (mine)
+        stki_count(&mine->unpacked_bytes, bytes);
+}
+
+void stki_read_wanted(int64_t bytes)
+{
+    if (mine)
+        stki_count(&mine->wanted_bytes, bytes);
+}
+
 static int64_t time_ns(struct timeval time)
 {
     return (int64_t)time.tv_sec * STKI_SECOND + (int64_t)time.tv_usec * 1000;

@@ -27,10 +27,11 @@ typedef struct stki_paging {
 /* Written by one thread, read by anybody. */
 typedef struct stki_read_clocks {
     stki_counter ns[STKI_READ_COUNT];
-    stki_counter page_ns; /* off the processor until a page of a mapped file had come */
-    int skip, weight;     /* of STKI_READ_CALL: calls that are not timed, and what the next one counts for */
-    int watch;            /* pieces of work that are still watched for pages */
-    stki_paging paging;   /* of the part that runs */
+    stki_counter page_ns;                      /* off the processor until a page of a mapped file had come */
+    stki_counter unpacked_bytes, wanted_bytes; /* of packed chunks: what they gave, and what samples took of it */
+    int skip, weight;   /* of STKI_READ_CALL: calls that are not timed, and what the next one counts for */
+    int watch;          /* pieces of work that are still watched for pages */
+    stki_paging paging; /* of the part that runs */
 } stki_read_clocks;
 
 /* Of the calling thread from now on; NULL: none. */
@@ -43,6 +44,11 @@ void stki_read_part_end(enum stki_read_part part, int64_t began);
 /* The same for what may be short and comes often. */
 int64_t stki_read_part_call_begin(void);
 void stki_read_part_call_end(int64_t began);
+
+/* A packed chunk was unpacked and gave so many bytes; a sample took so many out of packed chunks, whether they had been
+ * unpacked for it or were still there. The first by the second is how often each chunk is unpacked. */
+void stki_read_unpacked(int64_t bytes);
+void stki_read_wanted(int64_t bytes);
 
 /* Around work that touches mapped files and may wait for the disk in it. Looking costs two calls into the system, so
  * that work is watched only while it takes long: a page that has to come from a disk makes it so. */

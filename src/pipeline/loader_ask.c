@@ -196,6 +196,8 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
         stats.inflate_ns += stki_counted(&worker->parts.ns[STKI_READ_INFLATE]);
         stats.call_ns += stki_counted(&worker->parts.ns[STKI_READ_CALL]);
         stats.page_ns += stki_counted(&worker->parts.page_ns);
+        stats.unpacked_bytes += stki_counted(&worker->parts.unpacked_bytes);
+        stats.packed_bytes += stki_counted(&worker->parts.wanted_bytes);
         stats.bytes_read += stki_counted(&worker->bytes_read);
         stats.bytes_written += stki_counted(&worker->bytes_written);
         stats.warnings += stki_counted(&worker->scratch.warnings);

@@ -1,5 +1,7 @@
 /* stki-threads: what the workers' time went into: parts of reads have clocks of their own, and each worker's clocks can
  * be asked for. */
+#include "hdf5_type.h"
+#include "io_files.h"
 #include "loader_test.h"
 #include "thread.h"
 
@@ -94,6 +96,87 @@ static void workers_add_up(void **state)
     stk_loader_destroy(loader);
 }
 
+/* ---- packed chunks that are unpacked again -------------------------------------------------------------------------
+ */
+
+enum { ROWS = 60, LENGTH = 32, CHUNK_ROWS = 8, ROW_BYTES = LENGTH * 4 };
+
+/* 60 rows in chunks of 8 rows: the last one is half empty. */
+static void make_packed(const char *path)
+{
+    const hsize_t shape[2] = {ROWS, LENGTH}, chunk[2] = {CHUNK_ROWS, LENGTH};
+    const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t space = H5Screate_simple(2, shape, NULL), how = H5Pcreate(H5P_DATASET_CREATE);
+    float values[ROWS * LENGTH];
+
+    for (int i = 0; i < ROWS * LENGTH; i++)
+        values[i] = (float)i;
+    assert_true(H5Pset_chunk(how, 2, chunk) >= 0 && H5Pset_shuffle(how) >= 0 && H5Pset_deflate(how, 1) >= 0);
+    const hid_t set = H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    assert_true(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Dclose(set);
+    H5Pclose(how);
+    H5Sclose(space);
+    H5Fclose(file);
+}
+
+static stk_loader_stats stats_of_packed(const char *order, int workers, int cache_bytes, int epochs)
+{
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    stk_loader *loader = NULL;
+    stk_error err;
+
+    assert_int_equal(stkt_open(&loader,
+                               "{dataset: {fields: {x: {path: %s}}}, loader: {batch_size: 4, order: %s, "
+                               "num_workers: %d, cache_bytes: %d, num_epochs: %d}}",
+                               stkt_path("packed.h5"), order, workers, cache_bytes, epochs),
+                     STK_OK);
+    take_all(loader);
+    assert_ok(stk_loader_close(loader, &err));
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    stk_loader_destroy(loader);
+    return stats;
+}
+
+static void chunks_that_are_unpacked_again_are_counted(void **state)
+{
+    const int64_t whole = ROWS * ROW_BYTES;
+    const int one_chunk = CHUNK_ROWS * ROW_BYTES;
+    stk_loader_stats stats;
+
+    (void)state;
+    make_packed(stkt_path("packed.h5"));
+    for (int workers = 0; workers <= 1; workers++) {
+        stats = stats_of_packed("sequential", workers, one_chunk, 1);
+        assert_int_equal(stats.packed_bytes, whole);
+        assert_int_equal(stats.unpacked_bytes, whole); /* the rows that the last chunk has no room for are none */
+        stats = stats_of_packed("block", workers, 2 * one_chunk, 1);
+        assert_int_equal(stats.packed_bytes, whole);
+        assert_int_equal(stats.unpacked_bytes, whole);
+        stats = stats_of_packed("random", workers, one_chunk, 1);
+        assert_int_equal(stats.packed_bytes, whole);
+        assert_true(stats.unpacked_bytes > 4 * whole && stats.unpacked_bytes <= CHUNK_ROWS * whole);
+        stats = stats_of_packed("random", workers, 16 * one_chunk, 3); /* all of them are kept, for three epochs */
+        assert_int_equal(stats.packed_bytes, 3 * whole);
+        assert_int_equal(stats.unpacked_bytes, whole);
+    }
+}
+
+/* What is not packed is not unpacked. */
+static void plain_data_have_no_packed_bytes(void **state)
+{
+    stk_loader *loader = opened(1);
+    stk_loader_stats stats = {.struct_size = sizeof stats};
+    stk_error err;
+
+    (void)state;
+    take_all(loader);
+    assert_ok(stk_loader_get_stats(loader, &stats, &err));
+    assert_int_equal(stats.packed_bytes, 0);
+    assert_int_equal(stats.unpacked_bytes, 0);
+    stk_loader_destroy(loader);
+}
+
 static void wrong_questions(void **state)
 {
     stk_loader *loader = opened(0);
@@ -116,6 +199,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transform_has_its_own_clock),
         cmocka_unit_test(workers_add_up),
+        cmocka_unit_test(chunks_that_are_unpacked_again_are_counted),
+        cmocka_unit_test(plain_data_have_no_packed_bytes),
         cmocka_unit_test(wrong_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

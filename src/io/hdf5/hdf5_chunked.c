@@ -13,6 +13,7 @@
 #include "error.h"
 #include "hdf5_chunks.h"
 #include "hdf5_reader.h"
+#include "read_clock.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -35,6 +36,12 @@ struct chunked {
 static const struct chunked *chunked_of(const stki_reader *base)
 {
     return (const struct chunked *)(const void *)base;
+}
+
+static void count_wanted(const struct chunked *r)
+{
+    if (r->chunks->pipeline.count > 0)
+        stki_read_wanted(r->base.max_bytes);
 }
 
 /* ---- in one chunk ----------------------------------------------------------------------------------------------- */
@@ -60,6 +67,7 @@ static stk_status read_decoded(const struct chunked *r, int64_t number, int64_t 
 
     if (status)
         return status;
+    count_wanted(r);
     if (r->cached) {
         status = stki_hdf5_chunks_get(c, number, r->uses, (char *)scratch->data + room, kept, err);
         if (status == STK_OK)
@@ -137,8 +145,10 @@ static stk_status pin_in_one(const stki_reader *base, int64_t index, stki_scratc
         status = stki_scratch_reserve(scratch, stki_hdf5_chunks_room(c), err);
     if (!status)
         status = stki_hdf5_chunks_get(c, number, r->uses, scratch->data, kept, err);
-    if (status == STK_OK)
+    if (status == STK_OK) {
+        count_wanted(r);
         *address = (const char *)stk_storage_data(*kept) + within;
+    }
     return stki_fail_record(err, status, index);
 }
 
@@ -162,6 +172,7 @@ static stk_status read_gathered(const stki_reader *base, int64_t index, const st
                                        (char *)scratch->data + room, err);
     if (status)
         return stki_fail_record(err, status, index);
+    count_wanted(r);
     *out = r->sample;
     out->data = scratch->data;
     return STK_OK;

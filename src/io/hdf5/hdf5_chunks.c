@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "read_clock.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <string.h>
@@ -230,7 +231,20 @@ static stk_status load_from_library(const stki_hdf5_chunks *c, int64_t number, v
     return changed.status;
 }
 
-stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)
+/* Of a chunk: the elements that lie inside the data set. */
+static int64_t bytes_inside(const stki_hdf5_grid *grid, int64_t number)
+{
+    int64_t bytes = grid->item_bytes, first[STK_MAX_DIMS];
+
+    first_element(grid, number, first);
+    for (int i = 0; i < grid->ndim; i++) {
+        const int64_t rest = grid->shape[i] - first[i];
+        bytes *= rest < grid->chunk[i] ? rest : grid->chunk[i];
+    }
+    return bytes;
+}
+
+static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)
 {
     const stki_hdf5_chunk *chunk;
     const char *stored;
@@ -257,6 +271,15 @@ stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void
     status = stki_hdf5_decode(&c->pipeline, chunk->mask, stored, chunk->bytes, to, room, c->path, chunk->address, err);
     if (status == STK_E_CORRUPT && stki_file_intact(c->file, -1, NULL))
         return stki_file_intact(c->file, -1, err); /* that is why */
+    return status;
+}
+
+stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)
+{
+    const stk_status status = load(c, number, to, room, err);
+
+    if (status == STK_OK && c->pipeline.count > 0)
+        stki_read_unpacked(bytes_inside(&c->grid, number));
     return status;
 }
 
