@@ -252,6 +252,46 @@ static void bounds_by_hand(void **state)
     assert_null(lb_bound_binding(bounds, 0));
 }
 
+/* 10 000 samples a second by the library; the run unpacked each chunk 50 times, once, and hardly at all. */
+static void unpacking_again_counts(void **state)
+{
+    struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
+    struct lb_config config = {.bench = {.consumer = 0}};
+    struct lb_result result = {.config = &config, .runs = &run, .run_count = 1};
+    struct lb_bound bounds[LB_BOUND_KINDS];
+
+    (void)state;
+    result.facts.options_json = (char *)(uintptr_t) "{}";
+    result.once = (struct lb_once){.measured = true, .inflate = {.samples_per_s = 10000, .items = 1}};
+    run.stats.packed_bytes = 1000, run.stats.unpacked_bytes = 50000;
+    int count = lb_result_bounds(&result, bounds);
+    assert_int_equal(count, 2);
+    assert_float_equal(find(bounds, count, LB_BOUND_INFLATE)->samples_per_s, 200, 1e-9);
+    assert_float_equal(find(bounds, count, LB_BOUND_INFLATE)->share_percent, 50, 1e-9);
+    assert_float_equal(find(bounds, count, LB_BOUND_INFLATE)->unpacked, 50, 1e-9);
+    assert_non_null(strstr(find(bounds, count, LB_BOUND_INFLATE)->basis, "1 chunk, each 50 times"));
+    assert_float_equal(find(bounds, count, LB_BOUND_INFLATE_ONCE)->samples_per_s, 10000, 1e-9);
+    assert_int_equal(lb_bound_binding(bounds, count)->kind, LB_BOUND_INFLATE);
+    assert_false(find(bounds, count, LB_BOUND_INFLATE_ONCE)->applies);
+    run.stats.unpacked_bytes = 1100;
+    count = lb_result_bounds(&result, bounds);
+    assert_int_equal(count, 1);
+    assert_float_equal(bounds[0].samples_per_s, 10000, 1e-9);
+    run.stats.unpacked_bytes = 100; /* nine of ten were still in the cache */
+    count = lb_result_bounds(&result, bounds);
+    assert_int_equal(count, 1);
+    assert_float_equal(bounds[0].samples_per_s, 100000, 1e-6);
+    assert_true(bounds[0].applies);
+    run.stats.unpacked_bytes = 0;
+    count = lb_result_bounds(&result, bounds);
+    assert_int_equal(count, 1);
+    assert_float_equal(bounds[0].samples_per_s, 10000, 1e-9);
+    assert_false(bounds[0].applies);
+    run.stats.packed_bytes = 0; /* read by the library itself: nothing was counted */
+    count = lb_result_bounds(&result, bounds);
+    assert_true(count == 1 && bounds[0].applies);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -270,8 +310,13 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(photos_are_decoded), cmocka_unit_test(what_is_no_jpeg), cmocka_unit_test(chunks_are_unpacked),
-        cmocka_unit_test(files_are_read),     cmocka_unit_test(no_memory),       cmocka_unit_test(bounds_by_hand),
+        cmocka_unit_test(photos_are_decoded),
+        cmocka_unit_test(what_is_no_jpeg),
+        cmocka_unit_test(chunks_are_unpacked),
+        cmocka_unit_test(files_are_read),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(bounds_by_hand),
+        cmocka_unit_test(unpacking_again_counts),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -59,7 +59,10 @@ static void numbers_for_people(void **state)
         {9831, "9831", "9.83k"},
         {1.46e9, "1460000000", "1.46G"},
         {7, "7.000", "7"},
-        {2e-6, "2e-06", "0.00"},
+        {2e-6, "0.0000020", "0.00"}, /* no exponents */
+        {0.00051234, "0.00051", "0.00"},
+        {-0.00051234, "-0.00051", "-0.00"},
+        {1e-15, "0", "0.00"},
     };
 
     (void)state;
@@ -67,6 +70,22 @@ static void numbers_for_people(void **state)
         assert_string_equal(LB_NUMBER(cases[i].value), cases[i].text);
         assert_string_equal(LB_SHORT(cases[i].value), cases[i].brief);
     }
+}
+
+/* Nothing that was measured is "0 %". */
+static void percentages_for_people(void **state)
+{
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {
+        {0, "0 %"},      {0.004, "< 0.01 %"}, {0.04, "0.04 %"}, {0.9, "0.90 %"},   {1.26, "1.3 %"},
+        {9.94, "9.9 %"}, {9.96, "10 %"},      {104.4, "104 %"}, {-2.26, "-2.3 %"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(LB_PERCENT(cases[i].value), cases[i].text);
 }
 
 static void table_is_aligned(void **state)
@@ -114,8 +133,12 @@ static void long_cells_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(medians),          cmocka_unit_test(nothing_is_zero),    cmocka_unit_test(numbers_for_people),
-        cmocka_unit_test(table_is_aligned), cmocka_unit_test(long_cells_are_cut),
+        cmocka_unit_test(medians),
+        cmocka_unit_test(nothing_is_zero),
+        cmocka_unit_test(numbers_for_people),
+        cmocka_unit_test(percentages_for_people),
+        cmocka_unit_test(table_is_aligned),
+        cmocka_unit_test(long_cells_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,14 @@
 /* The verdict names the side that waits and the stage that binds; the live line shows it while it goes on. */
+#include "loadbench_foresee.h"
 #include "loadbench_live.h"
+#include "loadbench_others.h"
 #include "loadbench_verdict.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -110,7 +114,7 @@ static void too_few_slots_are_named(void **state)
 
     (void)state;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
-    assert_non_null(strstr(judge(&shares)->text, "its 1 slots are too few"));
+    assert_non_null(strstr(judge(&shares)->text, "its 1 slot is too few"));
     shares.storage = 0.9; /* taking turns as well, but more slots would give a tenth */
     shares.wait_slot = 0.1;
     shares.wait_next = 0.9;
@@ -234,6 +238,203 @@ static void what_cannot_be_judged_is_said(void **state)
     assert_string_equal(lb_binding_name(LB_BINDS_UNKNOWN), "unknown");
 }
 
+/* ---- the verdict and the predictions are one judgement -------------------------------------------------------------
+ */
+
+/* The clocks of a pipeline of one tile a batch: workers take work_s for it, the consumer consumer_s, and a batch comes
+ * every batch_s. Workers that are not busy wait for slots by `for_slot`, else they hand over. */
+static struct lb_shares clocks_of(int workers, int slots, double work_s, double consumer_s, double batch_s,
+                                  double for_slot)
+{
+    const double busy = work_s / workers / batch_s;
+
+    return (struct lb_shares){
+        .repeats = 1,
+        .workers = workers,
+        .slots = slots,
+        .batches = 1000,
+        .tiles = 1000,
+        .samples = 64000,
+        .elapsed_s = 1000 * batch_s,
+        .worker_s = 1000 * batch_s * workers,
+        .storage = busy,
+        .wait_slot = for_slot * (1 - busy),
+        .hand_over = (1 - for_slot) * (1 - busy),
+        .wait_next = fmax(0, 1 - consumer_s / batch_s),
+    };
+}
+
+static void check_one_judgement(const struct lb_shares *shares, int *slots_named)
+{
+    const struct lb_verdict *verdict = judge(shares);
+    const double deeper = lb_foresee_deeper(shares);
+    const bool too_few = strstr(verdict->text, "too few") != NULL,
+               promised = strstr(verdict->text, "loader.prefetch=") != NULL;
+    char gain[64];
+
+    if (verdict->binds == LB_BINDS_UNKNOWN)
+        return;
+    *slots_named += too_few;
+    assert_true(deeper > 0);
+    assert_null(strstr(verdict->text, "a deeper prefetch may help")); /* nothing vague where it can be foreseen */
+    assert_int_equal(promised, deeper >= 1.05);
+    if (too_few) {
+        assert_int_equal(verdict->binds, LB_BINDS_RING);
+        assert_false(verdict->by_handing_over);
+        assert_true(promised);
+    }
+    if (deeper >= 1.15)
+        assert_true(too_few);
+    if (promised) {
+        snprintf(gain, sizeof gain, "loader.prefetch=%d is predicted to give %.0f %% more", (int)(2 * shares->slots),
+                 100 * (deeper - 1));
+        assert_non_null(strstr(verdict->text, gain));
+    }
+}
+
+static void verdict_and_prediction_agree_about_slots(void **state)
+{
+    static const double slower[] = {1, 1.02, 1.3, 3};
+    int slots_named = 0;
+
+    (void)state;
+    for (int workers = 1; workers <= 8; workers *= 2)
+        for (int slots = 1; slots <= 8; slots++)
+            for (int consumer = 0; consumer <= 20; consumer++)
+                for (size_t k = 0; k < 4; k++)
+                    for (int part = 0; part <= 2; part++) {
+                        const struct lb_model model = {.workers = workers,
+                                                       .slots = slots,
+                                                       .tiles = 1,
+                                                       .work_s = 0.01,
+                                                       .consumer_s = 0.001 * consumer};
+                        const struct lb_shares shares = clocks_of(workers, slots, 0.01, model.consumer_s,
+                                                                  slower[k] * lb_model_batch_s(&model), part / 2.0);
+                        check_one_judgement(&shares, &slots_named);
+                    }
+    assert_true(slots_named > 100);
+}
+
+/* Slots for two batches of 10 ms and four workers: two of them have nothing to fill. */
+static void more_slots_by_hand(void **state)
+{
+    struct lb_shares shares = clocks_of(4, 2, 0.01, 0, 0.005, 1);
+
+    (void)state;
+    assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
+    assert_non_null(strstr(judge(&shares)->text, "its 2 slots are too few"));
+    assert_non_null(strstr(judge(&shares)->text, "loader.prefetch=4 is predicted to give 100 % more"));
+    /* both work for 10 ms, in turns for the lack of a second slot */
+    shares = clocks_of(1, 1, 0.01, 0.01, 0.02, 1);
+    assert_float_equal(lb_foresee_deeper(&shares), 2, 0.01);
+    assert_non_null(strstr(judge(&shares)->text, "its 1 slot is too few"));
+    /* swings: 12.5 ms instead of 10; half of what they cost goes with twice the slots */
+    shares = clocks_of(1, 2, 0.01, 0.01, 0.0125, 1);
+    assert_float_equal(lb_foresee_deeper(&shares), 1.111F, 0.01);
+    /* a thousand times as long as the work, and the workers wait for slots: more of them would be no use */
+    shares = clocks_of(2, 4, 0.0001, 0.0001, 0.1, 1);
+    assert_true(lb_foresee_deeper(&shares) < 1.01);
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
+    assert_true(judge(&shares)->by_handing_over);
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_MEDIUM);
+    assert_non_null(strstr(judge(&shares)->text, "more slots are predicted to give nothing"));
+}
+
+/* Handing over takes 9 ms of 10: without workers none of it is left. */
+static void without_workers_nothing_is_handed_over(void **state)
+{
+    struct lb_shares shares = clocks_of(1, 4, 0.001, 0.0005, 0.01, 0);
+
+    (void)state;
+    assert_float_equal(lb_foresee_inline(&shares), 6.667F, 0.01);
+    assert_non_null(strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.667 times as much"));
+    shares.cores = 0.3; /* others have the rest */
+    assert_float_equal(lb_foresee_inline(&shares), 2, 0.01);
+    shares.device_slots = 2;
+    assert_float_equal(lb_foresee_inline(&shares), 0, 0);
+}
+
+/* One worker more of two finds no processor where others have it. */
+static void others_leave_no_processor(void **state)
+{
+    struct lb_shares shares = clocks_of(2, 8, 0.01, 0, 0.005, 0);
+    struct lb_model changed;
+
+    (void)state;
+    shares.cpu_s = 1000 * 0.01;
+    shares.cores = 4;
+    changed = lb_foresee_model(&shares);
+    changed.workers = 3;
+    assert_float_equal(lb_foresee(&shares, &changed), 1.5, 0.01);
+    shares.cores = 2;
+    changed.cores = 2;
+    assert_float_equal(lb_foresee(&shares, &changed), 1, 0.01);
+    shares.tiles = 0; /* nothing is known of its tiles */
+    assert_float_equal(lb_foresee(&shares, &changed), 0, 0);
+    assert_float_equal(lb_foresee_deeper(&shares), 0, 0);
+}
+
+static void a_loud_machine_lowers_confidence(void **state)
+{
+    const struct lb_shares storage = {LONG, .workers = 2, .storage = 0.9, .wait_next = 0.9};
+    struct lb_quiet quiet = {.known = true, .repeats = 3, .processors = 2, .used = 0.1, .in_the_way = 0.15};
+    struct lb_verdict verdict;
+
+    (void)state;
+    lb_verdict(&storage, &verdict);
+    lb_verdict_quiet(&quiet, &verdict);
+    assert_int_equal(verdict.confidence, LB_CONFIDENCE_HIGH);
+    assert_string_equal(verdict.doubt, "");
+    quiet.loud = 1, quiet.in_the_way = 0.2;
+    lb_verdict_quiet(&quiet, &verdict);
+    assert_int_equal(verdict.confidence, LB_CONFIDENCE_MEDIUM);
+    assert_string_equal(verdict.doubt, "other programs used 0.10 of 2 processors");
+    lb_verdict(&storage, &verdict);
+    quiet.loud = 3, quiet.used = 1.3, quiet.in_the_way = 1.4;
+    lb_verdict_quiet(&quiet, &verdict);
+    assert_int_equal(verdict.confidence, LB_CONFIDENCE_LOW);
+    quiet.processors = 1, quiet.used = 0.5;
+    lb_verdict(&storage, &verdict);
+    lb_verdict_quiet(&quiet, &verdict);
+    assert_string_equal(verdict.doubt, "other programs used 0.50 of 1 processor");
+}
+
+static void unpacking_again_is_named(void **state)
+{
+    struct lb_shares shares = {LONG, .workers = 2, .inflate = 0.9, .wait_next = 0.99, .unpacked = 57.3, .random = true};
+
+    (void)state;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_INFLATE);
+    assert_non_null(strstr(judge(&shares)->text, "Each chunk is unpacked 57.3 times on average"));
+    assert_non_null(strstr(judge(&shares)->text, "order: block or a larger loader.cache_bytes unpacks it once."));
+    shares.random = false;
+    assert_null(strstr(judge(&shares)->text, "order: block"));
+    assert_non_null(strstr(judge(&shares)->text, "A larger loader.cache_bytes"));
+    shares.workers = 0;
+    assert_non_null(strstr(judge(&shares)->text, "57.3 times"));
+    shares.unpacked = 1.1;
+    assert_null(strstr(judge(&shares)->text, "times"));
+    shares.unpacked = 57, shares.inflate = 0, shares.storage = 0.9;
+    assert_null(strstr(judge(&shares)->text, "times"));
+}
+
+/* 20 ms of unpacking a batch, 40 times over; 5 ms of converting stay: 25 ms become 5.5. */
+static void unpacking_once_by_hand(void **state)
+{
+    struct lb_shares shares = clocks_of(1, 4, 0.005, 0, 0.025, 0);
+
+    (void)state;
+    shares.convert = shares.storage, shares.storage = 0;
+    shares.inflate = 0.8, shares.hand_over = 0;
+    assert_float_equal(lb_foresee_unpacked_once(&shares), 0, 0);
+    shares.unpacked = 40;
+    assert_float_equal(lb_foresee_unpacked_once(&shares), 4.545F, 0.01);
+    shares.limit = 0.5; /* twice is all that the memory gives */
+    assert_float_equal(lb_foresee_unpacked_once(&shares), 2, 0.01);
+    shares.tiles = 0;
+    assert_float_equal(lb_foresee_unpacked_once(&shares), 0, 0);
+}
+
 static void live_line(void **state)
 {
     struct lb_live_figures figures = {
@@ -292,6 +493,13 @@ int main(void)
         cmocka_unit_test(confidence_falls_as_the_second_comes_near),
         cmocka_unit_test(repeats_that_disagree_lower_it),
         cmocka_unit_test(what_cannot_be_judged_is_said),
+        cmocka_unit_test(verdict_and_prediction_agree_about_slots),
+        cmocka_unit_test(more_slots_by_hand),
+        cmocka_unit_test(without_workers_nothing_is_handed_over),
+        cmocka_unit_test(others_leave_no_processor),
+        cmocka_unit_test(a_loud_machine_lowers_confidence),
+        cmocka_unit_test(unpacking_again_is_named),
+        cmocka_unit_test(unpacking_once_by_hand),
         cmocka_unit_test(live_line),
         cmocka_unit_test(live_line_fits_any_width),
     };

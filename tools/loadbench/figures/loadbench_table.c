@@ -62,8 +62,23 @@ const char *lb_number(char *buffer, int size, double value)
                          : magnitude >= 0.0995                ? 3
                                                               : 4;
     if (magnitude > 0 && magnitude < 0.000995)
-        snprintf(buffer, (size_t)size, "%.2g", value);
+        snprintf(buffer, (size_t)size, "%.*f", magnitude < 1e-12 ? 0 : 1 - (int)floor(log10(magnitude)), value);
     else
         snprintf(buffer, (size_t)size, "%.*f", decimals, value);
+    return buffer;
+}
+
+const char *lb_percent(char *buffer, int size, double percent)
+{
+    const double magnitude = fabs(percent);
+
+    if (magnitude > 0 && magnitude < 0.005)
+        snprintf(buffer, (size_t)size, "< 0.01 %%");
+    else
+        snprintf(buffer, (size_t)size, "%.*f %%",
+                 magnitude == 0 || magnitude >= 9.95 ? 0
+                 : magnitude >= 0.95                 ? 1
+                                                     : 2,
+                 percent);
     return buffer;
 }

@@ -24,9 +24,13 @@ void lb_table_row(struct lb_table *table, const char *const *texts, int count);
 void lb_table_cell(struct lb_table *table, int column, const char *format, ...) STK_PRINTF(3, 4);
 void lb_table_print(const struct lb_table *table, FILE *to);
 
-/* A number as people read it: four significant digits, all digits of whole numbers from 1000 on. */
+/* A number as people read it: four significant digits, all digits of whole numbers from 1000 on, two of what is below a
+ * thousandth; never with an exponent. */
 const char *lb_number(char *buffer, int size, double value);
 #define LB_NUMBER(value) lb_number((char[32]){0}, 32, value)
+/* A share of a hundred, with its sign: "104 %", "12 %", "1.3 %", "0.04 %", "< 0.01 %", "0 %". */
+const char *lb_percent(char *buffer, int size, double percent);
+#define LB_PERCENT(percent) lb_percent((char[32]){0}, 32, percent)
 /* With a decimal prefix: "9.83k", "1.46G". */
 #define LB_SHORT(value) LIVE_SHORT(value)
 

@@ -11,6 +11,8 @@ void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
     stats->bytes_read -= before->bytes_read;
     stats->bytes_written -= before->bytes_written;
     stats->tiles -= before->tiles;
+    stats->unpacked_bytes -= before->unpacked_bytes;
+    stats->packed_bytes -= before->packed_bytes;
     stats->order_ns -= before->order_ns;
     stats->read_ns -= before->read_ns;
     stats->decode_ns -= before->decode_ns;

@@ -7,6 +7,7 @@
  * at a batch boundary, so that whole batches are divided by the time they took. */
 #include "loadbench_run.h"
 #include "allocate.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "error.h"
 #include "loadbench_clocks.h"
@@ -59,7 +60,8 @@ struct session {
     int64_t begin_first_end_ns; /* of the first step that is measured; 0: not yet */
     int64_t last_take_ns;       /* when the last step began */
     bool measuring;
-    struct lb_mark open, begin; /* `begin` is `open` until the measurement begins */
+    struct lb_mark open, begin;           /* `begin` is `open` until the measurement begins */
+    struct lb_load open_load, begin_load; /* of the whole machine, at the same moments */
     /* What the intervals are made of; the last moment, which the file's next line begins with. */
     struct lb_marks *marks;
     struct lb_mark last;
@@ -128,6 +130,7 @@ static stk_status begin_measuring(struct session *session, stk_error *err)
     status = end_interval(session, &mark, true, err);
     session->measuring = true;
     session->last_ns = 0;
+    lb_load_read(&session->begin_load);
     set_mark(session, &session->begin); /* what the interval cost was before it */
     return status;
 }
@@ -347,10 +350,13 @@ static void leave_out_cut_step(const struct session *session, const struct lb_ma
 static stk_status finish(struct session *session, struct lb_repeat *out, stk_error *err)
 {
     const int64_t end_ns = stki_now_ns();
+    struct lb_load end_load;
     struct lb_mark end;
     stk_status status;
 
     set_mark(session, &end);
+    lb_load_read(&end_load);
+    const double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
     end.at_ns = end_ns; /* the span ends before the rest is read */
     status = end_interval(session, &end, false, err);
     lb_memory_read(&out->steady.memory);
@@ -362,11 +368,13 @@ static stk_status finish(struct session *session, struct lb_repeat *out, stk_err
     stki_histogram_merge(&out->whole_waits, &out->steady_waits);
     stki_histogram_merge(&out->whole_gaps, &out->steady_gaps);
     account(&session->open, &end, &out->whole_waits, &out->whole_gaps, session->first_end_ns, &out->whole);
+    lb_others_between(&session->open_load, &end_load, quota, &out->whole.others);
     out->whole.steady = lb_steady_of(session->marks, 0);
     out->steady.ramp_ns = session->begin.at_ns - session->open.at_ns;
     if (session->measuring) {
         account(&session->begin, &end, &out->steady_waits, &out->steady_gaps, session->begin_first_end_ns,
                 &out->steady);
+        lb_others_between(&session->begin_load, &end_load, quota, &out->steady.others);
         out->steady.steady = lb_steady_of(session->marks, session->marks->first);
     } else {
         const int64_t ramp_ns = out->steady.ramp_ns;
@@ -439,6 +447,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     int64_t open_ns, allocations;
     stk_status status;
 
+    lb_load_read(&session->open_load);
     lb_usage_read(&usage); /* opening reads from the disk too */
     open_ns = stki_now_ns();
     status = lb_prepare_loader(config, facts, &session->loader, err);
@@ -457,6 +466,7 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
     session->open.usage.allocations = allocations;
     session->open.at_ns = open_ns;
     session->begin = session->last = session->open;
+    session->begin_load = session->open_load;
     return prepare_intervals(session, err);
 }
 

@@ -8,6 +8,7 @@
 #include "loadbench_live.h"
 #include "loadbench_machine.h"
 #include "loadbench_marks.h"
+#include "loadbench_others.h"
 #include "loadbench_steady.h"
 #include <stoker/loader.h>
 
@@ -36,7 +37,8 @@ struct lb_run {
     struct lb_waits gaps;             /* from one batch in hand to the next */
     /* Of the steps of a consumer that has some: without the first one and what came before its end. */
     int64_t au_steps, au_span_ns;
-    struct lb_usage usage; /* while measured */
+    struct lb_usage usage;   /* while measured */
+    struct lb_others others; /* while measured */
     struct lb_memory memory;
     uint64_t checksum;      /* of the consumer, over the whole repeat */
     stk_digest_info digest; /* of the stream, over the whole repeat; end_step -1: not asked for */

@@ -17,14 +17,15 @@ struct lb_once {
 };
 
 enum lb_bound_kind {
-    LB_BOUND_MEMORY,  /* gather: bytes read and written */
-    LB_BOUND_WRITE,   /* bytes written */
-    LB_BOUND_CACHED,  /* reading out of the page cache */
-    LB_BOUND_DISK,    /* reading from the device */
-    LB_BOUND_DECODE,  /* libjpeg-turbo alone */
-    LB_BOUND_INFLATE, /* libdeflate alone */
-    LB_BOUND_BUS,     /* pinned copies to the device */
-    LB_BOUND_STEP,    /* the consumer's own steps */
+    LB_BOUND_MEMORY,       /* gather: bytes read and written */
+    LB_BOUND_WRITE,        /* bytes written */
+    LB_BOUND_CACHED,       /* reading out of the page cache */
+    LB_BOUND_DISK,         /* reading from the device */
+    LB_BOUND_DECODE,       /* libjpeg-turbo alone */
+    LB_BOUND_INFLATE,      /* libdeflate alone, each chunk as often as the run unpacked it */
+    LB_BOUND_INFLATE_ONCE, /* the same if each chunk were unpacked once; only where it is not so */
+    LB_BOUND_BUS,          /* pinned copies to the device */
+    LB_BOUND_STEP,         /* the consumer's own steps */
     LB_BOUND_KINDS
 };
 const char *lb_bound_name(enum lb_bound_kind kind);
@@ -34,7 +35,8 @@ struct lb_bound {
     double samples_per_s; /* that this limit alone allows */
     double share_percent; /* of it that was reached, median of the repeats */
     bool applies;         /* false: this run did not depend on it, the disk when the data came from memory */
-    char basis[128];      /* "31.2 GB/s read and written, 72 bytes a sample" */
+    double unpacked;      /* of LB_BOUND_INFLATE: how often each chunk was unpacked; else 0 */
+    char basis[192];      /* "31.2 GB/s read and written, 72 bytes a sample" */
 };
 
 /* Those that were measured, the lowest first; returns how many. */

@@ -1,98 +1,66 @@
-/* loadbench_predict.c: the clocks of the run become a model of its pipeline (loadbench_model.h); the model with one
- * thing changed, against the model as it is, says by how much the rate changes. So what the model leaves out, swings
- * above all, is left out on both sides. Two limits hold whatever the model says: the processors the process may use,
- * and what the machine's memory gives. */
+/* loadbench_predict.c: what is worth changing, and by how much the rate would change by the clocks of the run
+ * (loadbench_foresee.h). Two limits hold whatever the model says: the processors that were there for this process, and
+ * what the machine's memory gives. */
 #include "loadbench_predict.h"
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
 #include "loadbench_consumer.h"
-#include "loadbench_model.h"
+#include "loadbench_foresee.h"
 #include "loadbench_result.h"
-#include "loadbench_shares.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PREAD_TIME_NS 20000000 /* of measuring a positional read */
-#define SAME 0.02              /* a smaller change is none */
-
-static double processor_s(const struct lb_result *result)
+/* `factor`: what the rate is multiplied by; 0: that cannot be foreseen. */
+static void STK_PRINTF(4, 5) add(struct lb_predictions *out, double now, double factor, const char *format, ...)
 {
-    double sum = 0;
+    struct lb_prediction *one = &out->each[out->count];
+    va_list args;
 
-    for (int i = 0; i < result->run_count; i++)
-        sum += (double)(result->runs[i].usage.user_ns + result->runs[i].usage.system_ns) / 1e9;
-    return sum;
+    if (factor <= 0 || out->count == LB_PREDICTIONS)
+        return;
+    *one = (struct lb_prediction){.rate = now * factor, .now = now};
+    va_start(args, format);
+    vsnprintf(one->set, sizeof one->set, format, args);
+    va_end(args);
+    out->count++;
 }
 
-/* Processors that the process may use, in whole or by a quota. */
-static double cores_of(const struct lb_machine *machine)
+/* Processor time of this thread: what other programs take meanwhile is not in it. */
+static int64_t thread_ns(void)
 {
-    const double allowed = (double)machine->cores_allowed;
+    struct timespec time;
 
-    return machine->cpu_quota > 0 && machine->cpu_quota < allowed ? machine->cpu_quota : allowed;
-}
-
-static struct lb_model model_of(const struct lb_result *result, const struct lb_shares *shares)
-{
-    const struct lb_run *last = &result->runs[result->run_count - 1];
-    const double batches = (double)shares->batches;
-    const double own = shares->workers == 0 ? 1 - shares->wait_next - lb_busy(shares) : 1 - shares->wait_next;
-
-    return (struct lb_model){
-        .workers = (int)shares->workers,
-        .slots = (int)shares->slots,
-        .device_slots = (int)last->stats.device_slots,
-        .tiles = (int)fmax(1, round(lb_ratio((double)shares->tiles, batches))),
-        .work_s = lb_busy(shares) * shares->worker_s / batches,
-        .copy_s = shares->copy * shares->elapsed_s / batches,
-        .consumer_s = fmax(0, own) * shares->elapsed_s / batches,
-        .cpu_s = processor_s(result) / batches,
-        .cores = cores_of(&result->machine),
-    };
-}
-
-/* Samples a second of a changed model. More than the memory gives is not to be had. */
-static double rate_of(const struct lb_shares *shares, double now, const struct lb_model *base,
-                      const struct lb_model *changed)
-{
-    const double rate = now * lb_ratio(lb_model_batch_s(base), lb_model_batch_s(changed));
-    const double most = shares->limit > 0 ? fmax(now, now / shares->limit) : rate;
-
-    return fmin(rate, most);
-}
-
-static struct lb_prediction *add(struct lb_predictions *out, double now, double rate)
-{
-    struct lb_prediction *one = &out->each[out->count++];
-
-    *one = (struct lb_prediction){.rate = rate, .now = now};
-    return one;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 ? (int64_t)time.tv_sec * STKI_SECOND + time.tv_nsec : 0;
 }
 
 /* Seconds that one positional read of so many bytes takes, from the page cache: the same place is read again. 0: not to
  * be measured. */
 static double pread_s(const char *path, int64_t bytes)
 {
+    enum { READS = 16 }; /* between two readings of the clock */
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     void *to = stki_resize(NULL, bytes);
-    int64_t begun = stki_now_ns(), now = begun;
+    const int64_t end = stki_now_ns() + PREAD_TIME_NS;
+    bool works = fd >= 0 && to && pread(fd, to, (size_t)bytes, 0) == bytes; /* this one may come from the disk */
+    const int64_t begun = thread_ns();
     int count = 0;
 
-    while (fd >= 0 && to && now - begun < PREAD_TIME_NS && pread(fd, to, (size_t)bytes, 0) == bytes) {
-        now = stki_now_ns();
-        count++;
-        if (count == 1) /* it may have come from the disk */
-            begun = now;
-    }
+    while (works && (count == 0 || stki_now_ns() < end))
+        for (int i = 0; i < READS && works; i++, count++)
+            works = pread(fd, to, (size_t)bytes, 0) == bytes;
+    const int64_t took = thread_ns() - begun;
     stki_free(to);
     if (fd >= 0)
         close(fd);
-    return count > 1 ? (double)(now - begun) / 1e9 / (count - 1) : 0;
+    return works ? (double)took / 1e9 / count : 0;
 }
 
 /* The field whose samples are the largest, if its file is read in one of the two ways. NULL: none. */
@@ -112,10 +80,11 @@ static const struct lb_field *largest_field(const struct lb_result *result)
 /* Positional reads cost a call into the system and a copy for each sample, mappings cost neither once their pages are
  * there. What has to come from the disk has to come in both ways. */
 static void predict_access(const struct lb_result *result, const struct lb_shares *shares, double now,
-                           const struct lb_model *base, struct lb_predictions *out)
+                           struct lb_predictions *out)
 {
+    const struct lb_model base = lb_foresee_model(shares);
     const struct lb_field *field = largest_field(result);
-    struct lb_model changed = *base;
+    struct lb_model changed = base;
 
     if (!field || result->facts.file_count < 2 || shares->decode + shares->inflate > shares->storage)
         return;
@@ -127,33 +96,47 @@ static void predict_access(const struct lb_result *result, const struct lb_share
 
     if (read_s <= 0)
         return;
-    changed.work_s = fmax(base->work_s + step_s, base->work_s / 100);
-    changed.cpu_s = fmax(base->cpu_s + step_s, base->cpu_s / 100);
-    snprintf(add(out, now, rate_of(shares, now, base, &changed))->set, sizeof out->each[0].set, "loader.access=%s",
-             mapped ? "pread" : "mmap");
+    changed.work_s = fmax(base.work_s + step_s, base.work_s / 100);
+    changed.cpu_s = fmax(base.cpu_s + step_s, base.cpu_s / 100);
+    add(out, now, lb_foresee(shares, &changed), "loader.access=%s", mapped ? "pread" : "mmap");
+}
+
+static void predict_workers(const struct lb_shares *shares, const struct lb_verdict *verdict, double now,
+                            struct lb_predictions *out)
+{
+    struct lb_model changed = lb_foresee_model(shares);
+    const double alone = lb_foresee_inline(shares);
+
+    changed.workers++;
+    if (verdict->by_handing_over && alone > 1 + LB_SAME) /* more of them would hand over more */
+        add(out, now, alone, "loader.num_workers=0");
+    else
+        add(out, now, lb_foresee(shares, &changed), "loader.num_workers=%d", changed.workers);
 }
 
 void lb_predict(const struct lb_result *result, struct lb_predictions *out)
 {
     const struct lb_shares shares = lb_result_shares(result);
-    const struct lb_model base = model_of(result, &shares);
     const double now = lb_ratio((double)shares.samples, shares.elapsed_s);
-    struct lb_model changed = base;
+    struct lb_model changed = lb_foresee_model(&shares);
     struct lb_verdict verdict;
 
     out->count = 0;
-    lb_verdict(&shares, &verdict);
+    lb_result_verdict(result, &verdict);
     if (verdict.binds == LB_BINDS_UNKNOWN || shares.batches < 1)
         return;
-    changed.workers++;
-    snprintf(add(out, now, rate_of(&shares, now, &base, &changed))->set, sizeof out->each[0].set,
-             "loader.num_workers=%d", changed.workers);
-    changed = base;
-    changed.slots *= 2;
+    out->confidence = verdict.confidence;
+    memcpy(out->doubt, verdict.doubt, sizeof out->doubt);
+    predict_workers(&shares, &verdict, now, out);
     if (shares.workers > 0)
-        snprintf(add(out, now, rate_of(&shares, now, &base, &changed))->set, sizeof out->each[0].set,
-                 "loader.prefetch=%d", changed.slots);
-    predict_access(result, &shares, now, &base, out);
+        add(out, now, lb_foresee_deeper(&shares), "loader.prefetch=%d", 2 * changed.slots);
+    if (shares.random)
+        add(out, now, lb_foresee_unpacked_once(&shares), "loader.order=block");
+    if (changed.device_slots > 0) {
+        changed.device_slots *= 2;
+        add(out, now, lb_foresee(&shares, &changed), "loader.device_prefetch=%d", changed.device_slots);
+    }
+    predict_access(result, &shares, now, out);
 }
 
 /* One change, run as the config says. */
@@ -207,6 +190,17 @@ static double percent(double now, double then)
     return 100 * (lb_ratio(then, now) - 1);
 }
 
+/* "+50 %", "-3 %", "112 times as many". */
+static const char *gain_text(char *buffer, int size, double now, double then)
+{
+    if (then >= 10 * now && now > 0)
+        snprintf(buffer, (size_t)size, "%s times as many", LB_SHORT(then / now));
+    else
+        snprintf(buffer, (size_t)size, "%+.0f %%", percent(now, then));
+    return buffer;
+}
+#define GAIN(now, then) gain_text((char[48]){0}, 48, now, then)
+
 void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
 {
     for (int i = 0; i < predictions->count; i++) {
@@ -214,17 +208,20 @@ void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
         const double gain = percent(one->now, one->rate);
 
         fprintf(to, "%s %-24s", i == 0 ? "predicted " : "          ", one->set);
-        if (fabs(gain) < 100 * SAME)
+        if (fabs(gain) < 100 * LB_SAME)
             fputs(" about the same", to);
         else
-            fprintf(to, " %s samples/s (%+.0f %%)", LB_NUMBER(one->rate), gain);
+            fprintf(to, " %s samples/s (%s)", LB_NUMBER(one->rate), GAIN(one->now, one->rate));
         if (one->failure[0])
             fprintf(to, "; measured: %s", one->failure);
         else if (one->checked)
-            fprintf(to, "; measured %s (%+.0f %%), the prediction is off by %.0f %%", LB_NUMBER(one->measured),
-                    percent(one->now, one->measured), fabs(percent(one->measured, one->rate)));
+            fprintf(to, "; measured %s (%s), the prediction is off by %.0f %%", LB_NUMBER(one->measured),
+                    GAIN(one->now, one->measured), fabs(percent(one->measured, one->rate)));
         fputc('\n', to);
     }
+    if (predictions->count > 0 && predictions->confidence != LB_CONFIDENCE_HIGH)
+        fprintf(to, "           (confidence: %s%s%s)\n", lb_confidence_name(predictions->confidence),
+                predictions->doubt[0] ? ": " : "", predictions->doubt);
 }
 
 json_t *lb_predict_json(const struct lb_predictions *predictions)
@@ -233,8 +230,9 @@ json_t *lb_predict_json(const struct lb_predictions *predictions)
 
     for (int i = 0; i < predictions->count; i++) {
         const struct lb_prediction *one = &predictions->each[i];
-        json_t *json = json_pack("{s:s, s:f, s:f}", "set", one->set, "predicted_samples_per_s", one->rate,
-                                 "predicted_gain_percent", percent(one->now, one->rate));
+        json_t *json = json_pack("{s:s, s:f, s:f, s:s}", "set", one->set, "predicted_samples_per_s", one->rate,
+                                 "predicted_gain_percent", percent(one->now, one->rate), "confidence",
+                                 lb_confidence_name(predictions->confidence));
         if (one->failure[0])
             json_object_set_new(json, "failure", json_string(one->failure));
         if (one->measured > 0) {

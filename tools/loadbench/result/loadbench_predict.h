@@ -3,6 +3,7 @@
 #ifndef LOADBENCH_PREDICT_H
 #define LOADBENCH_PREDICT_H
 
+#include "loadbench_verdict.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,10 +12,12 @@
 
 struct lb_result;
 
-enum { LB_PREDICTIONS = 3 };
+enum { LB_PREDICTIONS = 5 };
 
 struct lb_predictions {
     int count;
+    enum lb_confidence confidence; /* of the verdict: both rest on the same clocks */
+    char doubt[200];               /* why it is not higher; "" */
     struct lb_prediction {
         char set[64];    /* "loader.num_workers=3" */
         double rate;     /* samples a second */

@@ -112,6 +112,11 @@ static double slots_mb(const struct lb_run *run)
     return (double)run->stats.slot_bytes / 1e6;
 }
 
+static double other_processors(const struct lb_run *run)
+{
+    return run->others.known ? run->others.used : -1;
+}
+
 static double disk_mb(const struct lb_run *run)
 {
     return run->usage.disk_bytes < 0 ? -1 : (double)run->usage.disk_bytes / 1e6;
@@ -137,9 +142,22 @@ const struct lb_figure lb_figures[] = {
     {"peak_memory_mb", "peak memory, MB", peak_memory_mb},
     {"slot_memory_mb", "of it slots, MB", slots_mb},
     {"disk_read_mb", "read from disk, MB", disk_mb},
+    {"other_processor_count", "processors used by others", other_processors},
     {"own_ns_per_batch_ns", "loadbench itself, ns a batch", own_ns_per_batch},
 };
 const int lb_figure_count = sizeof lb_figures / sizeof lb_figures[0];
+
+double lb_figure_scale(const struct lb_figure *figure, double value, char *label, int size)
+{
+    const char *const mb = strstr(figure->label, "MB");
+    const bool bytes = value < 1e-4, small = mb && value > 0 && value < 0.1;
+
+    if (small)
+        snprintf(label, (size_t)size, "%.*s%s%s", (int)(mb - figure->label), figure->label, bytes ? "B" : "kB", mb + 2);
+    else
+        snprintf(label, (size_t)size, "%s", figure->label);
+    return !small ? 1 : bytes ? 1e6 : 1e3;
+}
 
 double lb_run_moved_bytes_per_s(const struct lb_run *run)
 {
@@ -226,6 +244,34 @@ struct lb_summary lb_result_utilisation(const struct lb_result *result)
     return count > 0 ? lb_summarise(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
+/* Threads that were ready and had no processor, for each that had one: from here on the process lacks processors. */
+#define HUNGRY 0.2
+
+static bool order_is_random(const json_t *options)
+{
+    const char *order = json_string_value(json_object_get(json_object_get(options, "loader"), "order"));
+    return order && strcmp(order, "random") == 0;
+}
+
+/* Processors that were there for this process: what it may use, in whole or by a quota, without what others used of it,
+ * but never less than what it had. A process whose threads were never short of one would have got its share from the
+ * others had it asked for it: half of them. */
+static double cores_of(const struct lb_machine *machine, const struct lb_run *runs, int count, double own)
+{
+    const double allowed = (double)machine->cores_allowed;
+    const double most = machine->cpu_quota > 0 && machine->cpu_quota < allowed ? machine->cpu_quota : allowed;
+    double others = 0, queued = 0, span = 0;
+
+    for (int i = 0; i < count; i++)
+        if (runs[i].others.known) {
+            others += runs[i].others.in_the_way * (double)runs[i].others.span_ns;
+            queued += fmax(0, runs[i].others.queued) * (double)runs[i].others.span_ns;
+            span += (double)runs[i].others.span_ns;
+        }
+    const bool short_of_them = lb_ratio(queued, span) > HUNGRY * own;
+    return fmax(most - lb_ratio(others, span), short_of_them ? own : fmax(own, most / 2));
+}
+
 static struct lb_shares shares_of(const struct lb_result *result, int first, int count)
 {
     const struct lb_bench *bench = &result->config->bench;
@@ -237,6 +283,11 @@ static struct lb_shares shares_of(const struct lb_result *result, int first, int
         ready += lb_ready_share(result->marks[i]);
     shares.ready = lb_ratio(ready, count);
     shares.limit = lb_result_limits(result).share_of_gather_percent.median / 100;
+    for (int i = first; i < first + count; i++)
+        shares.cpu_s += seconds(result->runs[i].usage.user_ns + result->runs[i].usage.system_ns);
+    shares.cores = cores_of(&result->machine, &result->runs[first], count, lb_ratio(shares.cpu_s, shares.elapsed_s));
+    shares.device_slots = result->runs[first].stats.device_slots;
+    shares.random = result->order_is_random;
     return shares;
 }
 
@@ -245,16 +296,29 @@ struct lb_shares lb_result_shares(const struct lb_result *result)
     return shares_of(result, 0, result->run_count);
 }
 
+void lb_result_quiet(const struct lb_result *result, struct lb_quiet *out)
+{
+    struct lb_others each[LB_REPEATS];
+    int count = 0;
+
+    for (; count < result->run_count && count < LB_REPEATS; count++)
+        each[count] = result->runs[count].others;
+    lb_quiet_of(each, count, out);
+}
+
 void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out)
 {
     const struct lb_shares all = lb_result_shares(result);
     struct lb_shares each[LB_REPEATS];
+    struct lb_quiet quiet;
     int count = 0;
 
     for (; count < result->run_count && count < LB_REPEATS; count++)
         each[count] = shares_of(result, count, 1);
     lb_verdict(&all, out);
     lb_verdict_agree(each, count, out);
+    lb_result_quiet(result, &quiet);
+    lb_verdict_quiet(&quiet, out);
 }
 
 /* The options in effect as a tree; NULL where they can't be read. */
@@ -268,12 +332,6 @@ static const char *field_path(const json_t *options, const char *name)
 {
     const json_t *field = json_object_get(json_object_get(options, "fields"), name);
     return json_string_value(json_array_get(json_object_get(field, "path"), 0));
-}
-
-static bool order_is_random(const json_t *options)
-{
-    const char *order = json_string_value(json_object_get(json_object_get(options, "loader"), "order"));
-    return order && strcmp(order, "random") == 0;
 }
 
 /* The limit for the field with the largest samples: it moves nearly all of the bytes. */
@@ -406,6 +464,14 @@ static stk_status run_repeats(const struct lb_config *config, struct lb_live *li
     return STK_OK;
 }
 
+static void read_order(struct lb_result *result)
+{
+    json_t *options = result->facts.options_json ? read_options(result) : NULL;
+
+    result->order_is_random = order_is_random(options);
+    json_decref(options);
+}
+
 static void look_around(struct lb_result *result)
 {
     char device[32];
@@ -442,6 +508,7 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
     if (out->run_count > 0 && config->bench.limit && !lb_stop_asked)
         lb_once_measure(out);
     decide_span(out);
+    read_order(out);
     if (out->run_count > 0)
         lb_predict(out, &out->predictions);
     return out->run_count > 0 ? STK_OK : STK_END;

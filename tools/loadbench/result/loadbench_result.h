@@ -34,6 +34,7 @@ struct lb_result {
     struct lb_run *whole_runs;     /* counted in the other way, until that is decided */
     stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the one that runs */
+    bool order_is_random;
     struct lb_predictions predictions;
 };
 
@@ -50,6 +51,8 @@ struct lb_figure {
 extern const struct lb_figure lb_figures[];
 extern const int lb_figure_count;
 
+/* The label in a unit that suits the value: tiny numbers of MB as kB or B. Returns what values are multiplied by. */
+double lb_figure_scale(const struct lb_figure *figure, double value, char *label, int size);
 struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure);
 
 /* Bytes that the loader read and wrote, a second. */
@@ -76,6 +79,8 @@ struct lb_summary lb_result_utilisation(const struct lb_result *result);
 /* Shares of time over all runs. */
 struct lb_shares lb_result_shares(const struct lb_result *result);
 void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out);
+/* What others used of the processors while it was measured. */
+void lb_result_quiet(const struct lb_result *result, struct lb_quiet *out);
 
 /* Everything as JSON, the caller's. NULL: no memory. */
 json_t *lb_result_tree(const struct lb_result *result, stk_error *err);

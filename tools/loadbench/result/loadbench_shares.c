@@ -29,7 +29,7 @@ static void add_read(const stk_loader_stats *stats, struct lb_shares *sum)
     sum->page += seconds(stats->page_ns);
 }
 
-static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, struct lb_shares *sum)
+static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, struct lb_shares *sum, double *unpacked)
 {
     const stk_loader_stats *stats = &run->stats;
 
@@ -39,6 +39,8 @@ static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, 
     sum->batches += run->batches;
     sum->samples += run->samples;
     sum->tiles += stats->tiles;
+    unpacked[0] += (double)stats->unpacked_bytes;
+    unpacked[1] += (double)stats->packed_bytes;
     sum->elapsed_s += seconds(run->elapsed_ns);
     sum->order += seconds(stats->order_ns);
     add_read(stats, sum);
@@ -66,9 +68,11 @@ double lb_ready_share(const struct lb_marks *marks)
 struct lb_shares lb_shares_of(const struct lb_run *runs, int count, bool step_of_device, int64_t step_ns)
 {
     struct lb_shares sum = {0};
+    double unpacked[2] = {0};
 
     for (int i = 0; i < count; i++)
-        add(&runs[i], step_of_device, step_ns, &sum);
+        add(&runs[i], step_of_device, step_ns, &sum, unpacked);
+    sum.unpacked = lb_ratio(unpacked[0], unpacked[1]);
     sum.worker_s = sum.elapsed_s * (double)(sum.workers > 0 ? sum.workers : 1);
     double *const of_workers[] = {&sum.order,   &sum.storage, &sum.decode,    &sum.inflate,  &sum.call,
                                   &sum.convert, &sum.page,    &sum.wait_slot, &sum.wait_work};

@@ -4,6 +4,9 @@
  * time is named; claiming and waking is one of them, and where it is the largest the ring binds. So it does where
  * nobody is busy: there are too few slots for the swings of the work or for the number of workers. */
 #include "loadbench_verdict.h"
+#include "loadbench_foresee.h"
+#include "loadbench_others.h"
+#include "loadbench_table.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,23 +151,91 @@ static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
         names[stage][0] - 'a' + 'A', names[stage] + 1, 100 * share, doing[stage]);
 }
 
-static void judge_ring(const struct lb_shares *shares, double most, struct lb_verdict *out)
+/* Slots are what is missing where twice as many are foreseen to give so much more, whoever else is busy; and where
+ * nobody is busy they are so only if they are foreseen to give anything at all. */
+#define DEEPER 1.15
+#define DEEPER_AT_ALL 1.05
+
+static void say_deeper(const struct lb_shares *shares, double deeper, struct lb_verdict *out)
 {
+    const size_t used = strlen(out->text);
+
+    if (deeper >= DEEPER_AT_ALL)
+        snprintf(out->text + used, sizeof out->text - used, " loader.prefetch=%lld is predicted to give %.0f %% more.",
+                 (long long)(2 * shares->slots), 100 * (deeper - 1));
+}
+
+static void judge_slots(const struct lb_shares *shares, double most, double deeper, struct lb_verdict *out)
+{
+    char gain[96] = "a deeper prefetch may help";
+
     out->binds = LB_BINDS_RING;
     out->busy = most;
     out->confidence = most < 0.5 ? LB_CONFIDENCE_HIGH : most < 0.65 ? LB_CONFIDENCE_MEDIUM : LB_CONFIDENCE_LOW;
-    if (shares->wait_slot >= shares->wait_work + shares->hand_over)
-        SAY(out,
-            "The ring binds: its %lld slots are too few. The workers wait %.0f %% of their time for a free one, and "
-            "the "
-            "consumer still waits %.0f %% of its time for a batch; a deeper prefetch may help.",
-            (long long)shares->slots, 100 * shares->wait_slot, 100 * shares->wait_next);
+    if (deeper > 0)
+        snprintf(gain, sizeof gain, "loader.prefetch=%lld is predicted to give %.0f %% more",
+                 (long long)(2 * shares->slots), 100 * (deeper - 1));
+    SAY(out,
+        "The ring binds: its %lld %s too few. The workers wait %.0f %% of their time for a free one, and the consumer "
+        "still waits %.0f %% of its time for a batch; %s.",
+        (long long)shares->slots, shares->slots == 1 ? "slot is" : "slots are", 100 * shares->wait_slot,
+        100 * shares->wait_next, gain);
+}
+
+/* What may help against handing over, by the model where it has anything to say. */
+static void handing_over_advice(const struct lb_shares *shares, char *out, size_t size)
+{
+    const double alone = lb_foresee_inline(shares);
+
+    if (alone >= DEEPER_AT_ALL)
+        snprintf(out, size, "larger batches may help, and loader.num_workers=0 is predicted to give %s times as much",
+                 LB_NUMBER(alone));
     else
-        SAY(out,
-            "The ring binds: handing batches over costs more than making them. The consumer waits %.0f %% of its time, "
-            "and the "
-            "workers work only %.0f %% of theirs; larger batches or fewer workers may help.",
-            100 * shares->wait_next, 100 * lb_busy(shares));
+        snprintf(out, size, "larger batches%s may help", shares->workers > 1 ? " or fewer workers" : "");
+}
+
+static void judge_handing_over(const struct lb_shares *shares, double most, struct lb_verdict *out)
+{
+    const bool slots = shares->wait_slot >= shares->wait_work + shares->hand_over;
+    char advice[160];
+
+    handing_over_advice(shares, advice, sizeof advice);
+    out->binds = LB_BINDS_RING;
+    out->busy = most;
+    out->by_handing_over = true;
+    out->confidence = most < 0.5 ? LB_CONFIDENCE_HIGH : most < 0.65 ? LB_CONFIDENCE_MEDIUM : LB_CONFIDENCE_LOW;
+    if (slots) /* they wait for slots, of which there are enough */
+        out->confidence = weaker(out->confidence, LB_CONFIDENCE_MEDIUM);
+    SAY(out,
+        "The ring binds: handing batches over costs more than making them. The consumer waits %.0f %% of its time, and "
+        "the workers work only %.0f %% of theirs%s; %s.",
+        100 * shares->wait_next, 100 * lb_busy(shares),
+        slots ? " (more slots are predicted to give nothing: until somebody wakes up takes the time)" : "", advice);
+}
+
+static void judge_ring(const struct lb_shares *shares, double most, double deeper, struct lb_verdict *out)
+{
+    const bool waits = shares->wait_slot >= shares->wait_work + shares->hand_over;
+
+    if (deeper > 0 ? deeper >= DEEPER_AT_ALL && (waits || deeper >= DEEPER) : waits) {
+        judge_slots(shares, most, deeper, out);
+        return;
+    }
+    judge_handing_over(shares, most, out);
+    say_deeper(shares, deeper, out);
+}
+
+/* How often chunks were unpacked, and what does it once. */
+static void say_unpacked(const struct lb_shares *shares, struct lb_verdict *out)
+{
+    const size_t used = strlen(out->text);
+
+    if (out->binds == LB_BINDS_INFLATE && shares->unpacked >= LB_UNPACKED_AGAIN)
+        snprintf(
+            out->text + used, sizeof out->text - used,
+            " Each chunk is unpacked %s times on average, since the cache has let it go when the order comes back to "
+            "it: that is the loss, not the decoder. %s larger loader.cache_bytes unpacks it once.",
+            LB_SHORT(shares->unpacked), shares->random ? "order: block or a" : "A");
 }
 
 static void judge_workers(const struct lb_shares *shares, double others, struct lb_verdict *out)
@@ -175,7 +246,7 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
     const bool memory = shares->limit >= NEAR_LIMIT && stage == LB_BINDS_CONVERT;
 
     if (shares->hand_over > share) {
-        judge_ring(shares, lb_busy(shares), out);
+        judge_handing_over(shares, lb_busy(shares), out);
         return;
     }
     out->binds = memory ? LB_BINDS_MEMORY : stage;
@@ -189,63 +260,115 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
                                                                 : "");
 }
 
-void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
+/* The consumer is the busiest: with its own work, or with taking batches and giving them back. */
+static void judge_consumer(const struct lb_shares *shares, double consumer, double others, struct lb_verdict *out)
+{
+    char advice[160];
+
+    out->busy = consumer;
+    if (shares->take > consumer / 2) {
+        handing_over_advice(shares, advice, sizeof advice);
+        out->binds = LB_BINDS_RING;
+        out->by_handing_over = true;
+        out->confidence = ahead(shares->take, larger(others, consumer - shares->take));
+        SAY(out,
+            "The ring binds: taking batches and giving them back, which wakes the workers, costs the consumer's thread "
+            "%.0f %% of its time, its own work %.0f %%; %s.",
+            100 * shares->take, 100 * (consumer - shares->take), advice);
+        return;
+    }
+    out->binds = LB_BINDS_CONSUMER;
+    out->confidence = ahead(consumer, others);
+    SAY(out,
+        "The consumer binds: it waits only %.1f %% of its time for a batch, and the workers wait %.0f %% of theirs for "
+        "it "
+        "to give a slot back.",
+        100 * shares->wait_next, 100 * shares->wait_slot);
+}
+
+static void judge_copy(const struct lb_shares *shares, double others, struct lb_verdict *out)
+{
+    out->binds = LB_BINDS_COPY;
+    out->busy = shares->copy;
+    out->confidence = ahead(shares->copy, others);
+    SAY(out,
+        "The copy to the device binds: it runs %.0f %% of the time, while the workers wait %.0f %% of theirs for a "
+        "slot "
+        "and the consumer %.0f %% of its for a batch.",
+        100 * shares->copy, 100 * shares->wait_slot, 100 * shares->wait_next);
+}
+
+static void judge_threads(const struct lb_shares *shares, struct lb_verdict *out)
 {
     const double workers = lb_busy(shares) + shares->hand_over, consumer = 1 - shares->wait_next, copy = shares->copy;
-    const double most = larger(larger(workers, consumer), copy);
+    const double most = larger(larger(workers, consumer), copy), deeper = lb_foresee_deeper(shares);
 
+    if (most < BUSY || deeper >= DEEPER) {
+        judge_ring(shares, most, deeper, out);
+        return;
+    }
+    if (copy >= workers && copy >= consumer)
+        judge_copy(shares, larger(workers, consumer), out);
+    else if (consumer >= workers)
+        judge_consumer(shares, consumer, larger(workers, copy), out);
+    else
+        judge_workers(shares, larger(consumer, copy), out);
+    say_deeper(shares, deeper, out);
+}
+
+void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
+{
     *out = (struct lb_verdict){.binds = LB_BINDS_UNKNOWN};
     if (is_too_short(shares, out))
         return;
-    if (shares->workers == 0 && copy <= 0) {
+    if (shares->workers == 0 && shares->copy <= 0)
         judge_inline(shares, out);
-        return;
-    }
-    if (shares->wait_slot < NO_WAIT && shares->wait_next < NO_WAIT) {
+    else if (shares->wait_slot < NO_WAIT && shares->wait_next < NO_WAIT)
         SAY(out, "Not to be judged: neither the consumer nor the workers waited %.0f %% of their time for the other.",
             100 * NO_WAIT);
+    else
+        judge_threads(shares, out);
+    say_unpacked(shares, out);
+}
+
+static void lower(struct lb_verdict *out, enum lb_confidence most, const char *doubt)
+{
+    const size_t used = strlen(out->doubt);
+
+    if (out->binds == LB_BINDS_UNKNOWN)
         return;
-    }
-    if (most < BUSY) {
-        judge_ring(shares, most, out);
-    } else if (copy >= workers && copy >= consumer) {
-        out->binds = LB_BINDS_COPY;
-        out->busy = copy;
-        out->confidence = ahead(copy, larger(workers, consumer));
-        SAY(out,
-            "The copy to the device binds: it runs %.0f %% of the time, while the workers wait %.0f %% of theirs for a "
-            "slot and the consumer %.0f %% of its for a batch.",
-            100 * copy, 100 * shares->wait_slot, 100 * shares->wait_next);
-    } else if (consumer >= workers && shares->take > consumer / 2) {
-        out->binds = LB_BINDS_RING;
-        out->busy = consumer;
-        out->confidence = ahead(shares->take, larger(workers, consumer - shares->take));
-        SAY(out,
-            "The ring binds: taking batches and giving them back, which wakes the workers, costs the consumer's thread "
-            "%.0f %% of its time, its own work %.0f %%; larger batches or fewer workers may help.",
-            100 * shares->take, 100 * (consumer - shares->take));
-    } else if (consumer >= workers) {
-        out->binds = LB_BINDS_CONSUMER;
-        out->busy = consumer;
-        out->confidence = ahead(consumer, larger(workers, copy));
-        SAY(out,
-            "The consumer binds: it waits only %.1f %% of its time for a batch, and the workers wait %.0f %% of theirs "
-            "for it to give a slot back.",
-            100 * shares->wait_next, 100 * shares->wait_slot);
-    } else {
-        judge_workers(shares, larger(consumer, copy), out);
-    }
+    out->confidence = weaker(out->confidence, most);
+    snprintf(out->doubt + used, sizeof out->doubt - used, "%s%s", used > 0 ? "; " : "", doubt);
 }
 
 void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out)
 {
     struct lb_verdict one;
+    char doubt[80];
     int other = 0;
 
     for (int i = 0; i < count; i++) {
         lb_verdict(&each[i], &one);
         other += one.binds != out->binds;
     }
-    if (other > 0 && out->binds != LB_BINDS_UNKNOWN)
-        out->confidence = 2 * other >= count ? LB_CONFIDENCE_LOW : weaker(out->confidence, LB_CONFIDENCE_MEDIUM);
+    if (other == 0)
+        return;
+    snprintf(doubt, sizeof doubt, "%d of %d repeats alone would be judged otherwise", other, count);
+    lower(out, 2 * other >= count ? LB_CONFIDENCE_LOW : LB_CONFIDENCE_MEDIUM, doubt);
+}
+
+void lb_quiet_text(const struct lb_quiet *quiet, char *out, int size)
+{
+    snprintf(out, (size_t)size, "other programs used %.2f of %d processor%s", quiet->used, quiet->processors,
+             quiet->processors == 1 ? "" : "s");
+}
+
+void lb_verdict_quiet(const struct lb_quiet *quiet, struct lb_verdict *out)
+{
+    char doubt[120];
+
+    if (quiet->loud == 0)
+        return;
+    lb_quiet_text(quiet, doubt, sizeof doubt);
+    lower(out, 4 * quiet->in_the_way > quiet->processors ? LB_CONFIDENCE_LOW : LB_CONFIDENCE_MEDIUM, doubt);
 }

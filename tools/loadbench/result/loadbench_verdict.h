@@ -2,6 +2,7 @@
 #ifndef LOADBENCH_VERDICT_H
 #define LOADBENCH_VERDICT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Where the time went, as shares from 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), of the
@@ -14,12 +15,17 @@ struct lb_shares {
     double copy;      /* of a device: copies and conversions in its streams; 0 without one */
     double copy_wait; /* of the copying thread: for a batch */
     double wait_next;
-    double take;  /* of the consumer: taking batches that are ready and giving them back, waits left out */
-    double ready; /* of the slots: ready when the consumer asked for one, on average; < 0: not looked at */
+    double take;     /* of the consumer: taking batches that are ready and giving them back, waits left out */
+    double ready;    /* of the slots: ready when the consumer asked for one, on average; < 0: not looked at */
+    double unpacked; /* how often each packed chunk was unpacked in a pass over the data; 0: nothing is packed */
+    bool random;     /* the order takes samples from anywhere: chunks are come back to */
     double elapsed_s, worker_s;
     int repeats; /* which elapsed, batches and samples are of */
     int64_t batches, samples, slots, tiles;
     double limit; /* share of the machine's limit that was reached; 0: not measured */
+    double cpu_s; /* processor time of all threads */
+    double cores; /* that were there for this process: what it may use without what others used of it; 0: unknown */
+    int64_t device_slots;
 };
 
 enum lb_binding {
@@ -42,14 +48,25 @@ struct lb_verdict {
     enum lb_binding binds;
     enum lb_confidence confidence; /* low where it is unknown */
     double busy;                   /* how much of its time the binding stage is busy, 0 to 1 */
-    char text[400];
+    bool by_handing_over;          /* the ring binds, and not for want of slots */
+    char text[640];
+    char doubt[200]; /* why the confidence is lower than the clocks alone make it; "" */
 };
+
+struct lb_quiet;
 
 const char *lb_binding_name(enum lb_binding binding);
 const char *lb_confidence_name(enum lb_confidence confidence);
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
 /* Several repeats judged one by one: where they do not agree, the confidence of `out` is low. */
 void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out);
+/* Clocks on the wall count the time that other programs had the processors for as our own work: the confidence of `out`
+ * falls with what they used. */
+void lb_verdict_quiet(const struct lb_quiet *quiet, struct lb_verdict *out);
+/* "other programs used 1.3 of 2 processors", of a run that was not quiet. */
+void lb_quiet_text(const struct lb_quiet *quiet, char *out, int size);
+/* More than once a pass: chunks were come back to that the cache had let go. */
+#define LB_UNPACKED_AGAIN 1.25
 /* Work of the workers, all stages together. */
 double lb_busy(const struct lb_shares *shares);
 

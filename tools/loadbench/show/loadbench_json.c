@@ -157,11 +157,14 @@ static json_t *run_json(const struct lb_result *result, int index)
     lb_json_set(json, "tile_count", json_integer(run->stats.tiles));
     lb_json_set(json, "batch_bytes", json_integer(run->stats.batch_bytes));
     lb_json_set(json, "read_bytes", json_integer(run->stats.bytes_read));
+    lb_json_set(json, "unpacked_bytes", json_integer(run->stats.unpacked_bytes));
+    lb_json_set(json, "packed_bytes", json_integer(run->stats.packed_bytes));
     lb_json_set(json, "written_bytes", json_integer(run->stats.bytes_written));
     lb_json_set(json, "moved_bytes_per_s", lb_json_number(lb_run_moved_bytes_per_s(run)));
     for (int i = 0; i < lb_figure_count; i++)
         lb_json_set(json, lb_figures[i].key, lb_json_number(lb_figures[i].of(run)));
     lb_json_set(json, "usage", lb_json_usage(&run->usage));
+    lb_json_set(json, "others", lb_json_others(&run->others));
     lb_json_set(json, "anonymous_memory_bytes", json_integer(run->memory.anonymous_bytes));
     lb_json_set(json, "file_memory_bytes", json_integer(run->memory.file_bytes));
     lb_json_set(json, "pinned_bytes", json_integer(run->stats.pinned_bytes));
@@ -230,8 +233,33 @@ static json_t *stages_json(const struct lb_shares *shares)
     lb_json_set(json, "consumer_wait_percent", lb_json_number(100 * shares->wait_next));
     if (shares->copy > 0)
         lb_json_set(json, "copy_work_percent", lb_json_number(100 * shares->copy));
+    if (shares->unpacked > 0)
+        lb_json_set(json, "chunk_unpacked_times_count", lb_json_number(shares->unpacked));
     lb_json_set(json, "worker_time_s", lb_json_number(shares->worker_s));
     lb_json_set(json, "elapsed_s", lb_json_number(shares->elapsed_s));
+    return json;
+}
+
+/* What others used of the processors, in all repeats together. */
+static json_t *others_json(const struct lb_result *result)
+{
+    struct lb_quiet quiet;
+    json_t *json = json_object();
+
+    lb_result_quiet(result, &quiet);
+    lb_json_set(json, "known", json_boolean(quiet.known));
+    if (!quiet.known)
+        lb_json_set(json, "why", lb_json_text(quiet.why));
+    else
+        lb_json_set(json, "quiet", json_boolean(quiet.loud == 0));
+    lb_json_set(json, "allowed_processor_count", json_integer(quiet.processors));
+    lb_json_set(json, "loud_repeat_count", json_integer(quiet.loud));
+    if (!quiet.known)
+        return json;
+    lb_json_set(json, "used_processor_count", lb_json_number(quiet.used));
+    lb_json_set(json, "stolen_processor_count", lb_json_number(quiet.stolen));
+    if (quiet.queued >= 0)
+        lb_json_set(json, "queued_thread_count", lb_json_number(quiet.queued));
     return json;
 }
 
@@ -272,6 +300,8 @@ static json_t *bound_json(const struct lb_bound *bound)
     lb_json_set(json, "share_percent", lb_json_number(bound->share_percent));
     lb_json_set(json, "applies", json_boolean(bound->applies));
     lb_json_set(json, "basis", json_string(bound->basis));
+    if (bound->unpacked > 0)
+        lb_json_set(json, "unpacked_times_count", lb_json_number(bound->unpacked));
     return json;
 }
 
@@ -339,6 +369,8 @@ static json_t *verdict_json(const struct lb_result *result)
     lb_json_set(json, "confidence", json_string(lb_confidence_name(verdict.confidence)));
     lb_json_set(json, "busy_percent", lb_json_number(100 * verdict.busy));
     lb_json_set(json, "text", json_string(verdict.text));
+    if (verdict.doubt[0])
+        lb_json_set(json, "doubt", json_string(verdict.doubt));
     lb_json_set(json, "predictions", lb_predict_json(&result->predictions));
     return json;
 }
@@ -370,6 +402,7 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     lb_json_set(json, "wait", lb_json_waits(&result->waits));
     lb_json_set(json_object_get(json, "wait"), "histogram", lb_histogram_json(&result->waits));
     lb_json_set(json, "batch_interval", lb_json_waits(&result->gaps));
+    lb_json_set(json, "others", others_json(result));
     lb_json_set(json, "stages", stages_json(&shares));
     lb_json_set(json, "queue",
                 json_pack("{s:I, s:o}", "slot_count", (json_int_t)shares.slots, "ready_percent",

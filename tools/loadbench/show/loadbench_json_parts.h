@@ -30,6 +30,7 @@ json_t *lb_json_data(const struct lb_facts *facts);
 /* loadbench_json_run.c: of one repeat. */
 json_t *lb_json_steady(const struct lb_steady *steady);
 json_t *lb_json_residency(const struct lb_residency *residency);
+json_t *lb_json_others(const struct lb_others *others);
 json_t *lb_json_usage(const struct lb_usage *usage);
 json_t *lb_json_waits(const stki_histogram *waits);
 /* What happened between the marks, a list a quantity. */

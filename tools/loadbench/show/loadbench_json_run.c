@@ -50,6 +50,24 @@ json_t *lb_json_usage(const struct lb_usage *usage)
     return json;
 }
 
+json_t *lb_json_others(const struct lb_others *others)
+{
+    json_t *json = json_object();
+
+    lb_json_set(json, "known", json_boolean(others->known));
+    if (!others->known) {
+        lb_json_set(json, "why", lb_json_text(others->why));
+        return json;
+    }
+    lb_json_set(json, "quiet", json_boolean(others->in_the_way <= LB_QUIET));
+    lb_json_set(json, "used_processor_count", lb_json_number(others->used));
+    lb_json_set(json, "stolen_processor_count", lb_json_number(others->stolen));
+    if (others->queued >= 0)
+        lb_json_set(json, "queued_thread_count", lb_json_number(others->queued));
+    lb_json_set(json, "in_the_way_processor_count", lb_json_number(others->in_the_way));
+    return json;
+}
+
 json_t *lb_json_waits(const stki_histogram *waits)
 {
     const struct lb_waits points = lb_waits_of(waits);

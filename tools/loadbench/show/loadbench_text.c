@@ -6,6 +6,7 @@
 #include "loadbench_table.h"
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +45,8 @@ static void print_fields(const struct lb_result *result, FILE *to)
 {
     const struct lb_facts *facts = &result->facts;
 
-    fprintf(to, "data       %" PRId64 " samples, %" PRId64 " batches an epoch\n", facts->samples,
-            facts->steps_per_epoch);
+    fprintf(to, "data       %" PRId64 " sample%s, %" PRId64 " batch%s an epoch\n", facts->samples,
+            facts->samples == 1 ? "" : "s", facts->steps_per_epoch, facts->steps_per_epoch == 1 ? "" : "es");
     for (int i = 0; i < facts->field_count; i++) {
         const struct lb_field *field = &facts->fields[i];
         fprintf(to, "           %s: %s %s%s%s, by %s, read by %s\n", field->name, stk_dtype_name(field->dtype),
@@ -101,7 +102,8 @@ static void print_method(const struct lb_result *result, FILE *to)
         fprintf(to, " after %s s of ramp", LB_NUMBER((double)last->ramp_ns / 1e9));
     fprintf(to, "; consumer %s; ", lb_consumers[bench->consumer].name);
     if (workers > 0)
-        fprintf(to, "%" PRIu32 " worker%s, %" PRId64 " slots", workers, workers == 1 ? "" : "s", last->stats.slots);
+        fprintf(to, "%" PRIu32 " worker%s, %" PRId64 " slot%s", workers, workers == 1 ? "" : "s", last->stats.slots,
+                last->stats.slots == 1 ? "" : "s");
     else
         fputs("no workers: the consumer's thread does the work", to);
     fprintf(to, "; ended by %s\n", lb_ending_text(last->ending));
@@ -110,9 +112,10 @@ static void print_method(const struct lb_result *result, FILE *to)
     if (result->config->ramp_left_out)
         fprintf(to, "note       %s\n", LB_NO_RAMP);
     if (last->stats.errors > 0)
-        fprintf(to, "note       %" PRId64 " samples failed\n", last->stats.errors);
+        fprintf(to, "note       %" PRId64 " sample%s failed\n", last->stats.errors, last->stats.errors == 1 ? "" : "s");
     if (last->stats.warnings > 0)
-        fprintf(to, "note       %" PRId64 " samples were decoded in spite of warnings\n", last->stats.warnings);
+        fprintf(to, "note       %" PRId64 " sample%s decoded in spite of warnings\n", last->stats.warnings,
+                last->stats.warnings == 1 ? " was" : "s were");
 }
 
 static void print_figures(const struct lb_result *result, FILE *to)
@@ -127,16 +130,19 @@ static void print_figures(const struct lb_result *result, FILE *to)
     lb_table_row(table, single ? one : several, single ? 2 : 5);
     for (int i = 0; i < lb_figure_count; i++) {
         const struct lb_summary summary = lb_result_figure(result, &lb_figures[i]);
-        lb_table_row(table, &lb_figures[i].label, 1);
+        char label[LB_TABLE_TEXT];
+        const char *const name = label;
+        const double scale = lb_figure_scale(&lb_figures[i], summary.high, label, sizeof label);
+        lb_table_row(table, &name, 1);
         if (summary.low < 0) {
             lb_table_cell(table, 1, "unknown");
             continue;
         }
-        lb_table_cell(table, 1, "%s", LB_NUMBER(summary.median));
+        lb_table_cell(table, 1, "%s", LB_NUMBER(scale * summary.median));
         if (single)
             continue;
-        lb_table_cell(table, 2, "%s", LB_NUMBER(summary.low));
-        lb_table_cell(table, 3, "%s", LB_NUMBER(summary.high));
+        lb_table_cell(table, 2, "%s", LB_NUMBER(scale * summary.low));
+        lb_table_cell(table, 3, "%s", LB_NUMBER(scale * summary.high));
         lb_table_cell(table, 4, "%.1f %%", summary.spread_percent);
     }
     fputc('\n', to);
@@ -208,8 +214,25 @@ static void print_limit(const struct lb_result *result, FILE *to)
             limit->gather.way, LB_NUMBER(summary.memcpy_bytes_per_s.median / 1e9), limit->memcpy.way);
     fprintf(to, "           read + written, %d thread%s, measured after each repeat\n", limit->threads,
             limit->threads == 1 ? "" : "s");
-    fprintf(to, "share      %.0f %% of the gather, %.0f %% of the memcpy\n", summary.share_of_gather_percent.median,
-            summary.share_of_memcpy_percent.median);
+    fprintf(to, "share      %s of the gather, %s of the memcpy: what the loader itself read + wrote\n",
+            LB_PERCENT(summary.share_of_gather_percent.median), LB_PERCENT(summary.share_of_memcpy_percent.median));
+}
+
+/* The limit of a run that unpacks chunks again and again is low by the run's own doing. */
+static void print_unpacked(const struct lb_bound *bounds, int count, FILE *to)
+{
+    const struct lb_bound *again = NULL, *once = NULL;
+
+    for (int i = 0; i < count; i++) {
+        again = bounds[i].kind == LB_BOUND_INFLATE ? &bounds[i] : again;
+        once = bounds[i].kind == LB_BOUND_INFLATE_ONCE ? &bounds[i] : once;
+    }
+    if (again && once)
+        fprintf(
+            to,
+            "note       each chunk was unpacked %s times on average, which is what the limit of inflate counts: with "
+            "each unpacked once it were %s samples/s instead of %s (order: block, or a larger loader.cache_bytes)\n",
+            LB_SHORT(again->unpacked), LB_SHORT(once->samples_per_s), LB_SHORT(again->samples_per_s));
 }
 
 /* Every limit in samples a second, and what of it was reached; the lowest one that applies is the headline. */
@@ -220,18 +243,20 @@ static void print_bounds(const struct lb_result *result, FILE *to)
     const struct lb_bound *binding = lb_bound_binding(bounds, count);
     if (count == 0)
         return;
-    fprintf(to, "%-10s %9s  %7s  %s\n", "limits", "samples/s", "reached", "measured as");
+    fprintf(to, "%-12s %9s  %8s  %s\n", "limits", "samples/s", "reached", "measured as");
     for (int i = 0; i < count; i++)
-        fprintf(to, "%-10s %9s %6.0f %%  %s\n", lb_bound_name(bounds[i].kind), LB_SHORT(bounds[i].samples_per_s),
-                bounds[i].share_percent, bounds[i].basis);
+        fprintf(to, "%-12s %9s  %8s  %s\n", lb_bound_name(bounds[i].kind), LB_SHORT(bounds[i].samples_per_s),
+                LB_PERCENT(bounds[i].share_percent), bounds[i].basis);
     for (int i = 0; i < count; i++)
         if (bounds[i].kind == LB_BOUND_DISK && bounds[i].share_percent > 100)
             fprintf(to, "note       the rate is above what the disk gives (%s samples/s): %s\n",
                     LB_SHORT(bounds[i].samples_per_s),
                     bounds[i].applies ? "part of the data came from memory" : "the data came from memory");
     if (binding)
-        fprintf(to, "headline   %.0f %% of the binding limit, %s: at most %s samples/s (%s)\n", binding->share_percent,
-                lb_bound_name(binding->kind), LB_SHORT(binding->samples_per_s), binding->basis);
+        fprintf(to, "headline   %s of the binding limit, %s: at most %s samples/s (%s)\n",
+                LB_PERCENT(binding->share_percent), lb_bound_name(binding->kind), LB_SHORT(binding->samples_per_s),
+                binding->basis);
+    print_unpacked(bounds, count, to);
 }
 
 static void print_device(const struct lb_result *result, FILE *to)
@@ -240,9 +265,8 @@ static void print_device(const struct lb_result *result, FILE *to)
 
     if (!device.name[0])
         return;
-    fprintf(to, "device     %s: copies of %s MB at %s GB/s, %.1f %% of their time hidden", device.name,
-            LB_NUMBER(device.batch_bytes / 1e6), LB_NUMBER(device.copy_bytes_per_s.median / 1e9),
-            device.hidden_percent.median);
+    fprintf(to, "device     %s: copies of %sB at %sB/s, %.1f %% of their time hidden", device.name,
+            LB_SHORT(device.batch_bytes), LB_SHORT(device.copy_bytes_per_s.median), device.hidden_percent.median);
     if (device.convert_percent.median > 0)
         fprintf(to, "; converts %.1f %% of the time", device.convert_percent.median);
     if (result->config->bench.consumer == LB_CONSUMER_DEVICE)
@@ -250,9 +274,9 @@ static void print_device(const struct lb_result *result, FILE *to)
                 LB_NUMBER((double)result->config->bench.step_time / 1e6), device.step_percent.median);
     fputc('\n', to);
     if (result->transfer_count > 0)
-        fprintf(to, "transfer   plain copies of that size: pinned %s GB/s (%.0f %% of it reached), pageable %s GB/s\n",
-                LB_NUMBER(device.pinned_bytes_per_s.median / 1e9), device.share_of_pinned_percent.median,
-                LB_NUMBER(device.pageable_bytes_per_s.median / 1e9));
+        fprintf(to, "transfer   plain copies of that size: pinned %sB/s (%s of it reached), pageable %sB/s\n",
+                LB_SHORT(device.pinned_bytes_per_s.median), LB_PERCENT(device.share_of_pinned_percent.median),
+                LB_SHORT(device.pageable_bytes_per_s.median));
 }
 
 /* Where the bytes came from: what a rate is worth that a page cache gave. */
@@ -290,6 +314,20 @@ static void print_cache(const struct lb_result *result, FILE *to)
     fputc('\n', to);
 }
 
+/* The trend is a share of the mean rate: a fall by more than the mean is one from far above it to next to nothing. */
+static void print_trend(const struct lb_steady *steady, FILE *to)
+{
+    const double half = steady->trend_percent / 2;
+
+    if (fabs(steady->trend_percent) <= 100)
+        fprintf(to, "from its beginning to its end the rate changed by %+.1f %% of its mean (+- %.1f)",
+                steady->trend_percent, steady->error_percent);
+    else
+        fprintf(to, "the rate went from %.0f %% of its mean at the beginning to %.0f %% at the end",
+                fmax(0, 100 - half), fmax(0, 100 + half));
+    fprintf(to, ", intervals scatter by %.1f %%", steady->scatter_percent);
+}
+
 /* The worst of the repeats speaks for all. */
 static void print_steady(const struct lb_result *result, FILE *to)
 {
@@ -308,11 +346,11 @@ static void print_steady(const struct lb_result *result, FILE *to)
                 worst->intervals == 1 ? "" : "s", LB_STEADY_LEAST);
         return;
     }
-    fprintf(to, "steady     %d of %d repeats settled; ", settled, result->run_count);
+    fprintf(to, "steady     %d of %d repeat%s settled; ", settled, result->run_count,
+            result->run_count == 1 ? "" : "s");
     if (worst->kind != LB_STEADY_SETTLED)
         fprintf(to, worst->kind == LB_STEADY_DRIFTS ? "one drifts: " : "one is too noisy to tell: ");
-    fprintf(to, "from its beginning to its end the rate changed by %+.1f %% (+- %.1f), intervals scatter by %.1f %%",
-            worst->trend_percent, worst->error_percent, worst->scatter_percent);
+    print_trend(worst, to);
     if (worst->kind == LB_STEADY_DRIFTS && worst->settled_after_s >= 0)
         fprintf(to, "; it settled after %s s: raise bench.ramp by that", LB_NUMBER(worst->settled_after_s));
     else if (worst->kind == LB_STEADY_DRIFTS)
@@ -358,6 +396,33 @@ static void print_utilisation(const struct lb_result *result, FILE *to)
                 preset->name, LB_SHORT(preset->record_bytes), LB_SHORT(record));
 }
 
+/* Clocks on the wall cannot tell waiting for a processor from work. */
+static void print_others(const struct lb_result *result, FILE *to)
+{
+    struct lb_quiet quiet;
+    char text[120];
+
+    lb_result_quiet(result, &quiet);
+    if (!quiet.known && quiet.loud == 0) {
+        fprintf(to, "others     unknown what other programs used of the processors: %s\n", quiet.why);
+        return;
+    }
+    lb_quiet_text(&quiet, text, sizeof text);
+    fprintf(to, "others     %s while measured", text);
+    if (quiet.stolen >= 0.005)
+        fprintf(to, ", %.2f of it by other machines on the same host", quiet.stolen);
+    if (quiet.queued >= 0.005)
+        fprintf(to, ", %.2f threads of this one were ready and had none, on average", quiet.queued);
+    if (quiet.loud == 0)
+        fputs(": the run was quiet\n", to);
+    else if (quiet.repeats == 1)
+        fputs(": not a quiet run, so its rates are low and what follows from them is less sure\n", to);
+    else
+        fprintf(to,
+                ": %d of %d repeats were not quiet, so their rates are low and what follows from them is less sure\n",
+                quiet.loud, quiet.repeats);
+}
+
 static void print_timer(const struct lb_result *result, FILE *to)
 {
     int64_t record_ns = 0, elapsed_ns = 0;
@@ -395,6 +460,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     fputc('\n', to);
     print_timer(result, to);
     print_cache(result, to);
+    print_others(result, to);
     print_steady(result, to);
     print_utilisation(result, to);
     print_device(result, to);
@@ -403,7 +469,8 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     lb_result_verdict(result, &verdict);
     fprintf(to, "verdict    %s%s%s", colour ? "\033[1m" : "", verdict.text, colour ? "\033[0m" : "");
     if (verdict.binds != LB_BINDS_UNKNOWN)
-        fprintf(to, " (confidence: %s)", lb_confidence_name(verdict.confidence));
+        fprintf(to, " (confidence: %s%s%s)", lb_confidence_name(verdict.confidence), verdict.doubt[0] ? ": " : "",
+                verdict.doubt);
     fputc('\n', to);
     lb_predict_print(&result->predictions, to);
 }

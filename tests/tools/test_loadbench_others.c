@@ -1,0 +1,253 @@
+/* What others used of the processors: lines of /proc/stat as systems write them, and when they are not to be believed.
+ */
+#include "loadbench_others.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STEP INT64_C(10000000) /* 100 a second */
+#define SECOND INT64_C(1000000000)
+
+static bool first_two(const void *context, int processor)
+{
+    (void)context;
+    return processor < 2;
+}
+
+static bool odd_ones(const void *context, int processor)
+{
+    (void)context;
+    return processor % 2 == 1;
+}
+
+static const char four[] = "cpu  1000 100 500 80000 200 30 70 9 400 0\n"
+                           "cpu0 100 10 50 8000 20 3 7 2 40 0\n"
+                           "cpu1 200 20 60 9000 30 4 8 3 50 0\n"
+                           "cpu2 300 30 70 7000 40 5 9 1 60 0\n"
+                           "cpu3 400 40 80 6000 50 6 10 4 70 0\n"
+                           "intr 12345 0 0 cpu1 7\nctxt 1\nbtime 1700000000\n";
+
+/* Guests are part of user and nice: they are not added a second time. */
+static void lines_of_the_processors_that_may_be_used(void **state)
+{
+    struct lb_load load;
+
+    (void)state;
+    lb_load_parse(four, first_two, NULL, 2, STEP, &load);
+    assert_true(load.known);
+    assert_int_equal(load.processors, 2);
+    assert_int_equal(load.busy_ns, (100 + 10 + 50 + 3 + 7 + 200 + 20 + 60 + 4 + 8) * STEP);
+    assert_int_equal(load.idle_ns, (8000 + 20 + 9000 + 30) * STEP);
+    assert_int_equal(load.stolen_ns, (2 + 3) * STEP);
+    lb_load_parse(four, odd_ones, NULL, 2, STEP, &load);
+    assert_true(load.known);
+    assert_int_equal(load.busy_ns, (200 + 20 + 60 + 4 + 8 + 400 + 40 + 80 + 6 + 10) * STEP);
+    assert_int_equal(load.stolen_ns, (3 + 4) * STEP);
+}
+
+/* Four columns are what there were at first. */
+static void old_and_broken_lines(void **state)
+{
+    struct lb_load load;
+
+    (void)state;
+    lb_load_parse("cpu  5 6 7 8\ncpu0 1 2 3 4\ncpu1 10 20 30 40", first_two, NULL, 2, STEP, &load);
+    assert_true(load.known);
+    assert_int_equal(load.busy_ns, 66 * STEP);
+    assert_int_equal(load.idle_ns, 44 * STEP);
+    assert_int_equal(load.stolen_ns, 0);
+    for (int i = 0; i < 4; i++) {
+        static const char *const texts[] = {"", "cpu  5 6 7 8\n", "cpu0 1 2 3 4\n", "cpu0 1 2 3 4\ncpu1 1 2 x\n"};
+        lb_load_parse(texts[i], first_two, NULL, 2, STEP, &load);
+        assert_false(load.known);
+        assert_non_null(strstr(load.why, "of the 2 processors"));
+    }
+}
+
+/* Two processors over one second: both clocks go on by 100 steps each. */
+static struct lb_load later(const struct lb_load *from, double busy_s, double stolen_s, double own_s)
+{
+    struct lb_load to = *from;
+
+    to.at_ns += SECOND;
+    to.own_ns += (int64_t)(own_s * 1e9);
+    to.busy_ns += (int64_t)(busy_s * 1e9);
+    to.stolen_ns += (int64_t)(stolen_s * 1e9);
+    to.idle_ns += (int64_t)((from->processors - busy_s - stolen_s) * 1e9);
+    return to;
+}
+
+static const struct lb_load start = {.known = true,
+                                     .processors = 2,
+                                     .step_ns = STEP,
+                                     .busy_ns = 77 * SECOND,
+                                     .idle_ns = 99 * SECOND,
+                                     .stolen_ns = 3 * SECOND,
+                                     .own_ns = SECOND / 2,
+                                     .at_ns = 1000};
+
+static void what_is_not_our_own_is_theirs(void **state)
+{
+    struct lb_load to = later(&start, 1.9, 0, 0.6);
+    struct lb_others others;
+
+    (void)state;
+    lb_others_between(&start, &to, 0, &others);
+    assert_true(others.known);
+    assert_int_equal(others.processors, 2);
+    assert_float_equal(others.used, 1.3, 1e-6);
+    assert_float_equal(others.in_the_way, 1.3, 1e-6);
+    assert_float_equal(others.stolen, 0, 1e-9);
+    to = later(&start, 1.5, 0.25, 1.5); /* the host ran another machine */
+    lb_others_between(&start, &to, 0, &others);
+    assert_float_equal(others.used, 0.25, 1e-6);
+    assert_float_equal(others.stolen, 0.25, 1e-6);
+    to = later(&start, 0.98, 0, 1); /* steps round down: less than nothing is nothing */
+    lb_others_between(&start, &to, 0, &others);
+    assert_true(others.known);
+    assert_float_equal(others.used, 0, 1e-9);
+}
+
+/* Ready threads without a processor, as schedstat adds them up; one that has ended makes it unknown. */
+static void threads_without_a_processor(void **state)
+{
+    struct lb_load from = start, to = later(&start, 1.9, 0, 0.6);
+    struct lb_others each[2];
+    struct lb_quiet quiet;
+
+    (void)state;
+    from.queued_ns = 5 * SECOND, to.queued_ns = 7 * SECOND;
+    lb_others_between(&from, &to, 0, &each[0]);
+    assert_float_equal(each[0].queued, 2, 1e-6);
+    to.queued_ns = from.queued_ns;
+    lb_others_between(&from, &to, 0, &each[1]);
+    assert_float_equal(each[1].queued, 0, 1e-9);
+    lb_quiet_of(each, 2, &quiet);
+    assert_float_equal(quiet.queued, 1, 1e-6);
+    to.queued_ns = from.queued_ns - 1;
+    lb_others_between(&from, &to, 0, &each[1]);
+    assert_true(each[1].known && each[1].queued < 0);
+    lb_quiet_of(each, 2, &quiet);
+    assert_true(quiet.known && quiet.queued < 0);
+    from.queued_ns = -1;
+    lb_others_between(&from, &to, 0, &each[1]);
+    assert_true(each[1].queued < 0);
+    to = later(&start, 2.1, 0, 0.05); /* more than all of them is no more than all */
+    to.idle_ns = start.idle_ns;
+    lb_others_between(&start, &to, 0, &each[0]);
+    assert_float_equal(each[0].used, 2, 1e-6);
+}
+
+/* Of 8 processors a quota of 2 leaves 6 to others anyway. */
+static void a_quota_leaves_room_for_others(void **state)
+{
+    struct lb_load from = start, to;
+    struct lb_others others;
+
+    (void)state;
+    from.processors = 8;
+    to = later(&from, 6.5, 0, 1.5);
+    lb_others_between(&from, &to, 2, &others);
+    assert_float_equal(others.used, 5, 1e-6);
+    assert_float_equal(others.in_the_way, 0, 1e-9);
+    to = later(&from, 8, 0, 1.5);
+    lb_others_between(&from, &to, 2, &others);
+    assert_float_equal(others.in_the_way, 0.5, 1e-6);
+    lb_others_between(&from, &to, 16, &others); /* no limit in truth */
+    assert_float_equal(others.in_the_way, 6.5, 1e-6);
+}
+
+static void what_cannot_be_believed_is_unknown(void **state)
+{
+    struct lb_load to = later(&start, 1.9, 0, 0.6), from = start;
+    struct lb_others others;
+
+    (void)state;
+    from.known = false;
+    strcpy(from.why, "/proc/stat cannot be read");
+    lb_others_between(&from, &to, 0, &others);
+    assert_false(others.known);
+    assert_string_equal(others.why, "/proc/stat cannot be read");
+    from = start;
+    to.busy_ns = start.busy_ns, to.idle_ns = start.idle_ns; /* zeros, as in a sandbox */
+    lb_others_between(&from, &to, 0, &others);
+    assert_false(others.known);
+    assert_non_null(strstr(others.why, "the clocks of /proc/stat went on by 0 s"));
+    to = later(&start, 0.1, 0, 1.2); /* the machine of somebody else */
+    lb_others_between(&from, &to, 0, &others);
+    assert_false(others.known);
+    assert_non_null(strstr(others.why, "does not count this process, which used 1.2 s, but 0.1 s"));
+    to = later(&start, 1, 0, 0.5);
+    to.processors = 1;
+    lb_others_between(&from, &to, 0, &others);
+    assert_false(others.known);
+    assert_non_null(strstr(others.why, "changed"));
+    to = start;
+    to.at_ns += 50000000;
+    to.idle_ns += 100000000;
+    lb_others_between(&from, &to, 0, &others);
+    assert_false(others.known);
+    assert_non_null(strstr(others.why, "0.05 s are too short for clocks that go by steps of 10 ms"));
+}
+
+static void repeats_together(void **state)
+{
+    struct lb_others each[3] = {
+        {.known = true, .processors = 2, .used = 0.1, .in_the_way = 0.1, .span_ns = SECOND},
+        {.known = true, .processors = 2, .used = 0.14, .stolen = 0.03, .in_the_way = 0.14, .span_ns = SECOND},
+        {.known = true, .processors = 2, .used = 0.16, .in_the_way = 0.16, .span_ns = 2 * SECOND},
+    };
+    struct lb_quiet quiet;
+
+    (void)state;
+    lb_quiet_of(each, 2, &quiet);
+    assert_true(quiet.known);
+    assert_int_equal(quiet.loud, 0);
+    assert_float_equal(quiet.used, 0.12, 1e-9);
+    assert_float_equal(quiet.stolen, 0.015, 1e-9);
+    lb_quiet_of(each, 3, &quiet);
+    assert_int_equal(quiet.loud, 1);
+    assert_int_equal(quiet.repeats, 3);
+    assert_float_equal(quiet.used, 0.14, 1e-9);
+    assert_float_equal(quiet.in_the_way, 0.16, 1e-9);
+    each[0] = (struct lb_others){.processors = 2, .why = "so"};
+    lb_quiet_of(each, 3, &quiet);
+    assert_false(quiet.known);
+    assert_string_equal(quiet.why, "so");
+    assert_int_equal(quiet.loud, 1); /* that one is known all the same */
+    lb_quiet_of(each, 0, &quiet);
+    assert_false(quiet.known);
+}
+
+/* This machine's own: whatever it is, it is no nonsense. */
+static void reading(void **state)
+{
+    struct lb_load load;
+
+    (void)state;
+    lb_load_read(&load);
+    assert_true(load.known || load.why[0]);
+    if (load.known) {
+        assert_true(load.processors >= 1 && load.step_ns > 0);
+        assert_true(load.busy_ns >= 0 && load.own_ns >= 0 && load.at_ns > 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_of_the_processors_that_may_be_used),
+        cmocka_unit_test(old_and_broken_lines),
+        cmocka_unit_test(what_is_not_our_own_is_theirs),
+        cmocka_unit_test(threads_without_a_processor),
+        cmocka_unit_test(a_quota_leaves_room_for_others),
+        cmocka_unit_test(what_cannot_be_believed_is_unknown),
+        cmocka_unit_test(repeats_together),
+        cmocka_unit_test(reading),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* loadbench_others.c: see loadbench_others.h. /proc/stat is that of the whole machine even in most containers, which is
+ * what is wanted: its processors are shared with whoever runs outside. It has a line for each processor. Some
+ * containers and sandboxes show a made-up one, with zeros or with their own processes alone; two things are asked of it
+ * before it is believed: its clocks must have gone on as fast as ours, and it must have seen what this process used. */
+#include "loadbench_others.h"
+#include "clock.h"
+#include "thread.h"
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* The clocks go by steps of 10 ms on most systems; of a span that is too short for them nothing can be said. */
+#define LEAST_SHARE_OF_STEPS 0.1
+
+static void __attribute__((format(printf, 2, 3))) unknown(struct lb_load *out, const char *format, ...)
+{
+    va_list args;
+
+    out->known = false;
+    va_start(args, format);
+    vsnprintf(out->why, sizeof out->why, format, args);
+    va_end(args);
+}
+
+/* "cpu3 user nice system idle iowait irq softirq steal guest guest_nice": guests are in user and nice already. Old
+ * systems have fewer columns. Returns the processor's number; -1: it is no such line. */
+static int parse_line(const char *line, int64_t step_ns, struct lb_load *sum)
+{
+    enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, COLUMNS };
+    long long ticks[COLUMNS] = {0};
+    int processor, used = 0;
+
+    if (sscanf(line, "cpu%d%n", &processor, &used) != 1 || processor < 0)
+        return -1;
+    if (sscanf(line + used, "%lld %lld %lld %lld %lld %lld %lld %lld", &ticks[USER], &ticks[NICE], &ticks[SYSTEM],
+               &ticks[IDLE], &ticks[IOWAIT], &ticks[IRQ], &ticks[SOFTIRQ], &ticks[STEAL]) < IDLE + 1)
+        return -1;
+    sum->busy_ns += (ticks[USER] + ticks[NICE] + ticks[SYSTEM] + ticks[IRQ] + ticks[SOFTIRQ]) * step_ns;
+    sum->idle_ns += (ticks[IDLE] + ticks[IOWAIT]) * step_ns;
+    sum->stolen_ns += ticks[STEAL] * step_ns;
+    return processor;
+}
+
+void lb_load_parse(const char *text, bool (*may_use)(const void *context, int processor), const void *context,
+                   int processors, int64_t step_ns, struct lb_load *out)
+{
+    int found = 0;
+
+    *out = (struct lb_load){.known = true, .processors = processors, .step_ns = step_ns};
+    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        struct lb_load one = {0};
+        const int processor = parse_line(line, step_ns, &one);
+        if (processor < 0 || !may_use(context, processor))
+            continue;
+        found++;
+        out->busy_ns += one.busy_ns;
+        out->idle_ns += one.idle_ns;
+        out->stolen_ns += one.stolen_ns;
+    }
+    if (found != processors)
+        unknown(out, "/proc/stat has %d of the %d processors that this process may use", found, processors);
+}
+
+static bool in_set(const void *context, int processor)
+{
+    return processor < CPU_SETSIZE && CPU_ISSET((size_t)processor, (const cpu_set_t *)context);
+}
+
+/* The lines of the processors come first; what follows them can be long and is not needed. */
+static char *read_processors(void)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    char *text = NULL, *line = NULL;
+    size_t used = 0, room = 0;
+    ssize_t length;
+
+    while (file && (length = getline(&line, &room, file)) > 0 && strncmp(line, "cpu", 3) == 0) {
+        char *longer = realloc(text, used + (size_t)length + 1);
+        if (!longer)
+            break;
+        text = longer;
+        memcpy(text + used, line, (size_t)length + 1);
+        used += (size_t)length;
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static int64_t own_ns(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return 0;
+    return ((int64_t)usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * STKI_SECOND +
+           ((int64_t)usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+/* The second number of a thread's schedstat, of all threads that there are. */
+static int64_t queued_ns(void)
+{
+    DIR *const tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+    int64_t sum = 0;
+    bool known = tasks != NULL;
+
+    while (tasks && (task = readdir(tasks)) != NULL) {
+        char path[300];
+        long long ran, queued;
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", task->d_name);
+        FILE *const file = fopen(path, "re");
+        if (file && fscanf(file, "%lld %lld", &ran, &queued) == 2)
+            sum += queued;
+        else if (file || errno != ENOENT) /* a thread that has just ended is no matter */
+            known = false;
+        if (file)
+            fclose(file);
+    }
+    if (tasks)
+        closedir(tasks);
+    return known ? sum : -1;
+}
+
+void lb_load_read(struct lb_load *out)
+{
+    const long steps = sysconf(_SC_CLK_TCK);
+    char *text = read_processors();
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    if (!text || steps < 1) {
+        *out = (struct lb_load){.why = "/proc/stat cannot be read"};
+    } else if (sched_getaffinity(0, sizeof set, &set) != 0) {
+        *out = (struct lb_load){.why = "which processors this process may use is not to be found out"};
+    } else {
+        lb_load_parse(text, in_set, &set, CPU_COUNT(&set), STKI_SECOND / steps, out);
+        out->own_ns = own_ns();
+        out->queued_ns = queued_ns();
+        out->at_ns = stki_now_ns();
+    }
+    free(text);
+}
+
+#define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)
+
+void lb_others_between(const struct lb_load *from, const struct lb_load *to, double quota, struct lb_others *out)
+{
+    const double span = (double)(to->at_ns - from->at_ns), all = span * to->processors;
+    const double busy = (double)(to->busy_ns - from->busy_ns), stolen = (double)(to->stolen_ns - from->stolen_ns);
+    const double clocks = busy + stolen + (double)(to->idle_ns - from->idle_ns);
+    const double own = (double)(to->own_ns - from->own_ns), steps = (double)to->step_ns * to->processors;
+
+    *out = (struct lb_others){.processors = to->processors, .span_ns = to->at_ns - from->at_ns};
+    if (!from->known || !to->known) {
+        UNKNOWN(out, "%s", from->known ? to->why : from->why);
+        return;
+    }
+    if (from->processors != to->processors) {
+        UNKNOWN(out, "the processors that this process may use changed");
+        return;
+    }
+    /* each processor's clock is off by a step at most, this way or that */
+    if (span <= 0 || sqrt((double)to->processors) * (double)to->step_ns > LEAST_SHARE_OF_STEPS * span) {
+        UNKNOWN(out, "%.3g s are too short for clocks that go by steps of %.3g ms", span / 1e9,
+                (double)to->step_ns / 1e6);
+        return;
+    }
+    if (fabs(clocks - all) > 0.2 * all + 2 * steps) {
+        UNKNOWN(out, "the clocks of /proc/stat went on by %.3g s for each of %d processors in %.3g s",
+                clocks / 1e9 / to->processors, to->processors, span / 1e9);
+        return;
+    }
+    if (busy < 0.85 * own - 2 * steps) {
+        UNKNOWN(out, "/proc/stat does not count this process, which used %.3g s, but %.3g s in all", own / 1e9,
+                busy / 1e9);
+        return;
+    }
+    out->known = true;
+    out->stolen = fmax(0, stolen) / span;
+    out->used = fmin(to->processors, fmax(0, busy - own) / span + out->stolen);
+    /* threads that have ended since took their times with them */
+    out->queued =
+        from->queued_ns < 0 || to->queued_ns < from->queued_ns ? -1 : (double)(to->queued_ns - from->queued_ns) / span;
+    out->in_the_way = quota > 0 && quota < to->processors ? fmax(0, out->used - (to->processors - quota)) : out->used;
+}
+
+void lb_quiet_of(const struct lb_others *each, int count, struct lb_quiet *out)
+{
+    double span = 0;
+
+    *out = (struct lb_quiet){.known = count > 0, .repeats = count, .why = "nothing was measured"};
+    for (int i = 0; i < count; i++) {
+        const struct lb_others *one = &each[i];
+        out->processors = one->processors;
+        if (!one->known) {
+            out->known = false;
+            memcpy(out->why, one->why, sizeof out->why);
+            continue;
+        }
+        span += (double)one->span_ns;
+        out->used += one->used * (double)one->span_ns;
+        out->stolen += one->stolen * (double)one->span_ns;
+        out->queued = out->queued < 0 || one->queued < 0 ? -1 : out->queued + one->queued * (double)one->span_ns;
+        out->loud += one->in_the_way > LB_QUIET;
+        out->in_the_way = fmax(out->in_the_way, one->in_the_way);
+    }
+    out->used = span > 0 ? out->used / span : 0;
+    out->stolen = span > 0 ? out->stolen / span : 0;
+    out->queued = span > 0 && out->queued >= 0 ? out->queued / span : -1;
+}

@@ -1,0 +1,101 @@
+/* loadbench_foresee.c: the model of loadbench_model.h from the clocks of a run. It knows mean times alone, so the run
+ * takes longer than it by what swings and handing over cost. That rest is taken to stay as it is, whatever is changed,
+ * but for more slots: they are there to take up swings. */
+#include "loadbench_foresee.h"
+#include "loadbench_statistics.h"
+#include <math.h>
+
+struct lb_model lb_foresee_model(const struct lb_shares *shares)
+{
+    const double batches = (double)shares->batches, own = 1 - shares->wait_next;
+
+    if (shares->batches < 1 || shares->tiles < 1)
+        return (struct lb_model){0};
+    return (struct lb_model){
+        .workers = (int)shares->workers,
+        .slots = (int)shares->slots,
+        .device_slots = (int)shares->device_slots,
+        .tiles = (int)fmax(1, round((double)shares->tiles / batches)),
+        .work_s = lb_busy(shares) * shares->worker_s / batches,
+        .copy_s = shares->copy * shares->elapsed_s / batches,
+        .consumer_s = fmax(0, shares->workers == 0 ? own - lb_busy(shares) : own) * shares->elapsed_s / batches,
+        .cpu_s = shares->cpu_s / batches,
+        .cores = shares->cores,
+    };
+}
+
+/* More than the memory gives is not to be had. */
+static double within_memory(const struct lb_shares *shares, double factor)
+{
+    return shares->limit > 0 ? fmin(factor, fmax(1, 1 / shares->limit)) : factor;
+}
+
+/* Seconds from batch to batch, as measured. */
+static double batch_s(const struct lb_shares *shares)
+{
+    return shares->elapsed_s / (double)shares->batches;
+}
+
+static double changed_s(const struct lb_shares *shares, const struct lb_model *base, const struct lb_model *changed)
+{
+    const double now = batch_s(shares), before = lb_model_batch_s(base), then = lb_model_batch_s(changed);
+
+    return now > before ? now + then - before : now * lb_ratio(then, before);
+}
+
+double lb_foresee(const struct lb_shares *shares, const struct lb_model *changed)
+{
+    const struct lb_model base = lb_foresee_model(shares);
+
+    return base.tiles < 1 ? 0 : within_memory(shares, lb_ratio(batch_s(shares), changed_s(shares, &base, changed)));
+}
+
+/* What swings cost: what the run takes longer than the model, as far as one waited for the other meanwhile. Where it
+ * takes longer than all work of a batch one after the other, the rest is handing over, which no slot takes away. */
+static double swings_s(const struct lb_shares *shares, const struct lb_model *base)
+{
+    const double now = batch_s(shares), in_turn = base->work_s + base->copy_s + base->consumer_s;
+    const double behind = base->device_slots > 0 ? shares->copy_wait : shares->wait_next;
+    const double lost = fmin(now, in_turn) - lb_model_batch_s(base);
+
+    return fmax(0, fmin(lost, now * fmin(shares->wait_slot, behind)));
+}
+
+/* Two who take turns at a queue lose about as much as one over its length. */
+double lb_foresee_deeper(const struct lb_shares *shares)
+{
+    const struct lb_model base = lb_foresee_model(shares);
+    struct lb_model changed = base;
+
+    if (base.tiles < 1 || base.workers < 1 || base.slots < 1)
+        return 0;
+    changed.slots *= 2;
+    const double then = changed_s(shares, &base, &changed) - swings_s(shares, &base) / 2;
+    return within_memory(shares, lb_ratio(batch_s(shares), fmax(then, lb_model_batch_s(&changed))));
+}
+
+/* The packed bytes are read as often as they are unpacked, and a worker without a processor is without one in
+ * proportion to what it has to do: all of the time shrinks with the work, not the work alone. */
+double lb_foresee_unpacked_once(const struct lb_shares *shares)
+{
+    const struct lb_model base = lb_foresee_model(shares);
+    const double again = (shares->storage + shares->inflate) * shares->worker_s / (double)shares->batches;
+    struct lb_model changed = base;
+
+    if (base.tiles < 1 || base.work_s <= 0 || shares->unpacked < LB_UNPACKED_AGAIN)
+        return 0;
+    changed.work_s = base.work_s - again * (1 - 1 / shares->unpacked);
+    changed.cpu_s = base.cpu_s * changed.work_s / base.work_s;
+    return within_memory(shares, lb_ratio(lb_model_batch_s(&base), lb_model_batch_s(&changed)));
+}
+
+double lb_foresee_inline(const struct lb_shares *shares)
+{
+    const struct lb_model base = lb_foresee_model(shares);
+
+    if (base.tiles < 1 || base.workers < 1 || base.device_slots > 0)
+        return 0;
+    /* one thread: it has a processor at most, and no more than others left */
+    return within_memory(
+        shares, lb_ratio(batch_s(shares) * (base.cores > 0 ? fmin(1, base.cores) : 1), base.work_s + base.consumer_s));
+}
