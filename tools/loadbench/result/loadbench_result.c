@@ -268,7 +268,8 @@ static double cores_of(const struct lb_machine *machine, const struct lb_run *ru
             queued += fmax(0, runs[i].others.queued) * (double)runs[i].others.span_ns;
             span += (double)runs[i].others.span_ns;
         }
-    const bool short_of_them = lb_ratio(queued, span) > HUNGRY * own;
+    /* one that uses next to none waits for one whenever it wakes up, but that is not what it lacks */
+    const bool short_of_them = lb_ratio(queued, span) > HUNGRY * own && own > most / 8;
     return fmax(most - lb_ratio(others, span), short_of_them ? own : fmax(own, most / 2));
 }
 
