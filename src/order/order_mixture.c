@@ -1,27 +1,19 @@
 /* order_mixture.c: see order_mixture.h.
  *
- * A permutation is worked out fastest for many indices at once, and a batch holds few of each source. So positions are
- * evaluated by blocks that are larger than most batches, and the last few blocks are kept, under a lock. What is
- * fixed after create is read without it. */
+ * A permutation is worked out fastest for many indices at once, and a batch holds few of each source. So the sources'
+ * permutations go through their network side by side. */
 #include "order_mixture.h"
 #include "allocate.h"
 #include "error.h"
 #include "order_random.h"
 #include "permutation.h"
 #include "philox.h"
-#include "thread.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 512, TABLES = 4 };
-
-struct table {
-    bool filled;
-    int64_t epoch, block, last_use;
-    stki_position *positions;
-};
+enum { BLOCK = 512 };
 
 __extension__ typedef __int128 wide;
 
@@ -41,11 +33,6 @@ struct stki_mixture {
     struct source *sources;
     int64_t *begin; /* count + 1 prefix sums of the shares */
     int64_t *indices;
-    /* guarded by lock */
-    stki_mutex lock;
-    int64_t uses;
-    struct table tables[TABLES];
-    stki_position *positions; /* of all tables */
 };
 
 /* ---- shares --------------------------------------------------------------------------------------------------------
@@ -206,11 +193,6 @@ static stk_status fill(stki_mixture *m, const stki_order_source *sources, enum s
         first += sources[d].count;
         m->begin[d + 1] = m->begin[d] + s->share;
     }
-    m->positions = stki_zalloc_array(TABLES * BLOCK, sizeof *m->positions);
-    if (!m->positions)
-        return stki_fail_memory(err, TABLES * BLOCK * (int64_t)sizeof *m->positions, "positions of a mixture");
-    for (int i = 0; i < TABLES; i++)
-        m->tables[i].positions = m->positions + i * BLOCK;
     return m->shuffled ? stki_random_order_create(m->length, seed, &m->outer, err) : STK_OK;
 }
 
@@ -225,7 +207,6 @@ stk_status stki_mixture_create(const stki_order_source *sources, int count, enum
     m = stki_zalloc(sizeof *m);
     if (!m)
         return stki_fail_memory(err, sizeof *m, "a mixture");
-    stki_mutex_init(&m->lock);
     m->count = count;
     m->length = length;
     m->shuffled = shuffled;
@@ -244,9 +225,7 @@ void stki_mixture_destroy(stki_mixture *m)
 {
     if (!m)
         return;
-    stki_mutex_fini(&m->lock);
     stki_random_order_destroy(m->outer);
-    stki_free(m->positions);
     stki_free(m->sources);
     stki_free(m->begin);
     stki_free(m->indices);
@@ -287,8 +266,7 @@ static int source_of(const stki_mixture *m, int64_t q)
     return low;
 }
 
-/* Positions of one source, sorted by source and then by pass: their numbers and J relative to the epoch's first pass.
- */
+/* Positions of one source, and J relative to the epoch's first pass. */
 typedef struct group {
     int source;
     uint64_t pass0;  /* of epoch * c_d: which pass … */
@@ -298,47 +276,81 @@ typedef struct group {
     int count;
 } group;
 
-static void put(const struct source *s, const group *g, int place, uint64_t image, int64_t first, stki_position *out)
+/* Places within passes, of as many passes of any sources as go through the network together. */
+typedef struct waiting {
+    stki_permutations set;
+    int sources[STKI_PERMUTATIONS_MOST]; /* of its permutations */
+    int count;
+    uint64_t values[BLOCK];
+    uint8_t which[BLOCK];
+    uint16_t places[BLOCK];
+} waiting;
+
+static void put(const stki_mixture *m, int source, int place, uint64_t image, int64_t first, stki_position *out)
 {
+    const struct source *s = &m->sources[source];
+
     out[place] = (stki_position){
-        .source = g->source,
+        .source = source,
         .sample = s->first + (s->indices ? s->indices[image] : (int64_t)image),
         .length = -1,
         .draw = first + place,
     };
 }
 
-/* All of the group's positions, one pass after the other: as a rule one, or two where a pass ends in the epoch. */
-static void eval_group(const stki_mixture *m, group *g, int64_t first, stki_position *out)
+static void flush(const stki_mixture *m, waiting *w, int64_t first, stki_position *out)
 {
-    const struct source *s = &m->sources[g->source];
+    if (m->shuffled)
+        stki_permutations_map(&w->set, w->which, w->values, w->count);
+    for (int i = 0; i < w->count; i++)
+        put(m, w->sources[w->which[i]], w->places[i], w->values[i], first, out);
+    w->set.count = 0;
+    w->count = 0;
+}
+
+/* Room for one more pass, whose number in the set is returned. */
+static uint8_t begin_pass(const stki_mixture *m, int source, uint64_t pass, waiting *w, int64_t first,
+                          stki_position *out)
+{
+    const struct source *s = &m->sources[source];
+    stki_permutation permutation;
+
+    if (m->shuffled)
+        stki_permutation_init(&permutation, s->seed, pass, (uint64_t)s->count);
+    else
+        permutation = (stki_permutation){.n = (uint64_t)s->count};
+    if (!stki_permutations_add(&w->set, &permutation)) {
+        flush(m, w, first, out);
+        (void)stki_permutations_add(&w->set, &permutation); /* into an empty set anything goes */
+    }
+    w->sources[w->set.count - 1] = source;
+    return (uint8_t)(w->set.count - 1);
+}
+
+/* All of the group's positions, one pass after the other: as a rule one, or two where a pass ends in the epoch. */
+static void eval_group(const stki_mixture *m, group *g, waiting *w, int64_t first, stki_position *out)
+{
+    const int64_t count = m->sources[g->source].count;
     int left = g->count;
 
     while (left > 0) {
-        uint64_t values[BLOCK];
-        uint16_t places[BLOCK];
-        int64_t pass = (g->offset0 + g->j[0]) / s->count, low = pass * s->count - g->offset0;
-        int taken = 0, kept = 0;
+        int64_t pass = (g->offset0 + g->j[0]) / count, low = pass * count - g->offset0;
+        uint8_t number = begin_pass(m, g->source, g->pass0 + (uint64_t)pass, w, first, out);
+        int taken = w->count, kept = 0;
 
         for (int i = 0; i < left; i++) {
             int64_t within = g->j[i] - low;
-            bool its = within >= 0 && within < s->count;
+            bool its = within >= 0 && within < count;
 
-            places[taken] = g->places[i];
-            values[taken] = (uint64_t)within;
+            w->places[taken] = g->places[i];
+            w->values[taken] = (uint64_t)within;
+            w->which[taken] = number;
             g->places[kept] = g->places[i];
             g->j[kept] = g->j[i];
             taken += its;
             kept += !its;
         }
-        if (m->shuffled) {
-            stki_permutation permutation;
-
-            stki_permutation_init(&permutation, s->seed, g->pass0 + (uint64_t)pass, (uint64_t)s->count);
-            stki_permutation_map(&permutation, values, taken);
-        }
-        for (int i = 0; i < taken; i++)
-            put(s, g, places[i], values[i], first, out);
+        w->count = taken;
         left = kept;
     }
 }
@@ -348,6 +360,7 @@ static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int 
     uint64_t q[BLOCK];
     uint16_t source[BLOCK], places[BLOCK], begin[STKI_MAX_SOURCES + 1] = {0};
     int64_t j[BLOCK];
+    waiting w;
 
     if (m->outer)
         stki_random_order_run(m->outer, epoch, first, n, q);
@@ -365,6 +378,7 @@ static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int 
         places[at] = (uint16_t)i;
         j[at] = (int64_t)q[i] - m->begin[d];
     }
+    w.set.count = w.count = 0;
     for (int d = 0, from = 0; d < m->count; from = begin[d++]) {
         const struct source *s = &m->sources[d];
         group g = {.source = d, .places = places + from, .j = j + from, .count = begin[d] - from};
@@ -374,43 +388,15 @@ static void eval_block(const stki_mixture *m, int64_t epoch, int64_t first, int 
             continue;
         g.pass0 = (uint64_t)(start / s->count);
         g.offset0 = (int64_t)(start % s->count);
-        eval_group(m, &g, first, out);
+        eval_group(m, &g, &w, first, out);
     }
+    flush(m, &w, first, out);
 }
 
-/* Built in place of the one unused for longest. Called with the lock held. */
-static const struct table *table_of(stki_mixture *m, int64_t epoch, int64_t block)
+void stki_mixture_eval(const stki_mixture *m, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
-    struct table *found = &m->tables[0];
-    int64_t first = block * BLOCK, left = m->length - first;
-
-    for (int i = 0; i < TABLES; i++) {
-        struct table *table = &m->tables[i];
-
-        if (table->filled && table->epoch == epoch && table->block == block) {
-            table->last_use = ++m->uses;
-            return table;
-        }
-        if (table->last_use < found->last_use)
-            found = table;
+    for (int64_t done = 0, part; done < n; done += part) {
+        part = n - done < BLOCK ? n - done : BLOCK;
+        eval_block(m, epoch, first + done, (int)part, out + done);
     }
-    eval_block(m, epoch, first, left < BLOCK ? (int)left : BLOCK, found->positions);
-    found->epoch = epoch;
-    found->block = block;
-    found->filled = true;
-    found->last_use = ++m->uses;
-    return found;
-}
-
-void stki_mixture_eval(stki_mixture *m, int64_t epoch, int64_t first, int64_t n, stki_position *out)
-{
-    stki_lock(&m->lock);
-    for (int64_t done = 0; done < n;) {
-        int64_t block = (first + done) / BLOCK, at = (first + done) % BLOCK;
-        int64_t part = n - done < BLOCK - at ? n - done : BLOCK - at;
-
-        memcpy(out + done, table_of(m, epoch, block)->positions + at, (size_t)part * sizeof *out);
-        done += part;
-    }
-    stki_unlock(&m->lock);
 }

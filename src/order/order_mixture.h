@@ -24,7 +24,7 @@ stk_status stki_mixture_create(const stki_order_source *sources, int count, enum
 void stki_mixture_destroy(stki_mixture *mixture); /* NULL is fine */
 int64_t stki_mixture_length(const stki_mixture *mixture);
 int64_t stki_mixture_share(const stki_mixture *mixture, int source); /* c_d */
-void stki_mixture_eval(stki_mixture *mixture, int64_t epoch, int64_t first, int64_t n, stki_position *out);
+void stki_mixture_eval(const stki_mixture *mixture, int64_t epoch, int64_t first, int64_t n, stki_position *out);
 
 /* Largest remainder: counts[d] of `length` in proportion to weights[d], whole numbers whose sum is above 0. */
 void stki_mixture_counts(const int64_t *weights, int count, int64_t length, int64_t *counts);

@@ -45,6 +45,19 @@ static stki_permutation_pass *best_pass(void)
     return stki_permutation_pass_plain;
 }
 
+static stki_permutations_pass *best_pass_of_several(void)
+{
+#if defined(__x86_64__)
+    enum stki_isa isa = stki_isa();
+
+    if (isa == STKI_ISA_AVX512)
+        return stki_permutations_pass_avx512;
+    if (isa == STKI_ISA_AVX2)
+        return stki_permutations_pass_avx2;
+#endif
+    return stki_permutations_pass_plain;
+}
+
 static int half_bits_for(uint64_t n)
 {
     int half_bits = 1;
@@ -166,6 +179,72 @@ void stki_permutation_map(const stki_permutation *permutation, uint64_t *values,
         }
         run_block(permutation, indices, part, values);
         values += part;
+        count -= part;
+    }
+}
+
+/* ---- several -------------------------------------------------------------------------------------------------------
+ */
+
+bool stki_permutations_add(stki_permutations *set, const stki_permutation *permutation)
+{
+    int at = set->count;
+
+    if (at == STKI_PERMUTATIONS_MOST || (at > 0 && set->rounds != permutation->rounds))
+        return false;
+    set->count++;
+    set->rounds = permutation->rounds;
+    set->pass = best_pass_of_several();
+    set->n[at] = permutation->n;
+    set->half_bits[at] = (uint32_t)permutation->half_bits;
+    set->masks[at] = (uint32_t)((UINT64_C(1) << permutation->half_bits) - 1);
+    set->exchange[at] = (uint32_t)permutation->exchange;
+    for (int round = 0; round < permutation->rounds; round++)
+        for (int i = 0; i < 2; i++)
+            set->keys[round][i][at] = permutation->keys[round][i];
+    return true;
+}
+
+int stki_permutations_pass_plain(const stki_permutations *set, uint64_t *restrict values, uint64_t *restrict which,
+                                 int32_t *restrict place, int count, uint64_t *restrict out)
+{
+    for (int i = 0; i < count; i++) {
+        const uint64_t number = which[i];
+        const uint32_t mask = set->masks[number];
+        uint32_t left = (uint32_t)(values[i] >> set->half_bits[number]), right = (uint32_t)values[i] & mask;
+        uint64_t value;
+
+        for (int round = 0; round < set->rounds; round += 2) {
+            left ^= mix(right, set->keys[round][0][number], set->keys[round][1][number]) & mask;
+            right ^= mix(left, set->keys[round + 1][0][number], set->keys[round + 1][1][number]) & mask;
+        }
+        value = (uint64_t)left << set->half_bits[number] | right;
+        values[i] = value ^ (value < 2 ? set->exchange[number] : 0);
+    }
+    return stki_permutations_settle(set->n, values, which, place, count, out);
+}
+
+void stki_permutations_map(const stki_permutations *set, const uint8_t *which, uint64_t *values, int64_t count)
+{
+    while (count > 0) {
+        int part = count < BLOCK ? (int)count : BLOCK, left = part;
+        uint64_t indices[BLOCK + SPARE], numbers[BLOCK + SPARE];
+        int32_t place[BLOCK + SPARE];
+
+        for (int i = 0; i < part; i++) {
+            assert(which[i] < set->count && values[i] < set->n[which[i]]);
+            indices[i] = values[i];
+            numbers[i] = which[i];
+            place[i] = i;
+        }
+        for (int i = part; i < part + SPARE; i++) {
+            place[i] = 0;
+            indices[i] = numbers[i] = 0;
+        }
+        while (left > 0)
+            left = set->pass(set, indices, numbers, place, left, values);
+        values += part;
+        which += part;
         count -= part;
     }
 }

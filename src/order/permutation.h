@@ -3,6 +3,7 @@
 #ifndef STKI_PERMUTATION_H
 #define STKI_PERMUTATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -11,7 +12,10 @@ enum {
     STKI_PERMUTATION_SPARE = 31   /* … and what a pass may write behind them */
 };
 
+enum { STKI_PERMUTATIONS_MOST = 8 };
+
 typedef struct stki_permutation stki_permutation;
+typedef struct stki_permutations stki_permutations;
 
 /* One pass of the whole network over values[0 .. count), each written to out[place[i]]; those that are not below n are
  * packed to the front of `values` and `place`. Returns how many those are. */
@@ -27,12 +31,33 @@ struct stki_permutation {
     uint64_t exchange; /* 1: images 0 and 1 change places, else 0 */
 };
 
+/* The same for values of several permutations at once: values[i] is of number which[i], which go to the front with it.
+ */
+typedef int stki_permutations_pass(const stki_permutations *permutations, uint64_t *restrict values,
+                                   uint64_t *restrict which, int32_t *restrict place, int count,
+                                   uint64_t *restrict out);
+
+/* Up to eight permutations whose values go through the network side by side: a few values of each take as many passes
+ * as many of one. All have the same number of rounds. Empty when zeroed; a plain value. */
+struct stki_permutations {
+    int count, rounds;
+    stki_permutations_pass *pass;
+    uint64_t n[STKI_PERMUTATIONS_MOST];
+    uint32_t half_bits[STKI_PERMUTATIONS_MOST], masks[STKI_PERMUTATIONS_MOST], exchange[STKI_PERMUTATIONS_MOST];
+    uint32_t keys[STKI_PERMUTATION_MAX_ROUNDS][2][STKI_PERMUTATIONS_MOST];
+};
+
 /* n >= 1. */
 void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_t epoch, uint64_t n);
 /* out[i] = image of first + i, for i < count; all must be inside [0, n). */
 void stki_permutation_run(const stki_permutation *permutation, uint64_t first, int64_t count, uint64_t *out);
 /* values[i] becomes its image; all must be inside [0, n). */
 void stki_permutation_map(const stki_permutation *permutation, uint64_t *values, int64_t count);
+
+/* Its number in the set is the `count` before. False: the set is full, or its rounds are others. */
+bool stki_permutations_add(stki_permutations *set, const stki_permutation *permutation);
+/* values[i] becomes its image under number which[i]. */
+void stki_permutations_map(const stki_permutations *set, const uint8_t *which, uint64_t *values, int64_t count);
 
 #define STKI_MIX_FACTOR_0 UINT32_C(0xd2b74407) /* odd, their bits well spread */
 #define STKI_MIX_FACTOR_1 UINT32_C(0xcaf649a9)
@@ -55,9 +80,29 @@ static inline int stki_permutation_settle(uint64_t n, uint64_t *restrict values,
     return outside;
 }
 
+static inline int stki_permutations_settle(const uint64_t *n, uint64_t *restrict values, uint64_t *restrict which,
+                                           int32_t *restrict place, int count, uint64_t *restrict out)
+{
+    int outside = 0;
+
+    for (int i = 0; i < count; i++) {
+        uint64_t value = values[i], number = which[i];
+        int32_t at = place[i];
+
+        out[at] = value;
+        values[outside] = value;
+        which[outside] = number;
+        place[outside] = at;
+        outside += value >= n[number];
+    }
+    return outside;
+}
+
 stki_permutation_pass stki_permutation_pass_plain;
+stki_permutations_pass stki_permutations_pass_plain;
 #if defined(__x86_64__)
 stki_permutation_pass stki_permutation_pass_avx2, stki_permutation_pass_avx512;
+stki_permutations_pass stki_permutations_pass_avx2, stki_permutations_pass_avx512;
 #endif
 
 /* The key of everything about the order of one epoch: a hash of both, so that neighbouring seeds and epochs have

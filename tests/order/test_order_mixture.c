@@ -398,7 +398,7 @@ static void allocations(void **state)
         assert_int_equal(status, STK_E_MEMORY);
         assert_null(order);
     }
-    assert_int_equal(n, 9); /* order, mixture, sources, sums, indices, positions, outer order, its tables */
+    assert_int_equal(n, 8); /* order, mixture, sources, sums, indices, outer order, its tables */
     stki_order_destroy(order);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(after.bytes, before.bytes);

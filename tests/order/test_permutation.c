@@ -206,6 +206,54 @@ static void variants_agree(void **state)
         }
 }
 
+/* Of several at once, in any mixture, under each variant: the same as of one alone. */
+static void several_go_side_by_side(void **state)
+{
+    enum { RUN = 700 };
+    static const uint64_t sizes[][STKI_PERMUTATIONS_MOST] = {
+        {1, 2, 3, 5, 17, 200, 255, 256},                     /* 24 rounds */
+        {300, 6250, 16384, 16385, 50000, 65535, 65536, 257}, /* 12 */
+        {65537, UINT64_C(1) << 20, 1000003, UINT64_C(1) << 40, 1 << 18, 99999999, UINT64_C(1) << 33,
+         (UINT64_C(1) << 62) + 1}, /* 8 */
+    };
+    uint64_t values[RUN], expected[RUN];
+    uint8_t which[RUN];
+
+    (void)state;
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        stki_permutations set = {0};
+        stki_permutation one, other;
+        stki_permutations_pass *passes[3] = {stki_permutations_pass_plain};
+        int variants = 1;
+
+#if defined(__x86_64__)
+        if (stki_isa_usable(STKI_ISA_AVX2))
+            passes[variants++] = stki_permutations_pass_avx2;
+        if (stki_isa_usable(STKI_ISA_AVX512))
+            passes[variants++] = stki_permutations_pass_avx512;
+#endif
+        stki_permutation_init(&other, 1, 1, sizes[(s + 1) % 3][0]);
+        for (int d = 0; d < STKI_PERMUTATIONS_MOST; d++) {
+            stki_permutation_init(&one, 11, (uint64_t)d, sizes[s][d]);
+            assert_true(stki_permutations_add(&set, &one));
+            assert_false(stki_permutations_add(&set, &other)); /* its rounds are others */
+        }
+        assert_false(stki_permutations_add(&set, &one)); /* full */
+        for (int v = 0; v < variants; v++)
+            for (int count = 0; count <= RUN; count += 1 + count / 3) {
+                set.pass = passes[v];
+                for (int i = 0; i < count; i++) {
+                    which[i] = (uint8_t)stki_permute(5, (uint64_t)count, STKI_PERMUTATIONS_MOST, (uint64_t)i % 8);
+                    values[i] = stki_permute(6, (uint64_t)count, UINT64_C(1) << 62, (uint64_t)i) % sizes[s][which[i]];
+                    values[i] = i % 5 == 0 && sizes[s][which[i]] > 1 ? (uint64_t)i / 5 % 2 : values[i];
+                    expected[i] = stki_permute(11, which[i], sizes[s][which[i]], values[i]);
+                }
+                stki_permutations_map(&set, which, values, count);
+                assert_memory_equal(values, expected, (size_t)count * sizeof values[0]);
+            }
+    }
+}
+
 /* Flipping one bit of the index flips every bit of the image half of the time. */
 static void every_bit_reaches_every_bit(void **state)
 {
@@ -268,6 +316,7 @@ int main(void)
         cmocka_unit_test(random_access_equals_run),
         cmocka_unit_test(map_equals_run),
         cmocka_unit_test(variants_agree),
+        cmocka_unit_test(several_go_side_by_side),
         cmocka_unit_test(every_bit_reaches_every_bit),
         cmocka_unit_test(all_orders_are_even),
         cmocka_unit_test(statistics),
