@@ -2,6 +2,7 @@
  * failures the test decides. What holds for any sequence of calls is in test_caching_pool_model.c, what it says of
  * itself in test_caching_pool_report.c.
  */
+#include "calm.h"
 #include "device_memory.h"
 #include "pool_fixture.h"
 #include <stoker/stoker.h>
@@ -514,6 +515,8 @@ static void test_fork(void **unused)
 #if defined(__SANITIZE_THREAD__)
     skip(); /* it has no forks of processes with threads */
 #endif
+    if (STKT_FORKS_ONLY_CALM)
+        skip();
     assert_ok(stki_thread_start(&thread, "fork", use_pool, &stop, &err));
     for (int i = 0; i < 40; i++) {
         int status = 0;

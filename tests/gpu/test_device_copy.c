@@ -2,6 +2,7 @@
  * and cast, in the thread's current stream or a given one. STOKER_TEST_DEVICE names the device (the host device). What
  * holds streams needs the host device and is skipped on others. */
 #include "allocate.h"
+#include "calm.h"
 #include "clock.h"
 #include "device_table.h"
 #include "host_device.h"
@@ -498,21 +499,21 @@ static void a_host_devices_tensor_is_not_handed_out(void **state)
 
 /* ---- forks ------------------------------------------------------------------------------------------------------- */
 
-/* In a child, with tensors, streams and half freed memory of the parent around: 0, or the line that went wrong. */
+/* In a child, with tensors, streams and half freed memory of the parent around: 0, or what went wrong. */
 static int work_in_child(stk_device *device, const stk_tensor *of_parent)
 {
     stk_tensor t, back;
     stk_scalar value;
 
     if (stk_tensor_full(STK_F32, 1, (int64_t[]){300000}, stk_real(3), device, &t, NULL) != STK_OK)
-        return __LINE__;
+        return 1;
     if (stk_tensor_to_device(&t, NULL, &back, NULL) != STK_OK || ((float *)back.data)[299999] != 3)
-        return __LINE__;
+        return 2;
     if (stk_tensor_get(of_parent, 1, (int64_t[]){7}, &value, NULL) != STK_OK || value.as.f != 2)
-        return __LINE__; /* the memory was copied with the process */
+        return 3; /* the memory was copied with the process */
     stk_tensor_release(&back);
     stk_tensor_release(&t);
-    return stk_device_empty_cache(device, NULL) == STK_OK ? 0 : __LINE__;
+    return stk_device_empty_cache(device, NULL) == STK_OK ? 0 : 4;
 }
 
 static void a_child_works_on_beside_what_its_parent_left(void **state)
@@ -534,15 +535,16 @@ static void a_child_works_on_beside_what_its_parent_left(void **state)
     assert_ok(stk_tensor_record_stream(&t, other, &err));
     stk_tensor_release(&t); /* waits for `other` in the cache */
     stk_stream_set_current(device, NULL);
+    stkt_wait_for_calm();
     child = fork();
     if (child == 0) {
-        alarm(30);
-        _exit(work_in_child(device, &kept) != 0);
+        alarm(60);
+        _exit(work_in_child(device, &kept));
     }
     assert_int_equal(waitpid(child, &how, 0), child);
+    stki_host_set_faults(device, other, NULL);
     assert_true(WIFEXITED(how));
     assert_int_equal(WEXITSTATUS(how), 0);
-    stki_host_set_faults(device, other, NULL);
     stk_tensor_release(&kept);
     stk_stream_destroy(own);
     stk_stream_destroy(other);

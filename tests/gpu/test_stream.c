@@ -2,6 +2,7 @@
  * errors that stay, forks, failing allocations. Streams are held where the order of things matters, so nothing here
  * depends on the time anything takes. test_host_event.c has the events. */
 #include "allocate.h"
+#include "calm.h"
 #include "host_stream.h"
 #include "host_streams.h"
 #include "thread.h"
@@ -455,13 +456,16 @@ static void a_child_is_refused_its_parents_streams_and_has_its_own(void **state)
     hold(stream);
     copy(stream, &a, "a", 1);
     assert_ok(stk_event_record(event, stream, &err));
+    stkt_wait_for_calm();
     child = fork();
-    if (child == 0)
+    if (child == 0) {
+        alarm(60);
         _exit(use_in_child(stream, event) != 0);
+    }
     assert_int_equal(waitpid(child, &how, 0), child);
+    let_run(stream);
     assert_true(WIFEXITED(how));
     assert_int_equal(WEXITSTATUS(how), 0);
-    let_run(stream);
     finish(stream);
     assert_int_equal(a, 'a');
     stk_event_destroy(event);
