@@ -113,14 +113,14 @@ static void wait_passed(struct gate *gate)
 {
     stki_lock(&gate->lock);
     while (!gate->passed)
-        assert_true(stki_wait(&gate->changed, &gate->lock, stki_deadline_ns(30 * STKI_SECOND)));
+        assert_true(stki_wait(&gate->changed, &gate->lock, stki_deadline_ns(60 * STKI_SECOND)));
     stki_unlock(&gate->lock);
 }
 
 /* The handle frees itself when the thread ends, which may be a moment after its function returned. */
 static void wait_for_blocks(int64_t expected)
 {
-    int64_t deadline = stki_deadline_ns(30 * STKI_SECOND);
+    int64_t deadline = stki_deadline_ns(60 * STKI_SECOND);
 
     while (blocks() != expected && stki_now_ns() < deadline)
         stki_sleep_ns(MS);
@@ -227,7 +227,7 @@ static void run_relay(void *context)
     for (round = 0; round < 100; round++) {
         stki_lock(&relay->lock);
         while (relay->next != runner->number)
-            stki_wait(&relay->turn, &relay->lock, stki_deadline_ns(30 * STKI_SECOND));
+            stki_wait(&relay->turn, &relay->lock, stki_deadline_ns(60 * STKI_SECOND));
         relay->next = (relay->next + 1) % RUNNERS;
         relay->rounds++;
         stki_wake_all(&relay->turn);

@@ -522,7 +522,7 @@ static void test_fork(void **unused)
         int status = 0;
         pid_t child = fork();
         if (child == 0) {
-            alarm(60); /* ends a child that hangs */
+            alarm(240); /* ends a child that hangs */
             put(get(500, NULL), 500);
             _exit(0);
         }

@@ -538,7 +538,7 @@ static void a_child_works_on_beside_what_its_parent_left(void **state)
     stkt_wait_for_calm();
     child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(240);
         _exit(work_in_child(device, &kept));
     }
     assert_int_equal(waitpid(child, &how, 0), child);

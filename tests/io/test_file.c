@@ -256,7 +256,7 @@ static bool drop_pages(const char *path)
 
 static bool becomes_resident(const stki_file *file, int64_t offset, int64_t bytes)
 {
-    for (int i = 0; i < 500 && !stki_file_resident(file, offset, bytes); i++)
+    for (int i = 0; i < 6000 && !stki_file_resident(file, offset, bytes); i++)
         usleep(10000);
     return stki_file_resident(file, offset, bytes);
 }

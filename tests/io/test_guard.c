@@ -579,7 +579,7 @@ static void in_children_of_a_busy_process(void)
         pid_t child = fork();
 
         if (child == 0) {
-            alarm(20);
+            alarm(240);
             stki_guard_remove(stki_guard_add(content, BYTES));
             _exit(0);
         }

@@ -453,8 +453,10 @@ static void no_allocation_per_batch(void **state)
         }
         for (int k = 0; k < STKI_MEM_KINDS; k++) {
             stki_memory_read((enum stki_memory_kind)k, &after);
-            /* the order may build the table of an epoch not seen before */
-            assert_true(after.total_allocations - before[k].total_allocations <= (k == STKI_MEM_HOST ? 6 : 0));
+            /* the order may build the table of an epoch not seen before, and a worker that had nothing to do begin now
+             */
+            assert_true(after.total_allocations - before[k].total_allocations <=
+                        (k == STKI_MEM_HOST ? 6 + 8 * workers : 0));
         }
         stk_loader_destroy(loader);
     }

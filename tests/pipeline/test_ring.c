@@ -118,7 +118,7 @@ static void stop(toy *t)
 {
     stki_ring_stop(t->ring);
     for (int i = 0; i < t->workers; i++)
-        assert_true(stki_thread_join(t->threads[i], stki_deadline_ns(30 * STKI_SECOND)));
+        assert_true(stki_thread_join(t->threads[i], stki_deadline_ns(60 * STKI_SECOND)));
     stki_ring_destroy(t->ring);
 }
 
@@ -158,13 +158,13 @@ static void run_all(int slots, int workers, int phases, int64_t steps)
 
     start(t, slots, workers, phases, steps);
     for (int64_t step = 0; step < steps; step++) {
-        assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+        assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
         check(t, slot, step);
         stki_ring_release(t->ring, &slot->ring);
         for (int phase = 0; phase < phases; phase++)
             expected += tiles_of(step, phase);
     }
-    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_END);
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_END);
     assert_int_equal(take(t, &slot, 0), STK_END);
     stop(t);
     for (int i = 0; i < MAX_WORKERS; i++)
@@ -194,7 +194,7 @@ static void leases_in_any_order(void **state)
     start(t, 4, 3, 2, 200);
     for (int64_t step = 0; step < 200; step += 4) {
         for (int i = 0; i < 4; i++)
-            assert_int_equal(take(t, &held[i], 30 * STKI_SECOND), STK_OK);
+            assert_int_equal(take(t, &held[i], 60 * STKI_SECOND), STK_OK);
         assert_int_equal(take(t, &slot, 1000000), step + 4 < 200 ? STK_E_TIMEOUT : STK_END);
         for (int i = 0; i < 4; i++)
             check(t, held[i], step + i);
@@ -215,9 +215,9 @@ static void a_long_lease_blocks_one_slot(void **state)
 
     (void)state;
     start(t, 3, 2, 1, 100);
-    assert_int_equal(take(t, &first, 30 * STKI_SECOND), STK_OK);
+    assert_int_equal(take(t, &first, 60 * STKI_SECOND), STK_OK);
     for (int64_t step = 1; step < 100; step++) {
-        assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+        assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
         check(t, slot, step);
         stki_ring_release(t->ring, &slot->ring);
     }
@@ -240,7 +240,7 @@ static void timeout_is_not_sticky(void **state)
     t->workers = 0;
     t->slow_step = 1; /* tiles_of(1, 0) is 7 */
     t->slow_ns = 20000000;
-    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
     stki_ring_release(t->ring, &slot->ring);
     {
         stki_ring_slot *none = NULL;
@@ -250,7 +250,7 @@ static void timeout_is_not_sticky(void **state)
         assert_int_equal(stki_ring_next(t->ring, 0, &none, &waited), STK_E_TIMEOUT);
         assert_null(none);
     }
-    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
     check(t, slot, 1);
     stki_ring_release(t->ring, &slot->ring);
     stop(t);
@@ -266,9 +266,9 @@ static void stop_between_tiles(void **state)
     (void)state;
     stop_tile = 2;
     start(t, 1, 1, 1, 3); /* step 0 has no tiles, step 1 has 7 */
-    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
     stki_ring_release(t->ring, &slot->ring);
-    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_E_CLOSED);
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_E_CLOSED);
     stop(t);
     stop_tile = 0;
     for (int64_t tile = 0; tile < tiles_of(1, 0); tile++)
@@ -286,9 +286,9 @@ static void stop_from_any_state(void **state)
 
             start(t, 3, workers, 2, INT64_MAX);
             for (int i = 0; i < held; i++)
-                assert_int_equal(take(t, &slots[i], 30 * STKI_SECOND), STK_OK);
+                assert_int_equal(take(t, &slots[i], 60 * STKI_SECOND), STK_OK);
             stki_ring_stop(t->ring);
-            assert_int_equal(take(t, &none, STKI_SECOND), STK_E_CLOSED);
+            assert_int_equal(take(t, &none, 60 * STKI_SECOND), STK_E_CLOSED);
             for (int i = 0; i < held; i++)
                 stki_ring_release(t->ring, &slots[i]->ring);
             stop(t);
@@ -304,7 +304,7 @@ static void finish_delivers_what_is_begun(void **state)
 
     (void)state;
     start(t, 4, 2, 1, INT64_MAX);
-    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
     stki_ring_finish(t->ring, &slot->ring);
     stki_ring_release(t->ring, &slot->ring);
     for (;;) {
@@ -314,7 +314,7 @@ static void finish_delivers_what_is_begun(void **state)
         stki_sleep_ns(1000000);
     }
     for (int i = 0; i < view.ready; i++) {
-        assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+        assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
         check(t, slot, i + 1);
     }
     assert_int_equal(take(t, &slot, 1000000), STK_E_TIMEOUT);
@@ -342,7 +342,7 @@ static void restarts_lose_nothing(void **state)
                     int64_t takes = stkt_random_in(&random, 0, 6);
 
                     for (int64_t i = 0; i < takes; i++) {
-                        assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+                        assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
                         check(t, slot, step);
                         if (slots > 1 && !held) {
                             held = slot;
@@ -367,7 +367,7 @@ static void restarts_lose_nothing(void **state)
                 if (held)
                     stki_ring_release(t->ring, &held->ring);
                 for (int i = 0; i < slots; i++) /* all slots are still there */
-                    assert_int_equal(take(t, &slot, 30 * STKI_SECOND), STK_OK);
+                    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
                 assert_int_equal(take(t, &slot, 1000000), STK_E_TIMEOUT);
                 stop(t);
                 free(t);
@@ -384,12 +384,12 @@ static void restart_of_half_a_step(void **state)
     start(t, 1, 0, 2, 100);
     t->slow_step = 1;
     t->slow_ns = 5000000;
-    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
     stki_ring_release(t->ring, &slot->ring);
     stki_ring_run_inline(t->ring, 0, &t->clocks[0], stki_deadline_ns(1));
     stki_ring_restart(t->ring, 50);
     for (int64_t step = 50; step < 100; step++) {
-        assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK);
+        assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK);
         check(t, slot, step);
         stki_ring_release(t->ring, &slot->ring);
     }
@@ -410,7 +410,7 @@ static void restart_while_a_step_is_opened(void **state)
 
     (void)state;
     start(t, 1, 0, 1, 100);
-    assert_int_equal(take(t, &slot, STKI_SECOND), STK_OK); /* step 0 has no tiles */
+    assert_int_equal(take(t, &slot, 60 * STKI_SECOND), STK_OK); /* step 0 has no tiles */
     stki_ring_release(t->ring, &slot->ring);
     restart_in_begin = 7;
     stki_ring_run_inline(t->ring, 0, &t->clocks[0], 1);

@@ -10,7 +10,7 @@
 #include "host_device.h"
 #include "stk_test.h"
 
-#define STKT_A_WHILE INT64_C(20000000000) /* ns; what waits for a test that died goes on then */
+#define STKT_A_WHILE INT64_C(60000000000) /* ns; what waits for a test that died goes on then */
 
 /* NULL, with the reason printed: there is none. */
 static inline stk_device *stkt_device(void)

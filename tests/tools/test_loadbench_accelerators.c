@@ -112,7 +112,7 @@ static void ranks_of_one_data_set(void **state)
     (void)state;
     write_config("dataset: {fields: {x: {synthetic: {count: 7, shape: [4], dtype: u8}}}}\n"
                  "loader: {batch_size: 2, num_workers: 1, last_batch: drop}\n"
-                 "bench: {step: 20ms, ramp: 0, run_time: 200ms, au_required: 0.02}\n");
+                 "bench: {step: 20ms, ramp: 0, run_time: 1s, au_required: 0.02}\n");
     assert_int_equal(lb_config_open(path, NULL, 0, false, &config, &err), STK_OK);
     assert_int_equal(lb_feed_run(&config, 3, &feed, &err), STK_OK);
     assert_true(feed.mean > 0.02 && feed.mean <= 1 && feed.passed);
