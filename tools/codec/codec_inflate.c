@@ -67,8 +67,8 @@ static stk_status add_chunk(const stki_file *file, const stki_hdf5_grid *grid, c
     return status;
 }
 
-static stk_status collect(const stki_hdf5_chunks *chunks, const char *path, struct codec_items *items, char *missing,
-                          int size, stk_error *err)
+static stk_status collect(const struct codec_ask *ask, const stki_hdf5_chunks *chunks, const char *path,
+                          struct codec_items *items, struct codec_limit *out, stk_error *err)
 {
     const int64_t step = (chunks->table.count + CODEC_ITEMS - 1) / CODEC_ITEMS;
     int64_t unpacked = 0;
@@ -76,11 +76,13 @@ static stk_status collect(const stki_hdf5_chunks *chunks, const char *path, stru
     stk_status status;
 
     if (chunks->table.count == 0) {
-        snprintf(missing, (size_t)size, "%.180s: its table of chunks is of a kind that only the library reads", path);
+        snprintf(out->missing, sizeof out->missing,
+                 "%.180s: its table of chunks is of a kind that only the library reads", path);
         return STK_OK;
     }
     status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
-    for (int64_t i = 0; i < chunks->table.count && status == STK_OK && unpacked < MOST_BYTES; i += step) {
+    for (int64_t i = 0;
+         i < chunks->table.count && status == STK_OK && unpacked < MOST_BYTES && !codec_stopped(ask, out); i += step) {
         const stki_hdf5_chunk *chunk = &chunks->table.chunks[i];
         if (chunk->mask != 0)
             continue; /* some filter was skipped for it */
@@ -88,8 +90,8 @@ static stk_status collect(const stki_hdf5_chunks *chunks, const char *path, stru
         status = add_chunk(file, &chunks->grid, chunk, items, err);
     }
     stki_file_close(file);
-    if (status == STK_OK && items->count == 0)
-        snprintf(missing, (size_t)size, "no chunk is deflated");
+    if (status == STK_OK && items->count == 0 && !out->missing[0])
+        snprintf(out->missing, sizeof out->missing, "no chunk is deflated");
     return status;
 }
 
@@ -118,7 +120,7 @@ static stk_status measure(stki_hdf5_dataset *dataset, const struct codec_ask *as
     status = stki_hdf5_chunks_open(dataset, NULL, &opts, &chunks, err);
     if (status != STK_OK)
         return status;
-    status = collect(chunks, dataset->path, items, out->missing, (int)sizeof out->missing, err);
+    status = collect(ask, chunks, dataset->path, items, out, err);
     if (status == STK_OK && !out->missing[0])
         status = codec_time(items, &deflate_kind, ask, &chunks_per_s, out, err);
     out->samples_per_s = chunks_per_s * samples_a_chunk(&chunks->grid);

@@ -155,13 +155,15 @@ static stk_status take_bytes(struct decoder *decoder, const char *name, const st
     return status;
 }
 
-static stk_status collect(const struct codec_ask *ask, struct codec_items *items, int *others, stk_error *err)
+static stk_status collect(const struct codec_ask *ask, struct codec_items *items, int *others, struct codec_limit *out,
+                          stk_error *err)
 {
     struct decoder *decoder = begin();
     stk_loader *loader = NULL;
     stk_status status = decoder ? open_bytes(ask, &loader, err) : stki_fail_memory(err, sizeof *decoder, "a decoder");
 
-    while (status == STK_OK && items->count + *others < CODEC_ITEMS && items->packed_bytes < MOST_BYTES) {
+    while (status == STK_OK && !codec_stopped(ask, out) && items->count + *others < CODEC_ITEMS &&
+           items->packed_bytes < MOST_BYTES) {
         stk_batch *batch;
         status = stk_loader_next(loader, &batch, err);
         if (status != STK_OK)
@@ -185,15 +187,15 @@ stk_status codec_jpeg(const struct codec_ask *ask, struct codec_limit *out, stk_
     memset(out, 0, sizeof *out);
     if (!items)
         return stki_fail_memory(err, sizeof *items, "images to decode");
-    status = collect(ask, items, &others, &why);
+    status = collect(ask, items, &others, out, &why);
     if (status == STK_E_MEMORY && err)
         *err = why;
     else if (status != STK_OK)
         snprintf(out->missing, sizeof out->missing, "%.255s", why.message);
-    else if (others > 0 || items->count == 0)
+    else if (!out->missing[0] && (others > 0 || items->count == 0))
         snprintf(out->missing, sizeof out->missing, "%d of %d images are no JPEG that libjpeg-turbo reads", others,
                  others + items->count);
-    else
+    else if (!out->missing[0])
         status = codec_time(items, &jpeg_kind, ask, &out->samples_per_s, out, err);
     codec_items_fini(items);
     free(items);

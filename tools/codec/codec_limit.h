@@ -11,8 +11,9 @@ struct codec_ask {
     int64_t time_ns; /* of one of three measurements; the middle one counts */
     const char *const *paths;
     int path_count;
-    const char *source; /* keys of `source` in the config language, "{name: image}"; NULL: none */
-    const char *name;   /* of the field */
+    const char *source;      /* keys of `source` in the config language, "{name: image}"; NULL: none */
+    const char *name;        /* of the field */
+    const _Atomic int *stop; /* not 0: end soon, with nothing measured; NULL: nobody asks for that */
 };
 
 struct codec_limit {

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "thread.h"
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ enum { MAX_THREADS = 256, ROUNDS = 3 };
 struct work {
     const struct codec_items *items;
     const struct codec_kind *kind;
+    const _Atomic int *stop;
     int64_t end_ns;
     _Atomic int64_t next;
 };
@@ -36,7 +38,7 @@ static void run(void *context)
         worker->failed = !work->kind->unpack(worker->state, item, worker->to);
         worker->done++;
         worker->bytes += item->unpacked;
-    } while (!worker->failed && stki_now_ns() < work->end_ns);
+    } while (!worker->failed && !(work->stop && *work->stop) && stki_now_ns() < work->end_ns);
     worker->end_ns = stki_now_ns();
 }
 
@@ -96,16 +98,25 @@ static double middle(double a, double b, double c)
     return a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
 }
 
+bool codec_stopped(const struct codec_ask *ask, struct codec_limit *out)
+{
+    if (!ask->stop || *ask->stop == 0)
+        return false;
+    snprintf(out->missing, sizeof out->missing, "a signal ended the run before");
+    return true;
+}
+
 stk_status codec_time(const struct codec_items *items, const struct codec_kind *kind, const struct codec_ask *ask,
                       double *items_per_s, struct codec_limit *out, stk_error *err)
 {
     const int threads = ask->threads < 1 ? 1 : ask->threads > MAX_THREADS ? MAX_THREADS : ask->threads;
     double rates[ROUNDS], bytes[ROUNDS];
-    struct work work = {.items = items, .kind = kind};
+    struct work work = {.items = items, .kind = kind, .stop = ask->stop};
 
+    *items_per_s = 0;
     for (int round = 0; round < ROUNDS; round++) {
         const stk_status status = time_once(&work, threads, ask->time_ns, &rates[round], &bytes[round], err);
-        if (status != STK_OK)
+        if (status != STK_OK || codec_stopped(ask, out))
             return status;
     }
     *items_per_s = middle(rates[0], rates[1], rates[2]);

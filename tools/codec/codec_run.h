@@ -24,9 +24,12 @@ struct codec_kind {
     void (*end)(void *state);
 };
 
-/* Items and unpacked bytes a second, the middle of three; fills out->items and packed_bytes too. */
+/* Items and unpacked bytes a second, the middle of three; fills out->items and packed_bytes too. All 0 where it was
+ * asked to end. */
 stk_status codec_time(const struct codec_items *items, const struct codec_kind *kind, const struct codec_ask *ask,
                       double *items_per_s, struct codec_limit *out, stk_error *err);
+/* Was it asked to end? Then out->missing says so. */
+bool codec_stopped(const struct codec_ask *ask, struct codec_limit *out);
 /* A copy of the bytes. */
 stk_status codec_items_add(struct codec_items *items, const void *bytes, int64_t count, int64_t unpacked,
                            stk_error *err);

@@ -25,7 +25,7 @@ int live_columns(void)
 {
     struct winsize window = {0};
 
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col < 20)
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
         return 80;
     return window.ws_col;
 }
@@ -33,7 +33,7 @@ int live_columns(void)
 /* The last column stays free: some terminals begin a new line as soon as it is written. */
 void live_line_draw(const char *text, int columns, bool colour)
 {
-    fprintf(stderr, "\r%s%.*s%s\033[K", colour ? "\033[36m" : "", columns > 1 ? columns - 1 : 1, text,
+    fprintf(stderr, "\r%s%.*s%s\033[K", colour ? "\033[36m" : "", columns > 1 ? columns - 1 : 0, text,
             colour ? "\033[0m" : "");
     fflush(stderr);
 }

@@ -24,9 +24,11 @@
 #include "loadbench_transfer.h"
 #include "log.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stoker/loader.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };
 
@@ -43,6 +45,7 @@ static void catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing, as a full disk is */
 }
 
 static int complain(const stk_error *err, int code)
@@ -146,6 +149,25 @@ static int run(const struct lb_args *args)
     return code == EXIT_FINE ? finish_run(code) : finish_output(code);
 }
 
+/* A job whose output nobody takes is told so before it takes its time. The other two, if they are closed, must not be
+ * given to the next file that is opened, which would then get our messages. */
+static bool has_output(void)
+{
+    const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+    if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+        return true;
+    fputs("loadbench: the standard output is closed: the result has no place to go\n", stderr);
+    return false;
+}
+
 static int make_data(const struct lb_args *args)
 {
     stk_error err;
@@ -161,7 +183,7 @@ static int measure_transfer(const struct lb_args *args)
 
     if (lb_transfer(args->device, args->json, stdout, &err) != STK_OK)
         return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
-    return finish_output(EXIT_FINE);
+    return finish_run(EXIT_FINE);
 }
 
 static int act(const struct lb_args *args)
@@ -201,6 +223,10 @@ int main(int argc, char **argv)
         (args.debug && stki_log_enable(args.debug, &err) != STK_OK)) {
         lb_args_fini(&args);
         return complain(&err, EXIT_USE);
+    }
+    if (!has_output()) {
+        lb_args_fini(&args);
+        return EXIT_RUN;
     }
     setvbuf(stdout, output, _IOFBF, sizeof output);
     catch_signals();

@@ -3,12 +3,15 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_limit.h"
+#include "loadbench_stop.h"
 #include "sheet.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stoker/loader.h>
 #include <string.h>
+
+#define SLICE_NS 100000000 /* of waiting: how late a signal may be */
 
 /* ---- --explain ----------------------------------------------------------------------------------------------------
  */
@@ -45,6 +48,10 @@ static stk_status explain_limit(const stk_loader *loader, FILE *to, stk_error *e
                                                      .random = true,
                                                      .time_ns = 100000000},
                               &limit, err);
+    if (status == STK_END) {
+        fprintf(to, "limit\n  %-10s not measured: %s\n", "memory", LB_STOPPED);
+        return STK_OK;
+    }
     if (status != STK_OK)
         return status;
     fprintf(to,
@@ -229,6 +236,26 @@ static stk_status draw_batch(const stk_loader *loader, const stk_batch *batch, c
     return status;
 }
 
+/* As stk_loader_next, but for signals. */
+static stk_status first_batch(stk_loader *loader, stk_batch **out, stk_error *err)
+{
+    json_t *options = json_loads(stk_loader_options_json(loader), 0, NULL);
+    const json_t *timeout = json_object_get(json_object_get(options, "loader"), "timeout_ns");
+    int64_t left = json_is_integer(timeout) ? json_integer_value(timeout) : INT64_MAX;
+    stk_status status;
+
+    json_decref(options);
+    left = left < 0 ? INT64_MAX : left;
+    do {
+        const int64_t slice = left < SLICE_NS ? left : SLICE_NS;
+        status = stk_loader_next_timeout(loader, slice, out, err);
+        left -= slice;
+        if (lb_stop_asked && status == STK_E_TIMEOUT)
+            return stki_fail(err, STK_E_CLOSED, "stopped by a signal before the first batch");
+    } while (status == STK_E_TIMEOUT && left > 0);
+    return status;
+}
+
 stk_status lb_preview(const struct lb_config *config, const char *path, FILE *to, stk_error *err)
 {
     stk_loader *loader = NULL;
@@ -236,7 +263,7 @@ stk_status lb_preview(const struct lb_config *config, const char *path, FILE *to
     stk_status status = open_loader(config, &loader, err);
 
     if (status == STK_OK)
-        status = stk_loader_next(loader, &batch, err);
+        status = first_batch(loader, &batch, err);
     if (status == STK_END)
         status = stki_fail(err, STK_E_EMPTY, "--preview: there is no batch");
     if (status == STK_OK)

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "loadbench_compare.h"
 #include "loadbench_json_parts.h"
+#include "loadbench_output.h"
 #include "loadbench_report.h"
 #include "loadbench_require.h"
 #include "loadbench_result.h"
@@ -22,21 +23,76 @@ static int complain(const stk_error *err)
     return err->status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN;
 }
 
+/* The first failure is the one that counts. */
+static int worse(int code, int other)
+{
+    return code != EXIT_FINE ? code : other;
+}
+
+/* The caller's. */
+static stk_status read_requires(const struct lb_args *args, struct lb_require **out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    *out = stki_zalloc_array(args->require_count + 1, sizeof **out);
+    if (!*out)
+        return stki_fail_memory(err, args->require_count, "the requirements");
+    for (int i = 0; i < args->require_count && status == STK_OK; i++)
+        status = lb_require_read(args->requires[i], &(*out)[i], err);
+    return status;
+}
+
+/* The beginning of a result that is whole or not. */
+static bool begins_as_result(const char *path)
+{
+    char head[256] = "";
+    FILE *file = fopen(path, "re");
+    const size_t got = file ? fread(head, 1, sizeof head - 1, file) : 0;
+
+    head[got] = '\0';
+    if (file)
+        fclose(file);
+    return strstr(head, "\"schema\"") && strstr(head, "\"program\": \"loadbench");
+}
+
 /* A config may be JSON too: a result says what it is. */
 static bool is_kept_result(const char *path)
 {
     const size_t length = strlen(path);
-    json_t *tree = length > 5 && strcmp(path + length - 5, ".json") == 0 ? json_load_file(path, 0, NULL) : NULL;
-    const bool is = json_object_get(tree, "schema") && json_object_get(tree, "program");
+    json_t *tree;
+    bool is;
 
+    if (length <= 5 || strcmp(path + length - 5, ".json") != 0)
+        return false;
+    tree = json_load_file(path, 0, NULL);
+    is = tree ? json_object_get(tree, "schema") && json_object_get(tree, "program") : begins_as_result(path);
     json_decref(tree);
     return is;
+}
+
+/* A file that is written must be no other one of the command. The data are looked at later, when they are known. */
+static stk_status check_outputs(const struct lb_args *args, stk_error *err)
+{
+    const struct {
+        const char *option, *path;
+    } outputs[] = {{"--report", args->report}, {"--intervals", args->intervals}},
+      inputs[] = {{"the file that is measured", args->file}, {"the file of --compare", args->compare}};
+
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2; k++)
+            if (outputs[i].path && inputs[k].path && lb_is_same_file(outputs[i].path, inputs[k].path))
+                return stki_fail(err, STK_E_CONFIG, "%s: %s is %s: give another name", outputs[i].option,
+                                 outputs[i].path, inputs[k].option);
+    if (args->report && args->intervals &&
+        (strcmp(args->report, args->intervals) == 0 || lb_is_same_file(args->report, args->intervals)))
+        return stki_fail(err, STK_E_CONFIG, "--report and --intervals name one file, %s: give two", args->report);
+    return STK_OK;
 }
 
 stk_status lb_study_check(const struct lb_args *args, stk_error *err)
 {
     struct lb_sweep sweep = {0};
-    struct lb_require require;
+    struct lb_require *requires = NULL;
     struct lb_budget budget;
     const bool search = args->sweep_count > 0 || args->tune, kept = args->file && is_kept_result(args->file);
     stk_status status = STK_OK;
@@ -44,8 +100,9 @@ stk_status lb_study_check(const struct lb_args *args, stk_error *err)
     if (args->sweep_count > 0)
         status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, err);
     lb_sweep_fini(&sweep);
-    for (int i = 0; i < args->require_count && status == STK_OK; i++)
-        status = lb_require_read(args->requires[i], &require, err);
+    if (status == STK_OK)
+        status = read_requires(args, &requires, err);
+    stki_free(requires);
     if (status == STK_OK && args->budget)
         status = lb_budget_read(args->budget, &budget, err);
     if (status != STK_OK)
@@ -71,7 +128,7 @@ stk_status lb_study_check(const struct lb_args *args, stk_error *err)
     if (kept && (search || args->intervals || args->check_prediction || args->digest || args->set_count > 0))
         return stki_fail(err, STK_E_CONFIG,
                          "%s is a result that was kept: only --compare, --require and --report go with it", args->file);
-    return STK_OK;
+    return check_outputs(args, err);
 }
 
 /* A sweep that was kept: it can be reported, and nothing else. */
@@ -98,30 +155,40 @@ static stk_status print_json(const json_t *tree, FILE *to, stk_error *err)
     return failed ? stki_fail_errno(err, failed, "the result", "writing") : STK_OK;
 }
 
-/* Compares, judges and reports. *failed: requirements that do not hold. */
-static stk_status judge(const struct lb_args *args, json_t *tree, FILE *to, int *failed, stk_error *err)
+/* Compares with `before` (NULL: nothing) and judges. *failed: requirements that do not hold. */
+static stk_status judge(const struct lb_args *args, const json_t *before, json_t *tree, FILE *to, int *failed,
+                        stk_error *err)
 {
-    struct lb_require *requires = stki_zalloc_array(args->require_count + 1, sizeof *requires);
-    json_t *before = NULL;
-    stk_status status = requires ? STK_OK : stki_fail_memory(err, args->require_count, "the requirements");
+    struct lb_require *requires = NULL;
+    stk_status status = read_requires(args, &requires, err);
 
-    if (status == STK_OK && args->compare)
-        status = lb_result_load(args->compare, &before, err);
-    if (before)
+    if (status == STK_OK && before)
         status = lb_compare(before, args->compare, tree, to, err);
-    json_decref(before);
-    for (int i = 0; i < args->require_count && status == STK_OK; i++)
-        status = lb_require_read(args->requires[i], &requires[i], err);
     if (status == STK_OK)
         status = lb_require_all(requires, args->require_count, tree, to, failed, err);
     stki_free(requires);
-    if (status == STK_OK && args->report)
-        status = lb_report_write(args->report, tree, err);
     return status;
 }
 
-/* Measures one config. STK_END: a signal came before anything was measured. */
-static stk_status measure(const struct lb_args *args, struct lb_config *config, json_t **tree, stk_error *err)
+/* Whatever of it fails, the rest is made: what was measured took its time. The exit status. */
+static int use(const struct lb_args *args, const json_t *before, json_t *tree)
+{
+    stk_error err;
+    int failed = 0, code = EXIT_FINE;
+
+    if (judge(args, before, tree, args->json ? stderr : stdout, &failed, &err) != STK_OK)
+        code = complain(&err);
+    if (args->json && print_json(tree, stdout, &err) != STK_OK)
+        code = worse(code, complain(&err));
+    if (args->report && lb_report_write(args->report, tree, &err) != STK_OK)
+        code = worse(code, complain(&err));
+    return failed > 0 ? worse(code, EXIT_RUN) : code;
+}
+
+/* Measures one config. STK_END: a signal came before anything was measured. *code: the exit status of a run that has a
+ * result and yet something is missing. */
+static stk_status measure(const struct lb_args *args, struct lb_config *config, json_t **tree, int *code,
+                          stk_error *err)
 {
     struct lb_result *result = stki_zalloc(sizeof *result);
     stk_status status = result ? STK_OK : stki_fail_memory(err, sizeof *result, "the result");
@@ -132,6 +199,8 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
         status = lb_predict_check(args->file, args->sets, args->set_count, &result->predictions, err);
     if (status == STK_OK && !args->json)
         lb_print_text(result, stdout);
+    if (status == STK_OK && result->intervals.failed.status != STK_OK)
+        *code = complain(&result->intervals.failed);
     if (status == STK_OK) {
         *tree = lb_result_tree(result, err);
         status = *tree ? STK_OK : STK_E_MEMORY;
@@ -144,18 +213,28 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
     return status;
 }
 
+/* What a result of this config could not be asked is said before the time is spent. */
+static stk_status foresee(const struct lb_args *args, const struct lb_config *config, stk_error *err)
+{
+    struct lb_require *requires = NULL;
+    stk_status status = read_requires(args, &requires, err);
+
+    if (status == STK_OK && args->require_count > 0)
+        status = lb_require_foresee(requires, args->require_count, config, err);
+    stki_free(requires);
+    return status;
+}
+
 static int run_one(const struct lb_args *args)
 {
     struct lb_config config = {0};
     json_t *tree = NULL, *before = NULL;
     stk_error err;
     stk_status status = STK_OK;
-    int failed = 0;
+    int code = EXIT_FINE;
 
-    if (args->compare) { /* before the time is spent */
+    if (args->compare) /* before the time is spent, and once: it may be a pipe */
         status = lb_result_load(args->compare, &before, &err);
-        json_decref(before);
-    }
     if (status == STK_OK && is_kept_result(args->file))
         status = lb_result_load(args->file, &tree, &err);
     else if (status == STK_OK &&
@@ -163,17 +242,15 @@ static int run_one(const struct lb_args *args)
         status = err.status = err.status == STK_E_MEMORY ? STK_E_MEMORY : STK_E_CONFIG;
     else if (status == STK_OK) {
         config.intervals = args->intervals;
-        status = measure(args, &config, &tree, &err);
+        status = foresee(args, &config, &err);
+        if (status == STK_OK)
+            status = measure(args, &config, &tree, &code, &err);
     }
-    if (status == STK_OK)
-        status = judge(args, tree, args->json ? stderr : stdout, &failed, &err);
-    if (status == STK_OK && args->json)
-        status = print_json(tree, stdout, &err);
+    code = status == STK_OK ? worse(code, use(args, before, tree)) : complain(&err);
+    json_decref(before);
     json_decref(tree);
     lb_config_close(&config);
-    if (status != STK_OK)
-        return complain(&err);
-    return failed > 0 ? EXIT_RUN : EXIT_FINE;
+    return code;
 }
 
 static int run_sweep(const struct lb_args *args)
@@ -183,25 +260,28 @@ static int run_sweep(const struct lb_args *args)
     stk_status status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, &err);
     json_t *tree = NULL;
     char best[512] = "";
+    int code;
 
     if (status == STK_OK)
         status = lb_sweep_run(&sweep, args->file, args->sets, args->set_count, stderr, &err);
     if (status == STK_END)
         status = stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first point of the sweep");
-    if (status == STK_OK)
+    if (status == STK_OK) {
         lb_sweep_best(&sweep, best, sizeof best);
-    if (status == STK_OK)
-        tree = json_pack("{s:i, s:s, s:s, s:s, s:s, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep",
-                         "version", stk_version(), "file", args->file, "best", best, "sweep", sweep.tree);
-    if (status == STK_OK && args->report)
-        status = lb_report_write(args->report, tree, &err);
+        tree = json_pack("{s:i, s:s, s:s, s:o, s:s, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep",
+                         "version", stk_version(), "file", lb_json_text(args->file), "best", best, "sweep", sweep.tree);
+        status = tree ? STK_OK : stki_fail_memory(&err, 65536, "the JSON of the sweep");
+    }
     if (status == STK_OK && args->json)
         status = print_json(tree, stdout, &err);
     else if (status == STK_OK)
         lb_sweep_print(&sweep, stdout);
+    code = status == STK_OK ? EXIT_FINE : complain(&err);
+    if (tree && args->report && lb_report_write(args->report, tree, &err) != STK_OK)
+        code = worse(code, complain(&err));
     json_decref(tree);
     lb_sweep_fini(&sweep);
-    return status == STK_OK ? EXIT_FINE : complain(&err);
+    return code;
 }
 
 static int run_tune(const struct lb_args *args)

@@ -170,8 +170,23 @@ static bool is_preferred(const char *path)
     return strncmp(path, "result.", 7) == 0;
 }
 
+/* "samples_per_s, batches_per_s, ", as many as there is room for. */
+static void list_preferred(const struct names *names, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int i = 0; i < names->count; i++) {
+        const char *last = last_part(names->path[i]);
+        if (!is_preferred(names->path[i]) || used + strlen(last) + 3 > size)
+            continue;
+        used += (size_t)snprintf(out + used, size - used, "%s, ", last);
+    }
+}
+
 static stk_status fail_unknown(const struct names *names, const char *name, stk_error *err)
 {
+    char list[400];
     const char *words[2 * NAMES];
     int count = 0;
 
@@ -181,8 +196,11 @@ static stk_status fail_unknown(const struct names *names, const char *name, stk_
             words[count++] = names->path[i];
         }
     const char *near = stki_nearest_word(name, words, count);
-    return stki_fail(err, STK_E_CONFIG, "%s: no such number in the result%s%s%s", name, near ? "; did you mean " : "",
-                     near ? near : "; --format=json shows their names", near ? "?" : "");
+    if (near)
+        return stki_fail(err, STK_E_CONFIG, "%s: no such number in the result; did you mean %s?", name, near);
+    list_preferred(names, list, sizeof list);
+    return stki_fail(err, STK_E_CONFIG, "%s: no such number in the result; there are %sand others, see --format=json",
+                     name, list);
 }
 
 stk_status lb_scalar_find(const json_t *tree, const char *name, struct lb_scalar *out, stk_error *err)

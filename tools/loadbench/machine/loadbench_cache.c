@@ -16,8 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 32, MOST_ASKED = 4096 };
+enum { MOST_DEPTH = 32, MOST_ASKED = 4096, SOON_ASKED = 256 };
 #define WINDOW_BYTES (INT64_C(1) << 30) /* asked about at once: 256 KiB of answers */
+#define SOON_BYTES                                                                                    \
+    (INT64_C(16) << 30) /* so much, and SOON_ASKED files, are asked about also when a signal has come \
+                         */
 #define READ_BYTES (INT64_C(4) << 20)
 
 const char *const lb_cache_words[] = {"as-is", "warm", "cold", NULL};
@@ -54,7 +57,7 @@ static stk_status add(struct lb_files *files, const char *path, int depth, stk_e
     if (!S_ISDIR(about.st_mode) || depth == MOST_DEPTH)
         return STK_OK;
     DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder && status == STK_OK && (entry = readdir(folder));) {
+    for (const struct dirent *entry; folder && status == STK_OK && !lb_stop_asked && (entry = readdir(folder));) {
         if (entry->d_name[0] == '.')
             continue;
         char *inside = stki_format("%s/%s", path, entry->d_name);
@@ -111,6 +114,15 @@ static stk_status count_window(int descriptor, const char *path, int64_t offset,
     return STK_OK;
 }
 
+static bool gives_up(struct lb_residency *out)
+{
+    if (!lb_stop_asked || (out->asked < SOON_ASKED && out->bytes < SOON_BYTES))
+        return false;
+    out->known = false;
+    snprintf(out->why, sizeof out->why, "%s", LB_STOPPED);
+    return true;
+}
+
 stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int64_t bytes, struct lb_residency *out,
                            stk_error *err)
 {
@@ -132,7 +144,7 @@ stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int
     pages = stki_zalloc((most + page - 1) / page);
     if (!pages)
         return stki_fail_memory(err, most / page, "asking what lies in memory");
-    for (int64_t at = 0; at < bytes && status == STK_OK; at += WINDOW_BYTES)
+    for (int64_t at = 0; at < bytes && status == STK_OK && !gives_up(out); at += WINDOW_BYTES)
         status = count_window(descriptor, path, offset + at, bytes - at < WINDOW_BYTES ? bytes - at : WINDOW_BYTES,
                               pages, out, err);
     stki_free(pages);
@@ -146,6 +158,8 @@ stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *
 
     *out = (struct lb_residency){.known = true, .files = files->count};
     for (int64_t i = 0; i < files->count && status == STK_OK && out->known; i += step) {
+        if (gives_up(out))
+            break;
         const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct stat about;
         if (descriptor >= 0 && fstat(descriptor, &about) == 0)
@@ -199,7 +213,7 @@ stk_status lb_cache_fill(const struct lb_files *files, stk_error *err)
     for (int64_t i = 0; i < files->count && status == STK_OK && !lb_stop_asked; i++)
         status = read_whole(files->paths[i], buffer, err);
     stki_free(buffer);
-    return status;
+    return status == STK_OK && lb_stop_asked ? STK_END : status;
 }
 
 void lb_cache_drop_range(int descriptor, int64_t offset, int64_t bytes)
@@ -226,6 +240,8 @@ stk_status lb_cache_drop(const struct lb_files *files, stk_error *err)
             return stki_fail_errno(err, errno, files->paths[i], "opening, to take it out of memory");
         lb_cache_drop_range(descriptor, 0, 0);
         close(descriptor);
+        if (lb_stop_asked)
+            return STK_END;
     }
     status = lb_residency_read(files, &left, err);
     if (status != STK_OK)

@@ -36,12 +36,14 @@ struct lb_residency {
 
 /* 0 to 1; 1 of no bytes. */
 double lb_residency_share(const struct lb_residency *residency);
+/* Of very many or very large files it is unknown when a signal has asked to stop. */
 stk_status lb_residency_read(const struct lb_files *files, struct lb_residency *out, stk_error *err);
 /* The same of one open file and a range of it, which is whole pages. */
 stk_status lb_residency_of(int descriptor, const char *path, int64_t offset, int64_t bytes, struct lb_residency *out,
                            stk_error *err);
 
-/* Reads every file once. STK_E_LIMIT: they are more than the memory that is left. */
+/* Reads every file once. STK_E_LIMIT: they are more than the memory that is left. STK_END, here and below: a signal
+ * asked to stop before all were. */
 stk_status lb_cache_fill(const struct lb_files *files, stk_error *err);
 /* Writes out what is unwritten and lets the pages of every file go. STK_E_UNSUPPORTED: more than LB_COLD_SHARE of them
  * are still there, or nobody can tell: a run would not be cold. */

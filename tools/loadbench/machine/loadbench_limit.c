@@ -9,6 +9,7 @@
 #include "error.h"
 #include "loadbench_copy.h"
 #include "loadbench_machine.h"
+#include "loadbench_stop.h"
 #include "thread.h"
 #include <fcntl.h>
 #include <string.h>
@@ -23,6 +24,8 @@ enum {
     AHEAD = 4                   /* rows; a power of two */
 };
 #define BLOCK_BYTES (INT64_C(64) << 20) /* at least */
+#define POPULATED (INT64_C(256) << 20)
+#define TOUCH_BYTES (INT64_C(16) << 20) /* between two looks at whether to stop */
 
 struct work {
     lb_copy copy;
@@ -75,13 +78,13 @@ static void run(void *context)
             row[copied++ % AHEAD] = after;
             slot = slot + 1 < rows_a_part ? slot + 1 : 0;
         }
-    } while (stki_now_ns() < work->end_ns);
+    } while (!lb_stop_asked && stki_now_ns() < work->end_ns);
     lb_copy_fence();
     worker->end_ns = stki_now_ns();
     worker->copied_bytes = copied * work->row_bytes;
 }
 
-/* Bytes read and written a second by all threads together. */
+/* Bytes read and written a second by all threads together. STK_END: a signal. */
 static stk_status time_work(struct work *work, int threads, int64_t time_ns, double *out, stk_error *err)
 {
     struct worker workers[MAX_THREADS] = {{0}};
@@ -104,6 +107,8 @@ static stk_status time_work(struct work *work, int threads, int64_t time_ns, dou
         copied += workers[i].copied_bytes;
         end = workers[i].end_ns > end ? workers[i].end_ns : end;
     }
+    if (status == STK_OK && lb_stop_asked) /* it was cut short, or it will not be needed */
+        return STK_END;
     if (status == STK_OK)
         *out = (work->only_writes ? 1 : 2) * (double)copied * 1e9 / (double)(end - work->begin_ns);
     return status;
@@ -166,9 +171,22 @@ static const char *map_resident(const char *path, int64_t *out_bytes)
         munmap(map, (size_t)about.st_size);
         return NULL;
     }
-    madvise(map, (size_t)about.st_size, MADV_POPULATE_READ); /* else the faults of the first pass are timed */
+    for (int64_t at = 0; at < about.st_size && !lb_stop_asked; at += POPULATED) /* else the first pass times faults */
+        madvise((char *)map + at, (size_t)(about.st_size - at < POPULATED ? about.st_size - at : POPULATED),
+                MADV_POPULATE_READ);
     *out_bytes = about.st_size;
     return map;
+}
+
+/* Touches a block. STK_END: a signal. */
+static stk_status touch(char *block, int value, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += TOUCH_BYTES) {
+        if (lb_stop_asked)
+            return STK_END;
+        memset(block + at, value, (size_t)(bytes - at < TOUCH_BYTES ? bytes - at : TOUCH_BYTES));
+    }
+    return STK_OK;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -243,11 +261,9 @@ stk_status lb_limit_measure(const struct lb_limit_ask *asked, struct lb_limit *o
     char *target = stki_block_alloc(&stki_huge_pages, target_block, 64);
     if (!source || !target)
         status = stki_fail_memory(err, block + target_block, "the measurement of the machine's limit");
-    if (status == STK_OK) {
-        memset(source, 1, (size_t)block);
-        memset(target, 2, (size_t)target_block);
+    if (status == STK_OK && (status = touch(source, 1, block)) == STK_OK &&
+        (status = touch(target, 2, target_block)) == STK_OK)
         status = measure_memcpy(&ask, source, target, block, out, err);
-    }
     if (status == STK_OK)
         status = measure_gather(&ask, source, block, target, out, err);
     stki_block_free(&stki_huge_pages, source, block, 64);

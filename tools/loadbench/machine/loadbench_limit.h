@@ -33,7 +33,7 @@ struct lb_limit {
     bool random, from_file;
 };
 
-/* STK_E_MEMORY: no room for the blocks. */
+/* STK_E_MEMORY: no room for the blocks. STK_END: a signal asked to stop (loadbench_stop.h). */
 stk_status lb_limit_measure(const struct lb_limit_ask *ask, struct lb_limit *out, stk_error *err);
 
 #endif

@@ -49,7 +49,7 @@ static stk_status list_blocks(const struct lb_files *files, int64_t most, struct
         if (pass == 1 && !(out->blocks = stki_zalloc_array(room + 1, sizeof *out->blocks)))
             return stki_fail_memory(err, room * (int64_t)sizeof *out->blocks, "the list of blocks");
         out->bytes = out->block_count = 0;
-        for (int64_t i = 0; i < files->count && out->bytes < most; i++) {
+        for (int64_t i = 0; i < files->count && out->bytes < most && !lb_stop_asked; i++) {
             struct stat about;
             if (stat(files->paths[i], &about) != 0)
                 continue;
@@ -179,7 +179,7 @@ static bool let_go(const struct work *work, struct lb_read_limit *out)
     struct lb_residency left = {.known = true};
     int descriptor = -1;
 
-    for (int64_t i = 0, last = -1; i < work->block_count; i++) {
+    for (int64_t i = 0, last = -1; i < work->block_count && !lb_stop_asked; i++) {
         const struct block *block = &work->blocks[i];
         if (block->file != last) {
             if (descriptor >= 0)
@@ -234,5 +234,10 @@ stk_status lb_read_limit_measure(const struct lb_files *files, int threads, int6
         return STK_OK;
     }
     status = measure_cached(files, count, time_ns, out, err);
-    return status == STK_OK ? measure_cold(files, count, 5 * time_ns, out, err) : status;
+    if (status == STK_OK && !lb_stop_asked)
+        status = measure_cold(files, count, 5 * time_ns, out, err);
+    if (!lb_stop_asked)
+        return status;
+    *out = (struct lb_read_limit){.threads = count, .cached_missing = LB_STOPPED, .cold_missing = LB_STOPPED};
+    return STK_OK;
 }

@@ -1,4 +1,4 @@
 /* loadbench_stop.c: the flag alone; the program's handler sets it (loadbench.c). */
 #include "loadbench_stop.h"
 
-volatile int lb_stop_asked;
+_Atomic int lb_stop_asked;

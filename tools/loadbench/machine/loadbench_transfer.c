@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "error.h"
 #include "loadbench_statistics.h"
+#include "loadbench_stop.h"
 #include "loadbench_table.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -30,6 +31,7 @@ struct transfer {
     stk_tensor pageable, pinned, there, target;
     stk_device_properties properties;
     double ns[SIZES][WAYS];
+    int measured; /* sizes; fewer than all where a signal came */
 };
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
@@ -109,7 +111,7 @@ static stk_status time_way(struct transfer *t, enum way way, int64_t bytes, doub
     return status;
 }
 
-/* One round to warm up is not counted. */
+/* One round to warm up is not counted. A line goes through two sizes at least. */
 static stk_status measure(struct transfer *t, stk_error *err)
 {
     for (int size = 0; size < SIZES; size++) {
@@ -119,9 +121,14 @@ static stk_status measure(struct transfer *t, stk_error *err)
                 stk_status status = time_way(t, (enum way)way, sizes[size], &ns[way][round < 0 ? 0 : round], err);
                 if (status != STK_OK)
                     return status;
+                if (lb_stop_asked)
+                    return size >= 2
+                               ? STK_OK
+                               : stki_fail(err, STK_E_CLOSED, "stopped by a signal before two sizes were measured");
             }
         for (int way = 0; way < WAYS; way++)
             t->ns[size][way] = lb_summarise(ns[way], ROUNDS).median;
+        t->measured = size + 1;
     }
     return STK_OK;
 }
@@ -148,7 +155,7 @@ int64_t lb_transfer_hidden(struct lb_transfer_line line, double step_ns)
 
 static struct lb_transfer_line line_of(const struct transfer *t, enum way way)
 {
-    return lb_transfer_line(sizes[0], t->ns[0][way], sizes[SIZES - 1], t->ns[SIZES - 1][way]);
+    return lb_transfer_line(sizes[0], t->ns[0][way], sizes[t->measured - 1], t->ns[t->measured - 1][way]);
 }
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
@@ -172,7 +179,7 @@ static void print_copies(const struct transfer *t, FILE *to)
                  (const char *const[]){"batch", "pinned us", "GB/s", "pageable us", "GB/s", "back us", "device pass us",
                                        "passes"},
                  8);
-    for (int i = 0; i < SIZES; i++) {
+    for (int i = 0; i < t->measured; i++) {
         const double *ns = t->ns[i];
         lb_table_row(&table, NULL, 0);
         lb_table_cell(&table, 0, "%s", BYTES_TEXT(sizes[i]));
@@ -210,6 +217,8 @@ static void print_text(const struct transfer *t, FILE *to)
     fprintf(to, "%s: %s%s%s\n\n", stk_device_name(t->device), t->properties.model, *t->properties.bus ? ", " : "",
             t->properties.bus);
     print_copies(t, to);
+    if (t->measured < SIZES)
+        fputs("\nEnded by a signal: larger batches were not measured.\n", to);
     fprintf(to,
             "\nTo the device from pinned and from pageable memory (there the caller waits), back into pinned memory; a "
             "pass reads and\nwrites as many bytes on the device. Steps that make fewer than `passes` passes over a "
@@ -233,7 +242,7 @@ static stk_status print_json(const struct transfer *t, FILE *to, stk_error *err)
     json_t *rows = json_array(), *steps = json_array(), *root;
     int wrong = 0;
 
-    for (int i = 0; i < SIZES; i++)
+    for (int i = 0; i < t->measured; i++)
         wrong |= json_array_append_new(rows, json_pack("{s:I, s:f, s:f, s:f, s:f}", "batch_bytes", (json_int_t)sizes[i],
                                                        "pinned_ns", t->ns[i][PINNED], "pageable_ns", t->ns[i][PAGEABLE],
                                                        "back_ns", t->ns[i][BACK], "device_pass_ns", t->ns[i][PASS]));
@@ -242,11 +251,11 @@ static stk_status print_json(const struct transfer *t, FILE *to, stk_error *err)
             steps, json_pack("{s:f, s:I, s:I}", "step_ms", steps_ms[i], "pinned_bytes",
                              (json_int_t)lb_transfer_hidden(line_of(t, PINNED), steps_ms[i] * 1e6), "pageable_bytes",
                              (json_int_t)lb_transfer_hidden(line_of(t, PAGEABLE), steps_ms[i] * 1e6)));
-    root =
-        json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:o}, s:o}", "schema", 1, "program",
-                  "loadbench --transfer", "version", stk_version(), "device", "name", stk_device_name(t->device),
-                  "model", t->properties.model, "bus", t->properties.bus, "copies", rows, "lines", "pinned",
-                  line_json(line_of(t, PINNED)), "pageable", line_json(line_of(t, PAGEABLE)), "hidden_in_step", steps);
+    root = json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:o}, s:o, s:b}", "schema", 1, "program",
+                     "loadbench --transfer", "version", stk_version(), "device", "name", stk_device_name(t->device),
+                     "model", t->properties.model, "bus", t->properties.bus, "copies", rows, "lines", "pinned",
+                     line_json(line_of(t, PINNED)), "pageable", line_json(line_of(t, PAGEABLE)), "hidden_in_step",
+                     steps, "stopped", t->measured < SIZES);
     if (!root || wrong || json_dumpf(root, to, JSON_INDENT(2)) != 0) {
         json_decref(root);
         return stki_fail_memory(err, 4096, "the result");

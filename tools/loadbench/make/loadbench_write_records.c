@@ -257,10 +257,10 @@ static stk_status write_image(const struct lb_made_file *file, const char *folde
     return status;
 }
 
-static void remove_folder(const char *folder, const struct lb_made_file *file)
+static void remove_folder(const char *folder, const struct lb_made_file *file, int64_t rows)
 {
     /* what this program has made itself: files in folders of classes, named by their numbers */
-    for (int64_t row = 0; row < file->count; row++) {
+    for (int64_t row = 0; row < rows; row++) {
         for (int i = 0; i < file->field_count; i++) {
             char *path = file->made[i].encode ? stki_format("%s/%09" PRId64 ".jpg", folder, row)
                                               : stki_format("%s/class%06" PRId64 "/%09" PRId64 ".jpg", folder,
@@ -286,6 +286,7 @@ static stk_status write_images(const struct lb_made_file *file, struct sample *s
 {
     char *folder = stki_format("%s.tmp.%ld", file->full_path, (long)getpid());
     int image = 0, label = -1;
+    int64_t rows = 0; /* that were begun */
     stk_status status = STK_OK;
 
     for (int i = 0; i < file->field_count; i++)
@@ -294,15 +295,15 @@ static stk_status write_images(const struct lb_made_file *file, struct sample *s
         return stki_fail_memory(err, 256, "a path");
     if (mkdir(folder, 0777) != 0)
         status = stki_fail_errno(err, errno, folder, "making this folder");
-    for (int64_t row = 0; row < file->count && status == STK_OK; row++)
-        status = write_image(file, folder, row, sample, image, label, err);
+    for (; rows < file->count && status == STK_OK; rows++)
+        status = write_image(file, folder, rows, sample, image, label, err);
     if (status == STK_OK && rename(folder, file->full_path) != 0)
         status = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
                      ? stki_fail(err, STK_E_MISMATCH, "%s: is there; a folder is never written over, remove it first",
                                  file->full_path)
                      : stki_fail_errno(err, errno, file->full_path, "giving the folder its name");
     if (status != STK_OK)
-        remove_folder(folder, file);
+        remove_folder(folder, file, rows);
     stki_free(folder);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "error.h"
 #include "loadbench_statistics.h"
+#include "loadbench_stop.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stoker/create.h>
@@ -106,6 +107,8 @@ static stk_status make_blocks(stk_device *device, int64_t bytes, int blocks, str
         (status = stk_event_create(device, true, &out->end, err)) != STK_OK)
         return status;
     for (int i = 0; i < out->count && status == STK_OK; i++) {
+        if (lb_stop_asked)
+            return STK_END;
         if ((status = stk_tensor_full(STK_U8, 1, &bytes, one, NULL, &out->pageable[i], err)) == STK_OK &&
             (status = stk_tensor_empty_pinned(STK_U8, 1, &bytes, device, &out->pinned[i], err)) == STK_OK)
             status = stk_tensor_full(STK_U8, 1, &bytes, one, device, &out->there[i], err);
@@ -150,6 +153,8 @@ static stk_status rate_of(struct blocks *b, stk_status (*round)(struct blocks *,
     int count = 0;
 
     while (status == STK_OK && count < MOST_ROUNDS && (count < 3 || stki_now_ns() < end)) {
+        if (lb_stop_asked)
+            return STK_END;
         status = round(b, &ns, err);
         rates[count++] = lb_ratio((double)(bytes * b->count) * 1e9, (double)ns);
     }

@@ -105,14 +105,39 @@ static void log_worker(FILE *to, int number, const stk_worker_stats *a, const st
             b->wait_work_ns - a->wait_work_ns);
 }
 
-stk_status lb_marks_log(FILE *to, const char *path, int repeat, bool ramp, int64_t open_ns, const struct lb_mark *from,
-                        const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,
-                        const stk_worker_stats *workers_until, stk_error *err)
+stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err)
+{
+    *log = (struct lb_log){.path = path, .to = fopen(path, "we")};
+    return log->to ? STK_OK : stki_fail_errno(err, errno, path, "opening it for interval records");
+}
+
+/* The rest of it is of no use either. */
+static void give_up(struct lb_log *log, int failed)
+{
+    stki_fail_errno(&log->failed, failed ? failed : EIO, log->path,
+                    "writing interval records, of which the last are missing");
+    if (log->to)
+        fclose(log->to);
+    log->to = NULL;
+}
+
+stk_status lb_log_close(struct lb_log *log)
+{
+    FILE *to = log->to;
+
+    log->to = NULL;
+    if (to && fclose(to) != 0)
+        give_up(log, errno);
+    return log->failed.status;
+}
+
+static void write_record(FILE *to, int repeat, bool ramp, int64_t open_ns, const struct lb_mark *from,
+                         const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,
+                         const stk_worker_stats *workers_until)
 {
     const int64_t length = until->at_ns - from->at_ns, samples = until->samples - from->samples;
     const stk_loader_stats *a = &from->stats, *b = &until->stats;
 
-    errno = 0;
     fprintf(to,
             "{\"repeat\": %d, \"phase\": \"%s\", \"end_ns\": %" PRId64 ", \"length_ns\": %" PRId64
             ", \"batch_count\": %" PRId64 ", \"sample_count\": %" PRId64 ", \"samples_per_s\": %.6g",
@@ -139,5 +164,16 @@ stk_status lb_marks_log(FILE *to, const char *path, int repeat, bool ramp, int64
                 b->device_convert_ns - a->device_convert_ns, b->device_exposed_ns - a->device_exposed_ns,
                 b->device_slots_ready);
     fputs("}\n", to);
-    return ferror(to) ? stki_fail_errno(err, errno ? errno : EIO, path, "writing intervals") : STK_OK;
+}
+
+void lb_marks_log(struct lb_log *log, int repeat, bool ramp, int64_t open_ns, const struct lb_mark *from,
+                  const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,
+                  const stk_worker_stats *workers_until)
+{
+    if (!log->to)
+        return;
+    errno = 0;
+    write_record(log->to, repeat, ramp, open_ns, from, until, worker_count, workers_from, workers_until);
+    if (ferror(log->to))
+        give_up(log, errno);
 }

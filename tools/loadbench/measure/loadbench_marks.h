@@ -38,9 +38,21 @@ void lb_marks_add(struct lb_marks *marks, const struct lb_mark *mark, const stk_
 /* Asks all workers of the loader. */
 void lb_marks_ask(const stk_loader *loader, int worker_count, stk_worker_stats *out);
 
-/* One line of JSON for what happened between two moments: see docs/loadbench.md. STK_E_IO: not all was written. */
-stk_status lb_marks_log(FILE *to, const char *path, int repeat, bool ramp, int64_t open_ns, const struct lb_mark *from,
-                        const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,
-                        const stk_worker_stats *workers_until, stk_error *err);
+/* A file of interval records. What cannot be written ends the records, not the run. */
+struct lb_log {
+    const char *path; /* the caller's */
+    FILE *to;         /* NULL: closed, or given up */
+    stk_error failed; /* its status is STK_OK as long as all has been written */
+};
+/* Makes the file. STK_E_IO: it cannot be. */
+stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err);
+/* STK_OK, or the status of `failed`. All zero is fine. */
+stk_status lb_log_close(struct lb_log *log);
+
+/* One line of JSON for what happened between two moments: see docs/loadbench.md. Nothing where the file was given up.
+ */
+void lb_marks_log(struct lb_log *log, int repeat, bool ramp, int64_t open_ns, const struct lb_mark *from,
+                  const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,
+                  const stk_worker_stats *workers_until);
 
 #endif

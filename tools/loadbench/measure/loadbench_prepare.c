@@ -39,11 +39,8 @@ stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *fa
     return status;
 }
 
-/* Which files there are, from a loader that is opened without workers: it reads no sample. Where the config does not
- * allow that, from one as the config has it. */
-stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *facts, stk_error *err)
+stk_status lb_prepare_facts(const struct lb_config *config, struct lb_facts *out, stk_error *err)
 {
-    struct lb_facts first = {0};
     stk_loader *loader = NULL;
     stk_status status;
 
@@ -54,8 +51,16 @@ stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *fac
         status = stk_loader_open_file(config->path, config->loader_sets, config->loader_set_count, &loader, err);
     if (status != STK_OK)
         return blame(err);
-    status = lb_facts_read(loader, config->path, &first, err);
+    status = lb_facts_read(loader, config->path, out, err);
     stk_loader_destroy(loader);
+    return status;
+}
+
+stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *facts, stk_error *err)
+{
+    struct lb_facts first = {0};
+    const stk_status status = lb_prepare_facts(config, &first, err);
+
     if (status == STK_OK) {
         facts->data = first.data;
         facts->data_known = true;

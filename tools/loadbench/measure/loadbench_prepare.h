@@ -4,8 +4,10 @@
 
 #include "loadbench_run.h"
 
-/* Fills facts->data: which files there are, from a loader that is opened without workers: it reads no sample. Where the
- * config does not allow that, from one as the config has it. STK_E_CONFIG: the config and the data do not go together.
+/* All facts, as a loader has them that is opened without workers: it reads no sample. Where the config does not allow
+ * that, from one as the config has it. `out` is all zero; also after a failure lb_facts_fini. */
+stk_status lb_prepare_facts(const struct lb_config *config, struct lb_facts *out, stk_error *err);
+/* Fills facts->data: which files there are, in the same way. STK_E_CONFIG: the config and the data do not go together.
  */
 stk_status lb_prepare_files(const struct lb_config *config, struct lb_facts *facts, stk_error *err);
 /* As bench.cache says, before the loader is opened: what it has mapped would stay. Then what lies in memory. */

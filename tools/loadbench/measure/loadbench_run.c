@@ -66,8 +66,7 @@ struct session {
     struct lb_marks *marks;
     struct lb_mark last;
     stk_worker_stats *workers, *last_workers;
-    FILE *log;
-    const char *log_path;
+    struct lb_log *log;
     int repeat;
 };
 
@@ -102,21 +101,18 @@ static stk_status settle(struct session *session, stk_error *err)
 }
 
 /* An interval ends here. The worker's clocks are read before the mark's own. */
-static stk_status end_interval(struct session *session, const struct lb_mark *mark, bool begins, stk_error *err)
+static void end_interval(struct session *session, const struct lb_mark *mark, bool begins)
 {
     struct lb_marks *marks = session->marks;
     const size_t bytes = (size_t)marks->worker_count * sizeof *session->workers;
-    stk_status status = STK_OK;
 
     lb_marks_ask(session->loader, marks->worker_count, session->workers);
     lb_marks_add(marks, mark, session->workers, begins);
     if (session->log && mark->at_ns > session->last.at_ns)
-        status = lb_marks_log(session->log, session->log_path, session->repeat, begins || !session->measuring,
-                              session->open.at_ns, &session->last, mark, marks->worker_count, session->last_workers,
-                              session->workers, err);
+        lb_marks_log(session->log, session->repeat, begins || !session->measuring, session->open.at_ns, &session->last,
+                     mark, marks->worker_count, session->last_workers, session->workers);
     session->last = *mark;
     memcpy(session->last_workers, session->workers, bytes);
-    return status;
 }
 
 static stk_status begin_measuring(struct session *session, stk_error *err)
@@ -127,20 +123,20 @@ static stk_status begin_measuring(struct session *session, stk_error *err)
     if (status != STK_OK)
         return status;
     set_mark(session, &mark);
-    status = end_interval(session, &mark, true, err);
+    end_interval(session, &mark, true);
     session->measuring = true;
     session->last_ns = 0;
     lb_load_read(&session->begin_load);
     set_mark(session, &session->begin); /* what the interval cost was before it */
-    return status;
+    return STK_OK;
 }
 
-static stk_status beat(struct session *session, stk_error *err)
+static void beat(struct session *session)
 {
     struct lb_mark mark;
 
     set_mark(session, &mark);
-    return end_interval(session, &mark, false, err);
+    end_interval(session, &mark, false);
 }
 
 static void show_progress(struct session *session, int64_t now)
@@ -274,7 +270,7 @@ static stk_status loop(struct session *session, struct lb_repeat *repeat, stk_er
             before = session->begin.at_ns;
         } else if (before >= session->marks->due_ns) {
             const int64_t begin = before;
-            status = beat(session, err);
+            beat(session);
             before = stki_now_ns();
             session->record_ns += before - begin;
         }
@@ -347,18 +343,17 @@ static void leave_out_cut_step(const struct session *session, const struct lb_ma
     out->au_span_ns -= end->at_ns - session->last_take_ns;
 }
 
-static stk_status finish(struct session *session, struct lb_repeat *out, stk_error *err)
+static void finish(struct session *session, struct lb_repeat *out)
 {
     const int64_t end_ns = stki_now_ns();
     struct lb_load end_load;
     struct lb_mark end;
-    stk_status status;
 
     set_mark(session, &end);
     lb_load_read(&end_load);
     const double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
     end.at_ns = end_ns; /* the span ends before the rest is read */
-    status = end_interval(session, &end, false, err);
+    end_interval(session, &end, false);
     lb_memory_read(&out->steady.memory);
     out->steady.within_ramp = !session->measuring;
     out->steady.checksum = session->consumed.checksum;
@@ -383,7 +378,6 @@ static stk_status finish(struct session *session, struct lb_repeat *out, stk_err
     }
     leave_out_cut_step(session, &end, &out->steady);
     leave_out_cut_step(session, &end, &out->whole);
-    return status;
 }
 
 /* loader.timeout in effect. */
@@ -437,7 +431,8 @@ static stk_status prepare_intervals(struct session *session, stk_error *err)
     session->last_workers = stki_zalloc_array(workers, sizeof *session->workers);
     if (!session->workers || !session->last_workers)
         return stki_fail_memory(err, workers * (int64_t)sizeof *session->workers, "the intervals");
-    return end_interval(session, &session->open, false, err);
+    end_interval(session, &session->open, false);
+    return STK_OK;
 }
 
 static stk_status open_session(const struct lb_config *config, struct lb_facts *facts, struct session *session,
@@ -496,7 +491,7 @@ static void end_session(struct session *session, struct lb_repeat *out)
 }
 
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
-                  FILE *intervals, struct lb_repeat *out, stk_error *err)
+                  struct lb_log *intervals, struct lb_repeat *out, stk_error *err)
 {
     struct session *session = stki_zalloc(sizeof *session);
     stk_status status = STK_OK;
@@ -512,7 +507,6 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     session->facts = facts;
     session->live = live;
     session->log = intervals;
-    session->log_path = config->intervals;
     session->repeat = repeat;
     session->consumer = &lb_consumers[config->bench.consumer];
     if (!facts->data_known)
@@ -529,7 +523,7 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     if (status == STK_OK)
         status = settle(session, err);
     if (status == STK_OK)
-        status = finish(session, out, err);
+        finish(session, out);
     if (status == STK_OK && out->steady.batches == 0)
         status = no_batch(config, session, out->steady.ending, err);
     lb_live_clear(live);

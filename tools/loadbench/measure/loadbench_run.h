@@ -88,7 +88,7 @@ struct lb_facts {
  * lb_facts_fini. STK_END: stopped by a signal before anything was measured. STK_E_CONFIG: on the first call, the config
  * and the data do not go together. STK_E_MISMATCH: on a later one, the data are no longer those of the first. */
 stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct lb_facts *facts, int repeat,
-                  FILE *intervals, struct lb_repeat *out, stk_error *err);
+                  struct lb_log *intervals, struct lb_repeat *out, stk_error *err);
 /* Fills `facts`, which is all zero; also after a failure lb_facts_fini. */
 stk_status lb_facts_read(const stk_loader *loader, const char *config_path, struct lb_facts *facts, stk_error *err);
 /* Are these still the facts, of the files and of a loader that was opened again (NULL: of the files alone)?

@@ -8,8 +8,10 @@
 #include "loadbench_scalars.h"
 #include "loadbench_table.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void lb_report_section(FILE *to, const char *title, const char *lead)
@@ -197,43 +199,62 @@ static void print_sweep(FILE *to, const json_t *tree)
 stk_status lb_report_try(const char *path, stk_error *err)
 {
     char *part = stki_format("%s.part", path);
-    FILE *to = part ? fopen(part, "we") : NULL;
+    struct stat about;
+    const bool other = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+    const int to = part && !other ? open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
     const int failed = errno;
 
-    if (to) {
-        fclose(to);
+    if (to >= 0) {
+        close(to);
         unlink(part);
     }
     stki_free(part);
     if (!part)
         return stki_fail_memory(err, 64, "a path");
-    return to ? STK_OK : stki_fail_errno(err, failed, path, "writing the report");
+    if (other)
+        return stki_fail(err, STK_E_IO, "%s: writing the report: is there and is no file: give another name", path);
+    return to >= 0 ? STK_OK : stki_fail_errno(err, failed, path, "writing the report");
 }
 
-/* Into a file beside it first. */
-stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err)
+static stk_status write_whole(const char *path, const char *part, const char *text, size_t length, stk_error *err)
 {
-    char *part = stki_format("%s.part", path);
-    FILE *to = part ? fopen(part, "we") : NULL;
-    int failed;
+    const int to = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int failed = to < 0 ? errno : 0;
 
-    if (!to) {
-        failed = errno;
-        stki_free(part);
-        return part ? stki_fail_errno(err, failed, path, "writing the report") : stki_fail_memory(err, 64, "a path");
+    for (size_t at = 0; at < length && !failed;) {
+        const ssize_t wrote = write(to, text + at, length - at);
+        if (wrote < 0 && errno != EINTR)
+            failed = errno;
+        at += wrote > 0 ? (size_t)wrote : 0;
     }
-    if (json_object_get(tree, "sweep"))
-        print_sweep(to, tree);
-    else
-        print_result(to, tree);
-    errno = 0;
-    failed = ferror(to) ? EIO : 0;
-    if (fclose(to) != 0 && !failed)
-        failed = errno ? errno : EIO;
+    if (to >= 0 && close(to) != 0 && !failed)
+        failed = errno;
     if (!failed && rename(part, path) != 0)
         failed = errno;
-    if (failed)
+    if (failed && to >= 0)
         unlink(part);
-    stki_free(part);
     return failed ? stki_fail_errno(err, failed, path, "writing the report") : STK_OK;
+}
+
+/* In memory first, then into a file beside it. */
+stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err)
+{
+    char *part = stki_format("%s.part", path), *text = NULL;
+    size_t length = 0;
+    FILE *to = part ? open_memstream(&text, &length) : NULL;
+    bool whole = to != NULL;
+    stk_status status;
+
+    if (to) {
+        if (json_object_get(tree, "sweep"))
+            print_sweep(to, tree);
+        else
+            print_result(to, tree);
+        whole = !ferror(to);
+        whole = fclose(to) == 0 && whole;
+    }
+    status = whole ? write_whole(path, part, text, length, err) : stki_fail_memory(err, (int64_t)length, "the report");
+    free(text);
+    stki_free(part);
+    return status;
 }

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"
+#include "loadbench_stop.h"
 #include "loadbench_table.h"
 #include <jansson.h>
 #include <math.h>
@@ -87,7 +88,8 @@ static void measure_codecs(struct lb_result *result, int threads)
     const char *format = json_string_value(json_object_get(about, "format"));
     const char **paths = calloc(json_array_size(list) + 1, sizeof *paths);
     char *source = bytes_source(result->config, field->name);
-    struct codec_ask ask = {.threads = threads, .time_ns = result->config->bench.limit_time, .name = field->name};
+    struct codec_ask ask = {
+        .threads = threads, .time_ns = result->config->bench.limit_time, .name = field->name, .stop = &lb_stop_asked};
     size_t i;
 
     snprintf(result->once.decode.missing, sizeof result->once.decode.missing, "no images");

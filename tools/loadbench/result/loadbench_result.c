@@ -4,6 +4,8 @@
 #include "clock.h"
 #include "error.h"
 #include "loadbench_consumer.h"
+#include "loadbench_output.h"
+#include "loadbench_prepare.h"
 #include "loadbench_shares.h"
 #include "loadbench_step.h"
 #include "loadbench_stop.h"
@@ -335,6 +337,16 @@ static const char *field_path(const json_t *options, const char *name)
     return json_string_value(json_array_get(json_object_get(field, "path"), 0));
 }
 
+/* One more is there, or why not. */
+static void note_missing(struct lb_result *result, stk_status status, int *count, const stk_error *err)
+{
+    if (status == STK_OK)
+        ++*count;
+    else
+        snprintf(result->limit_missing, sizeof result->limit_missing, "%.255s",
+                 status == STK_END ? LB_STOPPED : err->message);
+}
+
 /* The limit for the field with the largest samples: it moves nearly all of the bytes. */
 static void measure_limit(struct lb_result *result, const struct lb_run *run)
 {
@@ -355,10 +367,8 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
         .path = field_path(options, largest->name),
         .time_ns = result->config->bench.limit_time,
     };
-    if (lb_limit_measure(&ask, &result->limits[result->limit_count], &err) == STK_OK)
-        result->limit_count++;
-    else
-        snprintf(result->limit_missing, sizeof result->limit_missing, "%.255s", err.message);
+    note_missing(result, lb_limit_measure(&ask, &result->limits[result->limit_count], &err), &result->limit_count,
+                 &err);
     json_decref(options);
 }
 
@@ -372,13 +382,12 @@ static void measure_transfer(struct lb_result *result, const struct lb_run *run)
     lb_device_name(result->facts.options_json, device, sizeof device);
     if (!device[0] || stats->device_batches == 0)
         return;
-    if (lb_transfer_measure(device, stats->device_bytes / stats->device_batches,
-                            (int)(stats->slots > stats->device_slots ? stats->slots : stats->device_slots),
-                            result->config->bench.limit_time, &result->transfers[result->transfer_count],
-                            &err) == STK_OK)
-        result->transfer_count++;
-    else
-        snprintf(result->limit_missing, sizeof result->limit_missing, "%.255s", err.message);
+    note_missing(result,
+                 lb_transfer_measure(device, stats->device_bytes / stats->device_batches,
+                                     (int)(stats->slots > stats->device_slots ? stats->slots : stats->device_slots),
+                                     result->config->bench.limit_time, &result->transfers[result->transfer_count],
+                                     &err),
+                 &result->transfer_count, &err);
 }
 
 static void write_time(char *out, int size)
@@ -445,14 +454,15 @@ static void decide_span(struct lb_result *result)
     stki_histogram_merge(&result->gaps, &result->whole_gaps);
 }
 
-static stk_status run_repeats(const struct lb_config *config, struct lb_live *live, FILE *intervals,
-                              struct lb_result *out, stk_error *err)
+static stk_status run_repeats(const struct lb_config *config, struct lb_live *live, struct lb_result *out,
+                              stk_error *err)
 {
     while (out->run_count < (int)config->bench.repeats && !lb_stop_asked) {
         lb_live_repeat(live, out->run_count + 1, stki_now_ns());
         lb_marks_destroy(out->repeat->marks);
         out->repeat->marks = NULL;
-        const stk_status status = lb_run(config, live, &out->facts, out->run_count + 1, intervals, out->repeat, err);
+        const stk_status status =
+            lb_run(config, live, &out->facts, out->run_count + 1, &out->intervals, out->repeat, err);
         if (status != STK_OK)
             return status == STK_END ? STK_OK : status;
         if (!keep(out))
@@ -486,10 +496,22 @@ static void look_around(struct lb_result *result)
         lb_gpu_read(device, "/sys", &result->gpu);
 }
 
+/* Before anything is measured, and before the file is made anew: it may be one of the data. */
+static stk_status open_intervals(const struct lb_config *config, struct lb_result *out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (!config->intervals)
+        return STK_OK;
+    status = lb_prepare_files(config, &out->facts, err);
+    if (status == STK_OK)
+        status = lb_output_check("--intervals", config->intervals, &out->facts.data, err);
+    return status == STK_OK ? lb_log_open(&out->intervals, config->intervals, err) : status;
+}
+
 stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err)
 {
     struct lb_live live;
-    FILE *intervals = NULL;
     stk_status status = make_room(config, out, err);
 
     if (status != STK_OK)
@@ -498,11 +520,10 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
     out->timer = lb_timer_measure();
     write_time(out->started, sizeof out->started);
     lb_live_init(&live, config->name, (int)config->bench.repeats);
-    if (config->intervals && !(intervals = fopen(config->intervals, "we")))
-        return stki_fail_errno(err, errno, config->intervals, "opening it for interval records");
-    status = run_repeats(config, &live, intervals, out, err);
-    if (intervals && fclose(intervals) != 0 && status == STK_OK)
-        status = stki_fail_errno(err, errno, config->intervals, "writing intervals");
+    status = open_intervals(config, out, err);
+    if (status == STK_OK)
+        status = run_repeats(config, &live, out, err);
+    (void)lb_log_close(&out->intervals); /* who prints the result says what of it is missing */
     if (status != STK_OK)
         return status;
     look_around(out);

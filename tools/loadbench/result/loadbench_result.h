@@ -35,6 +35,7 @@ struct lb_result {
     stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the one that runs */
     bool order_is_random;
+    struct lb_log intervals; /* `failed`: what was measured is complete, the file is not */
     struct lb_predictions predictions;
 };
 

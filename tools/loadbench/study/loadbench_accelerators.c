@@ -42,6 +42,8 @@ static stk_status try_count(lb_feed_try try_one, void *context, int count, struc
     }
     if (status != STK_OK)
         return status;
+    if (feed->cut && out->searches)
+        return STK_END;
     out->count++;
     *passed = feed->passed;
     if (feed->passed && count > out->passed)
@@ -59,6 +61,7 @@ stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct l
     stk_status status = STK_OK;
 
     memset(out, 0, sizeof *out);
+    out->searches = true;
     for (int count = 1; count <= most && passed && status == STK_OK && out->count < room;) {
         status = try_count(try_one, context, count, out, &passed, err);
         low = passed ? count : low;
@@ -92,8 +95,9 @@ static void print_result(const struct lb_feed_search *search, bool searched, FIL
     const struct lb_feed *last = &search->tries[search->count - 1];
 
     if (!searched) {
-        fprintf(to, "\nresult     %s at %d accelerator%s: %.1f %%\n", last->passed ? "passes" : "does not pass",
-                last->accelerators, last->accelerators == 1 ? "" : "s", 100 * last->mean);
+        fprintf(to, "\nresult     %s at %d accelerator%s: %.1f %%%s\n", last->passed ? "passes" : "does not pass",
+                last->accelerators, last->accelerators == 1 ? "" : "s", 100 * last->mean,
+                last->cut ? ", of the time until a signal ended it" : "");
         return;
     }
     if (search->passed == 0)

@@ -17,15 +17,18 @@ struct lb_feed {
     int64_t steps;           /* of all accelerators together */
     double rows, batch_size; /* rows of a batch, on average; as asked for, 0: unknown */
     bool passed;
+    bool cut; /* a signal ended it before its time was over; it counts what there is */
 };
 
-/* What is asked for a number of accelerators by the search. STK_E_EMPTY: the data give each of so many no batch. */
+/* What is asked for a number of accelerators by the search, which leaves out one that was cut. STK_E_EMPTY: the data
+ * give each of so many no batch. */
 typedef stk_status (*lb_feed_try)(void *context, int accelerators, struct lb_feed *out, stk_error *err);
 
 struct lb_feed_search {
     struct lb_feed tries[64]; /* in the order they were made */
     int count;
     int passed, failed; /* the largest that passed, 0: none; the smallest that did not, 0: none did */
+    bool searches;      /* for the largest; false: a number was given */
     bool data_end;      /* the data allow no more than were tried */
 };
 

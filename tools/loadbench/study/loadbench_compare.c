@@ -5,35 +5,76 @@
 #include "loadbench_result.h"
 #include "loadbench_scalars.h"
 #include "loadbench_table.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { SHOWN = 12, LEAST_REPEATS = 5 };
+
+#define KEPT "a result kept by loadbench CONFIG.yaml --format=json >RESULT.json"
+
+/* Why there is no JSON in it. The parser's own words quote the file. */
+static stk_status fail_json(const char *path, const json_error_t *wrong, stk_error *err)
+{
+    struct stat about;
+
+    if (stat(path, &about) != 0)
+        return stki_fail(err, STK_E_CONFIG, "%s: %s: expected " KEPT, path, strerror(errno));
+    if (!S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode))
+        return stki_fail(err, STK_E_CONFIG, "%s: is no file: expected " KEPT, path);
+    if (json_error_code(wrong) == json_error_cannot_open_file)
+        return stki_fail(err, STK_E_CONFIG, "%s: cannot be read: expected " KEPT, path);
+    if (about.st_size == 0 && S_ISREG(about.st_mode))
+        return stki_fail(err, STK_E_CONFIG, "%s: is empty: expected " KEPT, path);
+    if (json_error_code(wrong) == json_error_premature_end_of_input)
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s: ends in the middle of its JSON, at line %d: it was not written whole; measure it again",
+                         path, wrong->line);
+    return stki_fail(err, STK_E_CONFIG, "%s: is no JSON at line %d, column %d: expected " KEPT, path, wrong->line,
+                     wrong->column);
+}
+
+/* A result has its repeats, and each of them the figure that everything else is about. */
+static bool has_runs(const json_t *tree)
+{
+    const json_t *runs = json_object_get(tree, "runs"), *run;
+    size_t i;
+
+    json_array_foreach(runs, i, run) if (!json_is_number(json_object_get(run, "samples_per_s"))) return false;
+    return json_array_size(runs) > 0 && json_is_object(json_object_get(tree, "result"));
+}
+
+static stk_status check_kept(const char *path, const json_t *tree, stk_error *err)
+{
+    const json_t *schema = json_object_get(tree, "schema");
+    const char *program = lb_text_at(tree, "program");
+
+    if (strncmp(program, "loadbench", 9) != 0 || !json_is_integer(schema))
+        return stki_fail(err, STK_E_CONFIG, "%s: is JSON, but not of loadbench: expected " KEPT, path);
+    if (strcmp(program, "loadbench") != 0)
+        return stki_fail(err, STK_E_CONFIG, "%s: is a result of %.40s, not of one run: expected " KEPT, path, program);
+    if (json_integer_value(schema) != LB_SCHEMA)
+        return stki_fail(err, STK_E_CONFIG, "%s: its schema is %lld, expected %d: measure it again with this version",
+                         path, (long long)json_integer_value(schema), LB_SCHEMA);
+    if (!has_runs(tree))
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s: a result of loadbench without its repeats (\"runs\", each with a number "
+                         "\"samples_per_s\"): something took them out; measure it again",
+                         path);
+    return STK_OK;
+}
 
 stk_status lb_result_load(const char *path, json_t **out, stk_error *err)
 {
     json_error_t wrong;
     json_t *tree = json_load_file(path, 0, &wrong);
-    const json_t *schema = json_object_get(tree, "schema");
+    const stk_status status = tree ? check_kept(path, tree, err) : fail_json(path, &wrong, err);
 
-    *out = NULL;
-    if (!tree)
-        return stki_fail(err, STK_E_CONFIG, "%s: %s%s", path, wrong.text,
-                         json_error_code(&wrong) == json_error_cannot_open_file ? ""
-                                                                                : " (not a result of --format=json)");
-    if (!json_is_integer(schema) || strcmp(lb_text_at(tree, "program"), "loadbench") != 0 ||
-        !json_is_array(json_object_get(tree, "runs"))) {
+    *out = status == STK_OK ? tree : NULL;
+    if (!*out)
         json_decref(tree);
-        return stki_fail(err, STK_E_CONFIG, "%s: not a result of loadbench --format=json", path);
-    }
-    if (json_integer_value(schema) != LB_SCHEMA) {
-        const int found = (int)json_integer_value(schema);
-        json_decref(tree);
-        return stki_fail(err, STK_E_CONFIG, "%s: its schema is %d, expected %d: measure it again with this version",
-                         path, found, LB_SCHEMA);
-    }
-    *out = tree;
-    return STK_OK;
+    return status;
 }
 
 /* The values of a figure, one a repeat. */

@@ -71,9 +71,14 @@ static bool step(struct accelerator *a, struct lb_consumer_state *state)
     a->status = next_batch(a, &batch);
     if (a->status != STK_OK)
         return false;
+    const int64_t begin = stki_now_ns();
     (void)a->feed->consumer->take(state, batch, NULL);
-    a->samples += stk_batch_valid_rows(batch);
-    a->steps++;
+    if (state->cut) { /* such a step is none: the time ends before it */
+        a->end_ns = begin;
+    } else {
+        a->samples += stk_batch_valid_rows(batch);
+        a->steps++;
+    }
     stk_batch_release(batch);
     return !is_stopped(a->feed);
 }
@@ -97,7 +102,8 @@ static void run(void *context)
             break;
         goes_on = step(a, &state);
     }
-    a->end_ns = stki_now_ns();
+    if (!state.cut)
+        a->end_ns = stki_now_ns();
     a->feed->consumer->end(&state);
     if (a->status < 0)
         atomic_store_explicit(&a->feed->stop, true, memory_order_relaxed);
@@ -150,12 +156,13 @@ static void sum_up(const struct accelerator *all, const struct feed *feed, struc
     }
     out->rows = out->steps > 0 ? (double)samples / (double)out->steps : 0;
     out->batch_size = batch_size_of(all[0].loader);
+    out->cut = lb_stop_asked != 0;
     out->passed = out->mean >= feed->bench->au_required;
     if (stk_loader_get_stats(all[0].loader, &stats, NULL) == STK_OK)
         out->workers = stats.workers;
 }
 
-/* STK_END: the data ended before everything had been measured. */
+/* STK_END: a signal came before all of them had a step that counts. */
 static stk_status check(const struct accelerator *all, const struct feed *feed, stk_error *err)
 {
     for (int i = 0; i < feed->count; i++)
@@ -163,8 +170,9 @@ static stk_status check(const struct accelerator *all, const struct feed *feed, 
             *err = all[i].err;
             return all[i].status;
         }
-    if (lb_stop_asked)
-        return STK_END;
+    for (int i = 0; i < feed->count; i++)
+        if (lb_stop_asked && (all[i].begin_ns == 0 || all[i].steps == 0))
+            return STK_END;
     for (int i = 0; i < feed->count; i++)
         if (all[i].begin_ns == 0)
             return stki_fail(err, STK_E_EMPTY,
@@ -187,7 +195,7 @@ stk_status lb_feed_run(void *context, int accelerators, struct lb_feed *out, stk
         return stki_fail_memory(err, accelerators * (int64_t)sizeof *all, "the accelerators");
     for (; opened < accelerators && status == STK_OK; opened++) {
         all[opened].feed = &feed;
-        status = open_loader(config, &all[opened], opened, err);
+        status = lb_stop_asked ? STK_END : open_loader(config, &all[opened], opened, err);
     }
     for (; started < accelerators && status == STK_OK; started++) {
         status = stki_thread_start(&all[started].thread, "accelerator", run, &all[started], err);

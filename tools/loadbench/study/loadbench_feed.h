@@ -4,7 +4,7 @@
 
 #include "loadbench_accelerators.h"
 
-/* An lb_feed_try; the context is the struct lb_config. STK_END: stopped by a signal. */
+/* An lb_feed_try; the context is the struct lb_config. STK_END: stopped by a signal before anything was measured. */
 stk_status lb_feed_run(void *config, int accelerators, struct lb_feed *out, stk_error *err);
 
 #endif

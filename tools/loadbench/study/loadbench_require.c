@@ -1,7 +1,10 @@
 /* loadbench_require.c: see loadbench_require.h. A bare number is in the unit that the name of the figure ends in; one
  * with a unit is converted. */
 #include "loadbench_require.h"
+#include "allocate.h"
 #include "error.h"
+#include "loadbench_example.h"
+#include "loadbench_prepare.h"
 #include "loadbench_table.h"
 #include <math.h>
 #include <stdlib.h>
@@ -107,6 +110,51 @@ stk_status lb_require_check(const struct lb_require *require, const json_t *tree
                          found->path, kind_name(kind), kind_name(require->kind));
     *holds = compare(require->relation, found->value * (require->kind == ' ' ? 1 : factor), require->value);
     return STK_OK;
+}
+
+/* What brings the numbers that not every run has. */
+static const struct {
+    const char *part, *need;
+} needs[] = {
+    {"utilisation.", "needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)"},
+    {"device.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"gpu.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"stages.copy_", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"limit.", "is not measured with bench.limit: false"},
+    {"limits.", "is not measured with bench.limit: false"},
+};
+
+static stk_status foresee(const struct lb_require *require, const json_t *own, const json_t *all, stk_error *err)
+{
+    struct lb_scalar found;
+    bool holds;
+
+    if (lb_scalar_find(own, require->name, &found, err) == STK_OK ||
+        lb_scalar_find(all, require->name, &found, NULL) != STK_OK)
+        return lb_require_check(require, own, &found, &holds, err);
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+        if (strncmp(found.path, needs[i].part, strlen(needs[i].part)) == 0)
+            return stki_fail(err, STK_E_CONFIG, "--require: %s: %s %s", require->text, found.path, needs[i].need);
+    return lb_require_check(require, all, &found, &holds, err);
+}
+
+stk_status lb_require_foresee(const struct lb_require *each, int count, const struct lb_config *config, stk_error *err)
+{
+    struct lb_facts *facts = stki_zalloc(sizeof *facts);
+    json_t *own = NULL, *all = NULL;
+    stk_status status = facts ? lb_prepare_facts(config, facts, err) : stki_fail_memory(err, sizeof *facts, "the data");
+
+    if (status == STK_OK &&
+        (!(own = lb_example_tree(config, facts, false, err)) || !(all = lb_example_tree(config, facts, true, err))))
+        status = STK_E_MEMORY;
+    for (int i = 0; i < count && status == STK_OK; i++)
+        status = foresee(&each[i], own, all, err);
+    json_decref(own);
+    json_decref(all);
+    if (facts)
+        lb_facts_fini(facts);
+    stki_free(facts);
+    return status;
 }
 
 stk_status lb_require_all(const struct lb_require *each, int count, json_t *tree, FILE *to, int *failed, stk_error *err)

@@ -2,6 +2,7 @@
 #ifndef LOADBENCH_REQUIRE_H
 #define LOADBENCH_REQUIRE_H
 
+#include "loadbench_run.h"
 #include "loadbench_scalars.h"
 #include <stdio.h>
 
@@ -20,6 +21,9 @@ stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *
 /* STK_E_CONFIG: the result has no such number, or one of another unit. */
 stk_status lb_require_check(const struct lb_require *require, const json_t *tree, struct lb_scalar *found, bool *holds,
                             stk_error *err);
+/* Before the time is spent: will a result of this config have these numbers, in such a unit? STK_E_CONFIG: it will not;
+ * other failures are those of opening the data. */
+stk_status lb_require_foresee(const struct lb_require *each, int count, const struct lb_config *config, stk_error *err);
 /* All of them, a line each; into `tree` as its member "required". *failed: how many do not hold. */
 stk_status lb_require_all(const struct lb_require *each, int count, json_t *tree, FILE *to, int *failed,
                           stk_error *err);

@@ -184,7 +184,8 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
         all_config = all_config && (status == STK_E_CONFIG || status == STK_E_RANGE);
     }
     stki_free(all);
-    sweep->tree = json_pack("{s:o, s:o, s:O}", "keys", keys, "points", points, "first_point", sweep->facts);
+    sweep->tree = json_pack("{s:o, s:o, s:O, s:b}", "keys", keys, "points", points, "first_point", sweep->facts,
+                            "stopped", lb_stop_asked != 0);
     if (any || worst == STK_OK)
         return any ? STK_OK : STK_END;
     *err = first;

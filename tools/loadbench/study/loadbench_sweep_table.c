@@ -116,6 +116,9 @@ void lb_sweep_print(const struct lb_sweep *sweep, FILE *to)
     lb_sweep_best(sweep, line, sizeof line);
     if (*line)
         fprintf(to, "\nmost samples/s: %s\n", line);
+    if (json_is_true(json_object_get(sweep->tree, "stopped")))
+        fprintf(to, "note       ended by a signal: %zu of %lld points were run, the last one for a part of its time\n",
+                json_array_size(points), (long long)sweep->points);
 }
 
 void lb_sweep_best(const struct lb_sweep *sweep, char *out, int size)

@@ -362,8 +362,13 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
     stk_error err;
     int turns = 0;
 
+    json_object_set_new(tree, "stopped", json_boolean(lb_stop_asked));
     if (memcmp(start, &tuning->best, sizeof *start) == 0) {
-        if (tuning->over)
+        if (lb_stop_asked)
+            fputs("\nThe search was ended by a signal: what it had tried until then is no better than the config as it "
+                  "is.\n",
+                  tuning->to);
+        else if (tuning->over)
             fputs("\nThe config as it is goes beyond the budget, and so does all that was tried: allow more with "
                   "--budget, or make batches smaller.\n",
                   tuning->to);
@@ -389,6 +394,8 @@ static void conclude(struct tuning *tuning, const struct setting *start, json_t 
         json_object_set_new(tree, "samples_per_s", json_real(now));
         json_object_set_new(tree, "ratio", json_real(lb_ratio(now, before)));
     }
+    if (lb_stop_asked)
+        fputs("The search was ended by a signal; this is the best it had found. ", tuning->to);
     fputs("Put this into the config:\n\n", tuning->to);
     print_lines(tuning, tuning->to);
 }
