@@ -132,11 +132,13 @@ static void a_line_an_interval(void **state)
     stk_worker_stats a[2] = {{.read_ns = 5}, {.read_ns = 6}}, b[2] = {{.read_ns = 25}, {.read_ns = 46}};
     char *text = NULL;
     size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
+    struct lb_log log = {.path = "x", .to = open_memstream(&text, &size)};
 
     (void)state;
-    assert_int_equal(lb_marks_log(file, "x", 3, false, 1000, &from, &until, 2, a, b, NULL), STK_OK);
-    fclose(file);
+    lb_marks_log(&log, 3, false, 1000, &from, &until, 2, a, b);
+    assert_int_equal(lb_log_close(&log), STK_OK);
+    lb_marks_log(&log, 4, false, 1000, &from, &until, 2, a, b); /* closed: nothing */
+    assert_int_equal(lb_log_close(&log), STK_OK);
     assert_int_equal(text[size - 1], '\n');
     assert_null(memchr(text, '\n', size - 1));
     json_t *json = json_loads(text, 0, NULL);
@@ -155,15 +157,20 @@ static void a_line_an_interval(void **state)
     assert_int_equal(number_of(json_array_get(workers, 1), "read_work_ns"), 40);
     json_decref(json);
     free(text);
-    /* a full disk is said */
-    file = fopen("/dev/full", "w");
+    /* a full disk is said, whether it is found while writing or at the end; what comes behind is left out */
     stk_error err;
-    if (file) {
-        setvbuf(file, NULL, _IONBF, 0);
-        assert_int_equal(lb_marks_log(file, "/dev/full", 1, true, 0, &from, &until, 2, a, b, &err), STK_E_IO);
-        assert_non_null(strstr(err.message, "/dev/full"));
-        fclose(file);
+    for (int buffered = 0; buffered < 2 && lb_log_open(&log, "/dev/full", &err) == STK_OK; buffered++) {
+        if (!buffered)
+            setvbuf(log.to, NULL, _IONBF, 0);
+        lb_marks_log(&log, 1, true, 0, &from, &until, 2, a, b);
+        assert_int_equal(log.to == NULL, !buffered);
+        lb_marks_log(&log, 2, true, 0, &from, &until, 2, a, b);
+        assert_int_equal(lb_log_close(&log), STK_E_IO);
+        assert_non_null(strstr(log.failed.message, "/dev/full"));
+        assert_non_null(strstr(log.failed.message, "No space left"));
+        assert_int_equal(lb_log_close(&log), STK_E_IO);
     }
+    assert_int_equal(lb_log_open(&log, "/nowhere/x", &err), STK_E_NOT_FOUND);
 }
 
 /* What is left at the end of the run is no interval of its own. */
