@@ -347,7 +347,7 @@ static void without_workers_nothing_is_handed_over(void **state)
 
     (void)state;
     assert_float_equal(lb_foresee_inline(&shares), 6.667F, 0.01);
-    assert_non_null(strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.667 times as much"));
+    assert_non_null(strstr(judge(&shares)->text, "loader.num_workers=0 is predicted to give 6.67 times as much"));
     shares.cores = 0.3; /* others have the rest */
     assert_float_equal(lb_foresee_inline(&shares), 2, 0.01);
     shares.device_slots = 2;

@@ -100,6 +100,16 @@ static stk_status settle(struct session *session, stk_error *err)
     return session->consumer->settle ? session->consumer->settle(&session->consumed, err) : STK_OK;
 }
 
+/* The end of a run waits for the last steps: the consumer's time, and none of this program's own. */
+static stk_status settle_last(struct session *session, stk_error *err)
+{
+    const int64_t begin = stki_now_ns();
+    const stk_status status = settle(session, err);
+
+    session->consume_ns += stki_now_ns() - begin;
+    return status;
+}
+
 /* An interval ends here. The worker's clocks are read before the mark's own. */
 static void end_interval(struct session *session, const struct lb_mark *mark, bool begins)
 {
@@ -521,7 +531,7 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     if (status == STK_OK)
         status = loop(session, out, err);
     if (status == STK_OK)
-        status = settle(session, err);
+        status = settle_last(session, err);
     if (status == STK_OK)
         finish(session, out);
     if (status == STK_OK && out->steady.batches == 0)

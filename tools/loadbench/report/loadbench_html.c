@@ -22,6 +22,9 @@ void lb_html_text(FILE *to, const char *text)
         case '\'':
             fputs("&#39;", to);
             break;
+        case ' ': /* "80 %" stays on one line */
+            fputs(at[1] == '%' ? "&nbsp;" : " ", to);
+            break;
         default:
             if (*at < 0x20 && *at != '\n' && *at != '\t')
                 fputs("\xef\xbf\xbd", to);

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "loadbench_html.h"
 #include "loadbench_report_parts.h"
+#include "loadbench_result.h"
 #include "loadbench_scalars.h"
 #include "loadbench_table.h"
 #include <errno.h>
@@ -77,6 +78,25 @@ static void tile(FILE *to, const char *what, const char *value, const char *note
     fputs("</dd></div>\n", to);
 }
 
+/* What others used of the processors meanwhile. Results of earlier versions do not say. */
+static void tile_others(FILE *to, const json_t *tree)
+{
+    double used = 0, processors = 0;
+    char note[96], text[32];
+
+    if (!json_object_get(tree, "others"))
+        return;
+    if (!lb_scalar_at(tree, "others.used_processor_count", &used) ||
+        !lb_scalar_at(tree, "others.allowed_processor_count", &processors)) {
+        tile(to, "other programs used", "unknown", "of the processors");
+        return;
+    }
+    snprintf(note, sizeof note, "of %.0f processor%s: %s", processors, processors > 1.5 ? "s" : "",
+             json_is_true(lb_tree_at(tree, "others.quiet")) ? "a quiet run" : "not a quiet run");
+    snprintf(text, sizeof text, "%.2f", used);
+    tile(to, "other programs used", text, note);
+}
+
 static void print_tiles(FILE *to, const json_t *tree)
 {
     double value, other = 0, repeats = 1;
@@ -90,8 +110,11 @@ static void print_tiles(FILE *to, const json_t *tree)
         tile(to, "samples a second", LB_NUMBER(value), note);
     }
     if (lb_scalar_at(tree, "limits.binding.share_percent", &value)) {
-        snprintf(text, sizeof text, "%.0f %%", value);
-        snprintf(note, sizeof note, "%.140s", lb_text_at(tree, "limits.binding.name"));
+        snprintf(text, sizeof text, "%s", LB_PERCENT(value));
+        snprintf(note, sizeof note, "%.100s", lb_text_at(tree, "limits.binding.name"));
+        if (lb_scalar_at(tree, "limits.binding.unpacked_times_count", &other) && other >= LB_UNPACKED_AGAIN)
+            snprintf(note, sizeof note, "%.60s, each chunk %s times", lb_text_at(tree, "limits.binding.name"),
+                     LB_SHORT(other));
         tile(to, "of the binding limit", text, note);
     }
     if (lb_scalar_at(tree, "utilisation.au", &value) && value >= 0) {
@@ -104,12 +127,13 @@ static void print_tiles(FILE *to, const json_t *tree)
     }
     if (lb_scalar_at(tree, "wait.p99_us", &value)) {
         snprintf(text, sizeof text, value < 1000 ? "%s us" : "%s ms", LB_NUMBER(value < 1000 ? value : value / 1000));
-        tile(to, "99 % of waits below", text, "");
+        tile(to, "99 % of waits below", text, repeats > 1 ? "of all repeats together" : "");
     }
     if (lb_scalar_at(tree, "result.first_batch_ms", &value)) {
         snprintf(text, sizeof text, "%s ms", LB_NUMBER(value));
         tile(to, "first batch after", text, "");
     }
+    tile_others(to, tree);
     fputs("</dl>\n", to);
 }
 
@@ -145,6 +169,8 @@ static void print_result(FILE *to, const json_t *tree)
     if (strcmp(lb_text_at(tree, "verdict.binds"), "unknown") != 0) {
         fputs("<p class=\"confidence\">Confidence: ", to);
         lb_html_text(to, lb_text_at(tree, "verdict.confidence"));
+        if (*lb_text_at(tree, "verdict.doubt"))
+            lb_html_textf(to, ", since %s", lb_text_at(tree, "verdict.doubt"));
         fputs("</p>\n", to);
     }
     fputs("</header>\n", to);

@@ -1,5 +1,7 @@
 /* loadbench_report_bars.c: shares of the time and of the machine's limits, as bars with their numbers beside them. */
+#include "loadbench_foresee.h"
 #include "loadbench_html.h"
+#include "loadbench_predict.h"
 #include "loadbench_report_parts.h"
 #include "loadbench_scalars.h"
 #include "loadbench_table.h"
@@ -27,13 +29,13 @@ void lb_report_predictions(FILE *to, const json_t *tree)
 {
     const json_t *list = lb_tree_at(tree, "verdict.predictions"), *one;
     double now = 0, most, rate, gain, measured, error;
-    char value[96], note[320];
+    char value[128], note[320], lead[400];
     size_t i;
 
     if (json_array_size(list) == 0 || !lb_scalar_at(json_array_get(list, 0), "predicted_samples_per_s", &rate) ||
         !lb_scalar_at(json_array_get(list, 0), "predicted_gain_percent", &gain) || gain <= -100)
         return;
-    now = rate / (1 + gain / 100); /* the mean of all repeats, which it was predicted from */
+    now = rate / (1 + gain / 100); /* what it was predicted from */
     most = now;
     json_array_foreach(list, i, one)
     {
@@ -42,9 +44,12 @@ void lb_report_predictions(FILE *to, const json_t *tree)
         if (lb_scalar_at(one, "measured_samples_per_s", &rate))
             most = fmax(most, rate);
     }
-    lb_report_section(to, "What would help",
-                      "Samples a second that one change each is predicted to give, from the clocks of "
-                      "this run.");
+    snprintf(lead, sizeof lead,
+             "Samples a second that one change each is predicted to give, from the clocks of this run. Confidence: "
+             "%.20s%s%.200s.",
+             lb_text_at(tree, "verdict.confidence"), *lb_text_at(tree, "verdict.doubt") ? ", since " : "",
+             lb_text_at(tree, "verdict.doubt"));
+    lb_report_section(to, "What would help", lead);
     snprintf(value, sizeof value, "%s", LB_NUMBER(now));
     bar(to, true, "as it is", now / most, value, NULL);
     json_array_foreach(list, i, one)
@@ -52,7 +57,8 @@ void lb_report_predictions(FILE *to, const json_t *tree)
         rate = gain = 0;
         lb_scalar_at(one, "predicted_samples_per_s", &rate);
         lb_scalar_at(one, "predicted_gain_percent", &gain);
-        snprintf(value, sizeof value, fabs(gain) < 2 ? "about the same" : "%s, %+.0f %%", LB_NUMBER(rate), gain);
+        snprintf(value, sizeof value, fabs(gain) < 100 * LB_SAME ? "about the same" : "%s, %s", LB_NUMBER(rate),
+                 LB_GAIN(now, rate));
         note[0] = '\0';
         if (*lb_text_at(one, "failure"))
             snprintf(note, sizeof note, "run: %.250s", lb_text_at(one, "failure"));
@@ -132,7 +138,7 @@ void lb_report_limits(FILE *to, const json_t *tree)
     {
         if (!lb_scalar_at(one, "share_percent", &share) || !lb_scalar_at(one, "samples_per_s", &rate) || rate <= 0)
             continue;
-        snprintf(value, sizeof value, "%.0f %% of %s/s", share, LB_SHORT(rate));
+        snprintf(value, sizeof value, "%s of %s/s", LB_PERCENT(share), LB_SHORT(rate));
         bar(to, strcmp(lb_text_at(one, "name"), binding) == 0, lb_text_at(one, "name"), share / 100, value,
             lb_text_at(one, "basis"));
     }

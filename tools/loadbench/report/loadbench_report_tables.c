@@ -31,12 +31,16 @@ void lb_report_figures(FILE *to, const json_t *tree)
         if (!lb_scalar_at(figure, "median", &value) || !lb_scalar_at(figure, "low", &low) || low < 0)
             continue;
         fputs("<tr>", to);
-        cell(to, "", lb_figures[i].label);
-        cell(to, "", LB_NUMBER(value));
+        double most = value;
+        char label[64];
+        lb_scalar_at(figure, "high", &most);
+        const double scale = lb_figure_scale(&lb_figures[i], most, label, sizeof label);
+        cell(to, "", label);
+        cell(to, "", LB_NUMBER(scale * value));
         if (repeats > 1 && lb_scalar_at(figure, "high", &high) && lb_scalar_at(figure, "spread_percent", &spread)) {
             char text[32];
-            cell(to, "quiet", LB_NUMBER(low));
-            cell(to, "quiet", LB_NUMBER(high));
+            cell(to, "quiet", LB_NUMBER(scale * low));
+            cell(to, "quiet", LB_NUMBER(scale * high));
             snprintf(text, sizeof text, "%.1f %%", spread);
             cell(to, "quiet", text);
         }

@@ -272,8 +272,7 @@ int lb_result_bounds(const struct lb_result *result, struct lb_bound *out)
     add_once(result, &sums, out, &count);
     if (result->transfer_count > 0)
         add(out, &count, LB_BOUND_BUS, lb_ratio(device.pinned_bytes_per_s.median, sums.device),
-            "pinned copies: %s GB/s, %sB a sample", LB_NUMBER(device.pinned_bytes_per_s.median / 1e9),
-            LB_SHORT(sums.device));
+            "pinned copies: %sB/s, %sB a sample", LB_SHORT(device.pinned_bytes_per_s.median), LB_SHORT(sums.device));
     if (steps && bench->step_time > 0)
         add(out, &count, LB_BOUND_STEP, lb_ratio(lb_ratio(sums.samples, sums.batches), (double)bench->step_time / 1e9),
             "steps of %s ms, %s samples each", LB_NUMBER((double)bench->step_time / 1e6),

@@ -117,7 +117,7 @@ static void predict_workers(const struct lb_shares *shares, const struct lb_verd
 void lb_predict(const struct lb_result *result, struct lb_predictions *out)
 {
     const struct lb_shares shares = lb_result_shares(result);
-    const double now = lb_ratio((double)shares.samples, shares.elapsed_s);
+    const double now = lb_result_figure(result, &lb_figures[0]).median;
     struct lb_model changed = lb_foresee_model(&shares);
     struct lb_verdict verdict;
 
@@ -155,8 +155,7 @@ static stk_status run_one(const char *path, const char *const *sets, int set_cou
         status = lb_result_measure(&config, result, &own);
     one->checked = status != STK_END;
     if (status == STK_OK) {
-        const struct lb_shares shares = lb_result_shares(result);
-        one->measured = lb_ratio((double)shares.samples, shares.elapsed_s);
+        one->measured = lb_result_figure(result, &lb_figures[0]).median;
     } else if (status != STK_END) {
         snprintf(one->failure, sizeof one->failure, "%.255s", own.message);
     }
@@ -190,16 +189,14 @@ static double percent(double now, double then)
     return 100 * (lb_ratio(then, now) - 1);
 }
 
-/* "+50 %", "-3 %", "112 times as many". */
-static const char *gain_text(char *buffer, int size, double now, double then)
+const char *lb_gain_text(char *buffer, int size, double now, double then)
 {
     if (then >= 10 * now && now > 0)
-        snprintf(buffer, (size_t)size, "%s times as many", LB_SHORT(then / now));
+        snprintf(buffer, (size_t)size, "%s times", LB_SHORT(then / now));
     else
         snprintf(buffer, (size_t)size, "%+.0f %%", percent(now, then));
     return buffer;
 }
-#define GAIN(now, then) gain_text((char[48]){0}, 48, now, then)
 
 void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
 {
@@ -211,12 +208,12 @@ void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
         if (fabs(gain) < 100 * LB_SAME)
             fputs(" about the same", to);
         else
-            fprintf(to, " %s samples/s (%s)", LB_NUMBER(one->rate), GAIN(one->now, one->rate));
+            fprintf(to, " %s samples/s (%s)", LB_NUMBER(one->rate), LB_GAIN(one->now, one->rate));
         if (one->failure[0])
             fprintf(to, "; measured: %s", one->failure);
         else if (one->checked)
             fprintf(to, "; measured %s (%s), the prediction is off by %.0f %%", LB_NUMBER(one->measured),
-                    GAIN(one->now, one->measured), fabs(percent(one->measured, one->rate)));
+                    LB_GAIN(one->now, one->measured), fabs(percent(one->measured, one->rate)));
         fputc('\n', to);
     }
     if (predictions->count > 0 && predictions->confidence != LB_CONFIDENCE_HIGH)

@@ -21,7 +21,7 @@ struct lb_predictions {
     struct lb_prediction {
         char set[64];    /* "loader.num_workers=3" */
         double rate;     /* samples a second */
-        double now;      /* of the run it is predicted from */
+        double now;      /* of the run it is predicted from: the median of its repeats */
         bool checked;    /* it was run: */
         double measured; /* samples a second; 0: it failed */
         char failure[256];
@@ -35,6 +35,9 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out);
 stk_status lb_predict_check(const char *path, const char *const *sets, int set_count,
                             struct lb_predictions *predictions, stk_error *err);
 void lb_predict_print(const struct lb_predictions *predictions, FILE *to);
+/* "+50 %", "-3 %", "112 times". */
+const char *lb_gain_text(char *buffer, int size, double now, double then);
+#define LB_GAIN(now, then) lb_gain_text((char[48]){0}, 48, now, then)
 json_t *lb_predict_json(const struct lb_predictions *predictions); /* NULL: no memory */
 
 #endif

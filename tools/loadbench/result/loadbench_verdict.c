@@ -187,9 +187,12 @@ static void handing_over_advice(const struct lb_shares *shares, char *out, size_
 {
     const double alone = lb_foresee_inline(shares);
 
-    if (alone >= DEEPER_AT_ALL)
+    if (alone >= 2)
         snprintf(out, size, "larger batches may help, and loader.num_workers=0 is predicted to give %s times as much",
-                 LB_NUMBER(alone));
+                 LB_SHORT(alone));
+    else if (alone >= DEEPER_AT_ALL)
+        snprintf(out, size, "larger batches may help, and loader.num_workers=0 is predicted to give %.0f %% more",
+                 100 * (alone - 1));
     else
         snprintf(out, size, "larger batches%s may help", shares->workers > 1 ? " or fewer workers" : "");
 }

@@ -118,6 +118,18 @@ static void print_method(const struct lb_result *result, FILE *to)
                 last->stats.warnings == 1 ? " was" : "s were");
 }
 
+/* Of fewer calls than a hundred or a thousand, p99 or p99.9 is the longest of them. */
+static void print_few(const struct lb_result *result, FILE *to)
+{
+    int64_t fewest = INT64_MAX;
+
+    for (int i = 0; i < result->run_count; i++)
+        fewest = result->runs[i].waits.count < fewest ? result->runs[i].waits.count : fewest;
+    if (fewest < 1000)
+        fprintf(to, "note       %sp99.9 %s longest of the waits: a repeat had %" PRId64 " of them\n",
+                fewest < 100 ? "p99 and " : "", fewest < 100 ? "are the" : "is the", fewest);
+}
+
 static void print_figures(const struct lb_result *result, FILE *to)
 {
     static const char *const one[] = {"", "result"}, *const several[] = {"", "median", "low", "high", "spread"};
@@ -148,6 +160,7 @@ static void print_figures(const struct lb_result *result, FILE *to)
     fputc('\n', to);
     lb_table_print(table, to);
     free(table);
+    print_few(result, to);
 }
 
 static void print_stage(struct lb_table *table, const char *name, double whole_s, double work, double wait,
@@ -208,8 +221,8 @@ static void print_limit(const struct lb_result *result, FILE *to)
                 result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)");
         return;
     }
-    fprintf(to, "limit      gather %s GB/s (rows of %" PRId64 " bytes %s %s, %s), memcpy %s GB/s (%s)\n",
-            LB_NUMBER(summary.gather_bytes_per_s.median / 1e9), limit->row_bytes,
+    fprintf(to, "limit      gather %s GB/s (rows of %" PRId64 " byte%s %s %s, %s), memcpy %s GB/s (%s)\n",
+            LB_NUMBER(summary.gather_bytes_per_s.median / 1e9), limit->row_bytes, limit->row_bytes == 1 ? "" : "s",
             limit->random ? "at random places of" : "in order from", limit->from_file ? "the file" : "memory",
             limit->gather.way, LB_NUMBER(summary.memcpy_bytes_per_s.median / 1e9), limit->memcpy.way);
     fprintf(to, "           read + written, %d thread%s, measured after each repeat\n", limit->threads,
@@ -412,7 +425,7 @@ static void print_others(const struct lb_result *result, FILE *to)
     if (quiet.stolen >= 0.005)
         fprintf(to, ", %.2f of it by other machines on the same host", quiet.stolen);
     if (quiet.queued >= 0.005)
-        fprintf(to, ", %.2f threads of this one were ready and had none, on average", quiet.queued);
+        fprintf(to, ", and %.2f of this one's threads, on average, were ready to run and had none", quiet.queued);
     if (quiet.loud == 0)
         fputs(": the run was quiet\n", to);
     else if (quiet.repeats == 1)

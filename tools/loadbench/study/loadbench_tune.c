@@ -430,6 +430,11 @@ static struct lb_budget budget_of(const struct lb_budget *asked)
     return budget;
 }
 
+static const char *plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
 stk_status lb_tune(const char *path, const char *const *sets, int set_count, const struct lb_budget *budget, FILE *to,
                    json_t **tree, stk_error *err)
 {
@@ -449,12 +454,13 @@ stk_status lb_tune(const char *path, const char *const *sets, int set_count, con
     const stk_status status = measure(&tuning, &tuning.best, &start, &effective, err);
     if (status == STK_OK) {
         read_effective(&tuning, effective);
-        fprintf(to, "budget     %.4g processors, %s MB of memory\n", tuning.budget.cpus,
-                LB_NUMBER((double)tuning.budget.memory_bytes / 1e6));
+        fprintf(to, "budget     %.4g processor%s, %sB of memory\n", tuning.budget.cpus, plural(tuning.budget.cpus),
+                LB_SHORT((double)tuning.budget.memory_bytes));
         fprintf(to,
-                "start      %s samples/s with %.0f workers, %.0f slots, tiles of %.0f bytes; %.2f processors, %s MB\n",
-                LB_NUMBER(start.rate), tuning.now[0], tuning.now[1], tuning.now[2], start.cpus,
-                LB_NUMBER((double)start.memory_bytes / 1e6));
+                "start      %s samples/s with %.0f worker%s, %.0f slot%s, tiles of %.0f byte%s; %.2f processors used, "
+                "%sB\n",
+                LB_NUMBER(start.rate), tuning.now[0], plural(tuning.now[0]), tuning.now[1], plural(tuning.now[1]),
+                tuning.now[2], plural(tuning.now[2]), start.cpus, LB_SHORT((double)start.memory_bytes));
         tuning.over = beyond(&tuning, &start) != NULL;
         if (tuning.over)
             fprintf(to, "note       the config as it is takes %s\n", beyond(&tuning, &start));
