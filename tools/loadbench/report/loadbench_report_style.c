@@ -17,7 +17,7 @@ const char lb_report_style[] =
     "h1{margin:0 0 22px;font-size:34px;line-height:1.2;font-weight:650;letter-spacing:-.015em;overflow-wrap:anywhere}\n"
     ".verdict{margin:0;max-width:46em;font-size:21px;line-height:1.45;text-wrap:pretty}\n"
     ".confidence{margin:10px 0 0;color:var(--soft);font-size:14px}\n"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:28px 32px;margin:40px 0 8px;"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:28px 24px;margin:40px 0 8px;"
     "padding:26px 0 0;border-top:1px solid var(--line)}\n"
     ".tiles div{min-width:0}\n"
     ".tiles dt{color:var(--soft);font-size:14px;line-height:1.35}\n"

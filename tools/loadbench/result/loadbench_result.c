@@ -246,36 +246,48 @@ struct lb_summary lb_result_utilisation(const struct lb_result *result)
     return count > 0 ? lb_summarise(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
 }
 
-/* Threads that were ready and had no processor, for each that had one: from here on the process lacks processors. */
-#define HUNGRY 0.2
-/* The same by the threads that are at work by the clock on the wall. */
-#define STARVED 0.7
-
 static bool order_is_random(const json_t *options)
 {
     const char *order = json_string_value(json_object_get(json_object_get(options, "loader"), "order"));
     return order && strcmp(order, "random") == 0;
 }
 
+/* Threads that were ready and had no processor, for each that had one: from here on the process lacks processors. */
+#define HUNGRY 0.2
+
+/* Threads were ready without a processor, and not because they had just woken up: they were put aside for others more
+ * often than they went to sleep. */
+static bool lacks_processors(const struct lb_run *runs, int count, double own)
+{
+    int64_t put_aside = 0, slept = 0;
+    double queued = 0, span = 0;
+
+    for (int i = 0; i < count; i++) {
+        put_aside += runs[i].usage.involuntary_switches;
+        slept += runs[i].usage.voluntary_switches;
+        if (runs[i].others.known && runs[i].others.queued >= 0) {
+            queued += runs[i].others.queued * (double)runs[i].others.span_ns;
+            span += (double)runs[i].others.span_ns;
+        }
+    }
+    return lb_ratio(queued, span) > HUNGRY * own && put_aside > slept;
+}
+
 /* Processors that were there for this process: what it may use, in whole or by a quota, without what others used of it,
  * but never less than what it had. A process whose threads were never short of one would have got its share from the
  * others had it asked for it: half of them. */
-static double cores_of(const struct lb_machine *machine, const struct lb_run *runs, int count, double own, double busy)
+static double cores_of(const struct lb_machine *machine, const struct lb_run *runs, int count, double own)
 {
     const double allowed = (double)machine->cores_allowed;
     const double most = machine->cpu_quota > 0 && machine->cpu_quota < allowed ? machine->cpu_quota : allowed;
-    double others = 0, queued = 0, span = 0;
+    double others = 0, span = 0;
 
     for (int i = 0; i < count; i++)
         if (runs[i].others.known) {
             others += runs[i].others.in_the_way * (double)runs[i].others.span_ns;
-            queued += fmax(0, runs[i].others.queued) * (double)runs[i].others.span_ns;
             span += (double)runs[i].others.span_ns;
         }
-    const double waiting = lb_ratio(queued, span);
-    /* one that uses next to none waits for one whenever it wakes up, but only if it does little else it lacks it */
-    const bool short_of_them = waiting > HUNGRY * own && (own > most / 8 || waiting > STARVED * busy);
-    return fmax(most - lb_ratio(others, span), short_of_them ? own : fmax(own, most / 2));
+    return fmax(most - lb_ratio(others, span), lacks_processors(runs, count, own) ? own : fmax(own, most / 2));
 }
 
 static struct lb_shares shares_of(const struct lb_result *result, int first, int count)
@@ -291,8 +303,7 @@ static struct lb_shares shares_of(const struct lb_result *result, int first, int
     shares.limit = lb_result_limits(result).share_of_gather_percent.median / 100;
     for (int i = first; i < first + count; i++)
         shares.cpu_s += seconds(result->runs[i].usage.user_ns + result->runs[i].usage.system_ns);
-    shares.cores = cores_of(&result->machine, &result->runs[first], count, lb_ratio(shares.cpu_s, shares.elapsed_s),
-                            (double)shares.workers * lb_busy(&shares) + 1 - shares.wait_next);
+    shares.cores = cores_of(&result->machine, &result->runs[first], count, lb_ratio(shares.cpu_s, shares.elapsed_s));
     shares.device_slots = result->runs[first].stats.device_slots;
     shares.random = result->order_is_random;
     return shares;

@@ -203,6 +203,20 @@ static void differ(const char *path, const json_t *before, const json_t *now, st
     }
 }
 
+/* What other programs took from the one run and not from the other looks like a difference between them. */
+static void note_others(const json_t *before, const json_t *now, FILE *to)
+{
+    const json_t *const trees[] = {before, now};
+
+    for (int i = 0; i < 2; i++) {
+        double loud = 0, used = 0;
+        if (lb_scalar_at(trees[i], "others.loud_repeat_count", &loud) && loud > 0 &&
+            lb_scalar_at(trees[i], "others.used_processor_count", &used))
+            fprintf(to, "note       %s was not quiet: other programs used %.2f processors meanwhile\n",
+                    i == 0 ? "the earlier run" : "this run", used);
+    }
+}
+
 stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE *to, stk_error *err)
 {
     static const char *const head[] = {"", "before", "now", "ratio", "95 % interval", "that is"};
@@ -234,6 +248,7 @@ stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE 
     if (values_of(before, "samples_per_s", repeats, LB_BOOTSTRAP_VALUES) < LEAST_REPEATS ||
         values_of(now, "samples_per_s", repeats, LB_BOOTSTRAP_VALUES) < LEAST_REPEATS)
         fprintf(to, "note       an interval from fewer than %d repeats is too narrow; bench.repeats\n", LEAST_REPEATS);
+    note_others(before, now, to);
     json_object_set_new(now, "compared",
                         json_pack("{s:s, s:s, s:o, s:o}", "file", path, "started", lb_text_at(before, "started"),
                                   "figures", figures, "differences", differences.list));

@@ -35,7 +35,9 @@ static void figure_cell(const json_t *point, int figure, char *out)
 {
     double value;
 
-    if (!figures[figure].path)
+    if (!figures[figure].path && strcmp(lb_text_at(point, "verdict.binds"), "unknown") == 0)
+        snprintf(out, CELL, "unknown"); /* which has no confidence */
+    else if (!figures[figure].path)
         snprintf(out, CELL, "%s (%s)", lb_text_at(point, "verdict.binds"), lb_text_at(point, "verdict.confidence"));
     else if (!lb_scalar_at(point, figures[figure].path, &value))
         return;
