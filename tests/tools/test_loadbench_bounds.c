@@ -292,6 +292,58 @@ static void unpacking_again_counts(void **state)
     assert_true(count == 1 && bounds[0].applies);
 }
 
+/* A second on four processors of which others used three: what is left, what the process had, or its share. */
+static void processors_that_were_there(void **state)
+{
+    struct lb_run run = {.elapsed_ns = 1000000000, .samples = 100, .batches = 100};
+    struct lb_config config = {.bench = {.consumer = 0}};
+    struct lb_marks *marks[1] = {NULL};
+    struct lb_result result = {.config = &config, .runs = &run, .run_count = 1, .marks = marks};
+
+    (void)state;
+    result.machine.cores_allowed = 4;
+    run.usage.user_ns = 400000000, run.usage.system_ns = 100000000;
+    assert_float_equal(lb_result_shares(&result).cores, 4, 1e-9); /* unknown: all of them */
+    run.others = (struct lb_others){.known = true, .processors = 4, .used = 1, .in_the_way = 1, .span_ns = 1000000000};
+    assert_float_equal(lb_result_shares(&result).cores, 3, 1e-9);
+    run.others.in_the_way = run.others.used = 3;
+    assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9); /* its share, since it did not ask for more */
+    run.others.queued = 1.5;
+    run.usage.voluntary_switches = 100, run.usage.involuntary_switches = 50; /* on waking up */
+    assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9);
+    run.usage.involuntary_switches = 500; /* in the middle of its work */
+    assert_float_equal(lb_result_shares(&result).cores, 1, 1e-9);
+    run.usage.user_ns = 1400000000;
+    assert_float_equal(lb_result_shares(&result).cores, 1.5, 1e-9); /* never less than it had */
+    run.others.queued = 0.2;
+    assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9);
+    result.machine.cpu_quota = 1.75;
+    assert_float_equal(lb_result_shares(&result).cores, 1.5, 1e-9);
+    assert_float_equal(lb_result_shares(&result).cpu_s, 1.5, 1e-9);
+}
+
+static void units_that_suit(void **state)
+{
+    const struct lb_figure figure = {.key = "slot_memory_mb", .label = "of it slots, MB"},
+                           plain = {.key = "samples_per_s", .label = "samples/s"};
+    char label[64];
+
+    (void)state;
+    assert_float_equal(lb_figure_scale(&figure, 77, label, sizeof label), 1, 0);
+    assert_string_equal(label, "of it slots, MB");
+    assert_float_equal(lb_figure_scale(&figure, 0.0814, label, sizeof label), 1000, 0);
+    assert_string_equal(label, "of it slots, kB");
+    assert_float_equal(lb_figure_scale(&figure, 0.000064, label, sizeof label), 1000000, 0);
+    assert_string_equal(label, "of it slots, B");
+    assert_float_equal(lb_figure_scale(&figure, 0, label, sizeof label), 1, 0);
+    assert_string_equal(label, "of it slots, MB");
+    assert_float_equal(lb_figure_scale(&plain, 0.01, label, sizeof label), 1, 0);
+    assert_string_equal(label, "samples/s");
+    assert_string_equal(LB_GAIN(2, 3), "+50 %");
+    assert_string_equal(LB_GAIN(2, 1), "-50 %");
+    assert_string_equal(LB_GAIN(2, 224), "112 times");
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -317,6 +369,8 @@ int main(void)
         cmocka_unit_test(no_memory),
         cmocka_unit_test(bounds_by_hand),
         cmocka_unit_test(unpacking_again_counts),
+        cmocka_unit_test(processors_that_were_there),
+        cmocka_unit_test(units_that_suit),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -194,11 +194,31 @@ static void a_rest_does_not_count(void **state)
     lb_marks_destroy(marks);
 }
 
+/* No rate falls by more than all of it. */
+static void trends_in_words(void **state)
+{
+    struct lb_steady steady = {.trend_percent = -42.31, .error_percent = 7.04, .scatter_percent = 9.96};
+    char text[160];
+
+    (void)state;
+    lb_steady_text(&steady, text, sizeof text);
+    assert_string_equal(text, "from its beginning to its end the rate changed by -42.3 % of its mean (+- 7.0), "
+                              "intervals scatter by 10.0 %");
+    steady.trend_percent = -124.5;
+    lb_steady_text(&steady, text, sizeof text);
+    assert_string_equal(text, "the rate went from 162 % of its mean at the beginning to 38 % at the end, intervals "
+                              "scatter by 10.0 %");
+    steady.trend_percent = 260;
+    lb_steady_text(&steady, text, sizeof text);
+    assert_non_null(strstr(text, "from 0 % of its mean at the beginning to 230 % at the end"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(straight_line), cmocka_unit_test(noise_by_hand),      cmocka_unit_test(settles_after_a_while),
-        cmocka_unit_test(thinned_out),   cmocka_unit_test(a_line_an_interval), cmocka_unit_test(a_rest_does_not_count),
+        cmocka_unit_test(trends_in_words),       cmocka_unit_test(straight_line), cmocka_unit_test(noise_by_hand),
+        cmocka_unit_test(settles_after_a_while), cmocka_unit_test(thinned_out),   cmocka_unit_test(a_line_an_interval),
+        cmocka_unit_test(a_rest_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "loadbench_steady.h"
 #include "loadbench_statistics.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const names[] = {
@@ -78,4 +79,21 @@ struct lb_steady lb_steady_of(const struct lb_marks *marks, int first)
         rates[count++] = lb_ratio((double)(b->samples - a->samples), (double)length / 1e9);
     }
     return lb_steady_judge(at, rates, count);
+}
+
+void lb_steady_text(const struct lb_steady *steady, char *out, int size)
+{
+    const double half = steady->trend_percent / 2;
+
+    if (fabs(steady->trend_percent) <= 100)
+        snprintf(
+            out, (size_t)size,
+            "from its beginning to its end the rate changed by %+.1f %% of its mean (+- %.1f), intervals scatter by "
+            "%.1f %%",
+            steady->trend_percent, steady->error_percent, steady->scatter_percent);
+    else
+        snprintf(out, (size_t)size,
+                 "the rate went from %.0f %% of its mean at the beginning to %.0f %% at the end, intervals scatter by "
+                 "%.1f %%",
+                 fmax(0, 100 - half), fmax(0, 100 + half), steady->scatter_percent);
 }

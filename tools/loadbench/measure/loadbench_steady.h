@@ -28,6 +28,9 @@ struct lb_steady {
 struct lb_steady lb_steady_judge(const double *at_s, const double *rates, int count);
 /* Of the intervals of a repeat from mark `first` on; < 0: of none. */
 struct lb_steady lb_steady_of(const struct lb_marks *marks, int first);
+/* How the rate changed, in words: "from its beginning to its end the rate changed by -3.1 % of its mean (+- 2.0),
+ * intervals scatter by 4.0 %". A fall by more than the mean is one from far above it to next to nothing. */
+void lb_steady_text(const struct lb_steady *steady, char *out, int size);
 /* "settled", "drifts", "noisy", "unknown" */
 const char *lb_steady_name(enum lb_steadiness kind);
 

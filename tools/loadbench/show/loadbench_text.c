@@ -6,7 +6,6 @@
 #include "loadbench_table.h"
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,26 +326,13 @@ static void print_cache(const struct lb_result *result, FILE *to)
     fputc('\n', to);
 }
 
-/* The trend is a share of the mean rate: a fall by more than the mean is one from far above it to next to nothing. */
-static void print_trend(const struct lb_steady *steady, FILE *to)
-{
-    const double half = steady->trend_percent / 2;
-
-    if (fabs(steady->trend_percent) <= 100)
-        fprintf(to, "from its beginning to its end the rate changed by %+.1f %% of its mean (+- %.1f)",
-                steady->trend_percent, steady->error_percent);
-    else
-        fprintf(to, "the rate went from %.0f %% of its mean at the beginning to %.0f %% at the end",
-                fmax(0, 100 - half), fmax(0, 100 + half));
-    fprintf(to, ", intervals scatter by %.1f %%", steady->scatter_percent);
-}
-
 /* The worst of the repeats speaks for all. */
 static void print_steady(const struct lb_result *result, FILE *to)
 {
     static const int badness[] = {
         [LB_STEADY_SETTLED] = 0, [LB_STEADY_UNKNOWN] = 1, [LB_STEADY_NOISY] = 2, [LB_STEADY_DRIFTS] = 3};
     const struct lb_steady *worst = &result->runs[0].steady;
+    char text[160];
     int settled = 0;
 
     for (int i = 0; i < result->run_count; i++) {
@@ -363,7 +349,8 @@ static void print_steady(const struct lb_result *result, FILE *to)
             result->run_count == 1 ? "" : "s");
     if (worst->kind != LB_STEADY_SETTLED)
         fprintf(to, worst->kind == LB_STEADY_DRIFTS ? "one drifts: " : "one is too noisy to tell: ");
-    print_trend(worst, to);
+    lb_steady_text(worst, text, sizeof text);
+    fputs(text, to);
     if (worst->kind == LB_STEADY_DRIFTS && worst->settled_after_s >= 0)
         fprintf(to, "; it settled after %s s: raise bench.ramp by that", LB_NUMBER(worst->settled_after_s));
     else if (worst->kind == LB_STEADY_DRIFTS)
