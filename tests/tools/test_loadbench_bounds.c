@@ -322,6 +322,22 @@ static void processors_that_were_there(void **state)
     assert_float_equal(lb_result_shares(&result).cpu_s, 1.5, 1e-9);
 }
 
+/* A sceptic asks how more than all can be reached. */
+static void more_than_a_limit_is_explained(void **state)
+{
+    struct lb_bound bound = {.kind = LB_BOUND_INFLATE, .share_percent = 109};
+
+    (void)state;
+    assert_string_equal(lb_bound_excess(NULL, true), "");
+    assert_string_equal(lb_bound_excess(&bound, false), "");
+    bound.share_percent = 243;
+    assert_non_null(strstr(lb_bound_excess(&bound, false), "other programs had the processors"));
+    assert_null(strstr(lb_bound_excess(&bound, true), "other programs"));
+    bound.kind = LB_BOUND_DECODE;
+    assert_non_null(strstr(lb_bound_excess(&bound, true), "a part of each image"));
+    assert_non_null(strstr(lb_bound_excess(&bound, false), "other programs had the processors"));
+}
+
 static void units_that_suit(void **state)
 {
     const struct lb_figure figure = {.key = "slot_memory_mb", .label = "of it slots, MB"},
@@ -370,6 +386,7 @@ int main(void)
         cmocka_unit_test(bounds_by_hand),
         cmocka_unit_test(unpacking_again_counts),
         cmocka_unit_test(processors_that_were_there),
+        cmocka_unit_test(more_than_a_limit_is_explained),
         cmocka_unit_test(units_that_suit),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -142,5 +142,10 @@ void lb_report_limits(FILE *to, const json_t *tree)
         bar(to, strcmp(lb_text_at(one, "name"), binding) == 0, lb_text_at(one, "name"), share / 100, value,
             lb_text_at(one, "basis"));
     }
+    if (*lb_text_at(tree, "limits.excess")) {
+        fputs("<p class=\"lead\">", to);
+        lb_html_textf(to, "%s: %s.", binding, lb_text_at(tree, "limits.excess"));
+        fputs("</p>\n", to);
+    }
     fputs("</section>\n", to);
 }

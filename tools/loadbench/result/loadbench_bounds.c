@@ -283,6 +283,22 @@ int lb_result_bounds(const struct lb_result *result, struct lb_bound *out)
     return count;
 }
 
+const char *lb_bound_excess(const struct lb_bound *binding, bool quiet)
+{
+    if (!binding || binding->share_percent <= 110)
+        return "";
+    if (binding->kind == LB_BOUND_DECODE || binding->kind == LB_BOUND_MEMORY)
+        return quiet
+                   ? "more than the limit: the loader leaves out work that the limit counts (it decodes a part of each "
+                     "image, or writes less than it reads)"
+                   : "more than the limit: it was measured while other programs had the processors, or the loader "
+                     "leaves "
+                     "out work that the limit counts (it decodes a part of each image, or writes less than it reads)";
+    return quiet ? "more than the limit: something on this machine changed between the run and the measurement of the "
+                   "limit"
+                 : "more than the limit: it was measured while other programs had the processors";
+}
+
 const struct lb_bound *lb_bound_binding(const struct lb_bound *bounds, int count)
 {
     for (int i = 0; i < count; i++)

@@ -44,6 +44,9 @@ int lb_result_bounds(const struct lb_result *result, struct lb_bound *out);
 /* The lowest that applies, or NULL. */
 const struct lb_bound *lb_bound_binding(const struct lb_bound *bounds, int count);
 
+/* Why more than all of a limit was reached; "" where it was not, but for what two measurements differ by anyway. */
+const char *lb_bound_excess(const struct lb_bound *binding, bool quiet);
+
 /* Everything that lb_once has; what cannot be measured says why. */
 void lb_once_measure(struct lb_result *result);
 

@@ -312,6 +312,7 @@ static json_t *limits_json(const struct lb_result *result)
     const int count = lb_result_bounds(result, bounds);
     const struct lb_bound *binding = lb_bound_binding(bounds, count);
     const struct lb_once *once = &result->once;
+    struct lb_quiet quiet;
     json_t *json = json_object(), *list = json_array(), *missing = json_object();
     const struct {
         const char *name, *why;
@@ -328,6 +329,9 @@ static json_t *limits_json(const struct lb_result *result)
     lb_json_set(json, "list", list);
     lb_json_set(json, "binding", binding ? bound_json(binding) : json_null());
     lb_json_set(json, "missing", missing);
+    lb_result_quiet(result, &quiet);
+    if (*lb_bound_excess(binding, quiet.loud == 0))
+        lb_json_set(json, "excess", json_string(lb_bound_excess(binding, quiet.loud == 0)));
     if (once->measured) {
         lb_json_set(json, "page_cache_read_bytes_per_s", lb_json_number(once->read.cached_bytes_per_s));
         lb_json_set(json, "disk_read_bytes_per_s", lb_json_number(once->read.cold_bytes_per_s));

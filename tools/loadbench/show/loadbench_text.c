@@ -253,6 +253,8 @@ static void print_bounds(const struct lb_result *result, FILE *to)
     struct lb_bound bounds[LB_BOUND_KINDS];
     const int count = lb_result_bounds(result, bounds);
     const struct lb_bound *binding = lb_bound_binding(bounds, count);
+    struct lb_quiet quiet;
+
     if (count == 0)
         return;
     fprintf(to, "%-12s %9s  %8s  %s\n", "limits", "samples/s", "reached", "measured as");
@@ -268,6 +270,9 @@ static void print_bounds(const struct lb_result *result, FILE *to)
         fprintf(to, "headline   %s of the binding limit, %s: at most %s samples/s (%s)\n",
                 LB_PERCENT(binding->share_percent), lb_bound_name(binding->kind), LB_SHORT(binding->samples_per_s),
                 binding->basis);
+    lb_result_quiet(result, &quiet);
+    if (*lb_bound_excess(binding, quiet.loud == 0))
+        fprintf(to, "note       %s\n", lb_bound_excess(binding, quiet.loud == 0));
     print_unpacked(bounds, count, to);
 }
 
