@@ -88,13 +88,13 @@ static void tile_others(FILE *to, const json_t *tree)
         return;
     if (!lb_scalar_at(tree, "others.used_processor_count", &used) ||
         !lb_scalar_at(tree, "others.allowed_processor_count", &processors)) {
-        tile(to, "other programs used", "unknown", "of the processors");
+        tile(to, "used by others", "unknown", "of the processors");
         return;
     }
     snprintf(note, sizeof note, "of %.0f processor%s: %s", processors, processors > 1.5 ? "s" : "",
              json_is_true(lb_tree_at(tree, "others.quiet")) ? "a quiet run" : "not a quiet run");
     snprintf(text, sizeof text, "%.2f", used);
-    tile(to, "other programs used", text, note);
+    tile(to, "used by others", text, note);
 }
 
 static void print_tiles(FILE *to, const json_t *tree)
