@@ -90,6 +90,7 @@ static void they_hold_or_not(void **state)
         {"samples_per_s<=1199", false},
         {"samples_per_s==1200", true},
         {"samples_per_s==1201", false},
+        {" samples_per_s >= 1.2 k", true},
         {"wait.p99<=40us", true},
         {"wait.p99<=0.04ms", true},
         {"wait.p99<0.04ms", false},

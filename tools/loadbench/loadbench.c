@@ -123,6 +123,11 @@ static int use_config(const struct lb_args *args)
     stk_error err;
     int code = EXIT_FINE;
 
+    if (lb_is_kept_result(args->file)) {
+        stki_fail(&err, STK_E_CONFIG, "%s is a result that was kept: only --compare, --require and --report go with it",
+                  args->file);
+        return complain(&err, EXIT_USE);
+    }
     if (lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)
         code = complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
     else if (args->action == LB_SHOW_CONFIG)

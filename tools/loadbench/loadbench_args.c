@@ -41,8 +41,9 @@ static const struct {
     const char *name;
     const char *value; /* what to write after '='; NULL: the flag takes no value */
     const char *help;
+    bool repeats; /* several values add up, or the last one wins by what is written about it */
 } flags[FLAG_COUNT] = {
-    [SET] = {"--set", "KEY=VALUE", "change one key of the config, --set loader.num_workers=2; may be repeated"},
+    [SET] = {"--set", "KEY=VALUE", "change one key of the config, --set loader.num_workers=2; may be repeated", true},
     [FORMAT] = {"--format", "text|json", "how the result is printed (text)"},
     [SHOW_CONFIG] = {"--show-config", NULL, "print the config with includes, variables and --set applied, and stop"},
     [PARSE_ONLY] = {"--parse-only", NULL, "check the config without opening any data, and stop"},
@@ -56,17 +57,17 @@ static const struct {
         {"--digest", NULL,
          "print a digest of what was delivered: num_epochs, else one epoch, however long (loader.digest: order)"},
     [CACHE] = {"--cache", "as-is|warm|cold",
-               "the page cache before each repeat: as it is, all of the data in it, or none of it"},
+               "the page cache before each repeat: as it is, all of the data in it, or none of it", true},
     [INTERVALS] = {"--intervals", "FILE", "write what happened in each interval as a line of JSON"},
     [ACCELERATORS] = {"--accelerators", "N|search",
                       "feed so many emulated accelerators at once, or find out how many pass"},
     [CHECK_PREDICTION] = {"--check-prediction", NULL, "run what the verdict predicts, and print what comes beside it"},
     [SWEEP] = {"--sweep", "KEY=VALUES",
-               "run every value: 1,2,4 or 64..1024*2 or 2..8+2; several keys: all combinations"},
+               "run every value: 1,2,4 or 64..1024*2 or 2..8+2; several keys: all combinations", true},
     [TUNE] = {"--tune", NULL, "search for the workers, slots, tiles and access that give the most samples a second"},
     [BUDGET] = {"--budget", "cpus=N,memory=SIZE", "with --tune: what the settings may use"},
     [COMPARE] = {"--compare", "OLD.json", "put the result beside one that was kept with --format=json"},
-    [REQUIRE] = {"--require", "NAME>=NUMBER", "exit with 1 unless this holds, wait.p99<=5ms; may be repeated"},
+    [REQUIRE] = {"--require", "NAME>=NUMBER", "exit with 1 unless this holds, wait.p99<=5ms; may be repeated", true},
     [REPORT] = {"--report", "OUT.html", "write the result, or a sweep, as one page with plots"},
     [DEBUG] = {"--debug", "TOPIC[,TOPIC]", "debug messages on stderr"},
     [HELP] = {"--help", NULL, "this text"},
@@ -190,7 +191,8 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         return STK_OK;
     case REPORT:
         if (strlen(value) < 6 || strcasecmp(value + strlen(value) - 5, ".html") != 0)
-            return stki_fail(err, STK_E_CONFIG, "--report: found \"%s\", expected a name that ends in .html", value);
+            return stki_fail(err, STK_E_CONFIG,
+                             "--report: found \"%s\", expected a name that ends in .html, such as out.html", value);
         args->report = value;
         return STK_OK;
     case DEBUG:
@@ -207,7 +209,8 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         return set_action(args, LB_EXPLAIN, "--explain", err);
     case PREVIEW:
         if (strlen(value) < 5 || strcasecmp(value + strlen(value) - 4, ".png") != 0)
-            return stki_fail(err, STK_E_CONFIG, "--preview: found \"%s\", expected a name that ends in .png", value);
+            return stki_fail(err, STK_E_CONFIG,
+                             "--preview: found \"%s\", expected a name that ends in .png, such as out.png", value);
         args->picture = value;
         return set_action(args, LB_PREVIEW, "--preview", err);
     case MAKE:
@@ -227,8 +230,20 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
     return stki_fail(err, STK_E_BAD_ARG, "no such flag");
 }
 
+/* Two values of an option that takes one: nobody knows which was meant. */
+static stk_status check_given(enum flag flag, const char *value, const char **given, stk_error *err)
+{
+    if (flags[flag].value && !value[0])
+        return stki_fail(err, STK_E_CONFIG, "%s needs a value: %s=%s", flags[flag].name, flags[flag].name,
+                         flags[flag].value);
+    if (flags[flag].value && !flags[flag].repeats && given[flag] && strcmp(given[flag], value) != 0)
+        return stki_fail(err, STK_E_CONFIG, "%s is given twice: %s, then %s", flags[flag].name, given[flag], value);
+    given[flag] = value ? value : "";
+    return STK_OK;
+}
+
 /* One flag at argv[*at]; moves *at on to the value if that is a word of its own. */
-static stk_status read_flag(int argc, char **argv, int *at, struct lb_args *args, stk_error *err)
+static stk_status read_flag(int argc, char **argv, int *at, struct lb_args *args, const char **given, stk_error *err)
 {
     const char *word = argv[*at], *equals = strchr(word, '=');
     const size_t length = equals ? (size_t)(equals - word) : strlen(word);
@@ -245,7 +260,8 @@ static stk_status read_flag(int argc, char **argv, int *at, struct lb_args *args
                                  flags[i].value);
             value = argv[++*at];
         }
-        return apply(args, (enum flag)i, value, err);
+        const stk_status status = check_given((enum flag)i, value, given, err);
+        return status == STK_OK ? apply(args, (enum flag)i, value, err) : status;
     }
     return fail_unknown(word, length, err);
 }
@@ -263,15 +279,19 @@ static const char *studied(const struct lb_args *args)
                                      : NULL;
 }
 
-static stk_status check_together(const struct lb_args *args, stk_error *err)
+static stk_status check_together(const struct lb_args *args, const char *const *given, stk_error *err)
 {
     const bool needs_file = args->action != LB_HELP && args->action != LB_HELP_OPTIONS && args->action != LB_VERSION &&
                             args->action != LB_TRANSFER;
 
+    if ((args->action == LB_TRANSFER || args->action == LB_MAKE || args->action == LB_ACCELERATORS) && args->digest)
+        return stki_fail(err, STK_E_CONFIG, "--digest is for a run only");
+    if ((args->action == LB_TRANSFER || args->action == LB_MAKE) && given[CACHE])
+        return stki_fail(err, STK_E_CONFIG, "--cache is for a run only");
     if (args->action == LB_TRANSFER && (args->file || args->set_count > 0))
         return stki_fail(err, STK_E_CONFIG, "--transfer needs no config: found %s",
                          args->file ? args->file : args->sets[0]);
-    if (needs_file && !args->file)
+    if (needs_file && (!args->file || !args->file[0]))
         return stki_fail(err, STK_E_CONFIG, "no %s named; see --help",
                          args->action == LB_MAKE ? "specification" : "config file");
     if (args->force && args->action != LB_MAKE)
@@ -289,6 +309,7 @@ stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *e
 {
     stk_status status = STK_OK;
     bool only_files = false;
+    const char *given[FLAG_COUNT] = {NULL};
 
     memset(out, 0, sizeof *out);
     out->sets = stki_zalloc_array(argc + 1, sizeof *out->sets);
@@ -302,13 +323,13 @@ stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *e
         else if (!only_files && strcmp(argv[i], "-h") == 0)
             status = set_action(out, LB_HELP, "-h", err);
         else if (!only_files && argv[i][0] == '-' && argv[i][1] != '\0')
-            status = read_flag(argc, argv, &i, out, err);
+            status = read_flag(argc, argv, &i, out, given, err);
         else if (out->file)
             status = stki_fail(err, STK_E_CONFIG, "one file at a time: %s, then %s", out->file, argv[i]);
         else
             out->file = argv[i];
     }
-    return status == STK_OK ? check_together(out, err) : status;
+    return status == STK_OK ? check_together(out, given, err) : status;
 }
 
 void lb_args_fini(struct lb_args *args)

@@ -3,6 +3,8 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_limit.h"
+#include "loadbench_output.h"
+#include "loadbench_run.h"
 #include "loadbench_stop.h"
 #include "sheet.h"
 #include <inttypes.h>
@@ -226,12 +228,14 @@ static stk_status draw_batch(const stk_loader *loader, const stk_batch *batch, c
         if (status != STK_OK || !has_images(&info))
             continue;
         status = draw_field(loader, batch, &info, sheet, rows, cell, err);
-        fprintf(to, "%s: %" PRId64 " of %" PRId64 " rows of field %s, epoch %" PRId64 ", step %" PRId64 "\n", path,
-                rows, stk_batch_rows(batch), info.name, stk_batch_epoch(batch), stk_batch_step(batch));
         cell += room;
     }
     if (status == STK_OK)
         status = sheet_save(sheet, path, err);
+    for (int i = 0; i < stk_loader_field_count(loader) && status == STK_OK; i++)
+        if (stk_loader_field(loader, i, &info, NULL) == STK_OK && has_images(&info))
+            fprintf(to, "%s: %" PRId64 " of %" PRId64 " rows of field %s, epoch %" PRId64 ", step %" PRId64 "\n", path,
+                    rows, stk_batch_rows(batch), info.name, stk_batch_epoch(batch), stk_batch_step(batch));
     sheet_destroy(sheet);
     return status;
 }
@@ -256,12 +260,34 @@ static stk_status first_batch(stk_loader *loader, stk_batch **out, stk_error *er
     return status;
 }
 
+/* Before anything is read: the picture can be written, and takes the place of nothing that is read. */
+static stk_status check_picture(const struct lb_config *config, const char *path, const stk_loader *loader,
+                                stk_error *err)
+{
+    struct lb_facts *facts = stki_zalloc(sizeof *facts);
+    stk_status status =
+        facts ? lb_output_try(path, "writing the preview", err) : stki_fail_memory(err, sizeof *facts, "the data");
+
+    if (status == STK_OK && lb_is_same_file(path, config->path))
+        status = stki_fail(err, STK_E_CONFIG, "--preview: %s is the config: give another name", path);
+    if (status == STK_OK)
+        status = lb_facts_read(loader, config->path, facts, err);
+    if (status == STK_OK)
+        status = lb_output_check("--preview", path, &facts->data, err);
+    if (facts)
+        lb_facts_fini(facts);
+    stki_free(facts);
+    return status;
+}
+
 stk_status lb_preview(const struct lb_config *config, const char *path, FILE *to, stk_error *err)
 {
     stk_loader *loader = NULL;
     stk_batch *batch = NULL;
     stk_status status = open_loader(config, &loader, err);
 
+    if (status == STK_OK)
+        status = check_picture(config, path, loader, err);
     if (status == STK_OK)
         status = first_batch(loader, &batch, err);
     if (status == STK_END)

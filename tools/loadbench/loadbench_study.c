@@ -56,7 +56,7 @@ static bool begins_as_result(const char *path)
 }
 
 /* A config may be JSON too: a result says what it is. */
-static bool is_kept_result(const char *path)
+bool lb_is_kept_result(const char *path)
 {
     const size_t length = strlen(path);
     json_t *tree;
@@ -89,16 +89,31 @@ static stk_status check_outputs(const struct lb_args *args, stk_error *err)
     return STK_OK;
 }
 
+/* A key that is swept has its values from there alone. */
+static stk_status check_swept(const struct lb_args *args, const struct lb_sweep *sweep, stk_error *err)
+{
+    for (int i = 0; i < sweep->count; i++)
+        for (int k = 0; k < args->set_count; k++) {
+            const size_t length = strlen(sweep->ranges[i].key);
+            if (strncmp(args->sets[k], sweep->ranges[i].key, length) == 0 && args->sets[k][length] == '=')
+                return stki_fail(err, STK_E_CONFIG, "%s is set to one value and swept over others: leave out --set %s",
+                                 sweep->ranges[i].key, args->sets[k]);
+        }
+    return STK_OK;
+}
+
 stk_status lb_study_check(const struct lb_args *args, stk_error *err)
 {
     struct lb_sweep sweep = {0};
     struct lb_require *requires = NULL;
     struct lb_budget budget;
-    const bool search = args->sweep_count > 0 || args->tune, kept = args->file && is_kept_result(args->file);
+    const bool search = args->sweep_count > 0 || args->tune, kept = args->file && lb_is_kept_result(args->file);
     stk_status status = STK_OK;
 
     if (args->sweep_count > 0)
         status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, err);
+    if (status == STK_OK)
+        status = check_swept(args, &sweep, err);
     lb_sweep_fini(&sweep);
     if (status == STK_OK)
         status = read_requires(args, &requires, err);
@@ -235,7 +250,7 @@ static int run_one(const struct lb_args *args)
 
     if (args->compare) /* before the time is spent, and once: it may be a pipe */
         status = lb_result_load(args->compare, &before, &err);
-    if (status == STK_OK && is_kept_result(args->file))
+    if (status == STK_OK && lb_is_kept_result(args->file))
         status = lb_result_load(args->file, &tree, &err);
     else if (status == STK_OK &&
              lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)
@@ -310,7 +325,7 @@ int lb_study(const struct lb_args *args)
     if (args->report && lb_report_try(args->report, &err) != STK_OK)
         return complain(&err);
 
-    json_t *kept = is_kept_result(args->file) ? json_load_file(args->file, 0, NULL) : NULL;
+    json_t *kept = lb_is_kept_result(args->file) ? json_load_file(args->file, 0, NULL) : NULL;
 
     if (json_object_get(kept, "sweep")) {
         const int code = report_kept_sweep(args, kept);

@@ -1,14 +1,38 @@
 /* loadbench_output.c: see loadbench_output.h. Files are compared by device and inode, so that links are seen through.
  */
 #include "loadbench_output.h"
+#include "allocate.h"
 #include "error.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool lb_is_same_file(const char *a, const char *b)
 {
     struct stat one, other;
 
     return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+stk_status lb_output_try(const char *path, const char *what, stk_error *err)
+{
+    char *part = stki_format("%s.part", path);
+    struct stat about;
+    const bool other = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+    const int to = part && !other ? open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    const int failed = errno;
+
+    if (to >= 0) {
+        close(to);
+        unlink(part);
+    }
+    stki_free(part);
+    if (!part)
+        return stki_fail_memory(err, 64, "a path");
+    if (other)
+        return stki_fail(err, STK_E_IO, "%s: %s: is there and is no file: give another name", path, what);
+    return to >= 0 ? STK_OK : stki_fail_errno(err, failed, path, "%s", what);
 }
 
 stk_status lb_output_check(const char *option, const char *path, const struct lb_files *data, stk_error *err)

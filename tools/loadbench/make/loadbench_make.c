@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "error.h"
 #include "loadbench_config.h"
+#include "loadbench_output.h"
 #include "loadbench_spec.h"
 #include "loadbench_table.h"
 #include "loadbench_write.h"
@@ -14,6 +15,7 @@
 #include <stoker/loader.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static stk_status make_folders(const char *path, stk_error *err)
@@ -134,8 +136,8 @@ static stk_status look_at_field(const struct lb_made_file *file, const struct lb
     }
     stk_loader_destroy(loader);
     if (status != STK_OK)
-        return stki_fail(err, STK_E_MISMATCH, "is there and cannot be read as %s, --force replaces it: %s", expected,
-                         why.message);
+        return stki_fail(err, STK_E_MISMATCH, "%s: is there and cannot be read as %s, --force replaces it: %s",
+                         file->full_path, expected, why.message);
     if (!*alike)
         return stki_fail(err, STK_E_MISMATCH,
                          "%s: is there with other content: found %s, expected %s; --force replaces it", file->full_path,
@@ -147,14 +149,82 @@ static stk_status look_at_field(const struct lb_made_file *file, const struct lb
 static stk_status look(struct lb_made_file *file, stk_error *err)
 {
     stk_status status = STK_OK;
+    struct stat about;
     bool alike = true;
 
-    if (access(file->full_path, F_OK) != 0)
+    if (stat(file->full_path, &about) != 0)
         return STK_OK;
+    if (S_ISDIR(about.st_mode) && file->format != LB_FORMAT_IMAGES)
+        return stki_fail(err, STK_E_MISMATCH, "%s: is a folder; expected a file of %s, or none", file->full_path,
+                         lb_format_words[file->format]);
     for (int i = 0; i < file->field_count && status == STK_OK; i++)
         status = look_at_field(file, &file->made[i], &alike, err);
     file->is_there = status == STK_OK && alike;
     return status;
+}
+
+/* The free bytes of the file system that a file will be in, which is known from the first folder above it that is
+ * there. */
+static bool room_of(const char *place, dev_t *device, double *bytes)
+{
+    char *folder = stki_strdup(place);
+    struct statvfs about;
+    struct stat there;
+    bool known = false;
+
+    for (char *slash = folder ? strrchr(folder, '/') : NULL; slash && !known; slash = strrchr(folder, '/')) {
+        slash[slash == folder] = '\0'; /* the root keeps its own */
+        known = stat(folder, &there) == 0 && statvfs(folder, &about) == 0;
+        if (slash == folder)
+            break;
+    }
+    if (known) {
+        *device = there.st_dev;
+        *bytes = (double)about.f_bavail * (double)about.f_frsize;
+    }
+    stki_free(folder);
+    return known;
+}
+
+/* What takes as many bytes as its rows have; the rest packs to nobody knows how few. */
+static bool is_plain(const struct lb_made_file *file)
+{
+    bool plain = file->level == 0 && !file->is_there;
+
+    for (int i = 0; i < file->field_count; i++)
+        plain = plain && !file->made[i].encode && file->made[i].spread <= 0;
+    return plain;
+}
+
+/* A disk that cannot hold them is found before the hours are spent. */
+static stk_status check_room(const struct lb_made_file *files, int count, stk_error *err)
+{
+    dev_t devices[LB_MADE_FILES] = {0};
+    double needed[LB_MADE_FILES] = {0}, room;
+
+    for (int i = 0; i < count; i++) {
+        if (!is_plain(&files[i]) || !room_of(files[i].place, &devices[i], &room))
+            continue;
+        needed[i] = (double)files[i].bytes;
+        for (int k = 0; k < i; k++)
+            needed[i] += devices[k] == devices[i] && is_plain(&files[k]) ? (double)files[k].bytes : 0;
+        if (needed[i] > room)
+            return stki_fail(err, STK_E_LIMIT,
+                             "%s: the files up to this one take %sB, its file system has %sB left: make fewer rows, or "
+                             "make them elsewhere",
+                             files[i].full_path, LB_SHORT(needed[i]), LB_SHORT(room));
+    }
+    return STK_OK;
+}
+
+/* The specification is no file to be made, whatever --force says. */
+static stk_status check_places(const char *spec_path, const struct lb_made_file *files, int count, stk_error *err)
+{
+    for (int i = 0; i < count; i++)
+        if (lb_is_same_file(files[i].full_path, spec_path))
+            return stki_fail(err, STK_E_CONFIG, "%s: make.files.%d.path is the specification itself: give another name",
+                             spec_path, i);
+    return STK_OK;
 }
 
 static void print_file(const struct lb_made_file *file, const char *what, FILE *to)
@@ -201,8 +271,12 @@ stk_status lb_make(const char *spec_path, const char *const *sets, int set_count
         status = lb_spec_read(document, spec_path, files, &count, err);
     if (status != STK_OK && err && status != STK_E_MEMORY)
         status = err->status = STK_E_CONFIG; /* whatever is wrong with it: a file that is not there, too */
+    if (status == STK_OK)
+        status = check_places(spec_path, files, count, err);
     for (int i = 0; i < count && status == STK_OK && !force; i++)
         status = look(&files[i], err);
+    if (status == STK_OK)
+        status = check_room(files, count, err);
     for (int i = 0; i < count && status == STK_OK; i++)
         status = make_file(&files[i], to, err);
     lb_spec_fini(files, count);

@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "loadbench_html.h"
+#include "loadbench_output.h"
 #include "loadbench_report_parts.h"
 #include "loadbench_result.h"
 #include "loadbench_scalars.h"
@@ -12,8 +13,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#define WRITING "writing the report"
 
 void lb_report_section(FILE *to, const char *title, const char *lead)
 {
@@ -221,25 +223,9 @@ static void print_sweep(FILE *to, const json_t *tree)
     print_foot(to, lb_text_at(tree, "version"));
 }
 
-/* As lb_report_write begins, with nothing left behind. */
 stk_status lb_report_try(const char *path, stk_error *err)
 {
-    char *part = stki_format("%s.part", path);
-    struct stat about;
-    const bool other = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
-    const int to = part && !other ? open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
-    const int failed = errno;
-
-    if (to >= 0) {
-        close(to);
-        unlink(part);
-    }
-    stki_free(part);
-    if (!part)
-        return stki_fail_memory(err, 64, "a path");
-    if (other)
-        return stki_fail(err, STK_E_IO, "%s: writing the report: is there and is no file: give another name", path);
-    return to >= 0 ? STK_OK : stki_fail_errno(err, failed, path, "writing the report");
+    return lb_output_try(path, WRITING, err);
 }
 
 static stk_status write_whole(const char *path, const char *part, const char *text, size_t length, stk_error *err)
@@ -259,7 +245,7 @@ static stk_status write_whole(const char *path, const char *part, const char *te
         failed = errno;
     if (failed && to >= 0)
         unlink(part);
-    return failed ? stki_fail_errno(err, failed, path, "writing the report") : STK_OK;
+    return failed ? stki_fail_errno(err, failed, path, WRITING) : STK_OK;
 }
 
 /* In memory first, then into a file beside it. */

@@ -222,7 +222,11 @@ static stk_status print_json(const struct lb_config *config, const struct lb_fee
 static stk_status check(const struct lb_config *config, stk_error *err)
 {
     const struct lb_bench *bench = &config->bench;
+    const stki_node *loader = stki_node_get(stki_document_root(config->document), "loader");
 
+    if (stki_node_get(loader, "rank") || stki_node_get(loader, "world_size"))
+        return stki_fail(err, STK_E_CONFIG,
+                         "--accelerators: the accelerators are the ranks: leave loader.rank and loader.world_size out");
     if (bench->consumer != LB_CONSUMER_STEP || bench->step_time == 0)
         return stki_fail(err, STK_E_CONFIG,
                          "--accelerators needs a training step: give bench.step (12ms) or bench.preset (unet3d-h100)");

@@ -38,6 +38,7 @@ static stk_status read_value(const char *text, const char *value, struct lb_requ
 
     if (unit == value || !isfinite(number))
         return stki_fail(err, STK_E_CONFIG, "--require: %s: expected a number behind the sign", text);
+    unit += strspn(unit, " ");
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (strcmp(units[i].name, unit) == 0) {
             out->value = number * units[i].factor;
@@ -52,20 +53,24 @@ static stk_status read_value(const char *text, const char *value, struct lb_requ
 
 stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *err)
 {
-    const size_t name = strcspn(text, "<>=");
+    const size_t begin = strspn(text, " "), sign = strcspn(text, "<>=");
+    size_t end = sign;
 
     memset(out, 0, sizeof *out);
     out->text = text;
-    for (size_t i = 0; name > 0 && name < sizeof out->name && i < sizeof relations / sizeof relations[0]; i++) {
+    while (end > begin && text[end - 1] == ' ')
+        end--;
+    for (size_t i = 0; end > begin && end - begin < sizeof out->name && i < sizeof relations / sizeof relations[0];
+         i++) {
         const size_t length = strlen(relations[i].sign);
-        if (strncmp(text + name, relations[i].sign, length) != 0)
+        if (strncmp(text + sign, relations[i].sign, length) != 0)
             continue;
-        memcpy(out->name, text, name);
+        memcpy(out->name, text + begin, end - begin);
         out->relation = relations[i].relation;
-        return read_value(text, text + name + length, out, err);
+        return read_value(text, text + sign + length, out, err);
     }
     return stki_fail(err, STK_E_CONFIG,
-                     "--require: found \"%s\", expected NAME, one of >= <= > < ==, and a number, such as "
+                     "--require: found \"%.200s\", expected NAME, one of >= <= > < ==, and a number, such as "
                      "samples_per_s>=10000",
                      text);
 }

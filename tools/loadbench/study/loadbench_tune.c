@@ -71,8 +71,10 @@ static stk_status read_memory(const char *text, const char *value, struct lb_bud
     const double number = strtod(value, &unit);
     const size_t length = strcspn(unit, ",");
 
-    for (size_t i = 0; unit != value && number > 0 && i < sizeof units / sizeof units[0]; i++)
+    for (size_t i = 0; unit != value && number > 0 && number < 1e18 && i < sizeof units / sizeof units[0]; i++)
         if (strlen(units[i].name) == length && strncmp(units[i].name, unit, length) == 0) {
+            if (number * units[i].factor >= 1e18)
+                break;
             out->memory_bytes = (int64_t)(number * units[i].factor);
             return STK_OK;
         }
@@ -87,10 +89,14 @@ stk_status lb_budget_read(const char *text, struct lb_budget *out, stk_error *er
     for (const char *at = text; status == STK_OK;) {
         if (strncmp(at, "cpus=", 5) == 0) {
             char *end;
+            if (out->cpus > 0)
+                return stki_fail(err, STK_E_CONFIG, "--budget: %s: cpus is given twice", text);
             out->cpus = strtod(at + 5, &end);
-            if (!(out->cpus > 0) || (*end && *end != ',') || end == at + 5)
+            if (!(out->cpus > 0) || !isfinite(out->cpus) || (*end && *end != ',') || end == at + 5)
                 return stki_fail(err, STK_E_CONFIG, "--budget: %s: expected a number above 0 behind cpus=", text);
         } else if (strncmp(at, "memory=", 7) == 0) {
+            if (out->memory_bytes > 0)
+                return stki_fail(err, STK_E_CONFIG, "--budget: %s: memory is given twice", text);
             status = read_memory(text, at + 7, out, err);
         } else {
             return stki_fail(err, STK_E_CONFIG,
