@@ -15,7 +15,7 @@ enum { PAGE = 4096 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { PRIVATE_KIB = 1 << 20 }; /* they keep books of every byte that is read */
 #else
-enum { PRIVATE_KIB = 1024 };
+enum { PRIVATE_KIB = 4096 }; /* a huge page or two */
 #endif
 
 /* ---- opening and reading ------------------------------------------------------------------------------------------

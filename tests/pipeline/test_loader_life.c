@@ -1,4 +1,5 @@
 /* stki-threads: leases, exports, closing from any state, and forks. */
+#include "calm.h"
 #include "clock.h"
 #include "loader_test.h"
 #include <dlpack/dlpack.h>
@@ -201,6 +202,7 @@ static void p19_fork(void **state)
         int status;
 
         fflush(NULL);
+        stkt_wait_for_calm();
         child = fork();
         if (child == 0) {
             stk_loader *own;

@@ -1,6 +1,7 @@
 /* stki-threads: positions saved and restored: what comes after a restore is, batch by batch and byte by byte, what came
  * without a stop, whatever the workers, slots, ranks and the moment. */
 #include "allocate.h"
+#include "calm.h"
 #include "clock.h"
 #include "draw.h"
 #include "loader_test.h"
@@ -922,6 +923,7 @@ static void not_in_a_child(void **state)
 
     (void)state;
     fflush(NULL);
+    stkt_wait_for_calm();
     child = fork();
     if (child == 0) {
         int64_t size;

@@ -46,9 +46,9 @@ launch() { # TASKS COMMAND...: all of them at once
 cat >job.yaml <<'Y'
 dataset:
   fields:
-    x: {synthetic: {count: 2000, shape: [4096], dtype: u8, seed: 5, read_time: 20ms}}
+    x: {synthetic: {count: 2000, shape: [4096], dtype: u8, seed: 5, read_time: 2ms}}
     y: {synthetic: {count: 2000, shape: [], dtype: i64, seed: 6}}
-prep: {order: random, seed: 3, piece_bytes: 1MiB, num_workers: 128}
+prep: {order: random, seed: 3, piece_bytes: 1MiB, num_workers: 32}
 output: {path: out.beton}
 Y
 "$stoker" prep job.yaml --set output.path=whole.beton --launcher=none --quiet 2>messages.whole || die "one process failed"
@@ -67,15 +67,16 @@ done
 # differ here by their variables alone: two of them are enough.)
 case $launcher in
 mpirun | mpich | torchrun)
+sed 's/read_time: 2ms/read_time: 20ms/' job.yaml >slow.yaml
 rm -rf out.beton* out.*json*
 launch 4 bash -c '
     me=${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_ARRAY_TASK_ID:-${JOB_COMPLETION_INDEX:-${MY_TASK:-0}}}}}}
     [ "$me" = 1 ] && set -- "$@" --workers=1 # ten seconds of work
     "$@" & pid=$!
     if [ "$me" = 1 ]; then sleep 0.4; kill -9 $pid; fi
-    wait $pid' bash "$stoker" prep job.yaml >printed && die "a killed task went by unseen"
+    wait $pid' bash "$stoker" prep slow.yaml >printed && die "a killed task went by unseen"
 [ ! -e out.beton ] || die "there is an output without the killed task's pieces"
-launch 4 "$stoker" prep job.yaml >printed || die "the second run failed"
+launch 4 "$stoker" prep slow.yaml >printed || die "the second run failed"
 cmp whole.beton out.beton || die "killed and run again: other bytes"
 ;;
 esac
