@@ -246,6 +246,38 @@ static void test_files(void **state)
         free(images[i].data);
 }
 
+/* More names than any first room holds, in no order: the place of each among all of them, sorted bytewise. */
+static void test_many_classes(void **state)
+{
+    enum { NAMES = 5000, STEP = 1234567, RECORDS = 2 * NAMES };
+    char path[300];
+    FILE *file;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+    stk_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s", stkt_path("names.csv"));
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "class\n");
+    for (int64_t i = 0; i < RECORDS; i++)
+        fprintf(file, "name%05d\n", (int)(i * STEP % NAMES));
+    fclose(file);
+    assert_int_equal(stkt_open(&loader,
+                               "dataset: {fields: {x: {path: %s, source: {labels: sorted}}}}\n"
+                               "loader: {batch_size: %d, num_workers: 0}",
+                               path, RECORDS),
+                     STK_OK);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+    for (int64_t i = 0; i < RECORDS; i++)
+        assert_int_equal(((const int64_t *)t.data)[i], i * STEP % NAMES);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
 /* ---- refused ------------------------------------------------------------------------------------------------------
  */
 
@@ -407,9 +439,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),        cmocka_unit_test(test_members), cmocka_unit_test(test_across_pieces),
-        cmocka_unit_test(test_files),        cmocka_unit_test(test_refused), cmocka_unit_test(test_broken_tables),
-        cmocka_unit_test(test_record_limit), cmocka_unit_test(test_changes), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cases),         cmocka_unit_test(test_members),      cmocka_unit_test(test_across_pieces),
+        cmocka_unit_test(test_files),         cmocka_unit_test(test_many_classes), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_broken_tables), cmocka_unit_test(test_record_limit), cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
