@@ -176,7 +176,8 @@ typedef struct stk_loader_opts {
     stk_last_batch last_batch;
     int64_t num_epochs; /* 0: 1; STK_EPOCHS_ENDLESS */
     stk_pin pin_memory;
-    int64_t memory_budget;    /* bytes of all slots together; 0: half of the free memory */
+    int64_t memory_budget;    /* bytes of all slots together, and of what readers of text and tables hold to find
+                                 samples; 0: half of the free memory */
     int64_t timeout_ns;       /* of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
     int64_t close_timeout_ns; /* how long close waits for a stuck worker; 0: 1 s */
     int64_t rank;             /* of [0, world_size) */

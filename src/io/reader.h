@@ -95,6 +95,7 @@ struct stki_reader {
     const void *const *unit_base;
     int64_t sample_stride;
     int64_t strides[STK_MAX_DIMS];   /* of every sample, also without base, where shapes do not vary */
+    int64_t held_bytes;              /* of memory, that grow with the number of samples; counted in the byte budget */
     int64_t file_bytes, data_offset; /* of the file; -1: not from one file */
     /* The file behind the samples: where it is mapped, it is asked after they were used whether it still is what was
      * opened (stki_file_intact). NULL: none, or a sample's storage knows it (stki_array_file). */

@@ -68,8 +68,9 @@ static const stki_option loader_rows[] = {
               "measures faster"),
     STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words,
               "Slots in page-locked memory, for copies to a GPU; auto: where there is a device to copy to"),
-    STKI_SIZE_WORDS(stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
-                    "All slots together; auto: half of the free memory"),
+    STKI_SIZE_WORDS(
+        stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
+        "All slots together, and what readers of text and tables hold to find samples; auto: half of the free memory"),
     STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,
                     "How long next waits for a batch"),
     STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX, infinite_words, -1,

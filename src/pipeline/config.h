@@ -89,6 +89,7 @@ typedef struct stki_loader_config {
     /* Preparation jobs: called when the data set is open and before anything depends on batch_size, prefetch or the
      * list of indices, which it may set. */
     stk_status (*arrange)(void *context, struct stki_core *core, stk_error *err);
+    int64_t aside_bytes; /* of memory_budget, that the job needs beside the slots; set by arrange */
     /* Of each sample that is left out (`on_error: skip`), as its batch is delivered, in order; no NULL error. */
     void (*left_out)(void *context, int64_t position, int64_t sample, const stk_error *error);
     void *job_context; /* of the two */

@@ -337,35 +337,53 @@ static int64_t free_memory(void)
     return available;
 }
 
-/* How many slots the budget allows. */
+/* What readers hold so that they find their samples. */
+static int64_t held_bytes(const stki_dataset *dataset)
+{
+    int64_t bytes = 0;
+
+    for (int f = 0; f < dataset->field_count; f++)
+        for (int s = 0; s < dataset->fields[f].shard_count; s++)
+            bytes += dataset->fields[f].shards[s]->held_bytes;
+    return bytes;
+}
+
+/* How many slots the budget allows. Readers have their memory by now, so that what is free does not count it. */
 static stk_status choose_slots(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
+    const int64_t held = config->memory_budget ? held_bytes(core->dataset) : 0, aside = held + config->aside_bytes,
+                  slot_bytes = core->layout.bytes;
     int64_t budget = config->memory_budget ? config->memory_budget : free_memory() / 2, slots = config->prefetch;
-    int64_t slot_bytes = core->layout.bytes;
+    char more[160] = "";
 
     config->memory_budget = budget;
-    if (slot_bytes > budget && config->arrange) /* a preparation job, which cuts its batches itself */
+    if (held > 0)
+        snprintf(more, sizeof more, " beside %lld to find samples by", (long long)held);
+    if (config->aside_bytes > 0)
+        snprintf(more + strlen(more), sizeof more - strlen(more), "%s %lld for rows that are encoded",
+                 held > 0 ? " and" : " beside", (long long)config->aside_bytes);
+    if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which cuts its batches itself */
         return stki_fail(err, STK_E_LIMIT,
-                         "%lld rows are made at once, which need %lld bytes, prep.memory_budget is %lld: raise it, or "
-                         "leave it out",
-                         (long long)core->max_rows, (long long)slot_bytes, (long long)budget);
-    if (slot_bytes > budget)
+                         "%lld rows are made at once, which need %lld bytes%s, prep.memory_budget is %lld: raise it, "
+                         "or leave it out",
+                         (long long)core->max_rows, (long long)slot_bytes, more, (long long)budget);
+    if (slot_bytes > budget - aside)
         return stki_fail(err, STK_E_LIMIT,
-                         "one batch of %lld rows needs %lld bytes, loader.memory_budget is %lld: raise it or lower "
+                         "one batch of %lld rows needs %lld bytes%s, loader.memory_budget is %lld: raise it or lower "
                          "loader.batch_size",
-                         (long long)core->max_rows, (long long)slot_bytes, (long long)budget);
-    if (slot_bytes > 0 && slots > budget / slot_bytes) {
-        slots = budget / slot_bytes;
+                         (long long)core->max_rows, (long long)slot_bytes, more, (long long)budget);
+    if (slot_bytes > 0 && slots > (budget - aside) / slot_bytes) {
+        slots = (budget - aside) / slot_bytes;
         if (!config->arrange)
             stki_config_note(
                 config,
-                "loader.prefetch lowered from %lld to %lld: a slot has %lld bytes, loader.memory_budget is %lld",
-                (long long)config->prefetch, (long long)slots, (long long)slot_bytes, (long long)budget);
+                "loader.prefetch lowered from %lld to %lld: a slot has %lld bytes%s, loader.memory_budget is %lld",
+                (long long)config->prefetch, (long long)slots, (long long)slot_bytes, more, (long long)budget);
     }
     config->prefetch = slots;
     core->slot_count = (int)slots;
-    stki_log(STKI_LOG_memory, "%lld slots of %lld bytes, budget %lld", (long long)slots, (long long)slot_bytes,
+    stki_log(STKI_LOG_memory, "%lld slots of %lld bytes%s, budget %lld", (long long)slots, (long long)slot_bytes, more,
              (long long)budget);
     return STK_OK;
 }

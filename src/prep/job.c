@@ -33,7 +33,9 @@ static const stki_option prep_rows[] = {
     STKI_INT_WORDS(stki_prep_section, num_workers, auto, 0, 1024, auto_words, -1, "threads",
                    "Threads that read, decode and transform, and as many that encode; 0: the caller's own"),
     STKI_SIZE_WORDS(stki_prep_section, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
-                    "Rows in the making; auto: half of the free memory at most"),
+                    "Rows in the making, read and encoded, and what readers of texts and tables hold; auto: half of "
+                    "the free memory "
+                    "at most"),
     STKI_ENUM(stki_prep_section, access, auto, access_words, "How files are read; auto: mapped where that is possible"),
     STKI_SIZE(stki_prep_section, cache_bytes, 256MiB, 0, INT64_MAX, "Unpacked chunks that are kept"),
     STKI_ENUM(stki_prep_section, on_error, fail, on_error_words,

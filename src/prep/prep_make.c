@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { DEPTH = 4, OBSERVED = 4, FLUSHES = 2 };
+enum { OBSERVED = 4, FLUSHES = 2 };
 
 /* A run of rows that was pushed. */
 struct pushed {
@@ -28,7 +28,7 @@ struct pushed {
 
 struct maker {
     stki_prep_run *run;
-    struct pushed queue[DEPTH + 1];
+    struct pushed queue[STKI_PREP_DEPTH + 1];
     int64_t first, count;        /* of the queue */
     stki_finish_source *sources; /* of a batch, by field */
 
@@ -430,7 +430,7 @@ static stk_status take(struct maker *m, struct pushed *p, stki_finished *finishe
 static stk_status pop(struct maker *m, stk_error *err)
 {
     stki_prep_run *run = m->run;
-    struct pushed *p = &m->queue[m->first % (DEPTH + 1)];
+    struct pushed *p = &m->queue[m->first % (STKI_PREP_DEPTH + 1)];
     stki_finished finished;
     stk_status status;
 
@@ -535,7 +535,7 @@ static stk_status finish_only(struct maker *m, stk_error *err)
 static stk_status push(struct maker *m, stk_error *err)
 {
     stki_prep_run *run = m->run;
-    struct pushed *p = &m->queue[(m->first + m->count) % (DEPTH + 1)];
+    struct pushed *p = &m->queue[(m->first + m->count) % (STKI_PREP_DEPTH + 1)];
     int64_t first, end;
     stk_status status;
 
@@ -635,7 +635,7 @@ stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path
 
 static stk_status make_pools(stki_prep_run *run, stk_error *err)
 {
-    stk_status status = stki_prep_finish_pool(run, DEPTH, path_of_sample, &run->pool, err);
+    stk_status status = stki_prep_finish_pool(run, run->depth, path_of_sample, &run->pool, err);
 
     if (status == STK_OK && run->observer_count > 0)
         status = stki_observe_create(&(stki_observe_opts){.observers = run->observers,
@@ -679,7 +679,7 @@ static void drop(struct maker *m)
     run->pool = NULL;
     run->observe_pool = NULL;
     run->flusher = NULL;
-    for (int i = 0; i <= DEPTH; i++) {
+    for (int i = 0; i <= STKI_PREP_DEPTH; i++) {
         stki_skipped_fini(&m->queue[i].skipped);
         stki_free(m->queue[i].positions);
     }
@@ -701,12 +701,13 @@ static stk_status reserve(struct maker *m, stk_error *err)
     m->sources = stki_zalloc_array(run->field_count, sizeof *m->sources);
     m->seen = stki_zalloc_array(run->observer_count + 1, sizeof(stki_seen *));
     m->skipped = json_array();
-    for (int i = 0; i <= DEPTH && fits; i++) {
+    for (int i = 0; i <= STKI_PREP_DEPTH && fits; i++) {
         m->queue[i].positions = stki_zalloc_array(run->batch_rows, sizeof(int64_t));
         fits = m->queue[i].positions != NULL;
     }
-    return fits && m->sources && m->seen && m->skipped ? STK_OK
-                                                       : stki_fail_memory(err, run->batch_rows * 8 * DEPTH, "a job");
+    return fits && m->sources && m->seen && m->skipped
+               ? STK_OK
+               : stki_fail_memory(err, run->batch_rows * 8 * STKI_PREP_DEPTH, "a job");
 }
 
 stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err)

@@ -1,6 +1,7 @@
 /* prep_open.c: opens a job. The number of rows made at once and the length of a piece depend on the data and the job
  * alone, and are settled as soon as the loader has opened its files. */
 #include "allocate.h"
+#include "checked.h"
 #include "clock.h"
 #include "error.h"
 #include "own_shapes.h"
@@ -9,7 +10,7 @@
 
 #define BATCH_BYTES (INT64_C(2) << 20) /* of the largest rows */
 #define SLOTS_BYTES (INT64_C(24) << 20)
-enum { BATCH_MOST = 1024, SAMPLED = 256, SLOTS_LEAST = 6, SLOTS_MOST = 32, DEPTH = 4 };
+enum { BATCH_MOST = 1024, SAMPLED = 256, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 
 /* ---- sizes ---------------------------------------------------------------------------------------------------------
  */
@@ -38,11 +39,37 @@ static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
     return seen > 0 ? sum / seen + 1 : plan->row_bytes;
 }
 
+/* Bytes that a row of the field may take once it is encoded; 0: it is lent on as it is. */
+static int64_t encoded_bytes(const stki_prep_run *run, const stki_field_plan *plan)
+{
+    const stki_node *encode = stki_node_get(stki_job_field(run->job, plan->name), "encode");
+    const stki_finisher_ops *ops =
+        encode && encode->kind == STKI_NODE_SCALAR && encode->text ? stki_finisher_find(encode->text) : NULL;
+    int64_t bytes = 0;
+
+    return ops && stki_mul(plan->row_bytes, ops->most_out, &bytes) ? bytes : 0;
+}
+
+/* Batches of encoded rows are part of the budget: they get half of a stated one at most, and one batch at least. */
+static void set_aside(stki_prep_run *run, stki_loader_config *config, int64_t encoded)
+{
+    int64_t batch;
+
+    run->depth = STKI_PREP_DEPTH;
+    if (!stki_mul(encoded, run->batch_rows, &batch) || batch == 0)
+        return;
+    if (config->memory_budget > 0 && run->depth > config->memory_budget / 2 / batch)
+        run->depth = (int)(config->memory_budget / 2 / batch);
+    run->depth = run->depth < 1 ? 1 : run->depth;
+    if (!stki_mul(batch, run->depth, &config->aside_bytes))
+        config->aside_bytes = batch;
+}
+
 static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
 {
     stki_prep_run *run = context;
     stki_loader_config *config = core->config;
-    int64_t largest = 0, mean = 0, slots;
+    int64_t largest = 0, mean = 0, encoded = 0, slots;
     stk_status status = stki_filter_apply(run->job->prep.filter, core, run->cancelled, &run->filter, err);
 
     for (int i = 0; i < run->filter.rule_count && status == STK_OK; i++) {
@@ -60,6 +87,7 @@ static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
 
         if (status == STK_OK) {
             largest += plan.row_bytes;
+            encoded += encoded_bytes(run, &plan);
             mean += mean_bytes(&core->dataset->fields[i], &plan);
         }
         stki_plan_fini(&plan);
@@ -71,6 +99,7 @@ static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
     run->batch_rows = run->batch_rows < 1 ? 1 : run->batch_rows > BATCH_MOST ? BATCH_MOST : run->batch_rows;
     config->batch_size = run->batch_rows;
     slots = SLOTS_BYTES / (run->batch_rows * (largest > 0 ? largest : 1));
+    set_aside(run, config, encoded);
     config->prefetch = slots < SLOTS_LEAST ? SLOTS_LEAST : slots > SLOTS_MOST ? SLOTS_MOST : slots;
     return STK_OK;
 }
@@ -256,6 +285,33 @@ static stk_status make_fields(stki_prep_run *run, stk_error *err)
     return status == STK_OK ? check_names(run, err) : status;
 }
 
+/* A thread that encodes the longest row must not take more than all may: that is known before there is one. */
+static stk_status check_scratch(const stki_prep_run *run, stk_error *err)
+{
+    const int64_t budget = run->core->config->memory_budget,
+                  threads = run->core->worker_count > 0 ? run->core->worker_count : 1;
+
+    for (int i = 0; i < run->field_count; i++) {
+        const stki_prep_field *field = &run->fields[i];
+        const int64_t row = field->in.largest_bytes,
+                      each = field->finisher && field->finisher->ops->scratch_bytes
+                                 ? field->finisher->ops->scratch_bytes(field->finisher, row)
+                                 : 0;
+
+        if (each > budget / threads && each > row)
+            return stki_fail_at(
+                err, STK_E_LIMIT,
+                (stki_place){NULL, -1, -1,
+                             STKI_TEXT("%lld bytes in each of %lld threads", (long long)each, (long long)threads),
+                             STKI_TEXT("%lld in all (prep.memory_budget)", (long long)budget)},
+                "output.fields.%s: memory to encode the longest row, of %lld bytes: cut texts first (split: gpt2, "
+                "cl100k "
+                "or o200k, or a pattern), lower prep.num_workers, or raise prep.memory_budget",
+                field->in.name, (long long)row);
+    }
+    return STK_OK;
+}
+
 /* ---- the rest ------------------------------------------------------------------------------------------------------
  */
 
@@ -399,8 +455,9 @@ stk_status stki_prep_open(stki_prep_run *run, stk_error *err)
     run->began_ns = stki_now_ns();
     run->rows.cancelled = run->cancelled;
     if ((status = open_loader(run, err)) != STK_OK || (status = make_fields(run, err)) != STK_OK ||
-        (status = make_observers(run, err)) != STK_OK || (status = cut(run, err)) != STK_OK ||
-        (status = check_format(run, err)) != STK_OK || (status = identify(run, err)) != STK_OK)
+        (status = check_scratch(run, err)) != STK_OK || (status = make_observers(run, err)) != STK_OK ||
+        (status = cut(run, err)) != STK_OK || (status = check_format(run, err)) != STK_OK ||
+        (status = identify(run, err)) != STK_OK)
         return status;
     run->threads = run->core->worker_count;
     run->rows.core = run->core;

@@ -29,6 +29,8 @@ enum stki_prep_mode {
     STKI_PREP_SPOOLED /* a unit a piece; joined then */
 };
 
+enum { STKI_PREP_DEPTH = 4 /* batches that are encoded at a time, where memory allows it */ };
+
 /* A field of the job: what the loader makes and what goes into the sink. */
 typedef struct stki_prep_field {
     const stki_field_plan *plan;
@@ -55,9 +57,9 @@ typedef struct stki_prep_run {
     stki_cuts cuts;
     enum stki_prep_mode mode;
     int64_t units;
-    int threads;
-    json_t *identity; /* what job.json of the work folder holds */
-    bool rewrites;    /* it holds something else, which is as good */
+    int threads, depth; /* depth: batches that are encoded at a time */
+    json_t *identity;   /* what job.json of the work folder holds */
+    bool rewrites;      /* it holds something else, which is as good */
 
     char *work, *making; /* folders */
     int lock;            /* of the work folder, shared; -1: none */

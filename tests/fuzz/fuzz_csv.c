@@ -62,8 +62,9 @@ static char *texts_of(const uint8_t *data, size_t size, const stki_reader_opts *
         }
         stki_put(quoted, "\n");
         for (int64_t i = 0; i < csv->count; i++) {
-            DEMAND(csv->start[i] < csv->start[i + 1] && csv->start[i + 1] <= (int64_t)size);
-            put_record(csv, i, (const char *)file.map + csv->start[i], &plain, quoted);
+            DEMAND(stki_places_at(&csv->start, i) < stki_places_at(&csv->start, i + 1) &&
+                   stki_places_at(&csv->start, i + 1) <= (int64_t)size);
+            put_record(csv, i, (const char *)file.map + stki_places_at(&csv->start, i), &plain, quoted);
         }
         DEMAND(csv->count == 0 || stki_csv_line(csv, csv->count - 1) >= csv->count + 1);
         stki_container_release(c);

@@ -218,6 +218,87 @@ static void test_what_is_put_into_words(void **state)
     }
 }
 
+/* What is encoded, and what a table holds to find its samples, is part of the budget: it is named where it does not
+ * fit, and the bytes are the same where it barely does. */
+static void test_budget(void **state)
+{
+    enum { ONE_ROW = SIDE * SIDE * 3, BATCH = ROWS * ONE_ROW };
+    stk_error err = {0};
+    char text[4096], out[300];
+
+    (void)state;
+    snprintf(out, sizeof out, "%s", stkt_path("out.tar"));
+    for (int png = 0; png < 2; png++) {
+        const char *encode = png ? "fields: {image: {encode: png}}" : "";
+        const char *said = png ? "for rows that are encoded, prep.memory_budget is" : ", prep.memory_budget is";
+        int64_t budget = 1024;
+        stk_status status;
+
+        for (; budget < INT64_C(1) << 40; budget += budget / 16) { /* the smallest that will do */
+            snprintf(text, sizeof text, "%s",
+                     job(".tar", stkt_text("memory_budget: %lld", (long long)budget), encode, ""));
+            status = stkt_prep_run(NULL, NULL, &err, text);
+            if (status == STK_OK)
+                break;
+            assert_int_equal(status, STK_E_LIMIT);
+            assert_says(said);
+        }
+        /* Rows that are lent on need a slot; encoded ones that and a batch of their own, which is as large. */
+        assert_in_range(budget, (1 + png) * BATCH, (1 + png) * BATCH * 20);
+        assert_int_equal(rename(out, stkt_path(png ? "tight.tar" : "plain.tar")), 0);
+        assert_int_equal(remove(stkt_path("out.manifest.json")), 0);
+        if (!png)
+            continue;
+        assert_ok(stkt_prep_run(NULL, NULL, &err, job(".tar", "seed: 0", encode, "")));
+        stkt_same_file(out, stkt_path("tight.tar"));
+        assert_int_equal(remove(out), 0);
+        assert_int_equal(remove(stkt_path("out.manifest.json")), 0);
+    }
+}
+
+static void test_budget_of_tables(void **state)
+{
+    stk_error err = {0};
+    FILE *file = fopen(stkt_path("table.csv"), "w");
+    char text[4096];
+
+    (void)state;
+    assert_non_null(file);
+    fprintf(file, "n\n");
+    for (int i = 0; i < 200000; i++)
+        fprintf(file, "%d\n", i);
+    fclose(file);
+    snprintf(text, sizeof text, "dataset: {fields: {x: {path: %s}}}\nprep: {memory_budget: 1MiB}\noutput: {path: %s}\n",
+             stkt_path("table.csv"), stkt_path("out.npy"));
+    assert_status(plan(text, &err), STK_E_LIMIT); /* 200,000 numbers and places take twice that */
+    assert_says("to find samples by, prep.memory_budget is 1048576");
+}
+
+/* A long text that is one piece: what that takes is said before anything is made. */
+static void test_budget_of_long_texts(void **state)
+{
+    char *words = malloc(1 << 20), text[4096], vocabulary[300];
+    stk_error err = {0};
+    const char *const way = "dataset: {fields: {x: {path: %s, source: {format: text, unit: file}}}}\n"
+                            "prep: {num_workers: 2, memory_budget: %s}\n"
+                            "output: {path: %s, format: tokens, fields: {x: {encode: tokens, vocabulary: %s%s}}}\n";
+
+    (void)state;
+    snprintf(vocabulary, sizeof vocabulary, "%s/prep/goldens/tokens_small.tiktoken", STKT_TESTS_DIR);
+    assert_non_null(words);
+    for (int i = 0; i < 1 << 20; i++)
+        words[i] = "the cat sat "[i % 12];
+    stkt_write_file(stkt_path("long.txt"), words, 1 << 20);
+    snprintf(text, sizeof text, way, stkt_path("long.txt"), "24MiB", stkt_path("out.bin"), vocabulary, ", split: none");
+    refuse(text, STK_E_LIMIT,
+           "output.fields.x: memory to encode the longest row, of 1048576 bytes: cut texts first (split: ");
+    snprintf(text, sizeof text, way, stkt_path("long.txt"), "24MiB", stkt_path("out.bin"), vocabulary, ", split: gpt2");
+    accept(text);
+    snprintf(text, sizeof text, way, stkt_path("long.txt"), "80MiB", stkt_path("out.bin"), vocabulary, ", split: none");
+    assert_ok(stkt_prep_run(NULL, NULL, &err, text));
+    free(words);
+}
+
 /* Of several tasks, one that comes late cannot tell old from new: it does not get as far as that. */
 static void test_late_with_force(void **state)
 {
@@ -244,6 +325,7 @@ static void test_late_with_force(void **state)
     assert_ok(stki_prep_digest_file(stkt_path("out.manifest.json"), &after[1], &n, &err));
     assert_memory_equal(before, after, sizeof before);
     assert_false(stkt_is_there(stkt_path("out.beton.prep")));
+    assert_int_equal(remove(stkt_path("out.beton")) + remove(stkt_path("out.manifest.json")), 0);
 }
 
 int main(void)
@@ -257,6 +339,9 @@ int main(void)
         cmocka_unit_test(test_the_words_of_the_job),
         cmocka_unit_test(test_what_is_put_into_words),
         cmocka_unit_test(test_late_with_force),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_budget_of_tables),
+        cmocka_unit_test(test_budget_of_long_texts),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

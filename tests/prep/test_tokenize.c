@@ -2,6 +2,7 @@
  * its definition, vocabularies that are refused, rows of a job's field, memory that runs out. */
 #include "allocate.h"
 #include "finish.h"
+#include "io_files.h"
 #include "stk_test.h"
 #include "test_random.h"
 #include "token_join.h"
@@ -174,12 +175,72 @@ static void joins_as_defined(void **unused)
 static char *all_bytes(const char *then)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *text = malloc(8192), *to = text;
+    char *text = malloc(16384), *to = text;
 
     for (int b = 0; b < 256; b++)
         to += sprintf(to, "%c%c== %d\n", digits[b >> 2], digits[(b & 3) << 4], b);
     strcpy(to, then);
     return text;
+}
+
+/* A line of a .tiktoken: `first`, then so many letters a. */
+static size_t put_token(char *to, const char *first, int letters, int id)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char token[128], *at = to;
+    const int length = snprintf(token, sizeof token, "%s%.*s", first, letters,
+                                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+
+    for (int i = 0; i < length; i += 3) {
+        const int left = length - i,
+                  bits = token[i] << 16 | (left > 1 ? token[i + 1] << 8 : 0) | (left > 2 ? token[i + 2] : 0);
+
+        for (int k = 0; k < 4; k++)
+            *at++ = k <= left ? digits[bits >> (18 - 6 * k) & 63] : '=';
+    }
+    return (size_t)(at - to) + (size_t)sprintf(at, " %d\n", id);
+}
+
+/* A c takes the letters a behind it, one by one; each time, the b before it could be joined with them too, but later,
+ * and so could the a with one another. What waits so grows beyond the room there is for it, and is swept. */
+static void joins_that_wait(void **unused)
+{
+    enum { LENGTH = 480, LONGEST = 30 };
+    char lines[8000], *text;
+    stki_token_joiner joiner = {0};
+    stki_vocabulary *v;
+    uint64_t state = 5;
+    size_t used = 0;
+    stk_error err;
+
+    (void)unused;
+    for (int k = 1; k <= LONGEST; k++)
+        used += put_token(lines + used, "c", k, 400 - k);
+    for (int k = 0; k <= LONGEST; k++)
+        used += put_token(lines + used, "bc", k, 500 + k);
+    used += put_token(lines + used, "", 2, 900);
+    text = all_bytes(lines);
+    stkt_write_file(stkt_path("letters.tiktoken"), text, strlen(text));
+    free(text);
+    assert_ok(stki_vocabulary_open(stkt_path("letters.tiktoken"), NULL, &v, &err));
+    for (int round = 0; round < 12; round++) {
+        uint8_t bytes[LENGTH];
+        uint32_t wanted[LENGTH];
+        const uint32_t *ids;
+        int64_t count, expected;
+
+        for (int i = 0; i < LENGTH; i++) {
+            const int64_t within = round < 3 ? i % (LONGEST - round) : stkt_random_in(&state, 0, 3 * round);
+
+            bytes[i] = within < 2 ? (uint8_t) "bc"[within] : 'a';
+        }
+        expected = join_plainly(v, bytes, LENGTH, wanted);
+        assert_ok(stki_token_join(v, &joiner, bytes, LENGTH, &ids, &count, &err));
+        assert_int_equal(count, expected);
+        assert_memory_equal(ids, wanted, (size_t)count * sizeof *ids);
+    }
+    stki_vocabulary_destroy(v);
+    stki_token_joiner_fini(&joiner);
 }
 
 static void tiktoken_files_that_are_refused(void **unused)
@@ -581,6 +642,7 @@ int main(void)
         cmocka_unit_test(as_tiktoken),
         cmocka_unit_test(as_tokenizers),
         cmocka_unit_test(joins_as_defined),
+        cmocka_unit_test(joins_that_wait),
         cmocka_unit_test(tiktoken_files_that_are_refused),
         cmocka_unit_test(tokenizer_files_that_are_refused),
         cmocka_unit_test(options_that_do_not_go_together),

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { PIECE = 1 << 20, FIRST_ROOM = 1024, HEAD = 8, NAME_MOST = 255 };
+enum { PIECE = 1 << 20, HEAD = 8, NAME_MOST = 255 };
 
 /* ---- records one after the other --------------------------------------------------------------------------------- */
 
@@ -146,11 +146,12 @@ static stk_status scan_next(scan *s, const stki_csv_want *want, int *count, stk_
 
 int64_t stki_csv_line(const stki_csv *csv, int64_t record)
 {
+    const int64_t start = stki_places_at(&csv->start, record);
     int64_t line = 1;
     char block[4096];
 
-    for (int64_t at = 0; at < csv->start[record];) {
-        const int64_t left = csv->start[record] - at;
+    for (int64_t at = 0; at < start;) {
+        const int64_t left = start - at;
         const int64_t count = left < (int64_t)sizeof block ? left : (int64_t)sizeof block;
 
         if (stki_file_read(csv->file, at, block, count, NULL) != STK_OK)
@@ -167,7 +168,7 @@ stk_status stki_csv_fail(const stki_csv *csv, int column, int64_t record, stk_st
     char shown[96], cell[64];
 
     return stki_fail_at(err, status,
-                        (stki_place){csv->base.path, record, csv->start[record],
+                        (stki_place){csv->base.path, record, stki_places_at(&csv->start, record),
                                      found->length == 0 ? "an empty cell"
                                                         : stki_npy_printable(cell, sizeof cell, found->at,
                                                                              found->length < 40 ? found->length : 40),
@@ -181,17 +182,16 @@ stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, con
 {
     const stki_csv_want want = {out, csv->column_count, column};
     stki_csv_problem problem;
-    int64_t used;
+    int64_t used, from, to;
     int count = 0;
 
-    if (stki_csv_read(bytes, csv->start[record + 1] - csv->start[record], true, csv->delimiter, &want, &count, &used,
-                      &problem) == STKI_CSV_RECORD_READ &&
+    stki_places_pair(&csv->start, record, &from, &to);
+    if (stki_csv_read(bytes, to - from, true, csv->delimiter, &want, &count, &used, &problem) == STKI_CSV_RECORD_READ &&
         count == csv->column_count)
         return STK_OK;
-    return stki_fail_at(
-        err, STK_E_CORRUPT,
-        (stki_place){csv->base.path, record, csv->start[record], "another one", "the one that was opened"},
-        "the record was written to");
+    return stki_fail_at(err, STK_E_CORRUPT,
+                        (stki_place){csv->base.path, record, from, "another one", "the one that was opened"},
+                        "the record was written to");
 }
 
 stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
@@ -200,13 +200,13 @@ stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
     stki_csv_cell cell;
     const stki_csv_want want = {&cell, csv->column_count, walk->column};
     scan s;
-    stk_status status = scan_init(&s, csv, csv->count > 0 ? csv->start[0] : csv->file->size, err);
+    stk_status status = scan_init(&s, csv, stki_places_at(&csv->start, 0), err);
 
     for (int64_t i = 0; i < csv->count && status == STK_OK; i++) {
         int count;
 
         status = scan_next(&s, &want, &count, err);
-        if (status == STK_OK && (count != csv->column_count || s.start != csv->start[i]))
+        if (status == STK_OK && (count != csv->column_count || s.start != stki_places_at(&csv->start, i)))
             status = stki_fail_at(err, STK_E_CORRUPT,
                                   (stki_place){csv->base.path, i, s.start, "another record", "the one that was opened"},
                                   "the table was written to");
@@ -306,25 +306,9 @@ static void look_at(stki_csv_column *column, const stki_csv_cell *cell)
     }
 }
 
-static stk_status add_record(stki_csv *csv, int64_t start, int64_t *room, stk_error *err)
-{
-    if (csv->count == *room) {
-        const int64_t more = *room ? *room * 2 : FIRST_ROOM, bytes = (more + 1) * (int64_t)sizeof *csv->start;
-        int64_t *larger = stki_resize(csv->start, bytes);
-
-        if (!larger)
-            return stki_fail_memory(err, bytes, "where the records of a table begin");
-        csv->start = larger;
-        *room = more;
-    }
-    csv->start[csv->count++] = start;
-    return STK_OK;
-}
-
 static stk_status read_records(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_error *err)
 {
     const stki_csv_want want = {cells, csv->column_count, -1};
-    int64_t room = 0;
     stk_status status;
     int count;
 
@@ -337,16 +321,13 @@ static stk_status read_records(stki_csv *csv, scan *s, stki_csv_cell *cells, stk
                                 "line %" PRId64, s->line);
         for (int i = 0; i < count; i++)
             look_at(&csv->columns[i], &cells[i]);
-        if ((status = add_record(csv, s->start, &room, err)) != STK_OK)
+        if ((status = stki_places_add(&csv->start, s->start, err)) != STK_OK)
             return status;
-    }
-    if (status == STK_OK && !csv->start) {
-        csv->start = stki_zalloc(sizeof *csv->start);
-        status = csv->start ? STK_OK : stki_fail_memory(err, sizeof *csv->start, "a table");
+        csv->count++;
     }
     if (status == STK_OK)
-        csv->start[csv->count] = csv->file->size;
-    return status;
+        status = stki_places_add(&csv->start, csv->file->size, err);
+    return status == STK_OK ? stki_places_end(&csv->start, err) : status;
 }
 
 static stk_status read_all(stki_csv *csv, int64_t begins, stk_error *err)
@@ -386,7 +367,7 @@ static void csv_destroy(stki_container *base)
     for (int i = 0; i < csv->column_count; i++)
         stki_free(csv->columns[i].name);
     stki_free(csv->columns);
-    stki_free(csv->start);
+    stki_places_fini(&csv->start);
     stki_file_close(csv->file);
     stki_container_free(base);
 }

@@ -2,14 +2,16 @@
  * is a column: whole numbers (i64), numbers (f64), or texts (u8 of varying length); or, said by the reader's options,
  * names of classes as labels, or paths of files that are the samples.
  *
- * One pass when the file is opened checks every record and finds what the columns are: 8 bytes a record are held, where
- * it begins. Numbers are held too by whoever asks for their column, 8 bytes each; texts are read from the file.
+ * One pass when the file is opened checks every record and finds what the columns are. Where each begins is held, in
+ * two and a half bytes a record (places.h). Numbers are held too by whoever asks for their column, 8 bytes each; texts
+ * are read from the file.
  */
 #ifndef STKI_CSV_H
 #define STKI_CSV_H
 
 #include "container.h"
 #include "file.h"
+#include "places.h"
 
 enum { STKI_CSV_COLUMNS = 4096, STKI_CSV_RECORD = 64 << 20 /* most bytes of one record */ };
 
@@ -73,7 +75,7 @@ typedef struct stki_csv {
     int column_count;
     stki_csv_column *columns;
     int64_t count;
-    int64_t *start; /* count + 1 */
+    stki_places start; /* count + 1: the last one is where the file ends */
 } stki_csv;
 
 stk_status stki_csv_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);

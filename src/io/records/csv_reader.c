@@ -118,8 +118,8 @@ static stk_status cells_shape(const stki_reader *base, int64_t index, int64_t *s
 
     if (status != STK_OK)
         return status;
-    at = c->csv->start[index];
-    count = c->csv->start[index + 1] - at;
+    stki_places_pair(&c->csv->start, index, &at, &count);
+    count -= at;
     if (file->map) {
         bytes = (const char *)file->map + at;
     } else {
@@ -149,8 +149,8 @@ static stk_status cells_read(const stki_reader *base, int64_t index, const stki_
     (void)want;
     if (status != STK_OK)
         return status;
-    at = c->csv->start[index];
-    count = c->csv->start[index + 1] - at;
+    stki_places_pair(&c->csv->start, index, &at, &count);
+    count -= at;
     bytes = file->map ? (const char *)file->map + at : NULL;
     if (!bytes) {
         if ((status = stki_scratch_second(scratch, &raw, err)) != STK_OK ||
@@ -210,6 +210,7 @@ static stk_status text_reader(const stki_csv *csv, int column, const stki_reader
                           .copies = true,
                           .access = csv->file->access,
                           .note = csv->file->note,
+                          .held_bytes = stki_places_bytes(&csv->start),
                           .file_bytes = csv->file->size,
                           .data_offset = -1,
                           .file = csv->file};
@@ -246,6 +247,8 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
     if (status != STK_OK)
         return status;
     status = stki_array_reader(&array, "csv", csv->base.path, opts, out, err);
-    stki_array_release(&array);
+    stki_array_release(&array); /* the table itself goes, now that the numbers are in memory */
+    if (status == STK_OK)
+        (*out)->held_bytes += 8 * csv->count;
     return status;
 }

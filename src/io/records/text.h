@@ -1,24 +1,27 @@
 /* text.h: text files as samples: lines, paragraphs, documents between separators, or the whole file; and lines of JSON
  * of which one key's string is the sample. Samples are bytes, u8 of varying length.
  *
- * One pass when the file is opened finds where each sample begins, which is what is held in memory: 8 bytes a sample,
- * and 8 for every 1,024th for line numbers in messages. Where a sample ends follows from where the next one begins.
+ * One pass when the file is opened finds where each sample begins, which is what is held in memory: two and a half
+ * bytes a sample (places.h), and 8 for every 1,024th for line numbers in messages. Where a sample ends follows from
+ * where the next one begins.
  */
 #ifndef STKI_TEXT_H
 #define STKI_TEXT_H
 
 #include "container.h"
 #include "file.h"
+#include "places.h"
 
 enum { STKI_TEXT_SEPARATOR = 256 /* most bytes of one */, STKI_TEXT_MARKS = 1024 };
 
 typedef struct stki_text_index {
     int64_t count;
-    int64_t *start;   /* count + 1: the last one is where the samples end; owned */
-    int64_t *line;    /* of the file, from 1 on, that sample 1024 * k begins in; owned */
-    int64_t longest;  /* bytes of the longest sample, or (lines of JSON) of the longest line */
-    int64_t left_out; /* blank lines of JSON, empty documents */
-    bool carriage;    /* some line ends in CR LF */
+    stki_places start;  /* count + 1: the last one is where the samples end */
+    int64_t *line;      /* of the file, from 1 on, that sample 1024 * k begins in; owned */
+    int64_t held_bytes; /* of memory */
+    int64_t longest;    /* bytes of the longest sample, or (lines of JSON) of the longest line */
+    int64_t left_out;   /* blank lines of JSON, empty documents */
+    bool carriage;      /* some line ends in CR LF */
 } stki_text_index;
 
 typedef struct stki_text_file {

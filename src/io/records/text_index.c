@@ -5,13 +5,13 @@
 #include "text.h"
 #include <string.h>
 
-enum { FIRST_ROOM = 1024, BLOCK = 1 << 20, TAIL = STKI_TEXT_SEPARATOR };
+enum { FIRST_ROOM = 16, BLOCK = 1 << 20, TAIL = STKI_TEXT_SEPARATOR };
 
 /* The pass so far. */
 typedef struct scan {
     const stki_text_file *text;
     stki_text_index *index;
-    int64_t room;
+    int64_t room;             /* of line numbers */
     int64_t line_start, line; /* of the line at hand; its number, from 1 on */
     int64_t from;             /* of the paragraph or document at hand */
     bool blank;               /* the line has nothing but blanks so far */
@@ -21,16 +21,14 @@ typedef struct scan {
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
+/* Room for one more line number. */
 static stk_status grow(scan *s, stk_error *err)
 {
-    const int64_t room = s->room ? s->room * 2 : FIRST_ROOM, bytes = (room + 1) * (int64_t)sizeof(int64_t);
-    int64_t *start = stki_resize(s->index->start, bytes), *line;
+    const int64_t room = s->room ? s->room * 2 : FIRST_ROOM, bytes = room * (int64_t)sizeof(int64_t);
+    int64_t *line = stki_resize(s->index->line, bytes);
 
-    if (start)
-        s->index->start = start;
-    line = start ? stki_resize(s->index->line, room / STKI_TEXT_MARKS * (int64_t)sizeof *line) : NULL;
     if (!line)
-        return stki_fail_memory(err, bytes, "where the samples of a text begin");
+        return stki_fail_memory(err, bytes, "the numbers of lines");
     s->index->line = line;
     s->room = room;
     return STK_OK;
@@ -39,13 +37,19 @@ static stk_status grow(scan *s, stk_error *err)
 static stk_status add(scan *s, int64_t start, stk_error *err)
 {
     stki_text_index *index = s->index;
+    const int64_t mark = index->count / STKI_TEXT_MARKS;
+    stk_status status = STK_OK;
 
-    if (index->count == s->room && grow(s, err) != STK_OK)
-        return STK_E_MEMORY;
-    if (index->count % STKI_TEXT_MARKS == 0)
-        index->line[index->count / STKI_TEXT_MARKS] = s->line;
-    index->start[index->count++] = start;
-    return STK_OK;
+    if (index->count % STKI_TEXT_MARKS == 0) {
+        if (mark == s->room)
+            status = grow(s, err);
+        if (status == STK_OK)
+            index->line[mark] = s->line;
+    }
+    if (status == STK_OK)
+        status = stki_places_add(&index->start, start, err);
+    index->count += status == STK_OK;
+    return status;
 }
 
 static void is_as_long(scan *s, int64_t bytes)
@@ -200,23 +204,24 @@ static stk_status build_whole(scan *s, stk_error *err)
 stk_status stki_text_index_build(const stki_text_file *text, stki_text_index *out, stk_error *err)
 {
     scan s = {.text = text, .index = out, .line = 1, .blank = true};
-    stk_status status = grow(&s, err); /* an empty file has a list too */
+    stk_status status = text->unit == STKI_TEXT_WHOLE       ? build_whole(&s, err)
+                        : text->unit == STKI_TEXT_DOCUMENTS ? build_documents(&s, err)
+                                                            : build_lines(&s, err);
 
     if (status == STK_OK)
-        status = text->unit == STKI_TEXT_WHOLE       ? build_whole(&s, err)
-                 : text->unit == STKI_TEXT_DOCUMENTS ? build_documents(&s, err)
-                                                     : build_lines(&s, err);
-    if (status != STK_OK) {
+        status = stki_places_add(&out->start, text->file->size, err);
+    if (status == STK_OK)
+        status = stki_places_end(&out->start, err);
+    if (status == STK_OK)
+        out->held_bytes = stki_places_bytes(&out->start) + s.room * (int64_t)sizeof *out->line;
+    else
         stki_text_index_fini(out);
-        return status;
-    }
-    out->start[out->count] = text->file->size;
-    return STK_OK;
+    return status;
 }
 
 void stki_text_index_fini(stki_text_index *index)
 {
-    stki_free(index->start);
+    stki_places_fini(&index->start);
     stki_free(index->line);
     *index = (stki_text_index){0};
 }
@@ -274,10 +279,10 @@ static stk_status cut_separators(const stki_text_file *text, int64_t from, int64
 
 stk_status stki_text_sample(const stki_text_file *text, int64_t index, int64_t *at, int64_t *bytes, stk_error *err)
 {
-    const int64_t from = text->index.start[index];
-    int64_t to = text->index.start[index + 1];
+    int64_t from, to;
     stk_status status = STK_OK;
 
+    stki_places_pair(&text->index.start, index, &from, &to);
     if (text->unit == STKI_TEXT_PARAGRAPHS || text->key)
         status = cut_blanks(text, from, &to, err);
     else if (text->unit == STKI_TEXT_LINES)
@@ -292,14 +297,14 @@ stk_status stki_text_sample(const stki_text_file *text, int64_t index, int64_t *
 int64_t stki_text_line(const stki_text_file *text, int64_t index)
 {
     const stki_text_index *i = &text->index;
-    const int64_t mark = index / STKI_TEXT_MARKS;
+    const int64_t mark = index / STKI_TEXT_MARKS, end = stki_places_at(&i->start, index);
     int64_t line = i->line[mark];
     char block[4096];
 
     if (text->unit != STKI_TEXT_LINES && text->unit != STKI_TEXT_PARAGRAPHS)
         return 0;
-    for (int64_t at = i->start[mark * STKI_TEXT_MARKS]; at < i->start[index];) {
-        const int64_t left = i->start[index] - at, count = left < (int64_t)sizeof block ? left : (int64_t)sizeof block;
+    for (int64_t at = stki_places_at(&i->start, mark * STKI_TEXT_MARKS); at < end;) {
+        const int64_t left = end - at, count = left < (int64_t)sizeof block ? left : (int64_t)sizeof block;
 
         if (stki_file_read(text->file, at, block, count, NULL) != STK_OK)
             return 0;

@@ -177,9 +177,10 @@ static void texts_will_need(const stki_reader *base, const int64_t *indices, int
     if (!stki_file_advice_due(text->file))
         return;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t *start = text->index.start + indices[i];
+        int64_t from, to;
 
-        ranges[n++] = (stki_range){start[0], start[1] - start[0]};
+        stki_places_pair(&text->index.start, indices[i], &from, &to);
+        ranges[n++] = (stki_range){from, to - from};
         if (n == ADVISE_AT_ONCE || i == count - 1) {
             stki_file_will_need_ranges(text->file, ranges, n);
             n = 0;
@@ -218,10 +219,12 @@ static stk_status make_units(struct texts *t, stk_error *err)
     if (!t->units)
         return stki_fail_memory(err, most * (int64_t)sizeof *t->units, "the units of a text");
     for (int64_t i = 0; i < index->count; i++) {
-        if (i > 0 && index->start[i] - begun < UNIT_BYTES)
+        const int64_t start = stki_places_at(&index->start, i);
+
+        if (i > 0 && start - begun < UNIT_BYTES)
             continue;
         t->units[count++] = i;
-        begun = index->start[i];
+        begun = start;
     }
     t->units[count] = index->count;
     t->base.unit_first = t->units;
@@ -243,6 +246,7 @@ static void describe(struct texts *t)
     base->copies = !file->map || t->text->key;
     base->access = file->access;
     base->note = file->note;
+    base->held_bytes = t->text->index.held_bytes;
     base->file_bytes = file->size;
     base->data_offset = -1;
     base->file = file;

@@ -33,6 +33,7 @@ typedef struct stki_finisher stki_finisher;
 
 typedef struct stki_finisher_ops {
     const char *name;               /* as `encode` of an output field says it: "jpeg" */
+    int most_out;                   /* bytes that come of a byte of a row, about at most; 0: rows are lent on */
     const stki_option_table *table; /* of its keys, for the help */
     /* `options`: the map of the field under `output.fields`, perhaps NULL; the finisher owns its keys but `extension`.
      * Relative paths in them start from base_dir (NULL: from the file that names them), those of --set from the working
@@ -43,6 +44,8 @@ typedef struct stki_finisher_ops {
     /* One thread's. NULL: it needs none. */
     stk_status (*scratch)(const stki_finisher *finisher, void **out, stk_error *err);
     void (*scratch_destroy)(void *scratch);
+    /* Memory that a scratch takes for a row of so many bytes, about. NULL: little, whatever the row. */
+    int64_t (*scratch_bytes)(const stki_finisher *finisher, int64_t row_bytes);
     /* The row's value. Where out->bytes is NULL on return, its out->size bytes are the ones put at the end of `to`;
      * else they are borrowed from `in`. An error is the row's own: the job's on_error says what becomes of it. */
     stk_status (*run)(const stki_finisher *finisher, void *scratch, const stki_row *in, stki_bytes *to,

@@ -161,6 +161,7 @@ static void jpeg_destroy(stki_finisher *finisher)
 }
 
 const stki_finisher_ops stki_finish_jpeg = {.name = "jpeg",
+                                            .most_out = 1,
                                             .table = &jpeg_table,
                                             .create = jpeg_create,
                                             .scratch = jpeg_scratch,

@@ -84,6 +84,7 @@ static void png_destroy(stki_finisher *finisher)
 }
 
 const stki_finisher_ops stki_finish_png = {.name = "png",
+                                           .most_out = 1,
                                            .table = &png_table,
                                            .create = png_create,
                                            .run = png_run,

@@ -201,6 +201,11 @@ static stk_status token_scratch(const stki_finisher *finisher, void **out, stk_e
     return status;
 }
 
+static int64_t token_scratch_bytes(const stki_finisher *finisher, int64_t row_bytes)
+{
+    return stki_token_scratch_bytes(((const token_finisher *)(const void *)finisher)->tokenizer, row_bytes);
+}
+
 static void token_scratch_destroy(void *scratch)
 {
     stki_token_scratch_destroy(scratch);
@@ -269,10 +274,12 @@ static json_t *token_describe(const stki_finisher *finisher)
 }
 
 const stki_finisher_ops stki_finish_tokens = {.name = "tokens",
+                                              .most_out = 4, /* each byte a token, of u32 */
                                               .table = &token_table,
                                               .create = token_create,
                                               .scratch = token_scratch,
                                               .scratch_destroy = token_scratch_destroy,
+                                              .scratch_bytes = token_scratch_bytes,
                                               .run = token_run,
                                               .describe = token_describe,
                                               .destroy = token_destroy};

@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SHORT = 96 };
+enum { SHORT = 96, LARGE = 1 << 24 };
 
 static stk_status reserve(stki_token_joiner *joiner, int64_t bytes, stk_error *err)
 {
-    int64_t room = bytes + bytes / 4;
+    int64_t room = bytes + bytes / (bytes < LARGE ? 4 : 16);
     void *grown;
 
     if (bytes <= joiner->room)
@@ -93,8 +93,8 @@ typedef struct chain {
     int32_t length;
     int32_t *next, *previous;
     uint32_t *id, *rank; /* of a part; of joining it with the next, STKI_NO_TOKEN: not, or no part begins here */
-    uint64_t *heap;      /* rank << 32 | where; the smallest at 0. Old ones stay until they come up. */
-    int64_t heap_count;
+    uint64_t *heap;      /* rank << 32 | where; the smallest at 0. Old ones stay until they come up, or it is full. */
+    int64_t heap_count, heap_room;
 } chain;
 
 static void heap_push(chain *c, uint64_t entry)
@@ -141,10 +141,21 @@ static void look(chain *c, int32_t at)
         heap_push(c, (uint64_t)c->rank[at] << 32 | (uint32_t)at);
 }
 
+/* Without the old ones: there are at most as many left as parts. */
+static void sweep(chain *c)
+{
+    c->heap_count = 0;
+    for (int32_t i = 0; i < c->length; i = c->next[i])
+        if (c->rank[i] != STKI_NO_TOKEN)
+            heap_push(c, (uint64_t)c->rank[i] << 32 | (uint32_t)i);
+}
+
 static void join(chain *c, int32_t at)
 {
     const int32_t second = c->next[at];
 
+    if (c->heap_count + 2 > c->heap_room) /* each join brings two at most */
+        sweep(c);
     c->id[at] = stki_vocabulary_joined(c->v, c->rank[at]);
     c->rank[second] = STKI_NO_TOKEN;
     c->next[at] = c->next[second];
@@ -178,17 +189,32 @@ static int64_t join_long(chain *c)
     return count;
 }
 
+/* A part is looked at once at the beginning: as many entries as bytes. Of the rest most are old soon; the more room
+ * there is, the seldomer they are swept out. */
+static int64_t heap_room(int64_t length)
+{
+    return length + length / 4;
+}
+
+int64_t stki_token_join_bytes(int64_t length)
+{
+    if (length <= SHORT)
+        return SHORT * (int64_t)sizeof(uint32_t);
+    return heap_room(length) * (int64_t)sizeof(uint64_t) + 4 * length * (int64_t)sizeof(uint32_t);
+}
+
 stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, const uint8_t *bytes, int64_t length,
                            const uint32_t **ids, int64_t *count, stk_error *err)
 {
-    const int64_t each = 4 * (int64_t)sizeof(uint32_t) + 3 * (int64_t)sizeof(uint64_t);
     chain c = {.v = v, .bytes = bytes};
     stk_status status;
 
     if (length > INT32_MAX - 1)
-        return stki_fail(err, STK_E_LIMIT, "a piece of text: found %" PRId64 " bytes, expected at most %d", length,
-                         INT32_MAX - 1);
-    status = reserve(joiner, length <= SHORT ? SHORT * (int64_t)sizeof(uint32_t) : length * each, err);
+        return stki_fail(err, STK_E_LIMIT,
+                         "a piece of text: found %" PRId64 " bytes, expected at most %d: give split: gpt2, cl100k or "
+                         "o200k, or a pattern, so that texts are cut first",
+                         length, INT32_MAX - 1);
+    status = reserve(joiner, stki_token_join_bytes(length), err);
     if (status != STK_OK)
         return status;
     if (length <= SHORT) {
@@ -196,10 +222,10 @@ stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, 
         *count = join_short(v, bytes, (int)length, joiner->memory);
         return STK_OK;
     }
-    /* A part is looked at once at the beginning and at most twice for each of length - 1 joins. */
     c.length = (int32_t)length;
     c.heap = joiner->memory;
-    c.id = (uint32_t *)(c.heap + 3 * length);
+    c.heap_room = heap_room(length);
+    c.id = (uint32_t *)(c.heap + c.heap_room);
     c.rank = c.id + length;
     c.next = (int32_t *)(c.rank + length);
     c.previous = c.next + length;

@@ -15,6 +15,8 @@ typedef struct stki_token_joiner {
  * length * log(length). */
 stk_status stki_token_join(const stki_vocabulary *vocabulary, stki_token_joiner *joiner, const uint8_t *bytes,
                            int64_t length, const uint32_t **ids, int64_t *count, stk_error *err);
+/* What a piece of `length` bytes takes, about 26 for each. */
+int64_t stki_token_join_bytes(int64_t length);
 void stki_token_joiner_fini(stki_token_joiner *joiner);
 
 #endif

@@ -128,6 +128,13 @@ const char *stki_tokenizer_pattern(const stki_tokenizer *t)
     return t->pattern;
 }
 
+int64_t stki_token_scratch_bytes(const stki_tokenizer *t, int64_t length)
+{
+    if (length > INT64_MAX / 64)
+        return INT64_MAX;
+    return t->bytes || t->split ? length * (int64_t)sizeof(uint32_t) : stki_token_join_bytes(length);
+}
+
 stk_status stki_token_scratch_create(const stki_tokenizer *t, stki_token_scratch **out, stk_error *err)
 {
     stki_token_scratch *scratch = stki_zalloc(sizeof *scratch);
@@ -237,6 +244,22 @@ static stk_status by_pieces(const stki_tokenizer *t, stki_token_scratch *scratch
     return status;
 }
 
+/* A text that is one piece is long: its ids stay where they were joined. */
+static stk_status as_one(const stki_tokenizer *t, stki_token_scratch *scratch, const uint8_t *text, int64_t length,
+                         const uint32_t **ids, int64_t *count, stk_error *err)
+{
+    const stki_token *token =
+        length <= t->vocabulary->longest ? stki_vocabulary_find(t->vocabulary, text, (uint32_t)length) : NULL;
+    stk_status status;
+
+    if (!token || !token->alone)
+        return stki_token_join(t->vocabulary, &scratch->joiner, text, length, ids, count, err);
+    status = add_piece(t, scratch, text, length, err);
+    *ids = scratch->ids;
+    *count = scratch->count;
+    return status;
+}
+
 static stk_status by_bytes(stki_token_scratch *scratch, const uint8_t *text, int64_t length, stk_error *err)
 {
     stk_status status = reserve(scratch, length, err);
@@ -258,7 +281,7 @@ stk_status stki_tokenize(const stki_tokenizer *t, stki_token_scratch *scratch, c
     else if (t->split)
         status = by_pieces(t, scratch, text, length, err);
     else if (length > 0)
-        status = add_piece(t, scratch, text, length, err);
+        return as_one(t, scratch, text, length, ids, count, err);
     *ids = scratch->ids;
     *count = scratch->count;
     return status;

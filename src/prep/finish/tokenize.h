@@ -26,6 +26,8 @@ const stki_vocabulary *stki_tokenizer_vocabulary(const stki_tokenizer *tokenizer
 /* How it cuts: the expression; NULL: not at all. */
 const char *stki_tokenizer_pattern(const stki_tokenizer *tokenizer);
 
+/* About the memory that a scratch takes for a text of `length` bytes, beyond a few kilobytes. */
+int64_t stki_token_scratch_bytes(const stki_tokenizer *tokenizer, int64_t length);
 stk_status stki_token_scratch_create(const stki_tokenizer *tokenizer, stki_token_scratch **out, stk_error *err);
 void stki_token_scratch_destroy(stki_token_scratch *scratch); /* NULL is fine */
 

@@ -1,0 +1,57 @@
+/* places.h: where the samples of a file begin: a long list of numbers that do not fall, held in two and a half bytes
+ * each where they lie close together. A number is found by one look at one place, as in an array.
+ *
+ *     blocks    │ start of 16 numbers, i64 │ 15 distances from it, u16 │ 0 │ …   40 bytes each
+ *               │ where in `wide`, i64     │                           │ 1 │     where the last one is 64 KiB or more
+ * away wide      16 numbers, i64, of each such block
+ *
+ * Memory for the samples of a file is a share of the file, thus: below 3 % for lines of 100 bytes, 0.3 % for long ones.
+ */
+#ifndef STKI_PLACES_H
+#define STKI_PLACES_H
+
+#include "error.h"
+
+enum { STKI_PLACES_BLOCK = 16 };
+
+typedef struct stki_places_near {
+    int64_t start;
+    uint16_t distance[STKI_PLACES_BLOCK - 1], far;
+} stki_places_near;
+
+/* Begins zeroed. Any thread may ask once stki_places_end is done. */
+typedef struct stki_places {
+    int64_t count;
+    stki_places_near *blocks;
+    int64_t *wide;
+    int64_t block_room, wide_count, wide_room; /* wide: in numbers */
+    int64_t last[STKI_PLACES_BLOCK];           /* while numbers are added: those that are in no block yet */
+} stki_places;
+
+/* Not below the one before. */
+stk_status stki_places_add(stki_places *places, int64_t number, stk_error *err);
+/* No more come. Gives back what was reserved too much. */
+stk_status stki_places_end(stki_places *places, stk_error *err);
+void stki_places_fini(stki_places *places);
+/* Memory that is held. */
+int64_t stki_places_bytes(const stki_places *places);
+
+/* 0 <= index < count. */
+static inline int64_t stki_places_at(const stki_places *places, int64_t index)
+{
+    const stki_places_near *block = &places->blocks[index / STKI_PLACES_BLOCK];
+    const int within = (int)(index % STKI_PLACES_BLOCK);
+
+    if (block->far)
+        return places->wide[block->start + within];
+    return within > 0 ? block->start + block->distance[within - 1] : block->start;
+}
+
+/* The number of `index` and the one behind it, which must be there. */
+static inline void stki_places_pair(const stki_places *places, int64_t index, int64_t *from, int64_t *to)
+{
+    *from = stki_places_at(places, index);
+    *to = stki_places_at(places, index + 1);
+}
+
+#endif
