@@ -76,6 +76,7 @@ def main():
     ap.add_argument("--runs", type=int, default=3)
     ap.add_argument("--only", default="")
     ap.add_argument("--all", action="store_true")
+    ap.add_argument("--best", action="store_true")  # there is one configuration a workload
     ap.add_argument("--list", action="store_true")
     ap.add_argument("--wait", type=float, default=120)
     ap.add_argument("--loadbench", default=os.environ.get("LOADBENCH", os.path.join(ROOT, "build", "release", "loadbench")))
