@@ -59,14 +59,11 @@ def measure(loadbench, data, workload, workers, secs, runs):
     command = [loadbench, os.path.join(ROOT, "configs", config + ".yaml"), "--format=json", "--set=bench.limit=false",
                "--set=bench.ramp=1s", "--set=bench.run_time=%gs" % secs, "--set=bench.repeats=%d" % runs,
                "--set=loader.num_workers=%d" % workers] + ["--set=" + s for s in sets]
-    before, begin = busy(), time.monotonic()
     out = subprocess.run(command, env=dict(os.environ, STOKER_BENCH_DATA=data), capture_output=True, text=True)
-    wall = time.monotonic() - begin
     if out.returncode:
         return None, out.stderr.strip()
     result = json.loads(out.stdout)
-    mine = sum(r["usage"]["cpu_user_ns"] + r["usage"]["cpu_system_ns"] for r in result["runs"]) / 1e9
-    return result, (busy() - before - mine) / wall
+    return result, result["others"].get("used_processor_count", float("nan"))
 
 
 def main():
@@ -102,7 +99,7 @@ def main():
             print("#   runs %s, spread %.1f %%, others %.2f cores, %.1f %% of the data in memory before%s" % (
                 " ".join("%.0f" % x["samples_per_s"] for x in result["runs"]), r["samples_per_s"]["spread_percent"], others,
                 result["runs"][0]["cache_before"].get("resident_percent", float("nan")),
-                " NOISY" if others > 0.3 else ""), flush=True)
+                "" if others <= 0.15 else " NOISY"), flush=True)
     return 1 if failed else 0
 
 

@@ -173,7 +173,7 @@ struct array_reader {
     stki_reader base; /* first member */
     stki_reader_ops ops;
     stki_array array;
-    stki_rows rows;
+    stki_file_rows rows;
     bool scattered;              /* a sample is no single run of bytes: rows says nothing */
     int64_t extent;              /* of one sample, first to last byte */
     stk_tensor sample;           /* all of a sample but its address */
@@ -324,7 +324,7 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
         (void)extent_of(array->dtype, base->ndim, base->shape, base->strides, &r->extent);
     r->scattered = !packed && base->max_bytes > 0;
     r->stretch = r->scattered && (r->extent <= READ_STRETCH || r->extent / 4 <= base->max_bytes);
-    r->rows = (stki_rows){array->offset, base->sample_stride, base->max_bytes};
+    r->rows = (stki_file_rows){array->offset, base->sample_stride, base->max_bytes};
     base->ops = &r->ops;
     base->dtype = array->dtype;
     base->swapped = array->swapped;

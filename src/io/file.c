@@ -306,7 +306,7 @@ static uint64_t scatter(int64_t x)
 #define WARM_FOR_NS INT64_C(2000000)
 
 /* A few pages somewhere in one of the samples: any will do, so both are picked by a hash of the first index. */
-static bool one_is_resident(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count)
+static bool one_is_resident(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
 {
     uint64_t any = scatter(indices[0]);
     int64_t probed = PROBE_PAGES * sysconf(_SC_PAGESIZE), skipped = 0;
@@ -317,7 +317,7 @@ static bool one_is_resident(const stki_file *file, const stki_rows *rows, const 
                               rows->bytes - skipped);
 }
 
-void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count)
+void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count)
 {
     stki_counter *warm_until = (stki_counter *)(uintptr_t)&file->warm_until_ns;
     int64_t start = 0, end = 0, now = stki_now_ns();

@@ -55,14 +55,14 @@ void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);
 void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes);
 
 /* Where the samples of an array in a file lie: sample i is `bytes` from offset + i * stride. */
-typedef struct stki_rows {
+typedef struct stki_file_rows {
     int64_t offset, stride, bytes;
-} stki_rows;
+} stki_file_rows;
 
 /* The same for samples in their order of use: a part of one of them is asked for; if it is resident, so are most and
  * nothing is done, otherwise all are advised, neighbours merged into one range. Nothing is done for a mapped file that
  * was opened with STKI_PATTERN_SEQUENTIAL. Indices must be valid. */
-void stki_file_will_need_rows(const stki_file *file, const stki_rows *rows, const int64_t *indices, int64_t count);
+void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
 /* The same for samples that lie anywhere. Finding out where costs its own time, so ask first whether it is due. */
 typedef struct stki_range {

@@ -131,8 +131,10 @@ stk_status stki_loader_echo(stk_loader *loader, stk_error *err)
     for (int i = 0; i < core->plan_count; i++)
         json_object_set_new(fields, core->plans[i].name, field_json(core, &core->plans[i]));
     json_object_set_new(json, "fields", fields);
-    if (section)
+    if (section) {
+        json_object_set_new(section, "num_workers", json_integer(core->worker_count)); /* none is -1 in the options */
         json_object_set_new(json, "loader", section);
+    }
     json_object_set_new(plan, "order", order_json(core));
     json_object_set_new(plan, "samples", json_integer(core->batching.length));
     json_object_set_new(plan, "steps_per_epoch", json_integer(core->steps));

@@ -6,7 +6,7 @@
 #define STKI_OBSERVE_POOL_H
 
 #include "observe.h"
-#include "rows.h"
+#include "row_feed.h"
 
 typedef struct stki_observe_pool stki_observe_pool;
 

@@ -4,20 +4,10 @@
 #include "count_job.h"
 #include "error.h"
 #include "prep_file.h"
-#include "prep_run.h"
+#include "prep_handle.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct stk_prep {
-    stki_job job;
-    stk_prep_opts opts;
-    _Atomic bool cancelled;
-    stk_prep_result result;
-    char *manifest_path, *skipped_path, *stats_path;
-    char **notes;
-    int note_count;
-};
 
 #define TICK_NS (STKI_SECOND / 5)
 
@@ -171,7 +161,7 @@ static void tick(void *context)
 /* ---- notes ---------------------------------------------------------------------------------------------------------
  */
 
-static void take_notes(stk_prep *prep, const stk_loader *loader)
+void stki_prep_take_notes(stk_prep *prep, const stk_loader *loader)
 {
     int count = stk_loader_note_count(loader);
     char **notes;
@@ -228,64 +218,9 @@ static stk_status check_output(const stk_prep *prep, stk_error *err)
                         "a data set of this name is complete; --force replaces it when the new one is");
 }
 
-/* Units that are not complete: how many, and which, as far as a message holds them. */
-struct missing {
-    int64_t count, from; /* from: the first of the run that is being looked at; -1: none */
-    char text[160];      /* "0 to 3, 7, 9 to 12, …" */
-};
-
-static void end_run(struct missing *m, int64_t end)
-{
-    const size_t used = strlen(m->text);
-    char *to = m->text + used;
-    const size_t room = sizeof m->text - used;
-    const char *comma = used > 0 ? ", " : "";
-
-    if (m->from < 0)
-        return;
-    if (room < 60)
-        (void)(room > 8 && to[-1] != '.' && snprintf(to, room, ", ..."));
-    else if (end - m->from > 1)
-        (void)snprintf(to, room, "%s%lld to %lld", comma, (long long)m->from, (long long)end - 1);
-    else
-        (void)snprintf(to, room, "%s%lld", comma, (long long)m->from);
-    m->from = -1;
-}
-
-/* *rows: less the positions that are made. */
-static stk_status count_missing(const stki_prep_run *run, int64_t first, int64_t end, struct missing *m, int64_t *rows,
-                                stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    *m = (struct missing){.from = -1};
-    for (int64_t unit = first; unit < end && status == STK_OK; unit++) {
-        int64_t made;
-        bool done;
-
-        status = stki_prep_unit_done(run, unit, &done, &made, err);
-        m->count += !done;
-        *rows -= made;
-        if (done)
-            end_run(m, unit);
-        else if (m->from < 0)
-            m->from = unit;
-    }
-    end_run(m, end);
-    return status;
-}
-
 static const char *unit_name(const stki_prep_run *run)
 {
     return run->mode == STKI_PREP_SHARDS ? "shard" : "piece";
-}
-
-static void share(const stki_prep_run *run, int64_t *first, int64_t *end)
-{
-    const int64_t n = run->opts->tasks > 0 ? run->opts->tasks : 1, r = run->opts->task;
-
-    *first = (int64_t)((__int128)run->units * r / n);
-    *end = (int64_t)((__int128)run->units * (r + 1) / n);
 }
 
 /* Positions of a range of units. */
@@ -309,14 +244,14 @@ static int64_t positions_of(const stki_prep_run *run, int64_t first, int64_t end
 
 static stk_status make(stki_prep_run *run, stk_error *err)
 {
-    struct missing missing;
+    stki_prep_missing missing;
     int64_t first, end, left;
     stk_status status;
 
-    share(run, &first, &end);
+    stki_prep_share(run, &first, &end);
     left = positions_of(run, first, end);
     stki_prep_phase(run, STK_PREP_MAKING, left, run->cuts.pieces);
-    status = count_missing(run, first, end, &missing, &left, err);
+    status = stki_prep_count_missing(run, first, end, &missing, &left, err);
     run->progress.rows = run->progress.resumed_rows = run->progress.row_total - left;
     if (status == STK_OK && missing.count > 0)
         status = stki_work_space(run, left, err);
@@ -326,11 +261,11 @@ static stk_status make(stki_prep_run *run, stk_error *err)
 static stk_status merge(stk_prep *prep, stki_prep_run *run, stki_prep_totals *totals, stk_error *err)
 {
     char *path = stki_work_file(run, "merge.lock");
-    struct missing missing;
+    stki_prep_missing missing;
     int64_t rows = 0;
     int fd = -1;
     stk_error cause;
-    stk_status status = count_missing(run, 0, run->units, &missing, &rows, err);
+    stk_status status = stki_prep_count_missing(run, 0, run->units, &missing, &rows, err);
 
     prep->result.missing_pieces = missing.count;
     if (status == STK_OK && missing.count > 0 && prep->opts.merge)
@@ -399,41 +334,13 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
     return status;
 }
 
-static stk_status run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
+stk_status stki_prep_run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
     *run = (stki_prep_run){.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
     run->rows.tick = tick;
     run->rows.tick_context = run;
     stki_prep_phase(run, STK_PREP_OPENING, 0, 0);
     return stki_prep_open(run, err);
-}
-
-/* A job whose steps wait for a pass is looked at with parameters that stand for them: in a job of its own, which takes
- * the place of the real one meanwhile. What an earlier run has made is then not looked at. */
-static stk_status begin_look(stk_prep *prep, stki_job *real, stk_error *err)
-{
-    stki_job look = {0};
-    stk_status status;
-
-    *real = prep->job;
-    if (!stki_count_needed(&prep->job))
-        return STK_OK;
-    status = stki_job_read(real->file, real->text, real->base_dir, (const char *const *)real->sets, real->set_count,
-                           &look, err);
-    if (status == STK_OK)
-        status = stki_count_pretend(&look, err);
-    if (status == STK_OK)
-        prep->job = look;
-    else
-        stki_job_fini(&look);
-    return status;
-}
-
-static void end_look(stk_prep *prep, stki_job *real)
-{
-    if (prep->job.document != real->document)
-        stki_job_fini(&prep->job);
-    prep->job = *real;
 }
 
 /* What steps of the transforms wait for. Opened with parameters that stand for them first: what is wrong with the rest
@@ -446,12 +353,12 @@ static stk_status count(stk_prep *prep, stk_error *err)
 
     if (!stki_count_needed(&prep->job))
         return STK_OK;
-    status = begin_look(prep, &real, err);
+    status = stki_prep_begin_look(prep, &real, err);
     if (status == STK_OK) {
-        status = run_open(prep, &run, err);
+        status = stki_prep_run_open(prep, &run, err);
         stki_prep_close(&run);
     }
-    end_look(prep, &real);
+    stki_prep_end_look(prep, &real);
     run = (stki_prep_run){.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
     return status == STK_OK ? stki_count_job(&prep->job, &run, err) : status;
 }
@@ -527,8 +434,8 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
         totals = (stki_prep_totals){0}; /* it was another job's, of this name, that was stopped at its end */
     }
     if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
-        (status = run_open(prep, &run, err)) == STK_OK) {
-        take_notes(prep, run.loader);
+        (status = stki_prep_run_open(prep, &run, err)) == STK_OK) {
+        stki_prep_take_notes(prep, run.loader);
         status = check_merge(prep, &run, err);
         if (status == STK_OK)
             status = stki_work_open(&run, err);
@@ -572,177 +479,4 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         stki_job_error(err);
     }
     return status;
-}
-
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
-
-/* What every question begins with. `size`: of the caller's struct, its first member; NULL: there is no struct. */
-static stk_status check_asked(const stk_prep *prep, const uint32_t *size, const char *type, stk_error *err)
-{
-    if (!prep || !size)
-        return stki_check_given(prep ? (const void *)size : prep, prep ? "out" : "job", err);
-    if (*size < sizeof *size)
-        return stki_fail(err, STK_E_BAD_ARG, "out.struct_size: found %u, expected sizeof(%s)", *size, type);
-    return STK_OK;
-}
-
-/* As much of the answer as the caller's struct has room for. */
-static void give(void *out, uint32_t size, const void *answer, size_t bytes)
-{
-    memcpy(out, answer, size < bytes ? size : bytes);
-    memcpy(out, &size, sizeof size);
-}
-
-stk_status stk_prep_get_result(const stk_prep *prep, stk_prep_result *out, stk_error *err)
-{
-    stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_result", err);
-
-    if (status == STK_OK)
-        give(out, out->struct_size, &prep->result, sizeof *out);
-    return status;
-}
-
-static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, stk_prep_plan *plan, stk_error *err)
-{
-    struct missing missing;
-    int64_t first, end, left = 0;
-    bool found = false;
-    stk_status status = pretended ? STK_OK : stki_work_look(run, &found, err);
-
-    if (status != STK_OK)
-        return status;
-    share(run, &first, &end);
-    if (found && !prep->opts.restart)
-        status = count_missing(run, first, end, &missing, &left, err);
-    plan->resumed_rows = -left;
-    plan->spooled = run->mode == STKI_PREP_SPOOLED;
-    plan->samples = run->core->dataset->count;
-    plan->positions = run->cuts.positions;
-    plan->batch_rows = run->batch_rows;
-    plan->pieces = run->cuts.pieces;
-    plan->piece_rows = run->cuts.piece_rows;
-    plan->shards = prep->job.output.shard_bytes > 0 ? -1 : run->cuts.shards;
-    plan->output_bytes = stki_prep_output_bytes(run, &plan->output_exact);
-    plan->work_bytes = plan->spooled ? plan->output_bytes : 0;
-    plan->output_exists = stki_prep_exists(prep->manifest_path);
-    return status;
-}
-
-/* Of a job without output. */
-static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error *err)
-{
-    stki_loader_config *config;
-    stk_loader *loader = NULL;
-    stk_status status = stki_job_loader(&prep->job, NULL, NULL, &config, err);
-
-    if (status == STK_OK && (status = stki_loader_open_config(config, &loader, err)) == STK_OK) {
-        take_notes(prep, loader);
-        plan->samples = loader->core->dataset->count;
-        plan->positions = stk_loader_samples(loader);
-        plan->output_exists = stki_prep_exists(prep->stats_path);
-    }
-    stk_loader_destroy(loader);
-    return status;
-}
-
-static stk_status look_at(stk_prep *prep, bool pretended, stk_prep_plan *plan, stk_error *err)
-{
-    stki_prep_run run;
-    stk_status status;
-
-    if (!prep->job.format)
-        return fill_plan_alone(prep, plan, err);
-    status = run_open(prep, &run, err);
-    if (status == STK_OK) {
-        take_notes(prep, run.loader);
-        status = fill_plan(prep, &run, pretended, plan, err);
-    }
-    stki_prep_close(&run);
-    return status;
-}
-
-stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
-{
-    stki_job real;
-    stk_prep_plan plan = {0};
-    stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_plan", err);
-
-    if (status != STK_OK)
-        return status;
-    status = begin_look(prep, &real, err);
-    if (status == STK_OK)
-        status = look_at(prep, prep->job.document != real.document, &plan, err);
-    end_look(prep, &real);
-    if (status != STK_OK)
-        stki_job_error(err);
-    give(out, out->struct_size, &plan, sizeof plan);
-    return status;
-}
-
-static stk_status sample_job(stk_prep *prep, int64_t most_ns, stk_prep_estimate *out, stk_error *err)
-{
-    stki_prep_run run;
-    stk_status status = run_open(prep, &run, err);
-
-    if (status == STK_OK)
-        status = stki_prep_sample(&run, most_ns, out, err);
-    stki_prep_close(&run);
-    return status;
-}
-
-stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estimate *out, stk_error *err)
-{
-    stk_prep_estimate estimate = {.total_ns = -1};
-    stki_job real;
-    stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_estimate", err);
-
-    if (status != STK_OK)
-        return status;
-    if (!prep->job.format)
-        return stki_fail(err, STK_E_UNSUPPORTED, "a job without output makes no rows that could be sampled");
-    status = begin_look(prep, &real, err);
-    if (status == STK_OK)
-        status = sample_job(prep, most_ns > 0 ? most_ns : 2 * STKI_SECOND, &estimate, err);
-    end_look(prep, &real);
-    if (status != STK_OK)
-        stki_job_error(err);
-    give(out, out->struct_size, &estimate, sizeof estimate);
-    return status;
-}
-
-static char *text_by(void (*write)(const stk_prep *prep, FILE *to), const stk_prep *prep)
-{
-    char *text = NULL, *copy = NULL;
-    size_t size;
-    FILE *to = open_memstream(&text, &size);
-
-    if (!to)
-        return NULL;
-    write(prep, to);
-    if (fclose(to) == 0)
-        copy = stki_strdup(text);
-    free(text);
-    return copy;
-}
-
-static void write_job(const stk_prep *prep, FILE *to)
-{
-    stki_document_write(prep->job.document, to);
-}
-
-static void write_help(const stk_prep *prep, FILE *to)
-{
-    (void)prep;
-    stki_job_help(to);
-}
-
-char *stk_prep_job_text(const stk_prep *prep)
-{
-    return prep ? text_by(write_job, prep) : NULL;
-}
-
-char *stk_prep_options_help(void)
-{
-    return text_by(write_help, NULL);
 }

@@ -44,109 +44,8 @@ struct maker {
     int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and how many may */
 };
 
-/* ---- what is done already ------------------------------------------------------------------------------------------
- */
-
-static stk_status read_journal(const stki_prep_run *run, int64_t unit, json_t **lines, stk_error *err)
-{
-    char *path = stki_work_journal(run, unit);
-    stk_status status = path ? stki_journal_read(path, lines, err) : stki_fail_memory(err, 256, "a path");
-
-    stki_free(path);
-    return status;
-}
-
-static int64_t end_of(const json_t *lines)
-{
-    int64_t end = -1;
-
-    for (size_t i = 0; i < json_array_size(lines); i++) {
-        const json_t *at = json_object_get(json_array_get(lines, i), "end");
-
-        if (at)
-            end = json_integer_value(at);
-    }
-    return end;
-}
-
-static stk_status known_piece(const stki_prep_run *run, int64_t piece, json_t **out, stk_error *err)
-{
-    char *path = stki_work_piece(run, piece);
-    stk_error cause;
-    stk_status status = path ? stki_spool_known(path, out, &cause) : stki_fail_memory(err, 256, "a path");
-
-    stki_free(path);
-    if (status == STK_E_NOT_FOUND) {
-        *out = NULL;
-        return STK_OK;
-    }
-    if (status != STK_OK && path)
-        *err = cause;
-    return status;
-}
-
-stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err)
-{
-    int64_t first, end, first_piece, end_piece;
-    json_t *lines;
-    stk_status status;
-
-    *done = false;
-    *rows = 0;
-    if (run->mode == STKI_PREP_SPOOLED) {
-        status = known_piece(run, unit, &lines, err);
-        *done = status == STK_OK && lines;
-        stki_cut(&run->cuts, unit, &first, &end);
-        *rows = *done ? end - first : 0;
-        if (status == STK_OK)
-            json_decref(lines);
-        return status;
-    }
-    status = read_journal(run, unit, &lines, err);
-    if (status != STK_OK)
-        return status;
-    stki_cut_of_shard(&run->cuts, run->mode == STKI_PREP_SHARDS ? unit : 0, &first, &end, &first_piece, &end_piece);
-    *done = stki_outlet_done(lines);
-    if (*done)
-        *rows = end - first;
-    else if (run->job->format->resumes && end_of(lines) > first) /* else it begins anew */
-        *rows = end_of(lines) - first;
-    json_decref(lines);
-    return STK_OK;
-}
-
-stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err)
-{
-    json_t *lines = NULL;
-    stk_status status;
-
-    if (run->mode == STKI_PREP_SPOOLED) {
-        status = known_piece(run, unit, &lines, err);
-        if (status == STK_OK && (!lines || json_array_append_new(pieces, lines) != 0))
-            status = stki_fail(err, STK_E_NOT_FOUND, "piece %" PRId64 " is not made yet", unit);
-        return status;
-    }
-    status = read_journal(run, unit, &lines, err);
-    for (size_t i = 0; status == STK_OK && i < json_array_size(lines); i++)
-        if (json_object_get(json_array_get(lines, i), "piece") &&
-            json_array_append(pieces, json_array_get(lines, i)) != 0)
-            status = stki_fail_memory(err, 256, "the list of pieces");
-    if (status == STK_OK || lines)
-        json_decref(lines);
-    return status;
-}
-
 /* ---- the budget of failed samples ----------------------------------------------------------------------------------
  */
-
-static int64_t failed_in(const json_t *lines)
-{
-    int64_t failed = 0;
-
-    for (size_t i = 0; i < json_array_size(lines); i++)
-        failed += (int64_t)json_array_size(json_object_get(json_array_get(lines, i), "skipped"));
-    return failed;
-}
 
 static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error *err)
 {
@@ -345,7 +244,7 @@ static stk_status observe_one(struct maker *m, stk_error *err)
     stk_status status = stki_observe_next(run->observe_pool, m->seen, &held, err);
 
     run->progress.wait_finish_ns += stki_now_ns() - begin;
-    stki_rows_done(&run->rows, held);
+    stki_row_feed_done(&run->rows, held);
     return status;
 }
 
@@ -449,7 +348,7 @@ static stk_status pop(struct maker *m, stk_error *err)
         return status;
     status = take(m, p, &finished, err);
     stki_finish_pool_release(run->pool);
-    stki_rows_done(&run->rows, p->run.held);
+    stki_row_feed_done(&run->rows, p->run.held);
     p->skipped.count = 0;
     m->first++;
     m->count--;
@@ -516,7 +415,7 @@ static stk_status next_unit(struct maker *m, bool *found, stk_error *err)
     *found = status == STK_OK && m->unit < m->end_unit;
     m->unit_open = *found;
     if (*found && m->position < m->unit_end)
-        stki_rows_seek(&run->rows, m->position);
+        stki_row_feed_seek(&run->rows, m->position);
     return status;
 }
 
@@ -541,7 +440,7 @@ static stk_status push(struct maker *m, stk_error *err)
 
     stki_cut(&run->cuts, m->piece, &first, &end);
     run->rows.wait_ns = 0;
-    status = stki_rows_next(&run->rows, end, &p->run, &p->skipped, err);
+    status = stki_row_feed_next(&run->rows, end, &p->run, &p->skipped, err);
     run->progress.wait_rows_ns += run->rows.wait_ns;
     if (status != STK_OK)
         return status;
@@ -574,7 +473,7 @@ static bool may_push(const struct maker *m)
     const stki_prep_run *run = m->run;
 
     return stki_finish_pool_has_room(run->pool) &&
-           (run->rows.current || stki_rows_held(&run->rows) < run->core->slot_count);
+           (run->rows.current || stki_row_feed_held(&run->rows) < run->core->slot_count);
 }
 
 static stk_status make_units(struct maker *m, stk_error *err)
@@ -648,26 +547,6 @@ static stk_status make_pools(stki_prep_run *run, stk_error *err)
     return status == STK_OK ? stki_flusher_create(FLUSHES, &run->flusher, err) : status;
 }
 
-/* Failed samples of units in the making and done count too. */
-static stk_status count_failures(struct maker *m, stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    for (int64_t unit = m->unit; unit < m->end_unit && status == STK_OK; unit++) {
-        json_t *pieces = json_array();
-        bool done;
-        int64_t rows;
-
-        status = m->run->mode == STKI_PREP_SPOOLED ? stki_prep_unit_done(m->run, unit, &done, &rows, err) : STK_OK;
-        if (status == STK_OK && (m->run->mode != STKI_PREP_SPOOLED || done))
-            status = stki_prep_unit_pieces(m->run, unit, pieces, err);
-        m->failed += failed_in(pieces);
-        json_decref(pieces);
-    }
-    m->run->progress.failed_rows = m->failed;
-    return status;
-}
-
 static void drop(struct maker *m)
 {
     stki_prep_run *run = m->run;
@@ -722,9 +601,12 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
     m->end_unit = end;
     m->open_unit = -1;
     m->allowed = stki_prep_allowed(run);
-    if ((status = reserve(m, err)) == STK_OK && (status = count_failures(m, err)) == STK_OK &&
-        (status = make_pools(run, err)) == STK_OK)
+    if ((status = reserve(m, err)) == STK_OK &&
+        (status = stki_prep_count_failed(run, first, end, &m->failed, err)) == STK_OK &&
+        (status = make_pools(run, err)) == STK_OK) {
+        run->progress.failed_rows = m->failed;
         status = make_units(m, err);
+    }
     if (run->flusher) { /* what is finished is recorded, whatever ended the rest */
         stk_error cause;
         stk_status flushed = stki_flusher_wait(run->flusher, &run->progress.wait_sync_ns, &cause);

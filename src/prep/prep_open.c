@@ -106,7 +106,7 @@ static stk_status arrange(void *context, struct stki_core *core, stk_error *err)
 
 static void left_out(void *context, int64_t position, int64_t sample, const stk_error *error)
 {
-    stki_rows_left_out(&((stki_prep_run *)context)->rows, position, sample, error);
+    stki_row_feed_left_out(&((stki_prep_run *)context)->rows, position, sample, error);
 }
 
 static stk_status open_loader(stki_prep_run *run, stk_error *err)
@@ -463,7 +463,7 @@ stk_status stki_prep_open(stki_prep_run *run, stk_error *err)
     run->rows.core = run->core;
     run->rows.batch_rows = run->batch_rows;
     run->rows.positions = run->cuts.positions;
-    return stki_rows_init(&run->rows, run->loader, run->core->slot_count, err);
+    return stki_row_feed_init(&run->rows, run->loader, run->core->slot_count, err);
 }
 
 void stki_prep_close(stki_prep_run *run)
@@ -471,7 +471,7 @@ void stki_prep_close(stki_prep_run *run)
     stki_flusher_destroy(run->flusher);
     stki_finish_pool_destroy(run->pool);
     stki_observe_destroy(run->observe_pool);
-    stki_rows_fini(&run->rows);
+    stki_row_feed_fini(&run->rows);
     for (int i = 0; run->fields && i < run->field_count; i++)
         if (run->fields[i].finisher)
             run->fields[i].finisher->ops->destroy(run->fields[i].finisher);

@@ -2,11 +2,13 @@
  *
  *     prep_open.c     the loader, fields, finishers, observers, pieces; which work folder
  *     prep_work.c     the work folder: whose it is, locks
+ *     prep_done.c     what is made already
  *     prep_make.c     rows → finishers → observers → outlet or spool, piece by piece
  *     prep_sample.c   some rows, to tell how long all take
  *     prep_join.c     spooled pieces → outlet
  *     prep_commit.c   manifest, final names
- *     prep.c          the public calls
+ *     prep.c          the public calls that run it
+ *     prep_ask.c      … that ask about it
  *
  * What is made at once and recorded by itself is a unit: the whole job, a shard, or (spooled) a piece. A task makes a
  * run of units; any number of tasks, at any time, make any units, each under the lock of the unit.
@@ -21,7 +23,7 @@
 #include "loader_handle.h"
 #include "observe_pool.h"
 #include "outlet.h"
-#include "rows.h"
+#include "row_feed.h"
 
 enum stki_prep_mode {
     STKI_PREP_WHOLE,  /* one unit, one data set, or shards by bytes */
@@ -45,7 +47,7 @@ typedef struct stki_prep_run {
 
     stk_loader *loader;
     stki_core *core;
-    stki_rows rows;
+    stki_row_feed rows;
     int field_count;
     stki_prep_field *fields;
     stki_sink_field *sink_fields; /* the fields' `out` */
@@ -102,15 +104,29 @@ stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, st
 /* Enough space on the disks for what is still to be made? */
 stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err);
 
-/* prep_make.c: makes the units [first, end) that are not made yet. */
-stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
-/* How many samples of the job may be left out. */
-int64_t stki_prep_allowed(const stki_prep_run *run);
+/* prep_done.c */
 /* Is the unit complete? *rows: positions that are done. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* The lines of pieces, in order, of a complete unit: appended to `pieces`. */
 stk_status stki_prep_unit_pieces(const stki_prep_run *run, int64_t unit, json_t *pieces, stk_error *err);
+/* Units that are not complete: how many, and which, as far as a message holds them. */
+typedef struct stki_prep_missing {
+    int64_t count, from; /* from: the first of the run that is being looked at; -1: none */
+    char text[160];      /* "0 to 3, 7, 9 to 12, …" */
+} stki_prep_missing;
+/* Of units [first, end). *rows: less the positions that are made. */
+stk_status stki_prep_count_missing(const stki_prep_run *run, int64_t first, int64_t end, stki_prep_missing *out,
+                                   int64_t *rows, stk_error *err);
+/* Samples that failed, in units of [first, end) that are done or in the making. */
+stk_status stki_prep_count_failed(const stki_prep_run *run, int64_t first, int64_t end, int64_t *failed,
+                                  stk_error *err);
+/* The units of this task. */
+void stki_prep_share(const stki_prep_run *run, int64_t *first, int64_t *end);
 
+/* prep_make.c: makes the units [first, end) that are not made yet. */
+stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
+/* How many samples of the job may be left out. */
+int64_t stki_prep_allowed(const stki_prep_run *run);
 /* Threads that finish the job's rows, `depth` batches at a time. path_of is given the run; NULL: messages name no file.
  */
 stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path *path_of, stki_finish_pool **out,

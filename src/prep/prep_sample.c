@@ -64,7 +64,7 @@ static stk_status take_batch(struct sampler *s, int64_t until, int64_t *rows, bo
     stki_prep_run *run = s->run;
     stki_skipped_list left_out = {0};
     stki_run_of_rows batch;
-    stk_status status = stki_rows_next(&run->rows, until, &batch, &left_out, err);
+    stk_status status = stki_row_feed_next(&run->rows, until, &batch, &left_out, err);
 
     if (status != STK_OK) {
         stki_skipped_fini(&left_out);
@@ -75,7 +75,7 @@ static stk_status take_batch(struct sampler *s, int64_t until, int64_t *rows, bo
     *rows = batch.end - batch.from;
     *end = batch.end >= until;
     status = finish(s, &batch, err);
-    stki_rows_done(&run->rows, batch.held);
+    stki_row_feed_done(&run->rows, batch.held);
     return status;
 }
 
@@ -86,7 +86,7 @@ static stk_status look_at_place(struct sampler *s, int64_t position, int64_t unt
     bool end = false;
     stk_status status;
 
-    stki_rows_seek(&s->run->rows, position);
+    stki_row_feed_seek(&s->run->rows, position);
     status = take_batch(s, until, &rows, &end, err);
     if (status != STK_OK)
         return status;

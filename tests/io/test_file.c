@@ -225,7 +225,7 @@ static void test_residency_and_advice(void **state)
 {
     const char *path = make_file("resident", sizeof content);
     static const int64_t indices[] = {3, 4, 5, 90, 0, 99, 99};
-    stki_rows rows = {100, 900, 900};
+    stki_file_rows rows = {100, 900, 900};
 
     (void)state;
     for (int mode = STKI_ACCESS_MMAP; mode <= STKI_ACCESS_PREAD; mode++) {
@@ -268,7 +268,7 @@ static void test_advice_fetches_dropped_pages(void **state)
     static char zeros[ROW];
     static const int64_t indices[] = {50, 9, 10, 11, 30};
     const char *path = stkt_path("dropped");
-    stki_rows rows = {0, ROW, ROW};
+    stki_file_rows rows = {0, ROW, ROW};
 
     (void)state;
     stkt_write_file(path, zeros, 0);

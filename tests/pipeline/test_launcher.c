@@ -212,6 +212,7 @@ static void a_loader_reports_its_ranks(void **state)
         assert_ok(stk_loader_open(&opts, &loader, &err));
         assert_non_null(strstr(stk_loader_options_json(loader), "\"source\": \"torchrun\""));
         assert_non_null(strstr(stk_loader_options_json(loader), "\"data_world_size\": 2"));
+        assert_non_null(strstr(stk_loader_options_json(loader), "\"num_workers\": 0,"));
         assert_int_equal(stk_loader_note_count(loader), 1);
         assert_non_null(strstr(stk_loader_note(loader, 0), "of 4: torchrun (RANK, WORLD_SIZE in the environment)"));
         while (stk_loader_next(loader, &batch, &err) == STK_OK) {

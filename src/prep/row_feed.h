@@ -1,7 +1,7 @@
-/* rows.h: the rows of a job in the order of their positions, out of the loader's batches: from any position on, in
+/* row_feed.h: the rows of a job in the order of their positions, out of the loader's batches: from any position on, in
  * blocks that end where the caller says. One thread. */
-#ifndef STKI_ROWS_H
-#define STKI_ROWS_H
+#ifndef STKI_ROW_FEED_H
+#define STKI_ROW_FEED_H
 
 #include "core.h"
 #include "finish.h"
@@ -27,7 +27,7 @@ typedef struct stki_held {
     int uses;
 } stki_held;
 
-typedef struct stki_rows {
+typedef struct stki_row_feed {
     stk_loader *loader;
     stki_core *core;
     int64_t batch_rows, positions;
@@ -42,17 +42,17 @@ typedef struct stki_rows {
     const volatile _Atomic bool *cancelled;
     void (*tick)(void *context); /* called now and then while waiting */
     void *tick_context;
-} stki_rows;
+} stki_row_feed;
 
 /* `most` batches may be held at once. The loader is borrowed. */
-stk_status stki_rows_init(stki_rows *rows, stk_loader *loader, int most, stk_error *err);
-void stki_rows_fini(stki_rows *rows);
+stk_status stki_row_feed_init(stki_row_feed *rows, stk_loader *loader, int most, stk_error *err);
+void stki_row_feed_fini(stki_row_feed *rows);
 /* The hook of the loader's config; its context is the rows. */
-void stki_rows_left_out(void *context, int64_t position, int64_t sample, const stk_error *error);
+void stki_row_feed_left_out(void *context, int64_t position, int64_t sample, const stk_error *error);
 
-void stki_rows_seek(stki_rows *rows, int64_t position);
+void stki_row_feed_seek(stki_row_feed *rows, int64_t position);
 
-/* Rows [first, first + count) of a batch, which stays until stki_rows_done; perhaps none. */
+/* Rows [first, first + count) of a batch, which stays until stki_row_feed_done; perhaps none. */
 typedef struct stki_run_of_rows {
     stki_held *held;
     int64_t first, count;
@@ -60,11 +60,11 @@ typedef struct stki_run_of_rows {
 } stki_run_of_rows;
 
 /* The next rows below position `end` > at. What was left out among them is appended to `left_out`. STK_E_CANCELLED. */
-stk_status stki_rows_next(stki_rows *rows, int64_t end, stki_run_of_rows *out, stki_skipped_list *left_out,
-                          stk_error *err);
+stk_status stki_row_feed_next(stki_row_feed *rows, int64_t end, stki_run_of_rows *out, stki_skipped_list *left_out,
+                              stk_error *err);
 /* Batches that are held now. */
-int stki_rows_held(const stki_rows *rows);
-void stki_rows_done(stki_rows *rows, stki_held *held);
+int stki_row_feed_held(const stki_row_feed *rows);
+void stki_row_feed_done(stki_row_feed *rows, stki_held *held);
 
 /* Row `row` of a batch's field. */
 void stki_row_of(const stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_row *out);

@@ -1,5 +1,5 @@
-/* rows.c: see rows.h. */
-#include "rows.h"
+/* row_feed.c: see row_feed.h. */
+#include "row_feed.h"
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -33,15 +33,15 @@ void stki_skipped_fini(stki_skipped_list *list)
     *list = (stki_skipped_list){0};
 }
 
-void stki_rows_left_out(void *context, int64_t position, int64_t sample, const stk_error *error)
+void stki_row_feed_left_out(void *context, int64_t position, int64_t sample, const stk_error *error)
 {
-    stki_rows *rows = context;
+    stki_row_feed *rows = context;
 
     stki_skipped_add(&rows->left_out, position, sample, error);
 }
 
 /* Moves those of positions below `end` over. */
-static stk_status hand_out(stki_rows *rows, int64_t end, stki_skipped_list *to, stk_error *err)
+static stk_status hand_out(stki_row_feed *rows, int64_t end, stki_skipped_list *to, stk_error *err)
 {
     stki_skipped_list *from = &rows->left_out;
     int64_t n = 0;
@@ -59,7 +59,7 @@ static stk_status hand_out(stki_rows *rows, int64_t end, stki_skipped_list *to, 
 /* ---- batches -------------------------------------------------------------------------------------------------------
  */
 
-stk_status stki_rows_init(stki_rows *rows, stk_loader *loader, int most, stk_error *err)
+stk_status stki_row_feed_init(stki_row_feed *rows, stk_loader *loader, int most, stk_error *err)
 {
     rows->loader = loader;
     rows->held_count = most + 1;
@@ -67,7 +67,7 @@ stk_status stki_rows_init(stki_rows *rows, stk_loader *loader, int most, stk_err
     return rows->held ? STK_OK : stki_fail_memory(err, rows->held_count * (int64_t)sizeof *rows->held, "a job");
 }
 
-void stki_rows_fini(stki_rows *rows)
+void stki_row_feed_fini(stki_row_feed *rows)
 {
     for (int i = 0; rows->held && i < rows->held_count; i++)
         if (rows->held[i].uses > 0)
@@ -77,14 +77,14 @@ void stki_rows_fini(stki_rows *rows)
     stki_skipped_fini(&rows->left_out);
 }
 
-void stki_rows_done(stki_rows *rows, stki_held *held)
+void stki_row_feed_done(stki_row_feed *rows, stki_held *held)
 {
     (void)rows;
     if (held && --held->uses == 0)
         stk_batch_release(held->batch);
 }
 
-int stki_rows_held(const stki_rows *rows)
+int stki_row_feed_held(const stki_row_feed *rows)
 {
     int held = 0;
 
@@ -93,14 +93,14 @@ int stki_rows_held(const stki_rows *rows)
     return held;
 }
 
-static void let_go(stki_rows *rows)
+static void let_go(stki_row_feed *rows)
 {
-    stki_rows_done(rows, rows->current);
+    stki_row_feed_done(rows, rows->current);
     rows->current = NULL;
     rows->row = 0;
 }
 
-void stki_rows_seek(stki_rows *rows, int64_t position)
+void stki_row_feed_seek(stki_row_feed *rows, int64_t position)
 {
     if (position == rows->at && !rows->seeks)
         return;
@@ -110,7 +110,7 @@ void stki_rows_seek(stki_rows *rows, int64_t position)
     rows->left_out.count = 0;
 }
 
-static stk_status wait_for_batch(stki_rows *rows, stk_batch **out, stk_error *err)
+static stk_status wait_for_batch(stki_row_feed *rows, stk_batch **out, stk_error *err)
 {
     for (;;) {
         const int64_t begin = stki_now_ns();
@@ -130,7 +130,7 @@ static stk_status wait_for_batch(stki_rows *rows, stk_batch **out, stk_error *er
 }
 
 /* The batch of position `at`, with its rows before that passed over. */
-static stk_status fetch(stki_rows *rows, stk_error *err)
+static stk_status fetch(stki_row_feed *rows, stk_error *err)
 {
     stki_held *held = rows->held;
     stk_batch *batch;
@@ -155,8 +155,8 @@ static stk_status fetch(stki_rows *rows, stk_error *err)
     return STK_OK;
 }
 
-stk_status stki_rows_next(stki_rows *rows, int64_t end, stki_run_of_rows *out, stki_skipped_list *left_out,
-                          stk_error *err)
+stk_status stki_row_feed_next(stki_row_feed *rows, int64_t end, stki_run_of_rows *out, stki_skipped_list *left_out,
+                              stk_error *err)
 {
     const int64_t batch_end = (rows->at / rows->batch_rows + 1) * rows->batch_rows;
     const stk_batch *batch;
