@@ -360,12 +360,14 @@ static void finish(struct session *session, struct lb_repeat *out)
     struct lb_mark end;
 
     set_mark(session, &end);
+    /* what was ended before the first batch behind the ramp has but its ramp to tell of */
+    const bool measured = session->measuring && end.batches > session->begin.batches;
     lb_load_read(&end_load);
     const double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
     end.at_ns = end_ns; /* the span ends before the rest is read */
     end_interval(session, &end, false);
     lb_memory_read(&out->steady.memory);
-    out->steady.within_ramp = !session->measuring;
+    out->steady.within_ramp = !measured;
     out->steady.checksum = session->consumed.checksum;
     if (stk_loader_digest(session->loader, &out->steady.digest, NULL) != STK_OK)
         out->steady.digest.end_step = -1;
@@ -376,7 +378,7 @@ static void finish(struct session *session, struct lb_repeat *out)
     lb_others_between(&session->open_load, &end_load, quota, &out->whole.others);
     out->whole.steady = lb_steady_of(session->marks, 0);
     out->steady.ramp_ns = session->begin.at_ns - session->open.at_ns;
-    if (session->measuring) {
+    if (measured) {
         account(&session->begin, &end, &out->steady_waits, &out->steady_gaps, session->begin_first_end_ns,
                 &out->steady);
         lb_others_between(&session->begin_load, &end_load, quota, &out->steady.others);
