@@ -250,6 +250,11 @@ static void bounds_by_hand(void **state)
     count = lb_result_bounds(&result, bounds);
     assert_int_equal(lb_bound_binding(bounds, count)->kind, LB_BOUND_DISK);
     assert_null(lb_bound_binding(bounds, 0));
+    /* four times as many were made as were delivered: slots filled meanwhile, and each took a quarter of it */
+    run.made_batches = 4 * run.batches;
+    count = lb_result_bounds(&result, bounds);
+    assert_true(fabs(find(bounds, count, LB_BOUND_MEMORY)->samples_per_s - 4 * 1e6 / 500) < 1e-6);
+    assert_true(fabs(find(bounds, count, LB_BOUND_WRITE)->samples_per_s - 4 * 1e6 / 400) < 1e-6);
 }
 
 /* 10 000 samples a second by the library; the run unpacked each chunk 50 times, once, and hardly at all. */

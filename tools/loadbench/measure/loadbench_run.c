@@ -322,6 +322,12 @@ struct lb_waits lb_waits_of(const stki_histogram *histogram)
 }
 
 /* What came between two moments. `first_end_ns`: when the first step of the span had ended; 0: there was none. */
+/* Batches that are made and not delivered. */
+static int64_t ready_batches(const stk_loader_stats *stats)
+{
+    return stats->slots_ready + stats->device_slots_ready;
+}
+
 static void account(const struct lb_mark *from, const struct lb_mark *to, const stki_histogram *waits,
                     const stki_histogram *gaps, int64_t first_end_ns, struct lb_run *out)
 {
@@ -331,6 +337,7 @@ static void account(const struct lb_mark *from, const struct lb_mark *to, const 
     lb_stats_fit(&out->stats, out->elapsed_ns);
     out->usage = lb_usage_since(&to->usage, &from->usage);
     out->batches = to->batches - from->batches;
+    out->made_batches = out->batches + ready_batches(&to->stats) - ready_batches(&from->stats);
     out->samples = to->samples - from->samples;
     out->epochs = to->epochs - from->epochs;
     out->next_ns = to->next_ns - from->next_ns;

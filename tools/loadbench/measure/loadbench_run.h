@@ -29,6 +29,7 @@ struct lb_run {
     int64_t first_batch_ns; /* from the call that opens the loader to the first batch in hand */
     int64_t ramp_ns, elapsed_ns;
     int64_t batches, samples, epochs; /* delivered while measured; padding is no sample; epochs that ended */
+    int64_t made_batches;             /* by the workers meanwhile: more where more lie ready at the end than before */
     int64_t next_ns;                  /* of elapsed: inside stk_loader_next */
     int64_t consume_ns, release_ns;   /* of elapsed: in the consumer; in giving batches back */
     int64_t record_ns;                /* of elapsed: in recording intervals, and in the live line */

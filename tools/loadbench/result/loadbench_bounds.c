@@ -132,9 +132,10 @@ void lb_once_measure(struct lb_result *result)
 
 /* ---- what follows from it ---------------------------------------------------------------------------------------- */
 
-/* Sums over all repeats, so that what a sample takes is the mean of all of them. */
+/* Sums over all repeats, so that what a sample takes is the mean of all of them; of samples that were made, which are
+ * more than were delivered where slots filled meanwhile. */
 struct sums {
-    double samples, batches, read, written, device, disk, file;
+    double samples, made, batches, read, written, device, disk, file;
     double unpacked, packed; /* of all samples together: what unpacking gave, and what samples took of it */
 };
 
@@ -144,6 +145,8 @@ static struct sums sum_runs(const struct lb_result *result)
 
     for (int i = 0; i < result->run_count; i++) {
         const struct lb_run *run = &result->runs[i];
+        const double made = run->made_batches > 0 ? lb_ratio((double)run->made_batches, (double)run->batches) : 1;
+        sums.made += (double)run->samples * made;
         sums.samples += (double)run->samples;
         sums.batches += (double)run->batches;
         sums.read += (double)run->stats.bytes_read;
@@ -154,10 +157,10 @@ static struct sums sum_runs(const struct lb_result *result)
         sums.disk += run->usage.disk_bytes > 0 ? (double)run->usage.disk_bytes : 0;
     }
     if (sums.samples > 0) {
-        sums.read /= sums.samples;
-        sums.written /= sums.samples;
+        sums.read /= sums.made;
+        sums.written /= sums.made;
         sums.device /= sums.samples;
-        sums.disk /= sums.samples;
+        sums.disk /= sums.made;
     }
     /* as it is stored: less than what is converted where it is packed, no more than that where only a part is read */
     sums.file = lb_ratio((double)result->facts.data.bytes, (double)result->facts.samples);
