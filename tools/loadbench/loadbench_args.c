@@ -279,15 +279,33 @@ static const char *studied(const struct lb_args *args)
                                      : NULL;
 }
 
+static stk_status fail_no_run(const struct lb_args *args, const char *option, stk_error *err)
+{
+    static const char *const actions[] = {
+        [LB_SHOW_CONFIG] = "--show-config",
+        [LB_PARSE_ONLY] = "--parse-only",
+        [LB_EXPLAIN] = "--explain",
+        [LB_PREVIEW] = "--preview",
+        [LB_MAKE] = "--make",
+        [LB_TRANSFER] = "--transfer",
+        [LB_ACCELERATORS] = "--accelerators",
+        [LB_HELP] = "--help",
+        [LB_HELP_OPTIONS] = "--help-options",
+        [LB_VERSION] = "--version",
+    };
+
+    return stki_fail(err, STK_E_CONFIG, "%s is for a run only: leave it or %s out", option, actions[args->action]);
+}
+
 static stk_status check_together(const struct lb_args *args, const char *const *given, stk_error *err)
 {
     const bool needs_file = args->action != LB_HELP && args->action != LB_HELP_OPTIONS && args->action != LB_VERSION &&
                             args->action != LB_TRANSFER;
 
     if ((args->action == LB_TRANSFER || args->action == LB_MAKE || args->action == LB_ACCELERATORS) && args->digest)
-        return stki_fail(err, STK_E_CONFIG, "--digest is for a run only");
+        return fail_no_run(args, "--digest", err);
     if ((args->action == LB_TRANSFER || args->action == LB_MAKE) && given[CACHE])
-        return stki_fail(err, STK_E_CONFIG, "--cache is for a run only");
+        return fail_no_run(args, "--cache", err);
     if (args->action == LB_TRANSFER && (args->file || args->set_count > 0))
         return stki_fail(err, STK_E_CONFIG, "--transfer needs no config: found %s",
                          args->file ? args->file : args->sets[0]);
@@ -297,11 +315,11 @@ static stk_status check_together(const struct lb_args *args, const char *const *
     if (args->force && args->action != LB_MAKE)
         return stki_fail(err, STK_E_CONFIG, "--force goes with --make only");
     if (args->intervals && args->action != LB_RUN)
-        return stki_fail(err, STK_E_CONFIG, "--intervals is for a run only");
+        return fail_no_run(args, "--intervals", err);
     if (args->action != LB_RUN && studied(args))
-        return stki_fail(err, STK_E_CONFIG, "%s is for a run only", studied(args));
+        return fail_no_run(args, studied(args), err);
     if (args->json && args->action != LB_RUN && args->action != LB_TRANSFER && args->action != LB_ACCELERATORS)
-        return stki_fail(err, STK_E_CONFIG, "--format=json is for the result of a run only");
+        return fail_no_run(args, "--format=json", err);
     return STK_OK;
 }
 

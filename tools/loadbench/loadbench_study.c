@@ -221,7 +221,7 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
         status = *tree ? STK_OK : STK_E_MEMORY;
     }
     if (status == STK_END)
-        stki_fail(err, STK_E_CLOSED, "stopped by a signal before the first batch");
+        stki_fail(err, STK_E_CLOSED, "stopped by a signal before the first batch was consumed: there is nothing to print");
     if (result)
         lb_result_fini(result);
     stki_free(result);
