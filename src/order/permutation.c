@@ -32,30 +32,22 @@ uint64_t stki_order_key(uint64_t seed, uint64_t epoch)
     return (uint64_t)hash.word[1] << 32 | hash.word[0];
 }
 
-static stki_permutation_pass *best_pass(void)
+struct passes {
+    stki_permutation_pass *one;
+    stki_permutations_pass *several;
+};
+
+static struct passes best_passes(void)
 {
 #if defined(__x86_64__)
     enum stki_isa isa = stki_isa();
 
     if (isa == STKI_ISA_AVX512)
-        return stki_permutation_pass_avx512;
+        return (struct passes){stki_permutation_pass_avx512, stki_permutations_pass_avx512};
     if (isa == STKI_ISA_AVX2)
-        return stki_permutation_pass_avx2;
+        return (struct passes){stki_permutation_pass_avx2, stki_permutations_pass_avx2};
 #endif
-    return stki_permutation_pass_plain;
-}
-
-static stki_permutations_pass *best_pass_of_several(void)
-{
-#if defined(__x86_64__)
-    enum stki_isa isa = stki_isa();
-
-    if (isa == STKI_ISA_AVX512)
-        return stki_permutations_pass_avx512;
-    if (isa == STKI_ISA_AVX2)
-        return stki_permutations_pass_avx2;
-#endif
-    return stki_permutations_pass_plain;
+    return (struct passes){stki_permutation_pass_plain, stki_permutations_pass_plain};
 }
 
 static int half_bits_for(uint64_t n)
@@ -82,7 +74,7 @@ void stki_permutation_init(stki_permutation *permutation, uint64_t seed, uint64_
     permutation->n = n;
     permutation->half_bits = half_bits_for(n);
     permutation->rounds = rounds_for(permutation->half_bits);
-    permutation->pass = best_pass();
+    permutation->pass = best_passes().one;
     for (int round = 0; round < permutation->rounds; round += 2) {
         stki_philox drawn = stki_philox_draw(key, STKI_KEY_ROUNDS, (uint64_t)round / 2);
 
@@ -194,7 +186,7 @@ bool stki_permutations_add(stki_permutations *set, const stki_permutation *permu
         return false;
     set->count++;
     set->rounds = permutation->rounds;
-    set->pass = best_pass_of_several();
+    set->pass = best_passes().several;
     set->n[at] = permutation->n;
     set->half_bits[at] = (uint32_t)permutation->half_bits;
     set->masks[at] = (uint32_t)((UINT64_C(1) << permutation->half_bits) - 1);
