@@ -157,7 +157,7 @@ int64_t lb_memory_available(void)
     return bytes > 0 ? bytes : INT64_C(1) << 30;
 }
 
-static int64_t timeval_ns(struct timeval value)
+int64_t lb_timeval_ns(struct timeval value)
 {
     return value.tv_sec * STKI_SECOND + value.tv_usec * INT64_C(1000);
 }
@@ -185,8 +185,8 @@ void lb_usage_read(struct lb_usage *out)
 
     memset(out, 0, sizeof *out);
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        out->user_ns = timeval_ns(usage.ru_utime);
-        out->system_ns = timeval_ns(usage.ru_stime);
+        out->user_ns = lb_timeval_ns(usage.ru_utime);
+        out->system_ns = lb_timeval_ns(usage.ru_stime);
         out->voluntary_switches = usage.ru_nvcsw;
         out->involuntary_switches = usage.ru_nivcsw;
         out->minor_faults = usage.ru_minflt;

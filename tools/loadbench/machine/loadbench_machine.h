@@ -3,6 +3,7 @@
 #define LOADBENCH_MACHINE_H
 
 #include <stdint.h>
+#include <sys/time.h>
 
 struct lb_machine {
     char cpu[96], kernel[128], architecture[32];
@@ -33,6 +34,7 @@ struct lb_usage {
 };
 
 void lb_usage_read(struct lb_usage *out);
+int64_t lb_timeval_ns(struct timeval value);
 /* What was used since `before`. */
 struct lb_usage lb_usage_since(const struct lb_usage *now, const struct lb_usage *before);
 

@@ -4,6 +4,7 @@
  * before it is believed: its clocks must have gone on as fast as ours, and it must have seen what this process used. */
 #include "loadbench_others.h"
 #include "clock.h"
+#include "loadbench_machine.h"
 #include "thread.h"
 #include <dirent.h>
 #include <errno.h>
@@ -102,8 +103,7 @@ static int64_t own_ns(void)
 
     if (getrusage(RUSAGE_SELF, &usage) != 0)
         return 0;
-    return ((int64_t)usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * STKI_SECOND +
-           ((int64_t)usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+    return lb_timeval_ns(usage.ru_utime) + lb_timeval_ns(usage.ru_stime);
 }
 
 /* The second number of a thread's schedstat, of all threads that there are. */
