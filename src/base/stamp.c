@@ -77,6 +77,20 @@ stk_status stki_stamp_take(const char *path, stki_stamp *out, stk_error *err)
     return STK_OK;
 }
 
+bool stki_stamp_is_of(const stki_stamp *stamp, const char *path)
+{
+    struct stat now;
+
+    return stat(path, &now) == 0 && same_file(stamp, &now);
+}
+
+bool stki_is_one_file(const char *a, const char *b)
+{
+    stki_stamp stamp;
+
+    return stki_stamp_take(a, &stamp, NULL) == STK_OK && stki_stamp_is_of(&stamp, b);
+}
+
 stk_status stki_stamp_check(const stki_stamp *stamp, const char *path, const char *name, int64_t record, stk_error *err)
 {
     struct stat now;

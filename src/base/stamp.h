@@ -16,6 +16,10 @@ typedef struct stki_stamp {
  * no way to say where the working directory is. */
 stk_status stki_stamp_path(const char *path, char **out, stk_error *err);
 stk_status stki_stamp_take(const char *path, stki_stamp *out, stk_error *err);
+/* Does the path lead to that file or folder now, by whatever name or link? */
+bool stki_stamp_is_of(const stki_stamp *stamp, const char *path);
+/* Do both lead to one that is there? */
+bool stki_is_one_file(const char *a, const char *b);
 /* Positive: no file has that name any more. STK_E_TRUNCATED: it is shorter. STK_E_CORRUPT: written to, or replaced by
  * another file. `name` is that of the file in the message. */
 stk_status stki_stamp_check(const stki_stamp *stamp, const char *path, const char *name, int64_t record,

@@ -2,6 +2,7 @@
 #include "part_list.h"
 #include "allocate.h"
 #include "error.h"
+#include "stamp.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -164,14 +165,14 @@ static const char *base_name(const char *path)
 /* Those of the file's own name are looked at first: lists are long. */
 stk_status stki_part_list_has(const stki_part_list *list, const char *path, stk_error *err)
 {
-    struct stat file, part;
+    stki_stamp file;
 
-    if (stat(path, &file) != 0)
+    if (stki_stamp_take(path, &file, NULL) != STK_OK)
         return stki_fail_errno(err, errno, path, "cannot be compared with %s", list->path);
     for (int links = 0; links < 2; links++)
         for (int i = 0; i < list->count; i++)
             if ((strcmp(base_name(list->parts[i].name), base_name(path)) == 0) != links &&
-                stat(list->parts[i].path, &part) == 0 && part.st_dev == file.st_dev && part.st_ino == file.st_ino)
+                stki_stamp_is_of(&file, list->parts[i].path))
                 return STK_OK;
     return stki_fail(err, STK_E_MISMATCH, "%s: none of the %d file%s that %s lists (%s%s)", path, list->count,
                      list->count == 1 ? "" : "s", list->path, list->parts[0].name, list->count > 1 ? ", …" : "");

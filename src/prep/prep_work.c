@@ -14,6 +14,7 @@
 #include "error.h"
 #include "prep_file.h"
 #include "prep_run.h"
+#include "stamp.h"
 #include "thread.h"
 #include <dirent.h>
 #include <errno.h>
@@ -149,20 +150,17 @@ static stk_status check_target(const stki_job *job, stk_error *err)
 stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err)
 {
     const stki_dataset *dataset = run->core->dataset;
-    struct stat target, input;
+    stki_stamp target;
 
-    if (stat(path, &target) != 0)
+    if (stki_stamp_take(path, &target, NULL) != STK_OK)
         return STK_OK;
     for (int f = 0; f < dataset->field_count; f++)
-        for (int s = 0; s < dataset->fields[f].shard_count; s++) {
-            const char *from = dataset->fields[f].shards[s]->path;
-
-            if (stat(from, &input) == 0 && input.st_dev == target.st_dev && input.st_ino == target.st_ino)
+        for (int s = 0; s < dataset->fields[f].shard_count; s++)
+            if (stki_stamp_is_of(&target, dataset->fields[f].shards[s]->path))
                 return stki_fail(
                     err, STK_E_CONFIG,
                     "%s.path: %s is an input of the job, and would be replaced by what it makes: give it another name",
                     run->job->format ? "output" : "stats", path);
-        }
     return STK_OK;
 }
 
@@ -208,20 +206,13 @@ static bool is_of_others(const char *path)
     return foreign && !has_mark(path);
 }
 
-static bool are_one_folder(const char *a, const char *b)
-{
-    struct stat one, other;
-
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
 /* The output would go with it. */
 static stk_status check_apart(const stki_job *job, stk_error *err)
 {
     char *folder = stki_prep_folder_of(job->path);
     stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
 
-    if (status == STK_OK && are_one_folder(folder, job->work))
+    if (status == STK_OK && stki_is_one_file(folder, job->work))
         status = stki_fail_at(err, STK_E_CONFIG,
                               (stki_place){job->work, -1, -1, "the folder of the output", "a folder of its own"},
                               "the work folder, which goes at the end with all that is in it: give prep.temporary "

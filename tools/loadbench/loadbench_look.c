@@ -7,6 +7,7 @@
 #include "loadbench_run.h"
 #include "loadbench_stop.h"
 #include "sheet.h"
+#include "stamp.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -268,7 +269,7 @@ static stk_status check_picture(const struct lb_config *config, const char *path
     stk_status status =
         facts ? lb_output_try(path, "writing the preview", err) : stki_fail_memory(err, sizeof *facts, "the data");
 
-    if (status == STK_OK && lb_is_same_file(path, config->path))
+    if (status == STK_OK && stki_is_one_file(path, config->path))
         status = stki_fail(err, STK_E_CONFIG, "--preview: %s is the config: give another name", path);
     if (status == STK_OK)
         status = lb_facts_read(loader, config->path, facts, err);

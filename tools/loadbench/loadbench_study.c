@@ -12,6 +12,7 @@
 #include "loadbench_result.h"
 #include "loadbench_sweep.h"
 #include "loadbench_tune.h"
+#include "stamp.h"
 #include <errno.h>
 #include <string.h>
 
@@ -80,11 +81,11 @@ static stk_status check_outputs(const struct lb_args *args, stk_error *err)
 
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 0; k < 2; k++)
-            if (outputs[i].path && inputs[k].path && lb_is_same_file(outputs[i].path, inputs[k].path))
+            if (outputs[i].path && inputs[k].path && stki_is_one_file(outputs[i].path, inputs[k].path))
                 return stki_fail(err, STK_E_CONFIG, "%s: %s is %s: give another name", outputs[i].option,
                                  outputs[i].path, inputs[k].option);
     if (args->report && args->intervals &&
-        (strcmp(args->report, args->intervals) == 0 || lb_is_same_file(args->report, args->intervals)))
+        (strcmp(args->report, args->intervals) == 0 || stki_is_one_file(args->report, args->intervals)))
         return stki_fail(err, STK_E_CONFIG, "--report and --intervals name one file, %s: give two", args->report);
     return STK_OK;
 }
@@ -221,7 +222,8 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
         status = *tree ? STK_OK : STK_E_MEMORY;
     }
     if (status == STK_END)
-        stki_fail(err, STK_E_CLOSED, "stopped by a signal before the first batch was consumed: there is nothing to print");
+        stki_fail(err, STK_E_CLOSED,
+                  "stopped by a signal before the first batch was consumed: there is nothing to print");
     if (result)
         lb_result_fini(result);
     stki_free(result);

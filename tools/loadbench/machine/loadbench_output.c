@@ -1,19 +1,12 @@
-/* loadbench_output.c: see loadbench_output.h. Files are compared by device and inode, so that links are seen through.
- */
+/* loadbench_output.c: see loadbench_output.h. */
 #include "loadbench_output.h"
 #include "allocate.h"
 #include "error.h"
+#include "stamp.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-bool lb_is_same_file(const char *a, const char *b)
-{
-    struct stat one, other;
-
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
 
 stk_status lb_output_try(const char *path, const char *what, stk_error *err)
 {
@@ -37,12 +30,12 @@ stk_status lb_output_try(const char *path, const char *what, stk_error *err)
 
 stk_status lb_output_check(const char *option, const char *path, const struct lb_files *data, stk_error *err)
 {
-    struct stat there, about;
+    stki_stamp there;
 
-    if (stat(path, &there) != 0)
+    if (stki_stamp_take(path, &there, NULL) != STK_OK)
         return STK_OK;
     for (int64_t i = 0; i < data->count; i++)
-        if (stat(data->paths[i], &about) == 0 && about.st_dev == there.st_dev && about.st_ino == there.st_ino)
+        if (stki_stamp_is_of(&there, data->paths[i]))
             return stki_fail(err, STK_E_CONFIG, "%s: %s is a file of the data: give another name", option, path);
     return STK_OK;
 }

@@ -5,8 +5,6 @@
 
 #include "loadbench_cache.h"
 
-/* Do both names lead to one file that is there? */
-bool lb_is_same_file(const char *a, const char *b);
 /* Can `path` be written, by way of a file beside it? Nothing is left of the trial. `what`: "writing the report". */
 stk_status lb_output_try(const char *path, const char *what, stk_error *err);
 /* `option`: "--report". STK_E_CONFIG: the file is one of the data, which it would write over. */

@@ -10,6 +10,7 @@
 #include "loadbench_spec.h"
 #include "loadbench_table.h"
 #include "loadbench_write.h"
+#include "stamp.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stoker/loader.h>
@@ -221,7 +222,7 @@ static stk_status check_room(const struct lb_made_file *files, int count, stk_er
 static stk_status check_places(const char *spec_path, const struct lb_made_file *files, int count, stk_error *err)
 {
     for (int i = 0; i < count; i++)
-        if (lb_is_same_file(files[i].full_path, spec_path))
+        if (stki_is_one_file(files[i].full_path, spec_path))
             return stki_fail(err, STK_E_CONFIG, "%s: make.files.%d.path is the specification itself: give another name",
                              spec_path, i);
     return STK_OK;
