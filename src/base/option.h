@@ -11,6 +11,8 @@
  *     };
  *     static const stki_option_table table = STKI_OPTION_TABLE("loader", rows);
  *
+ * Behind the help a row may have more members: STKI_INT(…, "Batch slots in all", .effect = STKI_ON_NOTHING).
+ *
  * A default is written as it would stand in a config, without quotes (texts: a C string or NULL). A member of the wrong
  * type does not compile.
  */
@@ -33,6 +35,28 @@ enum stki_option_type {
     STKI_OPT_NODE    /* const stki_node *: anything; the owner of the table reads it itself; NULL if absent */
 };
 
+/* What an option can change. The default is the safe one: saved positions, checksums and jobs compare the option. */
+enum stki_effect {
+    STKI_ON_SAMPLES,  /* the values that are delivered, or their order */
+    STKI_ON_FAILURES, /* only which samples fail: compared where failed samples may be left out or replaced */
+    STKI_ON_RANKS,    /* how the work is divided between ranks: a resume may change it */
+    STKI_ON_NOTHING   /* speed, memory, messages */
+};
+
+enum stki_option_flags {
+    STKI_PATH = 1, /* TEXT or NODE: a path, or a list of them; relative ones start from the folder of the config file */
+    STKI_IN_JOB = 2 /* rows of `loader`: also a key of `prep` */
+};
+
+/* Another key that a row needs in the same map. */
+typedef struct stki_need {
+    const char *key;
+    const char *const *words; /* values that satisfy the need, ended by NULL; NULL: any value that is given */
+    bool note;                /* an unmet need is a note instead of an error */
+} stki_need;
+
+typedef struct stki_option_table stki_option_table;
+
 typedef struct stki_option {
     const char *name;
     enum stki_option_type type;
@@ -46,6 +70,13 @@ typedef struct stki_option {
     const char *help;     /* one sentence without a full stop */
     const char *alias_of; /* not NULL: this row is a synonym for that one, read by the owner after the pass; giving both
                              is an error */
+    enum stki_effect effect;
+    unsigned flags;                 /* enum stki_option_flags */
+    const char *instead_of;         /* a row of the same table that excludes this one: only one of them may be given */
+    const stki_need *need;          /* NULL: none */
+    const stki_option_table *inner; /* NODE: the table that reads a map given as the value */
+    const char *const *examples;    /* two different valid values, ended by NULL, for the docs and the tests of TEXT and
+                                       NODE rows */
 } stki_option;
 
 /* `result` if struct `type` has a `member` of one of the two types, else it does not compile. */
@@ -57,48 +88,50 @@ struct stki_no_type;
         .name = #member, .type = kind, .offset = STKI_MEMBER(struct_type, member, c_type, struct stki_no_type *), \
         __VA_ARGS__                                                                                               \
     }
-#define STKI_BOOL(struct_type, member, fallback_, help_) \
-    STKI_ROW(struct_type, member, STKI_OPT_BOOL, bool, .fallback = #fallback_, .unit = "", .help = help_)
-#define STKI_INT(struct_type, member, fallback_, low_, high_, unit_, help_)                              \
+#define STKI_BOOL(struct_type, member, fallback_, ...) \
+    STKI_ROW(struct_type, member, STKI_OPT_BOOL, bool, .fallback = #fallback_, .unit = "", .help = __VA_ARGS__)
+#define STKI_INT(struct_type, member, fallback_, low_, high_, unit_, ...)                                \
     STKI_ROW(struct_type, member, STKI_OPT_INT, int64_t, .low = (double)(low_), .high = (double)(high_), \
-             .fallback = #fallback_, .unit = unit_, .help = help_)
-#define STKI_INT_WORDS(struct_type, member, fallback_, low_, high_, words_, base_, unit_, help_)         \
+             .fallback = #fallback_, .unit = unit_, .help = __VA_ARGS__)
+#define STKI_INT_WORDS(struct_type, member, fallback_, low_, high_, words_, base_, unit_, ...)           \
     STKI_ROW(struct_type, member, STKI_OPT_INT, int64_t, .low = (double)(low_), .high = (double)(high_), \
-             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = unit_, .help = help_)
-#define STKI_DOUBLE(struct_type, member, fallback_, low_, high_, unit_, help_)                                 \
+             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = unit_, .help = __VA_ARGS__)
+#define STKI_DOUBLE(struct_type, member, fallback_, low_, high_, unit_, ...)                                   \
     STKI_ROW(struct_type, member, STKI_OPT_DOUBLE, double, .low = low_, .high = high_, .fallback = #fallback_, \
-             .unit = unit_, .help = help_)
-#define STKI_SIZE(struct_type, member, fallback_, low_, high_, help_)                                     \
+             .unit = unit_, .help = __VA_ARGS__)
+#define STKI_SIZE(struct_type, member, fallback_, low_, high_, ...)                                       \
     STKI_ROW(struct_type, member, STKI_OPT_SIZE, int64_t, .low = (double)(low_), .high = (double)(high_), \
-             .fallback = #fallback_, .unit = "bytes", .help = help_)
-#define STKI_SIZE_WORDS(struct_type, member, fallback_, low_, high_, words_, base_, help_)                \
+             .fallback = #fallback_, .unit = "bytes", .help = __VA_ARGS__)
+#define STKI_SIZE_WORDS(struct_type, member, fallback_, low_, high_, words_, base_, ...)                  \
     STKI_ROW(struct_type, member, STKI_OPT_SIZE, int64_t, .low = (double)(low_), .high = (double)(high_), \
-             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = "bytes", .help = help_)
-#define STKI_TIME(struct_type, member, fallback_, low_ns, high_ns, help_)                                     \
+             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = "bytes", .help = __VA_ARGS__)
+#define STKI_TIME(struct_type, member, fallback_, low_ns, high_ns, ...)                                       \
     STKI_ROW(struct_type, member, STKI_OPT_TIME, int64_t, .low = (double)(low_ns), .high = (double)(high_ns), \
-             .fallback = #fallback_, .unit = "ns", .help = help_)
-#define STKI_TIME_WORDS(struct_type, member, fallback_, low_ns, high_ns, words_, base_, help_)                \
+             .fallback = #fallback_, .unit = "ns", .help = __VA_ARGS__)
+#define STKI_TIME_WORDS(struct_type, member, fallback_, low_ns, high_ns, words_, base_, ...)                  \
     STKI_ROW(struct_type, member, STKI_OPT_TIME, int64_t, .low = (double)(low_ns), .high = (double)(high_ns), \
-             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = "ns", .help = help_)
-#define STKI_STRING(struct_type, member, fallback_, help_) \
-    STKI_ROW(struct_type, member, STKI_OPT_TEXT, const char *, .fallback = fallback_, .unit = "", .help = help_)
-#define STKI_ENUM(struct_type, member, fallback_, words_, help_)                                           \
+             .fallback = #fallback_, .words = words_, .words_base = base_, .unit = "ns", .help = __VA_ARGS__)
+#define STKI_STRING(struct_type, member, fallback_, ...) \
+    STKI_ROW(struct_type, member, STKI_OPT_TEXT, const char *, .fallback = fallback_, .unit = "", .help = __VA_ARGS__)
+#define STKI_ENUM(struct_type, member, fallback_, words_, ...)                                             \
     {                                                                                                      \
         .name = #member, .type = STKI_OPT_ENUM, .offset = STKI_MEMBER(struct_type, member, int, unsigned), \
-        .fallback = #fallback_, .words = words_, .unit = "", .help = help_                                 \
+        .fallback = #fallback_, .words = words_, .unit = "", .help = __VA_ARGS__                           \
     }
-#define STKI_NODE(struct_type, member, help_) \
-    STKI_ROW(struct_type, member, STKI_OPT_NODE, const stki_node *, .unit = "", .help = help_)
-#define STKI_ALIAS(name_, of_, kind, help_)                                                     \
-    {                                                                                           \
-        .name = #name_, .type = kind, .offset = -1, .unit = "", .help = help_, .alias_of = #of_ \
+#define STKI_NODE(struct_type, member, ...) \
+    STKI_ROW(struct_type, member, STKI_OPT_NODE, const stki_node *, .unit = "", .help = __VA_ARGS__)
+#define STKI_ALIAS(name_, of_, kind, ...)                                                             \
+    {                                                                                                 \
+        .name = #name_, .type = kind, .offset = -1, .alias_of = #of_, .unit = "", .help = __VA_ARGS__ \
     }
 
-typedef struct stki_option_table {
+struct stki_option_table {
     const char *section; /* "loader" */
     const stki_option *rows;
     int count;
-} stki_option_table;
+    const char
+        *shorthand; /* the row that a scalar in place of the map stands for: `pad: 128` is {to: 128}; NULL: none */
+};
 
 #define STKI_OPTION_TABLE(section_, rows_)                                                   \
     {                                                                                        \
