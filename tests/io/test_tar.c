@@ -417,6 +417,72 @@ static void test_which_name(void **state)
     stki_container_release(container);
 }
 
+/* A member preceded by these records of an extended header (of the whole archive: `type` g), as the programs named
+ * wrote them. The archive is refused, naming member, record and place, if the member is part of a sample. */
+static void test_encoded_members(void **state)
+{
+    static const struct {
+        char type;
+        const char *records, *member, *named, *found;
+    } cases[] = {
+        /* GNU tar 1.34, --sparse-version=0.0, 0.1 and 1.0 */
+        {'x',
+         "27 GNU.sparse.size=1048577\n26 GNU.sparse.numblocks=3\n23 GNU.sparse.offset=0\n28 GNU.sparse.numbytes=4096\n",
+         "s1.bin", "s1.bin", "GNU.sparse.size"},
+        {'x',
+         "26 GNU.sparse.name=s1.bin\n27 GNU.sparse.size=1048577\n26 GNU.sparse.numblocks=3\n"
+         "45 GNU.sparse.map=0,4096,1048576,1,1048577,0\n",
+         "GNUSparseFile.22/s1.bin", "GNUSparseFile.22/s1.bin", "GNU.sparse.name"},
+        {'x',
+         "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n26 GNU.sparse.name=s1.bin\n31 GNU.sparse.realsize=1048577\n",
+         "GNUSparseFile.22/s1.bin", "GNUSparseFile.22/s1.bin", "GNU.sparse.major"},
+        /* GNU tar 1.34, the second volume of --multi-volume */
+        {'g', "29 GNU.volume.filename=a.bin\n25 GNU.volume.size=30816\n27 GNU.volume.offset=29184\n",
+         "GNUFileParts/a.bin.2", "GNUFileParts/a.bin.2", "GNU.volume.filename"},
+        /* star, Solaris */
+        {'x', "12 path=k.b\n27 SCHILY.realsize=1048577\n", "x.b", "k.b", "SCHILY.realsize"},
+        {'x', "19 SCHILY.offset=5\n", "x.b", "x.b", "SCHILY.offset"},
+        {'x', "27 SUN.holesdata= 0 10 100\n", "x.b", "x.b", "SUN.holesdata"},
+    };
+    const char *path = stkt_path("encoded.tar");
+    stki_container *container;
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct stkt_tar t = {0};
+
+        stkt_tar_file(&t, "first.txt", "1");
+        stkt_tar_put(&t, cases[i].type, "pax", cases[i].records, strlen(cases[i].records));
+        stkt_tar_file(&t, cases[i].member, "data");
+        stkt_tar_write(&t, path);
+        assert_status(stki_container_open(path, NULL, &container, &err), STK_E_UNSUPPORTED);
+        assert_int_equal(err.offset, 5 * 512);
+        assert_non_null(strstr(err.found, cases[i].found));
+        assert_non_null(strstr(err.message, cases[i].named));
+    }
+}
+
+/* Records without a value take nothing back and say nothing; a member that is part of no sample is not read. */
+static void test_encoded_elsewhere(void **state)
+{
+    const char *path = stkt_path("plain.tar");
+    struct stkt_tar t = {0};
+    stki_container *container;
+    stk_error err;
+
+    (void)state;
+    stkt_tar_put(&t, 'x', "pax", "20 GNU.sparse.size=\n", 20);
+    stkt_tar_file(&t, "a.txt", "1");
+    stkt_tar_put(&t, 'x', "pax", "21 GNU.sparse.size=9\n", 21);
+    stkt_tar_file(&t, "README", "no extension");
+    stkt_tar_file(&t, "b.txt", "2"); /* the records belonged to README */
+    stkt_tar_write(&t, path);
+    assert_ok(stki_container_open(path, NULL, &container, &err));
+    assert_int_equal(((const stki_webdataset *)(const void *)container)->index.sample_count, 2);
+    stki_container_release(container);
+}
+
 /* ---- arrays and images ---------------------------------------------------------------------------------------------
  */
 
@@ -891,6 +957,8 @@ int main(void)
         cmocka_unit_test(test_twice),
         cmocka_unit_test(test_max_bytes),
         cmocka_unit_test(test_which_name),
+        cmocka_unit_test(test_encoded_members),
+        cmocka_unit_test(test_encoded_elsewhere),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_arrays_of_shapes),
         cmocka_unit_test(test_images),

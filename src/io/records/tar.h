@@ -43,6 +43,10 @@ typedef struct stki_tar_pax {
     const char *path; /* inside the text; NULL: none */
     int64_t path_bytes;
     int64_t size; /* -1: none */
+    /* The first record that says that the member's data are not the bytes of its file: a sparse file, or a part of a
+     * member that is divided over several archives. NULL: none. */
+    const char *encoded;
+    int64_t encoded_bytes;
 } stki_tar_pax;
 
 /* The records "LENGTH key=value\n" of `text`, which lies at `offset`. Later ones win; `out` keeps what no record names.

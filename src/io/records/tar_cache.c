@@ -22,7 +22,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { VERSION = 2 };
+enum { VERSION = 3 /* indexes before it could list sparse members */ };
 #define MAGIC UINT64_C(0x5854414b4f545300) /* "\0STOKATX" */
 
 struct header {

@@ -111,9 +111,11 @@ static stk_status read_size(const unsigned char *field, int64_t offset, const ch
     return STK_OK;
 }
 
-static stk_status read_type(unsigned char type, int64_t offset, const char *path, enum stki_tar_what *out,
-                            stk_error *err)
+static stk_status read_type(unsigned char type, const char *name, int64_t offset, const char *path,
+                            enum stki_tar_what *out, stk_error *err)
 {
+    char shown[STKI_TAR_NAME];
+
     switch (type) {
     case '0':
     case '\0':
@@ -146,7 +148,8 @@ static stk_status read_type(unsigned char type, int64_t offset, const char *path
             (stki_place){path, -1, offset + TYPE,
                          type > ' ' && type < 127 ? STKI_TEXT("type '%c'", type) : STKI_TEXT("type 0x%02x", type),
                          "a file, a folder, a link, a device, or a long name"},
-            "%s", type == 'S' ? "a sparse member" : "a kind of member that is not read");
+            "member %s: %s", stki_npy_printable(shown, sizeof shown, name, (int64_t)strlen(name)),
+            type == 'S' ? "a sparse file (write the archive without --sparse)" : "a kind of member that is not read");
     }
 }
 
@@ -184,10 +187,10 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
                             (stki_place){path, -1, offset + SUM, STKI_TEXT("checksum %" PRId64, found),
                                          STKI_TEXT("%" PRId64, expected)},
                             "the header of a member is damaged, or this is no tar archive");
-    status = read_type(b[TYPE], offset, path, &out->what, err);
+    read_name(b, out->name);
+    status = read_type(b[TYPE], out->name, offset, path, &out->what, err);
     if (!status && out->what != STKI_TAR_SKIP) /* old archives give hard links a size, and no data follows */
         status = read_size(b + SIZE, offset, path, &out->size, err);
-    read_name(b, out->name);
     return status;
 }
 
@@ -211,6 +214,19 @@ static int64_t read_decimal(const char *text, int64_t length, int64_t *out)
     return at;
 }
 
+/* Records whose presence changes what the data mean, as GNU tar, star and Solaris tar write them. GNU sparse files of
+ * format 1.0 even keep their map of holes in front of the data. */
+static bool is_encoding(const char *key, int64_t bytes)
+{
+    static const char *const begins[] = {"GNU.sparse.", "GNU.volume.filename", "SCHILY.realsize", "SCHILY.offset",
+                                         "SUN.holesdata"};
+
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (bytes >= (int64_t)strlen(begins[i]) && !memcmp(key, begins[i], strlen(begins[i])))
+            return true;
+    return false;
+}
+
 static stk_status take_record(const char *key, int64_t key_bytes, const char *value, int64_t bytes, int64_t offset,
                               const char *path, stki_tar_pax *out, stk_error *err)
 {
@@ -224,6 +240,9 @@ static stk_status take_record(const char *key, int64_t key_bytes, const char *va
         if (bytes > 0 && read_decimal(value, bytes, &out->size) != bytes)
             return fail_pax(path, offset, stki_npy_printable(shown, sizeof shown, value, bytes), "a size in digits",
                             err);
+    } else if (bytes > 0 && !out->encoded && is_encoding(key, key_bytes)) {
+        out->encoded = key;
+        out->encoded_bytes = key_bytes;
     }
     return STK_OK;
 }

@@ -164,6 +164,24 @@ static void count_file(stki_tar_extension *extension, int64_t size)
     extension->largest = size > extension->largest ? size : extension->largest;
 }
 
+/* What lies in the archive must be the file's bytes. */
+static stk_status check_plain(const struct builder *b, const char *name, int64_t bytes, int64_t offset, stk_error *err)
+{
+    const stki_tar_pax *pax = b->pax.encoded ? &b->pax : &b->global;
+    char shown[STKI_TAR_NAME], record[KEY_SHOWN];
+
+    if (!pax->encoded)
+        return STK_OK;
+    return stki_fail_at(
+        err, STK_E_UNSUPPORTED,
+        (stki_place){
+            b->file->path, -1, offset,
+            STKI_TEXT("pax record %s", stki_npy_printable(record, sizeof record, pax->encoded, pax->encoded_bytes)),
+            "the bytes of a whole file"},
+        "member %s is a sparse file or a part of a divided one: write the archive without --sparse and --multi-volume",
+        stki_npy_printable(shown, sizeof shown, name, bytes));
+}
+
 static stk_status add_file(struct builder *b, const char *name, int64_t bytes, int64_t offset, int64_t size,
                            stk_error *err)
 {
@@ -177,6 +195,9 @@ static stk_status add_file(struct builder *b, const char *name, int64_t bytes, i
         b->skipped++;
         return STK_OK;
     }
+    status = check_plain(b, name, bytes, offset, err);
+    if (status)
+        return status;
     if (b->entries.count >= UINT32_MAX - 1)
         return stki_fail_at(err, STK_E_LIMIT, (stki_place){b->file->path, -1, offset, NULL, "fewer than 2^32"},
                             "too many files");
