@@ -177,6 +177,7 @@ typedef struct stki_reader_opts {
     enum stki_access access;
     enum stki_pattern pattern; /* the advice given to the system */
     bool by_units;             /* samples are read unit by unit (order: block) */
+    bool numbers;              /* the field converts its samples: text that the user may not know of is refused */
     const char *format;        /* "npz", "hdf5", …; NULL: by content and name */
     const char *name;          /* the member, dataset or field; NULL: `prefer` if there is one, else the only one */
     const char *prefer;        /* the name of the field of the data set */

@@ -57,6 +57,7 @@ static stk_status container_of(stki_core *core, const char *path, const stki_rea
 
     memcpy(&key, opts, sizeof key); /* padding too */
     key.name = key.prefer = NULL;
+    key.numbers = false;
     *out = container_before(core, path, &key);
     if (*out)
         return STK_OK;
@@ -147,6 +148,7 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
     opts.pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM;
     opts.by_units = core->config->order == STK_ORDER_BLOCK;
     opts.prefer = field->name;
+    opts.numbers = (field->dtype != STK_DTYPE_NONE || field->transforms) && !stki_first_steps_call(field->transforms);
     opts.cache_bytes = core->config->cache_bytes;
     status = field->synthetic ? open_synthetic(field, all, err) : open_files(core, field, &opts, all, err);
     for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)

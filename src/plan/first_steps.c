@@ -80,6 +80,14 @@ stk_status stki_first_steps_check(const char *operation, const stki_node *node, 
     return stki_node_text(node, &name, err);
 }
 
+bool stki_first_steps_call(const stki_node *transforms)
+{
+    for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count; i++)
+        if (stki_node_get(transforms->items[i], "call"))
+            return true;
+    return false;
+}
+
 /* ---- wrapping -----------------------------------------------------------------------------------------------------
  */
 

@@ -12,6 +12,8 @@ bool stki_first_steps_know(const char *operation);
 const char *stki_first_steps_operation(int index); /* NULL behind the last name */
 /* What can be said of such a step without data. */
 stk_status stki_first_steps_check(const char *operation, const stki_node *node, stk_error *err);
+/* Does a function of the user make the samples? */
+bool stki_first_steps_call(const stki_node *transforms);
 /* Puts the readers that a field's list asks for around *reader, and owns it then, also when this fails. `field`: for
  * messages and the default names of draws. */
 stk_status stki_first_steps_wrap(const stki_node *transforms, const char *field, stki_reader **reader, stk_error *err);

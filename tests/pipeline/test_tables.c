@@ -370,6 +370,45 @@ static void test_refused(void **state)
     }
 }
 
+/* An empty cell makes a column of ages text. Whoever asks for numbers must not get its character codes. */
+static void test_text_for_numbers(void **state)
+{
+    static const char *const asks[] = {"dtype: f32", "dtype: i64", "dtype: u8", "transforms: [{scale: 2}]"};
+    const char table[] = "name,age\nAnn,22\n\"B\nob\",\nEve,26\nDan,35\n";
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+    stk_error err;
+
+    (void)state;
+    stkt_write_file(stkt_path("ages.csv"), table, sizeof table - 1);
+    for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++)
+        for (int pread = 0; pread < 2; pread++) {
+            char text[512];
+
+            snprintf(text, sizeof text,
+                     "dataset: {fields: {age: {path: %s, %s}}}\nloader: {batch_size: 4, num_workers: 0, access: %s}",
+                     stkt_path("ages.csv"), asks[i], pread ? "pread" : "mmap");
+            assert_status(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err), STK_E_MISMATCH);
+            assert_string_equal(err.file, stkt_path("ages.csv"));
+            assert_int_equal(err.record, 1);
+            assert_says("line 3, column 2 (age)");
+            assert_says("an empty cell");
+            assert_says("source: {dtype: uint8}");
+        }
+    assert_int_equal(stkt_open(&loader,
+                               "dataset: {fields: {age: {path: %s, source: {dtype: u8}, dtype: i32}}}\n"
+                               "loader: {batch_size: 4, num_workers: 0}",
+                               stkt_path("ages.csv")),
+                     STK_OK);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "age.values", &t, &err));
+    assert_int_equal(t.shape[0], 6); /* asked for in so many words */
+    assert_int_equal(((int32_t *)t.data)[0], '2');
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
 /* What a huge cell that is never closed costs is bound. */
 static void test_record_limit(void **state)
 {
@@ -439,9 +478,16 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),         cmocka_unit_test(test_members),      cmocka_unit_test(test_across_pieces),
-        cmocka_unit_test(test_files),         cmocka_unit_test(test_many_classes), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_broken_tables), cmocka_unit_test(test_record_limit), cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_across_pieces),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_many_classes),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_text_for_numbers),
+        cmocka_unit_test(test_broken_tables),
+        cmocka_unit_test(test_record_limit),
+        cmocka_unit_test(test_changes),
         cmocka_unit_test(test_no_memory),
     };
 

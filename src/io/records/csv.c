@@ -294,7 +294,7 @@ static enum stki_csv_kind kind_of(const stki_csv_cell *cell)
     return !is_all_digits(cell) && stki_csv_number(cell, &number) ? STKI_CSV_REAL : STKI_CSV_TEXT;
 }
 
-static void look_at(stki_csv_column *column, const stki_csv_cell *cell)
+static void look_at(stki_csv_column *column, const stki_csv_cell *cell, int64_t record)
 {
     const int64_t bytes = stki_csv_bytes(cell);
 
@@ -303,6 +303,7 @@ static void look_at(stki_csv_column *column, const stki_csv_cell *cell)
         const enum stki_csv_kind kind = kind_of(cell);
 
         column->kind = kind > column->kind ? kind : column->kind;
+        column->first_text = record;
     }
 }
 
@@ -320,7 +321,7 @@ static stk_status read_records(stki_csv *csv, scan *s, stki_csv_cell *cells, stk
                                              STKI_TEXT("%d, as in the header line", csv->column_count)},
                                 "line %" PRId64, s->line);
         for (int i = 0; i < count; i++)
-            look_at(&csv->columns[i], &cells[i]);
+            look_at(&csv->columns[i], &cells[i], csv->count);
         if ((status = stki_places_add(&csv->start, s->start, err)) != STK_OK)
             return status;
         csv->count++;

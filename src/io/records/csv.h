@@ -66,6 +66,7 @@ typedef struct stki_csv_column {
     char *name;              /* of the header; owned */
     enum stki_csv_kind kind; /* what all its cells are */
     int64_t longest;         /* bytes of a cell's text */
+    int64_t first_text;      /* the record whose cell made the column TEXT */
 } stki_csv_column;
 
 typedef struct stki_csv {

@@ -81,6 +81,26 @@ stk_status stki_csv_array(const stki_container *base, int64_t member, const stki
     return status != STK_OK ? status : number_array(csv, (int)member, dtype, out, err);
 }
 
+/* Numbers were asked for, and a cell that is no number made the column text: its characters are not what is meant. */
+static stk_status find_text(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
+{
+    const numbers *n = context;
+
+    if (record < n->csv->columns[n->column].first_text)
+        return STK_OK;
+    return stki_csv_fail(n->csv, n->column, record, STK_E_MISMATCH, cell,
+                         "a number, since the field has a dtype or transforms: correct the cell, leave them out, or "
+                         "say source: {dtype: uint8} to get the characters",
+                         err);
+}
+
+static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err)
+{
+    numbers n = {.csv = csv, .column = column};
+
+    return stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, find_text}, err);
+}
+
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 struct cells {
@@ -240,6 +260,8 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
         return stki_csv_files(csv, column, opts, out, err);
     if (!opts->labels)
         status = dtype_of(csv, column, opts, &dtype, err);
+    if (status == STK_OK && dtype == STK_U8 && opts->numbers && opts->alias_dtype == STK_DTYPE_NONE && csv->count > 0)
+        return refuse_text(csv, column, err);
     if (status == STK_OK && dtype == STK_U8)
         return text_reader(csv, column, opts, out, err);
     if (status == STK_OK)
