@@ -236,6 +236,29 @@ const stki_option *stki_options_find(const stki_option_table *table, const char 
     return NULL;
 }
 
+static void each_inner(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
+                       void *context)
+{
+    size_t length = strlen(table->section);
+
+    for (int i = 0; i < table->count; i++) {
+        const stki_option_table *inner = table->rows[i].inner;
+
+        if (inner && strncmp(inner->section, table->section, length) == 0 && inner->section[length] == '.')
+            stki_options_each(inner, visit, context);
+    }
+}
+
+void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
+                       void *context)
+{
+    if (table->count > 0)
+        visit(table, context);
+    for (int i = 0; table->choice && table->choice(i); i++)
+        stki_options_each(table->choice(i), visit, context);
+    each_inner(table, visit, context);
+}
+
 static stk_status fail_unknown(const stki_option_table *table, const stki_node *node, stk_error *err)
 {
     const char *names[256];

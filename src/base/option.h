@@ -35,7 +35,8 @@ enum stki_option_type {
     STKI_OPT_NODE    /* const stki_node *: anything; the owner of the table reads it itself; NULL if absent */
 };
 
-/* What an option can change. The default is the safe one: saved positions, checksums and jobs compare the option. */
+/* What an option can change. The default is the safe one: saved positions, checksums and jobs compare the option.
+ * Options that change how their file is opened only, but not what is read, are ON_NOTHING. */
 enum stki_effect {
     STKI_ON_SAMPLES,  /* the values that are delivered, or their order */
     STKI_ON_FAILURES, /* only which samples fail: compared where failed samples may be left out or replaced */
@@ -45,7 +46,10 @@ enum stki_effect {
 
 enum stki_option_flags {
     STKI_PATH = 1, /* TEXT or NODE: a path, or a list of them; relative ones start from the folder of the config file */
-    STKI_IN_JOB = 2 /* rows of `loader`: also a key of `prep` */
+    STKI_IN_JOB = 2,   /* rows of `loader`: also a key of `prep` */
+    STKI_BY_VALUE = 4, /* what the option comes to is compared (a count, a set of samples), not how it is written */
+    STKI_GIVEN = 8,    /* rows with `inner`: an empty map is not the same as none */
+    STKI_NAMED = 16    /* rows with `inner`: a map of names, each with a map that the table reads */
 };
 
 /* Another key that a row needs in the same map. */
@@ -131,11 +135,18 @@ struct stki_option_table {
     int count;
     const char
         *shorthand; /* the row that a scalar in place of the map stands for: `pad: 128` is {to: 128}; NULL: none */
+    /* NULL, or the tables of which one adds its rows, by a format or an encoding; NULL behind the last one. */
+    const stki_option_table *(*choice)(int index);
 };
 
 #define STKI_OPTION_TABLE(section_, rows_)                                                   \
     {                                                                                        \
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]) \
+    }
+/* With further members behind the rows: `.shorthand = "to"`. */
+#define STKI_OPTION_TABLE_WITH(section_, rows_, ...)                                                      \
+    {                                                                                                     \
+        .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]), __VA_ARGS__ \
     }
 
 /* Fills the struct with the defaults. Members without a row are left alone. */
@@ -147,6 +158,10 @@ stk_status stki_options_read(const stki_option_table *table, const stki_node *ma
 /* The range check alone, for structs filled through the C API, STK_E_RANGE: "loader.batch_size: found 0, expected 1 to
  * 1073741824 rows". */
 stk_status stki_options_check(const stki_option_table *table, const void *values, stk_error *err);
+/* Calls `visit` for the table, its choices and the tables inside it, each where its section name puts it: a table that
+ * two sections share is visited in one of them. */
+void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
+                       void *context);
 /* The row with that name, or NULL. */
 const stki_option *stki_options_find(const stki_option_table *table, const char *name);
 
@@ -158,7 +173,9 @@ json_t *stki_options_json(const stki_option_table *table, const void *values);
 void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
 /* A table for people: name, type or words, range, default, help. */
 void stki_options_help(const stki_option_table *table, FILE *to);
-/* The same as a Markdown table, for docs/. */
-void stki_options_markdown(const stki_option_table *table, FILE *to);
+/* All tables of the sections, ended by NULL. */
+void stki_sections_help(const stki_option_table *const *sections, FILE *to);
+/* The same as Markdown tables, for docs/. */
+void stki_sections_markdown(const stki_option_table *const *sections, FILE *to);
 
 #endif

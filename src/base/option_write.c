@@ -147,7 +147,7 @@ static void write_cell(const char *text, FILE *to)
     }
 }
 
-void stki_options_markdown(const stki_option_table *table, FILE *to)
+static void options_markdown(const stki_option_table *table, FILE *to)
 {
     char range[256];
     int i;
@@ -164,4 +164,36 @@ void stki_options_markdown(const stki_option_table *table, FILE *to)
             fprintf(to, " (another way to write `%s`)", row->alias_of);
         fprintf(to, " |\n");
     }
+}
+
+/* ---- sections ---------------------------------------------------------------------------------------------------- */
+
+static void help_of(const stki_option_table *table, void *context)
+{
+    FILE *to = context;
+
+    if (ftell(to) > 0)
+        putc('\n', to);
+    stki_options_help(table, to);
+}
+
+void stki_sections_help(const stki_option_table *const *sections, FILE *to)
+{
+    for (int i = 0; sections[i]; i++)
+        stki_options_each(sections[i], help_of, to);
+}
+
+static void markdown_of(const stki_option_table *table, void *context)
+{
+    FILE *to = context;
+
+    fprintf(to, "### `%s`\n\n", table->section);
+    options_markdown(table, to);
+    putc('\n', to);
+}
+
+void stki_sections_markdown(const stki_option_table *const *sections, FILE *to)
+{
+    for (int i = 0; sections[i]; i++)
+        stki_options_each(sections[i], markdown_of, to);
 }

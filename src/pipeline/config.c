@@ -30,130 +30,116 @@ static const char *const infinite_words[] = {"infinite", NULL};
 /* In a config num_workers is auto or a number with 0 for the caller's own thread; `auto` reads as -1 here and becomes
  * the C struct's values after the pass. */
 static const stki_option loader_rows[] = {
-    STKI_INT(stki_loader_config, batch_size, 1, 1, 1 << 30, "rows", "Rows of a batch of this rank"),
+    STKI_INT(stki_loader_config, batch_size, 1, 1, 1 << 30, "rows", "Rows of a batch of this rank",
+             .flags = STKI_BY_VALUE),
     STKI_INT(stki_loader_config, global_batch_size, 0, 0, MOST, "rows",
-             "Rows of a step over all ranks, instead of batch_size; 0: batch_size times world_size"),
-    STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch"),
+             "Rows of a step over all ranks, instead of batch_size; 0: batch_size times world_size",
+             .flags = STKI_BY_VALUE),
+    STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch",
+              .flags = STKI_BY_VALUE),
     STKI_INT_WORDS(stki_loader_config, block_window, auto, 1, MOST, auto_words, 0, "blocks",
                    "order: block shuffles the samples of so many chunks, pages or shards together; auto: as many as "
-                   "half of cache_bytes holds, at most 64"),
+                   "half of cache_bytes holds, at most 64",
+                   .flags = STKI_BY_VALUE),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random"),
     STKI_INT(stki_loader_config, epoch_length, 0, 0, MOST, "positions",
-             "Length of an epoch, whatever the number of samples; 0: as many (docs/order.md)"),
+             "Length of an epoch, whatever the number of samples; 0: as many (docs/order.md)", .flags = STKI_BY_VALUE),
     STKI_NODE(stki_loader_config, weights,
-              "order: weighted: a list of numbers, one a sample, a file of them, or {field: NAME}"),
+              "order: weighted: a list of numbers, one a sample, a file of them, or {field: NAME}",
+              .flags = STKI_BY_VALUE, .inner = &stki_weights_table),
     STKI_NODE(
         stki_loader_config, split,
-        "Only a part of the samples: train, val, or {part, fraction, method, seed, key}; applied before the order"),
+        "Only a part of the samples: train, val, or {part, fraction, method, seed, key}; applied before the order",
+        .flags = STKI_BY_VALUE, .inner = &stki_split_table),
     STKI_ENUM(stki_loader_config, mixture_stop, first_exhausted, stki_stop_words,
-              "Several data sets: when an epoch ends that has no epoch_length"),
+              "Several data sets: when an epoch ends that has no epoch_length", .flags = STKI_BY_VALUE),
     STKI_STRING(stki_loader_config, bucket_by, NULL,
-                "A field of varying length: batches are made of samples of about the same length (docs/order.md)"),
+                "A field of varying length: batches are made of samples of about the same length (docs/order.md)",
+                .flags = STKI_BY_VALUE),
     STKI_INT(stki_loader_config, bucket_window, 100, 1, 1 << 30, "batches",
-             "bucket_by sorts the samples of so many global batches together"),
+             "bucket_by sorts the samples of so many global batches together", .flags = STKI_BY_VALUE),
     STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "",
-             "Picks the random order and transforms; each epoch has its own; at most 2^63 - 1"),
+             "Picks the random order and transforms; each epoch has its own; at most 2^63 - 1", .flags = STKI_BY_VALUE),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
-                   "Worker threads; auto: as many as there are processors to use; 0: the caller's thread"),
-    STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted"),
+                   "Worker threads; auto: as many as there are processors to use; 0: the caller's thread",
+                   .effect = STKI_ON_NOTHING),
+    STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted",
+             .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_loader_config, last_batch, partial, last_batch_words,
-              "What becomes of the samples that fill no whole batch at the end of an epoch"),
+              "What becomes of the samples that fill no whole batch at the end of an epoch", .flags = STKI_BY_VALUE),
     STKI_ALIAS(drop_last, last_batch, STKI_OPT_BOOL, "true means last_batch: drop"),
-    STKI_INT(stki_loader_config, num_epochs, 1, 0, MOST, "epochs", "Epochs to deliver; 0: endless"),
-    STKI_STRING(stki_loader_config, device, "cpu", "Where the batches are delivered: cpu, cuda, cuda:N or host"),
+    STKI_INT(stki_loader_config, num_epochs, 1, 0, MOST, "epochs", "Epochs to deliver; 0: endless",
+             .effect = STKI_ON_NOTHING),
+    STKI_STRING(stki_loader_config, device, "cpu", "Where the batches are delivered: cpu, cuda, cuda:N or host",
+                .effect = STKI_ON_NOTHING),
     STKI_INT(stki_loader_config, device_prefetch, 2, 1, STKI_PREFETCH_MAX_DEPTH, "batches",
-             "Batches on the device in all, the held ones counted"),
+             "Batches on the device in all, the held ones counted", .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_loader_config, convert, auto, convert_words,
               "Who makes the rows for a device: the workers (host), or the device from the stored samples; auto: what "
-              "measures faster"),
+              "measures faster",
+              .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_loader_config, pin_memory, auto, pin_words,
-              "Slots in page-locked memory, for copies to a GPU; auto: where there is a device to copy to"),
+              "Slots in page-locked memory, for copies to a GPU; auto: where there is a device to copy to",
+              .effect = STKI_ON_NOTHING),
     STKI_SIZE_WORDS(
         stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
-        "All slots together, and what readers of text and tables hold to find samples; auto: half of the free memory"),
+        "All slots together, and what readers of text and tables hold to find samples; auto: half of the free memory",
+        .effect = STKI_ON_NOTHING),
     STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,
-                    "How long next waits for a batch"),
+                    "How long next waits for a batch", .effect = STKI_ON_NOTHING),
     STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX, infinite_words, -1,
-                    "How long close waits for a stuck worker"),
+                    "How long close waits for a stuck worker", .effect = STKI_ON_NOTHING),
     STKI_INT_WORDS(stki_loader_config, rank, auto, 0, MOST, auto_words, -1, "",
-                   "This process among world_size; auto: as the launcher says, else 0"),
+                   "This process among world_size; auto: as the launcher says, else 0", .effect = STKI_ON_RANKS),
     STKI_INT_WORDS(stki_loader_config, world_size, auto, 1, MOST, auto_words, 0, "ranks",
-                   "Processes that share the data set; auto: as the launcher says, else 1"),
+                   "Processes that share the data set; auto: as the launcher says, else 1", .effect = STKI_ON_RANKS),
     STKI_ENUM(stki_loader_config, launcher, auto, launcher_words,
-              "Whether torchrun, Open MPI, MPICH or Slurm are asked for rank and world_size (docs/ranks.md)"),
+              "Whether torchrun, Open MPI, MPICH or Slurm are asked for rank and world_size (docs/ranks.md)",
+              .effect = STKI_ON_RANKS),
     STKI_INT(stki_loader_config, replication, 1, 1, 1 << 20, "ranks",
-             "So many neighbouring ranks read the same data (tensor parallel)"),
+             "So many neighbouring ranks read the same data (tensor parallel)", .effect = STKI_ON_RANKS),
     STKI_INT(stki_loader_config, replication_blocks, 1, 1, 1 << 20, "blocks",
-             "The ranks are so many equal blocks that read the same data (pipeline parallel)"),
-    STKI_ENUM(stki_loader_config, access, auto, access_words,
-              "How files are read; auto: mapped where that is possible"),
-    STKI_BOOL(
-        stki_loader_config, sigbus_guard, true,
-        "A mapped file that is cut or changed is an error of its records; false: the process may end with SIGBUS"),
+             "The ranks are so many equal blocks that read the same data (pipeline parallel)", .effect = STKI_ON_RANKS),
+    STKI_ENUM(stki_loader_config, access, auto, access_words, "How files are read; auto: mapped where that is possible",
+              .effect = STKI_ON_NOTHING),
+    STKI_BOOL(stki_loader_config, sigbus_guard, true,
+              "A mapped file that is cut or changed is an error of its records; false: the process may end with SIGBUS",
+              .effect = STKI_ON_NOTHING),
     STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,
-              "Unpacked chunks that are kept, for all workers, fields and loaders together"),
+              "Unpacked chunks that are kept, for all workers, fields and loaders together", .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,
-              "Whether large outputs go past the caches; auto: when the slots are larger than the last one"),
+              "Whether large outputs go past the caches; auto: when the slots are larger than the last one",
+              .effect = STKI_ON_NOTHING),
     STKI_SIZE_WORDS(stki_loader_config, tile_bytes, auto, 1024, 1 << 30, auto_words, 0,
-                    "Output of one unit of work; auto: 512KiB"),
+                    "Output of one unit of work; auto: 512KiB", .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_loader_config, on_error, fail, on_error_words,
               "What becomes of a sample that cannot be read or made: the run ends, its row is left out, or another "
-              "sample takes its place (docs/errors.md)"),
+              "sample takes its place (docs/errors.md)",
+              .effect = STKI_ON_FAILURES),
     STKI_INT_WORDS(stki_loader_config, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
-                   "With skip and substitute: more failed samples than that in all end the run"),
+                   "With skip and substitute: more failed samples than that in all end the run",
+                   .effect = STKI_ON_NOTHING),
     STKI_DOUBLE(stki_loader_config, max_error_fraction, 0.01, 0, 1, "",
-                "With skip and substitute: more than this share of an epoch's samples (of this rank) end the run"),
-    STKI_STRING(stki_loader_config, error_list, NULL, "Failed samples are listed in this file, a line of JSON each"),
+                "With skip and substitute: more than this share of an epoch's samples (of this rank) end the run",
+                .effect = STKI_ON_NOTHING),
+    STKI_STRING(stki_loader_config, error_list, NULL, "Failed samples are listed in this file, a line of JSON each",
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_STRING(stki_loader_config, resume_from, NULL,
-                "Go on at the position that this file holds (stk_loader_save_file; docs/resume.md)"),
+                "Go on at the position that this file holds (stk_loader_save_file; docs/resume.md)",
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_ENUM(stki_loader_config, resume, strict, resume_words,
               "What becomes of a saved position of another data set, seed, batch, order or transform: strict refuses "
-              "it, force goes on at its step"),
+              "it, force goes on at its step",
+              .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_loader_config, digest, none, digest_words,
-              "Add up a digest of what is delivered: of positions and samples (order), or of the bytes too"),
-    STKI_BOOL(stki_loader_config, allow_empty, false, "An epoch without a batch is no error"),
-    STKI_NODE(stki_loader_config, indices, "A list of sample numbers: only these, in this order before shuffling"),
+              "Add up a digest of what is delivered: of positions and samples (order), or of the bytes too",
+              .effect = STKI_ON_NOTHING),
+    STKI_BOOL(stki_loader_config, allow_empty, false, "An epoch without a batch is no error",
+              .effect = STKI_ON_NOTHING),
+    STKI_NODE(stki_loader_config, indices, "A list of sample numbers: only these, in this order before shuffling",
+              .flags = STKI_BY_VALUE),
 };
 static const stki_option_table loader_table = STKI_OPTION_TABLE("loader", loader_rows);
-
-typedef struct dataset_options {
-    const stki_node *fields;
-    const char *manifest;
-} dataset_options;
-
-static const stki_option dataset_rows[] = {
-    STKI_NODE(dataset_options, fields, "What a sample is made of: a map of names to files and transforms"),
-    STKI_STRING(
-        dataset_options, manifest, NULL,
-        "NAME.manifest.json of the preparation job that made the files: they are compared with it at open, by name "
-        "and size"),
-};
-static const stki_option_table dataset_table = STKI_OPTION_TABLE("dataset", dataset_rows);
-
-typedef struct field_options {
-    const stki_node *path, *synthetic, *source, *transforms, *views, *pad, *ragged;
-    const char *dtype, *layout;
-} field_options;
-
-static const stki_option field_rows[] = {
-    STKI_NODE(field_options, path,
-              "The file or folder, a pattern such as data/*.npy, or a list of them: shards that follow each other"),
-    STKI_NODE(field_options, synthetic, "A made-up source instead of a file: {count, shape, dtype, …}"),
-    STKI_NODE(field_options, source, "What the file does not say, and how it is read: {name: image, layout: nhwc}"),
-    STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave"),
-    STKI_STRING(field_options, layout, NULL,
-                "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)"),
-    STKI_NODE(field_options, transforms,
-              "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
-              "(normalize, quantize, …); docs/transforms.md"),
-    STKI_NODE(field_options, pad,
-              "Rows of varying length become one length and a mask: batch, a number, or {to, value, truncate}"),
-    STKI_NODE(field_options, ragged,
-              "Images keep shapes of their own, as values, offsets and shapes: true, or {max_bytes}"),
-    STKI_NODE(field_options, views,
-              "Further names for parts of its rows, ranges of their first axis: {inputs: [0, -1], targets: [1, null]}"),
-};
-static const stki_option_table field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
 
 static const char *const form_words[] = {"memory", "scratch", "block", NULL};
 
@@ -170,42 +156,64 @@ static const stki_option synthetic_rows[] = {
     STKI_STRING(synthetic_options, dtype, "u8", "Dtype of a sample"),
     STKI_INT(synthetic_options, seed, 0, 0, MOST, "", "Picks the values"),
     STKI_ENUM(synthetic_options, form, memory, form_words,
-              "What kind of reader to play: mapped, copying, or handing out blocks"),
+              "What kind of reader to play: mapped, copying, or handing out blocks", .effect = STKI_ON_NOTHING),
     STKI_INT(synthetic_options, min_length, -1, -1, MOST, "",
              "The first axis varies from this to its length in shape; -1: fixed"),
     STKI_INT(synthetic_options, distinct, 0, 0, MOST, "samples", "Samples held in memory; 0: at most 64 MiB"),
-    STKI_TIME(synthetic_options, read_time, 0s, 0, INT64_MAX, "Every read takes this long"),
+    STKI_TIME(synthetic_options, read_time, 0s, 0, INT64_MAX, "Every read takes this long", .effect = STKI_ON_NOTHING),
 };
 static const stki_option_table synthetic_table = STKI_OPTION_TABLE("dataset.fields.NAME.synthetic", synthetic_rows);
 
-/* In the order of the help. */
-static const stki_option_table *tables_at(size_t i)
-{
-    const stki_option_table *tables[] = {
-        &loader_table,         &dataset_table,        &field_table,      stki_source_tables[0], stki_source_tables[1],
-        stki_source_tables[2], stki_source_tables[3], &synthetic_table,  &stki_datasets_table,  &stki_split_table,
-        &stki_weights_table,   &stki_pad_table,       &stki_ragged_table};
+typedef struct field_options {
+    const stki_node *path, *synthetic, *source, *transforms, *views, *pad, *ragged;
+    const char *dtype, *layout;
+} field_options;
 
-    return i < sizeof tables / sizeof tables[0] ? tables[i] : NULL;
-}
+static const stki_option field_rows[] = {
+    STKI_NODE(field_options, path,
+              "The file or folder, a pattern such as data/*.npy, or a list of them: shards that follow each other",
+              .flags = STKI_PATH),
+    STKI_NODE(field_options, synthetic, "A made-up source instead of a file: {count, shape, dtype, …}",
+              .flags = STKI_GIVEN, .inner = &synthetic_table),
+    STKI_NODE(field_options, source, "What the file does not say, and how it is read: {name: image, layout: nhwc}",
+              .inner = &stki_source_table),
+    STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave",
+                .flags = STKI_BY_VALUE),
+    STKI_STRING(field_options, layout, NULL,
+                "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)",
+                .flags = STKI_BY_VALUE),
+    STKI_NODE(field_options, transforms,
+              "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
+              "(normalize, quantize, …); docs/transforms.md",
+              .flags = STKI_BY_VALUE),
+    STKI_NODE(field_options, pad,
+              "Rows of varying length become one length and a mask: batch, a number, or {to, value, truncate}",
+              .flags = STKI_GIVEN, .inner = &stki_pad_table),
+    STKI_NODE(field_options, ragged,
+              "Images keep shapes of their own, as values, offsets and shapes: true, or {max_bytes}",
+              .flags = STKI_GIVEN, .inner = &stki_ragged_table),
+    STKI_NODE(field_options, views,
+              "Further names for parts of its rows, ranges of their first axis: {inputs: [0, -1], targets: [1, null]}"),
+};
+const stki_option_table stki_field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
 
-void stki_config_help(FILE *to)
-{
-    for (size_t i = 0; tables_at(i); i++) {
-        if (i > 0)
-            fputc('\n', to);
-        stki_options_help(tables_at(i), to);
-    }
-}
+typedef struct dataset_options {
+    const stki_node *fields;
+    const char *manifest;
+} dataset_options;
 
-void stki_config_markdown(FILE *to)
-{
-    for (size_t i = 0; tables_at(i); i++) {
-        fprintf(to, "### `%s`\n\n", tables_at(i)->section);
-        stki_options_markdown(tables_at(i), to);
-        fputc('\n', to);
-    }
-}
+static const stki_option dataset_rows[] = {
+    STKI_NODE(dataset_options, fields, "What a sample is made of: a map of names to files and transforms",
+              .flags = STKI_NAMED, .inner = &stki_field_table),
+    STKI_STRING(
+        dataset_options, manifest, NULL,
+        "NAME.manifest.json of the preparation job that made the files: they are compared with it at open, by name "
+        "and size",
+        .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+};
+static const stki_option_table dataset_table = STKI_OPTION_TABLE("dataset", dataset_rows);
+
+const stki_option_table *const stki_config_sections[] = {&loader_table, &dataset_table, &stki_datasets_table, NULL};
 
 const char *const *stki_config_words(const char *key)
 {
@@ -348,8 +356,8 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     field->base_dir = config->base_dir;
     if (!good_name(name))
         return stki_fail_key(err, node, "found the field name \"%s\", expected letters, digits, _ and -", name);
-    stki_options_defaults(&field_table, &options);
-    if ((status = stki_options_read(&field_table, node, &options, NULL, err)) != STK_OK ||
+    stki_options_defaults(&stki_field_table, &options);
+    if ((status = stki_options_read(&stki_field_table, node, &options, NULL, err)) != STK_OK ||
         (status = stki_config_source(options.source, field, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", options.dtype, &field->dtype, err)) != STK_OK)
         return status;

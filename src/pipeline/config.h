@@ -108,15 +108,14 @@ void stki_config_destroy(stki_loader_config *config); /* NULL is fine */
 void stki_config_note(stki_loader_config *config, const char *format, ...) STK_PRINTF(2, 3);
 /* The loader section with the values in effect. */
 json_t *stki_config_json(const stki_loader_config *config);
-void stki_config_help(FILE *to);
+/* The sections that a loader reads, each with those inside it; ended by NULL. */
+extern const stki_option_table *const stki_config_sections[];
 /* The words of an enum of the loader section, ended by NULL. */
 const char *const *stki_config_words(const char *key);
-/* The same as Markdown, for docs/config.md. */
-void stki_config_markdown(FILE *to);
 
-/* config_source.c: the field's `source` section, and its tables for the help. */
+/* config_source.c: the field's `source` section. */
 stk_status stki_config_source(const stki_node *node, stki_field_config *field, stk_error *err);
-extern const stki_option_table *const stki_source_tables[4];
+extern const stki_option_table stki_source_table;
 /* The text of `key` in `map` as a dtype; NULL leaves *out alone. */
 stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err);
 
@@ -129,6 +128,7 @@ stk_status stki_config_path(stki_loader_config *config, const stki_node *node, c
 /* config_datasets.c: the list `datasets`. */
 stk_status stki_config_datasets(stki_loader_config *config, const stki_node *list, stk_error *err);
 extern const stki_option_table stki_datasets_table;
+extern const stki_option_table stki_field_table; /* config.c: of `fields` */
 
 /* config_order.c: `split` and `weights`, and that the keys about the order go together. */
 enum stki_split_part { STKI_SPLIT_TRAIN, STKI_SPLIT_VAL };

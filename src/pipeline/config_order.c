@@ -21,7 +21,7 @@ static const stki_option split_rows[] = {
         "What method: hash looks at: index, path (the name of the sample's file), or a field whose equal values "
         "stay in one part"),
 };
-const stki_option_table stki_split_table = STKI_OPTION_TABLE("loader.split", split_rows);
+const stki_option_table stki_split_table = STKI_OPTION_TABLE_WITH("loader.split", split_rows, .shorthand = "part");
 
 typedef struct weights_options {
     const stki_node *path;
@@ -29,11 +29,12 @@ typedef struct weights_options {
 } weights_options;
 
 static const stki_option weights_rows[] = {
-    STKI_NODE(weights_options, path, "A file of one number a sample"),
+    STKI_NODE(weights_options, path, "A file of one number a sample", .flags = STKI_PATH),
     STKI_STRING(weights_options, name, NULL, "Which member of the file"),
     STKI_STRING(weights_options, field, NULL, "Instead of a file: the field of one number a sample"),
 };
-const stki_option_table stki_weights_table = STKI_OPTION_TABLE("loader.weights", weights_rows);
+const stki_option_table stki_weights_table =
+    STKI_OPTION_TABLE_WITH("loader.weights", weights_rows, .shorthand = "path");
 
 stk_status stki_config_indices(const stki_node *list, int64_t **out, int64_t *count, stk_error *err)
 {

@@ -43,67 +43,6 @@ static const char *const fit_words[] = {"best", "apart", NULL};
 
 #define MOST (INT64_C(1) << 40)
 
-static const stki_option source_rows[] = {
-    STKI_STRING(source_options, format, NULL, "The file format; by default what the file's content and name say"),
-    STKI_STRING(
-        source_options, name, NULL,
-        "Which member, data set or field of the file; by default the one named like the field, or the only one"),
-    STKI_STRING(source_options, dtype, NULL,
-                "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2; of raw data any"),
-    STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw"),
-    STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
-    STKI_NODE(
-        source_options, window,
-        "Overlapping windows along the axis are the samples: {length, stride}; a sample keeps the axis, where it is"),
-    STKI_NODE(source_options, documents,
-              "A stream of tokens is cut into documents, samples of varying length: {begin: TOKEN} or {end: TOKEN}"),
-    STKI_NODE(source_options, pack,
-              "Documents are packed into windows of one length, with NAME.segments and NAME.positions beside them: a "
-              "length, or {length, overlap, fit, value, segments}"),
-    STKI_NODE(source_options, shape, "Shape of one sample of raw data, a list; [] is one number"),
-    STKI_INT(source_options, count, 0, 0, MOST, "samples", "Of raw data; 0: as many as the file's size says"),
-    STKI_SIZE(source_options, offset, 0, 0, INT64_MAX, "Of raw data: where the first sample begins"),
-    STKI_ENUM(source_options, byte_order, little, byte_order_words, "Of raw data"),
-    STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard of many"),
-    STKI_ENUM(source_options, unit, line, unit_words,
-              "Text: what one sample is: a line, lines up to a blank one, or the whole file"),
-    STKI_STRING(source_options, separator, NULL,
-                "Text: samples are documents, with this text between them: \"<|endoftext|>\""),
-    STKI_STRING(source_options, key, NULL, "JSON lines: the key whose string is the sample; by default text"),
-    STKI_ENUM(source_options, files, none, files_words,
-              "Tables (CSV): the column names files, relative to the table's folder, which are the samples: images, "
-              "arrays (.npy and the like, one each) or any file's bytes"),
-    STKI_NODE(source_options, labels,
-              "Tables (CSV): the column has names of classes, which become numbers from 0 on: a list of the names, or "
-              "sorted: all that occur, bytewise"),
-    STKI_STRING(source_options, delimiter, NULL,
-                "Tables (CSV): the character between cells; by default a comma, of .tsv files a tab"),
-    STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
-                    "Room for one sample of varying size; file: the largest in the files"),
-    STKI_SIZE(source_options, memory_limit, 4GiB, 0, INT64_MAX,
-              "A compressed member may take this much memory when it is unpacked"),
-    STKI_SIZE(source_options, header_limit, 1MiB, 64, INT64_MAX, "Largest header that is read"),
-    STKI_STRING(source_options, index_cache, NULL,
-                "Tar: the folder that the index of an archive is kept in, or none; by default beside the archive, from "
-                "10,000 files on"),
-    STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped"),
-    STKI_BOOL(source_options, sums, false,
-              "Check every record that is read against FILE.sums, which stoker verify --write-sums writes"),
-    STKI_ENUM(
-        source_options, decode, exact, decode_words,
-        "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits; none: samples "
-        "are the bytes as they stand in the file, of varying length"),
-    STKI_ENUM(source_options, color, rgb, color_words, "Images: channels that they are decoded to"),
-    STKI_ENUM(source_options, orientation, stored, orientation_words, "Images: upright turns them as EXIF says"),
-    STKI_ENUM(source_options, on_warning, fail, warning_words,
-              "Images: what the decoder only warns of, such as missing data at the end, is an error or accepted"),
-    STKI_BOOL(source_options, cf, false,
-              "HDF5: scale_factor, add_offset and _FillValue of NetCDF files are applied first"),
-    STKI_BOOL(source_options, allow_external, false, "HDF5: external links may leave the file's own folder"),
-    STKI_BOOL(source_options, allow_plugins, false, "HDF5: filter plugins may be loaded"),
-};
-static const stki_option_table source_table = STKI_OPTION_TABLE("dataset.fields.NAME.source", source_rows);
-
 static const stki_option window_rows[] = {
     STKI_INT(window_options, length, 1, 1, MOST, "", "Elements of a window"),
     STKI_INT(window_options, stride, 0, 0, MOST, "", "From one window to the next; 0: its length"),
@@ -132,9 +71,79 @@ static const stki_option pack_rows[] = {
     STKI_INT(pack_options, value, 0, INT64_MIN, INT64_MAX, "", "What stands where a window is empty"),
     STKI_BOOL(pack_options, segments, true, "Whether NAME.segments and NAME.positions are made"),
 };
-static const stki_option_table pack_table = STKI_OPTION_TABLE("dataset.fields.NAME.source.pack", pack_rows);
+static const stki_option_table pack_table =
+    STKI_OPTION_TABLE_WITH("dataset.fields.NAME.source.pack", pack_rows, .shorthand = "length");
 
-const stki_option_table *const stki_source_tables[] = {&source_table, &window_table, &documents_table, &pack_table};
+static const stki_option source_rows[] = {
+    STKI_STRING(source_options, format, NULL, "The file format; by default what the file's content and name say",
+                .flags = STKI_BY_VALUE),
+    STKI_STRING(
+        source_options, name, NULL,
+        "Which member, data set or field of the file; by default the one named like the field, or the only one"),
+    STKI_STRING(source_options, dtype, NULL,
+                "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2; of raw data any"),
+    STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw"),
+    STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
+    STKI_NODE(
+        source_options, window,
+        "Overlapping windows along the axis are the samples: {length, stride}; a sample keeps the axis, where it is",
+        .flags = STKI_GIVEN, .inner = &window_table),
+    STKI_NODE(source_options, documents,
+              "A stream of tokens is cut into documents, samples of varying length: {begin: TOKEN} or {end: TOKEN}",
+              .flags = STKI_GIVEN, .inner = &documents_table),
+    STKI_NODE(source_options, pack,
+              "Documents are packed into windows of one length, with NAME.segments and NAME.positions beside them: a "
+              "length, or {length, overlap, fit, value, segments}",
+              .flags = STKI_GIVEN, .inner = &pack_table),
+    STKI_NODE(source_options, shape, "Shape of one sample of raw data, a list; [] is one number"),
+    STKI_INT(source_options, count, 0, 0, MOST, "samples", "Of raw data; 0: as many as the file's size says"),
+    STKI_SIZE(source_options, offset, 0, 0, INT64_MAX, "Of raw data: where the first sample begins"),
+    STKI_ENUM(source_options, byte_order, little, byte_order_words, "Of raw data"),
+    STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard of many"),
+    STKI_ENUM(source_options, unit, line, unit_words,
+              "Text: what one sample is: a line, lines up to a blank one, or the whole file"),
+    STKI_STRING(source_options, separator, NULL,
+                "Text: samples are documents, with this text between them: \"<|endoftext|>\""),
+    STKI_STRING(source_options, key, NULL, "JSON lines: the key whose string is the sample; by default text"),
+    STKI_ENUM(source_options, files, none, files_words,
+              "Tables (CSV): the column names files, relative to the table's folder, which are the samples: images, "
+              "arrays (.npy and the like, one each) or any file's bytes"),
+    STKI_NODE(source_options, labels,
+              "Tables (CSV): the column has names of classes, which become numbers from 0 on: a list of the names, or "
+              "sorted: all that occur, bytewise"),
+    STKI_STRING(source_options, delimiter, NULL,
+                "Tables (CSV): the character between cells; by default a comma, of .tsv files a tab"),
+    STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
+                    "Room for one sample of varying size; file: the largest in the files", .effect = STKI_ON_FAILURES),
+    STKI_SIZE(source_options, memory_limit, 4GiB, 0, INT64_MAX,
+              "A compressed member may take this much memory when it is unpacked", .effect = STKI_ON_FAILURES),
+    STKI_SIZE(source_options, header_limit, 1MiB, 64, INT64_MAX, "Largest header that is read",
+              .effect = STKI_ON_FAILURES),
+    STKI_STRING(source_options, index_cache, NULL,
+                "Tar: the folder that the index of an archive is kept in, or none; by default beside the archive, from "
+                "10,000 files on",
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+    STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped",
+              .effect = STKI_ON_FAILURES),
+    STKI_BOOL(source_options, sums, false,
+              "Check every record that is read against FILE.sums, which stoker verify --write-sums writes",
+              .effect = STKI_ON_FAILURES),
+    STKI_ENUM(
+        source_options, decode, exact, decode_words,
+        "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits; none: samples "
+        "are the bytes as they stand in the file, of varying length"),
+    STKI_ENUM(source_options, color, rgb, color_words, "Images: channels that they are decoded to"),
+    STKI_ENUM(source_options, orientation, stored, orientation_words, "Images: upright turns them as EXIF says"),
+    STKI_ENUM(source_options, on_warning, fail, warning_words,
+              "Images: what the decoder only warns of, such as missing data at the end, is an error or accepted",
+              .effect = STKI_ON_FAILURES),
+    STKI_BOOL(source_options, cf, false,
+              "HDF5: scale_factor, add_offset and _FillValue of NetCDF files are applied first"),
+    STKI_BOOL(source_options, allow_external, false, "HDF5: external links may leave the file's own folder",
+              .effect = STKI_ON_FAILURES),
+    STKI_BOOL(source_options, allow_plugins, false, "HDF5: filter plugins may be loaded", .effect = STKI_ON_FAILURES),
+};
+const stki_option_table stki_source_table = STKI_OPTION_TABLE("dataset.fields.NAME.source", source_rows);
 
 static stk_status read_shape(const stki_node *node, stki_reader_opts *out, stk_error *err)
 {
@@ -254,8 +263,8 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     source_options o = {0};
     stk_status status;
 
-    stki_options_defaults(&source_table, &o);
-    if ((status = stki_options_read(&source_table, node, &o, NULL, err)) != STK_OK ||
+    stki_options_defaults(&stki_source_table, &o);
+    if ((status = stki_options_read(&stki_source_table, node, &o, NULL, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", o.dtype, &out->alias_dtype, err)) != STK_OK ||
         (status = read_shape(o.shape, out, err)) != STK_OK ||
         (status = read_window(o.window, out, &field->tokens, err)) != STK_OK ||

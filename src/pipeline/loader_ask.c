@@ -126,7 +126,7 @@ char *stk_loader_options_help(void)
 
     if (!to)
         return NULL;
-    stki_config_help(to);
+    stki_sections_help(stki_config_sections, to);
     return take_text(to, &text);
 }
 

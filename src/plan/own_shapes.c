@@ -27,7 +27,8 @@ static const char *const largest_words[] = {"largest", NULL};
 static const stki_option rows[] = {
     STKI_SIZE_WORDS(ragged_options, max_bytes, largest, 1, INT64_MAX, largest_words, 0,
                     "Room for one row; largest: what the transforms come to, or the header of every sample says when "
-                    "the loader opens"),
+                    "the loader opens",
+                    .effect = STKI_ON_FAILURES),
 };
 const stki_option_table stki_ragged_table = STKI_OPTION_TABLE("dataset.fields.NAME.ragged", rows);
 

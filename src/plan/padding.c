@@ -21,7 +21,7 @@ static const stki_option rows[] = {
     STKI_DOUBLE(pad_options, value, 0, -1e300, 1e300, "", "What stands behind a sample's own elements"),
     STKI_BOOL(pad_options, truncate, false, "What is longer than `to` is cut; else it is an error of its sample"),
 };
-const stki_option_table stki_pad_table = STKI_OPTION_TABLE("dataset.fields.NAME.pad", rows);
+const stki_option_table stki_pad_table = STKI_OPTION_TABLE_WITH("dataset.fields.NAME.pad", rows, .shorthand = "to");
 
 stk_status stki_pad_read(const stki_node *node, stki_pad *out, stk_error *err)
 {

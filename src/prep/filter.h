@@ -37,6 +37,6 @@ const char *stki_filter_text(const stki_filter_rule *rule, int64_t before, char 
 /* For the manifest; new JSON. NULL: no memory. */
 json_t *stki_filter_json(const stki_filter_counts *counts);
 
-extern const stki_option_table *const stki_filter_tables[3]; /* filter, its label and size, for the help */
+extern const stki_option_table stki_filter_table; /* of prep.filter */
 
 #endif

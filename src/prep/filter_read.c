@@ -6,17 +6,6 @@
 #define MOST (INT64_C(1) << 50)
 static const char *const any_words[] = {"any", NULL};
 
-typedef struct filter_section {
-    const stki_node *label, *size;
-} filter_section;
-
-static const stki_option filter_rows[] = {
-    STKI_NODE(filter_section, label, "By a field of labels: {field, keep} or {field, drop}, or a list of them"),
-    STKI_NODE(filter_section, size,
-              "By the size of a field's samples: {field, min_height, …}, or a list of them; read from headers alone"),
-};
-static const stki_option_table filter_table = STKI_OPTION_TABLE("prep.filter", filter_rows);
-
 static const stki_option label_rows[] = {
     STKI_STRING(stki_label_rule, field, "label", "The field, one whole number a sample, or a text"),
     STKI_NODE(stki_label_rule, keep, "Samples with one of these stay: numbers, or names of classes"),
@@ -40,7 +29,18 @@ static const stki_option size_rows[] = {
 };
 static const stki_option_table size_table = STKI_OPTION_TABLE("prep.filter.size", size_rows);
 
-const stki_option_table *const stki_filter_tables[3] = {&filter_table, &label_table, &size_table};
+typedef struct filter_section {
+    const stki_node *label, *size;
+} filter_section;
+
+static const stki_option filter_rows[] = {
+    STKI_NODE(filter_section, label, "By a field of labels: {field, keep} or {field, drop}, or a list of them",
+              .flags = STKI_GIVEN, .inner = &label_table),
+    STKI_NODE(filter_section, size,
+              "By the size of a field's samples: {field, min_height, …}, or a list of them; read from headers alone",
+              .flags = STKI_GIVEN, .inner = &size_table),
+};
+const stki_option_table stki_filter_table = STKI_OPTION_TABLE("prep.filter", filter_rows);
 
 static stk_status check_list(const stki_node *list, stk_error *err)
 {
@@ -130,7 +130,7 @@ stk_status stki_filter_read(const stki_node *filter, stki_filter_step *steps, in
         return STK_OK;
     if (filter->kind != STKI_NODE_MAP)
         return stki_fail_value(err, filter, "{label: {...}} or {size: {...}}");
-    status = stki_options_read(&filter_table, filter, &section, NULL, err);
+    status = stki_options_read(&stki_filter_table, filter, &section, NULL, err);
     if (status == STK_OK)
         status = add_all(section.label, true, steps, count, err);
     return status == STK_OK ? add_all(section.size, false, steps, count, err) : status;

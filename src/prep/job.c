@@ -27,42 +27,54 @@ static const stki_option prep_rows[] = {
                    "order: block: chunks or pages whose samples are shuffled together"),
     STKI_NODE(
         stki_prep_section, split,
-        "The part of the samples that is used: train, val, or {part, fraction, seed, method, key}, as the loader's"),
+        "The part of the samples that is used: train, val, or {part, fraction, seed, method, key}, as the loader's",
+        .inner = &stki_split_table),
     STKI_NODE(stki_prep_section, indices, "A list of sample numbers: only these, in this order before shuffling"),
-    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/encode.md)"),
+    STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/encode.md)",
+              .inner = &stki_filter_table),
     STKI_INT_WORDS(stki_prep_section, num_workers, auto, 0, 1024, auto_words, -1, "threads",
-                   "Threads that read, decode and transform, and as many that encode; 0: the caller's own"),
+                   "Threads that read, decode and transform, and as many that encode; 0: the caller's own",
+                   .effect = STKI_ON_NOTHING),
     STKI_SIZE_WORDS(stki_prep_section, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
                     "Rows in the making, read and encoded, and what readers of texts and tables hold; auto: half of "
                     "the free memory "
-                    "at most"),
-    STKI_ENUM(stki_prep_section, access, auto, access_words, "How files are read; auto: mapped where that is possible"),
-    STKI_SIZE(stki_prep_section, cache_bytes, 256MiB, 0, INT64_MAX, "Unpacked chunks that are kept"),
+                    "at most",
+                    .effect = STKI_ON_NOTHING),
+    STKI_ENUM(stki_prep_section, access, auto, access_words, "How files are read; auto: mapped where that is possible",
+              .effect = STKI_ON_NOTHING),
+    STKI_SIZE(stki_prep_section, cache_bytes, 256MiB, 0, INT64_MAX, "Unpacked chunks that are kept",
+              .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_prep_section, on_error, fail, on_error_words,
               "What becomes of a sample that cannot be read or made: the job ends, or it is left out and listed"),
     STKI_INT_WORDS(stki_prep_section, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
-                   "on_error: skip: more failed samples than that end the job"),
+                   "on_error: skip: more failed samples than that end the job", .effect = STKI_ON_NOTHING),
     STKI_DOUBLE(stki_prep_section, max_error_fraction, 0.01, 0, 1, "",
-                "on_error: skip: more than this share of the samples end the job"),
+                "on_error: skip: more than this share of the samples end the job", .effect = STKI_ON_NOTHING),
     STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
               "About so much is made between two points that an interrupted job goes on from"),
     STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
               "What the manifest says of each input: its size, or its XXH3 too, which reads everything once more"),
-    STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output"),
+    STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output",
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };
 const stki_option_table stki_prep_table = STKI_OPTION_TABLE("prep", prep_rows);
 
 static const stki_option output_rows[] = {
-    STKI_STRING(stki_output_section, path, NULL, "The file, or what the names of several files are made of"),
-    STKI_STRING(stki_output_section, format, NULL, "Its format; by default what the ending of the path says"),
+    STKI_STRING(stki_output_section, path, NULL, "The file, or what the names of several files are made of",
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+    STKI_STRING(stki_output_section, format, NULL, "Its format; by default what the ending of the path says",
+                .flags = STKI_BY_VALUE),
     STKI_NODE(stki_output_section, fields,
-              "What becomes of a field beyond the loader's transforms: {NAME: {encode: jpeg, quality: 90}}"),
+              "What becomes of a field beyond the loader's transforms: {NAME: {encode: jpeg, quality: 90}}",
+              .flags = STKI_NAMED, .inner = &stki_finish_table),
     STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows",
              "Files of so many positions each, NAME-00000, …; 0: one"),
     STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX, "Files of about so many bytes each instead; 0: one"),
 };
 enum { OUTPUT_ROWS = sizeof output_rows / sizeof output_rows[0], FORMAT_ROWS = 32 };
-static const stki_option_table output_table = STKI_OPTION_TABLE("output", output_rows);
+static const stki_option_table output_table = STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table);
+
+const stki_option_table *const stki_job_sections[] = {&stki_prep_table, &output_table, &stki_stats_table, NULL};
 
 /* Keys of `prep` that are the loader's. */
 static const char *const loaders_own[] = {"order",       "seed",   "block_window", "split",        "indices",
@@ -504,35 +516,4 @@ bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size)
     char where[512] = "";
 
     return differs(a, b, where, sizeof where, text, size);
-}
-
-static void each_table(FILE *to, void (*print)(const stki_option_table *table, FILE *to))
-{
-    print(&stki_prep_table, to);
-    print(&output_table, to);
-    print(&stki_stats_table, to);
-    print(&stki_stats_field_table, to);
-    for (int i = 0; stki_sinks[i]; i++)
-        if (stki_sinks[i]->table)
-            print(stki_sinks[i]->table, to);
-    for (int i = 0; stki_finishers[i]; i++)
-        print(stki_finishers[i]->table, to);
-    for (size_t i = 0; i < sizeof stki_filter_tables / sizeof stki_filter_tables[0]; i++)
-        print(stki_filter_tables[i], to);
-}
-
-void stki_job_help(FILE *to)
-{
-    each_table(to, stki_options_help);
-}
-
-static void print_markdown(const stki_option_table *table, FILE *to)
-{
-    stki_options_markdown(table, to);
-    fputc('\n', to);
-}
-
-void stki_job_markdown(FILE *to)
-{
-    each_table(to, print_markdown);
 }

@@ -67,8 +67,8 @@ bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
 void stki_job_words(char *text);
 void stki_job_error(stk_error *err); /* NULL is fine */
 
-void stki_job_help(FILE *to);
-void stki_job_markdown(FILE *to);
+/* The sections of a job beside its data set, each with those inside it; ended by NULL. */
+extern const stki_option_table *const stki_job_sections[];
 
 /* The map of a field under output.fields; NULL: there is none. */
 const stki_node *stki_job_field(const stki_job *job, const char *name);

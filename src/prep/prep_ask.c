@@ -196,7 +196,7 @@ static void write_job(const stk_prep *prep, FILE *to)
 static void write_help(const stk_prep *prep, FILE *to)
 {
     (void)prep;
-    stki_job_help(to);
+    stki_sections_help(stki_job_sections, to);
 }
 
 char *stk_prep_job_text(const stk_prep *prep)

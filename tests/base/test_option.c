@@ -346,7 +346,9 @@ static void help(FILE *to)
 
 static void markdown(FILE *to)
 {
-    stki_options_markdown(&table, to);
+    const stki_option_table *const sections[] = {&table, NULL};
+
+    stki_sections_markdown(sections, to);
 }
 
 static void help_names_every_row(void **state)
@@ -379,9 +381,10 @@ static void documentation_names_every_row(void **state)
     char *text = printed(markdown);
 
     (void)state;
-    assert_non_null(strstr(text,
-                           "| key | values | default | meaning |\n|---|---|---|---|\n| `loader.pin` | true or false | "
-                           "true | Lock the pages |\n"));
+    assert_non_null(strstr(
+        text,
+        "### `loader`\n\n| key | values | default | meaning |\n|---|---|---|---|\n| `loader.pin` | true or false | "
+        "true | Lock the pages |\n"));
     assert_non_null(strstr(text, "| `loader.rate` | 0 to 1 | 0.25 | Share of \\| something |\n"));
     free(text);
 }

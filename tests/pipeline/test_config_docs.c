@@ -5,7 +5,7 @@
 static void the_keys_are_documented(void **state)
 {
     (void)state;
-    stkt_check_doc_keys("config.md", "test_config_docs", stki_config_markdown);
+    stkt_check_doc_keys("config.md", "test_config_docs", stki_config_sections);
 }
 
 int main(void)

@@ -5,7 +5,7 @@
 static void the_keys_are_documented(void **state)
 {
     (void)state;
-    stkt_check_doc_keys("prep.md", "test_prep_docs", stki_job_markdown);
+    stkt_check_doc_keys("prep.md", "test_prep_docs", stki_job_sections);
 }
 
 int main(void)

@@ -2,10 +2,11 @@
 #ifndef STKT_DOC_KEYS_H
 #define STKT_DOC_KEYS_H
 
+#include "option.h"
 #include "stk_test.h"
 
-/* `page`: "config.md"; `test`: the program that is told to run; `write`: the tables. */
-static inline void stkt_check_doc_keys(const char *page, const char *test, void (*write)(FILE *to))
+/* `page`: "config.md"; `test`: the program that is told to run; `sections`: whose tables. */
+static inline void stkt_check_doc_keys(const char *page, const char *test, const stki_option_table *const *sections)
 {
     static const char begin[] = "<!-- keys -->\n", end[] = "<!-- end of keys -->\n";
     char path[4096], *keys = NULL, *text = calloc(1, 1 << 20), *from, *to;
@@ -17,7 +18,7 @@ static inline void stkt_check_doc_keys(const char *page, const char *test, void 
     assert_non_null(file);
     assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
     fclose(file);
-    write(memory);
+    stki_sections_markdown(sections, memory);
     fclose(memory);
     from = strstr(text, begin);
     to = strstr(text, end);

@@ -19,8 +19,9 @@ static const stki_option token_rows[] = {
     STKI_STRING(token_options, encode, "tokens", "tokens: texts become the ids of their tokens (docs/encode.md)"),
     STKI_NODE(token_options, vocabulary,
               "A file: .tiktoken, tokenizer.json, or a vocab.json (with merges); by default each byte is a token, 0 to "
-              "255"),
-    STKI_NODE(token_options, merges, "The merges.txt that belongs to a vocab.json"),
+              "255",
+              .flags = STKI_PATH),
+    STKI_NODE(token_options, merges, "The merges.txt that belongs to a vocab.json", .flags = STKI_PATH),
     STKI_STRING(token_options, split, NULL,
                 "How text is cut before it is encoded: gpt2, cl100k, o200k, none; by default as the vocabulary says"),
     STKI_STRING(token_options, pattern, NULL, "Instead: a regular expression, whose matches are the pieces"),

@@ -10,6 +10,13 @@ const stki_finisher_ops *const stki_finishers[] = {
     &stki_finish_keep, &stki_finish_jpeg, &stki_finish_png, &stki_finish_tokens, NULL,
 };
 
+static const stki_option_table *finisher_table(int index)
+{
+    return stki_finishers[index] ? stki_finishers[index]->table : NULL;
+}
+
+const stki_option_table stki_finish_table = {.section = "output.fields.NAME", .choice = finisher_table};
+
 const stki_finisher_ops *stki_finisher_find(const char *name)
 {
     for (int i = 0; stki_finishers[i]; i++)

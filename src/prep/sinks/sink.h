@@ -122,5 +122,7 @@ struct stki_sink {
 stk_status stki_sink_find(const char *format, const char *path, const stki_sink_ops **out, stk_error *err);
 /* All of them, ended by NULL: for the tables of options. */
 extern const stki_sink_ops *const stki_sinks[];
+/* The tables of the keys that formats add to `output`; NULL behind the last one. */
+const stki_option_table *stki_sink_table(int index);
 
 #endif

@@ -9,6 +9,14 @@ const stki_sink_ops *const stki_sinks[] = {
     &stki_sink_safetensors, &stki_sink_raw, &stki_sink_tar,  &stki_sink_tokens, NULL,
 };
 
+const stki_option_table *stki_sink_table(int index)
+{
+    for (int i = 0; stki_sinks[i]; i++)
+        if (stki_sinks[i]->table && index-- == 0)
+            return stki_sinks[i]->table;
+    return NULL;
+}
+
 static bool ends_with(const char *text, const char *ending)
 {
     size_t length = strlen(text), end = strlen(ending);
