@@ -197,7 +197,7 @@ typedef struct stki_reader_opts {
     int64_t cache_bytes;  /* decoded chunks kept for all threads; 0: 64 MiB */
     bool verify;          /* check the sums that the file carries, also where data is mapped */
     bool sums;            /* check every record against FILE.sums (sums.h) */
-    bool cf;              /* HDF5: NetCDF/CF scale_factor, add_offset and _FillValue */
+    bool cf;              /* HDF5: NetCDF/CF scale_factor, add_offset, _FillValue and _Unsigned */
     bool allow_external;  /* HDF5: external links and files outside the file's own folder */
     bool allow_plugins;   /* HDF5: filter plugins may be loaded */
     /* tar: where the index of an archive is kept. NULL: beside it, for archives of 10,000 files and more; "none"; or a

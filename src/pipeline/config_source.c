@@ -138,7 +138,7 @@ static const stki_option source_rows[] = {
               "Images: what the decoder only warns of, such as missing data at the end, is an error or accepted",
               .effect = STKI_ON_FAILURES),
     STKI_BOOL(source_options, cf, false,
-              "HDF5: scale_factor, add_offset and _FillValue of NetCDF files are applied first"),
+              "HDF5: apply scale_factor, add_offset, _FillValue and _Unsigned of NetCDF files first"),
     STKI_BOOL(source_options, allow_external, false, "HDF5: external links may leave the file's own folder",
               .effect = STKI_ON_FAILURES),
     STKI_BOOL(source_options, allow_plugins, false, "HDF5: filter plugins may be loaded", .effect = STKI_ON_FAILURES),

@@ -885,6 +885,107 @@ static void test_cf_more(void **state)
     }
 }
 
+static void add_text(hid_t x, const char *name, const char *text, bool varying)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+
+    STKT_MUST(H5Tset_size(type, varying ? H5T_VARIABLE : strlen(text)));
+    add_attribute(x, name, type, varying ? (const void *)&text : text);
+    STKT_MUST(H5Tclose(type));
+}
+
+/* Values by the rule of the NetCDF users' guide and of xarray's UnsignedIntegerCoder: the stored bits, and those of the
+ * fill value, are taken with the other sign; then value * scale_factor. Chunked, contiguous and as a whole. */
+static void test_cf_unsigned(void **state)
+{
+    static const struct {
+        bool stored_signed, varying, scaled;
+        const char *text;
+        stk_dtype dtype;
+        double expected[4]; /* of the bits 0, 100, 200, 255; 255 is the fill value where it is scaled */
+    } cases[] = {
+        {true, false, true, "true", STK_F32, {0, 2000, 4000, (double)NAN}},
+        {true, true, true, "True", STK_F32, {0, 2000, 4000, (double)NAN}},
+        {true, false, true, "false", STK_F32, {0, 2000, -1120, (double)NAN}},
+        {false, false, true, "false", STK_F32, {0, 2000, -1120, (double)NAN}},
+        {true, false, false, "true", STK_U8, {0, 100, 200, 255}},
+        {false, true, false, "false", STK_I8, {0, 100, -56, -1}},
+    };
+    const char *path = stkt_path("unsigned.h5");
+    const hsize_t shape[] = {4}, chunk[] = {3};
+    const uint8_t bits[] = {0, 100, 200, 255}, fill = 255;
+    const double scale = 20;
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        hid_t stored = cases[i / 2].stored_signed ? H5T_STD_I8LE : H5T_STD_U8LE, file = new_file(path),
+              x = new_dataset(file, stored, 1, shape, NULL, i % 2 ? chunked(1, chunk) : H5P_DEFAULT);
+        stki_reader_opts opts = {.name = "x", .cf = true};
+        stki_container *container;
+        stki_reader *reader;
+        stk_tensor all;
+
+        STKT_MUST(H5Dwrite(x, stored, H5S_ALL, H5S_ALL, H5P_DEFAULT, bits));
+        add_text(x, "_Unsigned", cases[i / 2].text, cases[i / 2].varying);
+        if (cases[i / 2].scaled) {
+            add_attribute(x, "scale_factor", H5T_NATIVE_DOUBLE, &scale);
+            add_attribute(x, "_FillValue", stored, &fill);
+        }
+        close_both(x, file);
+        assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
+        assert_int_equal(reader->dtype, cases[i / 2].dtype);
+        assert_int_equal(whole(path, &opts, &all), STK_OK);
+        assert_int_equal(all.dtype, cases[i / 2].dtype);
+        for (int k = 0; k < 4; k++) {
+            double expected = cases[i / 2].expected[k];
+            char got[8] = {0};
+
+            assert_int_equal(sample(reader, k, got), STK_OK);
+            for (int way = 0; way < 2; way++) {
+                const void *at = way ? (const char *)all.data + k * all.strides[0] : got;
+                double value = all.dtype == STK_F32  ? (double)*(const float *)at
+                               : all.dtype == STK_U8 ? *(const uint8_t *)at
+                                                     : *(const int8_t *)at;
+
+                assert_true(value == expected || (isnan(value) && isnan(expected)));
+            }
+        }
+        stk_tensor_release(&all);
+        stki_reader_destroy(reader);
+        assert_int_equal(stki_container_open(path, &opts, &container, &err), STK_OK);
+        assert_int_equal(container->members[0].dtype, cases[i / 2].dtype);
+        assert_true(!container->members[0].strides || !cases[i / 2].scaled);
+        stki_container_release(container);
+    }
+}
+
+/* _Unsigned says nothing about numbers with a point; another text than true and false is refused. */
+static void test_cf_unsigned_else(void **state)
+{
+    const char *path = stkt_path("unsigned_else.h5");
+    const hsize_t shape[] = {2};
+    const float values[] = {-1, 2.5f};
+    stki_reader_opts opts = {.name = "x", .cf = true};
+    stki_reader *reader;
+
+    (void)state;
+    for (int right = 0; right < 2; right++) {
+        hid_t file = new_file(path), x = new_dataset(file, H5T_IEEE_F32LE, 1, shape, NULL, H5P_DEFAULT);
+
+        STKT_MUST(H5Dwrite(x, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+        add_text(x, "_Unsigned", right ? "true" : "perhaps", false);
+        close_both(x, file);
+        assert_int_equal(open_reader(path, &opts, &reader), right ? STK_OK : STK_E_UNSUPPORTED);
+        if (right) {
+            float got;
+
+            assert_int_equal(sample(reader, 0, &got), STK_OK);
+            assert_true(got == -1);
+            stki_reader_destroy(reader);
+        }
+    }
+}
+
 /* ---- groups as samples ------------------------------------------------------------------------------------------- */
 
 /* "/sN/image" u8 [4 + N, 3] (or [4, 3] where `same`), value 10 N + element; every third one in a deflated chunk. */
@@ -1113,7 +1214,8 @@ int main(void)
         cmocka_unit_test(test_failed_read),      cmocka_unit_test(test_listing),
         cmocka_unit_test(test_many_files),       cmocka_unit_test(test_external_links),
         cmocka_unit_test(test_open_for_writing), cmocka_unit_test(test_cf),
-        cmocka_unit_test(test_cf_more),          cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_cf_more),          cmocka_unit_test(test_cf_unsigned),
+        cmocka_unit_test(test_cf_unsigned_else), cmocka_unit_test(test_groups),
         cmocka_unit_test(test_groups_refused),   cmocka_unit_test(test_cut_while_open),
         cmocka_unit_test(test_without_memory),   cmocka_unit_test(test_limit),
     };

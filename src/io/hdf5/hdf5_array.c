@@ -9,7 +9,8 @@
 
 #define DEFAULT_LIMIT (INT64_C(4) << 30)
 
-static stk_status check_limit(const stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes, stk_error *err)
+stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes,
+                                 stk_error *err)
 {
     int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : DEFAULT_LIMIT;
 
@@ -57,7 +58,7 @@ static stk_status array_in_memory(stki_hdf5_dataset *d, stki_file *file, const s
                                   stki_array *out, stk_error *err)
 {
     const int64_t start[STK_MAX_DIMS] = {0};
-    stk_status status = check_limit(d, opts, bytes, err);
+    stk_status status = stki_hdf5_check_limit(d, opts, bytes, err);
 
     if (!status)
         status = stki_hdf5_dataset_check_sources(d, err);

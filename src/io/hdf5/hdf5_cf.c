@@ -1,11 +1,14 @@
-/* hdf5_cf.c: the attributes by which NetCDF files pack numbers (CF conventions, section 8.1), undone as the samples are
- * read: value * scale_factor + add_offset, and NaN where the stored value is _FillValue or missing_value. Computed in
- * double precision, two roundings, then rounded to the type that is delivered. */
+/* hdf5_cf.c: the attributes by which NetCDF files pack numbers (CF conventions, section 8.1, and _Unsigned of the
+ * NetCDF users' guide), undone as the samples are read: value * scale_factor + add_offset, and NaN where the stored
+ * value is _FillValue or missing_value. Computed in double precision, two roundings, then rounded to the type that is
+ * delivered. _Unsigned comes first: "true" takes signed integers, fill values included, for unsigned ones of the same
+ * bits, "false" the other way round. It says nothing about numbers that are no integers. */
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_reader.h"
 #include "tensor_internal.h"
 #include "thread.h"
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +19,8 @@ struct attribute {
 
 struct packing {
     struct attribute scale, offset, fill, missing;
+    stk_dtype stored; /* what the stored bits are, by _Unsigned */
+    bool computes;    /* false: the stored numbers are the values */
 };
 
 struct spare {
@@ -56,6 +61,75 @@ static stk_status read_attribute(const stki_hdf5_dataset *d, const char *name, s
     return status;
 }
 
+enum { TEXT_ROOM = 16 };
+
+/* A short text, in lower case; "?" if it is none, or a long one. */
+static void read_text(hid_t attribute, char text[TEXT_ROOM])
+{
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    bool one = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
+    size_t bytes = type < 0 || H5Tget_class(type) != H5T_STRING ? 0 : H5Tget_size(type);
+    char fixed[TEXT_ROOM] = "?", *varying = NULL;
+
+    if (one && bytes > 0 && H5Tis_variable_str(type) > 0) {
+        if (H5Aread(attribute, type, &varying) >= 0 && varying)
+            stki_text(fixed, sizeof fixed, "%s", varying);
+        if (varying)
+            (void)H5free_memory(varying);
+    } else if (one && bytes > 0 && bytes < sizeof fixed) {
+        memset(fixed, 0, sizeof fixed);
+        if (H5Aread(attribute, type, fixed) < 0)
+            stki_text(fixed, sizeof fixed, "?");
+    }
+    for (int i = 0; i < TEXT_ROOM; i++)
+        text[i] = (char)tolower((unsigned char)fixed[i]);
+    if (space >= 0)
+        (void)H5Sclose(space);
+    if (type >= 0)
+        (void)H5Tclose(type);
+}
+
+static stk_dtype with_sign(stk_dtype dtype, bool has_sign)
+{
+    static const stk_dtype pairs[][2] = {{STK_U8, STK_I8}, {STK_U16, STK_I16}, {STK_U32, STK_I32}, {STK_U64, STK_I64}};
+
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (dtype == pairs[i][0] || dtype == pairs[i][1])
+            return pairs[i][has_sign];
+    return dtype;
+}
+
+/* Sets `stored`. */
+static stk_status read_sign(const stki_hdf5_dataset *d, stk_dtype *stored, stk_error *err)
+{
+    char text[TEXT_ROOM];
+    hid_t attribute;
+
+    *stored = d->type.dtype;
+    if (H5Aexists(d->id, "_Unsigned") <= 0 || (attribute = H5Aopen(d->id, "_Unsigned", H5P_DEFAULT)) < 0)
+        return STK_OK;
+    read_text(attribute, text);
+    (void)H5Aclose(attribute);
+    if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, text, "\"true\" or \"false\""},
+                            "%s: the attribute _Unsigned", d->name);
+    *stored = with_sign(*stored, text[0] == 'f');
+    return STK_OK;
+}
+
+/* The number of the same bits in the type `to`, which has the other sign. */
+static void take_sign(struct attribute *fill, stk_dtype from, stk_dtype to)
+{
+    const double all = ldexp(1, 8 * (int)stk_dtype_size(to));
+
+    if (from == to)
+        return;
+    if (with_sign(to, false) == to && fill->value < 0)
+        fill->value += all;
+    else if (with_sign(to, true) == to && fill->value >= all / 2)
+        fill->value -= all;
+}
+
 static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, stk_error *err)
 {
     stki_hdf5_guard guard;
@@ -70,8 +144,71 @@ static stk_status read_packing(const stki_hdf5_dataset *d, struct packing *out, 
         status = read_attribute(d, "_FillValue", &out->fill, err);
     if (!status)
         status = read_attribute(d, "missing_value", &out->missing, err);
+    if (!status)
+        status = read_sign(d, &out->stored, err);
     stki_hdf5_leave(&guard);
-    return status;
+    if (status)
+        return status;
+    take_sign(&out->fill, d->type.dtype, out->stored);
+    take_sign(&out->missing, d->type.dtype, out->stored);
+    out->computes = out->scale.there || out->offset.there || out->fill.there || out->missing.there;
+    if (out->computes && (out->stored == STK_C64 || out->stored == STK_C128))
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, "complex numbers", NULL},
+                            "%s: cf: nothing to scale", d->name);
+    return STK_OK;
+}
+
+/* Of values that are computed. */
+static stk_dtype unpacked_dtype(stk_dtype stored)
+{
+    switch (stored) {
+    case STK_U32:
+    case STK_I32:
+    case STK_U64:
+    case STK_I64:
+    case STK_F64:
+        return STK_F64;
+    default:
+        return STK_F32;
+    }
+}
+
+/* ---- computing ------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_fill(const struct attribute *fill, double x)
+{
+    return fill->there && (x == fill->value || (isnan(fill->value) && isnan(x)));
+}
+
+static void unpack(const struct packing *p, double *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double x = values[i];
+
+        values[i] = is_fill(&p->fill, x) || is_fill(&p->missing, x) ? NAN : x * p->scale.value + p->offset.value;
+    }
+}
+
+/* The values of `stored`, row-major, into `to`, which has room for f64. */
+static stk_status compute(const struct packing *p, const stk_tensor *stored, void *to, stk_error *err)
+{
+    int64_t strides[STK_MAX_DIMS], bytes, count = stk_tensor_numel(stored);
+    stk_status status = stki_row_major(STK_F64, stored->ndim, stored->shape, strides, &bytes, err);
+
+    if (status)
+        return status;
+    stki_copy_strided(to, STK_F64, strides, stored->data, p->stored, stored->strides,
+                      (stored->flags & STK_TENSOR_SWAPPED) != 0, stored->ndim, stored->shape);
+    unpack(p, to, count);
+    if (unpacked_dtype(p->stored) == STK_F32) { /* in place: an element is written where only earlier ones were read */
+        const double *from = to;
+        for (int64_t i = 0; i < count; i++) {
+            float x = (float)from[i];
+            memcpy((char *)to + 4 * i, &x, 4);
+        }
+    }
+    return STK_OK;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------
@@ -97,42 +234,16 @@ static void give_spare(struct cf *cf, struct spare *spare)
     stki_unlock(&cf->lock);
 }
 
-static bool is_fill(const struct attribute *fill, double x)
-{
-    return fill->there && (x == fill->value || (isnan(fill->value) && isnan(x)));
-}
-
-static void unpack(const struct packing *p, double *values, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        double x = values[i];
-
-        values[i] = is_fill(&p->fill, x) || is_fill(&p->missing, x) ? NAN : x * p->scale.value + p->offset.value;
-    }
-}
-
 static stk_status convert(const struct cf *cf, const stk_tensor *sample, stki_scratch *scratch, stk_tensor *out,
                           stk_error *err)
 {
     const stki_reader *base = &cf->base;
-    int64_t strides[STK_MAX_DIMS], bytes, count = stk_tensor_numel(sample);
-    stk_status status = stki_row_major(STK_F64, base->ndim, base->shape, strides, &bytes, err);
+    stk_status status = stki_scratch_reserve(scratch, stk_tensor_numel(sample) * 8, err);
 
     if (!status)
-        status = stki_scratch_reserve(scratch, bytes, err);
+        status = compute(&cf->packing, sample, scratch->data, err);
     if (status)
         return status;
-    stki_copy_strided(scratch->data, STK_F64, strides, sample->data, sample->dtype, sample->strides,
-                      (sample->flags & STK_TENSOR_SWAPPED) != 0, sample->ndim, sample->shape);
-    unpack(&cf->packing, scratch->data, count);
-    if (base->dtype == STK_F32) { /* in place: an element is written where only earlier ones were read */
-        const double *from = scratch->data;
-        char *to = scratch->data;
-        for (int64_t i = 0; i < count; i++) {
-            float x = (float)from[i];
-            memcpy(to + 4 * i, &x, 4);
-        }
-    }
     *out = (stk_tensor){.data = scratch->data, .dtype = base->dtype, .ndim = base->ndim, .flags = STK_TENSOR_READONLY};
     memcpy(out->shape, base->shape, sizeof base->shape);
     memcpy(out->strides, base->strides, sizeof base->strides);
@@ -186,35 +297,46 @@ static void cf_destroy(stki_reader *base)
 static const stki_reader_ops cf_ops = {
     .format = "hdf5", .read = cf_read, .will_need = cf_will_need, .destroy = cf_destroy};
 
-static stk_dtype unpacked_dtype(stk_dtype stored)
+/* Where nothing is computed, samples are the inner reader's with another dtype. */
+static stk_status signed_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                              stk_tensor *out, stk_error *err)
 {
-    switch (stored) {
-    case STK_U32:
-    case STK_I32:
-    case STK_U64:
-    case STK_I64:
-    case STK_F64:
-        return STK_F64;
-    default:
-        return STK_F32;
-    }
+    const stki_reader *inner = ((const struct cf *)(const void *)base)->inner;
+    stk_status status = inner->ops->read(inner, index, want, scratch, out, err);
+
+    if (!status)
+        out->dtype = base->dtype;
+    return status;
 }
+
+static void signed_done(const stki_reader *base, stk_tensor *out)
+{
+    stki_reader_done(((const struct cf *)(const void *)base)->inner, out);
+}
+
+static const stki_reader_ops signed_ops = {
+    .format = "hdf5", .read = signed_read, .done = signed_done, .will_need = cf_will_need, .destroy = cf_destroy};
+
+/* ---- opening --------------------------------------------------------------------------------------------------------
+ */
 
 static stk_status describe(struct cf *cf, stk_error *err)
 {
     const stki_reader *inner = cf->inner;
 
     cf->base = *inner;
-    cf->base.ops = &cf_ops;
-    cf->base.dtype = unpacked_dtype(inner->dtype);
+    cf->base.ops = cf->packing.computes ? &cf_ops : &signed_ops;
+    cf->base.dtype = cf->packing.computes ? unpacked_dtype(cf->packing.stored) : cf->packing.stored;
+    cf->base.path = stki_strdup(inner->path);
+    if (!cf->base.path)
+        return stki_fail_memory(err, (int64_t)strlen(inner->path) + 1, inner->path);
+    if (!cf->packing.computes)
+        return STK_OK;
     cf->base.swapped = false;
     cf->base.copies = true;
     cf->base.base = NULL;
     cf->base.unit_base = NULL;
     cf->base.sample_stride = 0;
-    cf->base.path = stki_strdup(inner->path);
-    if (!cf->base.path)
-        return stki_fail_memory(err, (int64_t)strlen(inner->path) + 1, inner->path);
     if (inner->max_bytes == 0) /* an axis of no elements */
         return stki_row_major(cf->base.dtype, inner->ndim, inner->shape, cf->base.strides, &(int64_t){0}, err);
     return stki_row_major(cf->base.dtype, inner->ndim, inner->shape, cf->base.strides, &cf->base.max_bytes, err);
@@ -245,15 +367,61 @@ stk_status stki_hdf5_cf_reader(const stki_hdf5_dataset *d, stki_reader *inner, s
     struct packing packing;
     stk_status status = read_packing(d, &packing, err);
 
-    if (!status && (inner->dtype == STK_C64 || inner->dtype == STK_C128))
-        status = stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, "complex numbers", NULL},
-                              "%s: cf: nothing to scale", d->name);
     if (status) {
         stki_reader_destroy(inner);
         return status;
     }
-    if (packing.scale.there || packing.offset.there || packing.fill.there || packing.missing.there)
+    if (packing.computes || packing.stored != inner->dtype)
         return wrap(&packing, inner, out, err);
     *out = inner;
+    return STK_OK;
+}
+
+stk_status stki_hdf5_cf_look(const stki_hdf5_dataset *d, stk_dtype *dtype, bool *computes, stk_error *err)
+{
+    struct packing packing;
+    stk_status status = read_packing(d, &packing, err);
+
+    if (status)
+        return status;
+    *computes = packing.computes;
+    *dtype = packing.computes ? unpacked_dtype(packing.stored) : packing.stored;
+    return STK_OK;
+}
+
+stk_status stki_hdf5_cf_array(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_array *array,
+                              stk_error *err)
+{
+    stki_array values = {.dtype = STK_F64, .ndim = array->ndim};
+    struct packing packing;
+    stk_tensor stored;
+    int64_t room;
+    stk_status status = read_packing(d, &packing, err);
+
+    if (status || !packing.computes) {
+        array->dtype = status ? array->dtype : packing.stored;
+        return status;
+    }
+    memcpy(values.shape, array->shape, sizeof values.shape);
+    status = stki_array_row_major(&values, &room, d->path, err);
+    if (!status)
+        status = stki_hdf5_check_limit(d, opts, room, err);
+    if (!status)
+        status = stk_storage_create(NULL, room, &values.memory, err);
+    if (!status)
+        status = stki_array_tensor(array, d->path, &stored, err);
+    if (!status) {
+        status = compute(&packing, &stored, stk_storage_data(values.memory), err);
+        stk_tensor_release(&stored);
+    }
+    values.dtype = unpacked_dtype(packing.stored);
+    if (!status)
+        status = stki_array_row_major(&values, &room, d->path, err);
+    if (status) {
+        stk_storage_release(values.memory);
+        return status;
+    }
+    stki_array_release(array);
+    *array = values;
     return STK_OK;
 }

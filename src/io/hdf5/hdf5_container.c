@@ -124,6 +124,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, stk_error
 {
     stki_member *member;
     stk_error why;
+    bool computes = false;
     stk_status status = stki_container_add(&h->base, d->name, d->ndim, d->shape, &member, err);
 
     if (status)
@@ -137,6 +138,14 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, stk_error
     if (d->filter_missing[0]) {
         (void)stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, &why);
         stki_member_refuse(member, &why);
+    } else if (h->opts.cf && (status = stki_hdf5_cf_look(d, &member->dtype, &computes, &why)) != STK_OK) {
+        stki_member_refuse(member, &why);
+    }
+    if (computes) { /* the values lie nowhere in the file */
+        json_object_set_new(member->details, "stored", json_string(stk_dtype_long_name(d->type.dtype)));
+        member->swapped = false;
+        member->offset = -1;
+        return STK_OK;
     }
     return d->layout == STKI_HDF5_CONTIGUOUS ? set_strides(member, d, err) : STK_OK;
 }
@@ -202,6 +211,8 @@ static stk_status hdf5_array(const stki_container *base, int64_t member, const s
     if (status)
         return status;
     status = stki_hdf5_array_of(d, NULL, opts ? opts : &no_opts, out, err);
+    if (!status && opts && opts->cf && (status = stki_hdf5_cf_array(d, opts, out, err)) != STK_OK)
+        stki_array_release(out);
     stki_hdf5_dataset_release(d);
     return status;
 }
@@ -339,6 +350,7 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
     h->opts.access = opts ? opts->access : STKI_ACCESS_AUTO;
     h->opts.allow_external = opts && opts->allow_external;
     h->opts.allow_plugins = opts && opts->allow_plugins;
+    h->opts.cf = opts && opts->cf;
     h->base.details = library_details();
     stki_count(&open_files, 1);
     if (file->live)

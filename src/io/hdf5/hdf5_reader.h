@@ -9,6 +9,9 @@
 /* The whole of it. `file`: the data set's own, if it is open already; or NULL. */
 stk_status stki_hdf5_array_of(stki_hdf5_dataset *dataset, stki_file *file, const stki_reader_opts *opts,
                               stki_array *out, stk_error *err);
+/* STK_E_LIMIT: more than opts->memory_limit. */
+stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, int64_t bytes,
+                                 stk_error *err);
 /* Every data set whose path fits the pattern is one sample, in the order of their paths. */
 stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, const stki_reader_opts *opts,
                                    stki_reader **out, stk_error *err);
@@ -22,9 +25,15 @@ stk_status stki_hdf5_library_reader(stki_hdf5_dataset *dataset, const stki_reade
                                     stk_error *err);
 /* Takes over `inner` (also when it fails): its samples with the NetCDF/CF attributes of the data set applied, as
  * numbers: value * scale_factor + add_offset in double precision, NaN where the stored value is _FillValue. f64 where
- * the data set holds f64 or whole numbers of 32 or 64 bits, else f32. A data set without such attributes stays as it
- * is. */
+ * the data set holds f64 or whole numbers of 32 or 64 bits, else f32. With _Unsigned alone the same bytes are integers
+ * of the other sign. A data set without such attributes stays as it is. STK_E_UNSUPPORTED: an attribute that is not
+ * what the conventions say. */
 stk_status stki_hdf5_cf_reader(const stki_hdf5_dataset *dataset, stki_reader *inner, stki_reader **out, stk_error *err);
+/* The same for the whole of it: replaces what `array` holds. When this fails it is as it was. */
+stk_status stki_hdf5_cf_array(const stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_array *array,
+                              stk_error *err);
+/* The dtype that both give, and whether the values are computed (false: they are the stored bytes). */
+stk_status stki_hdf5_cf_look(const stki_hdf5_dataset *dataset, stk_dtype *dtype, bool *computes, stk_error *err);
 
 /* Where the samples lie along the axes of a data set. */
 typedef struct stki_hdf5_samples {
