@@ -282,6 +282,7 @@ static stk_status describe_samples(struct array_reader *r, const char *path, con
 
     base->count = along;
     if (opts->window_length > 0) {
+        base->windows = true;
         step = opts->window_stride > 0 ? opts->window_stride : opts->window_length;
         base->count = along < opts->window_length ? 0 : (along - opts->window_length) / step + 1;
     }

@@ -83,6 +83,7 @@ struct stki_reader {
     bool variable;               /* shapes differ in axis 0 or more: ops->shape is there */
     bool swapped;                /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
     bool draws;                  /* read looks at the scratch's draw */
+    bool windows;                /* samples are windows along opts->axis, as opts->window_length asks */
     bool copies;                 /* read works: decodes or copies into scratch; a sample is then not cut into parts */
     const char *access;          /* "mmap", "pread", "memory", "none": what is really used */
     const char *note;            /* why it is not what was asked for (a failed mapping), or NULL */

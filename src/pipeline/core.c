@@ -134,6 +134,17 @@ static stk_status open_synthetic(const stki_field_config *field, shards *all, st
     return status == STK_OK ? add_shard(all, reader, err) : status;
 }
 
+/* Records have no axis that windows could lie along. */
+static stk_status check_windows(const stki_field_config *field, const stki_reader *reader, stk_error *err)
+{
+    if (field->source.window_length == 0 || reader->windows)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){reader->path, -1, -1, NULL, NULL},
+                        "dataset.fields.%s: source.window: samples of format %s cannot be windowed: a window slides "
+                        "along an axis of one array",
+                        field->name, reader->ops->format);
+}
+
 /* Adds one data set's files of a field to `all`. */
 static stk_status open_readers(stki_core *core, const stki_field_config *field, shards *all, stk_error *err)
 {
@@ -151,6 +162,8 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
     opts.numbers = (field->dtype != STK_DTYPE_NONE || field->transforms) && !stki_first_steps_call(field->transforms);
     opts.cache_bytes = core->config->cache_bytes;
     status = field->synthetic ? open_synthetic(field, all, err) : open_files(core, field, &opts, all, err);
+    for (int i = before; status == STK_OK && i < all->count; i++)
+        status = check_windows(field, all->readers[i], err);
     for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)
         status = core->config->wrap_reader(core->config->wrap_context, field->name, &all->readers[i], err);
     for (int i = before; status == STK_OK && i < all->count; i++)
