@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static stk_status add_one(stki_file_list *list, const char *path, stk_error *err)
+stk_status stki_file_list_add_file(stki_file_list *list, const char *path, stk_error *err)
 {
     int64_t n = list->count;
     char *copy;
@@ -49,7 +49,7 @@ static stk_status add_matches(stki_file_list *list, const char *pattern, stk_err
     } else {
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare);
         for (size_t i = 0; i < found.gl_pathc && status == STK_OK; i++)
-            status = add_one(list, found.gl_pathv[i], err);
+            status = stki_file_list_add_file(list, found.gl_pathv[i], err);
     }
     if (result == 0)
         globfree(&found);
@@ -58,7 +58,8 @@ static stk_status add_matches(stki_file_list *list, const char *pattern, stk_err
 
 stk_status stki_file_list_add(stki_file_list *list, const char *path, stk_error *err)
 {
-    return strpbrk(path, "*?[") && access(path, F_OK) ? add_matches(list, path, err) : add_one(list, path, err);
+    return strpbrk(path, "*?[") && access(path, F_OK) ? add_matches(list, path, err)
+                                                      : stki_file_list_add_file(list, path, err);
 }
 
 void stki_file_list_fini(stki_file_list *list)

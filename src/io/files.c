@@ -1,6 +1,10 @@
 /* files.c: files that are one sample each; see files.h. A sample is a tensor whose storage keeps its file mapped, so
  * that a file may leave the cache while a worker still reads it. The cache is a table indexed by the sample's number:
- * two samples of one place take turns. */
+ * two samples of one place take turns.
+ *
+ * A file that cannot be read is an error of its own sample. So opening skips such files: the first file that can be
+ * read gives dtype and axes, the others the largest shape, and what is wrong with the rest is found again, and
+ * reported, when their samples are read. */
 #include "files.h"
 #include "allocate.h"
 #include "checked.h"
@@ -17,13 +21,20 @@ struct files {
     stki_file_list list;
     stki_reader_opts opts;
     char *name;      /* copy of opts.name */
-    int64_t *shapes; /* count * ndim; NULL: all have the reader's */
+    int64_t first;   /* the first file that could be read */
+    int64_t *shapes; /* count * ndim, -1 in axis 0: unknown at open; NULL: all have the reader's */
+    char *note;      /* base.note */
     stki_mutex lock; /* guards the cache */
     struct {
         int64_t index; /* + 1; 0: empty */
         stk_tensor tensor;
     } cache[CACHE];
 };
+
+bool stki_file_is_at_fault(stk_status status)
+{
+    return status < 0 && status != STK_E_MEMORY && status != STK_E_CONFIG && status != STK_E_BAD_ARG;
+}
 
 /* ---- one file -----------------------------------------------------------------------------------------------------
  */
@@ -69,24 +80,32 @@ static void shape_text(stk_dtype dtype, int ndim, const int64_t *shape, char *bu
         snprintf(buffer + used, size - used, "]");
 }
 
+/* The shape that was found when the reader was opened; NULL: the file could not be read then. */
+static const int64_t *known_shape(const struct files *f, int64_t index)
+{
+    const int64_t *shape = f->shapes ? f->shapes + index * f->base.ndim : f->base.shape;
+
+    return shape[0] < 0 ? NULL : shape;
+}
+
 /* Is the sample what the first file, the given shape or its own header at open said? */
 static stk_status check_sample(const struct files *f, int64_t index, const stk_tensor *t, stk_error *err)
 {
     const stki_reader *base = &f->base;
-    const int64_t *expected = f->shapes ? f->shapes + index * base->ndim : base->shape;
+    const int64_t *known = known_shape(f, index), *expected = known ? known : base->shape;
     bool same = t->dtype == base->dtype && t->ndim == base->ndim;
     char found[128], wanted[128];
 
     for (int i = 0; same && i < t->ndim; i++)
-        same = t->shape[i] == expected[i];
+        same = known ? t->shape[i] == known[i] : t->shape[i] <= base->shape[i];
     if (same)
         return STK_OK;
     shape_text(t->dtype, t->ndim, t->shape, found, sizeof found);
     shape_text(base->dtype, base->ndim, expected, wanted, sizeof wanted);
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], index, -1, found, wanted},
-                        f->shapes ? "the file is not what it was when it was opened"
-                                  : "the sample differs from the first, %s",
-                        f->list.paths[0]);
+                        f->shapes && known ? "the file is not what it was when it was opened"
+                                           : "the sample differs from the first, %s",
+                        f->list.paths[f->first]);
 }
 
 /* ---- the reader ----------------------------------------------------------------------------------------------------
@@ -124,6 +143,21 @@ static void keep(struct files *f, int64_t index, const stk_tensor *tensor)
     stk_tensor_release(&old); /* outside the lock: it may unmap a file */
 }
 
+/* A sample that is not in the cache. */
+static stk_status load(struct files *f, int64_t index, stk_tensor *out, stk_error *err)
+{
+    stk_status status = open_sample(f, index, out, err);
+
+    if (status != STK_OK)
+        return stki_fail_record(err, status, index);
+    status = check_sample(f, index, out, err);
+    if (status != STK_OK)
+        stk_tensor_release(out);
+    else
+        keep(f, index, out);
+    return status;
+}
+
 static stk_status files_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                              stk_tensor *out, stk_error *err)
 {
@@ -134,25 +168,25 @@ static stk_status files_read(const stki_reader *base, int64_t index, const stki_
     status = stki_reader_check_index(base, index, err);
     if (status)
         return status;
-    if (cached(f, index, out))
-        return STK_OK;
-    status = open_sample(f, index, out, err);
-    if (status)
-        return stki_fail_record(err, status, index);
-    status = check_sample(f, index, out, err);
-    if (status)
-        stk_tensor_release(out);
-    else
-        keep(f, index, out);
-    return status;
+    return cached(f, index, out) ? STK_OK : load(f, index, out, err);
 }
 
 static stk_status files_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
 {
-    const struct files *f = files_of(base);
+    struct files *f = files_of(base);
+    const int64_t *known = known_shape(f, index);
+    stk_tensor sample;
+    stk_status status;
 
-    (void)err;
-    memcpy(shape, f->shapes ? f->shapes + index * base->ndim : base->shape, (size_t)base->ndim * sizeof *shape);
+    if (known) {
+        memcpy(shape, known, (size_t)base->ndim * sizeof *shape);
+        return STK_OK;
+    }
+    status = load(f, index, &sample, err);
+    if (status != STK_OK)
+        return status;
+    memcpy(shape, sample.shape, (size_t)base->ndim * sizeof *shape);
+    stk_tensor_release(&sample);
     return STK_OK;
 }
 
@@ -172,6 +206,7 @@ static void files_destroy(stki_reader *base)
     stki_mutex_fini(&f->lock);
     stki_file_list_fini(&f->list);
     stki_free(f->shapes);
+    stki_free(f->note);
     stki_free(f->name);
     stki_free(base->path);
     stki_free(f);
@@ -183,13 +218,14 @@ static const stki_reader_ops files_ops = {
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */
 
-/* Each scanner takes the next file that nobody has; the lowest one that fails is reported. */
+/* Each scanner takes the next file that nobody has. */
 struct scan {
     struct files *files;
     stki_counter next;
     stki_mutex lock;
-    int64_t failed; /* index; count: none */
-    stk_error error;
+    int64_t failures, failed; /* how many files; the first of them, count: none */
+    stk_error error;          /* of the first */
+    stk_status ends;          /* not STK_OK: no fault of a file, so opening fails */
 };
 
 static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
@@ -206,11 +242,31 @@ static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
     } else {
         shape_text(t.dtype, t.ndim, t.shape, found, sizeof found);
         shape_text(base->dtype, base->ndim, base->shape, wanted, sizeof wanted);
-        status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], -1, -1, found, wanted},
-                              "the sample's dtype or number of axes differs from the first, %s", f->list.paths[0]);
+        status =
+            stki_fail_at(err, STK_E_MISMATCH, (stki_place){f->list.paths[index], -1, -1, found, wanted},
+                         "the sample's dtype or number of axes differs from the first, %s", f->list.paths[f->first]);
     }
     stk_tensor_release(&t);
     return status;
+}
+
+static bool scan_goes_on(struct scan *scan, int64_t index, stk_status status, const stk_error *error)
+{
+    struct files *f = scan->files;
+
+    stki_lock(&scan->lock);
+    if (!stki_file_is_at_fault(status) && scan->ends == STK_OK) {
+        scan->ends = status;
+        scan->error = *error;
+    } else if (scan->ends == STK_OK && index < scan->failed) {
+        scan->failed = index;
+        scan->error = *error;
+    }
+    scan->failures++;
+    if (f->base.ndim > 0)
+        f->shapes[index * f->base.ndim] = -1;
+    stki_unlock(&scan->lock);
+    return stki_file_is_at_fault(status);
 }
 
 static void scan_run(void *context)
@@ -220,15 +276,10 @@ static void scan_run(void *context)
     stk_error error;
 
     while ((index = atomic_fetch_add_explicit(&scan->next, 1, memory_order_relaxed)) < scan->files->list.count) {
-        if (scan_one(scan->files, index, &error) == STK_OK)
-            continue;
-        stki_lock(&scan->lock);
-        if (index < scan->failed) {
-            scan->failed = index;
-            scan->error = error;
-        }
-        stki_unlock(&scan->lock);
-        break;
+        stk_status status = scan_one(scan->files, index, &error);
+
+        if (status != STK_OK && !scan_goes_on(scan, index, status, &error))
+            break;
     }
 }
 
@@ -248,11 +299,17 @@ static stk_status scan_all(struct files *f, stk_error *err)
     for (int i = 0; i < started; i++)
         (void)stki_thread_join(threads[i], INT64_MAX);
     stki_mutex_fini(&scan.lock);
-    if (scan.failed == f->list.count)
+    if (scan.ends != STK_OK) {
+        if (err)
+            *err = scan.error;
+        return scan.ends;
+    }
+    if (scan.failures == 0)
         return STK_OK;
-    if (err)
-        *err = scan.error;
-    return scan.error.status;
+    f->note = stki_format("%" PRId64 " of %" PRId64 " files cannot be read, the first: %s", scan.failures,
+                          f->list.count, scan.error.message);
+    f->base.note = f->note;
+    return f->note ? STK_OK : stki_fail_memory(err, (int64_t)sizeof scan.error.message, "a note");
 }
 
 /* Largest in each axis; all the same: the table is not needed. */
@@ -260,17 +317,33 @@ static void settle_shapes(struct files *f)
 {
     stki_reader *base = &f->base;
 
-    for (int64_t i = 0; i < f->list.count; i++)
-        for (int axis = 0; axis < base->ndim; axis++) {
-            int64_t size = f->shapes[i * base->ndim + axis];
+    for (int64_t i = 0; i < f->list.count; i++) {
+        const int64_t *shape = known_shape(f, i);
 
-            base->variable = base->variable || size != f->shapes[axis];
-            base->shape[axis] = size > base->shape[axis] ? size : base->shape[axis];
+        for (int axis = 0; shape && axis < base->ndim; axis++) {
+            base->variable = base->variable || shape[axis] != f->shapes[f->first * base->ndim + axis];
+            base->shape[axis] = shape[axis] > base->shape[axis] ? shape[axis] : base->shape[axis];
         }
+    }
     if (!base->variable) {
         stki_free(f->shapes);
         f->shapes = NULL;
     }
+}
+
+/* The first file that can be read. None: what is wrong with the first one. */
+static stk_status open_first(struct files *f, stk_tensor *out, stk_error *err)
+{
+    stk_error other;
+    stk_status status = open_sample(f, 0, out, err), next = status;
+
+    while (stki_file_is_at_fault(next) && ++f->first < f->list.count)
+        next = open_sample(f, f->first, out, &other);
+    if (next == STK_OK || stki_file_is_at_fault(next))
+        return next == STK_OK ? STK_OK : status;
+    if (f->first > 0 && err)
+        *err = other;
+    return next;
 }
 
 static stk_status describe(struct files *f, stk_error *err)
@@ -282,7 +355,7 @@ static stk_status describe(struct files *f, stk_error *err)
 
     if (f->list.count == 0)
         return stki_fail(err, STK_E_EMPTY, "no files to read samples from");
-    status = open_sample(f, 0, &first, err);
+    status = open_first(f, &first, err);
     if (status)
         return status;
     base->count = f->list.count;

@@ -100,6 +100,40 @@ static stk_status open_path(stki_core *core, const stki_field_config *field, con
     return add_shard(all, reader, err);
 }
 
+/* A file that is one sample of text fails as that sample, unless it is the only file or none can be read. */
+static stk_status open_texts(stki_core *core, const stki_field_config *field, const stki_file_list *list,
+                             const stki_reader_opts *opts, shards *all, stk_error *err)
+{
+    stk_error first = {0};
+    int64_t unreadable = 0;
+    stk_status status = STK_OK;
+
+    for (int64_t i = 0; i < list->count && status == STK_OK; i++) {
+        stk_error error;
+        stki_reader *reader;
+
+        status = open_path(core, field, list->paths[i], opts, all, &error);
+        if (stki_file_is_at_fault(status)) {
+            if (unreadable++ == 0)
+                first = error;
+            status = stki_unreadable_text(list->paths[i], &error, &reader, &error);
+            status = status == STK_OK ? add_shard(all, reader, &error) : status;
+        }
+        if (status != STK_OK && err)
+            *err = error;
+    }
+    if (status != STK_OK || unreadable == 0)
+        return status;
+    if (unreadable == list->count) {
+        if (err)
+            *err = first;
+        return first.status;
+    }
+    stki_config_note(core->config, "dataset.fields.%s: %lld of %lld files cannot be read, the first: %s", field->name,
+                     (long long)unreadable, (long long)list->count, first.message);
+    return STK_OK;
+}
+
 static stk_status open_files(stki_core *core, const stki_field_config *field, const stki_reader_opts *opts, shards *all,
                              stk_error *err)
 {
@@ -113,6 +147,8 @@ static stk_status open_files(stki_core *core, const stki_field_config *field, co
         status = stki_files_open(&list, opts, &reader, err);
         if (status == STK_OK)
             status = add_shard(all, reader, err);
+    } else if (status == STK_OK && opts->text_unit == STKI_TEXT_WHOLE) {
+        status = open_texts(core, field, &list, opts, all, err);
     } else {
         for (int64_t i = 0; i < list.count && status == STK_OK; i++)
             status = open_path(core, field, list.paths[i], opts, all, err);

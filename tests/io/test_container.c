@@ -211,11 +211,17 @@ static void a_file_that_differs_is_named(void **state)
 
     (void)state;
     write_sample("f003.npy", 3, 3, "<u2", "False");
-    assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_E_MISMATCH);
-    assert_non_null(strstr(err.message, "f003.npy"));
+    assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_OK);
+    assert_non_null(strstr(reader->note, "f003.npy"));
+    stki_scratch_init(&scratch);
+    assert_int_equal(reader->ops->read(reader, 3, NULL, &scratch, &t, &err), STK_E_MISMATCH);
+    assert_string_equal(err.file, stkt_path("f003.npy"));
+    assert_int_equal(err.record, 3);
+    assert_string_equal(err.found, "u16 [3, 2]");
+    assert_string_equal(err.expected, "u8 [3, 2]");
     assert_non_null(strstr(err.message, "f000.npy"));
-    assert_non_null(strstr(err.message, "found u16 [3, 2], expected u8 [3, 2]"));
-    assert_null(reader);
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
     write_sample("f003.npy", 3, 3, "|u1", "False");
     assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_OK);
     write_sample("f003.npy", 3, 4, "|u1", "False"); /* another one since */
@@ -233,6 +239,58 @@ static void a_file_that_differs_is_named(void **state)
     stki_scratch_fini(&scratch);
     stki_reader_destroy(reader);
     stki_file_list_fini(&list);
+}
+
+/* Cut files and missing ones: dtype, axes and the largest shape are those of the files that can be read. */
+static void files_that_cannot_be_read(void **state)
+{
+    static const int64_t bad[] = {0, 6, 149};
+
+    (void)state;
+    for (int varying = 0; varying < 2; varying++) {
+        stki_file_list list = list_of(150, varying ? growing : equal);
+        stki_scratch scratch;
+        stki_reader *reader = NULL;
+        int64_t shape[STK_MAX_DIMS];
+        stk_tensor t;
+
+        assert_int_equal(truncate(list.paths[0], 90), 0);
+        assert_int_equal(truncate(list.paths[6], 131), 0); /* of 134 and more: the header is whole */
+        assert_int_equal(remove(list.paths[149]), 0);
+        assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_OK);
+        assert_int_equal(reader->count, 150);
+        assert_int_equal(reader->ndim, 2);
+        assert_int_equal(reader->variable, varying);
+        assert_int_equal(reader->shape[0], varying ? 7 : 3); /* file 13 has 7, as 6 has */
+        assert_non_null(strstr(reader->note, "3 of 150"));
+        assert_non_null(strstr(reader->note, list.paths[0]));
+        stki_scratch_init(&scratch);
+        for (int i = 0; i < 3; i++) {
+            const stk_status expected = i < 2 ? STK_E_TRUNCATED : STK_E_NOT_FOUND;
+
+            assert_int_equal(reader->ops->read(reader, bad[i], NULL, &scratch, &t, &err), expected);
+            assert_int_equal(err.record, bad[i]);
+            assert_string_equal(err.file, list.paths[bad[i]]);
+            if (varying)
+                assert_int_equal(reader->ops->shape(reader, bad[i], shape, &err), expected);
+        }
+        for (int i = 1; i < 149; i++) {
+            if (i == 6)
+                continue;
+            assert_int_equal(reader->ops->read(reader, i, NULL, &scratch, &t, &err), STK_OK);
+            assert_int_equal(t.shape[0], varying ? growing(i) : 3);
+            assert_int_equal(((uint8_t *)t.data)[0], i);
+            stki_reader_done(reader, &t);
+        }
+        stki_scratch_fini(&scratch);
+        stki_reader_destroy(reader);
+        for (int i = 0; i < 150; i++)
+            if (i != 149)
+                assert_int_equal(truncate(list.paths[i], 90), 0);
+        assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_E_TRUNCATED);
+        assert_string_equal(err.file, list.paths[0]);
+        stki_file_list_fini(&list);
+    }
 }
 
 static void memory_may_run_out(void **state)
@@ -265,7 +323,7 @@ int main(void)
         cmocka_unit_test(members_are_found_by_name), cmocka_unit_test(many_members_are_cut_short_in_messages),
         cmocka_unit_test(a_refused_member_says_why), cmocka_unit_test(patterns_give_files_sorted_bytewise),
         cmocka_unit_test(files_are_samples),         cmocka_unit_test(a_file_that_differs_is_named),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(files_that_cannot_be_read), cmocka_unit_test(memory_may_run_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,11 +68,8 @@ static stk_status open_arrays(const struct listed *listed, const stki_reader_opt
             status =
                 stki_fail(err, STK_E_LIMIT, "%s: record %lld: the path is too long", listed->base.path, (long long)i);
         else
-            status = stki_file_list_add(&list, path, err);
+            status = stki_file_list_add_file(&list, path, err);
     }
-    if (status == STK_OK && list.count != listed->set.count)
-        status = stki_fail(err, STK_E_CONFIG, "%s: found a pattern among its paths, expected the name of one file each",
-                           listed->base.path);
     if (status == STK_OK)
         status = stki_files_open(&list, &each, out, err);
     stki_file_list_fini(&list);
