@@ -78,6 +78,11 @@ void stki_container_free(stki_container *container);
 
 /* By content, then by name, or opts->format. */
 stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+/* Are these several files that are named like images? */
+bool stki_container_of_images(char *const *paths, int64_t count);
+/* Such files as one container with the members "image" and "path", a sample each (formats.c). */
+stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,
+                                      stki_container **out, stk_error *err);
 stki_container *stki_container_retain(const stki_container *container);
 void stki_container_release(stki_container *container); /* NULL is fine */
 /* STK_E_NOT_FOUND names members that are near or all there are. A slash before a member's name may be left out. name

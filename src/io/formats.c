@@ -7,6 +7,7 @@
 #include "format.h"
 #include "hdf5_container.h"
 #include "image_folder.h"
+#include "image_set.h"
 #include "npy.h"
 #include "npz.h"
 #include "pt.h"
@@ -183,4 +184,19 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
             }
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, looks_like(path, head, length), NULL},
                         "there is no reader for it among %s", names(all, sizeof all));
+}
+
+bool stki_container_of_images(char *const *paths, int64_t count)
+{
+    int64_t i = 0;
+
+    while (i < count && stki_image_name(paths[i]))
+        i++;
+    return i > 1 && i == count;
+}
+
+stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,
+                                      stki_container **out, stk_error *err)
+{
+    return stki_image_files_container(paths, count, opts, out, err);
 }

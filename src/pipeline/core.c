@@ -134,6 +134,23 @@ static stk_status open_texts(stki_core *core, const stki_field_config *field, co
     return STK_OK;
 }
 
+/* Image files: a sample each, of any size, which fails by itself. */
+static stk_status open_images(const stki_field_config *field, const stki_file_list *list, const stki_reader_opts *opts,
+                              shards *all, stk_error *err)
+{
+    stki_container *container;
+    stki_reader *reader;
+    int64_t member;
+    stk_status status = stki_container_open_images(list->paths, list->count, opts, &container, err);
+
+    if (status != STK_OK)
+        return status;
+    if ((status = stki_container_find(container, opts, &member, err)) == STK_OK)
+        status = stki_token_source_open(field, container, member, opts, &reader, err);
+    stki_container_release(container);
+    return status == STK_OK ? add_shard(all, reader, err) : status;
+}
+
 static stk_status open_files(stki_core *core, const stki_field_config *field, const stki_reader_opts *opts, shards *all,
                              stk_error *err)
 {
@@ -149,6 +166,8 @@ static stk_status open_files(stki_core *core, const stki_field_config *field, co
             status = add_shard(all, reader, err);
     } else if (status == STK_OK && opts->text_unit == STKI_TEXT_WHOLE) {
         status = open_texts(core, field, &list, opts, all, err);
+    } else if (status == STK_OK && !opts->format && !opts->sums && stki_container_of_images(list.paths, list.count)) {
+        status = open_images(field, &list, opts, all, err);
     } else {
         for (int64_t i = 0; i < list.count && status == STK_OK; i++)
             status = open_path(core, field, list.paths[i], opts, all, err);

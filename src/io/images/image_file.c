@@ -22,16 +22,10 @@ static stk_status file_reader(const stki_container *base, int64_t member, const 
     (void)member;
     if (status || opts->decode.none)
         return status;
-    status = (*out)->ops->shape(*out, 0, (*out)->shape, err);
-    if (status) {
+    status = stki_image_reader_settle(*out, err);
+    if (status)
         stki_reader_destroy(*out);
-        return status;
-    }
-    (*out)->max_bytes = (*out)->shape[0] * (*out)->shape[1] * (*out)->shape[2];
-    (*out)->strides[1] = (*out)->shape[2];
-    (*out)->strides[0] = (*out)->shape[1] * (*out)->shape[2];
-    (*out)->variable = false;
-    return STK_OK;
+    return status;
 }
 
 static void file_destroy(stki_container *base)

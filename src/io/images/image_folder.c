@@ -57,6 +57,20 @@ static stk_status folder_reader(const stki_container *base, int64_t member, cons
     return status;
 }
 
+/* Files that a config lists: of one shape, if all that can be read are. */
+static stk_status files_reader(const stki_container *base, int64_t member, const stki_reader_opts *opts,
+                               stki_reader **out, stk_error *err)
+{
+    stk_status status = folder_reader(base, member, opts, out, err);
+
+    if (status != STK_OK || member != IMAGE || opts->decode.none)
+        return status;
+    status = stki_image_reader_settle(*out, err);
+    if (status != STK_OK)
+        stki_reader_destroy(*out);
+    return status;
+}
+
 static void folder_destroy(stki_container *base)
 {
     struct folder *folder = (struct folder *)(void *)base;
@@ -70,6 +84,8 @@ static const stki_container_ops folder_ops = {
     .format = "image_folder", .array = folder_array, .reader = folder_reader, .destroy = folder_destroy};
 static const stki_container_ops list_ops = {
     .format = "image_list", .array = folder_array, .reader = folder_reader, .destroy = folder_destroy};
+static const stki_container_ops files_ops = {
+    .format = "images", .array = folder_array, .reader = files_reader, .destroy = folder_destroy};
 
 static void warn(struct folder *folder)
 {
@@ -197,4 +213,27 @@ stk_status stki_image_list_container(const char *path, const stki_reader_opts *o
                                      stk_error *err)
 {
     return open_set(path, &list_ops, stki_image_set_list, opts, out, err);
+}
+
+stk_status stki_image_files_container(char *const *paths, int64_t count, const stki_reader_opts *opts,
+                                      stki_container **out, stk_error *err)
+{
+    struct folder *folder;
+    stk_status status = stki_container_create(sizeof *folder, &files_ops, paths[0], &folder, err);
+
+    if (status != STK_OK)
+        return status;
+    folder->set.root = stki_strdup("");
+    status = folder->set.root ? STK_OK : stki_fail_memory(err, 1, paths[0]);
+    for (int64_t i = 0; i < count && status == STK_OK; i++)
+        status = stki_image_set_add(&folder->set, "", paths[i], 0, err);
+    stki_free(folder->set.labels); /* they have none */
+    folder->set.labels = NULL;
+    if (status == STK_OK)
+        status = describe(folder, opts, err);
+    if (status != STK_OK)
+        folder_destroy(&folder->base);
+    else
+        *out = &folder->base;
+    return status;
 }

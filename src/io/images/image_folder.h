@@ -9,6 +9,9 @@ stk_status stki_image_folder_container(const char *path, const stki_reader_opts 
                                        stk_error *err);
 stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                      stk_error *err);
+/* Files that are named like images, a sample each, in this order: "image" and "path". */
+stk_status stki_image_files_container(char *const *paths, int64_t count, const stki_reader_opts *opts,
+                                      stki_container **out, stk_error *err);
 /* One JPEG or PNG file: "image", of one sample. STK_E_UNSUPPORTED names what it is instead. */
 stk_status stki_jpeg_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_png_container(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);

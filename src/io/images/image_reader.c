@@ -67,6 +67,19 @@ static stk_status images_shape(const stki_reader *base, int64_t index, int64_t *
     return status;
 }
 
+/* Where all images have one shape, a row is made without looking at the sample's. */
+static stk_status check_shape(const stki_reader *base, const char *path, int64_t index, const stk_tensor *image,
+                              stk_error *err)
+{
+    if (image->shape[0] == base->shape[0] && image->shape[1] == base->shape[1])
+        return STK_OK;
+    return stki_fail_at(err, STK_E_MISMATCH,
+                        (stki_place){path, index, -1,
+                                     STKI_TEXT("%" PRId64 " x %" PRId64, image->shape[0], image->shape[1]),
+                                     STKI_TEXT("%" PRId64 " x %" PRId64, base->shape[0], base->shape[1])},
+                        "the image has another height or width than the files had when they were opened");
+}
+
 static stk_status images_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                               stk_tensor *out, stk_error *err)
 {
@@ -83,9 +96,10 @@ static stk_status images_read(const stki_reader *base, int64_t index, const stki
         status = stki_image_load(decoder, path, index, &bytes, &count, err);
     if (!status)
         status = stki_image_sample(bytes, count, &images->decode, want, scratch, path, index, out, err);
-    if (!status && (!want || (want->given && want->given->scale == 0)))
-        remember(images, index, out->shape[0], out->shape[1]);
-    return status;
+    if (status != STK_OK || (want && (!want->given || want->given->scale != 0)))
+        return status;
+    remember(images, index, out->shape[0], out->shape[1]);
+    return base->variable ? STK_OK : check_shape(base, path, index, out, err);
 }
 
 /* ---- not decoded ------------------------------------------------------------------------------------------------ */
@@ -240,6 +254,36 @@ static void estimate(stki_reader *base)
             base->max_bytes = shape[0] * shape[1] * shape[2];
             return;
         }
+}
+
+stk_status stki_image_reader_settle(stki_reader *base, stk_error *err)
+{
+    int64_t first[3] = {0}, shape[3];
+    stk_status status = STK_OK;
+    stk_error error;
+
+    for (int64_t i = 0; i < base->count; i++) {
+        stk_status found = images_shape(base, i, shape, &error);
+
+        if (found != STK_OK && status == STK_OK && first[2] == 0) {
+            status = found;
+            if (err)
+                *err = error;
+        }
+        if (found != STK_OK)
+            continue;
+        if (first[2] > 0 && memcmp(shape, first, sizeof shape) != 0)
+            return STK_OK;
+        memcpy(first, shape, sizeof first);
+    }
+    if (first[2] == 0)
+        return status;
+    memcpy(base->shape, first, sizeof first);
+    base->strides[1] = first[2];
+    base->strides[0] = first[1] * first[2];
+    base->max_bytes = first[0] * base->strides[0];
+    base->variable = false;
+    return STK_OK;
 }
 
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,

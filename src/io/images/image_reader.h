@@ -9,6 +9,9 @@
  * varying length, whatever they hold. */
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
                                   const stki_reader_opts *opts, stki_reader **out, stk_error *err);
+/* Looks at all images: those that can be read have one shape, which becomes the reader's, or shapes of their own. Fails
+ * with the error of the first image if none can be read. Before the reader is used. */
+stk_status stki_image_reader_settle(stki_reader *reader, stk_error *err);
 /* The paths relative to the set's root, u8, as samples of their own lengths. */
 stk_status stki_image_path_reader_open(const stki_container *container, const stki_image_set *set, stki_reader **out,
                                        stk_error *err);

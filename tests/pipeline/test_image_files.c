@@ -1,0 +1,202 @@
+/* Image files that a config lists or a pattern matches: a sample each, of any size, as in a folder. */
+#include "io_files.h"
+#include "loader_test.h"
+#include "png_make.h"
+#include <sys/stat.h>
+
+enum { COUNT = 12, CROP = 4 };
+
+static stkt_png image_of(int i, bool alike)
+{
+    return (stkt_png){.width = alike ? 9 : 6 + i, .height = alike ? 7 : 20 - i, .bits = 8, .type = 2};
+}
+
+static void write_image(const char *name, const stkt_png *image, size_t cut)
+{
+    stkt_bytes bytes = stkt_png_make(image);
+
+    stkt_write_file(stkt_path(name), bytes.data, bytes.size - cut);
+    free(bytes.data);
+}
+
+static int write_files(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(stkt_path("various"), 0700), 0);
+    assert_int_equal(mkdir(stkt_path("alike"), 0700), 0);
+    for (int i = 0; i < COUNT; i++) {
+        stkt_png various = image_of(i, false), alike = image_of(i, true);
+        char name[64];
+
+        snprintf(name, sizeof name, "various/%02d.png", i);
+        write_image(name, &various, 0);
+        snprintf(name, sizeof name, "alike/%02d.png", i);
+        write_image(name, &alike, 0);
+    }
+    return 0;
+}
+
+static stk_loader *open_images(const char *path, const char *rest, const char *keys)
+{
+    stk_loader *loader = NULL;
+
+    assert_int_equal(
+        stkt_open(&loader, "{dataset: {fields: {image: {path: %s%s}}}, loader: {batch_size: 4, %s}}", path, rest, keys),
+        STK_OK);
+    return loader;
+}
+
+/* Rows of `size` pixels each way, from the middle of sample after sample; `left_out` has none. */
+static void check_crops(stk_loader *loader, int left_out)
+{
+    int64_t next = 0;
+    stk_status status;
+    stk_batch *batch;
+    stk_error err;
+
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        stk_tensor t;
+
+        assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+        assert_int_equal(t.ndim, 4);
+        assert_int_equal(t.shape[1], CROP);
+        for (int64_t r = 0; r < t.shape[0]; r++) {
+            stkt_png image;
+            int top, left;
+
+            next += next == left_out;
+            image = image_of((int)next++, false);
+            top = (int)(image.height - CROP + 1) / 2;
+            left = (int)(image.width - CROP + 1) / 2;
+            if ((image.height - CROP) % 2 || (image.width - CROP) % 2)
+                continue; /* which pixel is the middle is another test's matter */
+            for (int p = 0; p < CROP * CROP * 3; p++)
+                assert_int_equal(((uint8_t *)t.data)[r * CROP * CROP * 3 + p],
+                                 stkt_png_expected(&image, top + p / 3 / CROP, left + p / 3 % CROP, p % 3));
+        }
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_END);
+    assert_int_equal(next + (next == left_out), COUNT);
+    stk_loader_destroy(loader);
+}
+
+static const char *quoted(const char *name)
+{
+    static char text[300];
+
+    snprintf(text, sizeof text, "'%s'", stkt_path(name));
+    return text;
+}
+
+static void any_size(void **state)
+{
+    static const char crop[] = ", transforms: [{center_crop: 4}]";
+
+    (void)state;
+    for (int workers = 0; workers <= 4; workers += workers ? 3 : 1) {
+        char keys[64], listed[2048] = "[";
+
+        snprintf(keys, sizeof keys, "num_workers: %d", workers);
+        check_crops(open_images(quoted("various"), crop, keys), -1);
+        check_crops(open_images(quoted("various/*.png"), crop, keys), -1);
+        for (int i = 0; i < COUNT; i++)
+            sprintf(listed + strlen(listed), "%s'%s/%02d.png'", i ? ", " : "", stkt_path("various"), i);
+        check_crops(open_images(strcat(listed, "]"), crop, keys), -1);
+    }
+}
+
+/* Without a crop they need one size. */
+static void one_size(void **state)
+{
+    stk_loader *loader = open_images(quoted("alike/*.png"), "", "num_workers: 2");
+    const stkt_png image = image_of(0, true);
+    const int bytes = image.height * image.width * 3;
+    stk_batch *batch;
+    stk_error err;
+    stk_tensor t;
+
+    (void)state;
+    for (int step = 0; step < COUNT / 4; step++) {
+        assert_ok(stk_loader_next(loader, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "image", &t, &err));
+        assert_int_equal(t.shape[1], image.height);
+        assert_int_equal(t.shape[2], image.width);
+        for (int p = 0; p < 4 * bytes; p++)
+            assert_int_equal(((uint8_t *)t.data)[p], stkt_png_expected(&image, p % bytes / 3 / image.width,
+                                                                       p % bytes / 3 % image.width, p % 3));
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(loader);
+}
+
+/* An image that cannot be read is its own sample's error, the others are of one size or not. */
+static void unreadable(void **state)
+{
+    static const char skip[] = "on_error: skip, max_error_fraction: 0.1, num_workers: 2";
+    stkt_png various = image_of(0, false), alike = image_of(0, true),
+             large = {.width = 90, .height = 70, .bits = 8, .type = 2};
+    stk_loader *loader;
+    int64_t rows = 0;
+    stk_status status;
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    stkt_write_file(stkt_path("various/00.png"), "\x89PNG\r\n\x1a\nno", 10);
+    check_crops(open_images(quoted("various/*.png"), ", transforms: [{center_crop: 4}]", skip), 0);
+    write_image("various/00.png", &various, 0);
+    stkt_write_file(stkt_path("alike/00.png"), "", 0);
+    loader = open_images(quoted("alike/*.png"), "", skip);
+    while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK) {
+        rows += stk_batch_rows(batch);
+        stk_batch_release(batch);
+    }
+    assert_int_equal(status, STK_END);
+    assert_int_equal(rows, COUNT - 1);
+    stk_loader_destroy(loader);
+    loader = open_images(quoted("alike/*.png"), "", "num_workers: 0");
+    assert_status(stk_loader_next(loader, &batch, &err), STK_E_TRUNCATED);
+    assert_int_equal(err.record, 0);
+    stk_loader_destroy(loader);
+    write_image("alike/00.png", &large, 0); /* another size than the others', since the loader was opened */
+    loader = open_images(quoted("alike/0[1-9].png"), "", "num_workers: 0");
+    write_image("alike/02.png", &large, 0);
+    assert_status(stk_loader_next(loader, &batch, &err), STK_E_MISMATCH);
+    assert_int_equal(err.record, 1);
+    assert_string_equal(err.found, "70 x 90");
+    assert_string_equal(err.expected, "7 x 9");
+    stk_loader_destroy(loader);
+    write_image("alike/00.png", &alike, 0);
+    write_image("alike/02.png", &alike, 0);
+}
+
+static void their_paths(void **state)
+{
+    stk_loader *loader = NULL;
+    stk_batch *batch;
+    stk_error err;
+    stk_tensor values;
+
+    (void)state;
+    assert_int_equal(stkt_open(&loader, "{dataset: {fields: {path: {path: '%s'}}}, loader: {batch_size: 12}}",
+                               stkt_path("alike/*.png")),
+                     STK_OK);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "path.values", &values, &err));
+    assert_memory_equal(values.data, stkt_path("alike/00.png"), strlen(stkt_path("alike/00.png")));
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_size),
+        cmocka_unit_test(one_size),
+        cmocka_unit_test(unreadable),
+        cmocka_unit_test(their_paths),
+    };
+
+    return cmocka_run_group_tests(tests, write_files, NULL);
+}
