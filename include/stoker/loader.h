@@ -408,7 +408,7 @@ typedef struct stk_loader_stats {
     int64_t slots, slots_ready, slots_leased; /* now */
     int64_t slot_bytes;                       /* of all slots together */
     int64_t pinned_bytes;                     /* of them */
-    int64_t errors;                           /* failed samples */
+    int64_t errors;                           /* failed samples, those of batches not yet delivered too */
     int64_t warnings; /* samples decoded in spite of their decoder's warnings (on_warning: accept) */
     /* Of the device, 0 without one. Copies and conversions on their way are not counted yet. */
     int64_t device_batches, device_bytes;      /* copied */
@@ -418,7 +418,7 @@ typedef struct stk_loader_stats {
     int64_t device_wait_slot_ns;               /* the copying thread: the consumer is slower */
     int64_t device_slots, device_slots_ready, device_slots_held; /* now */
     int64_t device_slot_bytes;                                   /* of all of them together */
-    int64_t skipped, substituted; /* failed samples that were left out of delivered batches, or replaced */
+    int64_t skipped, substituted; /* rows left out of delivered batches, those lost with a mixed partner too; replaced */
     /* Of read_ns; the rest of it is the storage: reading files, and finding the samples in them. */
     int64_t decode_ns;  /* images */
     int64_t inflate_ns; /* unpacking chunks, and waiting for another worker that unpacks one */

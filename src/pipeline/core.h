@@ -99,10 +99,11 @@ struct stki_core {
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
 
-    stki_counter failed_samples;
-    bool settles;     /* some failed samples are left out or replaced (failed.h) */
-    FILE *error_list; /* NULL: none */
-    stki_counter failed_for[STKI_REASONS], skipped, substituted; /* of delivered batches; [0]: other reasons */
+    stki_counter failed_samples; /* without rows that are lost with their partner */
+    bool settles;                /* some failed samples are left out or replaced (failed.h) */
+    FILE *error_list;            /* NULL: none */
+    stki_counter failed_for[STKI_REASONS], skipped, substituted; /* of delivered batches; [0]: other reasons; skipped
+                                                                     also counts rows lost with their partner */
 };
 
 /* Takes over the config (also when it fails). */
@@ -120,6 +121,9 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 extern const stki_ring_work stki_fill_work; /* its context is the core */
 /* The row gets this error, unless a row before it has one or it has one already. Any thread. */
 void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
+/* The same where it is the sample of the row's partner that failed: the row is lost with it, but is no failed sample.
+ */
+void stki_row_fails_with_partner(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
 /* digest_rows.c: what the batch's rows add to the digest of the stream (loader.digest). */
 stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);
 /* Tests: the n-th conversion from now fails, as if the kernel had. */

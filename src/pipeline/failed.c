@@ -42,9 +42,25 @@ bool stki_failed_may_settle(stk_status status)
     }
 }
 
-void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
+static struct stki_failure failure_of(const stk_batch *batch, int64_t row, bool with_partner, const stk_error *error)
 {
-    struct stki_failure *made, **at;
+    const stki_position *failed = with_partner ? &batch->partners[row] : &batch->positions[row];
+
+    return (struct stki_failure){.row = row,
+                                 .sample = batch->indices[row],
+                                 .position = batch->positions[row].draw,
+                                 .source = batch->positions[row].source,
+                                 .with_partner = with_partner,
+                                 .failed_sample = failed->sample,
+                                 .failed_source = failed->source,
+                                 .padding = row >= batch->valid,
+                                 .substitute = -1,
+                                 .error = *error};
+}
+
+void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_partner, const stk_error *error)
+{
+    struct stki_failure *made, *next, **at;
 
     if (!core->settles)
         return;
@@ -52,21 +68,21 @@ void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, const stk_
     stki_lock(&batch->error_lock);
     for (at = &batch->failures; *at && (*at)->row < row; at = &(*at)->next)
         ;
-    if (!made || (*at && (*at)->row == row)) { /* without memory for it the batch fails, as nothing settles the row */
-        stki_unlock(&batch->error_lock);
-        stki_free(made);
-        return;
+    next = *at;
+    if (next && next->row == row) {
+        struct stki_failure *rest = next->next;
+
+        if (next->with_partner && !with_partner)
+            *next = failure_of(batch, row, false, error);
+        next->next = rest;
+    } else if (made) { /* without memory for it the batch fails, as nothing settles the row */
+        *made = failure_of(batch, row, with_partner, error);
+        made->next = next;
+        *at = made;
+        made = NULL;
     }
-    made->row = row;
-    made->sample = batch->indices[row];
-    made->source = batch->positions[row].source;
-    made->position = batch->positions[row].draw;
-    made->padding = row >= batch->valid;
-    made->substitute = -1;
-    made->error = *error;
-    made->next = *at;
-    *at = made;
     stki_unlock(&batch->error_lock);
+    stki_free(made);
 }
 
 void stki_failed_forget(stk_batch *batch)
@@ -133,6 +149,8 @@ static void list(stki_core *core, const stk_batch *batch, const struct stki_fail
                                                              : "fail"));
     if (failure->substitute >= 0)
         json_object_set_new(json, "substitute", json_integer(failure->substitute));
+    if (failure->with_partner)
+        json_object_set_new(json, "partner", json_integer(failure->failed_sample));
     if (error->file[0])
         json_object_set_new(json, "file", json_string(error->file));
     if (error->record >= 0)
@@ -193,8 +211,10 @@ static stk_status count(stki_core *core, const struct stki_failure *failure, stk
 {
     const stki_loader_config *config = core->config;
 
-    stki_count(&core->failed_for[reason_of(failure->error.status)], 1);
     stki_count(failure->substitute >= 0 ? &core->substituted : &core->skipped, 1);
+    if (failure->with_partner) /* counted where it is a row itself, which may be on another rank */
+        return STK_OK;
+    stki_count(&core->failed_for[reason_of(failure->error.status)], 1);
     after->failed++;
     after->epoch_failed++;
     if (config->max_errors >= 0 && after->failed > config->max_errors)
@@ -232,8 +252,9 @@ stk_status stki_failed_deliver(stki_core *core, stk_batch *batch, stki_totals *a
     after->epoch_left_out += batch->left_out;
     if (status == STK_OK && batch->last_of_epoch && after->epoch_left_out > 0 &&
         after->epoch_left_out >= rows_of_epoch(core))
-        status = stki_fail(err, STK_E_EMPTY, "epoch %" PRId64 ": all %" PRId64 " samples failed and were left out",
-                           batch->epoch, rows_of_epoch(core));
+        status =
+            stki_fail(err, STK_E_EMPTY, "epoch %" PRId64 ": all %" PRId64 " rows were left out because samples failed",
+                      batch->epoch, rows_of_epoch(core));
     if (batch->last_of_epoch)
         after->epoch_failed = after->epoch_left_out = 0;
     stki_failed_forget(batch);

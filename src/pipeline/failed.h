@@ -13,9 +13,12 @@ struct stki_failure {
     struct stki_failure *next; /* of the batch, by row */
     int64_t row, sample, position;
     int32_t source;
-    bool settled;       /* it does not end the run */
-    bool padding;       /* the row is no sample of the epoch, so that nothing is counted */
-    int64_t substitute; /* the sample that took its place; -1: none */
+    bool with_partner;     /* the sample that failed is the one that the row is mixed with, the next two */
+    int64_t failed_sample; /* else that of the row itself */
+    int32_t failed_source; /* whose on_error decides */
+    bool settled;          /* it does not end the run */
+    bool padding;          /* the row is no sample of the epoch, so that nothing is counted */
+    int64_t substitute;    /* the sample that took its place; -1: none */
     stk_error error;
 };
 
@@ -26,8 +29,9 @@ bool stki_failed_may_settle(stk_status status);
 /* Does any data set leave samples out or replace them? */
 bool stki_failed_any(const stki_core *core);
 
-/* Remembers why a row has failed, if nothing is known of it yet. Any thread. */
-void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
+/* Remembers why a row has failed, unless that is known; that its own sample failed replaces that its partner's did. Any
+ * thread. */
+void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_partner, const stk_error *error);
 void stki_failed_forget(stk_batch *batch);
 
 /* fill_failed.c: after the tiles of a phase. Replaces what is to be replaced; behind the last phase also leaves out

@@ -43,10 +43,24 @@ static void doing(stki_worker *worker, enum stki_stage stage, const char *path, 
 
 void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
 {
-    if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0) {
+    const uint8_t before = atomic_exchange_explicit(&batch->row_failed[row], STKI_ROW_FAILED, memory_order_relaxed);
+
+    if (before != STKI_ROW_FAILED) {
         stki_count(&core->failed_samples, 1);
+        stki_count(&batch->failed_rows, before == STKI_ROW_FINE);
+        stki_failed_note(core, batch, row, false, error);
+    }
+    stki_slot_fail(batch, row, error);
+}
+
+void stki_row_fails_with_partner(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
+{
+    uint8_t before = STKI_ROW_FINE;
+
+    if (atomic_compare_exchange_strong_explicit(&batch->row_failed[row], &before, STKI_ROW_FAILED_WITH_PARTNER,
+                                                memory_order_relaxed, memory_order_relaxed)) {
         stki_count(&batch->failed_rows, 1);
-        stki_failed_note(core, batch, row, error);
+        stki_failed_note(core, batch, row, true, error);
     }
     stki_slot_fail(batch, row, error);
 }
@@ -167,7 +181,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         batch->indices[r] = batch->positions[r].sample;
         batch->sources[r] = batch->positions[r].source;
         batch->mask[r] = r < batch->valid;
-        atomic_store_explicit(&batch->row_failed[r], 0, memory_order_relaxed);
+        atomic_store_explicit(&batch->row_failed[r], STKI_ROW_FINE, memory_order_relaxed);
     }
     stki_log(STKI_LOG_ring, "worker %d opens epoch %lld step %lld: %lld rows", number, (long long)batch->epoch,
              (long long)batch->step, (long long)batch->rows);
@@ -240,7 +254,7 @@ static int64_t measure_image(stki_core *core, stk_batch *batch, const stki_field
     stk_status status;
 
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
-    stki_watch_use(worker, plan, shard, row, NULL);
+    stki_watch_use(worker, plan, shard, batch->indices[row], NULL);
     status = stki_resample_measure(plan, &worker->resamplers[plan->number], batch->indices[row], &occasion, shard,
                                    within, shape, &error);
     if (status == STK_OK && (!stki_mul(shape[0], shape[1], &elements) || !stki_mul(elements, shape[2], &elements) ||
@@ -271,7 +285,7 @@ static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_p
     if (plan->own_shapes)
         return measure_image(core, batch, plan, row, worker);
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
-    stki_watch_use(worker, plan, shard, row, NULL);
+    stki_watch_use(worker, plan, shard, batch->indices[row], NULL);
     status = stki_reader_shape(shard, within, shape, &error);
     if (status == STK_OK && plan->ndim > 1)
         status = check_trailing(plan, shard, within, shape, &error);
@@ -521,7 +535,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
         stki_count(&worker->bytes_read, stk_tensor_nbytes(&sample));
         stki_count(&worker->bytes_written, bytes_of_row(batch, plan, of->row));
     }
-    stki_watch_use(worker, plan, shard, of->row, &sample);
+    stki_watch_use(worker, plan, shard, of->index, &sample);
     stki_reader_done(shard, &sample);
     count_convert(worker, &paging, between);
     return status;
@@ -559,7 +573,7 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
         else
             convert_fixed(plan, placing, shard_number, of->to, &sample, part, parts, worker);
     }
-    stki_watch_use(worker, plan, shard, of->row, &sample);
+    stki_watch_use(worker, plan, shard, of->index, &sample);
     stki_reader_done(shard, &sample);
     count_convert(worker, &paging, between);
     return STK_OK;
@@ -606,7 +620,7 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
         convert = plan->convert_of_shard[shard];
         if (!list_row(batch, plan, row + n, shard, address, worker, n))
             break;
-        stki_watch_use(worker, plan, reader, row + n, NULL);
+        stki_watch_use(worker, plan, reader, batch->indices[row + n], NULL);
     }
     if (n == 0)
         return 0;
@@ -650,7 +664,7 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
             status = STK_AGAIN;
             break;
         }
-        stki_watch_use(worker, plan, reader, row + n, NULL);
+        stki_watch_use(worker, plan, reader, batch->indices[row + n], NULL);
     }
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);
@@ -675,10 +689,10 @@ static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *
         int64_t n = plan->made ? stki_made_fill(core, batch, plan, row, last, worker)
                                : fill_mapped(core, batch, plan, row, last, worker);
 
-        if (n == 0 && !stki_row_has_failed(batch, row))
+        if (n == 0 && !stki_sample_has_failed(batch, row))
             n = fill_pinned(core, batch, plan, row, last, worker);
         if (n == 0) {
-            if (!stki_row_has_failed(batch, row))
+            if (!stki_sample_has_failed(batch, row))
                 fill_row(core, batch, plan, row, 0, 1, worker);
             n = 1;
         }
@@ -708,7 +722,7 @@ static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_work
             fill_row(core, batch, plan, row, part, parts, worker);
         else if (part == 0 && plan->made)
             stki_made_fill(core, batch, plan, row, row + 1, worker);
-        else if (part == 0 && !stki_row_has_failed(batch, row))
+        else if (part == 0 && !stki_sample_has_failed(batch, row))
             fill_row(core, batch, plan, row, 0, 1, worker);
     }
 }

@@ -45,13 +45,13 @@ static struct stki_failure *failure_of(stk_batch *batch, int64_t row)
 
 static void set_failed(stk_batch *batch, int64_t row)
 {
-    if (atomic_exchange_explicit(&batch->row_failed[row], 1, memory_order_relaxed) == 0)
+    if (atomic_exchange_explicit(&batch->row_failed[row], STKI_ROW_FAILED, memory_order_relaxed) == STKI_ROW_FINE)
         stki_count(&batch->failed_rows, 1);
 }
 
 static void clear(stk_batch *batch, int64_t row)
 {
-    if (atomic_exchange_explicit(&batch->row_failed[row], 0, memory_order_relaxed) != 0)
+    if (atomic_exchange_explicit(&batch->row_failed[row], STKI_ROW_FINE, memory_order_relaxed) != STKI_ROW_FINE)
         stki_count(&batch->failed_rows, -1);
 }
 
@@ -184,7 +184,7 @@ void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki
     if (!core->settles)
         return;
     for (struct stki_failure *failure = batch->failures; failure; failure = failure->next) {
-        int policy = stki_failed_policy(core, failure->source);
+        int policy = stki_failed_policy(core, failure->failed_source);
 
         if (!stki_row_has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
             policy == STK_ON_ERROR_FAIL)

@@ -4,6 +4,10 @@
  * rows are made in f32, before they are rounded, and mixed on their way into the batch, some elements at a time. Where
  * a worker has both rows of a pair in its tile it makes them together, each sample read once. A rank whose rows end
  * inside a pair reads the partner's sample too.
+ *
+ * A row that the draw does not mix knows nothing of its partner: only its own sample is read. A row that is mixed is
+ * lost where either sample fails. So what becomes of a row follows from its samples and the draw, and is the same
+ * whichever rank or worker makes it.
  */
 #include "fill_made.h"
 #include "allocate.h"
@@ -95,7 +99,7 @@ static stk_status make_one_hot(const stki_field_plan *plan, const stki_making_of
         return status;
     stki_copy_strided(&label, STK_I64, &none, sample.data, sample.dtype, &none,
                       (sample.flags & STK_TENSOR_SWAPPED) != 0, 1, &one);
-    stki_watch_use(worker, plan, shard, of->row, &sample);
+    stki_watch_use(worker, plan, shard, of->index, &sample);
     stki_reader_done(shard, &sample);
     if (label < 0 || label >= classes)
         return stki_fail_at(err, STK_E_RANGE,
@@ -126,11 +130,12 @@ static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
     return (stki_making_of){batch->indices[row], {batch->draw_key, batch->positions[row].draw}, to, row};
 }
 
-static stki_making_of of_partner(const stk_batch *batch, int64_t row, void *to)
+/* For the row, or for itself if it is the next one. */
+static stki_making_of of_partner(const stk_batch *batch, int64_t row, bool itself, void *to)
 {
     const stki_position *partner = &batch->partners[row];
 
-    return (stki_making_of){partner->sample, {batch->draw_key, partner->draw}, to, row};
+    return (stki_making_of){partner->sample, {batch->draw_key, partner->draw}, to, row + itself};
 }
 
 /* ---- pairs --------------------------------------------------------------------------------------------------------
@@ -183,6 +188,13 @@ static stki_mixing mixing_of(const stki_core *core, const stk_batch *batch, cons
     return mixing;
 }
 
+bool stki_made_mixes(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row)
+{
+    const stki_field_plan *whole = &core->plans[plan->number];
+
+    return (whole->mix || whole->mixed_by) && mixing_of(core, batch, whole, row).mixes;
+}
+
 /* One row of f32, or its share and the partner's rest, rounded into the batch. */
 static void store_mixed(const stki_field_plan *plan, const stki_mixing *mixing, const float *a, const float *b,
                         char *row)
@@ -230,35 +242,51 @@ static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool
         }
 }
 
+/* What came of the samples of a row and of its partner; an error is set where the status says so. */
+typedef struct stki_pair {
+    stk_status own, partner;
+    stk_error own_error, partner_error;
+} stki_pair;
+
+/* True: the row can be made, and with `both` the next one. Else those that cannot are failed, and that is all of them:
+ * each holds a part of both samples. */
+static bool pair_is_fine(stki_core *core, stk_batch *batch, int64_t row, bool both, const stki_pair *pair)
+{
+    if (pair->own != STK_OK)
+        stki_row_fails(core, batch, row, &pair->own_error);
+    else if (pair->partner != STK_OK)
+        stki_row_fails_with_partner(core, batch, row, &pair->partner_error);
+    if (both && pair->partner != STK_OK)
+        stki_row_fails(core, batch, row + 1, &pair->partner_error);
+    else if (both && pair->own != STK_OK)
+        stki_row_fails_with_partner(core, batch, row + 1, &pair->own_error);
+    return pair->own == STK_OK && pair->partner == STK_OK;
+}
+
 /* A row, and with `both` the next one, which is its partner: mixed in f32 and rounded. */
 static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, bool both,
-                       stki_worker *worker)
+                       stki_mixing mixing, stki_worker *worker)
 {
     const stki_field_plan *f32 = plan->unrounded;
     const int64_t bytes = (f32->row_bytes + 63) / 64 * 64;
-    stki_mixing mixing = mixing_of(core, batch, plan, row);
     char *values = stki_slot_values(batch, plan) + row * plan->row_bytes;
+    stki_pair pair = {.partner = STK_OK};
     stki_making_of of;
-    stk_error error;
     float *a, *b;
-    stk_status status = stki_scratch_reserve(&worker->mixed, 2 * bytes, &error);
 
+    pair.own = stki_scratch_reserve(&worker->mixed, 2 * bytes, &pair.own_error);
     a = worker->mixed.data;
     b = a ? a + bytes / (int64_t)sizeof *a : NULL;
-    if (status == STK_OK) {
+    if (pair.own == STK_OK) {
         of = of_row(batch, row, a);
-        status = make(core, batch, f32, &of, worker, &error);
+        pair.own = make(core, batch, f32, &of, worker, &pair.own_error);
+        if (both || (mixing.mixes && pair.own == STK_OK)) {
+            of = of_partner(batch, row, both, b);
+            pair.partner = make(core, batch, f32, &of, worker, &pair.partner_error);
+        }
     }
-    if (status == STK_OK && (mixing.mixes || both)) {
-        of = of_partner(batch, row, b);
-        status = make(core, batch, f32, &of, worker, &error);
-    }
-    if (status != STK_OK) { /* a row whose partner cannot be read has no mixture either */
-        stki_row_fails(core, batch, row, &error);
-        if (both)
-            stki_row_fails(core, batch, row + 1, &error);
+    if (!pair_is_fine(core, batch, row, both, &pair))
         return;
-    }
     stki_float_control control = stki_float_enter();
     if (mixing.cuts && plan->mix)
         cut_box(plan, &mixing.box, both, a, b);
@@ -271,20 +299,25 @@ static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan 
     stki_count(&worker->bytes_written, (1 + both) * plan->row_bytes);
 }
 
-/* The label, the partner's label and the share of the first. */
+/* The label, the label of the partner that the row is mixed with, or its own, and the share of the first. */
 static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
                         stki_worker *worker)
 {
     const stki_mixing mixing = mixing_of(core, batch, plan, row);
-    stki_making_of own = of_row(batch, row, stki_slot_values(batch, plan) + row * plan->row_bytes);
-    stki_making_of partner = of_partner(batch, row, stki_slot_partners(batch, plan) + row * plan->row_bytes);
-    stk_error error;
+    char *values = stki_slot_values(batch, plan) + row * plan->row_bytes,
+         *partners = stki_slot_partners(batch, plan) + row * plan->row_bytes;
+    stki_pair pair = {.partner = STK_OK};
+    stki_making_of of = of_row(batch, row, values);
 
-    if (make(core, batch, plan, &own, worker, &error) != STK_OK ||
-        make(core, batch, plan, &partner, worker, &error) != STK_OK) {
-        stki_row_fails(core, batch, row, &error);
-        return;
+    pair.own = make(core, batch, plan, &of, worker, &pair.own_error);
+    if (pair.own == STK_OK && mixing.mixes) {
+        of = of_partner(batch, row, false, partners);
+        pair.partner = make(core, batch, plan, &of, worker, &pair.partner_error);
     }
+    if (!pair_is_fine(core, batch, row, false, &pair))
+        return;
+    if (!mixing.mixes)
+        memcpy(partners, values, (size_t)plan->row_bytes);
     stki_slot_shares(batch, plan)[row] = mixing.share;
 }
 
@@ -295,17 +328,16 @@ int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan 
     stk_error error;
     int64_t own;
 
+    if (stki_sample_has_failed(batch, row))
+        return 1;
     if (plan->unrounded) {
-        const bool both =
-            row + 1 < last && partner_of(batch, row, &own) == own + 1 && !stki_row_has_failed(batch, row + 1);
+        const stki_mixing mixing = mixing_of(core, batch, plan, row);
+        const bool both = mixing.mixes && row + 1 < last && partner_of(batch, row, &own) == own + 1 &&
+                          !stki_sample_has_failed(batch, row + 1);
 
-        if (stki_row_has_failed(batch, row))
-            return 1;
-        fill_mixed(core, batch, plan, row, both, worker);
+        fill_mixed(core, batch, plan, row, both, mixing, worker);
         return 1 + both;
     }
-    if (stki_row_has_failed(batch, row))
-        return 1;
     if (plan->has_partners) {
         fill_labels(core, batch, plan, row, worker);
         return 1;

@@ -10,7 +10,7 @@ typedef struct stki_making_of {
     int64_t index;
     stki_occasion occasion;
     void *to;
-    int64_t row; /* of the batch, for the watch over files */
+    int64_t row; /* of the batch */
 } stki_making_of;
 
 /* fill.c: one row as the plan's conversion makes it. Errors name file and record. */
@@ -19,6 +19,8 @@ stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_p
 
 /* Works out the partners of all rows (mixing). */
 stk_status stki_made_begin(stki_core *core, stk_batch *batch, stk_error *err);
+/* Does the row of this field (or of its rows in f32) hold a part of its partner? */
+bool stki_made_mixes(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row);
 /* Makes the row, or it and the next one; rows that fail are failed. Returns how many were made. */
 int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
                        stki_worker *worker);

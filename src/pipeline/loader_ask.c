@@ -163,11 +163,14 @@ static void add_device_stats(const stki_core *core, stk_loader_stats *stats)
 
 int64_t stk_loader_failed(const stk_loader *loader, stk_status reason)
 {
-    const stki_core *core = loader->core;
+    const stki_counter *counts = loader->core->failed_for;
+    int64_t all = 0;
 
-    if (reason == STK_OK)
-        return stki_counted(&core->skipped) + stki_counted(&core->substituted);
-    return reason < 0 && reason > -STKI_REASONS ? stki_counted(&core->failed_for[-reason]) : 0;
+    if (reason != STK_OK)
+        return reason < 0 && reason > -STKI_REASONS ? stki_counted(&counts[-reason]) : 0;
+    for (int i = 0; i < STKI_REASONS; i++)
+        all += stki_counted(&counts[i]);
+    return all;
 }
 
 stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err)

@@ -14,7 +14,7 @@ typedef struct stki_totals {
     stki_u128 digest;       /* of the stream, where it is asked for */
     int64_t failed;         /* samples left out or replaced */
     int64_t epoch_failed;   /* of them, since the epoch of the next step began */
-    int64_t epoch_left_out; /* of those, left out and not replaced */
+    int64_t epoch_left_out; /* rows left out since then, those lost with their partner too */
 } stki_totals;
 
 typedef struct stki_progress stki_progress;

@@ -24,6 +24,13 @@ typedef struct stki_slot_layout {
     int64_t indices, mask, positions, failed, sources, partners; /* offsets */
 } stki_slot_layout;
 
+/* Why a row is not delivered. */
+enum stki_row_state {
+    STKI_ROW_FINE,
+    STKI_ROW_FAILED,             /* its own sample failed */
+    STKI_ROW_FAILED_WITH_PARTNER /* only the sample that it is mixed with did */
+};
+
 /* A batch is its slot. */
 struct stk_batch {
     stki_ring_slot ring; /* first: the ring knows this part only */
@@ -39,8 +46,8 @@ struct stk_batch {
     int32_t *sources;
     uint8_t *mask;
     stki_position *positions;
-    stki_position *partners; /* of each row, where rows are mixed; else NULL */
-    _Atomic uint8_t *row_failed;
+    stki_position *partners;     /* of each row, where rows are mixed; else NULL */
+    _Atomic uint8_t *row_failed; /* enum stki_row_state */
 
     /* written by whoever opens or completes the step; read by the lease */
     int64_t epoch, step, rows, valid;
@@ -77,7 +84,13 @@ static inline char *stki_slot_values(const stk_batch *slot, const stki_field_pla
 /* Anybody may ask, also while others still work on the row. */
 static inline bool stki_row_has_failed(const stk_batch *slot, int64_t row)
 {
-    return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) != 0;
+    return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) != STKI_ROW_FINE;
+}
+
+/* The row's own sample has failed, so that nothing more is to be learned from its other fields. */
+static inline bool stki_sample_has_failed(const stk_batch *slot, int64_t row)
+{
+    return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) == STKI_ROW_FAILED;
 }
 
 /* Rows in shapes of their own: three numbers a row. */

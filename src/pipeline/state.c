@@ -102,12 +102,12 @@ static stk_status check(const stki_state *state, stk_error *err)
                        "0 or more");
     if ((state->parts & STKI_STATE_GLOBAL_BATCH) && state->global_batch < 1)
         return damaged(err, "rows of a global batch", STKI_TEXT("%" PRId64, state->global_batch), "1 or more");
-    if (state->epoch_left_out < 0 || state->epoch_left_out > state->epoch_failed ||
-        state->epoch_failed > state->failed || state->failed > MOST_FAILED)
-        return damaged(
-            err, "failed samples, in this epoch, left out",
-            STKI_TEXT("%" PRId64 ", %" PRId64 ", %" PRId64, state->failed, state->epoch_failed, state->epoch_left_out),
-            "each of them no more than the one before");
+    if (state->epoch_failed < 0 || state->epoch_failed > state->failed || state->failed > MOST_FAILED)
+        return damaged(err, "failed samples, and those of this epoch",
+                       STKI_TEXT("%" PRId64 ", %" PRId64, state->failed, state->epoch_failed),
+                       "the second to be no more than the first");
+    if (state->epoch_left_out < 0 || state->epoch_left_out > MOST_FAILED) /* mixed rows are lost with their partners */
+        return damaged(err, "rows left out in this epoch", STKI_TEXT("%" PRId64, state->epoch_left_out), "0 or more");
     return STK_OK;
 }
 
@@ -190,7 +190,7 @@ static const stki_option rows[] = {
     STKI_INT(text_state, digest_from, 0, 0, MOST, "", "Step over all epochs that the digest begins with"),
     STKI_INT(text_state, failed, 0, 0, MOST, "", "Failed samples"),
     STKI_INT(text_state, epoch_failed, 0, 0, MOST, "", "Of them in this epoch"),
-    STKI_INT(text_state, epoch_left_out, 0, 0, MOST, "", "Of those, left out"),
+    STKI_INT(text_state, epoch_left_out, 0, 0, MOST, "", "Rows left out in this epoch"),
     STKI_STRING(text_state, checksum, NULL, "XXH3-64 of the blob that says the same"),
 };
 static const stki_option_table table = STKI_OPTION_TABLE("state", rows);

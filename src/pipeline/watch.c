@@ -2,6 +2,7 @@
 #include "array.h"
 #include "clock.h"
 #include "core.h"
+#include "fill_made.h"
 
 /* What a worker may always ask; an answer may take long on a busy machine, which is not the asking's fault. */
 #define ALLOWED_NS (INT64_C(10) * 1000000)
@@ -15,34 +16,29 @@ void stki_watch_begin(stki_worker *worker, stk_batch *batch, int64_t first, int6
     worker->watch.count = 0;
 }
 
-static void fail_row(stki_worker *worker, const struct stki_use *use, int64_t row, int64_t within)
+/* Is the sample in the file, which has changed? */
+static bool is_lost(const struct stki_use *use, int64_t sample, stk_error *error)
 {
-    stk_error error;
+    int64_t within;
 
-    if (stki_file_intact(use->file, within, &error) != STK_OK)
-        stki_row_fails(worker->core, worker->watch.batch, row, &error);
+    return (use->reader->file || sample == use->sample) &&
+           stki_field_locate(use->plan->field, sample, &within) == use->reader &&
+           stki_file_intact(use->file, within, error) != STK_OK;
 }
 
-/* Is the row's sample of the reader that was used, or the one that it is mixed with? */
-static bool is_of(const stk_batch *batch, const struct stki_use *use, int64_t row, int64_t *within)
-{
-    const stki_field_plan *plan = use->plan;
-
-    if (stki_field_locate(plan->field, batch->indices[row], within) == use->reader)
-        return true;
-    return (plan->is_unrounded || plan->has_partners) &&
-           stki_field_locate(plan->field, batch->partners[row].sample, within) == use->reader;
-}
-
-/* Every row of the tile that is of this file. */
+/* Every row of the tile whose sample, or the sample that it is mixed with, is in this file. */
 static void fail_rows(stki_worker *worker, const struct stki_use *use)
 {
     const stki_watch *watch = &worker->watch;
-    int64_t within;
+    stk_batch *batch = watch->batch;
+    stk_error error;
 
     for (int64_t row = watch->first; row < watch->last; row++)
-        if ((use->reader->file || row == use->row) && is_of(watch->batch, use, row, &within))
-            fail_row(worker, use, row, within);
+        if (is_lost(use, batch->indices[row], &error))
+            stki_row_fails(worker->core, batch, row, &error);
+        else if (stki_made_mixes(worker->core, batch, use->plan, row) &&
+                 is_lost(use, batch->partners[row].sample, &error))
+            stki_row_fails_with_partner(worker->core, batch, row, &error);
 }
 
 /* tile_end: when the last byte had been taken. Whoever asked later asked for this tile too. */
@@ -90,7 +86,7 @@ static int seen_place(const stki_file *file)
     return (int)(((uintptr_t)file >> 6) % STKI_WATCH_SEEN);
 }
 
-/* Files that are one sample's own are noted by row. */
+/* Files that are one sample's own are noted by sample. */
 static bool is_noted(const stki_watch *watch, const stki_field_plan *plan, const stki_file *file)
 {
     const int place = watch->seen[seen_place(file)];
@@ -104,7 +100,7 @@ bool stki_watch_is_full(const stki_worker *worker, const stki_field_plan *plan, 
     return worker->watch.count == STKI_WATCH_FILES && !(reader->file && is_noted(&worker->watch, plan, reader->file));
 }
 
-void stki_watch_use(stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t row,
+void stki_watch_use(stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t index,
                     const stk_tensor *sample)
 {
     stki_watch *watch = &worker->watch;
@@ -116,7 +112,7 @@ void stki_watch_use(stki_worker *worker, const stki_field_plan *plan, const stki
         ask(worker);
     watch->seen[seen_place(file)] = (uint8_t)watch->count;
     watch->used[watch->count++] =
-        (struct stki_use){plan, reader, reader->file ? (stki_file *)(uintptr_t)file : stki_file_retain(file), row};
+        (struct stki_use){plan, reader, reader->file ? (stki_file *)(uintptr_t)file : stki_file_retain(file), index};
 }
 
 void stki_watch_end(stki_worker *worker)

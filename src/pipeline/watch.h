@@ -27,17 +27,17 @@ typedef struct stki_watch {
         const stki_field_plan *plan;
         const stki_reader *reader;
         struct stki_file *file; /* retained where it is one sample's own */
-        int64_t row;
+        int64_t sample;
     } used[STKI_WATCH_FILES];
     uint8_t seen[STKI_WATCH_SEEN]; /* by a file's address: which of `used` may be that file; found again at once */
     int64_t asked, spent_ns;       /* since the worker began */
 } stki_watch;
 
 void stki_watch_begin(struct stki_worker *worker, stk_batch *batch, int64_t first, int64_t last);
-/* Row `row` of the plan's field comes from this reader; `sample` is what it read, or NULL where it was taken from
+/* Sample `index` of the plan's field comes from this reader; `sample` is what it read, or NULL where it was taken from
  * reader->base. Before stki_reader_done. Where there is no room left, the files that were noted before are asked: what
  * is taken of them must be done with by then. */
-void stki_watch_use(struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t row,
+void stki_watch_use(struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader, int64_t index,
                     const stk_tensor *sample);
 /* Would noting one more file ask the others? */
 bool stki_watch_is_full(const struct stki_worker *worker, const stki_field_plan *plan, const stki_reader *reader);
