@@ -389,3 +389,16 @@ stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *ex
         stki_error_facts(err, (stki_place){node->file, err->record, err->offset, found, expected});
     return STK_E_CONFIG;
 }
+
+bool stki_node_equal(const stki_node *a, const stki_node *b)
+{
+    if (!a || !b || a->kind != b->kind || a->count != b->count || a->quoted != b->quoted)
+        return a == b;
+    if (a->kind == STKI_NODE_SCALAR)
+        return strcmp(a->text, b->text) == 0;
+    for (int i = 0; i < a->count; i++)
+        if ((a->kind == STKI_NODE_MAP && strcmp(a->keys[i], b->keys[i]) != 0) ||
+            !stki_node_equal(a->items[i], b->items[i]))
+            return false;
+    return true;
+}

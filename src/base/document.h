@@ -82,6 +82,8 @@ const stki_node *stki_node_get(const stki_node *map, const char *key);
 const stki_node *stki_node_at(const stki_node *list, int index);
 /* An empty scalar that is not quoted. Also true for NULL. */
 bool stki_node_is_null(const stki_node *node);
+/* Whether both say the same, wherever they stand; maps in the same order. */
+bool stki_node_equal(const stki_node *a, const stki_node *b);
 /* "a text", "a list", "a map" or "nothing", for messages. */
 const char *stki_node_kind_name(const stki_node *node);
 /* "loader.batch_size", "fields.image.transforms.0"; "" for the root; cut if it does not fit. Returns the buffer. */

@@ -259,15 +259,16 @@ void stki_options_each(const stki_option_table *table, void (*visit)(const stki_
     each_inner(table, visit, context);
 }
 
-static stk_status fail_unknown(const stki_option_table *table, const stki_node *node, stk_error *err)
+static stk_status fail_unknown(const stki_option_part *parts, int part_count, const stki_node *node, stk_error *err)
 {
     const char *names[256];
     char list[360];
     const char *nearest;
-    int i, count = table->count < 256 ? table->count : 256;
+    int count = 0;
 
-    for (i = 0; i < count; i++)
-        names[i] = table->rows[i].name;
+    for (int p = 0; p < part_count; p++)
+        for (int i = 0; i < parts[p].table->count && count < 256; i++)
+            names[count++] = parts[p].table->rows[i].name;
     nearest = stki_nearest_word(node->key, names, count);
     if (nearest)
         return stki_fail_key(err, node, "unknown key, did you mean %s?", nearest);
@@ -287,31 +288,78 @@ static stk_status check_alias(const stki_option *row, const stki_node *map, cons
     return stki_fail_key(err, node, "another way to write %s, which is given too (%s)", row->alias_of, other->file);
 }
 
-stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
-                             stk_error *err)
+/* One entry of the map, by every table that has a row for it. */
+static stk_status read_entry(const stki_option_part *parts, int count, const stki_node *map, int entry, stk_error *err)
+{
+    const stki_node *node = map->items[entry];
+    bool known = false;
+
+    for (int p = 0; p < count; p++) {
+        const stki_option *row = stki_options_find(parts[p].table, map->keys[entry]);
+        stk_status status;
+
+        if (!row)
+            continue;
+        known = true;
+        if ((status = check_alias(row, map, node, err)) != STK_OK ||
+            (status = read_row(row, node, parts[p].values, err)) != STK_OK)
+            return status;
+        if (parts[p].seen)
+            parts[p].seen[row - parts[p].table->rows] = true;
+    }
+    return known ? STK_OK : fail_unknown(parts, count, node, err);
+}
+
+stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map, stk_error *err)
 {
     stk_status status = STK_OK;
-    int i;
 
-    if (seen)
-        memset(seen, 0, (size_t)table->count * sizeof *seen);
+    for (int p = 0; p < count; p++)
+        if (parts[p].seen)
+            memset(parts[p].seen, 0, (size_t)parts[p].table->count * sizeof *parts[p].seen);
     if (stki_node_is_null(map))
         return STK_OK;
     if (map->kind != STKI_NODE_MAP)
         return stki_fail_value(err, map, "a map of keys and values");
-    for (i = 0; status == STK_OK && i < map->count; i++) {
-        const stki_node *node = map->items[i];
-        const stki_option *row = stki_options_find(table, map->keys[i]);
-
-        if (!row)
-            return fail_unknown(table, node, err);
-        status = check_alias(row, map, node, err);
-        if (status == STK_OK)
-            status = read_row(row, node, values, err);
-        if (status == STK_OK && seen)
-            seen[row - table->rows] = true;
-    }
+    for (int i = 0; status == STK_OK && i < map->count; i++)
+        status = read_entry(parts, count, map, i, err);
     return status;
+}
+
+stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
+                             stk_error *err)
+{
+    return stki_options_read_parts(&(stki_option_part){table, values, seen}, 1, map, err);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool row_equal(const stki_option *row, const void *a, const void *b)
+{
+    const stki_node *one, *other;
+
+    if (row->alias_of)
+        return true;
+    if (row->type == STKI_OPT_TEXT)
+        return same_text(stki_option_text(row, a), stki_option_text(row, b));
+    if (row->type == STKI_OPT_DOUBLE)
+        return stki_option_double(row, a) == stki_option_double(row, b);
+    if (row->type != STKI_OPT_NODE)
+        return stki_option_int(row, a) == stki_option_int(row, b);
+    memcpy(&one, member_read(a, row), sizeof one);
+    memcpy(&other, member_read(b, row), sizeof other);
+    return stki_node_equal(one, other);
+}
+
+bool stki_options_equal(const stki_option_table *table, const void *a, const void *b)
+{
+    for (int i = 0; i < table->count; i++)
+        if (!row_equal(&table->rows[i], a, b))
+            return false;
+    return true;
 }
 
 static stk_status fail_range(const stki_option_table *table, const stki_option *row, const void *values, stk_error *err)

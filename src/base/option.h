@@ -137,6 +137,7 @@ struct stki_option_table {
         *shorthand; /* the row that a scalar in place of the map stands for: `pad: 128` is {to: 128}; NULL: none */
     /* NULL, or the tables of which one adds its rows, by a format or an encoding; NULL behind the last one. */
     const stki_option_table *(*choice)(int index);
+    void (*about)(const stki_option_table *table, FILE *to); /* NULL, or writes a line above the rows in the docs */
 };
 
 #define STKI_OPTION_TABLE(section_, rows_)                                                   \
@@ -155,6 +156,13 @@ void stki_options_defaults(const stki_option_table *table, void *values);
  * map). An unknown key names the nearest known one. `seen` (may be NULL, `count` flags) says which rows were given. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
+/* The same where several tables share one map: an entry is read by every table that has a row for its key. */
+typedef struct stki_option_part {
+    const stki_option_table *table;
+    void *values;
+    bool *seen;
+} stki_option_part;
+stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map, stk_error *err);
 /* The range check alone, for structs filled through the C API, STK_E_RANGE: "loader.batch_size: found 0, expected 1 to
  * 1073741824 rows". */
 stk_status stki_options_check(const stki_option_table *table, const void *values, stk_error *err);
@@ -162,6 +170,8 @@ stk_status stki_options_check(const stki_option_table *table, const void *values
  * two sections share is visited in one of them. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context);
+/* Whether both hold the same values; texts and nodes by what they say, not by where they lie. */
+bool stki_options_equal(const stki_option_table *table, const void *a, const void *b);
 /* The row with that name, or NULL. */
 const stki_option *stki_options_find(const stki_option_table *table, const char *name);
 

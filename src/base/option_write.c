@@ -125,6 +125,8 @@ void stki_options_help(const stki_option_table *table, FILE *to)
     for (i = 0; i < table->count; i++)
         widest = (int)strlen(table->rows[i].name) > widest ? (int)strlen(table->rows[i].name) : widest;
     fprintf(to, "%s:\n", table->section);
+    if (table->about)
+        table->about(table, to);
     for (i = 0; i < table->count; i++) {
         const stki_option *row = &table->rows[i];
 
@@ -156,7 +158,7 @@ static void options_markdown(const stki_option_table *table, FILE *to)
     for (i = 0; i < table->count; i++) {
         const stki_option *row = &table->rows[i];
 
-        fprintf(to, "| `%s.%s` | ", table->section, row->name);
+        fprintf(to, "| `%.*s.%s` | ", (int)strcspn(table->section, " "), table->section, row->name);
         write_cell(range_text(row, range, sizeof range), to);
         fprintf(to, " | %s | ", default_text(row));
         write_cell(row->help, to);
@@ -188,6 +190,10 @@ static void markdown_of(const stki_option_table *table, void *context)
     FILE *to = context;
 
     fprintf(to, "### `%s`\n\n", table->section);
+    if (table->about) {
+        table->about(table, to);
+        putc('\n', to);
+    }
     options_markdown(table, to);
     putc('\n', to);
 }

@@ -235,15 +235,19 @@ stk_status stki_container_array(const stki_container *c, int64_t member, const s
 {
     static const stki_reader_opts defaults;
     const stki_member *m = &c->members[member];
+    stk_status status;
 
+    opts = opts ? opts : &defaults;
     if (m->status)
         return refuse(c, m, err);
+    if ((status = stki_source_check_member(opts->source, c, member, err)) != STK_OK)
+        return status;
     if (m->kind != STKI_MEMBER_ARRAY || !c->ops->array)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
             (stki_place){c->path, -1, -1, m->kind == STKI_MEMBER_RECORDS ? "records" : "something else", "an array"},
             "%s is no array", m->name);
-    return c->ops->array(c, member, opts ? opts : &defaults, out, err);
+    return c->ops->array(c, member, opts, out, err);
 }
 
 static stk_status plain_reader(const stki_container *c, int64_t member, const stki_reader_opts *opts, stki_reader **out,
@@ -254,6 +258,8 @@ static stk_status plain_reader(const stki_container *c, int64_t member, const st
 
     if (c->members[member].status)
         return refuse(c, &c->members[member], err);
+    if ((status = stki_source_check_member(opts->source, c, member, err)) != STK_OK)
+        return status;
     if (c->ops->reader)
         return c->ops->reader(c, member, opts, out, err);
     status = stki_container_array(c, member, opts, &array, err);

@@ -9,6 +9,7 @@
 #include "array.h"
 #include "counter.h"
 #include "reader.h"
+#include "source.h"
 #include <jansson.h>
 
 typedef struct stki_container stki_container;
@@ -34,6 +35,7 @@ typedef struct stki_member {
     stk_status status;  /* not STK_OK: it cannot be read */
     char *why;          /* the message of `status`; owned */
     json_t *details;    /* an object with what else inspect shows (chunks, filters, value); owned, or NULL */
+    const stki_source_group *const *groups; /* of options, that it takes, ended by NULL; static. NULL: its format's */
 } stki_member;
 
 typedef struct stki_container_ops {

@@ -47,25 +47,31 @@ static bool is_png(const char *head, int64_t length)
         __VA_ARGS__, NULL \
     }
 
+#define GROUPS(...)                    \
+    (const stki_source_group *const[]) \
+    {                                  \
+        __VA_ARGS__, NULL              \
+    }
+
 /* Where two could match, the first does. */
 static const stki_file_format formats[] = {
-    {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false},
-    {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false},
-    {"pt", ENDINGS(".pt", ".pth"), stki_pt_matches, stki_pt_container, false},
-    {"safetensors", ENDINGS(".safetensors"), NULL, stki_safetensors_container, false},
-    {"hdf5", ENDINGS(".h5", ".hdf5", ".hdf", ".nc", ".nc4"), stki_hdf5_matches, stki_hdf5_container_open, false},
-    {"webdataset", ENDINGS(".tar"), stki_webdataset_matches, stki_webdataset_open, false},
-    {"beton", ENDINGS(".beton"), stki_beton_matches, stki_beton_open, false},
-    {"llmc", NULL, stki_llmc_matches, stki_llmc_open, false},
-    {"megatron", ENDINGS(".idx"), stki_megatron_matches, stki_megatron_open, false},
-    {"raw", ENDINGS(".bin", ".raw"), NULL, stki_raw_open, false},
-    {"jpeg", ENDINGS(".jpg", ".jpeg"), is_jpeg, stki_jpeg_container, false},
-    {"png", ENDINGS(".png"), is_png, stki_png_container, false},
-    {"image_folder", NULL, NULL, stki_image_folder_container, true},
-    {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false},
-    {"csv", ENDINGS(".csv", ".tsv"), NULL, stki_csv_open, false},
-    {"text", ENDINGS(".txt"), NULL, stki_text_open, false},
-    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false},
+    {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false, NULL},
+    {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false, NULL},
+    {"pt", ENDINGS(".pt", ".pth"), stki_pt_matches, stki_pt_container, false, NULL},
+    {"safetensors", ENDINGS(".safetensors"), NULL, stki_safetensors_container, false, NULL},
+    {"hdf5", ENDINGS(".h5", ".hdf5", ".hdf", ".nc", ".nc4"), stki_hdf5_matches, stki_hdf5_container_open, false, NULL},
+    {"webdataset", ENDINGS(".tar"), stki_webdataset_matches, stki_webdataset_open, false, NULL},
+    {"beton", ENDINGS(".beton"), stki_beton_matches, stki_beton_open, false, NULL},
+    {"llmc", NULL, stki_llmc_matches, stki_llmc_open, false, NULL},
+    {"megatron", ENDINGS(".idx"), stki_megatron_matches, stki_megatron_open, false, NULL},
+    {"raw", ENDINGS(".bin", ".raw"), NULL, stki_raw_open, false, GROUPS(&stki_raw_source)},
+    {"jpeg", ENDINGS(".jpg", ".jpeg"), is_jpeg, stki_jpeg_container, false, NULL},
+    {"png", ENDINGS(".png"), is_png, stki_png_container, false, NULL},
+    {"image_folder", NULL, NULL, stki_image_folder_container, true, NULL},
+    {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false, NULL},
+    {"csv", ENDINGS(".csv", ".tsv"), NULL, stki_csv_open, false, NULL},
+    {"text", ENDINGS(".txt"), NULL, stki_text_open, false, NULL},
+    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false, NULL},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -127,15 +133,26 @@ static const char *names(char *buffer, size_t size)
     return buffer;
 }
 
+const stki_file_format *stki_file_format_at(int i)
+{
+    return i < FORMATS ? &formats[i] : NULL;
+}
+
+const stki_file_format *stki_file_format_named(const char *name)
+{
+    for (int i = 0; i < FORMATS; i++)
+        if (!strcmp(formats[i].name, name))
+            return &formats[i];
+    return NULL;
+}
+
 static stk_status by_name(const char *path, const char *name, const stki_file_format **out, stk_error *err)
 {
     char all[256];
 
-    for (int i = 0; i < FORMATS; i++)
-        if (!strcmp(formats[i].name, name)) {
-            *out = &formats[i];
-            return STK_OK;
-        }
+    *out = stki_file_format_named(name);
+    if (*out)
+        return STK_OK;
     return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, name, NULL}, "source.format: expected one of %s",
                         names(all, sizeof all));
 }

@@ -179,17 +179,13 @@ typedef struct stki_reader_opts {
     enum stki_pattern pattern; /* the advice given to the system */
     bool by_units;             /* samples are read unit by unit (order: block) */
     bool numbers;              /* the field converts its samples: text that the user may not know of is refused */
-    const char *format;        /* "npz", "hdf5", …; NULL: by content and name */
-    const char *name;          /* the member, dataset or field; NULL: `prefer` if there is one, else the only one */
-    const char *prefer;        /* the name of the field of the data set */
-    stk_dtype alias_dtype;     /* source.dtype: names the type that the file can't (bfloat16 as V2, raw data, tokens);
-                                  NONE: as the file says */
-    int raw_ndim;              /* raw data: axes of one sample */
-    int64_t raw_shape[STK_MAX_DIMS];
-    int64_t raw_count;   /* raw data: samples; 0: as many as the file's size says */
-    int64_t raw_offset;  /* raw data: bytes before the first sample */
-    bool raw_big_endian; /* raw data */
-    int axis;            /* of an array, that the samples lie along */
+    const struct stki_source *source; /* what the config says in `source` (source.h); NULL: nothing */
+    const char *format;               /* "npz", "hdf5", …; NULL: by content and name */
+    const char *name;      /* the member, dataset or field; NULL: `prefer` if there is one, else the only one */
+    const char *prefer;    /* the name of the field of the data set */
+    stk_dtype alias_dtype; /* source.dtype: names the type that the file can't (bfloat16 as V2, raw data, tokens);
+                              NONE: as the file says */
+    int axis;              /* of an array, that the samples lie along */
     int64_t window_length,
         window_stride;    /* > 0: overlapping windows along `axis` are the samples; they keep the axis */
     int64_t header_limit; /* bytes; 0: 1 MiB */

@@ -358,7 +358,7 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
         return stki_fail_key(err, node, "found the field name \"%s\", expected letters, digits, _ and -", name);
     stki_options_defaults(&stki_field_table, &options);
     if ((status = stki_options_read(&stki_field_table, node, &options, NULL, err)) != STK_OK ||
-        (status = stki_config_source(options.source, field, err)) != STK_OK ||
+        (status = stki_config_source(options.source, config->document, field, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", options.dtype, &field->dtype, err)) != STK_OK)
         return status;
     field->layout = options.layout;

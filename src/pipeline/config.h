@@ -113,8 +113,8 @@ extern const stki_option_table *const stki_config_sections[];
 /* The words of an enum of the loader section, ended by NULL. */
 const char *const *stki_config_words(const char *key);
 
-/* config_source.c: the field's `source` section. */
-stk_status stki_config_source(const stki_node *node, stki_field_config *field, stk_error *err);
+/* config_source.c: the field's `source` section. The document owns what it says. */
+stk_status stki_config_source(const stki_node *node, stki_document *document, stki_field_config *field, stk_error *err);
 extern const stki_option_table stki_source_table;
 /* The text of `key` in `map` as a dtype; NULL leaves *out alone. */
 stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err);

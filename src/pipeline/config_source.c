@@ -2,9 +2,10 @@
 #include "checked.h"
 #include "config.h"
 #include "error.h"
+#include "format.h"
+#include "source.h"
 #include <string.h>
 
-static const char *const byte_order_words[] = {"little", "big", NULL};
 enum { EXACT, FAST, NOT_AT_ALL };
 static const char *const decode_words[] = {"exact", "fast", "none", NULL};
 static const char *const unit_words[] = {"line", "paragraph", "file", NULL};          /* as enum stki_text_unit */
@@ -17,9 +18,9 @@ static const char *const file_words[] = {"file", NULL};
 
 typedef struct source_options {
     const char *format, *name, *dtype, *layout, *index_cache, *separator, *key, *delimiter;
-    int64_t axis, count, offset, max_bytes, memory_limit, header_limit;
-    const stki_node *shape, *window, *documents, *pack, *labels;
-    int byte_order, unit, files, decode, color, orientation, on_warning;
+    int64_t axis, max_bytes, memory_limit, header_limit;
+    const stki_node *window, *documents, *pack, *labels;
+    int unit, files, decode, color, orientation, on_warning;
     bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
 } source_options;
 
@@ -95,10 +96,6 @@ static const stki_option source_rows[] = {
               "Documents are packed into windows of one length, with NAME.segments and NAME.positions beside them: a "
               "length, or {length, overlap, fit, value, segments}",
               .flags = STKI_GIVEN, .inner = &pack_table),
-    STKI_NODE(source_options, shape, "Shape of one sample of raw data, a list; [] is one number"),
-    STKI_INT(source_options, count, 0, 0, MOST, "samples", "Of raw data; 0: as many as the file's size says"),
-    STKI_SIZE(source_options, offset, 0, 0, INT64_MAX, "Of raw data: where the first sample begins"),
-    STKI_ENUM(source_options, byte_order, little, byte_order_words, "Of raw data"),
     STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard of many"),
     STKI_ENUM(source_options, unit, line, unit_words,
               "Text: what one sample is: a line, lines up to a blank one, or the whole file"),
@@ -143,24 +140,8 @@ static const stki_option source_rows[] = {
               .effect = STKI_ON_FAILURES),
     STKI_BOOL(source_options, allow_plugins, false, "HDF5: filter plugins may be loaded", .effect = STKI_ON_FAILURES),
 };
-const stki_option_table stki_source_table = STKI_OPTION_TABLE("dataset.fields.NAME.source", source_rows);
-
-static stk_status read_shape(const stki_node *node, stki_reader_opts *out, stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    if (!node)
-        return STK_OK;
-    if (node->kind != STKI_NODE_LIST || node->count >= STK_MAX_DIMS)
-        return stki_fail_value(err, node, "a list of at most %d axis lengths", STK_MAX_DIMS - 1);
-    out->raw_ndim = node->count;
-    for (int i = 0; i < out->raw_ndim && status == STK_OK; i++) {
-        status = stki_node_int(node->items[i], &out->raw_shape[i], err);
-        if (status == STK_OK && out->raw_shape[i] < 0)
-            status = stki_fail_value(err, node->items[i], "0 or more");
-    }
-    return status;
-}
+const stki_option_table stki_source_table =
+    STKI_OPTION_TABLE_WITH(STKI_SOURCE_SECTION, source_rows, .choice = stki_source_table_at);
 
 static stk_status read_documents(const stki_node *node, stki_tokens *out, stk_error *err)
 {
@@ -257,16 +238,36 @@ static stk_status check_undecoded(const stki_node *node, stk_error *err)
     return STK_OK;
 }
 
-stk_status stki_config_source(const stki_node *node, stki_field_config *field, stk_error *err)
+/* What the file does not decide. */
+static bool takes_all(const stki_member *member)
+{
+    (void)member;
+    return true;
+}
+
+static const stki_source_group field_source = {&stki_source_table, sizeof(source_options), NULL, takes_all,
+                                               "all formats"};
+static const stki_source_group *const own_groups[] = {&field_source, NULL};
+
+/* Options of other formats than the one that the config states; a name that is no format is refused with its file. */
+static stk_status check_format(const stki_source *source, const char *name, stk_error *err)
+{
+    const stki_file_format *format = name ? stki_file_format_named(name) : NULL;
+
+    return format ? stki_source_check_format(source, format, err) : STK_OK;
+}
+
+stk_status stki_config_source(const stki_node *node, stki_document *document, stki_field_config *field, stk_error *err)
 {
     stki_reader_opts *out = &field->source;
     source_options o = {0};
     stk_status status;
 
-    stki_options_defaults(&stki_source_table, &o);
-    if ((status = stki_options_read(&stki_source_table, node, &o, NULL, err)) != STK_OK ||
+    if ((status = stki_source_read(node, own_groups, document, &out->source, err)) != STK_OK)
+        return status;
+    stki_source_values(out->source, &field_source, &o);
+    if ((status = check_format(out->source, o.format, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", o.dtype, &out->alias_dtype, err)) != STK_OK ||
-        (status = read_shape(o.shape, out, err)) != STK_OK ||
         (status = read_window(o.window, out, &field->tokens, err)) != STK_OK ||
         (status = read_documents(o.documents, &field->tokens, err)) != STK_OK ||
         (status = read_pack(o.pack, &field->tokens, err)) != STK_OK)
@@ -282,9 +283,6 @@ stk_status stki_config_source(const stki_node *node, stki_field_config *field, s
     out->format = o.format;
     out->name = o.name;
     out->axis = (int)o.axis;
-    out->raw_count = o.count;
-    out->raw_offset = o.offset;
-    out->raw_big_endian = o.byte_order == 1;
     out->max_bytes = o.max_bytes;
     out->memory_limit = o.memory_limit;
     out->header_limit = o.header_limit;

@@ -39,11 +39,13 @@ static stk_status add_shard(shards *all, stki_reader *reader, stk_error *err)
 }
 
 /* What several fields of one file have in common is opened once. */
-static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
+static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts,
+                                        const stki_source *source)
 {
     for (int i = 0; i < core->container_count; i++)
         if (!core->containers[i].container->partial && strcmp(core->containers[i].container->path, path) == 0 &&
-            memcmp(&core->containers[i].opts, opts, sizeof *opts) == 0)
+            memcmp(&core->containers[i].opts, opts, sizeof *opts) == 0 &&
+            stki_source_equal(core->containers[i].source, source))
             return core->containers[i].container;
     return NULL;
 }
@@ -58,7 +60,8 @@ static stk_status container_of(stki_core *core, const char *path, const stki_rea
     memcpy(&key, opts, sizeof key); /* padding too */
     key.name = key.prefer = NULL;
     key.numbers = false;
-    *out = container_before(core, path, &key);
+    key.source = NULL;
+    *out = container_before(core, path, &key, opts->source);
     if (*out)
         return STK_OK;
     status = stki_container_open(path, opts, out, err);
@@ -71,6 +74,7 @@ static stk_status container_of(stki_core *core, const char *path, const stki_rea
     }
     core->containers = containers;
     containers[core->container_count].container = *out;
+    containers[core->container_count].source = opts->source;
     memcpy(&containers[core->container_count++].opts, &key, sizeof key);
     for (int i = 0; i < (*out)->warning_count; i++)
         stki_config_note(core->config, "%s: %s", path, (*out)->warnings[i]);
@@ -182,6 +186,8 @@ static stk_status open_synthetic(const stki_field_config *field, shards *all, st
     stki_reader *reader;
     stk_status status = stki_config_synthetic(field->synthetic, &synthetic, err);
 
+    if (status == STK_OK)
+        status = stki_source_check_synthetic(field->source.source, err);
     if (status == STK_OK)
         status = stki_synthetic_open(&synthetic, &reader, err);
     if (status == STK_OK)

@@ -3,6 +3,7 @@
  * that a data set may move to another folder. Of the names of the images of a folder at most NAMES are looked at,
  * evenly spread. */
 #include "core.h"
+#include "source.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,19 @@ static void add_json(stki_u128 *print, json_t *json)
     json_decref(json);
 }
 
+/* Options of the formats, as they are written. */
+static void add_given(stki_u128 *print, const stki_source *source)
+{
+    for (int g = 0; source && g < source->count; g++)
+        for (int i = 0; !source->groups[g]->takes && i < source->parts[g].table->count; i++)
+            if (source->parts[g].seen[i] && source->parts[g].table->rows[i].effect == STKI_ON_SAMPLES) {
+                const char *name = source->parts[g].table->rows[i].name;
+
+                stki_fingerprint_text(print, name);
+                add_json(print, stki_node_json(stki_node_get(source->map, name)));
+            }
+}
+
 /* What the config says about reading that makes other samples of the same file. */
 static void add_source(stki_u128 *print, const stki_field_config *field)
 {
@@ -62,8 +76,6 @@ static void add_source(stki_u128 *print, const stki_field_config *field)
                                source->axis,
                                source->window_length,
                                source->window_stride,
-                               source->raw_offset,
-                               source->raw_big_endian,
                                source->cf,
                                source->decode.gray,
                                source->decode.upright,
@@ -73,6 +85,7 @@ static void add_source(stki_u128 *print, const stki_field_config *field)
 
     stki_fingerprint_bytes(print, numbers, sizeof numbers);
     stki_fingerprint_text(print, source->name);
+    add_given(print, source->source);
     if (source->text_unit != STKI_TEXT_LINES || source->key) {
         stki_fingerprint_number(print, source->text_unit);
         stki_fingerprint_text(print, source->separator);

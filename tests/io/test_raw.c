@@ -2,25 +2,27 @@
 #include "allocate.h"
 #include "container.h"
 #include "io_files.h"
+#include "source_opts.h"
 #include "stk_test.h"
 #include "tensor_internal.h"
 #include "tokens.h"
 
 static const uint16_t numbers[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
-static void check_open(const char *path, stki_reader_opts opts, stk_status expected, const char *says)
+static void check_open(const char *path, const char *source, stk_status expected, const char *says)
 {
+    const stki_reader_opts *opts;
     stki_reader *reader;
     stk_error err;
+    stk_status status = stkt_source_try(source, &opts, &err);
 
-    opts.format = "raw";
-    assert_status(stki_reader_open(path, &opts, &reader, &err), expected);
-    if (expected) {
+    if (status == STK_OK)
+        status = stki_reader_open(path, opts, &reader, &err);
+    assert_int_equal(status, expected);
+    if (expected)
         assert_says(says);
-        assert_says(path);
-    } else {
+    else
         stki_reader_destroy(reader);
-    }
 }
 
 static void test_options(void **state)
@@ -29,25 +31,23 @@ static void test_options(void **state)
 
     (void)state;
     stkt_write_file(path, numbers, sizeof numbers);
-    check_open(path, (stki_reader_opts){0}, STK_E_CONFIG, "source.dtype");
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16}, STK_OK, NULL);
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_BF16, .raw_ndim = 1, .raw_shape = {3}}, STK_OK, NULL);
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_ndim = 1, .raw_shape = {5}}, STK_E_CORRUPT,
+    check_open(path, "{format: raw}", STK_E_CONFIG, "source.dtype");
+    check_open(path, "{dtype: u16}", STK_OK, NULL);
+    check_open(path, "{dtype: bf16, shape: [3]}", STK_OK, NULL);
+    check_open(path, "{dtype: u16, shape: [5]}", STK_E_CORRUPT,
                "offset 20: the data is no whole number of samples: found 24 bytes of data, expected a multiple of 10");
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_ndim = 1, .raw_shape = {5}, .raw_count = 2},
-               STK_OK, NULL);
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_ndim = 1, .raw_shape = {5}, .raw_count = 3},
-               STK_E_TRUNCATED, "found 24 bytes of data, expected 3 samples of 10 bytes");
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_count = INT64_MAX}, STK_E_TRUNCATED, "samples");
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_offset = 24}, STK_OK, NULL);
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_offset = 25}, STK_E_TRUNCATED,
+    check_open(path, "{dtype: u16, shape: [5], count: 2}", STK_OK, NULL);
+    check_open(path, "{dtype: u16, shape: [5], count: 3}", STK_E_TRUNCATED,
+               "found 24 bytes of data, expected 3 samples of 10 bytes");
+    check_open(path, "{dtype: u16, count: 1099511627776}", STK_E_TRUNCATED, "samples");
+    check_open(path, "{dtype: u16, offset: 24}", STK_OK, NULL);
+    check_open(path, "{dtype: u16, offset: 25}", STK_E_TRUNCATED,
                "found 24 bytes, expected at least 25 (source.offset)");
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_offset = -1}, STK_E_CONFIG, "source.offset");
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_ndim = 1}, STK_E_CONFIG, "source.shape: axis 0");
-    check_open(path, (stki_reader_opts){.alias_dtype = STK_U16, .raw_ndim = STK_MAX_DIMS}, STK_E_CONFIG, "32 axes");
-    check_open(path,
-               (stki_reader_opts){.alias_dtype = STK_U16, .raw_ndim = 2, .raw_shape = {INT64_C(1) << 40, 1 << 30}},
-               STK_E_CONFIG, "2^63");
+    check_open(path, "{dtype: u16, offset: -1}", STK_E_CONFIG, "offset");
+    check_open(path, "{dtype: u16, shape: [0]}", STK_E_CONFIG, "shape.0");
+    check_open(path, "{dtype: u16, shape: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}",
+               STK_E_CONFIG, "at most 31 axis lengths");
+    check_open(path, "{dtype: u16, shape: [1099511627776, 1073741824]}", STK_E_CONFIG, "2^63");
 }
 
 static void test_values(void **state)
@@ -62,13 +62,10 @@ static void test_values(void **state)
     stkt_write_file(path, "head", 4);
     stkt_append_file(path, numbers, sizeof numbers);
     for (int m = 0; m < 4; m++) {
-        stki_reader_opts opts = {.access = modes[m / 2],
-                                 .alias_dtype = STK_U16,
-                                 .raw_ndim = 2,
-                                 .raw_shape = {2, 2},
-                                 .raw_offset = 4,
-                                 .raw_big_endian = m % 2 == 1};
+        stki_reader_opts opts = *stkt_source(m % 2 ? "{dtype: u16, shape: [2, 2], offset: 4, byte_order: big}"
+                                                   : "{dtype: u16, shape: [2, 2], offset: 4}");
 
+        opts.access = modes[m / 2];
         stki_scratch_init(&scratch);
         assert_ok(stki_reader_open(path, &opts, &reader, &err)); /* .raw says what it is */
         assert_int_equal(reader->count, 3);
@@ -94,18 +91,18 @@ static void test_llmc_warning(void **state)
 {
     const char *path = stkt_path("shard.bin");
     int32_t head[256] = {20240520, 1, 0};
-    stki_reader_opts opts = {.alias_dtype = STK_U16, .format = "raw"};
+    const stki_reader_opts *opts = stkt_source("{dtype: u16, format: raw}");
     stki_container *container;
     stk_error err;
 
     (void)state;
     stkt_write_file(path, head, sizeof head);
-    assert_ok(stki_container_open(path, &opts, &container, &err));
+    assert_ok(stki_container_open(path, opts, &container, &err));
     assert_int_equal(container->warning_count, 1);
     assert_non_null(strstr(container->warnings[0], "llm.c"));
     stki_container_release(container);
-    opts.raw_offset = 1024;
-    assert_ok(stki_container_open(path, &opts, &container, &err));
+    opts = stkt_source("{dtype: u16, format: raw, offset: 1024}");
+    assert_ok(stki_container_open(path, opts, &container, &err));
     assert_int_equal(container->warning_count, 0);
     stki_container_release(container);
 }

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "io_files.h"
+#include "source_opts.h"
 #include "stk_test.h"
 #include <dirent.h>
 #include <stoker/dataset.h>
@@ -62,17 +63,14 @@ static void write_with(const char *path, const struct way *way, bool nothings)
 static void expect_numbers(const char *path, const char *name, int64_t rows)
 {
     bool raw = strstr(path, ".raw") != NULL;
-    stki_reader_opts opts = {.name = name,
-                             .verify = true,
-                             .format = raw ? "raw" : NULL,
-                             .alias_dtype = raw ? STK_F32 : STK_DTYPE_NONE,
-                             .raw_ndim = raw,
-                             .raw_shape = {3}};
+    stki_reader_opts opts =
+        raw ? *stkt_source("{format: raw, dtype: f32, shape: [3]}") : (stki_reader_opts){.verify = true};
     stki_container *c;
     stki_array array;
     stk_tensor t;
     int64_t member;
 
+    opts.name = name;
     assert_ok(stki_container_open(path, &opts, &c, &err));
     assert_ok(stki_container_find(c, &opts, &member, &err));
     assert_ok(stki_container_array(c, member, &opts, &array, &err));

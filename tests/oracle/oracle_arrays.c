@@ -2,6 +2,7 @@
  * all must agree with the manifest. Of a file that is refused, opening it or reading a member must give the class. */
 #include "oracle.h"
 #include "sha256.h"
+#include "source_opts.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,17 +147,32 @@ static stki_reader_opts options(const json_t *entry, const json_t *item, enum st
     } names[] = {{"tokens_raw", "raw"}, {"tokens_llmc", "llmc"}, {"tokens_megatron", "megatron"}, {"raw", "raw"}};
     const json_t *params = json_object_get(entry, "params"), *shape = json_object_get(params, "shape");
     const char *alias = oracle_text(item, "alias_dtype"), *dtype = oracle_text(params, "dtype");
-    stki_reader_opts opts = {.access = access, .alias_dtype = stk_dtype_find(*alias ? alias : dtype)};
+    json_t *source = json_object();
+    stki_reader_opts opts;
+    char *text;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(oracle_text(entry, "format"), names[i].in_manifest))
-            opts.format = names[i].name;
-    opts.raw_offset = json_integer_value(json_object_get(params, "offset"));
-    opts.raw_big_endian = !strcmp(oracle_text(params, "byte_order"), "big");
-    opts.raw_count = json_array_size(shape) ? json_integer_value(json_array_get(shape, 0)) : 0;
-    opts.raw_count = opts.raw_count > 0 ? opts.raw_count : 0;
-    for (size_t i = 1; i < json_array_size(shape); i++)
-        opts.raw_shape[opts.raw_ndim++] = json_integer_value(json_array_get(shape, i));
+            json_object_set_new(source, "format", json_string(names[i].name));
+    if (*alias || *dtype)
+        json_object_set_new(source, "dtype", json_string(*alias ? alias : dtype));
+    if (!strcmp(oracle_text(source, "format"), "raw")) {
+        json_t *sample = json_array();
+
+        for (size_t i = 1; i < json_array_size(shape); i++)
+            json_array_append(sample, json_array_get(shape, i));
+        json_object_set_new(source, "shape", sample);
+        json_object_set_new(source, "offset", json_integer(json_integer_value(json_object_get(params, "offset"))));
+        json_object_set_new(source, "byte_order",
+                            json_string(strcmp(oracle_text(params, "byte_order"), "big") ? "little" : "big"));
+        if (json_integer_value(json_array_get(shape, 0)) > 0)
+            json_object_set(source, "count", json_array_get(shape, 0));
+    }
+    text = json_dumps(source, 0);
+    opts = *stkt_source(text);
+    opts.access = access;
+    free(text);
+    json_decref(source);
     return opts;
 }
 

@@ -87,7 +87,7 @@ stk_status st_args_source(const char *text, stki_document **document, stki_reade
         return STK_OK;
     status = stki_document_parse(text, (int64_t)strlen(text), "--source", STKI_NO_INCLUDE, document, err);
     if (!status)
-        status = stki_config_source(stki_document_root(*document), &field, err);
+        status = stki_config_source(stki_document_root(*document), *document, &field, err);
     if (!status)
         *out = field.source;
     return status;

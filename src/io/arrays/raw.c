@@ -80,72 +80,100 @@ stk_status stki_one_array(const char *path, const char *format, const stki_array
 /* ---- raw data ------------------------------------------------------------------------------------------------------
  */
 
-static stk_status check_options(const char *path, const stki_reader_opts *opts, stk_error *err)
+typedef struct raw_options {
+    const stki_node *shape;
+    int64_t count, offset;
+    int byte_order;
+    int ndim; /* of one sample, as `shape` says … */
+    int64_t sizes[STK_MAX_DIMS];
+} raw_options;
+
+enum { BIG = 1 };
+static const char *const byte_order_words[] = {"little", "big", NULL};
+static const char *const shape_examples[] = {"[3, 32, 32]", "[]", NULL};
+
+#define MOST (INT64_C(1) << 40)
+
+static const stki_option raw_rows[] = {
+    STKI_NODE(raw_options, shape, "Shape of one sample, a list; [] is one number", .examples = shape_examples),
+    STKI_INT(raw_options, count, 0, 0, MOST, "samples", "Number of samples; 0: as many as the file's size allows"),
+    STKI_SIZE(raw_options, offset, 0, 0, INT64_MAX, "Where the first sample begins"),
+    STKI_ENUM(raw_options, byte_order, little, byte_order_words, "Byte order of the values"),
+};
+static const stki_option_table raw_table = STKI_SOURCE_TABLE("raw data", raw_rows);
+
+static stk_status check_shape(const stki_node *map, void *values, stk_error *err)
 {
-    if (opts->alias_dtype == STK_DTYPE_NONE)
-        return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, "no type", "source.dtype"},
-                            "raw data does not say what it holds");
-    if (opts->raw_ndim < 0 || opts->raw_ndim >= STK_MAX_DIMS)
-        return stki_fail_at(
-            err, STK_E_CONFIG,
-            (stki_place){path, -1, -1, STKI_TEXT("%d axes", opts->raw_ndim), STKI_TEXT("0 to %d", STK_MAX_DIMS - 1)},
-            "source.shape");
-    for (int i = 0; i < opts->raw_ndim; i++)
-        if (opts->raw_shape[i] < 1)
-            return stki_fail_at(err, STK_E_CONFIG,
-                                (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, opts->raw_shape[i]), "at least 1"},
-                                "source.shape: axis %d", i);
-    if (opts->raw_offset < 0)
-        return stki_fail_at(err, STK_E_CONFIG,
-                            (stki_place){path, -1, -1, STKI_TEXT("%" PRId64, opts->raw_offset), "at least 0"},
-                            "source.offset");
-    return STK_OK;
+    raw_options *raw = values;
+    stk_status status = STK_OK;
+
+    (void)map;
+    if (!raw->shape)
+        return STK_OK;
+    if (raw->shape->kind != STKI_NODE_LIST || raw->shape->count >= STK_MAX_DIMS)
+        return stki_fail_value(err, raw->shape, "a list of at most %d axis lengths", STK_MAX_DIMS - 1);
+    raw->ndim = raw->shape->count;
+    for (int i = 0; i < raw->ndim && status == STK_OK; i++) {
+        status = stki_node_int(raw->shape->items[i], &raw->sizes[i], err);
+        if (status == STK_OK && raw->sizes[i] < 1)
+            status = stki_fail_value(err, raw->shape->items[i], "1 or more");
+    }
+    return status;
 }
 
+const stki_source_group stki_raw_source = {&raw_table, sizeof(raw_options), check_shape, NULL, NULL};
+
 /* How many samples there are: as many as stated, or whole ones to the end of the file. */
-static stk_status count_samples(const char *path, const stki_reader_opts *opts, int64_t size, int64_t *out,
+static stk_status count_samples(const char *path, const raw_options *raw, stk_dtype dtype, int64_t size, int64_t *out,
                                 stk_error *err)
 {
-    int64_t each = stk_dtype_size(opts->alias_dtype), left = size - opts->raw_offset;
+    int64_t each = stk_dtype_size(dtype), left = size - raw->offset;
 
-    for (int i = 0; i < opts->raw_ndim; i++)
-        if (!stki_mul(each, opts->raw_shape[i], &each))
+    for (int i = 0; i < raw->ndim; i++)
+        if (!stki_mul(each, raw->sizes[i], &each))
             return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, NULL, "samples of fewer than 2^63 bytes"},
                                 "source.shape");
     if (left < 0)
         return stki_fail_at(err, STK_E_TRUNCATED,
                             (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", size),
-                                         STKI_TEXT("at least %" PRId64 " (source.offset)", opts->raw_offset)},
+                                         STKI_TEXT("at least %" PRId64 " (source.offset)", raw->offset)},
                             "the file ends before its data");
-    if (opts->raw_count > 0 && opts->raw_count > left / each)
+    if (raw->count > 0 && raw->count > left / each)
         return stki_fail_at(err, STK_E_TRUNCATED,
-                            (stki_place){path, -1, opts->raw_offset, STKI_TEXT("%" PRId64 " bytes of data", left),
-                                         STKI_TEXT("%" PRId64 " samples of %" PRId64 " bytes", opts->raw_count, each)},
+                            (stki_place){path, -1, raw->offset, STKI_TEXT("%" PRId64 " bytes of data", left),
+                                         STKI_TEXT("%" PRId64 " samples of %" PRId64 " bytes", raw->count, each)},
                             "the file ends before its data");
-    if (opts->raw_count == 0 && left % each != 0)
+    if (raw->count == 0 && left % each != 0)
         return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){path, -1, opts->raw_offset + left / each * each,
+                            (stki_place){path, -1, raw->offset + left / each * each,
                                          STKI_TEXT("%" PRId64 " bytes of data", left),
                                          STKI_TEXT("a multiple of %" PRId64 ", the bytes of a sample", each)},
                             "the data is no whole number of samples");
-    *out = opts->raw_count > 0 ? opts->raw_count : left / each;
+    *out = raw->count > 0 ? raw->count : left / each;
     return STK_OK;
 }
 
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
 {
-    stki_array array = {.offset = opts->raw_offset, .dtype = opts->alias_dtype, .ndim = opts->raw_ndim + 1};
+    raw_options values;
+    const raw_options *raw = &values;
+    stki_array array = {.dtype = opts->alias_dtype};
     char head[STKI_LLMC_READ] = {0};
     int64_t bytes;
-    stk_status status = check_options(path, opts, err);
+    stk_status status;
 
-    if (!status)
-        status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
+    if (opts->alias_dtype == STK_DTYPE_NONE)
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, "no type", "source.dtype"},
+                            "raw data does not say what it holds");
+    stki_source_values(opts->source, &stki_raw_source, &values);
+    status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
     if (status)
         return status;
-    array.swapped = opts->raw_big_endian && stk_dtype_size(array.dtype) > 1;
-    memcpy(array.shape + 1, opts->raw_shape, (size_t)opts->raw_ndim * sizeof array.shape[0]);
-    status = count_samples(path, opts, array.file->size, &array.shape[0], err);
+    array.offset = raw->offset;
+    array.ndim = raw->ndim + 1;
+    array.swapped = raw->byte_order == BIG && stk_dtype_size(array.dtype) > 1;
+    memcpy(array.shape + 1, raw->sizes, (size_t)raw->ndim * sizeof array.shape[0]);
+    status = count_samples(path, raw, array.dtype, array.file->size, &array.shape[0], err);
     if (!status)
         status = stki_array_row_major(&array, &bytes, path, err);
     if (!status && array.file->size >= STKI_LLMC_READ)
@@ -155,7 +183,7 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
         return status;
     }
     status = stki_one_array(path, "raw", &array, out, err);
-    if (!status && opts->raw_offset < STKI_LLMC_HEADER && stki_llmc_matches(head, array.file->size))
+    if (!status && raw->offset < STKI_LLMC_HEADER && stki_llmc_matches(head, array.file->size))
         stki_container_warn(*out, "it begins like a token shard of llm.c: read as raw data, its header of 1024 bytes "
                                   "becomes values (source: {format: llmc})");
     return status;

@@ -18,6 +18,7 @@ stk_status stki_llmc_open(const char *path, const stki_reader_opts *opts, stki_c
 
 /* ---- raw.c ---- */
 
+extern const stki_source_group stki_raw_source;
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* A container of the one array "", which it takes over; also when it fails. `format` is static. */
 stk_status stki_one_array(const char *path, const char *format, const stki_array *array, stki_container **out,

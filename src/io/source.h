@@ -1,0 +1,68 @@
+/* source.h: the options in `source` of a field. Each kind of source owns its options: a group is a table with the
+ * struct that it fills, and lies beside the code that reads the values (raw.c, csv.c, …). A format lists the groups
+ * that any of its members takes (format.h); a member may take fewer of them (container.h). An option that was given and
+ * that no group of the member holds is refused when the file is opened, and already with the config where source.format
+ * is given.
+ *
+ * The format is not known before the file is opened, so one map is read by all groups first. What it says lies in the
+ * config's document and lives as long; nothing here changes after it was read, so any thread may look.
+ */
+#ifndef STKI_SOURCE_H
+#define STKI_SOURCE_H
+
+#include "option.h"
+
+#define STKI_SOURCE_SECTION "dataset.fields.NAME.source"
+/* The table of a group: STKI_SOURCE_TABLE("tables of text", csv_rows). */
+#define STKI_SOURCE_TABLE(what, rows) \
+    STKI_OPTION_TABLE_WITH(STKI_SOURCE_SECTION " (" what ")", rows, .about = stki_source_about)
+
+struct stki_file_format;
+struct stki_member;
+struct stki_container;
+
+typedef struct stki_source_group {
+    const stki_option_table *table;
+    int64_t bytes; /* of the struct that the table fills */
+    /* Reads nodes into other members of the struct and checks what rows cannot; NULL: nothing. `map` is NULL for the
+     * defaults. */
+    stk_status (*check)(const stki_node *map, void *values, stk_error *err);
+    /* Of options that work above the formats: does the member take them (NULL: samples without a file)? Such a group is
+     * in no list of a format. */
+    bool (*takes)(const struct stki_member *member);
+    const char *takers; /* with `takes`: what takes them, as text */
+} stki_source_group;
+
+/* What one map says: groups[i] filled parts[i]. */
+typedef struct stki_source {
+    const stki_node *map;
+    int count;
+    const stki_source_group **groups;
+    stki_option_part *parts;
+} stki_source;
+
+/* Group number i of those of all formats, each once. NULL: i is too large. */
+const stki_source_group *stki_source_group_at(int i);
+/* Its table: a `choice` of the section's own table. */
+const stki_option_table *stki_source_table_at(int i);
+
+/* Reads the map by all groups, those in `own` (ended by NULL) first. An unknown key names the nearest of all. */
+stk_status stki_source_read(const stki_node *map, const stki_source_group *const *own, stki_document *document,
+                            const stki_source **out, stk_error *err);
+/* Copies the values of a group to its struct; the defaults where `source` is NULL. */
+void stki_source_values(const stki_source *source, const stki_source_group *group, void *out);
+/* Whether all formats read the same values from both. NULL holds the defaults. */
+bool stki_source_equal(const stki_source *a, const stki_source *b);
+/* STK_E_CONFIG: an option was given that no member of this format takes. */
+stk_status stki_source_check_format(const stki_source *source, const struct stki_file_format *format, stk_error *err);
+/* STK_E_CONFIG: an option was given that this member does not take. */
+stk_status stki_source_check_member(const stki_source *source, const struct stki_container *container, int64_t member,
+                                    stk_error *err);
+/* The same for samples that come from no file. */
+stk_status stki_source_check_synthetic(const stki_source *source, stk_error *err);
+/* "Taken by: csv, text." for the docs of a group's table. */
+void stki_source_about(const stki_option_table *table, FILE *to);
+/* Which formats take the group, or its `takers`: "csv, text"; cut if it does not fit. Returns the buffer. */
+const char *stki_source_takers(const stki_source_group *group, char *buffer, size_t size);
+
+#endif
