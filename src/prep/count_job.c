@@ -420,7 +420,9 @@ stk_status stki_count_alone(stki_job *job, stki_prep_run *run, int64_t *rows, st
     if (status == STK_OK) {
         *rows = json_integer_value(json_object_get(json_object_iter_value(json_object_iter(reports)), "rows"));
         json = stki_stats_document(*rows, json_incref(reports));
-        status = json ? stki_prep_write_json(job->path, json, err) : stki_fail_memory(err, 256, "statistics");
+        status = stki_name_check(run->name, job, err);
+        if (status == STK_OK)
+            status = json ? stki_prep_write_json(job->path, json, err) : stki_fail_memory(err, 256, "statistics");
     }
     json_decref(json);
     json_decref(reports);

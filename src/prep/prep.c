@@ -316,7 +316,8 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
 /* A job without output. */
 static stk_status count_alone(stk_prep *prep, stk_error *err)
 {
-    stki_prep_run run = {.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    stki_prep_run run = {
+        .job = &prep->job, .name = &prep->name, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
     stk_prep_result *r = &prep->result;
     stk_status status;
 
@@ -336,7 +337,8 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
 
 stk_status stki_prep_run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
-    *run = (stki_prep_run){.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    *run = (stki_prep_run){
+        .job = &prep->job, .name = &prep->name, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
     run->rows.tick = tick;
     run->rows.tick_context = run;
     stki_prep_phase(run, STK_PREP_OPENING, 0, 0);
@@ -359,7 +361,8 @@ static stk_status count(stk_prep *prep, stk_error *err)
         stki_prep_close(&run);
     }
     stki_prep_end_look(prep, &real);
-    run = (stki_prep_run){.job = &prep->job, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    run = (stki_prep_run){
+        .job = &prep->job, .name = &prep->name, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
     return status == STK_OK ? stki_count_job(&prep->job, &run, err) : status;
 }
 
@@ -418,11 +421,10 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     bool found = false;
     stk_status status = STK_OK;
 
-    prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
     if (!prep->job.format)
         return count_alone(prep, err);
     if (!prep->opts.restart)
-        status = stki_prep_finish_commit(&prep->job, &found, &totals, err);
+        status = stki_prep_finish_commit(&prep->job, &prep->name, prep->opts.force, &found, &totals, err);
     if (found) {
         if (status == STK_E_BUSY && prep->opts.tasks > 1) /* another task is at it */
             return STK_OK;
@@ -456,15 +458,11 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     return status;
 }
 
-stk_status stk_prep_run(stk_prep *prep, stk_error *err)
+static stk_status run_named(stk_prep *prep, stk_error *err)
 {
     stki_prep_totals totals;
-    stk_error cause;
-    stk_status status = stki_check_given(prep, "job", err);
+    stk_status status = run_once(prep, err);
 
-    if (status != STK_OK)
-        return status;
-    status = run_once(prep, &cause);
     if (status != STK_E_CANCELLED && !prep->result.complete && others_are_done(prep, &totals)) {
         stk_error ignored; /* what this task has put into the work folder since the others emptied it */
 
@@ -473,6 +471,23 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
         prep->result.missing_pieces = 0;
         set_result(prep, &totals);
         return STK_OK;
+    }
+    return status;
+}
+
+stk_status stk_prep_run(stk_prep *prep, stk_error *err)
+{
+    stk_error cause;
+    stk_status status = stki_check_given(prep, "job", err);
+
+    if (status != STK_OK)
+        return status;
+    prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
+    if ((!prep->job.format || (status = stki_work_check_target(&prep->job, &cause)) == STK_OK)) {
+        status = stki_name_take(&prep->job, &prep->name, &cause);
+        if (status == STK_OK)
+            status = run_named(prep, &cause);
+        stki_name_release(&prep->name);
     }
     if (status != STK_OK && err) {
         *err = cause;

@@ -392,7 +392,21 @@ static stk_status finish_removal(const stki_job *job, bool *found, stki_prep_tot
     return status;
 }
 
-stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err)
+/* Between the stop and now another job may have made outputs of the name. */
+static stk_status check_old(const stki_job *job, const stki_name_lock *name, bool force, json_t *commit, stk_error *err)
+{
+    if (json_is_null(name->old) || json_equal(name->old, json_object_get(commit, "old")) ||
+        json_equal(name->old, json_object_get(commit, "manifest")))
+        return STK_OK;
+    if (force)
+        return json_object_set(commit, "old", name->old) == 0 ? STK_OK : stki_fail_memory(err, 256, "a manifest");
+    return stki_fail_at(err, STK_E_IO, (stki_place){job->stem, -1, -1, "the manifest of another one", NULL},
+                        "an output of this name was completed after this job, which is made too, had been stopped; "
+                        "--force replaces it");
+}
+
+stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,
+                                   stki_prep_totals *out, stk_error *err)
 {
     char *path = stki_format("%s/commit.json", job->work), *lock = stki_format("%s/merge.lock", job->work);
     json_t *commit = NULL;
@@ -406,7 +420,9 @@ stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_t
         status = stki_prep_read_json(path, &commit, err);
     if (commit) {
         stki_prep_read_totals(json_object_get(commit, "manifest"), out);
-        status = carry_out(job, commit, err);
+        status = check_old(job, name, force, commit, err);
+        if (status == STK_OK)
+            status = carry_out(job, commit, err);
     }
     if (status == STK_OK && !*found)
         status = finish_removal(job, found, out, err);
@@ -420,19 +436,6 @@ stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_t
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------
  */
-
-/* The manifest of the data set that is there and is going to be replaced; null: none that can be read. */
-static json_t *old_manifest(const stki_job *job)
-{
-    char *path = stki_beside_output(job, "manifest.json");
-    json_t *json = NULL;
-    stk_error ignored;
-
-    if (path && stki_prep_exists(path) && stki_prep_read_json(path, &json, &ignored) != STK_OK)
-        json = NULL;
-    stki_free(path);
-    return json ? json : json_null();
-}
 
 /* The names of several files are known now. */
 static stk_status check_targets(const stki_prep_run *run, const json_t *files, stk_error *err)
@@ -459,7 +462,7 @@ static stk_status write_commit(const stki_prep_run *run, json_t *files, const js
     if (status == STK_OK) {
         commit = json_pack("{s:o, s:O, s:s, s:b, s:b, s:o}", "manifest", manifest, "files", files, "making",
                            run->making, "skipped", totals->skipped > 0, "stats",
-                           run->observer_count > 0 || run->job->counted, "old", old_manifest(run->job));
+                           run->observer_count > 0 || run->job->counted, "old", json_incref(run->name->old));
         status = commit ? stki_prep_write_json(path, commit, err) : stki_fail_memory(err, 256, "a manifest");
     }
     if (status == STK_OK)
@@ -476,8 +479,8 @@ stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error
     stk_status status = files && skipped && seen ? STK_OK : stki_fail_memory(err, 256, "a manifest");
 
     *out = (stki_prep_totals){0};
-    if (status == STK_OK && (status = collect_files(run, files, err)) == STK_OK &&
-        (status = check_targets(run, files, err)) == STK_OK)
+    if (status == STK_OK && (status = stki_name_check(run->name, run->job, err)) == STK_OK &&
+        (status = collect_files(run, files, err)) == STK_OK && (status = check_targets(run, files, err)) == STK_OK)
         status = collect_pieces(run, skipped, seen, out, err);
     if (status == STK_OK && out->rows == 0)
         status = stki_fail(err, STK_E_EMPTY, "%s: all %lld samples failed and were left out", run->job->path,

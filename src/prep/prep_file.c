@@ -67,8 +67,7 @@ stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error 
 /* ---- locks ---------------------------------------------------------------------------------------------------------
  */
 
-/* A lock of a file that was removed meanwhile keeps nobody out. */
-static bool has_name(int fd, const char *path)
+bool stki_prep_lock_stands(int fd, const char *path)
 {
     struct stat here, there;
 
@@ -76,26 +75,45 @@ static bool has_name(int fd, const char *path)
            here.st_ino == there.st_ino;
 }
 
-static stk_status take_lock(const char *path, int kind, int *out, stk_error *err)
+/* 0, or why not. */
+static int set_lock(int fd, int kind)
 {
     struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+}
+
+static stk_status fail_lock(const char *path, int error, stk_error *err)
+{
+    if (error == EAGAIN || error == EACCES)
+        return stki_fail_at(err, STK_E_BUSY, (stki_place){path, -1, -1, NULL, NULL},
+                            "another process works on this part of the job; let it end first");
+    return stki_fail_errno(err, error, path, "cannot lock it (the file system must know locks)");
+}
+
+static stk_status take_lock(const char *path, int kind, int *out, stk_error *err)
+{
     int fd, error;
 
     do {
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (fd < 0)
             return stki_fail_errno(err, errno, path, "cannot open");
-        error = fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
-        if (!error && has_name(fd, path)) {
+        error = set_lock(fd, kind);
+        if (!error && stki_prep_lock_stands(fd, path)) {
             *out = fd;
             return STK_OK;
         }
         (void)close(fd);
     } while (!error);
-    if (error == EAGAIN || error == EACCES)
-        return stki_fail_at(err, STK_E_BUSY, (stki_place){path, -1, -1, NULL, NULL},
-                            "another process works on this part of the job; let it end first");
-    return stki_fail_errno(err, error, path, "cannot lock it (the file system of the work folder must know locks)");
+    return fail_lock(path, error, err);
+}
+
+stk_status stki_prep_lock_again(int fd, bool exclusive, const char *path, stk_error *err)
+{
+    const int error = set_lock(fd, exclusive ? F_WRLCK : F_RDLCK);
+
+    return error ? fail_lock(path, error, err) : STK_OK;
 }
 
 stk_status stki_prep_lock_file(const char *path, int *fd, stk_error *err)

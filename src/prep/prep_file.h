@@ -19,6 +19,10 @@ stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error 
 stk_status stki_prep_lock_file(const char *path, int *fd, stk_error *err);
 /* The same with a lock that several can hold, unless one has it exclusively. */
 stk_status stki_prep_share_file(const char *path, int *fd, stk_error *err);
+/* Changes the lock that `fd` has. STK_E_BUSY: others share it, and it stays as it is. */
+stk_status stki_prep_lock_again(int fd, bool exclusive, const char *path, stk_error *err);
+/* Is the file that is locked still the one of this name? A lock of a removed one keeps nobody out. */
+bool stki_prep_lock_stands(int fd, const char *path);
 
 /* Fine when it is there; parents are not made. */
 stk_status stki_prep_make_folder(const char *path, stk_error *err);

@@ -8,6 +8,7 @@
 struct stk_prep {
     stki_job job;
     stk_prep_opts opts;
+    stki_name_lock name; /* while it runs */
     _Atomic bool cancelled;
     stk_prep_result result;
     char *manifest_path, *skipped_path, *stats_path;

@@ -1,6 +1,7 @@
 /* prep_run.h: a job that is open: its loader, fields and pieces, and what its files share. In the order of a run:
  *
  *     prep_open.c     the loader, fields, finishers, observers, pieces; which work folder
+ *     prep_name.c     the lock of the output's name
  *     prep_work.c     the work folder: whose it is, locks
  *     prep_done.c     what is made already
  *     prep_make.c     rows → finishers → observers → outlet or spool, piece by piece
@@ -40,8 +41,16 @@ typedef struct stki_prep_field {
     stki_finisher *finisher; /* NULL: rows go into the sink as they are */
 } stki_prep_field;
 
+/* That no other job makes outputs of this NAME (prep_name.c). */
+typedef struct stki_name_lock {
+    char *path;
+    int fd;      /* -1: not taken */
+    json_t *old; /* the manifest that was there when it was taken; null: none */
+} stki_name_lock;
+
 typedef struct stki_prep_run {
     const stki_job *job;
+    const stki_name_lock *name;
     const stk_prep_opts *opts;
     const _Atomic bool *cancelled;
 
@@ -82,7 +91,16 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
 /* About so many bytes of output; *exact: all rows have one size. */
 int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact);
 
+/* prep_name.c */
+/* Takes NAME.prep.lock beside the output, which the processes of one job share. STK_E_BUSY names it and a process of
+ * the other job that has it. stki_name_release in every case. */
+stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err);
+/* Before names are given. STK_E_BUSY: the lock is not what it was, or another manifest has the name by now. */
+stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_error *err);
+void stki_name_release(stki_name_lock *name);
 /* prep_work.c */
+/* STK_E_IO: the output's folder is none, or the output is a folder. */
+stk_status stki_work_check_target(const stki_job *job, stk_error *err);
 /* Makes the folders, takes the shared lock, writes or compares job.json; `restart` empties them first. */
 stk_status stki_work_open(stki_prep_run *run, stk_error *err);
 /* Looks without changing anything: STK_E_MISMATCH, or *found. */
@@ -148,7 +166,8 @@ void stki_prep_read_totals(const json_t *manifest, stki_prep_totals *out);
 /* Manifest and final names. Everything must be made (and joined). */
 stk_status stki_prep_commit(stki_prep_run *run, stki_prep_totals *out, stk_error *err);
 /* A commit that was interrupted is finished. *found: there was one. Needs no open job, only its paths. */
-stk_status stki_prep_finish_commit(const stki_job *job, bool *found, stki_prep_totals *out, stk_error *err);
+stk_status stki_prep_finish_commit(const stki_job *job, const stki_name_lock *name, bool force, bool *found,
+                                   stki_prep_totals *out, stk_error *err);
 
 /* prep_manifest.c: the manifest but for its files and totals; new JSON. */
 stk_status stki_prep_manifest(const stki_prep_run *run, const json_t *files, const stki_prep_totals *totals,

@@ -129,7 +129,7 @@ static dev_t device_of(const char *path)
     return stat(path, &st) == 0 ? st.st_dev : 0;
 }
 
-static stk_status check_target(const stki_job *job, stk_error *err)
+stk_status stki_work_check_target(const stki_job *job, stk_error *err)
 {
     struct stat st;
     char *folder = stki_prep_folder_of(job->path);
@@ -337,7 +337,7 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err)
 {
     bool found = false;
     char *path = NULL;
-    stk_status status = check_target(run->job, err);
+    stk_status status = stki_work_check_target(run->job, err);
 
     if (status == STK_OK)
         status = stki_prep_check_target(run, run->job->path, err);

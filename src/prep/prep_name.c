@@ -1,0 +1,222 @@
+/* prep_name.c: one job at a time makes the outputs of a NAME. Their endings and work folders may differ, but manifest,
+ * statistics and the list of failed samples are one set of files, and whoever finishes replaces what the manifest that
+ * is there lists. The lock is the file NAME.prep.lock beside the output:
+ *
+ *     locked exclusively   for a moment, by a process that finds nobody else here: it writes which job it is
+ *     locked shared        by every process (task) of that job, until it ends
+ *
+ * The text says what the locks cannot: whose they are. It goes with its last user; one that a killed process left is
+ * taken over, since its lock has gone. Job and manifest are compared again before names are given: nothing keeps
+ * others from removing files. */
+#include "allocate.h"
+#include "clock.h"
+#include "error.h"
+#include "prep_file.h"
+#include "prep_run.h"
+#include "thread.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TRIES = 6 };
+#define PAUSE_NS (STKI_SECOND / 100)
+#define LOCK_NS (10 * STKI_SECOND)
+
+/* ---- whose it is ---------------------------------------------------------------------------------------------------
+ */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* The work folder, by whatever path it was named; it need not be there yet. NULL: no memory. */
+static char *work_of(const stki_job *job)
+{
+    char whole[PATH_MAX], *folder = stki_prep_folder_of(job->work), *path = NULL;
+
+    if (folder)
+        path = realpath(folder, whole) ? stki_format("%s/%s", whole, base_of(job->work)) : stki_strdup(job->work);
+    stki_free(folder);
+    return path;
+}
+
+/* Work folders beside the output are found by the output's name, also where hosts know the folder by other paths. */
+static json_t *owner_of(const stki_job *job)
+{
+    char host[256] = "?", *work = job->prep.temporary ? work_of(job) : NULL;
+    json_t *owner = NULL;
+
+    (void)gethostname(host, sizeof host - 1);
+    if (work || !job->prep.temporary)
+        owner = json_pack("{s:s, s:s?, s:I, s:s}", "output", base_of(job->path), "work", work, "process",
+                          (json_int_t)getpid(), "host", host);
+    stki_free(work);
+    return owner;
+}
+
+static bool is_same_job(const json_t *a, const json_t *b)
+{
+    return json_equal(json_object_get(a, "output"), json_object_get(b, "output")) &&
+           json_equal(json_object_get(a, "work"), json_object_get(b, "work"));
+}
+
+static stk_status fail_busy(const char *path, const json_t *owner, stk_error *err)
+{
+    const char *output = json_string_value(json_object_get(owner, "output")),
+               *work = json_string_value(json_object_get(owner, "work")),
+               *host = json_string_value(json_object_get(owner, "host"));
+    const long long process = (long long)json_integer_value(json_object_get(owner, "process"));
+
+    return stki_fail_at(
+        err, STK_E_BUSY,
+        (stki_place){path, -1, -1, STKI_TEXT("process %lld of %.40s", process, host ? host : "another host"), NULL},
+        "another job makes %s%s%s now, an output of the same name with files of the same names beside "
+        "it: let it end, or give this output another name",
+        output ? output : "an output", work ? " in the work folder " : "", work ? work : "");
+}
+
+/* ---- taking it -----------------------------------------------------------------------------------------------------
+ */
+
+static stk_status write_owner(int fd, const char *path, const json_t *owner, stk_error *err)
+{
+    char *text = json_dumps(owner, JSON_COMPACT | JSON_SORT_KEYS);
+    const size_t length = text ? strlen(text) : 0;
+    stk_status status = STK_OK;
+
+    if (!text)
+        status = stki_fail_memory(err, 256, path);
+    else if (ftruncate(fd, 0) != 0 || pwrite(fd, text, length, 0) != (ssize_t)length)
+        status = stki_fail_errno(err, errno, path, "cannot write");
+    free(text);
+    return status;
+}
+
+/* Nobody else is here: the name becomes this job's. */
+static stk_status own(stki_name_lock *name, int fd, const json_t *owner, stk_error *err)
+{
+    stk_status status = write_owner(fd, name->path, owner, err);
+
+    if (status == STK_OK)
+        status = stki_prep_lock_again(fd, false, name->path, err);
+    if (status == STK_OK)
+        name->fd = fd;
+    else
+        (void)close(fd);
+    return status;
+}
+
+/* Others are here. *found: who, if they are of another job. STK_E_BUSY also where one of them is just coming. */
+static stk_status join(stki_name_lock *name, const json_t *owner, json_t **found, stk_error *err)
+{
+    stk_error ignored;
+    int fd;
+    stk_status status = stki_prep_share_file(name->path, &fd, err);
+
+    if (status != STK_OK)
+        return status;
+    json_decref(*found);
+    *found = NULL;
+    if (stki_prep_read_json(name->path, found, &ignored) == STK_OK && is_same_job(*found, owner)) {
+        name->fd = fd;
+        return STK_OK;
+    }
+    if (stki_prep_lock_again(fd, true, name->path, err) == STK_OK) /* they have left */
+        return own(name, fd, owner, err);
+    (void)close(fd);
+    return fail_busy(name->path, *found, err);
+}
+
+static stk_status take(stki_name_lock *name, const json_t *owner, stk_error *err)
+{
+    const int64_t deadline = stki_now_ns() + LOCK_NS;
+    json_t *found = NULL;
+    stk_status status = STK_E_BUSY;
+
+    for (int met = 0; status == STK_E_BUSY && met < TRIES && stki_now_ns() < deadline; met += found != NULL) {
+        int fd;
+
+        if ((status = stki_prep_lock_file(name->path, &fd, err)) == STK_OK)
+            status = own(name, fd, owner, err);
+        else if (status == STK_E_BUSY)
+            status = join(name, owner, &found, err);
+        if (status == STK_E_BUSY)
+            stki_sleep_ns(PAUSE_NS);
+    }
+    json_decref(found);
+    return status;
+}
+
+/* What is complete under the name; null: nothing that can be read. */
+static stk_status manifest_of(const stki_job *job, json_t **out, stk_error *err)
+{
+    char *path = stki_beside_output(job, "manifest.json");
+    stk_error cause;
+    stk_status status = path ? STK_OK : stki_fail_memory(&cause, 256, "a path");
+
+    *out = NULL;
+    if (status == STK_OK && stki_prep_exists(path))
+        status = stki_prep_read_json(path, out, &cause);
+    stki_free(path);
+    if (status == STK_E_MEMORY) {
+        if (err)
+            *err = cause;
+        return status;
+    }
+    if (!*out)
+        *out = json_null();
+    return STK_OK;
+}
+
+stk_status stki_name_take(const stki_job *job, stki_name_lock *out, stk_error *err)
+{
+    json_t *owner = owner_of(job);
+    stk_status status;
+
+    *out = (stki_name_lock){.path = stki_beside_output(job, "prep.lock"), .fd = -1};
+    status = owner && out->path ? take(out, owner, err) : stki_fail_memory(err, 256, "a lock");
+    if (status == STK_OK)
+        status = manifest_of(job, &out->old, err);
+    json_decref(owner);
+    return status;
+}
+
+stk_status stki_name_check(const stki_name_lock *name, const stki_job *job, stk_error *err)
+{
+    json_t *now;
+    stk_status status;
+
+    if (!stki_prep_lock_stands(name->fd, name->path))
+        return stki_fail_at(err, STK_E_BUSY, (stki_place){name->path, -1, -1, "another file or none", NULL},
+                            "the lock was removed while the job ran, so that another one may have begun; see that none "
+                            "runs, and run this one again: what it made is kept");
+    status = manifest_of(job, &now, err);
+    if (status == STK_OK && !json_equal(now, name->old))
+        status = stki_fail_at(err, STK_E_BUSY, (stki_place){job->stem, -1, -1, NULL, NULL},
+                              "an output of this name has become complete, or has gone, while the job ran; nothing of "
+                              "it is replaced; run this one again (--force replaces it)");
+    json_decref(now);
+    return status;
+}
+
+void stki_name_release(stki_name_lock *name)
+{
+    stk_error ignored;
+    int fd;
+
+    if (name->fd >= 0)
+        (void)close(name->fd);
+    /* The last one removes it: of several that leave at a time, one gets here when all have let go. */
+    if (name->fd >= 0 && stki_prep_lock_file(name->path, &fd, &ignored) == STK_OK) {
+        (void)unlink(name->path);
+        (void)close(fd);
+    }
+    stki_free(name->path);
+    json_decref(name->old);
+    *name = (stki_name_lock){.fd = -1};
+}
