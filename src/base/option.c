@@ -184,7 +184,7 @@ static stk_status read_value(const stki_option *row, const stki_node *node, void
     return STK_OK;
 }
 
-static stk_status read_row(const stki_option *row, const stki_node *node, void *values, stk_error *err)
+stk_status stki_option_read(const stki_option *row, const stki_node *node, void *values, stk_error *err)
 {
     char range[256];
     stk_status status;
@@ -204,26 +204,26 @@ static stk_status read_row(const stki_option *row, const stki_node *node, void *
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-void stki_options_defaults(const stki_option_table *table, void *values)
+void stki_option_default(const stki_option *row, void *values)
 {
     static const size_t sizes[] = {sizeof(bool),    sizeof(int64_t),      sizeof(double), sizeof(int64_t),
                                    sizeof(int64_t), sizeof(const char *), sizeof(int),    sizeof(const stki_node *)};
-    int i;
+    const stki_node written = {.kind = STKI_NODE_SCALAR, .file = "default", .text = row->fallback};
 
-    for (i = 0; i < table->count; i++) {
-        const stki_option *row = &table->rows[i];
-        const stki_node written = {.kind = STKI_NODE_SCALAR, .file = "default", .text = row->fallback};
+    memset(member(values, row), 0, sizes[row->type]);
+    if (row->fallback && row->type != STKI_OPT_NODE) {
+        stk_status status = stki_option_read(row, &written, values, NULL);
 
-        if (row->alias_of)
-            continue;
-        memset(member(values, row), 0, sizes[row->type]);
-        if (row->fallback && row->type != STKI_OPT_NODE) {
-            stk_status status = read_row(row, &written, values, NULL);
-
-            assert(status == STK_OK && "a default that its own row refuses");
-            (void)status;
-        }
+        assert(status == STK_OK && "a default that its own row refuses");
+        (void)status;
     }
+}
+
+void stki_options_defaults(const stki_option_table *table, void *values)
+{
+    for (int i = 0; i < table->count; i++)
+        if (!table->rows[i].alias_of)
+            stki_option_default(&table->rows[i], values);
 }
 
 const stki_option *stki_options_find(const stki_option_table *table, const char *name)
@@ -302,7 +302,7 @@ static stk_status read_entry(const stki_option_part *parts, int count, const stk
             continue;
         known = true;
         if ((status = check_alias(row, map, node, err)) != STK_OK ||
-            (status = read_row(row, node, parts[p].values, err)) != STK_OK)
+            (status = stki_option_read(row, node, parts[p].values, err)) != STK_OK)
             return status;
         if (parts[p].seen)
             parts[p].seen[row - parts[p].table->rows] = true;
@@ -329,7 +329,13 @@ stk_status stki_options_read_parts(const stki_option_part *parts, int count, con
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err)
 {
-    return stki_options_read_parts(&(stki_option_part){table, values, seen}, 1, map, err);
+    const stki_option *row = table->shorthand ? stki_options_find(table, table->shorthand) : NULL;
+
+    if (!row || stki_node_is_null(map) || map->kind != STKI_NODE_SCALAR)
+        return stki_options_read_parts(&(stki_option_part){table, values, seen}, 1, map, err);
+    for (int i = 0; seen && i < table->count; i++)
+        seen[i] = &table->rows[i] == row;
+    return stki_option_read(row, map, values, err);
 }
 
 static bool same_text(const char *a, const char *b)

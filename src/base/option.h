@@ -48,7 +48,7 @@ enum stki_option_flags {
     STKI_PATH = 1, /* TEXT or NODE: a path, or a list of them; relative ones start from the folder of the config file */
     STKI_IN_JOB = 2,   /* rows of `loader`: also a key of `prep` */
     STKI_BY_VALUE = 4, /* what the option comes to is compared (a count, a set of samples), not how it is written */
-    STKI_GIVEN = 8,    /* rows with `inner`: an empty map is not the same as none */
+    STKI_GIVEN = 8,    /* given with its default, or as an empty map, is not the same as not given */
     STKI_NAMED = 16    /* rows with `inner`: a map of names, each with a map that the table reads */
 };
 
@@ -153,7 +153,8 @@ struct stki_option_table {
 /* Fills the struct with the defaults. Members without a row are left alone. */
 void stki_options_defaults(const stki_option_table *table, void *values);
 /* Reads a map into the struct (defaults or whatever it holds stay where a key is absent; NULL or nothing is an empty
- * map). An unknown key names the nearest known one. `seen` (may be NULL, `count` flags) says which rows were given. */
+ * map), or the scalar that the table takes as a shorthand. An unknown key names the nearest known one. `seen` (may be
+ * NULL, `count` flags) says which rows were given. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
 /* The same where several tables share one map: an entry is read by every table that has a row for its key. */

@@ -8,6 +8,11 @@ int64_t stki_option_int(const stki_option *row, const void *values); /* bools, w
 double stki_option_double(const stki_option *row, const void *values);
 const char *stki_option_text(const stki_option *row, const void *values);
 
+/* The value alone: of the row's offset in `values`. Rows with `alias_of` are left to their owner. */
+stk_status stki_option_read(const stki_option *row, const stki_node *node, void *values, stk_error *err);
+void stki_option_default(const stki_option *row, void *values);
+json_t *stki_option_json(const stki_option *row, const void *values); /* not of nodes */
+
 int stki_option_word_count(const stki_option *row);
 /* The word that stands for the value, or NULL. */
 const char *stki_option_word(const stki_option *row, int64_t value);

@@ -8,7 +8,7 @@
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static json_t *value_json(const stki_option *row, const void *values)
+json_t *stki_option_json(const stki_option *row, const void *values)
 {
     const char *word;
 
@@ -49,7 +49,7 @@ json_t *stki_options_json(const stki_option_table *table, const void *values)
         if (table->rows[i].alias_of || table->rows[i].type == STKI_OPT_NODE)
             continue;
         key_with_unit(&table->rows[i], key, sizeof key);
-        if (json_object_set_new(whole, key, value_json(&table->rows[i], values)) != 0) {
+        if (json_object_set_new(whole, key, stki_option_json(&table->rows[i], values)) != 0) {
             json_decref(whole);
             return NULL;
         }

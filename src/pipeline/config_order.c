@@ -61,10 +61,6 @@ static stk_status read_split(stki_loader_config *config, stk_error *err)
     if (!config->split)
         return STK_OK;
     stki_options_defaults(&stki_split_table, split);
-    if (config->split->kind == STKI_NODE_SCALAR)
-        return stki_node_word(config->split, part_words, &split->part, err);
-    if (config->split->kind != STKI_NODE_MAP)
-        return stki_fail_value(err, config->split, "train, val, or a map such as {part: val, fraction: 0.1}");
     status = stki_options_read(&stki_split_table, config->split, split, NULL, err);
     if (status == STK_OK && split->method != STKI_SPLIT_HASH && stki_node_get(config->split, "key"))
         return stki_fail_key(err, stki_node_get(config->split, "key"),
@@ -95,8 +91,6 @@ static stk_status read_weights(stki_loader_config *config, stk_error *err)
         return STK_OK;
     if (node->kind == STKI_NODE_LIST)
         return read_weight_list(config, node, err);
-    if (node->kind == STKI_NODE_SCALAR)
-        return stki_config_path(config, node, &config->weights_path, err);
     stki_options_defaults(&stki_weights_table, &o);
     status = stki_options_read(&stki_weights_table, node, &o, NULL, err);
     if (status != STK_OK)

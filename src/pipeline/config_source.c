@@ -168,15 +168,9 @@ static stk_status read_pack(const stki_node *node, stki_tokens *out, stk_error *
     if (!node)
         return STK_OK;
     stki_options_defaults(&pack_table, &o);
-    if (node->kind == STKI_NODE_SCALAR) {
-        status = stki_node_int(node, &o.length, err);
-        if (status == STK_OK && (o.length < 1 || o.length > 1 << 24))
-            status = stki_fail_value(err, node, "a length from 1 to %d", 1 << 24);
-    } else {
-        status = stki_options_read(&pack_table, node, &o, NULL, err);
-        if (status == STK_OK && !stki_node_get(node, "length"))
-            status = stki_fail_node(err, node, "length is missing: how long is a window?");
-    }
+    status = stki_options_read(&pack_table, node, &o, NULL, err);
+    if (status == STK_OK && node->kind == STKI_NODE_MAP && !stki_node_get(node, "length"))
+        status = stki_fail_node(err, node, "length is missing: how long is a window?");
     if (status == STK_OK && o.overlap >= o.length)
         status = stki_fail_value(err, stki_node_get(node, "overlap"), "less than the length");
     out->packed = true;

@@ -26,19 +26,13 @@ const stki_option_table stki_pad_table = STKI_OPTION_TABLE_WITH("dataset.fields.
 stk_status stki_pad_read(const stki_node *node, stki_pad *out, stk_error *err)
 {
     pad_options o = {0};
-    stk_status status = STK_OK;
+    stk_status status;
 
     if (stki_node_is_null(node))
         return STK_OK;
     stki_options_defaults(&stki_pad_table, &o);
-    if (node->kind == STKI_NODE_MAP)
-        status = stki_options_read(&stki_pad_table, node, &o, NULL, err);
-    else if (node->kind == STKI_NODE_LIST || strcmp(node->text, "batch") != 0)
-        status = stki_node_int(node, &o.to, err);
-    if (status != STK_OK)
+    if ((status = stki_options_read(&stki_pad_table, node, &o, NULL, err)) != STK_OK)
         return status;
-    if (o.to < 0 || (o.to == 0 && node->kind == STKI_NODE_SCALAR && strcmp(node->text, "batch") != 0))
-        return stki_fail_value(err, node, "batch, or a length from 1 on");
     if (o.truncate && o.to == 0)
         return stki_fail_node(err, node, "found truncate without a length `to` that it cuts at");
     *out = (stki_pad){.padded = true, .truncate = o.truncate, .to = o.to, .value = o.value};

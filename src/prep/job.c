@@ -28,7 +28,7 @@ static const stki_option prep_rows[] = {
     STKI_NODE(
         stki_prep_section, split,
         "The part of the samples that is used: train, val, or {part, fraction, seed, method, key}, as the loader's",
-        .inner = &stki_split_table),
+        .flags = STKI_GIVEN, .inner = &stki_split_table),
     STKI_NODE(stki_prep_section, indices, "A list of sample numbers: only these, in this order before shuffling"),
     STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/encode.md)",
               .inner = &stki_filter_table),

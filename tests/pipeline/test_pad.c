@@ -228,7 +228,7 @@ static void refusals(void **state)
 
     (void)state;
     refuse(fixed, "pad: batch", STK_E_CONFIG, "varying length");
-    refuse(varying, "pad: 0", STK_E_CONFIG, "1 on");
+    refuse(varying, "pad: 0", STK_E_CONFIG, "batch or 1 to");
     refuse(varying, "pad: most", STK_E_CONFIG, "found");
     refuse(varying, "pad: {truncate: true}", STK_E_CONFIG, "truncate");
     refuse(varying, "pad: {to: 3}", STK_E_LIMIT, "truncate: true");

@@ -22,7 +22,7 @@ typedef struct jpeg_options {
 } jpeg_options;
 
 static const stki_option jpeg_rows[] = {
-    STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: images become JPEG files (docs/encode.md)"),
+    STKI_STRING(jpeg_options, encode, "jpeg", "jpeg: images become JPEG files (docs/encode.md)", .flags = STKI_GIVEN),
     STKI_STRING(jpeg_options, extension, NULL, "Of files in archives, without the dot; by default jpg"),
     STKI_INT(jpeg_options, quality, 90, 1, 100, "", "Of the images, on libjpeg's scale"),
     STKI_ENUM(

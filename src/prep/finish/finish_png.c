@@ -12,7 +12,8 @@ typedef struct png_options {
 } png_options;
 
 static const stki_option png_rows[] = {
-    STKI_STRING(png_options, encode, "png", "png: images become PNG files, without a loss (docs/encode.md)"),
+    STKI_STRING(png_options, encode, "png", "png: images become PNG files, without a loss (docs/encode.md)",
+                .flags = STKI_GIVEN),
     STKI_STRING(png_options, extension, "png", "Of files in archives, without the dot"),
     STKI_INT(png_options, level, 6, 0, 9, "", "Of compression; 0: none"),
 };

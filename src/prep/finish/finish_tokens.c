@@ -16,7 +16,8 @@ typedef struct token_options {
 } token_options;
 
 static const stki_option token_rows[] = {
-    STKI_STRING(token_options, encode, "tokens", "tokens: texts become the ids of their tokens (docs/encode.md)"),
+    STKI_STRING(token_options, encode, "tokens", "tokens: texts become the ids of their tokens (docs/encode.md)",
+                .flags = STKI_GIVEN),
     STKI_NODE(token_options, vocabulary,
               "A file: .tiktoken, tokenizer.json, or a vocab.json (with merges); by default each byte is a token, 0 to "
               "255",

@@ -32,7 +32,7 @@ static const stki_option rows[] = {
     STKI_STRING(stki_stats_section, path, NULL, "The file; by default NAME.stats.json beside the output",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_NODE(stki_stats_section, fields, "Of which fields, and what: {NAME: {…}}; by default all, with defaults",
-              .flags = STKI_NAMED, .inner = &stki_stats_field_table),
+              .flags = STKI_NAMED | STKI_GIVEN, .inner = &stki_stats_field_table),
 };
 const stki_option_table stki_stats_table = STKI_OPTION_TABLE("stats", rows);
 
