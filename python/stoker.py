@@ -17,6 +17,10 @@ number of slots (loader.prefetch), so tensors that are kept should be copied.
 A batch counts as used, for state_dict, as soon as it was handed out: what a loop saves while it works on a batch goes on
 behind that batch.
 
+Batches lie in ordinary memory: `device` of any other kind is refused here, since a slot could be filled again while kernels
+that were queued by torch still read it. With `pin_memory: true`, a copy with non_blocking=True must have ended before the
+next batch is asked for: torch.cuda.current_stream().synchronize().
+
 The library is found as STOKER_LIBRARY says, else as the system finds libstoker.
 """
 
@@ -25,10 +29,11 @@ import ctypes.util
 import json
 import os
 import time
+import warnings
 
 __all__ = ["Loader", "Batch", "Tensor", "StokerError", "version"]
 
-OK, END, TIMEOUT = 0, 1, -53
+OK, END, TIMEOUT, UNSUPPORTED = 0, 1, -53, -1
 _STATE_MAX = 256
 _SLICE_NS = 200_000_000  # how late Ctrl-C may be noticed while nothing comes
 
@@ -256,11 +261,27 @@ class Loader:
         else:
             _call("stk_loader_open_file", os.fsencode(config), texts, len(sets), ctypes.byref(handle))
         self._handle = handle.value
+        self._check_memory()
         self.samples = _lib.stk_loader_samples(self._handle)
         self.steps_per_epoch = _lib.stk_loader_steps_per_epoch(self._handle)
         self.options = json.loads(_lib.stk_loader_options_json(self._handle))
         self.names = [self._name(i) for i in range(_lib.stk_loader_tensor_count(self._handle))]
         self._timeout = self.options["loader"]["timeout_ns"]
+
+    def _check_memory(self):
+        """Nothing here orders a slot's next use behind the streams of whoever reads it."""
+        loader = json.loads(_lib.stk_loader_options_json(self._handle))["loader"]
+        device = loader.get("device") or "cpu"
+        if device != "cpu":
+            self.close()
+            raise StokerError(UNSUPPORTED, _Error(
+                record=-1, offset=-1, found=device.encode(), expected=b"cpu",
+                message=f"loader.device: found {device}, expected cpu: from Python, batches on a device could be "
+                        "overwritten while kernels still read them; leave device out and copy the tensors".encode()))
+        if loader.get("pin_memory") == "true":
+            warnings.warn("loader.pin_memory: end copies with non_blocking=True (torch.cuda.current_stream()"
+                          ".synchronize()) before the next batch is asked for: its memory is filled again",
+                          RuntimeWarning, stacklevel=3)
 
     def _get(self):
         if self._handle is None:

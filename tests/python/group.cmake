@@ -1,6 +1,15 @@
 # The Python binding over the built library. A library with a sanitizer can't be loaded into an ordinary Python.
 if(STOKER_SANITIZE STREQUAL "")
-  find_program(STOKER_PYTHON python3)
+  # The first Python that has NumPy: the one in PATH, else the system's, for which scripts/install-packages installs it.
+  find_program(STOKER_PYTHON_IN_PATH python3)
+  set(STOKER_PYTHON ${STOKER_PYTHON_IN_PATH})
+  foreach(candidate ${STOKER_PYTHON_IN_PATH} /usr/bin/python3)
+    execute_process(COMMAND ${candidate} -c "import numpy" RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
+    if(missing STREQUAL "0")
+      set(STOKER_PYTHON ${candidate})
+      break()
+    endif()
+  endforeach()
   if(STOKER_PYTHON)
     add_test(NAME python_binding COMMAND ${STOKER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/test_stoker.py ${tests_dir}/data)
     set_tests_properties(python_binding PROPERTIES LABELS python SKIP_RETURN_CODE 77 TIMEOUT 1500
