@@ -379,7 +379,9 @@ STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_fie
 /* Everything in effect after defaults, limits and detection, as JSON. Lives as long as the loader. */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
 /* What differs from what was asked for ("prefetch lowered from 8 to 5: …"), or is worth knowing of it (how well a block
- * order mixes, how full packed windows are), one sentence each. */
+ * order mixes, how full packed windows are), one sentence each, each once. A run may add some (a list of failed samples
+ * that cannot be written), so ask again at its end. 32 are kept; where there were more the last one says how many. Lives
+ * as long as the loader. Any thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* What the loader is going to do, for people: fields, shards, what each list of transforms has been folded into, how

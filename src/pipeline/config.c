@@ -222,17 +222,11 @@ const char *const *stki_config_words(const char *key)
 
 void stki_config_note(stki_loader_config *config, const char *format, ...)
 {
-    char text[512];
     va_list args;
 
-    if (config->note_count == STKI_CONFIG_MAX_NOTES)
-        return;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    stki_notes_add_list(&config->notes, format, args);
     va_end(args);
-    config->notes[config->note_count] = stki_strdup(text);
-    if (config->notes[config->note_count])
-        config->note_count++;
 }
 
 json_t *stki_config_json(const stki_loader_config *config)
@@ -244,8 +238,7 @@ void stki_config_destroy(stki_loader_config *config)
 {
     if (!config)
         return;
-    for (int i = 0; i < config->note_count; i++)
-        stki_free(config->notes[i]);
+    stki_notes_fini(&config->notes);
     for (int d = 1; d < config->dataset_count; d++) {
         for (int i = 0; i < config->datasets[d].field_count; i++)
             stki_free(config->datasets[d].fields[i].paths);

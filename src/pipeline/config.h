@@ -6,12 +6,13 @@
 
 #include "document.h"
 #include "launcher.h"
+#include "notes.h"
 #include "option.h"
 #include "order.h"
 #include "plan.h"
 #include <stoker/loader.h>
 
-enum { STKI_CONFIG_MAX_NOTES = 32, STKI_MAX_SLOTS = 1024, STKI_MAX_WORKERS = 1024 };
+enum { STKI_MAX_SLOTS = 1024, STKI_MAX_WORKERS = 1024 };
 
 /* One of several data sets, `datasets` of the config. */
 typedef struct stki_dataset_config {
@@ -94,8 +95,7 @@ typedef struct stki_loader_config {
     void (*left_out)(void *context, int64_t position, int64_t sample, const stk_error *error);
     void *job_context; /* of the two */
 
-    _Atomic int note_count; /* grows behind the note: next adds some, and any thread may ask */
-    char *notes[STKI_CONFIG_MAX_NOTES];
+    stki_notes notes; /* next adds some, and any thread may ask */
 } stki_loader_config;
 
 /* Takes over the document (also when it fails). Relative paths start from the file that names them; those of `--set`
@@ -104,7 +104,8 @@ stk_status stki_config_read(stki_document *document, const char *base_dir, stki_
 stk_status stki_config_from_opts(const stk_loader_opts *opts, stki_loader_config **out, stk_error *err);
 void stki_config_destroy(stki_loader_config *config); /* NULL is fine */
 
-/* One sentence about what differs from what was asked for. Silently full after STKI_CONFIG_MAX_NOTES. */
+/* One sentence about what differs from what was asked for; said once (notes.h). For the thread that opens the loader,
+ * or calls next. */
 void stki_config_note(stki_loader_config *config, const char *format, ...) STK_PRINTF(2, 3);
 /* The loader section with the values in effect. */
 json_t *stki_config_json(const stki_loader_config *config);

@@ -206,6 +206,6 @@ void stki_explain(const stki_core *core, FILE *to)
         explain_field(&core->plans[i], to);
     explain_order(core, to);
     explain_memory(core, to);
-    for (int i = 0; i < core->config->note_count; i++)
-        fprintf(to, "%s" LEFT "%s\n", i ? "" : "notes\n", "", core->config->notes[i]);
+    for (int i = 0; i < stki_notes_count(&core->config->notes); i++)
+        fprintf(to, "%s" LEFT "%s\n", i ? "" : "notes\n", "", stki_notes_get(&core->config->notes, i));
 }

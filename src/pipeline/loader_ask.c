@@ -99,12 +99,12 @@ const char *stk_loader_options_json(const stk_loader *loader)
 
 int stk_loader_note_count(const stk_loader *loader)
 {
-    return loader->core->config->note_count;
+    return stki_notes_count(&loader->core->config->notes);
 }
 
 const char *stk_loader_note(const stk_loader *loader, int index)
 {
-    return index >= 0 && index < loader->core->config->note_count ? loader->core->config->notes[index] : NULL;
+    return stki_notes_get(&loader->core->config->notes, index);
 }
 
 /* As stk_text_free frees it. */

@@ -390,8 +390,6 @@ stk_status stki_count_pass(stki_prep_run *run, stki_loader_config *config, stki_
     stki_free(p.total);
     stki_free(p.unit);
     stki_free(p.merged);
-    stk_loader_destroy(run->loader);
-    run->loader = NULL;
-    run->core = NULL;
+    stki_prep_close_loader(run);
     return status;
 }

@@ -103,9 +103,7 @@ void stk_prep_destroy(stk_prep *prep)
     if (!prep)
         return;
     stki_job_fini(&prep->job);
-    for (int i = 0; i < prep->note_count; i++)
-        stki_free(prep->notes[i]);
-    stki_free(prep->notes);
+    stki_notes_fini(&prep->notes);
     stki_free(prep->manifest_path);
     stki_free(prep->skipped_path);
     stki_free(prep->stats_path);
@@ -161,33 +159,14 @@ static void tick(void *context)
 /* ---- notes ---------------------------------------------------------------------------------------------------------
  */
 
-void stki_prep_take_notes(stk_prep *prep, const stk_loader *loader)
-{
-    int count = stk_loader_note_count(loader);
-    char **notes;
-
-    while (prep->note_count > 0)
-        stki_free(prep->notes[--prep->note_count]);
-    notes = stki_resize(prep->notes, (count + 1) * (int64_t)sizeof *notes);
-    if (!notes)
-        return;
-    prep->notes = notes;
-    for (int i = 0; i < count; i++) {
-        notes[prep->note_count] = stki_strdup(stk_loader_note(loader, i));
-        if (!notes[prep->note_count])
-            return;
-        stki_job_words(notes[prep->note_count++]);
-    }
-}
-
 int stk_prep_note_count(const stk_prep *prep)
 {
-    return prep ? prep->note_count : 0;
+    return prep ? stki_notes_count(&prep->notes) : 0;
 }
 
 const char *stk_prep_note(const stk_prep *prep, int index)
 {
-    return prep && index >= 0 && index < prep->note_count ? prep->notes[index] : NULL;
+    return prep ? stki_notes_get(&prep->notes, index) : NULL;
 }
 
 /* ---- run -----------------------------------------------------------------------------------------------------------
@@ -313,11 +292,20 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
     r->work_folder = prep->job.work;
 }
 
+stki_prep_run stki_prep_begin(stk_prep *prep)
+{
+    return (stki_prep_run){.job = &prep->job,
+                           .name = &prep->name,
+                           .opts = &prep->opts,
+                           .cancelled = &prep->cancelled,
+                           .notes = &prep->notes,
+                           .lock = -1};
+}
+
 /* A job without output. */
 static stk_status count_alone(stk_prep *prep, stk_error *err)
 {
-    stki_prep_run run = {
-        .job = &prep->job, .name = &prep->name, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    stki_prep_run run = stki_prep_begin(prep);
     stk_prep_result *r = &prep->result;
     stk_status status;
 
@@ -337,8 +325,7 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
 
 stk_status stki_prep_run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
 {
-    *run = (stki_prep_run){
-        .job = &prep->job, .name = &prep->name, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    *run = stki_prep_begin(prep);
     run->rows.tick = tick;
     run->rows.tick_context = run;
     stki_prep_phase(run, STK_PREP_OPENING, 0, 0);
@@ -361,8 +348,7 @@ static stk_status count(stk_prep *prep, stk_error *err)
         stki_prep_close(&run);
     }
     stki_prep_end_look(prep, &real);
-    run = (stki_prep_run){
-        .job = &prep->job, .name = &prep->name, .opts = &prep->opts, .cancelled = &prep->cancelled, .lock = -1};
+    run = stki_prep_begin(prep);
     return status == STK_OK ? stki_count_job(&prep->job, &run, err) : status;
 }
 
@@ -437,7 +423,6 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
     }
     if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
         (status = stki_prep_run_open(prep, &run, err)) == STK_OK) {
-        stki_prep_take_notes(prep, run.loader);
         status = check_merge(prep, &run, err);
         if (status == STK_OK)
             status = stki_work_open(&run, err);

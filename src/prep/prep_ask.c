@@ -95,16 +95,15 @@ static stk_status fill_plan(stk_prep *prep, stki_prep_run *run, bool pretended, 
 static stk_status fill_plan_alone(stk_prep *prep, stk_prep_plan *plan, stk_error *err)
 {
     stki_loader_config *config;
-    stk_loader *loader = NULL;
+    stki_prep_run run = stki_prep_begin(prep);
     stk_status status = stki_job_loader(&prep->job, NULL, NULL, &config, err);
 
-    if (status == STK_OK && (status = stki_loader_open_config(config, &loader, err)) == STK_OK) {
-        stki_prep_take_notes(prep, loader);
-        plan->samples = loader->core->dataset->count;
-        plan->positions = stk_loader_samples(loader);
+    if (status == STK_OK && (status = stki_loader_open_config(config, &run.loader, err)) == STK_OK) {
+        plan->samples = run.loader->core->dataset->count;
+        plan->positions = stk_loader_samples(run.loader);
         plan->output_exists = stki_prep_exists(prep->stats_path);
     }
-    stk_loader_destroy(loader);
+    stki_prep_close_loader(&run);
     return status;
 }
 
@@ -116,10 +115,8 @@ static stk_status look_at(stk_prep *prep, bool pretended, stk_prep_plan *plan, s
     if (!prep->job.format)
         return fill_plan_alone(prep, plan, err);
     status = stki_prep_run_open(prep, &run, err);
-    if (status == STK_OK) {
-        stki_prep_take_notes(prep, run.loader);
+    if (status == STK_OK)
         status = fill_plan(prep, &run, pretended, plan, err);
-    }
     stki_prep_close(&run);
     return status;
 }

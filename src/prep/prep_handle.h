@@ -12,14 +12,14 @@ struct stk_prep {
     _Atomic bool cancelled;
     stk_prep_result result;
     char *manifest_path, *skipped_path, *stats_path;
-    char **notes;
-    int note_count;
+    stki_notes notes;
 };
 
 /* prep.c */
 /* Opens everything but the work folder; stki_prep_close in every case. */
 stk_status stki_prep_run_open(stk_prep *prep, stki_prep_run *run, stk_error *err);
-void stki_prep_take_notes(stk_prep *prep, const stk_loader *loader);
+/* What every run of the job begins with. */
+stki_prep_run stki_prep_begin(stk_prep *prep);
 
 /* prep_ask.c */
 /* A job whose steps wait for a pass is looked at with parameters that stand for them: in a job of its own, which takes

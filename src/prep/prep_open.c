@@ -466,6 +466,23 @@ stk_status stki_prep_open(stki_prep_run *run, stk_error *err)
     return stki_row_feed_init(&run->rows, run->loader, run->core->slot_count, err);
 }
 
+void stki_prep_close_loader(stki_prep_run *run)
+{
+    for (int i = 0; run->notes && run->loader && i < stk_loader_note_count(run->loader); i++) {
+        const char *note = stk_loader_note(run->loader, i);
+        char *text = note ? stki_strdup(note) : NULL;
+
+        if (text) {
+            stki_job_words(text);
+            stki_notes_add(run->notes, "%s", text);
+        }
+        stki_free(text);
+    }
+    stk_loader_destroy(run->loader);
+    run->loader = NULL;
+    run->core = NULL;
+}
+
 void stki_prep_close(stki_prep_run *run)
 {
     stki_flusher_destroy(run->flusher);
@@ -481,7 +498,7 @@ void stki_prep_close(stki_prep_run *run)
     stki_free(run->observer_plans);
     stki_free(run->fields);
     stki_free(run->sink_fields);
-    stk_loader_destroy(run->loader);
+    stki_prep_close_loader(run);
     json_decref(run->identity);
     stki_work_close(run);
 }

@@ -53,6 +53,7 @@ typedef struct stki_prep_run {
     const stki_name_lock *name;
     const stk_prep_opts *opts;
     const _Atomic bool *cancelled;
+    stki_notes *notes; /* of the job, which the loader's are added to before it is closed */
 
     stk_loader *loader;
     stki_core *core;
@@ -83,9 +84,11 @@ typedef struct stki_prep_run {
     int64_t loader_bytes; /* read by the loader so far */
 } stki_prep_run;
 
-/* prep_open.c: everything but the work folder. `run` begins zeroed with job, opts and cancelled set. */
+/* prep_open.c: everything but the work folder. `run` begins zeroed with job, opts, cancelled and notes set. */
 stk_status stki_prep_open(stki_prep_run *run, stk_error *err);
 void stki_prep_close(stki_prep_run *run); /* fine on a half open one */
+/* Adds the loader's notes to the job's and closes it; fine where there is none. */
+void stki_prep_close_loader(stki_prep_run *run);
 /* A loader's field as a field of a sink. */
 void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out);
 /* About so many bytes of output; *exact: all rows have one size. */

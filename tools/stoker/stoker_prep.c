@@ -92,7 +92,7 @@ static int run(stk_prep *job, struct st_prep_show *show, const struct st_prep_ar
     stk_status status;
     int code = STOKER_FINE;
 
-    st_prep_show_begin(show, job);
+    st_prep_show_begin(show);
     catch_signals(job);
     status = stk_prep_run(job, &err);
     let_signals_go();

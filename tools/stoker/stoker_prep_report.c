@@ -158,9 +158,13 @@ static json_t *text_or_null(const char *text)
 void st_prep_report_json(const stk_prep *job, stk_status status, int code, const stk_error *err)
 {
     stk_prep_result result = {.struct_size = sizeof result};
-    json_t *line = json_pack("{s:s, s:s, s:i}", "event", "end", "status", stk_status_name(status), "exit_status", code);
+    json_t *line = json_pack("{s:s, s:s, s:i}", "event", "end", "status", stk_status_name(status), "exit_status", code),
+           *notes = json_array();
     char *text;
 
+    for (int i = 0; i < stk_prep_note_count(job); i++)
+        json_array_append_new(notes, st_text_json(stk_prep_note(job, i)));
+    json_object_set_new(line, "notes", notes);
     if (status != STK_OK)
         json_object_set_new(line, "message", st_text_json(err->message));
     else if (stk_prep_get_result(job, &result, NULL) == STK_OK) {

@@ -47,18 +47,14 @@ static void print_json(json_t *line)
     free(text);
 }
 
-void st_prep_show_begin(struct st_prep_show *show, const stk_prep *job)
+void st_prep_show_begin(struct st_prep_show *show)
 {
     show->began_ns = stki_now_ns();
     show->due_ns = show->began_ns + (show->log ? LOG_NS : 0);
     if (show->json) {
-        json_t *notes = json_array();
-
-        for (int i = 0; i < stk_prep_note_count(job); i++)
-            json_array_append_new(notes, st_text_json(stk_prep_note(job, i)));
-        print_json(json_pack("{s:s, s:i, s:s, s:I, s:I, s:s, s:o}", "event", "start", "schema", 1, "version",
-                             stk_version(), "task", (json_int_t)show->task->task, "tasks",
-                             (json_int_t)show->task->tasks, "task_source", show->task->source, "notes", notes));
+        print_json(json_pack("{s:s, s:i, s:s, s:I, s:I, s:s}", "event", "start", "schema", 2, "version", stk_version(),
+                             "task", (json_int_t)show->task->task, "tasks", (json_int_t)show->task->tasks,
+                             "task_source", show->task->source));
     } else if (show->log && show->task->tasks > 1) {
         fprintf(stderr, "stoker prep: task %lld of %lld: %s%s%s%s\n", (long long)show->task->task,
                 (long long)show->task->tasks, show->task->source, *show->task->why ? " (" : "", show->task->why,

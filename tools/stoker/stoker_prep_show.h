@@ -26,7 +26,7 @@ struct st_prep_show {
 
 void st_prep_show_init(struct st_prep_show *show, const stki_task *task, bool json, bool quiet);
 /* Right before stk_prep_run. */
-void st_prep_show_begin(struct st_prep_show *show, const stk_prep *job);
+void st_prep_show_begin(struct st_prep_show *show);
 /* opts.progress; its context is the struct. */
 void st_prep_show_progress(void *context, const stk_prep_progress *now);
 /* Takes the live line away. */

@@ -176,9 +176,19 @@ stk_status lb_facts_check(const stk_loader *loader, const struct lb_facts *facts
     return status;
 }
 
+void lb_facts_add_notes(struct lb_facts *facts, const stk_loader *loader)
+{
+    for (int i = 0; loader && i < stk_loader_note_count(loader); i++) {
+        const char *note = stk_loader_note(loader, i);
+
+        if (note)
+            stki_notes_add(&facts->notes, "%s", note);
+    }
+}
+
 stk_status lb_facts_read(const stk_loader *loader, const char *config_path, struct lb_facts *facts, stk_error *err)
 {
-    const int fields = stk_loader_field_count(loader), notes = stk_loader_note_count(loader);
+    const int fields = stk_loader_field_count(loader);
 
     if (fields > LB_FIELDS)
         return stki_fail(err, STK_E_UNSUPPORTED, "loadbench shows at most %d fields, this data set has %d", LB_FIELDS,
@@ -195,15 +205,14 @@ stk_status lb_facts_read(const stk_loader *loader, const char *config_path, stru
             return status;
         read_field(&info, &facts->fields[facts->field_count]);
     }
-    for (; facts->note_count < notes && facts->note_count < LB_NOTES; facts->note_count++)
-        snprintf(facts->notes[facts->note_count], sizeof facts->notes[0], "%s",
-                 stk_loader_note(loader, facts->note_count));
+    lb_facts_add_notes(facts, loader);
     return read_files(config_path, facts, err);
 }
 
 void lb_facts_fini(struct lb_facts *facts)
 {
     stki_free(facts->options_json);
+    stki_notes_fini(&facts->notes);
     for (int i = 0; i < facts->file_count; i++)
         stki_free(facts->files[i].path);
     stki_free(facts->files);

@@ -498,8 +498,9 @@ static stk_status no_batch(const struct lb_config *config, const struct session 
     return stki_fail(err, STK_E_EMPTY, "%s: no batch came", config->path);
 }
 
-static void end_session(struct session *session, struct lb_repeat *out)
+static void end_session(struct session *session, struct lb_facts *facts, struct lb_repeat *out)
 {
+    lb_facts_add_notes(facts, session->loader);
     stk_loader_destroy(session->loader);
     if (session->consumer->end)
         session->consumer->end(&session->consumed);
@@ -551,6 +552,6 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
     if (status == STK_OK)
         status = lb_residency_read(&facts->data, &out->steady.after, err);
     out->whole.after = out->steady.after;
-    end_session(session, out);
+    end_session(session, facts, out);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "loadbench_marks.h"
 #include "loadbench_others.h"
 #include "loadbench_steady.h"
+#include "notes.h"
 #include <stoker/loader.h>
 
 enum lb_ending { LB_END_TIME, LB_END_EPOCHS, LB_END_BATCHES, LB_END_SAMPLES, LB_END_DATA, LB_END_SIGNAL };
@@ -58,13 +59,13 @@ struct lb_repeat {
     struct lb_marks *marks;                   /* the caller's to destroy */
 };
 
-enum { LB_FIELDS = 64, LB_NOTES = 16 };
+enum { LB_FIELDS = 64 };
 
 /* What holds for all repeats; texts are copies, since the loader's end with it. */
 struct lb_facts {
     char *options_json;
     int64_t samples, steps_per_epoch;
-    int field_count, note_count;
+    int field_count;
     struct lb_field {
         char name[64], shape[1024], layout[16], kernel[96], access[32];
         stk_dtype source_dtype, dtype;
@@ -73,7 +74,7 @@ struct lb_facts {
         int64_t lengths[STK_MAX_DIMS];
         int64_t sample_bytes; /* in the file; 0: varies */
     } fields[LB_FIELDS];
-    char notes[LB_NOTES][256];
+    stki_notes notes; /* of all repeats */
     int file_count;
     struct lb_file { /* as it was before the first repeat */
         char *path;
@@ -92,6 +93,8 @@ stk_status lb_run(const struct lb_config *config, struct lb_live *live, struct l
                   struct lb_log *intervals, struct lb_repeat *out, stk_error *err);
 /* Fills `facts`, which is all zero; also after a failure lb_facts_fini. */
 stk_status lb_facts_read(const stk_loader *loader, const char *config_path, struct lb_facts *facts, stk_error *err);
+/* Adds what the loader has noted since; NULL is fine. */
+void lb_facts_add_notes(struct lb_facts *facts, const stk_loader *loader);
 /* Are these still the facts, of the files and of a loader that was opened again (NULL: of the files alone)?
  * STK_E_MISMATCH: names what has changed. */
 stk_status lb_facts_check(const stk_loader *loader, const struct lb_facts *facts, stk_error *err);

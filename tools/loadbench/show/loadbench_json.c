@@ -100,8 +100,8 @@ static json_t *notes_json(const struct lb_facts *facts, bool no_ramp)
 {
     json_t *list = json_array();
 
-    for (int i = 0; i < facts->note_count; i++)
-        json_array_append_new(list, lb_json_text(facts->notes[i]));
+    for (int i = 0; i < stki_notes_count(&facts->notes); i++)
+        json_array_append_new(list, lb_json_text(stki_notes_get(&facts->notes, i)));
     if (no_ramp)
         json_array_append_new(list, json_string(LB_NO_RAMP));
     return list;

@@ -106,8 +106,8 @@ static void print_method(const struct lb_result *result, FILE *to)
     else
         fputs("no workers: the consumer's thread does the work", to);
     fprintf(to, "; ended by %s\n", lb_ending_text(last->ending));
-    for (int i = 0; i < result->facts.note_count; i++)
-        fprintf(to, "note       %s\n", result->facts.notes[i]);
+    for (int i = 0; i < stki_notes_count(&result->facts.notes); i++)
+        fprintf(to, "note       %s\n", stki_notes_get(&result->facts.notes, i));
     if (result->config->ramp_left_out)
         fprintf(to, "note       %s\n", LB_NO_RAMP);
     if (last->stats.errors > 0)

@@ -1,0 +1,91 @@
+/* notes.c: see notes.h. Texts are never moved or changed once they can be seen, so that asking needs no lock. */
+#include "notes.h"
+#include "allocate.h"
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "33 more notes" as it was said; kept, since somebody may still read it. */
+struct stki_more_notes {
+    struct stki_more_notes *older;
+    int64_t more;
+    char text[64];
+};
+
+void stki_notes_add_list(stki_notes *notes, const char *format, va_list args)
+{
+    char text[1024], *kept;
+    int count = notes->count;
+
+    vsnprintf(text, sizeof text, format, args);
+    for (int i = 0; i < count; i++)
+        if (strcmp(notes->texts[i], text) == 0)
+            return;
+    kept = count < STKI_NOTES ? stki_strdup(text) : NULL;
+    if (!kept) {
+        notes->more++;
+        return;
+    }
+    notes->texts[count] = kept;
+    notes->count = count + 1;
+}
+
+void stki_notes_add(stki_notes *notes, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    stki_notes_add_list(notes, format, args);
+    va_end(args);
+}
+
+int stki_notes_count(const stki_notes *notes)
+{
+    return notes->count + (notes->more > 0);
+}
+
+/* The last note as it is now. */
+static const char *say_more(stki_notes *notes)
+{
+    struct stki_more_notes *said = notes->said, *now;
+    const int64_t more = notes->more;
+
+    if (said && said->more == more)
+        return said->text;
+    now = stki_zalloc(sizeof *now);
+    if (!now)
+        return "more notes, and no memory to count them in";
+    now->more = more;
+    snprintf(now->text, sizeof now->text, "%" PRId64 " more note%s", more, more == 1 ? "" : "s");
+    now->older = said;
+    while (!atomic_compare_exchange_weak(&notes->said, &now->older, now))
+        ;
+    return now->text;
+}
+
+const char *stki_notes_get(const stki_notes *notes, int index)
+{
+    const int count = notes->count;
+
+    if (index < 0 || index > count)
+        return NULL;
+    if (index < count)
+        return notes->texts[index];
+    return notes->more > 0 ? say_more((stki_notes *)(uintptr_t)notes) : NULL; /* which remembers what it says */
+}
+
+void stki_notes_fini(stki_notes *notes)
+{
+    struct stki_more_notes *said = notes->said;
+
+    for (int i = 0; i < notes->count; i++)
+        stki_free(notes->texts[i]);
+    while (said) {
+        struct stki_more_notes *older = said->older;
+
+        stki_free(said);
+        said = older;
+    }
+    *notes = (stki_notes){0};
+}
