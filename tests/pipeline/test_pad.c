@@ -204,6 +204,45 @@ static void failed_rows_are_left_out(void **state)
     stk_loader_destroy(loader);
 }
 
+/* A failed row that stays in its place (last_batch: pad) is padding from its first element on. */
+static void failed_rows_are_padding(void **state)
+{
+    stkt_fault fault = {.opts = STKI_FAULTY_OPTS_INIT};
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    int failed = 0;
+
+    (void)state;
+    fault.opts.fail_at = 17; /* where it is read: its length is known by then */
+    assert_ok(stkt_open_faulty(&loader, &fault, true, &err,
+                               "{dataset: {fields: {t: {synthetic: {count: %d, seed: 3, dtype: u16, shape: [19], "
+                               "min_length: 3, distinct: %d}, dtype: i64, pad: {value: -7}}}}, loader: {batch_size: 8, "
+                               "num_workers: 1, prefetch: 1, last_batch: pad, num_epochs: 2}}",
+                               COUNT, COUNT));
+    for (; stk_loader_next(loader, &batch, &err) == STK_OK; stk_batch_release(batch)) {
+        stk_tensor t, lengths, mask;
+
+        assert_ok(stk_batch_tensor(batch, "t", &t, &err));
+        assert_ok(stk_batch_tensor(batch, "t.lengths", &lengths, &err));
+        assert_ok(stk_batch_tensor(batch, "t.mask", &mask, &err));
+        assert_int_equal(t.shape[0], 8);
+        for (int64_t r = 0; r < 8; r++) {
+            if (stk_batch_indices(batch)[r] != 17)
+                continue;
+            failed++;
+            assert_int_equal(stk_batch_mask(batch)[r], 0);
+            assert_int_equal(((const int64_t *)lengths.data)[r], 0);
+            for (int64_t i = 0; i < t.shape[1]; i++) {
+                assert_int_equal(((const int64_t *)t.data)[r * t.shape[1] + i], -7);
+                assert_int_equal(((const uint8_t *)mask.data)[r * t.shape[1] + i], 0);
+            }
+        }
+    }
+    assert_int_equal(failed, 2);
+    stk_loader_destroy(loader);
+}
+
 static void refuse(const char *source_text, const char *rest, stk_status expected, const char *words)
 {
     char text[1024];
@@ -247,8 +286,9 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(to_the_batch_or_a_number), cmocka_unit_test(reals),    cmocka_unit_test(names_and_views),
-        cmocka_unit_test(failed_rows_are_left_out), cmocka_unit_test(refusals),
+        cmocka_unit_test(to_the_batch_or_a_number), cmocka_unit_test(reals),
+        cmocka_unit_test(names_and_views),          cmocka_unit_test(failed_rows_are_left_out),
+        cmocka_unit_test(failed_rows_are_padding),  cmocka_unit_test(refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* stki-threads: the ring of slots. Every tile of every phase of every step runs exactly once, steps come out in order,
  * and it ends from any state, for 1 to 64 workers. */
 #include "allocate.h"
+#include "calm.h"
 #include "clock.h"
 #include "ring.h"
 #include "stk_test.h"
@@ -425,6 +426,86 @@ static void restart_while_a_step_is_opened(void **state)
     free(t);
 }
 
+/* ---- one step by two workers ---- */
+
+/* One step of two tiles, each of which ends when both have begun. */
+typedef struct pair {
+    stki_ring_slot slot;
+    stki_ring *ring;
+    stki_mutex lock;
+    stki_cond cond;
+    int begun, numbers[2];
+    bool together;
+} pair;
+
+/* The other worker has found nothing to do, and sleeps. */
+static int64_t pair_begin(void *context, stki_ring_slot *slot, int worker)
+{
+    (void)context, (void)slot, (void)worker;
+    stkt_wait_for_calm();
+    return 2;
+}
+
+static void pair_tile(void *context, stki_ring_slot *slot, int64_t tile, int worker)
+{
+    pair *p = context;
+    const int64_t deadline = stki_deadline_ns(20 * STKI_SECOND);
+
+    (void)slot;
+    stki_lock(&p->lock);
+    p->numbers[tile] = worker;
+    p->begun++;
+    stki_wake_all(&p->cond);
+    while (p->begun < 2 && stki_wait(&p->cond, &p->lock, deadline))
+        ;
+    if (tile == 0)
+        p->together = p->begun == 2;
+    stki_unlock(&p->lock);
+}
+
+static int64_t pair_end(void *context, stki_ring_slot *slot, int worker)
+{
+    (void)context, (void)slot, (void)worker;
+    return -1;
+}
+
+static void pair_main(void *context)
+{
+    static _Atomic int next;
+    stki_ring_clocks clocks = {0};
+
+    stki_ring_run(((pair *)context)->ring, next++ % 2, &clocks);
+}
+
+/* A worker that sleeps is woken for the second tile of a step that another one opens. */
+static void a_sleeper_takes_the_second_tile(void **state)
+{
+    static pair p;
+    stki_ring_slot *const slots[] = {&p.slot};
+    const stki_ring_work work = {&p, pair_begin, pair_tile, pair_end};
+    stki_thread *threads[2];
+    stki_ring_slot *slot;
+    int64_t waited = 0;
+    stk_error err;
+
+    (void)state;
+    stki_mutex_init(&p.lock);
+    stki_cond_init(&p.cond);
+    assert_ok(stki_ring_create(slots, 1, 1, &work, &p.ring, &err));
+    for (int i = 0; i < 2; i++)
+        assert_ok(stki_thread_start(&threads[i], "pair", pair_main, &p, &err));
+    assert_ok(stki_ring_next(p.ring, stki_deadline_ns(60 * STKI_SECOND), &slot, &waited));
+    assert_true(p.together);
+    assert_int_not_equal(p.numbers[0], p.numbers[1]);
+    stki_ring_release(p.ring, slot);
+    stki_ring_stop(p.ring);
+    for (int i = 0; i < 2; i++)
+        assert_true(stki_thread_join(threads[i], stki_deadline_ns(60 * STKI_SECOND)));
+    stki_ring_destroy(p.ring);
+    stki_cond_fini(&p.cond);
+    stki_mutex_fini(&p.lock);
+}
+
 static void create_survives_every_allocation_failure(void **state)
 {
     stki_ring_slot slot, *pointer = &slot;
@@ -456,6 +537,7 @@ int main(void)
         cmocka_unit_test(restarts_lose_nothing),
         cmocka_unit_test(restart_of_half_a_step),
         cmocka_unit_test(restart_while_a_step_is_opened),
+        cmocka_unit_test(a_sleeper_takes_the_second_tile),
         cmocka_unit_test(create_survives_every_allocation_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

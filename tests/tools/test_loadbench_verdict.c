@@ -107,6 +107,25 @@ static void slow_copy_is_named(void **state)
     assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
 }
 
+/* Who works for three quarters of the time binds; where nobody does, what lies between them. */
+static void busy_is_three_quarters(void **state)
+{
+    struct lb_shares shares = {LONG, .workers = 2, .storage = 0.76, .wait_work = 0.24, .wait_next = 0.9};
+
+    (void)state;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_STORAGE);
+    shares.storage = 0.74, shares.wait_work = 0.26;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
+    shares = (struct lb_shares){LONG, .workers = 2, .convert = 0.3, .wait_slot = 0.65, .copy = 0.76, .wait_next = 0.8};
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_COPY);
+    shares.copy = 0.74;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
+    shares = (struct lb_shares){LONG, .workers = 2, .convert = 0.3, .wait_slot = 0.65, .wait_next = 0.24};
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONSUMER);
+    shares.wait_next = 0.26;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_RING);
+}
+
 /* One slot: worker and consumer take turns, and each waits half of the time for the other. */
 static void too_few_slots_are_named(void **state)
 {
@@ -485,6 +504,7 @@ int main(void)
         cmocka_unit_test(slow_consumer_is_named),
         cmocka_unit_test(taking_is_not_the_consumers_work),
         cmocka_unit_test(slow_copy_is_named),
+        cmocka_unit_test(busy_is_three_quarters),
         cmocka_unit_test(too_few_slots_are_named),
         cmocka_unit_test(memory_is_named_near_its_limit),
         cmocka_unit_test(pages_of_mapped_files_are_named),
