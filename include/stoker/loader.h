@@ -243,6 +243,10 @@ STK_API stk_status stk_loader_open_text(const char *text, const char *base_dir, 
                                         stk_loader **out, stk_error *err);
 /* Reads and checks a config as stk_loader_open_file does, without opening any data. */
 STK_API stk_status stk_loader_check_file(const char *path, const char *const *sets, int set_count, stk_error *err);
+/* The same config as one text that means the same from any folder: includes, variables and assignments are applied, and
+ * the paths of options are absolute. Sections of other programs are in it. Free *out with stk_text_free. */
+STK_API stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out,
+                                          stk_error *err);
 /* Stops the workers and waits for them, within close_timeout plus the running tiles. Batches still held stay valid
  * until they are released. May be called twice. STK_E_TIMEOUT: that many workers (see the message) are stuck in a call;
  * they keep what they use and end when the call returns. */

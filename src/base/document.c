@@ -195,6 +195,7 @@ stk_status stki_node_copy(stki_document *document, const stki_node *from, const 
     copy->line = from->line;
     copy->column = from->column;
     copy->quoted = from->quoted;
+    copy->opened = from->opened;
     copy->text = from->text;
     below.parent = copy;
     below.depth++;

@@ -36,12 +36,13 @@ enum stki_node_kind { STKI_NODE_SCALAR, STKI_NODE_LIST, STKI_NODE_MAP };
 
 typedef struct stki_node {
     enum stki_node_kind kind;
-    const char *file; /* a path, "text" or "--set a.b=c"; lives as long as the document */
-    int line, column; /* 1 is the first; 0: the origin has no lines (an assignment) */
-    bool quoted;      /* scalars: was written in quotes, so it is a text whatever it looks like */
-    const char *text; /* scalars; "" for an empty one (nothing, ~ or null) */
-    int count;        /* items of a list, entries of a map */
-    int capacity;     /* of items and keys; for the builders */
+    const char *file;   /* a path, "text" or "--set a.b=c"; lives as long as the document */
+    int line, column;   /* 1 is the first; 0: the origin has no lines (an assignment) */
+    bool quoted;        /* scalars: was written in quotes, so it is a text whatever it looks like */
+    const char *text;   /* scalars; "" for an empty one (nothing, ~ or null) */
+    const char *opened; /* scalars that name a file: the path from the working directory, once it is known, or NULL */
+    int count;          /* items of a list, entries of a map */
+    int capacity;       /* of items and keys; for the builders */
     struct stki_node **items;
     const char **keys;              /* maps: keys[i] names items[i] */
     const struct stki_node *parent; /* NULL: the root */
@@ -69,10 +70,6 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
 /* The same in two parts; `origin` stands in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err);
-/* Where a config says one thing in two ways (order and shuffle; document_newest.c lists them) and they come from
- * different sources (files including files, assignments), takes the older one out. Both from one source stay: that is
- * an error for the reader to name. */
-void stki_document_newest(stki_document *document);
 /* The document as YAML that reads back to the same tree: includes, variables and aliases resolved. */
 void stki_document_write(const stki_document *document, FILE *to);
 
@@ -88,6 +85,17 @@ bool stki_node_equal(const stki_node *a, const stki_node *b);
 const char *stki_node_kind_name(const stki_node *node);
 /* "loader.batch_size", "fields.image.transforms.0"; "" for the root; cut if it does not fit. Returns the buffer. */
 const char *stki_node_path(const stki_node *node, char *buffer, int size);
+/* The path that a scalar names, as it is opened: relative ones start from the folder of the file that they stand in,
+ * those of a text from base_dir (NULL: the working directory), those of assignments from the working directory. NULL:
+ * no memory. The caller frees it. */
+char *stki_node_path_from(const stki_node *node, const char *base_dir);
+/* node->opened of a text that is not empty; its text where that is not set. */
+stk_status stki_node_file(const stki_node *node, const char **out, stk_error *err);
+/* Sets node->opened. */
+stk_status stki_document_resolve(stki_document *document, stki_node *node, const char *base_dir, stk_error *err);
+/* Every text whose `opened` is set becomes that path, with the working directory in front. */
+stk_status stki_document_absolute(stki_document *document, stk_error *err);
+
 /* As new JSON: plain scalars become null, bool, integer or real where they are one, the rest is text. NULL: no memory.
  */
 json_t *stki_node_json(const stki_node *node);

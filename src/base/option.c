@@ -153,6 +153,8 @@ static stk_status read_text(const stki_option *row, const stki_node *node, void 
 
     if (!stki_node_is_null(node) || row->fallback)
         status = stki_node_text(node, &text, err);
+    if (status == STK_OK && node->opened)
+        text = node->opened;
     if (status == STK_OK)
         memcpy(member(values, row), &text, sizeof text);
     return status;
@@ -189,7 +191,7 @@ stk_status stki_option_read(const stki_option *row, const stki_node *node, void 
     char range[256];
     stk_status status;
 
-    if (row->alias_of || read_word(row, node, values))
+    if (read_word(row, node, values))
         return STK_OK;
     status = read_value(row, node, values, err);
     if (status == STK_E_CONFIG && takes_numbers(row) && row->words) /* neither a word nor a number */
@@ -275,42 +277,69 @@ static stk_status fail_unknown(const stki_option_part *parts, int part_count, co
     return stki_fail_key(err, node, "unknown key, expected %s", stki_word_list(names, count, list, sizeof list));
 }
 
-/* Only one of the names of one thing may be given. */
-static stk_status check_alias(const stki_option *row, const stki_node *map, const stki_node *node, stk_error *err)
+/* Into the member of the row that it stands for. */
+static stk_status read_alias(const stki_option_table *table, const stki_option *row, const stki_node *node,
+                             void *values, stk_error *err)
 {
-    const stki_node *other = row->alias_of ? stki_node_get(map, row->alias_of) : NULL;
+    const stki_option *of = stki_options_find(table, row->alias_of);
+    stki_node meant = *node;
+    bool truth;
+    stk_status status;
 
-    if (!other)
+    if (of->type == row->type)
+        return stki_option_read(of, node, values, err);
+    if (!row->words)
         return STK_OK;
-    if (other->key_line > 0)
-        return stki_fail_key(err, node, "another way to write %s, which is given in line %d", row->alias_of,
-                             other->key_line);
-    return stki_fail_key(err, node, "another way to write %s, which is given too (%s)", row->alias_of, other->file);
+    if ((status = stki_node_bool(node, &truth, err)) != STK_OK)
+        return status;
+    meant.text = row->words[truth];
+    return stki_option_read(of, &meant, values, err);
 }
 
 /* One entry of the map, by every table that has a row for it. */
 static stk_status read_entry(const stki_option_part *parts, int count, const stki_node *map, int entry, stk_error *err)
 {
     const stki_node *node = map->items[entry];
-    bool known = false;
+    bool known = false, counts;
 
     for (int p = 0; p < count; p++) {
-        const stki_option *row = stki_options_find(parts[p].table, map->keys[entry]);
+        const stki_option_table *table = parts[p].table;
+        const stki_option *row = stki_options_find(table, map->keys[entry]);
         stk_status status;
 
         if (!row)
             continue;
         known = true;
-        if ((status = check_alias(row, map, node, err)) != STK_OK ||
-            (status = stki_option_read(row, node, parts[p].values, err)) != STK_OK)
+        if ((status = stki_option_counts(table, map, row, node, &counts, err)) != STK_OK)
+            return status;
+        if (counts && row->alias_of)
+            status = read_alias(table, row, node, parts[p].values, err);
+        else if (counts)
+            status = stki_option_read(row, node, parts[p].values, err);
+        if (status != STK_OK)
             return status;
         if (parts[p].seen)
-            parts[p].seen[row - parts[p].table->rows] = true;
+            parts[p].seen[row - table->rows] = counts;
     }
     return known ? STK_OK : fail_unknown(parts, count, node, err);
 }
 
-stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map, stk_error *err)
+static stk_status check_needs(const stki_option_part *part, const stki_node *map, const stki_option_notes *notes,
+                              stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < map->count && status == STK_OK; i++) {
+        const stki_option *row = stki_options_find(part->table, map->keys[i]);
+
+        if (row)
+            status = stki_option_needs(part->table, map, part->values, row, map->items[i], notes, err);
+    }
+    return status;
+}
+
+static stk_status read_parts(const stki_option_part *parts, int count, const stki_node *map,
+                             const stki_option_notes *notes, stk_error *err)
 {
     stk_status status = STK_OK;
 
@@ -323,19 +352,32 @@ stk_status stki_options_read_parts(const stki_option_part *parts, int count, con
         return stki_fail_value(err, map, "a map of keys and values");
     for (int i = 0; status == STK_OK && i < map->count; i++)
         status = read_entry(parts, count, map, i, err);
+    for (int p = 0; status == STK_OK && p < count; p++)
+        status = check_needs(&parts[p], map, notes, err);
     return status;
+}
+
+stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map, stk_error *err)
+{
+    return read_parts(parts, count, map, NULL, err);
+}
+
+stk_status stki_options_read_noting(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
+                                    const stki_option_notes *notes, stk_error *err)
+{
+    const stki_option *row = table->shorthand ? stki_options_find(table, table->shorthand) : NULL;
+
+    if (!row || stki_node_is_null(map) || map->kind != STKI_NODE_SCALAR)
+        return read_parts(&(stki_option_part){table, values, seen}, 1, map, notes, err);
+    for (int i = 0; seen && i < table->count; i++)
+        seen[i] = &table->rows[i] == row;
+    return stki_option_read(row, map, values, err);
 }
 
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err)
 {
-    const stki_option *row = table->shorthand ? stki_options_find(table, table->shorthand) : NULL;
-
-    if (!row || stki_node_is_null(map) || map->kind != STKI_NODE_SCALAR)
-        return stki_options_read_parts(&(stki_option_part){table, values, seen}, 1, map, err);
-    for (int i = 0; seen && i < table->count; i++)
-        seen[i] = &table->rows[i] == row;
-    return stki_option_read(row, map, values, err);
+    return stki_options_read_noting(table, map, values, seen, NULL, err);
 }
 
 static bool same_text(const char *a, const char *b)

@@ -52,11 +52,13 @@ enum stki_option_flags {
     STKI_NAMED = 16    /* rows with `inner`: a map of names, each with a map that the table reads */
 };
 
-/* Another key that a row needs in the same map. */
+/* What a row needs to have an effect. */
 typedef struct stki_need {
-    const char *key;
-    const char *const *words; /* values that satisfy the need, ended by NULL; NULL: any value that is given */
+    const char *key;          /* of the same map; from the root of the document: "/output", "/datasets.*.on_error" */
+    const char *const *words; /* values that satisfy the need, ended by NULL; NULL: any that is not the default */
+    const char *const *when;  /* the values of the row that have the need, ended by NULL; NULL: all */
     bool note;                /* an unmet need is a note instead of an error */
+    const struct stki_need *otherwise; /* what satisfies it as well; NULL: nothing else */
 } stki_need;
 
 typedef struct stki_option_table stki_option_table;
@@ -72,11 +74,12 @@ typedef struct stki_option {
     int64_t words_base;
     const char *unit;     /* "rows", "bytes", "" */
     const char *help;     /* one sentence without a full stop */
-    const char *alias_of; /* not NULL: this row is a synonym for that one, read by the owner after the pass; giving both
-                             is an error */
+    const char *alias_of; /* not NULL: this row is another way to write that one, and is read into its member: a value
+                             of the same type, or a BOOL with `words`, of which false and true mean the first and the
+                             second; the owner reads any other */
     enum stki_effect effect;
     unsigned flags;                 /* enum stki_option_flags */
-    const char *instead_of;         /* a row of the same table that excludes this one: only one of them may be given */
+    const char *instead_of;         /* rows of the same table that exclude this one, with spaces between them */
     const stki_need *need;          /* NULL: none */
     const stki_option_table *inner; /* NODE: the table that reads a map given as the value */
     const char *const *examples;    /* two different valid values, ended by NULL, for the docs and the tests of TEXT and
@@ -150,13 +153,29 @@ struct stki_option_table {
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]), __VA_ARGS__ \
     }
 
+/* Takes what has no effect where that is no error. */
+typedef struct stki_option_notes {
+    void (*add)(void *context, const char *note);
+    void *context;
+} stki_option_notes;
+
+/* Prepares a document for reading, in the tree of the sections (ended by NULL): of options that exclude each other,
+ * what an earlier source said goes out of its map, and paths become what is opened (node->opened). */
+stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
+                                stk_error *err);
+
 /* Fills the struct with the defaults. Members without a row are left alone. */
 void stki_options_defaults(const stki_option_table *table, void *values);
 /* Reads a map into the struct (defaults or whatever it holds stay where a key is absent; NULL or nothing is an empty
- * map), or the scalar that the table takes as a shorthand. An unknown key names the nearest known one. `seen` (may be
- * NULL, `count` flags) says which rows were given. */
+ * map; a scalar is the row that `shorthand` names). An unknown key names the nearest known one. Options that exclude
+ * each other are an error, or the one of the later source counts (an including file is later than what it includes, an
+ * assignment later than both). An option that does nothing for want of another is an error, too, or a note where a
+ * later source took the other away. `seen` (may be NULL, `count` flags) says which rows were given and count. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
+/* The same with the notes, which the other one drops. */
+stk_status stki_options_read_noting(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
+                                    const stki_option_notes *notes, stk_error *err);
 /* The same where several tables share one map: an entry is read by every table that has a row for its key. */
 typedef struct stki_option_part {
     const stki_option_table *table;

@@ -26,6 +26,19 @@ static const char *const launcher_words[] = {"auto", "none", NULL};
 static const char *const convert_words[] = {"auto", "host", "device", NULL};
 static const char *const auto_words[] = {"auto", NULL};
 static const char *const infinite_words[] = {"infinite", NULL};
+static const char *const shuffle_words[] = {"sequential", "random", NULL};
+static const char *const drop_words[] = {"partial", "drop", NULL};
+
+static const stki_need needs_survival = {
+    .key = "on_error",
+    .words = &on_error_words[STK_ON_ERROR_SKIP],
+    .otherwise = &(const stki_need){.key = "/datasets.*.on_error", .words = &on_error_words[STK_ON_ERROR_SKIP]}};
+static const stki_need needs_block = {.key = "order", .words = (const char *const[]){"block", NULL}};
+static const stki_need needs_weighted = {.key = "order", .words = (const char *const[]){"weighted", NULL}};
+static const stki_need needs_weights = {.key = "weights", .when = (const char *const[]){"weighted", NULL}};
+static const stki_need needs_bucket = {.key = "bucket_by"};
+static const stki_need needs_datasets = {.key = "/datasets"};
+static const stki_need needs_device = {.key = "device", .note = true}; /* programs say it for every device */
 
 /* In a config num_workers is auto or a number with 0 for the caller's own thread; `auto` reads as -1 here and becomes
  * the C struct's values after the pass. */
@@ -34,30 +47,32 @@ static const stki_option loader_rows[] = {
              .flags = STKI_BY_VALUE),
     STKI_INT(stki_loader_config, global_batch_size, 0, 0, MOST, "rows",
              "Rows of a step over all ranks, instead of batch_size; 0: batch_size times world_size",
-             .flags = STKI_BY_VALUE),
+             .flags = STKI_BY_VALUE, .instead_of = "batch_size"),
     STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch",
-              .flags = STKI_BY_VALUE),
+              .flags = STKI_BY_VALUE, .need = &needs_weights),
     STKI_INT_WORDS(stki_loader_config, block_window, auto, 1, MOST, auto_words, 0, "blocks",
                    "order: block shuffles the samples of so many chunks, pages or shards together; auto: as many as "
                    "half of cache_bytes holds, at most 64",
-                   .flags = STKI_BY_VALUE),
-    STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random"),
+                   .flags = STKI_BY_VALUE, .need = &needs_block),
+    STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random", .words = shuffle_words),
     STKI_INT(stki_loader_config, epoch_length, 0, 0, MOST, "positions",
              "Length of an epoch, whatever the number of samples; 0: as many (docs/order.md)", .flags = STKI_BY_VALUE),
     STKI_NODE(stki_loader_config, weights,
               "order: weighted: a list of numbers, one a sample, a file of them, or {field: NAME}",
-              .flags = STKI_BY_VALUE, .inner = &stki_weights_table),
+              .flags = STKI_BY_VALUE, .inner = &stki_weights_table, .need = &needs_weighted),
     STKI_NODE(
         stki_loader_config, split,
         "Only a part of the samples: train, val, or {part, fraction, method, seed, key}; applied before the order",
         .flags = STKI_BY_VALUE, .inner = &stki_split_table),
     STKI_ENUM(stki_loader_config, mixture_stop, first_exhausted, stki_stop_words,
-              "Several data sets: when an epoch ends that has no epoch_length", .flags = STKI_BY_VALUE),
+              "Several data sets: when an epoch ends that has no epoch_length", .flags = STKI_BY_VALUE,
+              .need = &needs_datasets),
     STKI_STRING(stki_loader_config, bucket_by, NULL,
                 "A field of varying length: batches are made of samples of about the same length (docs/order.md)",
                 .flags = STKI_BY_VALUE),
     STKI_INT(stki_loader_config, bucket_window, 100, 1, 1 << 30, "batches",
-             "bucket_by sorts the samples of so many global batches together", .flags = STKI_BY_VALUE),
+             "bucket_by sorts the samples of so many global batches together", .flags = STKI_BY_VALUE,
+             .need = &needs_bucket),
     STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "",
              "Picks the random order and transforms; each epoch has its own; at most 2^63 - 1", .flags = STKI_BY_VALUE),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
@@ -67,13 +82,13 @@ static const stki_option loader_rows[] = {
              .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_loader_config, last_batch, partial, last_batch_words,
               "What becomes of the samples that fill no whole batch at the end of an epoch", .flags = STKI_BY_VALUE),
-    STKI_ALIAS(drop_last, last_batch, STKI_OPT_BOOL, "true means last_batch: drop"),
+    STKI_ALIAS(drop_last, last_batch, STKI_OPT_BOOL, "true means last_batch: drop", .words = drop_words),
     STKI_INT(stki_loader_config, num_epochs, 1, 0, MOST, "epochs", "Epochs to deliver; 0: endless",
              .effect = STKI_ON_NOTHING),
     STKI_STRING(stki_loader_config, device, "cpu", "Where the batches are delivered: cpu, cuda, cuda:N or host",
                 .effect = STKI_ON_NOTHING),
     STKI_INT(stki_loader_config, device_prefetch, 2, 1, STKI_PREFETCH_MAX_DEPTH, "batches",
-             "Batches on the device in all, the held ones counted", .effect = STKI_ON_NOTHING),
+             "Batches on the device in all, the held ones counted", .effect = STKI_ON_NOTHING, .need = &needs_device),
     STKI_ENUM(stki_loader_config, convert, auto, convert_words,
               "Who makes the rows for a device: the workers (host), or the device from the stored samples; auto: what "
               "measures faster",
@@ -118,12 +133,12 @@ static const stki_option loader_rows[] = {
               .effect = STKI_ON_FAILURES),
     STKI_INT_WORDS(stki_loader_config, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
                    "With skip and substitute: more failed samples than that in all end the run",
-                   .effect = STKI_ON_NOTHING),
+                   .effect = STKI_ON_NOTHING, .need = &needs_survival),
     STKI_DOUBLE(stki_loader_config, max_error_fraction, 0.01, 0, 1, "",
                 "With skip and substitute: more than this share of an epoch's samples (of this rank) end the run",
-                .effect = STKI_ON_NOTHING),
+                .effect = STKI_ON_NOTHING, .need = &needs_survival),
     STKI_STRING(stki_loader_config, error_list, NULL, "Failed samples are listed in this file, a line of JSON each",
-                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH, .need = &needs_survival),
     STKI_STRING(stki_loader_config, resume_from, NULL,
                 "Go on at the position that this file holds (stk_loader_save_file; docs/resume.md)",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
@@ -174,7 +189,7 @@ static const stki_option field_rows[] = {
               "The file or folder, a pattern such as data/*.npy, or a list of them: shards that follow each other",
               .flags = STKI_PATH),
     STKI_NODE(field_options, synthetic, "A made-up source instead of a file: {count, shape, dtype, …}",
-              .flags = STKI_GIVEN, .inner = &synthetic_table),
+              .flags = STKI_GIVEN, .inner = &synthetic_table, .instead_of = "path"),
     STKI_NODE(field_options, source, "What the file does not say, and how it is read: {name: image, layout: nhwc}",
               .inner = &stki_source_table),
     STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave",
@@ -229,6 +244,11 @@ void stki_config_note(stki_loader_config *config, const char *format, ...)
     va_end(args);
 }
 
+static void add_note(void *config, const char *text)
+{
+    stki_config_note(config, "%s", text);
+}
+
 json_t *stki_config_json(const stki_loader_config *config)
 {
     return stki_options_json(&loader_table, config);
@@ -263,61 +283,26 @@ void stki_config_destroy(stki_loader_config *config)
 /* ---- the dataset section
  * -------------------------------------------------------------------------------------------------- */
 
-/* A path as it is opened: relative ones start from the directory of the config file that names them, or from base_dir
- * where it came from a text, or from the working directory where it came from the command line. */
-static stk_status resolve_path(stki_loader_config *config, const stki_node *node, const char **out, stk_error *err)
+stk_status stki_config_options(stki_loader_config *config, const stki_option_table *table, const stki_node *map,
+                               void *values, stk_error *err)
 {
-    const char *text, *slash;
-    char *path;
-    stk_status status = stki_node_text(node, &text, err);
-
-    if (status != STK_OK)
-        return status;
-    if (!*text)
-        return stki_fail_value(err, node, "a path");
-    slash = node->line > 0 ? strrchr(node->file, '/') : NULL;
-    if (*text == '/' || node->line == 0)
-        path = stki_strdup(text);
-    else if (config->base_dir)
-        path = stki_format("%s/%s", config->base_dir, text);
-    else
-        path = slash ? stki_format("%.*s/%s", (int)(slash - node->file), node->file, text) : stki_strdup(text);
-    if (!path)
-        return stki_fail_memory(err, (int64_t)strlen(text), "a path");
-    config->texts[config->text_count++] = path;
-    *out = path;
-    return STK_OK;
+    return stki_options_read_noting(table, map, values, NULL, &(stki_option_notes){add_note, config}, err);
 }
 
-stk_status stki_config_path(stki_loader_config *config, const stki_node *node, const char **out, stk_error *err)
+static stk_status read_paths(stki_field_config *field, const stki_node *node, stk_error *err)
 {
-    char **texts = stki_resize(config->texts, (config->text_count + 1) * (int64_t)sizeof *texts);
-
-    if (!texts)
-        return stki_fail_memory(err, (config->text_count + 1) * (int64_t)sizeof *texts, "a path");
-    config->texts = texts;
-    return resolve_path(config, node, out, err);
-}
-
-static stk_status read_paths(stki_loader_config *config, stki_field_config *field, const stki_node *node,
-                             stk_error *err)
-{
-    bool list = node->kind == STKI_NODE_LIST;
-    int count = list ? node->count : 1;
+    const int count = node->kind == STKI_NODE_LIST ? node->count : 1;
     const char **paths;
-    char **texts;
     stk_status status = STK_OK;
 
     if (node->kind == STKI_NODE_MAP || count == 0)
         return stki_fail_value(err, node, "a path or a list of paths");
-    texts = stki_resize(config->texts, (config->text_count + count) * (int64_t)sizeof *texts);
-    if (texts)
-        config->texts = texts;
     field->paths = paths = stki_zalloc_array(count, sizeof *paths);
-    if (!texts || !paths)
+    if (!paths)
         return stki_fail_memory(err, count * (int64_t)sizeof *paths, "a list of paths");
     for (field->path_count = 0; field->path_count < count && status == STK_OK; field->path_count++)
-        status = resolve_path(config, list ? node->items[field->path_count] : node, &paths[field->path_count], err);
+        status = stki_node_file(node->kind == STKI_NODE_LIST ? node->items[field->path_count] : node,
+                                &paths[field->path_count], err);
     return status;
 }
 
@@ -350,7 +335,7 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     if (!good_name(name))
         return stki_fail_key(err, node, "found the field name \"%s\", expected letters, digits, _ and -", name);
     stki_options_defaults(&stki_field_table, &options);
-    if ((status = stki_options_read(&stki_field_table, node, &options, NULL, err)) != STK_OK ||
+    if ((status = stki_config_options(config, &stki_field_table, node, &options, err)) != STK_OK ||
         (status = stki_config_source(options.source, config->document, field, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", options.dtype, &field->dtype, err)) != STK_OK)
         return status;
@@ -358,16 +343,14 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     field->synthetic = options.synthetic;
     field->views = stki_node_is_null(options.views) ? NULL : options.views;
     field->transforms = stki_node_is_null(options.transforms) ? NULL : options.transforms;
-    if (!options.path == !options.synthetic)
-        return stki_fail_node(err, node,
-                              options.path ? "found both path and synthetic, expected one of them"
-                                           : "path is missing: which file holds the field?");
+    if (stki_node_is_null(options.path) && !options.synthetic)
+        return stki_fail_node(err, node, "path is missing: which file holds the field?");
     if ((status = stki_plan_check(field, err)) != STK_OK ||
         (status = stki_pad_read(options.pad, &field->pad, err)) != STK_OK ||
         (status = stki_ragged_read(options.ragged, &field->ragged, err)) != STK_OK)
         return status;
-    if (options.path)
-        return read_paths(config, field, options.path, err);
+    if (!options.synthetic)
+        return read_paths(field, options.path, err);
     return stki_config_synthetic(options.synthetic, &(stki_synthetic_opts){0}, err);
 }
 
@@ -427,11 +410,9 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
         return stki_fail_key(err, several, "found both dataset and datasets, expected one of them");
     if (several)
         return stki_config_datasets(config, several, err);
-    if (dataset && (status = stki_options_read(&dataset_table, dataset, &options, NULL, err)) != STK_OK)
+    if (dataset && (status = stki_config_options(config, &dataset_table, dataset, &options, err)) != STK_OK)
         return status;
-    if (options.manifest &&
-        (status = stki_config_path(config, stki_node_get(dataset, "manifest"), &config->manifest, err)) != STK_OK)
-        return status;
+    config->manifest = options.manifest;
     if (!options.fields)
         return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: which data is to be loaded?");
     return stki_config_fields(config, options.fields, &config->fields, &config->field_count, err);
@@ -469,42 +450,16 @@ stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out
 /* ---- the loader section
  * --------------------------------------------------------------------------------------------------- */
 
-/* shuffle and drop_last; that they do not contradict order and last_batch is checked by the pass. */
-static stk_status read_synonyms(stki_loader_config *config, const stki_node *section, stk_error *err)
-{
-    const stki_node *shuffle = stki_node_get(section, "shuffle"), *drop_last = stki_node_get(section, "drop_last");
-    bool value;
-    stk_status status;
-
-    if (shuffle) {
-        if ((status = stki_node_bool(shuffle, &value, err)) != STK_OK)
-            return status;
-        config->order = value ? STK_ORDER_RANDOM : STK_ORDER_SEQUENTIAL;
-    }
-    if (drop_last) {
-        if ((status = stki_node_bool(drop_last, &value, err)) != STK_OK)
-            return status;
-        config->last_batch = value ? STK_LAST_BATCH_DROP : STK_LAST_BATCH_PARTIAL;
-    }
-    return STK_OK;
-}
-
 static stk_status read_loader(stki_loader_config *config, const stki_node *root, stk_error *err)
 {
     const stki_node *section = stki_node_get(root, "loader");
     stk_status status;
 
     stki_options_defaults(&loader_table, config);
-    if ((status = stki_options_read(&loader_table, section, config, NULL, err)) != STK_OK ||
-        (status = read_synonyms(config, section, err)) != STK_OK ||
+    if ((status = stki_config_options(config, &loader_table, section, config, err)) != STK_OK ||
         (status = stki_config_order(config, section, err)) != STK_OK)
         return status;
-    if ((status = stki_config_ranks(config, section, err)) != STK_OK)
-        return status;
-    if (config->global_batch_size && stki_node_get(section, "batch_size"))
-        return stki_fail_node(err, stki_node_get(section, "global_batch_size"),
-                              "found both batch_size and global_batch_size, expected one of them");
-    return STK_OK;
+    return stki_config_ranks(config, section, err);
 }
 
 /* Sections of other programs may stand in the same file. */
@@ -534,7 +489,6 @@ stk_status stki_config_read(stki_document *document, const char *base_dir, stki_
     const stki_node *root = stki_document_root(document);
     stk_status status = STK_OK;
 
-    stki_document_newest(document);
     if (!config) {
         stki_document_destroy(document);
         return stki_fail_memory(err, sizeof *config, "a config");
@@ -543,8 +497,8 @@ stk_status stki_config_read(stki_document *document, const char *base_dir, stki_
     if (base_dir && !(config->base_dir = stki_strdup(base_dir)))
         status = stki_fail_memory(err, (int64_t)strlen(base_dir), "a path");
     if (status == STK_OK && (status = check_sections(root, err)) == STK_OK &&
-        (status = read_loader(config, root, err)) == STK_OK && (status = read_dataset(config, root, err)) == STK_OK &&
-        (status = stki_config_together(config, stki_node_get(root, "loader"), err)) == STK_OK) {
+        (status = stki_sections_settle(stki_config_sections, document, base_dir, err)) == STK_OK &&
+        (status = read_loader(config, root, err)) == STK_OK && (status = read_dataset(config, root, err)) == STK_OK) {
         if (config->num_workers <= 0) /* -1 is auto, 0 is the caller's thread */
             config->num_workers = config->num_workers < 0 ? STK_WORKERS_AUTO : STK_WORKERS_INLINE;
         *out = config;

@@ -78,8 +78,8 @@ typedef struct stki_loader_config {
     int dataset_count;    /* 0: one, which has no name */
     stki_dataset_config *datasets;
     stki_document *document; /* owns every node and text above */
-    char *base_dir;          /* relative paths of the document start here */
-    char **texts;            /* resolved paths, owned */
+    char *base_dir;          /* relative paths of a text start here */
+    char **texts;            /* names that are made here, owned */
     int text_count;
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes); /* of the C API */
     void *device_buffer_context;
@@ -123,8 +123,9 @@ stk_status stki_config_dtype(const stki_node *map, const char *key, const char *
 /* A map of fields, of one data set; *out is the caller's also after a failure. */
 stk_status stki_config_fields(stki_loader_config *config, const stki_node *map, stki_field_config **out, int *count,
                               stk_error *err);
-/* A path as it is opened; lives as long as the config. */
-stk_status stki_config_path(stki_loader_config *config, const stki_node *node, const char **out, stk_error *err);
+/* stki_options_read, with what it notes among the config's notes. */
+stk_status stki_config_options(stki_loader_config *config, const stki_option_table *table, const stki_node *map,
+                               void *values, stk_error *err);
 
 /* config_datasets.c: the list `datasets`. */
 stk_status stki_config_datasets(stki_loader_config *config, const stki_node *list, stk_error *err);
@@ -142,9 +143,6 @@ extern const char *const stki_stop_words[];
 
 /* config_ranks.c: `ranks`, from the keys of the loader section and from the launcher. */
 stk_status stki_config_ranks(stki_loader_config *config, const stki_node *section, stk_error *err);
-
-/* config_together.c: keys that do nothing without another one are refused. After the data sets are read. */
-stk_status stki_config_together(stki_loader_config *config, const stki_node *section, stk_error *err);
 
 /* synthetic.{count, shape, dtype, …} of a field. */
 stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out, stk_error *err);

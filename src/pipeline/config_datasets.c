@@ -127,7 +127,7 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
 
     stki_options_defaults(&stki_datasets_table, &o);
     dataset->node = node;
-    if ((status = stki_options_read(&stki_datasets_table, node, &o, NULL, err)) != STK_OK ||
+    if ((status = stki_config_options(config, &stki_datasets_table, node, &o, err)) != STK_OK ||
         (status = name_dataset(config, dataset, o.name, number, err)) != STK_OK)
         return status;
     dataset->weight = o.weight;
@@ -135,9 +135,7 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
     if (o.on_error &&
         (status = stki_node_word(o.on_error, stki_config_words("on_error"), &dataset->on_error, err)) != STK_OK)
         return status;
-    if (o.manifest &&
-        (status = stki_config_path(config, stki_node_get(node, "manifest"), &dataset->manifest, err)) != STK_OK)
-        return status;
+    dataset->manifest = o.manifest;
     if (!o.fields)
         return stki_fail_node(err, node, "fields is missing: which data is to be loaded?");
     if (number == 0) { /* they are the loader's own, which frees them */

@@ -9,6 +9,8 @@ static const char *const part_words[] = {"train", "val", NULL};
 static const char *const method_words[] = {"exact", "hash", NULL};
 const char *const stki_stop_words[] = {"first_exhausted", "all_exhausted", NULL};
 
+static const stki_need needs_hash = {.key = "method", .words = &method_words[STKI_SPLIT_HASH]};
+
 static const stki_option split_rows[] = {
     STKI_ENUM(stki_split_config, part, train, part_words, "Which part is loaded"),
     STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "", "The share of the samples that is val; the rest is train"),
@@ -19,19 +21,22 @@ static const stki_option split_rows[] = {
     STKI_STRING(
         stki_split_config, key, "index",
         "What method: hash looks at: index, path (the name of the sample's file), or a field whose equal values "
-        "stay in one part"),
+        "stay in one part",
+        .need = &needs_hash),
 };
 const stki_option_table stki_split_table = STKI_OPTION_TABLE_WITH("loader.split", split_rows, .shorthand = "part");
 
 typedef struct weights_options {
-    const stki_node *path;
-    const char *field, *name;
+    const char *path, *field, *name;
 } weights_options;
 
+static const stki_need needs_path = {.key = "path"};
+
 static const stki_option weights_rows[] = {
-    STKI_NODE(weights_options, path, "A file of one number a sample", .flags = STKI_PATH),
-    STKI_STRING(weights_options, name, NULL, "Which member of the file"),
-    STKI_STRING(weights_options, field, NULL, "Instead of a file: the field of one number a sample"),
+    STKI_STRING(weights_options, path, NULL, "A file of one number a sample", .flags = STKI_PATH),
+    STKI_STRING(weights_options, name, NULL, "Which member of the file", .need = &needs_path),
+    STKI_STRING(weights_options, field, NULL, "Instead of a file: the field of one number a sample",
+                .instead_of = "path"),
 };
 const stki_option_table stki_weights_table =
     STKI_OPTION_TABLE_WITH("loader.weights", weights_rows, .shorthand = "path");
@@ -56,16 +61,11 @@ stk_status stki_config_indices(const stki_node *list, int64_t **out, int64_t *co
 static stk_status read_split(stki_loader_config *config, stk_error *err)
 {
     stki_split_config *split = &config->split_config;
-    stk_status status;
 
     if (!config->split)
         return STK_OK;
     stki_options_defaults(&stki_split_table, split);
-    status = stki_options_read(&stki_split_table, config->split, split, NULL, err);
-    if (status == STK_OK && split->method != STKI_SPLIT_HASH && stki_node_get(config->split, "key"))
-        return stki_fail_key(err, stki_node_get(config->split, "key"),
-                             "needs method: hash; method: exact draws samples whatever their keys");
-    return status;
+    return stki_config_options(config, &stki_split_table, config->split, split, err);
 }
 
 static stk_status read_weight_list(stki_loader_config *config, const stki_node *list, stk_error *err)
@@ -92,34 +92,27 @@ static stk_status read_weights(stki_loader_config *config, stk_error *err)
     if (node->kind == STKI_NODE_LIST)
         return read_weight_list(config, node, err);
     stki_options_defaults(&stki_weights_table, &o);
-    status = stki_options_read(&stki_weights_table, node, &o, NULL, err);
-    if (status != STK_OK)
-        return status;
-    if (!o.path == !o.field)
+    status = stki_config_options(config, &stki_weights_table, node, &o, err);
+    if (status == STK_OK && !o.path && !o.field)
         return stki_fail_node(err, node, "expected one of path and field");
+    config->weights_path = o.path;
     config->weights_field = o.field;
     config->weights_name = o.name;
-    return o.path ? stki_config_path(config, o.path, &config->weights_path, err) : STK_OK;
+    return status;
 }
 
 stk_status stki_config_order(stki_loader_config *config, const stki_node *section, stk_error *err)
 {
-    bool weighted = config->order == STK_ORDER_WEIGHTED;
     stk_status status;
 
     config->indices = stki_node_is_null(config->indices) ? NULL : config->indices;
     config->split = stki_node_is_null(config->split) ? NULL : config->split;
-    config->weights = stki_node_is_null(config->weights) ? NULL : config->weights;
+    if (stki_node_is_null(config->weights) || config->order != STK_ORDER_WEIGHTED)
+        config->weights = NULL;
 
     if ((status = stki_config_indices(config->indices, &config->index_list, &config->index_count, err)) != STK_OK ||
         (status = read_split(config, err)) != STK_OK || (status = read_weights(config, err)) != STK_OK)
         return status;
-    if (config->weights && !weighted)
-        return stki_fail_key(err, config->weights, "found weights without order: weighted, which alone uses them");
-    if (weighted && !config->weights)
-        return stki_fail_node(
-            err, stki_node_get(section, "order"),
-            "order: weighted needs loader.weights: how much more often than others does a sample come?");
     if (config->epoch_length > 0 && config->order == STK_ORDER_BLOCK)
         return stki_fail_node(err, stki_node_get(section, "epoch_length"),
                               "found epoch_length with order: block, which takes every sample once an epoch");

@@ -145,6 +145,28 @@ stk_status stk_loader_check_file(const char *path, const char *const *sets, int 
     return status;
 }
 
+stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out, stk_error *err)
+{
+    stki_loader_config *config;
+    size_t length = 0;
+    FILE *memory;
+    stk_status status;
+
+    if (!out)
+        return stki_fail(err, STK_E_BAD_ARG, "out: found NULL");
+    *out = NULL;
+    if ((status = read_file(path, sets, set_count, &config, err)) != STK_OK)
+        return status;
+    status = stki_document_absolute(config->document, err);
+    memory = status == STK_OK ? open_memstream(out, &length) : NULL;
+    if (memory)
+        stki_document_write(config->document, memory);
+    if (status == STK_OK && (!memory || fclose(memory) != 0))
+        status = stki_fail_memory(err, 4096, "a config");
+    stki_config_destroy(config);
+    return status;
+}
+
 stk_status stk_loader_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
                                 stk_loader **out, stk_error *err)
 {

@@ -15,11 +15,14 @@ typedef struct pad_options {
 
 static const char *const batch_words[] = {"batch", NULL};
 
+static const stki_need needs_length = {.key = "to", .when = (const char *const[]){"true", NULL}};
+
 static const stki_option rows[] = {
     STKI_INT_WORDS(pad_options, to, batch, 1, MOST, batch_words, 0, "",
                    "Length of every row: that of the longest in its batch, or a number"),
     STKI_DOUBLE(pad_options, value, 0, -1e300, 1e300, "", "What stands behind a sample's own elements"),
-    STKI_BOOL(pad_options, truncate, false, "What is longer than `to` is cut; else it is an error of its sample"),
+    STKI_BOOL(pad_options, truncate, false, "What is longer than `to` is cut; else it is an error of its sample",
+              .need = &needs_length),
 };
 const stki_option_table stki_pad_table = STKI_OPTION_TABLE_WITH("dataset.fields.NAME.pad", rows, .shorthand = "to");
 
@@ -33,8 +36,6 @@ stk_status stki_pad_read(const stki_node *node, stki_pad *out, stk_error *err)
     stki_options_defaults(&stki_pad_table, &o);
     if ((status = stki_options_read(&stki_pad_table, node, &o, NULL, err)) != STK_OK)
         return status;
-    if (o.truncate && o.to == 0)
-        return stki_fail_node(err, node, "found truncate without a length `to` that it cuts at");
     *out = (stki_pad){.padded = true, .truncate = o.truncate, .to = o.to, .value = o.value};
     return STK_OK;
 }

@@ -7,16 +7,6 @@
 
 enum { STATS_FORMAT = 1 };
 
-static char *resolve(const stki_node *node, const char *text, const char *base_dir)
-{
-    const char *slash = node->line > 0 ? strrchr(node->file, '/') : NULL;
-
-    if (*text == '/' || node->line == 0 || (!base_dir && !slash))
-        return stki_strdup(text);
-    return base_dir ? stki_format("%s/%s", base_dir, text)
-                    : stki_format("%.*s/%s", (int)(slash - node->file), node->file, text);
-}
-
 /* The file's own message, behind where the config names it. */
 static stk_status fail_to_open(const stki_node *node, stk_status status, stk_error *err)
 {
@@ -55,7 +45,7 @@ stk_status stki_parameters_open(const stki_node *node, const char *base_dir, con
 
     if (status != STK_OK)
         return status;
-    path = resolve(node, text, base_dir);
+    path = stki_node_path_from(node, base_dir);
     if (!path)
         return stki_fail_memory(err, (int64_t)strlen(text), "a path");
     status = stki_document_open(path, document, err);

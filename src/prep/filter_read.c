@@ -9,7 +9,7 @@ static const char *const any_words[] = {"any", NULL};
 static const stki_option label_rows[] = {
     STKI_STRING(stki_label_rule, field, "label", "The field, one whole number a sample, or a text"),
     STKI_NODE(stki_label_rule, keep, "Samples with one of these stay: numbers, or names of classes"),
-    STKI_NODE(stki_label_rule, drop, "Samples with one of these go"),
+    STKI_NODE(stki_label_rule, drop, "Samples with one of these go", .instead_of = "keep"),
 };
 static const stki_option_table label_table = STKI_OPTION_TABLE("prep.filter.label", label_rows);
 
@@ -63,7 +63,7 @@ static stk_status read_label(stki_filter_step *step, stk_error *err)
         return status;
     rule->keep = stki_node_is_null(rule->keep) ? NULL : rule->keep;
     rule->drop = stki_node_is_null(rule->drop) ? NULL : rule->drop;
-    if (!rule->keep == !rule->drop)
+    if (!rule->keep && !rule->drop)
         return stki_fail_node(err, step->node, "expected one of keep and drop");
     return check_list(rule->keep ? rule->keep : rule->drop, err);
 }

@@ -19,12 +19,16 @@ static const char *const order_words[] = {"sequential", "random", "block", NULL}
 
 #define MOST (INT64_C(1) << 40)
 
+static const stki_need needs_skip = {.key = "on_error", .words = &on_error_words[STKI_JOB_SKIP]};
+static const stki_need needs_block = {.key = "order", .words = &order_words[STK_ORDER_BLOCK]};
+static const stki_need needs_output = {.key = "/output"};
+
 static const stki_option prep_rows[] = {
     STKI_ENUM(stki_prep_section, order, sequential, order_words,
               "Order of the samples in the output; random: shuffled once, as the loader's first epoch would be"),
     STKI_INT(stki_prep_section, seed, 0, 0, INT64_MAX, "", "Of the order and of random transforms"),
     STKI_INT_WORDS(stki_prep_section, block_window, auto, 1, 1 << 20, auto_words, 0, "blocks",
-                   "order: block: chunks or pages whose samples are shuffled together"),
+                   "order: block: chunks or pages whose samples are shuffled together", .need = &needs_block),
     STKI_NODE(
         stki_prep_section, split,
         "The part of the samples that is used: train, val, or {part, fraction, seed, method, key}, as the loader's",
@@ -47,13 +51,16 @@ static const stki_option prep_rows[] = {
     STKI_ENUM(stki_prep_section, on_error, fail, on_error_words,
               "What becomes of a sample that cannot be read or made: the job ends, or it is left out and listed"),
     STKI_INT_WORDS(stki_prep_section, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
-                   "on_error: skip: more failed samples than that end the job", .effect = STKI_ON_NOTHING),
+                   "on_error: skip: more failed samples than that end the job", .effect = STKI_ON_NOTHING,
+                   .need = &needs_skip),
     STKI_DOUBLE(stki_prep_section, max_error_fraction, 0.01, 0, 1, "",
-                "on_error: skip: more than this share of the samples end the job", .effect = STKI_ON_NOTHING),
+                "on_error: skip: more than this share of the samples end the job", .effect = STKI_ON_NOTHING,
+                .need = &needs_skip),
     STKI_SIZE(stki_prep_section, piece_bytes, 64MiB, 4096, INT64_C(1) << 40,
-              "About so much is made between two points that an interrupted job goes on from"),
+              "About so much is made between two points that an interrupted job goes on from", .need = &needs_output),
     STKI_ENUM(stki_prep_section, inputs, sizes, inputs_words,
-              "What the manifest says of each input: its size, or its XXH3 too, which reads everything once more"),
+              "What the manifest says of each input: its size, or its XXH3 too, which reads everything once more",
+              .need = &needs_output),
     STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };
@@ -69,7 +76,8 @@ static const stki_option output_rows[] = {
               .flags = STKI_NAMED, .inner = &stki_finish_table),
     STKI_INT(stki_output_section, shard_rows, 0, 0, MOST, "rows",
              "Files of so many positions each, NAME-00000, …; 0: one"),
-    STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX, "Files of about so many bytes each instead; 0: one"),
+    STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX, "Files of about so many bytes each instead; 0: one",
+              .instead_of = "shard_rows"),
 };
 enum { OUTPUT_ROWS = sizeof output_rows / sizeof output_rows[0], FORMAT_ROWS = 32 };
 static const stki_option_table output_table = STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table);
@@ -154,6 +162,8 @@ static stk_status add_loader(stki_document *document, stk_error *err)
         if (!IS_ONE_OF(prep->keys[i], loaders_own))
             continue;
         status = stki_node_copy(document, node, &inner, &copy, err);
+        if (status == STK_OK)
+            copy->layer = node->layer;
         if (status == STK_OK)
             status = stki_node_append(document, loader, copy, err);
     }
@@ -278,25 +288,29 @@ static stk_status name_parts(stki_job *job, stk_error *err)
     return job->stem && job->ending ? STK_OK : stki_fail_memory(err, (int64_t)length, "a path");
 }
 
-static stk_status resolve_paths(stki_job *job, const stki_node *root, stk_error *err)
+static stk_status copy_path(const char *path, char **out, stk_error *err)
 {
-    const stki_node *temporary = stki_node_get(stki_node_get(root, "prep"), "temporary");
+    *out = stki_strdup(path);
+    return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
+}
+
+/* Checks the config of the loader, too. */
+static stk_status find_paths(stki_job *job, stk_error *err)
+{
+    const stki_node *stats = stki_node_get(job->stats, "path");
+    const char *path = job->output.path;
     stki_loader_config *config;
-    const char *path;
     stk_status status = stki_job_loader(job, NULL, NULL, &config, err);
 
     if (status != STK_OK)
         return status;
-    status = stki_config_path(config, stki_node_get(stki_node_get(root, job->format ? "output" : "stats"), "path"),
-                              &path, err);
-    if (status == STK_OK && !(job->path = stki_strdup(path)))
-        status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
-    if (status == STK_OK && job->prep.temporary) {
-        status = stki_config_path(config, temporary, &path, err);
-        if (status == STK_OK && !(job->work = stki_strdup(path)))
-            status = stki_fail_memory(err, (int64_t)strlen(path), "a path");
-    }
     stki_config_destroy(config);
+    if (!job->format)
+        status = stki_node_file(stats, &path, err);
+    if (status == STK_OK)
+        status = copy_path(path, &job->path, err);
+    if (status == STK_OK && job->prep.temporary)
+        status = copy_path(job->prep.temporary, &job->work, err);
     if (status == STK_OK)
         status = name_parts(job, err);
     if (status == STK_OK && !job->work && !(job->work = stki_format("%s.prep", job->path)))
@@ -307,42 +321,13 @@ static stk_status resolve_paths(stki_job *job, const stki_node *root, stk_error 
 /* ---- all of it ------------------------------------------------------------------------------------------------------
  */
 
-/* Keys of `prep` that do nothing without another one are refused: whoever wrote them expects something of them. Not
- * where a later source (--set, an including file) took away what they need. */
-static stk_status check_needs(const stki_job *job, const stki_node *prep, stk_error *err)
-{
-    static const char skip[] = "on_error: skip", output[] = "output";
-    const bool skips = job->prep.on_error == STKI_JOB_SKIP, writes = job->format != NULL;
-    const struct {
-        const char *key, *needs, *master;
-        bool met;
-    } all[] = {
-        {"max_errors", skip, "on_error", skips},
-        {"max_error_fraction", skip, "on_error", skips},
-        {"block_window", "order: block", "order", job->prep.order == STK_ORDER_BLOCK},
-        {"piece_bytes", output, NULL, writes},
-        {"inputs", output, NULL, writes},
-    };
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const stki_node *node = stki_node_get(prep, all[i].key),
-                        *master = all[i].master ? stki_node_get(prep, all[i].master) : NULL;
-
-        if (node && !all[i].met && (!master || master->layer <= node->layer))
-            return stki_fail_key(err, node, "does nothing without %s: add that, or leave this out", all[i].needs);
-    }
-    return STK_OK;
-}
-
 static stk_status check_together(const stki_job *job, const stki_node *root, stk_error *err)
 {
-    const stki_node *output = stki_node_get(root, "output"), *node;
+    const stki_node *node;
 
     if (job->format && (node = stki_node_get(stki_node_get(root, "stats"), "path")) != NULL)
         return stki_fail_key(err, node,
                              "found it beside output, where the statistics are NAME.stats.json: leave it out");
-    if (job->output.shard_rows > 0 && job->output.shard_bytes > 0)
-        return stki_fail_key(err, stki_node_get(output, "shard_bytes"), "found it beside shard_rows: keep one of them");
     if (job->output.fields && job->output.fields->kind != STKI_NODE_MAP)
         return stki_fail_value(err, job->output.fields, "a map of fields, {NAME: {…}}");
     for (int i = 0; job->output.fields && i < job->output.fields->count; i++)
@@ -398,12 +383,12 @@ stk_status stki_job_read(const char *file, const char *text, const char *base_di
     root = stki_document_root(job->document);
     stki_options_defaults(&stki_prep_table, &job->prep);
     if ((status = check_sections(root, err)) != STK_OK ||
+        (status = stki_sections_settle(stki_job_sections, job->document, job->base_dir, err)) != STK_OK ||
         (status = stki_options_read(&stki_prep_table, stki_node_get(root, "prep"), &job->prep, NULL, err)) != STK_OK ||
         (status = read_what(job, root, err)) != STK_OK || (status = check_together(job, root, err)) != STK_OK ||
-        (status = check_needs(job, stki_node_get(root, "prep"), err)) != STK_OK ||
         (status = stki_filter_check(job->prep.filter, err)) != STK_OK)
         return status;
-    return resolve_paths(job, root, err);
+    return find_paths(job, err);
 }
 
 stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err)

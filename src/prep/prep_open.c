@@ -243,7 +243,7 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
     field->out.encode = name;
-    return ops->create(node, run->job->base_dir, &field->in, &field->out, &field->finisher, err);
+    return ops->create(node, &field->in, &field->out, &field->finisher, err);
 }
 
 static stk_status check_names(const stki_prep_run *run, stk_error *err)

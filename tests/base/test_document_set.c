@@ -198,35 +198,6 @@ static void depth_counts_path_and_value_together(void **state)
     stki_document_destroy(document);
 }
 
-/* An assignment takes out the other spelling of its key; two in one source stay, for the reader to refuse. */
-static void the_newest_spelling_stays(void **state)
-{
-    static const char text[] = "loader:\n  shuffle: true\n  batch_size: 8\n  drop_last: true\n  last_batch: pad\n"
-                               "dataset:\n  fields:\n    a:\n      path: a.npy\n    b:\n      synthetic: {}\n";
-    stki_document *document = parse_fine(text);
-
-    (void)state;
-    stki_document_newest(document);
-    assert_set(document, "loader.order=block");
-    assert_set(document, "dataset.fields.a.synthetic.count=3");
-    assert_set(document, "dataset.fields.b.path=b.npy");
-    assert_set(document, "loader.global_batch_size=4");
-    assert_set(document, "loader.batch_size=2"); /* the last one said */
-    stki_document_newest(document);
-    assert_written(document, "loader:\n  batch_size: 2\n  drop_last: true\n  last_batch: pad\n  order: block\n"
-                             "dataset:\n  fields:\n    a:\n      synthetic:\n        count: 3\n    b:\n"
-                             "      path: b.npy\n");
-    assert_set(document, "loader={order: random, shuffle: true}");
-    assert_set(document, "datasets=[{fields: {x: {path: x}}}, 1]");
-    assert_set(document, "datasets.0.fields.x.synthetic=1");
-    stki_document_newest(document);
-    assert_written(document, "loader:\n  order: random\n  shuffle: true\n"
-                             "dataset:\n  fields:\n    a:\n      synthetic:\n        count: 3\n    b:\n"
-                             "      path: b.npy\n"
-                             "datasets:\n  - fields:\n      x:\n        synthetic: 1\n  - 1\n");
-    stki_document_destroy(document);
-}
-
 static void every_failing_allocation(void **state)
 {
     static const char *const sets[] = {"a.c.d.0.e=[1, 2, 3]", "a.b=x", "list.3=x", "map.e=5"};
@@ -277,7 +248,6 @@ int main(void)
         cmocka_unit_test(the_value_is_the_language_of_the_files),
         cmocka_unit_test(wrong_assignments),
         cmocka_unit_test(depth_counts_path_and_value_together),
-        cmocka_unit_test(the_newest_spelling_stays),
         cmocka_unit_test(every_failing_allocation),
     };
 

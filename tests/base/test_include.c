@@ -238,46 +238,6 @@ static void merged_maps_have_limits_too(void **state)
     free(text);
 }
 
-/* What the including file says wins, however it is spelled; --set wins over both. */
-static void the_newest_spelling_stays(void **state)
-{
-    stki_document *document;
-
-    (void)state;
-    write_config("lowest.yaml", "loader: {global_batch_size: 4, drop_last: true, shuffle: true}\n");
-    write_config("low.yaml", "include: lowest.yaml\nloader: {order: block}\n");
-    write_config("other.yaml", "loader: {last_batch: pad}\n");
-    write_config("top.yaml", "include: [low.yaml, other.yaml]\nloader: {batch_size: 8}\n");
-    document = open_fine("top.yaml");
-    stki_document_newest(document);
-    assert_null(stki_node_get(node_at(document, "loader"), "shuffle"));
-    assert_null(stki_node_get(node_at(document, "loader"), "drop_last"));
-    assert_null(stki_node_get(node_at(document, "loader"), "global_batch_size"));
-    assert_string_equal(node_at(document, "loader.order")->text, "block");
-    assert_string_equal(node_at(document, "loader.last_batch")->text, "pad");
-    assert_string_equal(node_at(document, "loader.batch_size")->text, "8");
-    assert_int_equal(stki_document_set(document, "loader.shuffle=true", NULL), STK_OK);
-    stki_document_newest(document);
-    assert_null(stki_node_get(node_at(document, "loader"), "order"));
-    assert_string_equal(node_at(document, "loader.shuffle")->text, "true");
-    stki_document_destroy(document);
-
-    /* one that includes others is laid over another such one: the layers of both stay apart */
-    write_config("pair.yaml", "include: lowest.yaml\nloader: {order: random}\n");
-    write_config("twice.yaml", "include: [low.yaml, pair.yaml]\n");
-    document = open_fine("twice.yaml");
-    stki_document_newest(document);
-    assert_null(stki_node_get(node_at(document, "loader"), "shuffle"));
-    assert_string_equal(node_at(document, "loader.order")->text, "random");
-    stki_document_destroy(document);
-    write_config("pair.yaml", "loader: {shuffle: false}\n"); /* without any below it */
-    document = open_fine("twice.yaml");
-    stki_document_newest(document);
-    assert_null(stki_node_get(node_at(document, "loader"), "order"));
-    assert_string_equal(node_at(document, "loader.shuffle")->text, "false");
-    stki_document_destroy(document);
-}
-
 static void every_failing_allocation(void **state)
 {
     int64_t before = blocks_in_use(), n;
@@ -318,7 +278,6 @@ int main(void)
         WITH_ROOT(cycles_and_depth),
         WITH_ROOT(include_bombs_are_limited),
         WITH_ROOT(merged_maps_have_limits_too),
-        WITH_ROOT(the_newest_spelling_stays),
         WITH_ROOT(every_failing_allocation),
     };
 

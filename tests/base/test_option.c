@@ -136,9 +136,6 @@ static void wrong_keys(void **state)
     assert_read_fails("loader: fast\n", NULL, "t.yaml:1: loader: found fast, expected a map of keys and values");
     assert_read_fails("loader:\n  shuffle: true\n  order: random\n", NULL,
                       "t.yaml:2: loader.shuffle: another way to write order, which is given in line 3");
-    assert_read_fails("loader:\n  shuffle: true\n", "loader.order=random",
-                      "t.yaml:2: loader.shuffle: another way to write order, which is given too (--set "
-                      "loader.order=random)");
 }
 
 static void wrong_values(void **state)

@@ -260,6 +260,8 @@ static void weights_from_anywhere(void **state)
     assert_memory_not_equal(first, first + 3000, 3000 * sizeof *first);
 }
 
+#define FOUR(rest) "{dataset: {fields: {x: {path: four.npy}}}, loader: {" rest "}}"
+
 static void weights_refused(void **state)
 {
     (void)state;
@@ -289,7 +291,12 @@ static void weights_refused(void **state)
     refuse_text(STK_E_NOT_FOUND, "none.npy",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: none.npy}}");
     refuse_text(STK_E_CONFIG, "path and field",
+                "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: {}}}");
+    refuse_text(STK_E_CONFIG, "weights.name",
                 "{dataset: {fields: {x: {path: four.npy}}}, loader: {order: weighted, weights: {name: a}}}");
+    refuse_text(STK_E_CONFIG, "weights", FOUR("order: weighted"));
+    refuse_text(STK_E_CONFIG, "order: weighted", FOUR("weights: [1, 1, 1, 1]"));
+    refuse_text(STK_E_CONFIG, "order: block", FOUR("block_window: 4"));
 }
 
 /* ---- blocks and buckets --------------------------------------------------------------------------------------------
@@ -372,14 +379,13 @@ static void wrong_keys(void **state)
 {
     (void)state;
     write_ids("four.npy", 0, 4);
-#define FOUR(rest) "{dataset: {fields: {x: {path: four.npy}}}, loader: {" rest "}}"
     stk_loader_destroy(open_text(FOUR("split: null, weights: null, indices: null, bucket_by: null")));
     refuse_text(STK_E_CONFIG, "train or val", FOUR("split: test"));
     refuse_text(STK_E_CONFIG, "fraction", FOUR("split: {fraction: 1.5}"));
     refuse_text(STK_E_CONFIG, "split.key", FOUR("split: {method: hash, key: group}"));
     refuse_text(STK_E_CONFIG, "no field has a file", FOUR("split: {method: hash, key: path}"));
-    refuse_text(STK_E_CONFIG, "split.key: needs method: hash", FOUR("split: {method: exact, key: x}"));
-    refuse_text(STK_E_CONFIG, "split.key: needs method: hash", FOUR("split: {key: index}"));
+    refuse_text(STK_E_CONFIG, "method: hash", FOUR("split: {method: exact, key: x}"));
+    refuse_text(STK_E_CONFIG, "method: hash", FOUR("split: {key: index}"));
     refuse_text(STK_E_CONFIG, "bucket_window: does nothing without bucket_by", FOUR("bucket_window: 4"));
     refuse_text(STK_E_CONFIG, "mixture_stop: does nothing without datasets", FOUR("mixture_stop: all_exhausted"));
     refuse_text(STK_E_CONFIG, "max_errors: does nothing without on_error: skip", FOUR("max_errors: 4"));

@@ -552,6 +552,42 @@ static void by_way_of_a_file(void **state)
     stkt_remove_dir(dir);
 }
 
+/* Relative paths of a config start from its folder; there is no such file where the test runs. */
+static void paths_start_from_the_config(void **state)
+{
+    static const char text[] = "dataset: {fields: {x: {synthetic: {count: 4, shape: [], dtype: i64}}}}\n"
+                               "loader: {on_error: skip, error_list: failed.jsonl, resume_from: at.state}\n";
+    char dir[512], path[600];
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_error err;
+    FILE *file;
+
+    (void)state;
+    snprintf(dir, sizeof dir, "%s", stkt_make_dir());
+    snprintf(path, sizeof path, "%s/at.state", dir);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("{\"stoker_state\": 1, \"step\": 3}\n", file);
+    fclose(file);
+    snprintf(path, sizeof path, "%s/c.yaml", dir);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_ok(stk_loader_open_file(path, NULL, 0, &loader, &err));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_int_equal(stk_batch_indices(batch)[0], 3);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+    snprintf(path, sizeof path, "%s/failed.jsonl", dir);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_ok(stk_loader_open_text(text, dir, NULL, 0, &loader, &err));
+    stk_loader_destroy(loader);
+    assert_status(stk_loader_open_text(text, NULL, NULL, 0, &loader, &err), STK_E_NOT_FOUND);
+    stkt_remove_dir(dir);
+}
+
 /* ---- digest ------------------------------------------------------------------------------------------------------ */
 
 static stk_digest_info digest_of(const stk_loader *loader)
@@ -954,6 +990,7 @@ int main(void)
         cmocka_unit_test(fingerprints_are_told),
         cmocka_unit_test(impossible_positions),
         cmocka_unit_test(by_way_of_a_file),
+        cmocka_unit_test(paths_start_from_the_config),
         cmocka_unit_test(the_digest_of_the_stream),
         cmocka_unit_test(the_digest_goes_on),
         cmocka_unit_test(on_a_device),

@@ -380,7 +380,7 @@ static void jpeg_by_any_number_of_threads(void **unused)
         char *first = NULL;
         int64_t first_bytes = 0, encoded = 0;
 
-        assert_ok(ops->create(stki_document_root(document), NULL, &in, &out, &finisher, &err));
+        assert_ok(ops->create(stki_document_root(document), &in, &out, &finisher, &err));
         assert_int_equal(out.kind, STKI_SINK_IMAGE);
         assert_int_equal(stki_sink_is_mixed(&out), t > 0);
         assert_int_equal(out.extension != NULL, t == 0);
@@ -462,7 +462,7 @@ static void keep_reads_headers(void **unused)
     memcpy(values + size, "GIF89a..", 8);
     memcpy(values + size + 8, file.data, file.size);
     memcpy(values + 2 * size + 8, file.data, 30); /* cut */
-    assert_ok(stki_finisher_find("keep")->create(stki_document_root(document), NULL, &in, &out, &finisher, &err));
+    assert_ok(stki_finisher_find("keep")->create(stki_document_root(document), &in, &out, &finisher, &err));
     field.finisher = finisher;
     assert_int_equal(out.kind, STKI_SINK_IMAGE);
     assert_int_equal(out.ndim, 3);
@@ -524,7 +524,7 @@ static void options_that_do_not_fit(void **unused)
         in.name = "image";
         out = in;
         assert_status(
-            stki_finisher_find(wrong[i].encode)->create(stki_document_root(document), NULL, &in, &out, &finisher, &err),
+            stki_finisher_find(wrong[i].encode)->create(stki_document_root(document), &in, &out, &finisher, &err),
             STK_E_CONFIG);
         assert_says(wrong[i].says);
         stki_document_destroy(document);

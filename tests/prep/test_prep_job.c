@@ -194,7 +194,7 @@ static void test_refusals(void **state)
         {"output: {path: x.xyz}", "output.format", STK_E_CONFIG},
         {"output: {path: x.npy, format: nmy}", "expected one of npy", STK_E_CONFIG},
         {"output: {path: x.npy, shard_row: 3}", "did you mean shard_rows", STK_E_CONFIG},
-        {"output: {path: x.npy, shard_rows: 3, shard_bytes: 3}", "keep one of them", STK_E_CONFIG},
+        {"output: {path: x.npy, shard_rows: 3, shard_bytes: 3}", "shard_rows and shard_bytes", STK_E_CONFIG},
         {"output: {path: x.npy}\nprep: {ordr: random}", "did you mean order", STK_E_CONFIG},
         {"output: {path: x.npy}\nprep: {order: shuffled}", "sequential", STK_E_CONFIG},
         {"output: {path: x.npy}\nprep: {max_errors: 3}", "on_error", STK_E_CONFIG},

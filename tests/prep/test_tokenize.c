@@ -501,7 +501,7 @@ static stk_status create(const char *text, stki_sink_field *out, stki_finisher *
     status = stki_document_parse(full, (int64_t)strlen(full), "text", STKI_NO_INCLUDE, &document, err);
     if (status != STK_OK)
         return status;
-    status = stki_finisher_find("tokens")->create(stki_document_root(document), NULL, &in, out, finisher, err);
+    status = stki_finisher_find("tokens")->create(stki_document_root(document), &in, out, finisher, err);
     stki_document_destroy(document);
     return status;
 }
@@ -578,7 +578,7 @@ static void rows_of_a_field(void **unused)
         assert_status(create(wrong[i].options, &out, &finisher, &err), STK_E_CONFIG);
         assert_says(wrong[i].says);
     }
-    assert_status(stki_finisher_find("tokens")->create(NULL, NULL, &in, &out, &finisher, &err), STK_E_CONFIG);
+    assert_status(stki_finisher_find("tokens")->create(NULL, &in, &out, &finisher, &err), STK_E_CONFIG);
     assert_says("output.fields.x: ");
 }
 

@@ -36,11 +36,10 @@ typedef struct stki_finisher_ops {
     int most_out;                   /* bytes that come of a byte of a row, about at most; 0: rows are lent on */
     const stki_option_table *table; /* of its keys, for the help */
     /* `options`: the map of the field under `output.fields`, perhaps NULL; the finisher owns its keys but `extension`.
-     * Relative paths in them start from base_dir (NULL: from the file that names them), those of --set from the working
-     * directory. `in`: what the loader's rows of the field are (as a field of a sink: ARRAY, RAGGED or IMAGE). *out
+     * `in`: what the loader's rows of the field are (as a field of a sink: ARRAY, RAGGED or IMAGE). *out
      * begins as a copy of it and becomes what comes out. STK_E_CONFIG: the rows or the keys do not fit. */
-    stk_status (*create)(const stki_node *options, const char *base_dir, const stki_sink_field *in,
-                         stki_sink_field *out, stki_finisher **finisher, stk_error *err);
+    stk_status (*create)(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
+                         stki_finisher **finisher, stk_error *err);
     /* One thread's. NULL: it needs none. */
     stk_status (*scratch)(const stki_finisher *finisher, void **out, stk_error *err);
     void (*scratch_destroy)(void *scratch);

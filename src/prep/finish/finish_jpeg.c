@@ -61,14 +61,13 @@ static stk_status check_together(const stki_node *options, const jpeg_options *o
     return STK_OK;
 }
 
-static stk_status jpeg_create(const stki_node *options, const char *base_dir, const stki_sink_field *in,
-                              stki_sink_field *out, stki_finisher **finisher, stk_error *err)
+static stk_status jpeg_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
+                              stki_finisher **finisher, stk_error *err)
 {
     jpeg_options o = {0};
     jpeg_finisher *jpeg;
     stk_status status;
 
-    (void)base_dir;
     stki_options_defaults(&jpeg_table, &o);
     if ((status = stki_options_read(&jpeg_table, options, &o, NULL, err)) != STK_OK ||
         (status = check_together(options, &o, err)) != STK_OK ||

@@ -19,13 +19,12 @@ static const stki_option keep_rows[] = {
 };
 static const stki_option_table keep_table = STKI_OPTION_TABLE("output.fields.NAME (encode: keep)", keep_rows);
 
-static stk_status keep_create(const stki_node *options, const char *base_dir, const stki_sink_field *in,
-                              stki_sink_field *out, stki_finisher **finisher, stk_error *err)
+static stk_status keep_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
+                              stki_finisher **finisher, stk_error *err)
 {
     keep_options o = {0};
     stk_status status;
 
-    (void)base_dir;
     stki_options_defaults(&keep_table, &o);
     status = stki_options_read(&keep_table, options, &o, NULL, err);
     if (status != STK_OK)

@@ -24,14 +24,13 @@ typedef struct png_finisher {
     int level;
 } png_finisher;
 
-static stk_status png_create(const stki_node *options, const char *base_dir, const stki_sink_field *in,
-                             stki_sink_field *out, stki_finisher **finisher, stk_error *err)
+static stk_status png_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
+                             stki_finisher **finisher, stk_error *err)
 {
     png_options o = {0};
     png_finisher *png;
     stk_status status;
 
-    (void)base_dir;
     stki_options_defaults(&png_table, &o);
     status = stki_options_read(&png_table, options, &o, NULL, err);
     if (status == STK_OK)

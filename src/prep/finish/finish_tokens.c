@@ -12,20 +12,22 @@
 
 typedef struct token_options {
     const char *encode, *split, *pattern, *begin, *end, *dtype, *extension;
-    const stki_node *vocabulary, *merges;
+    const char *vocabulary, *merges;
 } token_options;
 
 static const stki_option token_rows[] = {
     STKI_STRING(token_options, encode, "tokens", "tokens: texts become the ids of their tokens (docs/encode.md)",
                 .flags = STKI_GIVEN),
-    STKI_NODE(token_options, vocabulary,
-              "A file: .tiktoken, tokenizer.json, or a vocab.json (with merges); by default each byte is a token, 0 to "
-              "255",
-              .flags = STKI_PATH),
-    STKI_NODE(token_options, merges, "The merges.txt that belongs to a vocab.json", .flags = STKI_PATH),
+    STKI_STRING(
+        token_options, vocabulary, NULL,
+        "A file: .tiktoken, tokenizer.json, or a vocab.json (with merges); by default each byte is a token, 0 to "
+        "255",
+        .flags = STKI_PATH),
+    STKI_STRING(token_options, merges, NULL, "The merges.txt that belongs to a vocab.json", .flags = STKI_PATH),
     STKI_STRING(token_options, split, NULL,
                 "How text is cut before it is encoded: gpt2, cl100k, o200k, none; by default as the vocabulary says"),
-    STKI_STRING(token_options, pattern, NULL, "Instead: a regular expression, whose matches are the pieces"),
+    STKI_STRING(token_options, pattern, NULL, "Instead: a regular expression, whose matches are the pieces",
+                .instead_of = "split"),
     STKI_STRING(token_options, begin, NULL,
                 "A token before each document: its id, or its name where the vocabulary has one"),
     STKI_STRING(token_options, end, NULL, "A token behind each document: its id, or its name"),
@@ -43,42 +45,6 @@ typedef struct token_finisher {
 } token_finisher;
 
 /* ---- create ----------------------------------------------------------------------------------------------------- */
-
-/* Relative paths start from the file that names them, or (of a text) from base_dir; those of --set from the working
- * directory. */
-static stk_status path_of(const stki_node *node, const char *base_dir, char **out, stk_error *err)
-{
-    const char *text, *slash;
-    stk_status status = stki_node_text(node, &text, err);
-
-    if (status != STK_OK)
-        return status;
-    slash = node->line > 0 ? strrchr(node->file, '/') : NULL;
-    if (*text == '/' || node->line == 0)
-        *out = stki_strdup(text);
-    else if (base_dir)
-        *out = stki_format("%s/%s", base_dir, text);
-    else
-        *out = slash ? stki_format("%.*s/%s", (int)(slash - node->file), node->file, text) : stki_strdup(text);
-    return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(text), "a path");
-}
-
-static stk_status open_tokenizer(token_finisher *tokens, const char *base_dir, const token_options *o, stk_error *err)
-{
-    char *vocabulary = NULL, *merges = NULL;
-    stk_status status = o->vocabulary ? path_of(o->vocabulary, base_dir, &vocabulary, err) : STK_OK;
-
-    if (status == STK_OK && o->merges)
-        status = path_of(o->merges, base_dir, &merges, err);
-    if (status == STK_OK)
-        status = stki_tokenizer_open(
-            &(stki_tokenizer_opts){
-                .vocabulary = vocabulary, .merges = merges, .split = o->split, .pattern = o->pattern},
-            &tokens->tokenizer, err);
-    stki_free(vocabulary);
-    stki_free(merges);
-    return status;
-}
 
 /* A token by its id or its name; -1 where none is given. */
 static stk_status find_token(const stki_node *options, const char *key, const char *text, const stki_vocabulary *v,
@@ -138,11 +104,13 @@ static void token_destroy(stki_finisher *finisher)
     stki_free(tokens);
 }
 
-static stk_status prepare(token_finisher *tokens, const stki_node *options, const char *base_dir,
-                          const token_options *o, stk_error *err)
+static stk_status prepare(token_finisher *tokens, const stki_node *options, const token_options *o, stk_error *err)
 {
     const stki_vocabulary *v;
-    stk_status status = open_tokenizer(tokens, base_dir, o, err);
+    stk_status status = stki_tokenizer_open(
+        &(stki_tokenizer_opts){
+            .vocabulary = o->vocabulary, .merges = o->merges, .split = o->split, .pattern = o->pattern},
+        &tokens->tokenizer, err);
 
     if (status != STK_OK)
         return status;
@@ -153,8 +121,8 @@ static stk_status prepare(token_finisher *tokens, const stki_node *options, cons
     return choose_dtype(tokens, options, o, err);
 }
 
-static stk_status token_create(const stki_node *options, const char *base_dir, const stki_sink_field *in,
-                               stki_sink_field *out, stki_finisher **finisher, stk_error *err)
+static stk_status token_create(const stki_node *options, const stki_sink_field *in, stki_sink_field *out,
+                               stki_finisher **finisher, stk_error *err)
 {
     token_options o = {0};
     token_finisher *tokens;
@@ -174,7 +142,7 @@ static stk_status token_create(const stki_node *options, const char *base_dir, c
     if (!tokens)
         return stki_fail_memory(err, (int64_t)sizeof *tokens, "a finisher");
     tokens->base.ops = &stki_finish_tokens;
-    status = prepare(tokens, options, base_dir, &o, err);
+    status = prepare(tokens, options, &o, err);
     if (status != STK_OK) {
         token_destroy(&tokens->base);
         return err && !err->file[0] ? stki_fail_place(err, status, NULL, -1, STKI_TEXT("output.fields.%.60s", in->name))

@@ -10,6 +10,9 @@ static const char *const per_words[] = {"auto", "tensor", "channel", NULL},
                          *const symmetric_words[] = {"auto", "true", "false", NULL},
                          *const histogram_words[] = {"auto", NULL};
 
+static const stki_need needs_percentile = {.key = "calibrate", .words = (const char *const[]){"percentile", NULL}};
+static const stki_need needs_calibrate = {.key = "calibrate", .words = stki_calibration_words};
+
 static const stki_option field_rows[] = {
     STKI_ENUM(stki_stats_opts, per, auto, per_words,
               "One result for all elements, or one for each channel; auto: by channel where the field has a layout"),
@@ -21,10 +24,10 @@ static const stki_option field_rows[] = {
     STKI_NODE(stki_stats_opts, calibrate,
               "Parameters of quantisation: minmax, percentile or mse, or a list of them (docs/statistics.md)"),
     STKI_DOUBLE(stki_stats_opts, percentile, 99.99, 50, 100, "percent",
-                "calibrate: percentile: so many of the elements are inside the range"),
-    STKI_ENUM(stki_stats_opts, dtype, int8, dtype_words, "What calibration is for"),
+                "calibrate: percentile: so many of the elements are inside the range", .need = &needs_percentile),
+    STKI_ENUM(stki_stats_opts, dtype, int8, dtype_words, "What calibration is for", .need = &needs_calibrate),
     STKI_ENUM(stki_stats_opts, symmetric, auto, symmetric_words,
-              "Zero in the middle of the range; auto: for int8, not for uint8"),
+              "Zero in the middle of the range; auto: for int8, not for uint8", .need = &needs_calibrate),
 };
 const stki_option_table stki_stats_field_table = STKI_OPTION_TABLE("stats.fields.NAME", field_rows);
 
@@ -61,27 +64,6 @@ static stk_status read_methods(stki_stats_opts *out, stk_error *err)
     return status;
 }
 
-/* Keys that say how to calibrate are refused where nothing is calibrated, or not in that way. */
-static stk_status check_used(const stki_node *map, const stki_stats_opts *opts, stk_error *err)
-{
-    static const struct {
-        const char *key, *needs;
-        unsigned methods;
-    } all[] = {
-        {"percentile", "calibrate: percentile", 1U << STKI_CALIBRATE_PERCENTILE},
-        {"dtype", "calibrate: minmax, percentile or mse", ~0U},
-        {"symmetric", "calibrate: minmax, percentile or mse", ~0U},
-    };
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const stki_node *node = stki_node_get(map, all[i].key), *calibrate = stki_node_get(map, "calibrate");
-
-        if (node && !(opts->methods & all[i].methods) && (!calibrate || calibrate->layer <= node->layer))
-            return stki_fail_key(err, node, "does nothing without %s: add that, or leave this out", all[i].needs);
-    }
-    return STK_OK;
-}
-
 stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_error *err)
 {
     stk_status status;
@@ -89,9 +71,7 @@ stk_status stki_stats_opts_read(const stki_node *map, stki_stats_opts *out, stk_
     *out = (stki_stats_opts){0};
     stki_options_defaults(&stki_stats_field_table, out);
     status = stki_options_read(&stki_stats_field_table, map, out, NULL, err);
-    if (status == STK_OK)
-        status = read_methods(out, err);
-    return status == STK_OK ? check_used(map, out, err) : status;
+    return status == STK_OK ? read_methods(out, err) : status;
 }
 
 stk_status stki_stats_section_read(const stki_node *stats, stki_stats_section *out, stk_error *err)

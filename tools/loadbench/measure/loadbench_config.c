@@ -101,13 +101,6 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
 {
     const struct lb_preset *preset = &lb_presets[bench->preset];
 
-    if (seen[STEP]) {
-        const stk_status status = stki_node_time(key(section, STEP), &bench->step_time, err);
-        if (status != STK_OK)
-            return status;
-        if (bench->step_time < 0 || (double)bench->step_time > DAY)
-            return stki_fail_key(err, key(section, STEP), "expected 0 to 1 day");
-    }
     if (!seen[CONSUMER] && (seen[STEP] || bench->preset > 0))
         bench->consumer = LB_CONSUMER_STEP;
     if (bench->preset > 0 && !seen[STEP] && !seen[STEP_TIME])
@@ -148,6 +141,7 @@ static stk_status copy_sets(const char *const *sets, int count, struct lb_config
         return stki_fail_memory(err, count, "the assignments");
     for (int i = 0; i < count; i++)
         out->loader_sets[out->loader_set_count++] = sets[i];
+    out->given_set_count = count;
     if (out->batch_set[0])
         out->loader_sets[out->loader_set_count++] = out->batch_set;
     if (out->endless)
@@ -207,10 +201,8 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
     stk_status status = stki_document_open(path, &out->document, err);
     for (int i = 0; i < set_count && status == STK_OK; i++)
         status = stki_document_set(out->document, sets[i], err);
-    if (status == STK_OK) {
-        stki_document_newest(out->document);
+    if (status == STK_OK)
         status = stk_loader_check_file(path, sets, set_count, err);
-    }
     if (status == STK_OK)
         status = read_bench(out, digest, err);
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;

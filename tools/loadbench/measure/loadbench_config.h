@@ -25,9 +25,9 @@ struct lb_config {
     char *name;               /* of the file, without folder and ending */
     stki_document *document;  /* with everything of --set */
     const char **loader_sets; /* the assignments for the loader: those of --set, and what a measurement needs */
-    int loader_set_count;
-    bool endless;          /* loader.num_epochs was not given, so the data does not end the run */
-    bool ramp_left_out;    /* it was asked for, and makes no sense with cache: cold */
+    int loader_set_count, given_set_count; /* those of --set come first */
+    bool endless;                          /* loader.num_epochs was not given, so the data does not end the run */
+    bool ramp_left_out;                    /* it was asked for, and makes no sense with cache: cold */
     char batch_set[64];    /* the preset's batch size as an assignment; "": the config has one, or there is no preset */
     const char *intervals; /* the file that interval records go to; NULL: none. Set by the caller */
     struct lb_bench bench;
@@ -38,7 +38,7 @@ struct lb_config {
 stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest, struct lb_config *out,
                           stk_error *err);
 void lb_config_close(struct lb_config *config);
-/* The config as it is in effect, as a config: the sections as written, `bench` complete. Changes the document. */
+/* The config as it is in effect, as a config: the sections as written, `bench` complete. */
 stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *err);
 
 /* A copy of `path`, relative to the folder of `beside` unless it is absolute. NULL: no memory. */

@@ -1,0 +1,108 @@
+/* option_settle.c: prepares a document for reading, see stki_sections_settle. Everything here follows from the rows:
+ * which exclude each other, which are paths, and which tables are inside which. */
+#include "document_build.h"
+#include "option.h"
+#include "option_row.h"
+#include <string.h>
+
+typedef struct settling {
+    stki_document *document;
+    const char *base_dir;
+    stk_error *err;
+} settling;
+
+/* A row of the table or of one that may add rows to it. */
+static const stki_option *find(const stki_option_table *table, const char *key)
+{
+    const stki_option *row = stki_options_find(table, key);
+
+    for (int i = 0; !row && table->choice && table->choice(i); i++)
+        row = stki_options_find(table->choice(i), key);
+    return row;
+}
+
+static void take_out(stki_node *map, int index)
+{
+    const size_t behind = (size_t)(map->count - index - 1);
+
+    memmove(&map->items[index], &map->items[index + 1], behind * sizeof map->items[0]);
+    memmove(&map->keys[index], &map->keys[index + 1], behind * sizeof map->keys[0]);
+    map->count--;
+}
+
+static stk_status drop_older(const settling *s, const stki_option_table *table, stki_node *map)
+{
+    for (int i = map->count; i-- > 0;) {
+        const stki_option *row = stki_options_find(table, map->keys[i]);
+        bool counts = true;
+        stk_status status = row ? stki_option_counts(table, map, row, map->items[i], &counts, s->err) : STK_OK;
+
+        if (status != STK_OK)
+            return status;
+        if (!counts)
+            take_out(map, i);
+    }
+    return STK_OK;
+}
+
+static stk_status resolve(const settling *s, const stki_option *row, stki_node *node)
+{
+    stk_status status = STK_OK;
+
+    if (node->kind == STKI_NODE_SCALAR) {
+        for (int i = 0; row->words && row->words[i]; i++)
+            if (strcmp(node->text, row->words[i]) == 0)
+                return STK_OK;
+        return stki_node_is_null(node) ? STK_OK : stki_document_resolve(s->document, node, s->base_dir, s->err);
+    }
+    for (int i = 0; node->kind == STKI_NODE_LIST && i < node->count && status == STK_OK; i++)
+        status = stki_document_resolve(s->document, node->items[i], s->base_dir, s->err);
+    return status;
+}
+
+static stk_status settle(const settling *s, const stki_option_table *table, stki_node *node);
+
+static stk_status settle_row(const settling *s, const stki_option *row, stki_node *node)
+{
+    stk_status status = row->flags & STKI_PATH ? resolve(s, row, node) : STK_OK;
+
+    if (!row->inner)
+        return status;
+    if (!(row->flags & STKI_NAMED))
+        return settle(s, row->inner, node);
+    for (int i = 0; node->kind == STKI_NODE_MAP && i < node->count && status == STK_OK; i++)
+        status = settle(s, row->inner, node->items[i]);
+    return status;
+}
+
+static stk_status settle(const settling *s, const stki_option_table *table, stki_node *node)
+{
+    stk_status status = STK_OK;
+
+    if (node->kind == STKI_NODE_SCALAR)
+        return table->shorthand ? settle_row(s, find(table, table->shorthand), node) : STK_OK;
+    if (node->kind == STKI_NODE_MAP)
+        status = drop_older(s, table, node);
+    for (int i = 0; i < node->count && status == STK_OK; i++) {
+        const stki_option *row = node->kind == STKI_NODE_MAP ? find(table, node->keys[i]) : NULL;
+
+        if (node->kind == STKI_NODE_LIST && node->items[i]->kind == STKI_NODE_MAP)
+            status = settle(s, table, node->items[i]);
+        else if (row)
+            status = settle_row(s, row, node->items[i]);
+    }
+    return status;
+}
+
+stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
+                                stk_error *err)
+{
+    const settling s = {document, base_dir, err};
+    stk_status status = STK_OK;
+
+    for (int i = 0; sections[i] && status == STK_OK; i++)
+        for (int k = 0; k < document->root->count && status == STK_OK; k++)
+            if (strcmp(document->root->keys[k], sections[i]->section) == 0)
+                status = settle(&s, sections[i], document->root->items[k]);
+    return status;
+}
