@@ -68,6 +68,17 @@ void stki_print_text(stki_print *print, const char *name, const char *path, cons
     stki_print_json(print, "", name, path, json_string(text));
 }
 
+void stki_print_line(stki_print *print, const char *path, int64_t path_bytes, const char *value, bool failure)
+{
+    stki_printed *line = new_line(print);
+
+    if (line) {
+        *line = (stki_printed){stki_format("%.*s", (int)path_bytes, path), stki_strdup(value), "", "", failure};
+        print->count++;
+    }
+    print->failed |= !line || !line->path || !line->value;
+}
+
 static int by_path(const void *a, const void *b)
 {
     return strcmp(((const stki_printed *)a)->path, ((const stki_printed *)b)->path);

@@ -39,6 +39,8 @@ void stki_print_map(stki_print *print, const stki_option_table *table, const stk
 void stki_print_json(stki_print *print, const char *section, const char *name, const char *path, json_t *value);
 /* The same for a value that opening has found, as text. */
 void stki_print_text(stki_print *print, const char *name, const char *path, const char *format, ...) STK_PRINTF(4, 5);
+/* A line as it was printed elsewhere; of no row. */
+void stki_print_line(stki_print *print, const char *path, int64_t path_bytes, const char *value, bool failure);
 /* Sorts the lines by path. STK_E_MEMORY if any is missing. */
 stk_status stki_print_end(stki_print *print, stk_error *err);
 /* The value of that path, or NULL. After stki_print_end. */

@@ -690,6 +690,7 @@ static void core_destroy(stki_core *core)
     int workers = core->worker_count ? core->worker_count : 1;
 
     forget_containers(core);
+    stki_print_fini(&core->print);
     stki_feed_destroy(core->feed);
     stki_ring_destroy(core->ring);
     stki_progress_destroy(core->progress);
@@ -746,8 +747,8 @@ stk_status stki_core_create(stki_loader_config *config, stki_core **out, stk_err
         (status = arrange(core, err)) == STK_OK && (status = stki_core_make_order(core, err)) == STK_OK &&
         (status = make_plans(core, err)) == STK_OK &&
         (choose_pinning(core), status = make_slots(core, err)) == STK_OK &&
-        (status = make_workers(core, err)) == STK_OK && (status = stki_failed_open(core, err)) == STK_OK) {
-        stki_state_prints(core, &core->prints);
+        (status = make_workers(core, err)) == STK_OK && (status = stki_failed_open(core, err)) == STK_OK &&
+        (status = stki_core_print(core, &core->print, err)) == STK_OK) {
         *out = core;
         return STK_OK;
     }

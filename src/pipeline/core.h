@@ -12,6 +12,7 @@
 #define STKI_CORE_H
 
 #include "config.h"
+#include "option_print.h"
 #include "order.h"
 #include "order_quality.h"
 #include "part_list.h"
@@ -88,7 +89,7 @@ struct stki_core {
     stk_batch **slots;
     stki_ring *ring;
     stki_progress *progress; /* of the consumer */
-    stki_state prints;       /* the fingerprints that a saved state holds */
+    stki_print print;        /* what a saved position is compared by */
     int worker_count;        /* threads; 0: inline */
     stki_worker *workers;    /* max(worker_count, 1) */
     int64_t rows_per_tile, parts_per_row;
@@ -139,5 +140,10 @@ stk_status stki_workers_start(stki_core *core, stk_error *err);
 int stki_workers_stop(stki_core *core, int64_t timeout_ns);
 /* "worker 2: reading images.npy record 17 for 3.2 s; …", at most `size` bytes. */
 void stki_workers_report(const stki_core *core, char *to, int size);
+
+/* fingerprint.c: the lines of `print`, and a hash of those whose path begins with `section` ("dataset", "loader") but
+ * for those about failed samples. */
+stk_status stki_core_print(const stki_core *core, stki_print *print, stk_error *err);
+stki_u128 stki_core_fingerprint(const stki_core *core, const char *section);
 
 #endif

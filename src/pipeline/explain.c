@@ -64,16 +64,10 @@ static bool names_of(const stki_field_plan *plan, bool (*belongs)(const char *na
     return any;
 }
 
-static bool is_arithmetic(const char *name)
-{
-    return strcmp(name, "normalize") == 0 || strcmp(name, "scale") == 0 || strcmp(name, "quantize") == 0 ||
-           strcmp(name, "cast") == 0;
-}
-
 static bool is_late(const char *name)
 {
     return !stki_first_steps_know(name) && !stki_geometry_knows(name) && !stki_colors_know(name) &&
-           !is_arithmetic(name);
+           !stki_fold_takes(name);
 }
 
 static void explain_geometry(const stki_field_plan *plan, FILE *to)
@@ -100,7 +94,7 @@ static void explain_arithmetic(const stki_field_plan *plan, FILE *to)
 {
     const stki_fold *fold = plan->fold;
 
-    if (!names_of(plan, is_arithmetic, to))
+    if (!names_of(plan, stki_fold_takes, to))
         return;
     if (!fold->arithmetic) {
         fputs(": a cast\n", to);

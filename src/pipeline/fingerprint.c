@@ -1,13 +1,15 @@
-/* fingerprint.c: by what a saved position knows the data set, the order and the transforms again. Only what opening has
- * found out is looked at, no sample is read: names, sizes, counts, types and shapes of files, not what is in them, so
- * that a data set may move to another folder. Of the names of the images of a folder at most NAMES are looked at,
- * evenly spread. */
+/* fingerprint.c: what a saved position is compared by, as lines (option_print.h): the options whose rows say that they
+ * affect samples, and values that opening has found. No sample is read: names, sizes, counts, types and shapes of
+ * files, not what is in them, so that a data set may move to another folder. Of the names of the images of a folder at
+ * most NAMES are looked at, evenly spread. */
 #include "core.h"
-#include "source.h"
-#include <stdlib.h>
+#include "option_print.h"
+#include <inttypes.h>
 #include <string.h>
 
-enum { NAMES = 65536 };
+enum { NAMES = 65536, PATH_BYTES = 512 };
+
+/* ---- what opening has found -------------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -46,176 +48,177 @@ static void add_shard(stki_u128 *print, const stki_reader *reader)
         add_names(print, reader);
 }
 
-static void add_json(stki_u128 *print, json_t *json)
+static void print_files(stki_print *print, const stki_field *field, const char *path)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+    stki_u128 hash = {0};
+    int64_t samples = 0;
+    char text[STKI_U128_TEXT];
 
-    stki_fingerprint_text(print, text);
-    free(text);
-    json_decref(json);
-}
-
-/* Options of the formats, as they are written. */
-static void add_given(stki_u128 *print, const stki_source *source)
-{
-    for (int g = 0; source && g < source->count; g++)
-        for (int i = 0; !source->groups[g]->takes && i < source->parts[g].table->count; i++)
-            if (source->parts[g].seen[i] && source->parts[g].table->rows[i].effect == STKI_ON_SAMPLES) {
-                const char *name = source->parts[g].table->rows[i].name;
-
-                stki_fingerprint_text(print, name);
-                add_json(print, stki_node_json(stki_node_get(source->map, name)));
-            }
-}
-
-/* What the config says about reading that makes other samples of the same file. */
-static void add_source(stki_u128 *print, const stki_field_config *field)
-{
-    const stki_reader_opts *source = &field->source;
-    const int64_t numbers[] = {source->alias_dtype,
-                               source->axis,
-                               source->window_length,
-                               source->window_stride,
-                               source->cf,
-                               source->decode.gray,
-                               source->decode.upright,
-                               source->decode.fast + 2 * source->decode.none,
-                               source->decode.accept_warnings,
-                               field->sample_per_file};
-
-    stki_fingerprint_bytes(print, numbers, sizeof numbers);
-    stki_fingerprint_text(print, source->name);
-    add_given(print, source->source);
-    if (source->text_unit != STKI_TEXT_LINES || source->key) {
-        stki_fingerprint_number(print, source->text_unit);
-        stki_fingerprint_text(print, source->separator);
-        stki_fingerprint_text(print, source->key);
+    stki_fingerprint_number(&hash, field->dtype);
+    stki_fingerprint_number(&hash, field->variable);
+    add_shape(&hash, field->ndim, field->shape);
+    for (int k = 0; k < field->shard_count; k++) {
+        add_shard(&hash, field->shards[k]);
+        samples += field->shards[k]->count;
     }
-    if (source->listed != STKI_LISTED_NOTHING || source->labels || source->delimiter) {
-        stki_fingerprint_number(print, source->listed);
-        stki_fingerprint_number(print, source->delimiter);
-        add_json(print, source->labels ? stki_node_json(source->labels) : NULL);
-    }
-    if (field->synthetic) {
-        stki_synthetic_opts made;
-
-        if (stki_config_synthetic(field->synthetic, &made, NULL) == STK_OK) {
-            const int64_t facts[] = {made.seed, made.min_length, made.distinct};
-
-            stki_fingerprint_bytes(print, facts, sizeof facts);
-        }
-    }
+    stki_print_text(print, "files", path, "%d with %" PRId64 " samples, %s", field->shard_count, samples,
+                    stki_u128_text(hash, text));
 }
 
-static stki_u128 of_dataset(const stki_core *core)
+/* Dtype, layout and shape of what is delivered. How much room there is for images of their own shapes says nothing. */
+static void print_rows(stki_print *print, const stki_field_plan *plan, const char *path)
 {
-    stki_u128 print = {0};
+    stki_row_form form;
+    char text[256];
+    int used;
 
-    for (int i = 0; i < core->dataset->field_count; i++) {
-        const stki_field *field = &core->dataset->fields[i];
-
-        stki_fingerprint_text(&print, field->name);
-        stki_fingerprint_number(&print, field->dtype);
-        stki_fingerprint_number(&print, field->variable);
-        add_shape(&print, field->ndim, field->shape);
-        add_source(&print, &core->config->fields[i]);
-        for (int d = 1; d < core->config->dataset_count; d++)
-            add_source(&print, &core->config->datasets[d].fields[i]);
-        stki_fingerprint_number(&print, field->shard_count);
-        for (int k = 0; k < field->shard_count; k++)
-            add_shard(&print, field->shards[k]);
-    }
-    return print;
+    stki_plan_form(plan, &form);
+    used = snprintf(text, sizeof text, "%s %s %s", stk_dtype_name(form.dtype), stki_layout_name(form.layout),
+                    plan->own_shapes ? "of own shapes"
+                    : plan->ragged   ? "varying"
+                                     : "");
+    for (int i = 0; i < plan->ndim && !plan->own_shapes; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, " %" PRId64, form.shape[i]);
+    stki_print_text(print, "fields", path, "%s", text);
 }
 
-static uint64_t half(uint64_t hash)
+/* Folded steps are compared by their coefficients: written otherwise they may be the same. */
+static void print_fold(stki_print *print, const stki_fold *fold, const char *path)
 {
-    return (hash ^ hash >> 32) & UINT32_MAX;
-}
+    stki_u128 hash = {0};
+    char text[STKI_U128_TEXT];
 
-/* Half of each of four hashes, so that a difference can be named (resume.c): subset, weights, blocks, all else. */
-static stki_u128 of_order(const stki_core *core)
-{
-    stki_order_print parts;
-    uint64_t rest[3];
-
-    stki_order_fingerprint(core->order, &parts);
-    rest[0] = parts.samples, rest[1] = parts.buckets, rest[2] = parts.data;
-    return (stki_u128){half(parts.subset) | half(parts.weights) << 32,
-                       half(parts.blocks) | half(stki_digest_64(rest, sizeof rest)) << 32};
-}
-
-/* Steps that are folded into the coefficients, which are compared instead: written otherwise they may be the same. */
-static bool is_folded(const char *operation)
-{
-    static const char *const folded[] = {"normalize", "scale", "quantize", "cast"};
-
-    for (size_t i = 0; i < sizeof folded / sizeof folded[0]; i++)
-        if (strcmp(operation, folded[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Every other step as it is written, and whether it came behind arithmetic. */
-static void add_steps(stki_u128 *print, const stki_node *transforms)
-{
-    bool behind = false;
-
-    for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count; i++) {
-        const stki_node *step = transforms->items[i];
-        const char *operation = step->kind == STKI_NODE_MAP && step->count == 1 ? step->keys[0] : "";
-
-        if (is_folded(operation)) {
-            behind = true;
-            continue;
-        }
-        stki_fingerprint_number(print, behind);
-        add_json(print, stki_node_json(step));
-    }
-}
-
-static void add_fold(stki_u128 *print, const stki_fold *fold)
-{
-    stki_fingerprint_number(print, fold->arithmetic);
-    stki_fingerprint_number(print, fold->quantized);
-    stki_fingerprint_number(print, fold->zero_point);
+    if (!fold || (!fold->arithmetic && fold->erase.before_count == 0))
+        return;
+    stki_fingerprint_number(&hash, fold->quantized);
+    stki_fingerprint_number(&hash, fold->zero_point);
     for (int64_t c = 0; fold->arithmetic && c < fold->channels; c++) {
         float pair[2] = {(float)fold->a[c], (float)fold->b[c]};
 
-        stki_fingerprint_bytes(print, pair, sizeof pair);
+        stki_fingerprint_bytes(&hash, pair, sizeof pair);
     }
     for (int c = 0; c < fold->erase.before_count; c++) { /* where among the folded steps the erasing stands */
         float pair[2] = {(float)fold->erase.before_a[c], (float)fold->erase.before_b[c]};
 
-        stki_fingerprint_bytes(print, pair, sizeof pair);
+        stki_fingerprint_bytes(&hash, pair, sizeof pair);
+    }
+    stki_print_text(print, "transforms", path, "coefficients %s", stki_u128_text(hash, text));
+}
+
+/* Every other step as it is written, and whether it came behind arithmetic. */
+static void print_steps(stki_print *print, const stki_node *transforms, const char *above)
+{
+    bool behind = false;
+    int number = 0;
+
+    for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count; i++) {
+        const stki_node *step = transforms->items[i];
+        char path[PATH_BYTES];
+
+        if (step->kind == STKI_NODE_MAP && step->count == 1 && stki_fold_takes(step->keys[0])) {
+            behind = true;
+            continue;
+        }
+        snprintf(path, sizeof path, "%s.%s%d", above, behind ? "behind arithmetic." : "", number++);
+        stki_print_json(print, "", "transforms", path, stki_node_json(step));
     }
 }
 
-static stki_u128 of_transforms(const stki_core *core)
+static void print_order(stki_print *print, const stki_core *core)
 {
-    stki_u128 print = {0};
+    bool mixed = core->config->dataset_count > 0;
+    stki_order_print order;
 
-    for (int i = 0; i < core->plan_count; i++) {
-        const stki_field_plan *plan = &core->plans[i];
-        stki_row_form form;
+    stki_order_fingerprint(core->order, &order);
+    const struct {
+        const char *name, *path;
+        uint64_t hash;
+    } parts[] = {
+        {"split", "loader.split or indices", order.subset},
+        {"weights", mixed ? "datasets.weight or loader.mixture_stop" : "loader.weights", order.weights},
+        {"loader", "loader.block_window", order.blocks},
+        {"loader", "loader.bucket_by or bucket_window", order.buckets},
+        {"loader", "loader: samples of each data set", order.samples},
+        {"loader", "loader: packing or offsets of windows", order.data},
+    };
 
-        stki_plan_form(plan, &form);
-        stki_fingerprint_text(&print, plan->name);
-        stki_fingerprint_number(&print, form.dtype);
-        stki_fingerprint_number(&print, form.layout);
-        stki_fingerprint_number(&print, plan->own_shapes ? 2 : plan->ragged);
-        add_shape(&print, plan->own_shapes ? 0 : plan->ndim, form.shape); /* how much room there is says nothing */
-        add_steps(&print, core->config->fields[i].transforms);
-        stki_fingerprint_number(&print, plan->pad.padded);
-        if (plan->fold)
-            add_fold(&print, plan->fold);
-    }
-    return print;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].hash)
+            stki_print_text(print, parts[i].name, parts[i].path, "%016" PRIx64, parts[i].hash);
 }
 
-void stki_state_prints(const stki_core *core, stki_state *out)
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* Whose failed samples are left out or replaced: there, options count that decide which ones fail. */
+static void print_policy(stki_print *print, int on_error, const char *path)
 {
-    out->dataset = of_dataset(core);
-    out->order_print = of_order(core);
-    out->transforms = of_transforms(core);
+    print->failures = on_error != STK_ON_ERROR_FAIL;
+    if (!print->failures)
+        return;
+    stki_print_text(print, "on_error", path, "%s", stki_config_words("on_error")[on_error]);
+    print->lines[print->count - 1].failure = true;
+}
+
+static void print_fields(stki_print *print, const stki_field_config *fields, int count, const char *above)
+{
+    for (int i = 0; i < count; i++) {
+        char path[PATH_BYTES];
+
+        snprintf(path, sizeof path, "%s.fields.%s", above, fields[i].name);
+        if (!fields[i].derived)
+            stki_print_map(print, &stki_field_table, fields[i].node, path);
+    }
+}
+
+static void print_options(stki_print *print, const stki_loader_config *config)
+{
+    if (config->dataset_count == 0) {
+        print_policy(print, config->on_error, "loader.on_error");
+        print_fields(print, config->fields, config->field_count, "dataset");
+    }
+    for (int d = 0; d < config->dataset_count; d++) {
+        const stki_dataset_config *dataset = &config->datasets[d];
+        char path[PATH_BYTES], above[32];
+
+        snprintf(above, sizeof above, "datasets.%d", d);
+        snprintf(path, sizeof path, "%s.on_error", above);
+        print_policy(print, dataset->on_error < 0 ? config->on_error : dataset->on_error, path);
+        print_fields(print, dataset->fields, dataset->field_count, above);
+    }
+}
+
+static void print_field(const stki_core *core, int number, stki_print *print)
+{
+    const stki_field_plan *plan = &core->plans[number];
+    char above[PATH_BYTES], path[PATH_BYTES + 32];
+
+    snprintf(above, sizeof above, "%s.fields.%s", core->config->dataset_count ? "datasets" : "dataset", plan->name);
+    snprintf(path, sizeof path, "%s.files", above);
+    print_files(print, &core->dataset->fields[number], path);
+    snprintf(path, sizeof path, "%s.rows", above);
+    print_rows(print, plan, path);
+    snprintf(path, sizeof path, "%s.transforms", above);
+    print_steps(print, core->config->fields[number].transforms, path);
+    print_fold(print, plan->fold, path);
+}
+
+stk_status stki_core_print(const stki_core *core, stki_print *print, stk_error *err)
+{
+    print_order(print, core);
+    print_options(print, core->config);
+    for (int i = 0; i < core->plan_count; i++)
+        print_field(core, i, print);
+    return stki_print_end(print, err);
+}
+
+stki_u128 stki_core_fingerprint(const stki_core *core, const char *section)
+{
+    stki_u128 hash = {0};
+
+    for (int i = 0; i < core->print.count; i++)
+        if (!core->print.lines[i].failure && strncmp(core->print.lines[i].path, section, strlen(section)) == 0) {
+            stki_fingerprint_text(&hash, core->print.lines[i].path);
+            stki_fingerprint_text(&hash, core->print.lines[i].value);
+        }
+    return hash;
 }

@@ -65,15 +65,12 @@ static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
 }
 
 /* What a saved position is compared by. */
-static json_t *prints_json(const stki_state *prints)
+static json_t *prints_json(const stki_core *core)
 {
-    json_t *json = json_object();
-    char text[STKI_U128_TEXT];
+    uint32_t sections[STKI_STATE_SECTIONS];
 
-    json_object_set_new(json, "dataset", json_string(stki_u128_text(prints->dataset, text)));
-    json_object_set_new(json, "order", json_string(stki_u128_text(prints->order_print, text)));
-    json_object_set_new(json, "transforms", json_string(stki_u128_text(prints->transforms, text)));
-    return json;
+    stki_state_hash(&core->print, sections);
+    return stki_state_sections_json(sections);
 }
 
 static json_t *ranks_json(const stki_ranks *ranks)
@@ -154,7 +151,7 @@ stk_status stki_loader_echo(stk_loader *loader, stk_error *err)
     }
     json_object_set_new(plan, "isa", json_string(stki_isa_name(stki_isa())));
     json_object_set_new(plan, "ranks", ranks_json(&core->config->ranks));
-    json_object_set_new(plan, "fingerprints", prints_json(&core->prints));
+    json_object_set_new(plan, "fingerprints", prints_json(core));
     json_object_set_new(json, "plan", plan);
     text = json_dumps(json, JSON_INDENT(2));
     json_decref(json);

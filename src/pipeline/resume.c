@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATE_FILE_BYTES = 65536 };
+enum { STATE_FILE_BYTES = 4 << 20 };
 
 /* ---- save -------------------------------------------------------------------------------------------------------- */
 
@@ -27,8 +27,9 @@ static stki_state state_of(const stk_loader *loader)
     const stki_loader_config *config = core->config;
     stki_totals totals;
     int64_t step;
-    stki_state state = core->prints;
+    stki_state state = {.version = STKI_STATE_VERSION, .lines = &core->print};
 
+    stki_state_hash(&core->print, state.sections);
     stki_progress_position(core->progress, &step, &totals);
     state.parts = STKI_STATE_ALL | (has_own_part(core) ? STKI_STATE_OWN : 0u);
     state.epoch = core->steps ? step / core->steps : 0;
@@ -93,6 +94,7 @@ char *stk_state_json(const void *state, int64_t bytes, stk_error *err)
     }
     if (stki_state_read(state, bytes, NULL, &read, err) == STK_OK)
         (void)text_of(&read, &text, err);
+    stki_state_fini(&read);
     return text;
 }
 
@@ -136,7 +138,7 @@ static stk_status differs(const stk_loader *loader, const char *what, const char
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_MISMATCH, (stki_place){NULL, -1, -1, found, expected},
-                        "the saved state has another %s; loader.resume: force goes on at its step all the same", what);
+                        "the saved state has another %s; loader.resume: force goes on at its step", what);
 }
 
 static stk_status compare_numbers(const stk_loader *loader, const stki_state *state, const stki_state *mine,
@@ -175,40 +177,86 @@ static stk_status compare_words(const stk_loader *loader, const stki_state *stat
     return status;
 }
 
-/* The quarters of an order's fingerprint (fingerprint.c). */
-static const char *what_order(stki_u128 a, stki_u128 b)
+static const char *value_or_default(const char *value)
 {
-    uint64_t low = a.low ^ b.low, high = a.high ^ b.high;
-
-    return low & UINT32_MAX    ? "subset of the samples (loader.indices, loader.split)"
-           : low >> 32         ? "set of weights"
-           : high & UINT32_MAX ? "division into blocks (loader.block_window)"
-                               : "mixture, bucketing or packing";
+    return value ? value : "nothing, or the default";
 }
 
-static stk_status compare_prints(const stk_loader *loader, const stki_state *state, const stki_state *mine,
-                                 stk_error *err)
+/* Lines of one kind, both sorted by path. */
+static stk_status compare_lines(const stk_loader *loader, const stki_print *saved, const stki_print *mine, bool failure,
+                                stk_error *err)
 {
-    const struct {
-        unsigned part;
-        const char *what;
-        stki_u128 found, expected;
-    } prints[] = {
-        {STKI_STATE_DATASET, "data set (names, sizes, types and shapes of its files)", state->dataset, mine->dataset},
-        {STKI_STATE_ORDER_PRINT, what_order(state->order_print, mine->order_print), state->order_print,
-         mine->order_print},
-        {STKI_STATE_TRANSFORMS, "list of transforms, dtype or layout", state->transforms, mine->transforms},
-    };
     stk_status status = STK_OK;
+    int i = 0, k = 0;
 
-    for (size_t i = 0; i < sizeof prints / sizeof prints[0] && status == STK_OK; i++) {
-        char found[STKI_U128_TEXT], expected[STKI_U128_TEXT];
+    while (status == STK_OK) {
+        const stki_printed *a, *b;
+        int order;
 
-        if ((state->parts & prints[i].part) && !stki_u128_equal(prints[i].found, prints[i].expected))
-            status = differs(loader, prints[i].what, stki_u128_text(prints[i].found, found),
-                             stki_u128_text(prints[i].expected, expected), err);
+        while (i < saved->count && saved->lines[i].failure != failure)
+            i++;
+        while (k < mine->count && mine->lines[k].failure != failure)
+            k++;
+        if (i == saved->count && k == mine->count)
+            break;
+        a = i < saved->count ? &saved->lines[i] : NULL;
+        b = k < mine->count ? &mine->lines[k] : NULL;
+        order = !a ? 1 : !b ? -1 : strcmp(a->path, b->path);
+        if (order != 0 || strcmp(a->value, b->value) != 0)
+            status = differs(loader, order > 0 ? b->path : a->path, value_or_default(order > 0 ? NULL : a->value),
+                             value_or_default(order < 0 ? NULL : b->value), err);
+        i += order <= 0;
+        k += order >= 0;
     }
     return status;
+}
+
+static bool has_failure_lines(const stki_print *print)
+{
+    for (int i = 0; i < print->count; i++)
+        if (print->lines[i].failure)
+            return true;
+    return false;
+}
+
+/* What decides which samples fail counts only where failed ones are left out or replaced, before and now: a run that
+ * ended at a bad sample may go on without it. */
+static stk_status compare_options(const stk_loader *loader, const stki_state *state, const stki_state *mine,
+                                  stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (state->parts & STKI_STATE_LINES) {
+        status = compare_lines(loader, state->lines, mine->lines, false, err);
+        if (status == STK_OK && has_failure_lines(state->lines) && has_failure_lines(mine->lines))
+            status = compare_lines(loader, state->lines, mine->lines, true, err);
+        if (loader->core->config->resume == STK_RESUME_FORCE)
+            return status; /* what differs has been said */
+    }
+    for (int i = 0; i < STKI_STATE_SECTIONS && status == STK_OK && (state->parts & STKI_STATE_HASHES); i++) {
+        const uint32_t found = state->sections[i], expected = mine->sections[i];
+
+        if (found != expected && (i != STKI_STATE_FAILURES || (found && expected)))
+            status = differs(loader, STKI_TEXT("section %s", stki_state_sections[i]), STKI_TEXT("%08" PRIx32, found),
+                             STKI_TEXT("%08" PRIx32, expected), err);
+    }
+    return status;
+}
+
+static stk_status compare_version(const stk_loader *loader, const stki_state *state, stk_error *err)
+{
+    if (!(state->parts & STKI_STATE_OLD))
+        return STK_OK;
+    if (loader->core->config->resume == STK_RESUME_FORCE) {
+        stki_config_note(loader->core->config,
+                         "went on from a state that an older version saved: data set and options were not compared");
+        return STK_OK;
+    }
+    return stki_fail_at(err, STK_E_MISMATCH,
+                        (stki_place){NULL, -1, -1, STKI_TEXT("version %d", state->version),
+                                     STKI_TEXT("version %d", STKI_STATE_VERSION)},
+                        "the state was saved by an older version of stoker, whose fingerprints cannot be compared; "
+                        "loader.resume: force goes on at its step");
 }
 
 /* The step over all epochs that a state means for this loader. A state of another global batch, which only `force` lets
@@ -281,24 +329,32 @@ static stk_status check_open(const stk_loader *loader, stk_error *err)
     return status;
 }
 
+static stk_status compare(const stk_loader *loader, const stki_state *state, stk_error *err)
+{
+    stki_state mine = state_of(loader);
+    stk_status status;
+
+    if ((status = compare_version(loader, state, err)) != STK_OK ||
+        (status = compare_numbers(loader, state, &mine, err)) != STK_OK ||
+        (status = compare_words(loader, state, &mine, err)) != STK_OK)
+        return status;
+    return compare_options(loader, state, &mine, err);
+}
+
 static stk_status restore(stk_loader *loader, const void *data, int64_t bytes, const char *origin, stk_error *err)
 {
-    stki_state state, mine;
+    stki_state state;
     int64_t step, digest_from;
     stki_totals totals;
     stk_status status = stki_state_read(data, bytes, origin, &state, err);
 
-    if (status != STK_OK)
-        return status;
-    mine = state_of(loader);
-    if ((status = compare_numbers(loader, &state, &mine, err)) != STK_OK ||
-        (status = compare_words(loader, &state, &mine, err)) != STK_OK ||
-        (status = compare_prints(loader, &state, &mine, err)) != STK_OK ||
-        (status = find_step(loader, &state, &step, err)) != STK_OK)
-        return status;
-    totals = totals_of(loader->core, &state, step, &digest_from);
-    go_to(loader, step, &totals, digest_from);
-    return STK_OK;
+    if (status == STK_OK && (status = compare(loader, &state, err)) == STK_OK &&
+        (status = find_step(loader, &state, &step, err)) == STK_OK) {
+        totals = totals_of(loader->core, &state, step, &digest_from);
+        go_to(loader, step, &totals, digest_from);
+    }
+    stki_state_fini(&state);
+    return status;
 }
 
 stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err)
@@ -315,17 +371,19 @@ stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t byt
 
 static stk_status restore_file(stk_loader *loader, const char *path, stk_error *err)
 {
-    char text[STATE_FILE_BYTES];
+    char *text = NULL;
     stki_file *file;
     stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_SEQUENTIAL, &file, err);
 
     if (status != STK_OK)
         return status;
-    if (file->size > (int64_t)sizeof text)
+    if (file->size > STATE_FILE_BYTES)
         status = stki_fail_at(err, STK_E_CORRUPT,
                               (stki_place){path, -1, -1, STKI_TEXT("%" PRId64 " bytes", file->size),
                                            STKI_TEXT("at most %d", STATE_FILE_BYTES)},
                               "too large for a saved state");
+    else if (!(text = stki_zalloc(file->size + 1)))
+        status = stki_fail_memory(err, file->size, "a saved state");
     else
         status = stki_file_read(file, 0, text, file->size, err);
     if (status == STK_OK) {
@@ -333,6 +391,7 @@ static stk_status restore_file(stk_loader *loader, const char *path, stk_error *
         if (status != STK_OK && err && !err->file[0])
             status = stki_fail_place(err, status, path, -1, NULL);
     }
+    stki_free(text);
     stki_file_close(file);
     return status;
 }

@@ -225,5 +225,7 @@ typedef struct stki_fold {
 stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, int64_t channels, stki_fold **out,
                             stk_error *err);
 void stki_fold_destroy(stki_fold *fold);
+/* Is the operation arithmetic, which the coefficients and the dtype hold completely? */
+bool stki_fold_takes(const char *operation);
 
 #endif

@@ -522,17 +522,26 @@ static stk_status op_one_hot(state *s, const stki_node *node, stk_error *err)
 static const struct {
     const char *name;
     stk_status (*read)(state *s, const stki_node *node, stk_error *err);
-} operations[] = {{"cast", op_cast},
-                  {"cutmix", op_mix},
-                  {"cutout", op_erase},
-                  {"label_smoothing", op_one_hot},
-                  {"mixup", op_mix},
-                  {"normalize", op_normalize},
-                  {"one_hot", op_one_hot},
-                  {"quantize", op_quantize},
-                  {"random_erasing", op_erase},
-                  {"scale", op_scale}};
+    bool folds;
+} operations[] = {{"cast", op_cast, true},
+                  {"cutmix", op_mix, false},
+                  {"cutout", op_erase, false},
+                  {"label_smoothing", op_one_hot, false},
+                  {"mixup", op_mix, false},
+                  {"normalize", op_normalize, true},
+                  {"one_hot", op_one_hot, false},
+                  {"quantize", op_quantize, true},
+                  {"random_erasing", op_erase, false},
+                  {"scale", op_scale, true}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0], MOST_NAMES = 64 };
+
+bool stki_fold_takes(const char *operation)
+{
+    for (int i = 0; i < OPERATIONS; i++)
+        if (strcmp(operation, operations[i].name) == 0)
+            return operations[i].folds;
+    return false;
+}
 
 /* All names there are, for messages. */
 static int all_names(const char **names)

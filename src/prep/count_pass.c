@@ -88,9 +88,8 @@ static stk_status find_field(const pass *p, stki_count_field *field, stk_error *
 
 static uint64_t key_of(const pass *p, const char *text)
 {
-    stki_u128 print = p->run->core->prints.dataset;
+    stki_u128 print = stki_core_fingerprint(p->run->core, "");
 
-    stki_fingerprint_bytes(&print, &p->run->core->prints.order_print, sizeof p->run->core->prints.order_print);
     stki_fingerprint_text(&print, text);
     stki_fingerprint_number(&print, p->batch_rows);
     stki_fingerprint_number(&print, p->unit_steps);

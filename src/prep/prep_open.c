@@ -438,12 +438,12 @@ static stk_status identify(stki_prep_run *run, stk_error *err)
     char dataset[STKI_U128_TEXT], order[STKI_U128_TEXT];
     static const char *const modes[] = {"whole", "shards", "spooled"};
 
-    run->identity =
-        json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "version", 1, "stoker", stk_version(), "job",
-                  stki_job_json(run->job), "dataset", stki_u128_text(run->core->prints.dataset, dataset), "order",
-                  stki_u128_text(run->core->prints.order_print, order), "positions", (json_int_t)run->cuts.positions,
-                  "batch_rows", (json_int_t)run->batch_rows, "piece_rows", (json_int_t)run->cuts.piece_rows, "mode",
-                  modes[run->mode], "encoders", encoders(run));
+    run->identity = json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "version", 1, "stoker",
+                              stk_version(), "job", stki_job_json(run->job), "dataset",
+                              stki_u128_text(stki_core_fingerprint(run->core, "dataset"), dataset), "order",
+                              stki_u128_text(stki_core_fingerprint(run->core, "loader"), order), "positions",
+                              (json_int_t)run->cuts.positions, "batch_rows", (json_int_t)run->batch_rows, "piece_rows",
+                              (json_int_t)run->cuts.piece_rows, "mode", modes[run->mode], "encoders", encoders(run));
     return run->identity ? STK_OK : stki_fail_memory(err, 1024, "a job");
 }
 

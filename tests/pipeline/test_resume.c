@@ -353,18 +353,18 @@ static void another_run_is_refused(void **state)
         {"x", 100, "[4]", 0, "[{scale: 2.0}]", "f32", 5, "random", 1, "partial", ", prefetch: 2, num_workers: 3", NULL},
         {"x", 100, "[4]", 0, "[{scale: 4}, {scale: 0.5}]", "f32", 5, "random", 1, "partial", "", NULL},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 2, "partial", "",
-         "another seed (loader.seed); loader.resume: force goes on at its step all the same: found 1, expected 2"},
+         "another seed (loader.seed); loader.resume: force goes on at its step: found 1, expected 2"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "sequential", 1, "partial", "", "another order (loader.order)"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 10, "random", 1, "partial", "",
          "another global batch (loader.global_batch_size)"},
         {"x", 101, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another number of samples"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "drop", "",
          "another rule for the last batch (loader.last_batch)"},
-        {"x", 100, "[5]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another data set"},
-        {"x", 100, "[4]", 1, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another data set"},
-        {"y", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "another data set"},
-        {"x", 100, "[4]", 0, "[{scale: 3}]", "f32", 5, "random", 1, "partial", "", "another list of transforms"},
-        {"x", 100, "[4]", 0, "[{scale: 2}]", "f16", 5, "random", 1, "partial", "", "another list of transforms"},
+        {"x", 100, "[5]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "section files"},
+        {"x", 100, "[4]", 1, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "section synthetic"},
+        {"y", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial", "", "section"},
+        {"x", 100, "[4]", 0, "[{scale: 3}]", "f32", 5, "random", 1, "partial", "", "section transforms"},
+        {"x", 100, "[4]", 0, "[{scale: 2}]", "f16", 5, "random", 1, "partial", "", "section fields"},
         {"x", 100, "[4]", 0, "[{scale: 2}]", "f32", 5, "random", 1, "partial",
          ", indices: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22]",
          "another number of samples"},
@@ -431,9 +431,9 @@ static void fingerprints_are_told(void **state)
                          STK_OK);
         options = json_loads(stk_loader_options_json(loader), 0, NULL);
         prints = json_object_get(json_object_get(options, "plan"), "fingerprints");
-        assert_int_equal(json_object_size(prints), 3);
-        snprintf(texts[i], sizeof texts[i], "%s", json_string_value(json_object_get(prints, "dataset")));
-        assert_int_equal(strlen(texts[i]), 32);
+        assert_int_equal(json_object_size(prints), 3); /* the order's samples, files and rows */
+        snprintf(texts[i], sizeof texts[i], "%s", json_string_value(json_object_get(prints, "files")));
+        assert_int_equal(strlen(texts[i]), 8);
         json_decref(options);
         stk_loader_destroy(loader);
     }
@@ -450,14 +450,20 @@ static void another_order_is_named(void **state)
                                          "order: block, block_window: 2",
                                          "order: random, split: {part: val, fraction: 0.5}",
                                          "order: random, split: {part: val, fraction: 0.5, seed: 3}"},
-                             *const says[] = {"another subset of the samples", "another division into blocks",
-                                              "another subset of the samples"};
+                             *const says[] = {"section split", "section loader", "section split"},
+                             *const names[] = {"loader.split or indices", "loader.block_window",
+                                               "loader.split or indices"};
+
+    char dir[512], path[600];
 
     (void)state;
+    snprintf(dir, sizeof dir, "%s", stkt_make_dir());
+    snprintf(path, sizeof path, "%s/run.state", dir);
     for (int i = 0; i < 6; i += 2) {
         stk_loader *a, *b;
         stk_error err;
         saved now;
+        char *text;
 
         for (int k = 0; k < 2; k++)
             assert_int_equal(
@@ -468,9 +474,40 @@ static void another_order_is_named(void **state)
         now = save(a);
         assert_status(stk_loader_restore(b, now.bytes, now.size, &err), STK_E_MISMATCH);
         assert_says(says[i / 2]);
+        text = stk_state_json(now.bytes, now.size, &err);
+        assert_status(stk_loader_restore(b, text, (int64_t)strlen(text), &err), STK_E_MISMATCH);
+        assert_says(says[i / 2]);
+        stk_text_free(text);
+        assert_ok(stk_loader_save_file(a, path, &err));
+        assert_status(stk_loader_restore_file(b, path, &err), STK_E_MISMATCH);
+        assert_says(names[i / 2]);
         stk_loader_destroy(a);
         stk_loader_destroy(b);
     }
+    stkt_remove_dir(dir);
+}
+
+/* States of version 1 hold fingerprints that nobody can compare any more. */
+static void states_of_older_versions(void **state)
+{
+    static const char text[] = "{\"stoker_state\": 1, \"epoch\": 1, \"step\": 3, \"seed\": 4, \"transforms\": "
+                               "\"0123456789abcdef0123456789abcdef\"}";
+    stk_loader *loader = open_with(1, 2, "");
+    stk_batch *batch;
+    stk_error err;
+
+    (void)state;
+    assert_status(stk_loader_restore(loader, text, sizeof text - 1, &err), STK_E_MISMATCH);
+    assert_says("older version");
+    stk_loader_destroy(loader);
+    loader = open_with(1, 2, ", resume: force");
+    assert_ok(stk_loader_restore(loader, text, sizeof text - 1, &err));
+    assert_true(stk_loader_note_count(loader) > 0);
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_int_equal(stk_batch_epoch(batch), 1);
+    assert_int_equal(stk_batch_step(batch), 3);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
 }
 
 static void impossible_positions(void **state)
@@ -538,7 +575,7 @@ static void by_way_of_a_file(void **state)
     expect(loader, 16, TOTAL - 16);
     stk_loader_destroy(other);
     file = fopen(path, "w");
-    fputs("{\"stoker_state\": 1,\n \"seed\": 77}\n", file);
+    fputs("{\"stoker_state\": 2,\n \"seed\": 77}\n", file);
     fclose(file);
     assert_status(stk_loader_restore_file(loader, path, &err), STK_E_MISMATCH);
     assert_says(path);
@@ -987,6 +1024,7 @@ int main(void)
         cmocka_unit_test(r07_another_world_size),
         cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(another_order_is_named),
+        cmocka_unit_test(states_of_older_versions),
         cmocka_unit_test(fingerprints_are_told),
         cmocka_unit_test(impossible_positions),
         cmocka_unit_test(by_way_of_a_file),

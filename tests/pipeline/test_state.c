@@ -5,6 +5,7 @@
 #include "stk_test.h"
 
 static const stki_state sample = {
+    .version = 2,
     .parts = STKI_STATE_ALL | STKI_STATE_OWN,
     .epoch = 3,
     .step = 1234567890123,
@@ -14,9 +15,7 @@ static const stki_state sample = {
     .last_batch = 2,
     .positions = 1000000000,
     .global_batch = 4096,
-    .dataset = {1, 2},
-    .order_print = {3, 4},
-    .transforms = {5, UINT64_MAX},
+    .sections = {1, 0, 3, UINT32_MAX, [15] = 0x01020304},
     .rank = 3,
     .world_size = 8,
     .digest_kind = 2,
@@ -38,9 +37,7 @@ static void check_equal(const stki_state *a, const stki_state *b)
     assert_int_equal(a->last_batch, b->last_batch);
     assert_int_equal(a->positions, b->positions);
     assert_int_equal(a->global_batch, b->global_batch);
-    assert_true(stki_u128_equal(a->dataset, b->dataset));
-    assert_true(stki_u128_equal(a->order_print, b->order_print));
-    assert_true(stki_u128_equal(a->transforms, b->transforms));
+    assert_memory_equal(a->sections, b->sections, sizeof a->sections);
     if (!(a->parts & STKI_STATE_OWN))
         return;
     assert_int_equal(a->rank, b->rank);
@@ -59,36 +56,74 @@ static void put(uint8_t *to, uint64_t value, int bytes)
         to[i] = (uint8_t)(value >> 8 * i);
 }
 
+/* Bytes 16 to 79 of the sample. */
+static void put_numbers(uint8_t *blob)
+{
+    put(blob + 16, 3, 8);
+    put(blob + 24, 1234567890123, 8);
+    put(blob + 32, INT64_MAX, 8);
+    put(blob + 40, 1000000000, 8);
+    put(blob + 48, 4096, 8);
+    put(blob + 56, 1, 4);
+    put(blob + 60, 1, 2);
+    put(blob + 62, 2, 2);
+    put(blob + 64, 0x201, 4);
+}
+
+/* Its own part. */
+static void put_own(uint8_t *own)
+{
+    put(own, 7, 8), put(own + 8, 8, 8);
+    put(own + 16, 9, 8);
+    put(own + 24, 10, 8);
+    put(own + 32, 4, 8);
+    put(own + 40, 3, 4), put(own + 44, 8, 4);
+    put(own + 48, 3, 8);
+}
+
 static void the_blob_is_as_drawn(void **state)
 {
     uint8_t blob[STKI_STATE_BYTES], expected[STKI_STATE_BYTES] = {0};
 
     (void)state;
     memcpy(expected, "STKSTATE", 8);
-    put(expected + 8, 1, 4);
-    put(expected + 12, 192, 4);
-    put(expected + 16, 3, 8);
-    put(expected + 24, 1234567890123, 8);
-    put(expected + 32, INT64_MAX, 8);
-    put(expected + 40, 1000000000, 8);
-    put(expected + 48, 4096, 8);
-    put(expected + 56, 1, 4);
-    put(expected + 60, 1, 2);
-    put(expected + 62, 2, 2);
-    put(expected + 64, 0x201, 4);
-    put(expected + 80, 1, 8), put(expected + 88, 2, 8);
-    put(expected + 96, 3, 8), put(expected + 104, 4, 8);
-    put(expected + 112, 5, 8), put(expected + 120, UINT64_MAX, 8);
-    put(expected + 128, 7, 8), put(expected + 136, 8, 8);
-    put(expected + 144, 9, 8);
-    put(expected + 152, 10, 8);
-    put(expected + 160, 4, 8);
-    put(expected + 168, 3, 4), put(expected + 172, 8, 4);
-    put(expected + 176, 3, 8);
-    put(expected + 184, stki_digest_64(expected, 184), 8);
-    assert_int_equal(stki_state_write(&sample, blob), 192);
-    assert_memory_equal(blob, expected, 192);
+    put(expected + 8, 2, 4);
+    put(expected + 12, 208, 4);
+    put_numbers(expected);
+    put(expected + 80, 1, 4), put(expected + 88, 3, 4), put(expected + 92, UINT32_MAX, 4);
+    put(expected + 140, 0x01020304, 4);
+    put_own(expected + 144);
+    put(expected + 200, stki_digest_64(expected, 200), 8);
+    assert_int_equal(stki_state_write(&sample, blob), 208);
+    assert_memory_equal(blob, expected, 208);
     assert_true(STKI_STATE_BYTES <= STK_STATE_MAX);
+}
+
+/* As it was drawn then: three fingerprints of 16 bytes where the sections are now. */
+static void version_1_is_read(void **state)
+{
+    static const char text[] = "{\"stoker_state\": 1, \"epoch\": 2, \"step\": 7, \"dataset\": "
+                               "\"0123456789abcdef0123456789abcdef\", \"checksum\": \"0000000000000000\"}";
+    uint8_t blob[192] = "STKSTATE";
+    stki_state read, expected = sample;
+    stk_error err;
+
+    (void)state;
+    put(blob + 8, 1, 4);
+    put(blob + 12, 192, 4);
+    put_numbers(blob);
+    put(blob + 80, 5, 8);
+    put_own(blob + 128);
+    put(blob + 184, stki_digest_64(blob, 184), 8);
+    assert_ok(stki_state_read(blob, sizeof blob, NULL, &read, &err));
+    assert_int_equal(read.version, 1);
+    expected.parts = (sample.parts & ~(unsigned)STKI_STATE_HASHES) | STKI_STATE_OLD;
+    memset(expected.sections, 0, sizeof expected.sections);
+    check_equal(&expected, &read);
+    assert_ok(stki_state_read(text, sizeof text - 1, NULL, &read, &err));
+    assert_int_equal(read.version, 1);
+    assert_int_equal(read.parts, STKI_STATE_OLD);
+    assert_int_equal(read.step, 7);
 }
 
 static void both_forms_read_back(void **state)
@@ -104,7 +139,7 @@ static void both_forms_read_back(void **state)
         if (!own)
             given.parts = STKI_STATE_ALL;
         bytes = stki_state_write(&given, blob);
-        assert_int_equal(bytes, own ? 192 : 136);
+        assert_int_equal(bytes, own ? 208 : 152);
         assert_ok(stki_state_read(blob, bytes, NULL, &read, &err));
         check_equal(&given, &read);
         text = stk_state_json(blob, bytes, &err);
@@ -186,23 +221,28 @@ static void damage_is_noticed(void **state)
 
 static void json_by_hand(void **state)
 {
-    static const char enough[] = " \n{\"stoker_state\": 1, \"epoch\": 2, \"step\": 100}",
-                      some[] = "{\"stoker_state\": 1, \"step\": 7, \"seed\": 0, \"order\": \"random\"}";
+    static const char enough[] = " \n{\"stoker_state\": 2, \"epoch\": 2, \"step\": 100}",
+                      some[] = "{\"stoker_state\": 2, \"step\": 7, \"seed\": 0, \"order\": \"random\"}";
     static const struct {
         const char *text, *says;
         stk_status status;
     } wrong[] = {
         {"", "found nothing, expected STKSTATE, or { of JSON", STK_E_CORRUPT},
         {"epoch: 1", "expected STKSTATE, or { of JSON", STK_E_CORRUPT},
-        {"{}", "stoker_state: 1 is missing", STK_E_CONFIG},
-        {"{\"stoker_state\": 2}", "stoker_state: found 2, expected 1", STK_E_UNSUPPORTED},
+        {"{}", "stoker_state: 2 is missing", STK_E_CONFIG},
+        {"{\"stoker_state\": 3}", "found 3, expected 1 or 2", STK_E_UNSUPPORTED},
+        {"{\"stoker_state\": 2, \"dataset\": \"0123456789abcdef0123456789abcdef\"}", "version 1", STK_E_CONFIG},
+        {"{\"stoker_state\": 1, \"sections\": {}}", "version 2", STK_E_CONFIG},
+        {"{\"stoker_state\": 2, \"sections\": {\"pax\": \"00000000\"}}", "unknown section", STK_E_CONFIG},
+        {"{\"stoker_state\": 2, \"sections\": {\"pad\": \"0000000g\"}}", "8 hexadecimal digits", STK_E_CONFIG},
+        {"{\"stoker_state\": 2, \"options\": [\"a\"]}", "PATH=VALUE", STK_E_CONFIG},
         {"{\"stoker_state\": 1, \"epoc\": 1}", "did you mean epoch?", STK_E_CONFIG},
         {"{\"stoker_state\": 1, \"epoch\": -1}", "epoch: found -1", STK_E_CONFIG},
         {"{\"stoker_state\": 1, \"epoch\": 1.5}", "epoch: found 1.5", STK_E_CONFIG},
         {"{\"stoker_state\": 1, \"order\": \"rando\"}", "random", STK_E_CONFIG},
-        {"{\"stoker_state\": 1, \"dataset\": \"xyz\"}", "dataset: found \"xyz\", expected 32 hexadecimal digits",
+        {"{\"stoker_state\": 2, \"digest\": \"xyz\"}", "digest: found \"xyz\", expected 32 hexadecimal digits",
          STK_E_CONFIG},
-        {"{\"stoker_state\": 1, \"epoch\": 1, \"checksum\": \"0000000000000000\"}", "leave checksum out",
+        {"{\"stoker_state\": 2, \"epoch\": 1, \"checksum\": \"0000000000000000\"}", "leave checksum out",
          STK_E_CORRUPT},
         {"{\"stoker_state\": 1, ", "state:2: not YAML", STK_E_CONFIG},
     };
@@ -227,7 +267,8 @@ static void json_by_hand(void **state)
 
 static void memory_may_run_out(void **state)
 {
-    static const char text[] = "{\"stoker_state\": 1, \"epoch\": 2, \"order\": \"random\"}";
+    static const char text[] =
+        "{\"stoker_state\": 2, \"epoch\": 2, \"order\": \"random\", \"options\": [\"a=1\", \"b=2\"]}";
     stki_state read;
     stk_error err;
     stk_status status = STK_E_MEMORY;
@@ -236,19 +277,18 @@ static void memory_may_run_out(void **state)
     for (int n = 1; status == STK_E_MEMORY && n < 1000; n++) {
         stki_memory_fail_at(n);
         status = stki_state_read(text, sizeof text - 1, NULL, &read, &err);
+        stki_memory_fail_at(0);
+        stki_state_fini(&read);
     }
-    stki_memory_fail_at(0);
     assert_int_equal(status, STK_OK);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_blob_is_as_drawn),
-        cmocka_unit_test(both_forms_read_back),
-        cmocka_unit_test(impossible_numbers_are_refused),
-        cmocka_unit_test(damage_is_noticed),
-        cmocka_unit_test(json_by_hand),
+        cmocka_unit_test(the_blob_is_as_drawn), cmocka_unit_test(version_1_is_read),
+        cmocka_unit_test(both_forms_read_back), cmocka_unit_test(impossible_numbers_are_refused),
+        cmocka_unit_test(damage_is_noticed),    cmocka_unit_test(json_by_hand),
         cmocka_unit_test(memory_may_run_out),
     };
 
