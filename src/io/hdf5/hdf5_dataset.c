@@ -43,35 +43,13 @@ static bool object_of(hid_t id, bool *is_dataset, uint64_t *header)
 }
 #endif
 
-static bool link_there(const stki_hdf5_dataset *d, const stki_hdf5_follow *follow)
-{
-#if H5_VERSION_GE(1, 12, 0)
-    H5O_info2_t info;
-    return H5Oget_info_by_name3(d->file->id, d->name, &info, H5O_INFO_BASIC, follow->links) >= 0;
-#else
-    H5O_info_t info;
-    return H5Oget_info_by_name2(d->file->id, d->name, &info, H5O_INFO_BASIC, follow->links) >= 0;
-#endif
-}
-
-/* An object that is there and cannot be opened is newer than this library, or broken. */
-static stk_status fail_open(const stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
+static stk_status fail_open(const stki_hdf5_dataset *d, const stki_hdf5_follow *follow, stk_error *err)
 {
     stk_error said;
-    bool there;
 
-    if (follow->status) {
-        if (err)
-            *err = follow->err;
-        return follow->status;
-    }
-    (void)stki_hdf5_fail(&said, STK_E_CORRUPT, d->path, d->name, "cannot be opened"); /* before the next call */
-    there = link_there(d, follow);
     if (follow->status)
         said = follow->err;
-    else if (!there)
-        (void)stki_hdf5_fail(&said, STK_E_NOT_FOUND, d->path, d->name, "is not there");
-    else if (strstr(said.message, "ersion"))
+    else if (stki_hdf5_fail(&said, STK_E_CORRUPT, d->path, d->name, "cannot be opened") == STK_E_UNSUPPORTED)
         (void)stki_fail_at(&said, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, NULL, NULL},
                            "%s: cannot be opened: written by a newer HDF5 than the library here", d->name);
     if (err)

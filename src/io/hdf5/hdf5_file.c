@@ -7,40 +7,52 @@
 #include "file.h"
 #include "thread.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */
 
-/* Does the superblock behind this signature say that a SWMR writer has the file open? Only the third version can: its
- * flags stand behind version and sizes, 1 for open for writing and 4 for SWMR. */
-static bool says_swmr(const stki_file *file, int64_t at)
+/* What the superblock says, by its first bytes. */
+struct head {
+    int version;        /* -1: it cannot be read */
+    bool writing, swmr; /* marks of who has the file open, from version 3 on: 1 writing, 4 SWMR, behind the sizes */
+};
+
+enum { NEWEST_SUPERBLOCK = 3 };
+
+static void read_head(const stki_file *file, int64_t at, struct head *head)
 {
     unsigned char block[12];
 
-    return stki_inside(at, sizeof block, file->size) && !stki_file_read(file, at, block, sizeof block, NULL) &&
-           block[8] >= 3 && (block[11] & 5) == 5;
+    if (!stki_inside(at, sizeof block, file->size) || stki_file_read(file, at, block, sizeof block, NULL))
+        return;
+    head->version = block[8];
+    head->writing = block[8] >= 3 && (block[11] & 1);
+    head->swmr = head->writing && (block[11] & 4);
 }
 
-static stk_status check_signature(const char *path, bool *swmr, stk_error *err)
+static stk_status check_signature(const char *path, struct head *head, stk_error *err)
 {
     stki_file *file;
-    char head[8] = {0};
+    char mark[8] = {0};
     bool found = false;
     int64_t size;
     stk_status status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, err);
 
-    *swmr = false;
+    *head = (struct head){.version = -1};
     if (status)
         return status;
     size = file->size;
     for (int64_t at = 0; at <= size - 8 && !found && !status; at = at ? at * 2 : 512) {
-        status = stki_file_read(file, at, head, 8, err);
-        found = !memcmp(head, "\x89HDF\r\n\x1a\n", 8);
-        *swmr = found && says_swmr(file, at);
+        status = stki_file_read(file, at, mark, 8, err);
+        found = !memcmp(mark, "\x89HDF\r\n\x1a\n", 8);
+        if (found)
+            read_head(file, at, head);
     }
     stki_file_close(file);
     if (status || found)
@@ -55,20 +67,28 @@ static stk_status check_signature(const char *path, bool *swmr, stk_error *err)
  * twice as long each time from 1 ns on: for ever. This often is 16 ms, more than a write takes. */
 enum { SWMR_ATTEMPTS = 24 };
 
+/* Without locks; closed by H5Pclose. */
+static hid_t plain_access(void)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+
+#if H5_VERSION_GE(1, 10, 7)
+    if (access >= 0)
+        (void)H5Pset_file_locking(access, false, true);
+#endif
+    return access;
+}
+
 /* Opens, trying what systems and writers may demand: without locks; as another handle of this process has it open; as
  * a reader beside a SWMR writer, where the file says there is one (*swmr; afterwards: was it opened so?). */
 static hid_t open_id(const char *path, bool *swmr)
 {
     const bool try_swmr = *swmr;
-
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), id;
+    hid_t access = plain_access(), id;
 
     *swmr = false;
     if (access < 0)
         return -1;
-#if H5_VERSION_GE(1, 10, 7)
-    (void)H5Pset_file_locking(access, false, true);
-#endif
     id = H5Fopen(path, H5F_ACC_RDONLY, access);
     if (id < 0)
         id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -80,27 +100,45 @@ static hid_t open_id(const char *path, bool *swmr)
     return id;
 }
 
-/* What the first, ordinary try fails of is what the user wants to know. */
-static stk_status fail_open(const char *path, stk_error *err)
+/* What the system says of it now: the library only knows errors of the system by their text. */
+static stk_status fail_system(const char *path, stk_error *err)
 {
-    stk_error said;
-    stk_status status = STK_E_CORRUPT;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC), error = errno;
 
+    if (fd >= 0) {
+        (void)close(fd);
+        return STK_OK;
+    }
+    if (error == EMFILE || error == ENFILE)
+        return stki_fail_at(err, STK_E_LIMIT, (stki_place){path, -1, -1, NULL, NULL},
+                            "no descriptor is left to open it: raise ulimit -n");
+    return stki_fail_errno(err, error, path, "cannot be opened");
+}
+
+/* What the first, ordinary try fails of is what the user wants to know. */
+static stk_status fail_open(const char *path, const struct head *head, stk_error *err)
+{
+    hid_t access;
+    stk_status status = fail_system(path, err);
+
+    if (status)
+        return status;
+    if (head->version > NEWEST_SUPERBLOCK)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){path, -1, -1, STKI_TEXT("version %d of the superblock", head->version),
+                                         STKI_TEXT("0 to %d", NEWEST_SUPERBLOCK)},
+                            "cannot be opened: written by a newer HDF5 than the library here");
+    if (head->writing && !head->swmr)
+        return stki_fail_at(err, STK_E_BUSY,
+                            (stki_place){path, -1, -1, "the mark of a writer", "a file that was closed"},
+                            "cannot be opened: a program has it open for writing, or ended without closing it (h5clear "
+                            "-s FILE removes the mark)");
+    access = plain_access();
     (void)H5Eclear2(H5E_DEFAULT);
-    (void)H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    (void)stki_hdf5_fail(&said, status, path, NULL, "cannot be opened");
-    if (strstr(said.message, "truncated file") || strstr(said.message, "end of file") ||
-        strstr(said.message, "addr overflow") || strstr(said.message, "eof"))
-        status = STK_E_TRUNCATED;
-    else if (strstr(said.message, "ersion number"))
-        status = STK_E_UNSUPPORTED;
-    else if (strstr(said.message, "Too many open files"))
-        status = STK_E_LIMIT;
-    else if (strstr(said.message, "Permission denied"))
-        status = STK_E_IO;
-    said.status = status;
-    if (err)
-        *err = said;
+    (void)H5Fopen(path, H5F_ACC_RDONLY, access < 0 ? H5P_DEFAULT : access);
+    status = stki_hdf5_fail(err, STK_E_CORRUPT, path, NULL, "cannot be opened");
+    if (access >= 0)
+        (void)H5Pclose(access);
     return status;
 }
 
@@ -111,15 +149,16 @@ static bool open_for_writing(hid_t id)
     return H5Fget_intent(id, &intent) < 0 || (intent & H5F_ACC_RDWR);
 }
 
-static stk_status open_locked(stki_hdf5_file *file, bool plugins, bool swmr, stk_error *err)
+static stk_status open_locked(stki_hdf5_file *file, bool plugins, const struct head *head, stk_error *err)
 {
+    bool swmr = head->swmr;
     stki_hdf5_guard guard;
     stk_status status = STK_OK;
 
     stki_hdf5_enter(&guard, plugins);
     file->id = open_id(file->path, &swmr);
     if (file->id < 0)
-        status = fail_open(file->path, err);
+        status = fail_open(file->path, head, err);
     else
         file->live = swmr || open_for_writing(file->id);
     stki_hdf5_leave(&guard);
@@ -143,8 +182,8 @@ static stk_status find_folder(stki_hdf5_file *file, stk_error *err)
 stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, stki_hdf5_file **out, stk_error *err)
 {
     stki_hdf5_file *file;
-    bool swmr;
-    stk_status status = check_signature(path, &swmr, err);
+    struct head head;
+    stk_status status = check_signature(path, &head, err);
 
     if (status)
         return status;
@@ -165,7 +204,7 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
     if (!status && !opts->allow_external)
         status = find_folder(file, err);
     if (!status)
-        status = open_locked(file, opts->allow_plugins, swmr, err);
+        status = open_locked(file, opts->allow_plugins, &head, err);
     if (status) {
         stki_hdf5_file_release(file);
         return status;

@@ -27,7 +27,8 @@ typedef struct stki_hdf5_file {
     char *place; /* where `stamp` is asked again; NULL: not */
 } stki_hdf5_file;
 
-/* STK_E_TRUNCATED, STK_E_CORRUPT: no HDF5 file, or not all of it. */
+/* STK_E_TRUNCATED, STK_E_CORRUPT: no HDF5 file, or not all of it. STK_E_UNSUPPORTED: of a newer version. STK_E_BUSY: it
+ * is marked as open for writing. */
 stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, stki_hdf5_file **out, stk_error *err);
 stki_hdf5_file *stki_hdf5_file_retain(stki_hdf5_file *file);
 void stki_hdf5_file_release(stki_hdf5_file *file); /* NULL is fine */

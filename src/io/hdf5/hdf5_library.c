@@ -80,34 +80,85 @@ static void plan_quiet_end(void)
     (void)atexit(end_quietly);
 }
 
+/* ---- errors --------------------------------------------------------------------------------------------------------
+ */
+
+/* A stack of errors, from the deepest failure to the outermost. */
 struct said {
+    hid_t major, minor, next_minor; /* of the deepest one, and of the one that followed from it */
+    bool in_path, in_link;          /* because of it a path, or an external link, leads nowhere */
     char deepest[160], first[160];
 };
 
-/* Called from the deepest failure to the outermost. */
 static herr_t hear(unsigned n, const H5E_error2_t *error, void *context)
 {
     struct said *said = context;
     const char *text = error->desc ? error->desc : "";
 
-    if (n == 0)
+    if (n == 0) {
+        said->major = error->maj_num;
+        said->minor = error->min_num;
         strncpy(said->deepest, text, sizeof said->deepest - 1);
+    } else if (n == 1) {
+        said->next_minor = error->min_num;
+    }
+    said->in_path |= error->maj_num == H5E_SYM && error->min_num == H5E_NOTFOUND;
+    said->in_link |= error->maj_num == H5E_LINK && error->min_num == H5E_CANTOPENFILE;
     strncpy(said->first, text, sizeof said->first - 1);
     return 0;
 }
 
-stk_status stki_hdf5_fail(stk_error *err, stk_status status, const char *path, const char *name, const char *what)
+/* The class of what the library's numbers say; `otherwise` where they don't. A message of an object's header whose
+ * version the library does not know cannot be loaded, and then not decoded; damaged headers cannot be loaded either,
+ * but fail before their messages are decoded. */
+static stk_status class_of(const struct said *said, stk_status otherwise)
 {
-    struct said said = {{0}, {0}};
-    bool two;
+    if (said->minor == H5E_TRUNCATED)
+        return STK_E_TRUNCATED;
+    if (said->minor == H5E_VERSION || (said->minor == H5E_CANTLOAD && said->next_minor == H5E_CANTDECODE) ||
+        said->minor == H5E_NOFILTER || said->major == H5E_PLUGIN)
+        return STK_E_UNSUPPORTED;
+    if ((said->minor == H5E_NOTFOUND && said->in_path) || (said->minor == H5E_CANTOPENFILE && said->in_link) ||
+        said->minor == H5E_NLINKS)
+        return STK_E_NOT_FOUND;
+    if (said->major == H5E_IO && (said->minor == H5E_READERROR || said->minor == H5E_WRITEERROR))
+        return STK_E_IO; /* the system's read or write failed: nothing deeper said why */
+    return otherwise;
+}
 
+static void listen(struct said *said)
+{
+    *said = (struct said){.major = -1, .minor = -1, .next_minor = -1};
     pthread_once(&quiet_once, plan_quiet_end);
-    (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, hear, &said);
+    (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, hear, said);
     (void)H5Eclear2(H5E_DEFAULT);
-    two = said.first[0] && strcmp(said.first, said.deepest) != 0;
+}
+
+static stk_status report(stk_error *err, stk_status status, const struct said *said, const char *path, const char *name,
+                         const char *what)
+{
+    const bool two = said->first[0] && strcmp(said->first, said->deepest) != 0;
+
     return stki_fail_at(err, status, (stki_place){path, -1, -1, NULL, NULL}, "%s%s%s%s%s%s%s%s", name ? name : "",
-                        name ? ": " : "", what, said.deepest[0] ? " (libhdf5: " : "", said.deepest, two ? "; " : "",
-                        two ? said.first : "", said.deepest[0] ? ")" : "");
+                        name ? ": " : "", what, said->deepest[0] ? " (libhdf5: " : "", said->deepest, two ? "; " : "",
+                        two ? said->first : "", said->deepest[0] ? ")" : "");
+}
+
+stk_status stki_hdf5_fail(stk_error *err, stk_status otherwise, const char *path, const char *name, const char *what)
+{
+    struct said said;
+
+    listen(&said);
+    return report(err, class_of(&said, otherwise), &said, path, name, what);
+}
+
+stk_status stki_hdf5_fail_chunk(stk_error *err, const char *path, const char *name, const char *what, bool *missing)
+{
+    struct said said;
+
+    listen(&said);
+    *missing = said.major == H5E_DATASET;
+    return report(err, class_of(&said, STK_E_CORRUPT), &said, path, name, what);
 }
 
 bool stki_hdf5_thread_safe(void)

@@ -23,9 +23,13 @@ typedef struct stki_hdf5_guard {
 void stki_hdf5_enter(stki_hdf5_guard *guard, bool plugins);
 void stki_hdf5_leave(const stki_hdf5_guard *guard);
 
-/* Inside enter and leave, after a failed call: "FILE: NAME: WHAT: <what the library said>", with the library's errors
- * read away. `name` may be NULL. */
-stk_status stki_hdf5_fail(stk_error *err, stk_status status, const char *path, const char *name, const char *what);
+/* Inside enter and leave, after a failed call: "FILE: NAME: WHAT (libhdf5: <what the library said>)", with the
+ * library's errors read away. `name` may be NULL. The status follows from the library's error numbers: STK_E_TRUNCATED;
+ * STK_E_UNSUPPORTED (of a newer version, or a filter is missing); STK_E_NOT_FOUND; STK_E_IO; else it is `otherwise`. */
+stk_status stki_hdf5_fail(stk_error *err, stk_status otherwise, const char *path, const char *name, const char *what);
+/* The same where the size of a chunk was asked for. *missing: nothing below the data set failed, so there is no such
+ * chunk. */
+stk_status stki_hdf5_fail_chunk(stk_error *err, const char *path, const char *name, const char *what, bool *missing);
 /* Does the library here lock by itself? */
 bool stki_hdf5_thread_safe(void);
 

@@ -179,7 +179,7 @@ static void classify(struct listing *l, const char *name, struct link *link)
         if (link->kind == KIND_LOST && follow.status)
             link->trouble = follow.err;
         else if (link->kind == KIND_LOST)
-            (void)stki_hdf5_fail(&link->trouble, STK_E_NOT_FOUND, l->file->path, name, "a link that leads nowhere");
+            (void)stki_hdf5_fail(&link->trouble, STK_E_CORRUPT, l->file->path, name, "cannot be looked at");
         stki_hdf5_follow_end(&follow);
     }
     stki_hdf5_leave(&guard);

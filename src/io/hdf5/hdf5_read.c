@@ -89,12 +89,8 @@ static stk_status size_unknown(const stki_hdf5_dataset *d, hsize_t *stored, stk_
     stk_error said;
     bool missing;
 
-    (void)stki_hdf5_fail(&said, STK_E_CORRUPT, d->path, d->name, "the size of a chunk cannot be read");
-    missing = strstr(said.message, "not allocated") || strstr(said.message, "not defined");
-#if H5_VERSION_GE(1, 14, 0)
-    missing = true;
-#endif
     *stored = 0;
+    (void)stki_hdf5_fail_chunk(&said, d->path, d->name, "the size of a chunk cannot be read", &missing);
     if (!missing && err)
         *err = said;
     return missing ? STK_OK : said.status;
