@@ -301,7 +301,7 @@ static void make_bad(uint64_t *random, int64_t count, scene *s)
 /* One rank without workers says what the rows are; all others must give them too. */
 static void random_configs(void **state)
 {
-    enum { CASES = 50 };
+    enum { CASES = 40 };
     static const int workers[] = {0, 1, 4};
     static scene s;
     static rows clean, expected, found;
