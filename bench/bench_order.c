@@ -119,7 +119,7 @@ static void kinds(int64_t n, uint64_t *sink)
 {
     stki_order_opts opts = {.kind = STKI_ORDER_SEQUENTIAL, .count = n, .seed = 1};
     stki_order_source sources[8];
-    stki_order_starts starts = {.shard_count = 1, .starts = &n, .stride = 1};
+    stki_order_starts starts = {.group_count = 1, .starts = &n, .stride = 1};
     double *weights = malloc((size_t)(n < 10000000 ? n : 1) * sizeof *weights);
     int64_t unit_count = n < 10000000 ? n / 1000 : 0, *units = malloc((size_t)(unit_count + 1) * sizeof *units);
 

@@ -10,6 +10,7 @@
 #include "checked.h"
 #include "error.h"
 #include "storage.h"
+#include "windows.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -278,20 +279,24 @@ static stk_status describe_samples(struct array_reader *r, const char *path, con
 {
     const stki_array *array = &r->array;
     stki_reader *base = &r->base;
+    const int64_t dilation = opts->window_dilation > 0 ? opts->window_dilation : 1;
     int64_t along = array->shape[opts->axis], step = 1;
 
     base->count = along;
     if (opts->window_length > 0) {
         base->windows = true;
         step = opts->window_stride > 0 ? opts->window_stride : opts->window_length;
-        base->count = along < opts->window_length ? 0 : (along - opts->window_length) / step + 1;
+        base->count = stki_window_count(along, opts->window_length, dilation, step);
     }
     base->ndim = 0;
     for (int i = 0; i < array->ndim; i++) {
         if (i == opts->axis && opts->window_length <= 0)
             continue;
         base->shape[base->ndim] = i == opts->axis ? opts->window_length : array->shape[i];
-        base->strides[base->ndim++] = array->strides[i];
+        base->strides[base->ndim] = array->strides[i];
+        if (i == opts->axis && base->count > 0 && opts->window_length > 1) /* else nothing is that far away */
+            base->strides[base->ndim] *= dilation;
+        base->ndim++;
     }
     if (base->count <= 1)
         step = 0; /* nothing is that far away */

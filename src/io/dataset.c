@@ -163,6 +163,19 @@ stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err)
     return STK_OK;
 }
 
+void stki_dataset_use_windows(stki_dataset *dataset, stki_windows *windows)
+{
+    dataset->windows = windows;
+    dataset->count = windows->count;
+}
+
+void stki_field_look_ahead(stki_field *field, int64_t ahead)
+{
+    for (int i = 0; i <= field->shard_count; i++)
+        field->first[i] -= ahead - field->ahead;
+    field->ahead = ahead;
+}
+
 stki_dataset *stki_dataset_retain(stki_dataset *dataset)
 {
     stki_ref(&((struct counted *)(void *)dataset)->refs);
@@ -178,5 +191,6 @@ void stki_dataset_release(stki_dataset *dataset)
     for (int i = 0; i < dataset->field_count; i++)
         field_fini(&dataset->fields[i]);
     stki_free(dataset->fields);
+    stki_windows_destroy(dataset->windows);
     stki_free(c);
 }

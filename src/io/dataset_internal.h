@@ -5,12 +5,14 @@
 #define STKI_DATASET_INTERNAL_H
 
 #include "reader.h"
+#include "windows.h"
 
 typedef struct stki_field {
     char *name;
     int shard_count;
     stki_reader **shards;
-    int64_t *first;  /* shard_count + 1 prefix sums of the counts */
+    int64_t *first;  /* shard_count + 1 prefix sums of the counts, less `ahead` */
+    int64_t ahead;   /* number i stands for sample i + ahead: what windows take is not their first sample */
     stk_dtype dtype; /* of every shard; so are ndim, shape (where variable: the largest), swapped may differ by shard */
     int ndim;
     int64_t shape[STK_MAX_DIMS];
@@ -23,7 +25,8 @@ typedef struct stki_dataset stki_dataset;
 struct stki_dataset {
     int field_count;
     stki_field *fields;
-    int64_t count; /* samples */
+    int64_t count;         /* samples, or windows over them */
+    stki_windows *windows; /* NULL: none; then sample numbers are those of the fields */
 };
 
 stk_status stki_dataset_create(stki_dataset **out, stk_error *err);
@@ -35,6 +38,10 @@ stk_status stki_dataset_go_together(const char *field, const char *first_name, c
                                     const char *name, const stki_reader *shard, stk_error *err);
 /* Checks that all fields have the same count (STK_E_MISMATCH names two fields, their files and counts) and sets it. */
 stk_status stki_dataset_finish(stki_dataset *dataset, stk_error *err);
+/* From here on numbers are those of windows; takes them over. */
+void stki_dataset_use_windows(stki_dataset *dataset, stki_windows *windows);
+/* Number i of the field stands for its sample i + ahead. Before the number is asked for. */
+void stki_field_look_ahead(stki_field *field, int64_t ahead);
 /* What is best read together, for `order: block`: the chunks or pages of the field whose samples are largest among
  * those that have some, else runs of about a megabyte of the largest field; never across shards. */
 typedef struct stki_units {
@@ -67,6 +74,18 @@ static inline int stki_field_shard(const stki_field *field, int64_t index, int64
     }
     *within = index - field->first[low];
     return low;
+}
+
+/* Samples of all shards. */
+static inline int64_t stki_field_count(const stki_field *field)
+{
+    return field->first[field->shard_count] + field->ahead;
+}
+
+/* The number in the fields of what has this number in the data set: of a window, its first sample's. */
+static inline int64_t stki_dataset_sample(const stki_dataset *dataset, int64_t number)
+{
+    return dataset->windows ? stki_windows_first(dataset->windows, number) : number;
 }
 
 static inline const stki_reader *stki_field_locate(const stki_field *field, int64_t index, int64_t *within)

@@ -105,6 +105,10 @@ struct stki_reader {
      * or is NULL: every unit has unit_length samples, the last one perhaps fewer. unit_length 0: no units. */
     const int64_t *unit_first;
     int64_t unit_count, unit_length;
+    /* Runs of samples that windows do not leave (files of one sample each, HDF5 groups): group_count + 1 sample
+     * numbers. NULL: all samples are one, or ops->path tells their folders. */
+    const int64_t *group_first;
+    int64_t group_count;
 };
 
 /* Where a sample lies, by the fast path; NULL: there is none. */
@@ -186,8 +190,9 @@ typedef struct stki_reader_opts {
     stk_dtype alias_dtype; /* source.dtype: names the type that the file can't (bfloat16 as V2, raw data, tokens);
                               NONE: as the file says */
     int axis;              /* of an array, that the samples lie along */
-    int64_t window_length,
-        window_stride;    /* > 0: overlapping windows along `axis` are the samples; they keep the axis */
+    /* length > 0: windows along `axis` are the samples, which keep the axis; `stride` elements from one to the next (0:
+     * length), `dilation` from one element of a window to the next (0: 1). */
+    int64_t window_length, window_stride, window_dilation;
     int64_t header_limit; /* bytes; 0: 1 MiB */
     int64_t max_bytes;    /* of one sample of varying size; 0: the largest in the file */
     int64_t memory_limit; /* bytes of one member that may be unpacked into memory; 0: 4 GiB */

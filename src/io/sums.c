@@ -71,6 +71,8 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
         put(how, "; axis %d", opts->axis);
     if (opts->window_length)
         put(how, "; windows of %" PRId64 " every %" PRId64, opts->window_length, opts->window_stride);
+    if (opts->window_length && opts->window_dilation > 1)
+        put(how, " of every %" PRId64, opts->window_dilation);
     put(how, "%s%s%s%s%s", opts->decode.none ? "; not decoded" : "", opts->decode.gray ? "; gray" : "",
         opts->decode.upright ? "; upright" : "", opts->decode.fast ? "; fast" : "", opts->cf ? "; cf" : "");
     if (opts->text_unit != STKI_TEXT_LINES)

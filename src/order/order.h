@@ -37,7 +37,7 @@ typedef struct stki_order_source {
 /* Windows whose offsets differ from epoch to epoch (order_shift.h): each shard has so many starts, of which a window is
  * taken every `stride`. */
 typedef struct stki_order_starts {
-    int shard_count;
+    int64_t group_count;
     const int64_t *starts; /* copied */
     int64_t stride;
 } stki_order_starts;

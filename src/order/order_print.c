@@ -66,7 +66,7 @@ void stki_order_print_make(const stki_order_opts *opts, int64_t length, stki_ord
         out->buckets = chain(chain(3, (uint64_t)opts->bucket_window), (uint64_t)opts->bucket_batch);
     if (opts->starts)
         out->data = hash_words(chain(out->data, (uint64_t)opts->starts->stride), opts->starts->starts,
-                               opts->starts->shard_count);
+                               opts->starts->group_count);
     out->whole = hash_words(0, &out->seed, (int64_t)((sizeof *out - offsetof(stki_order_print, seed)) / 8));
 }
 

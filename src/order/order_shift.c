@@ -6,7 +6,7 @@
 #include "philox.h"
 
 struct stki_shift {
-    int count;
+    int64_t count;
     int64_t stride;
     uint64_t seed;
     struct shard {
@@ -25,15 +25,15 @@ stk_status stki_shift_create(const stki_order_starts *starts, uint64_t seed, stk
     stki_shift *s = stki_zalloc(sizeof *s);
 
     if (s)
-        s->shards = stki_zalloc_array(starts->shard_count + 1, sizeof *s->shards);
+        s->shards = stki_zalloc_array(starts->group_count + 1, sizeof *s->shards);
     if (!s || !s->shards) {
         stki_free(s);
-        return stki_fail_memory(err, (starts->shard_count + 1) * (int64_t)sizeof *s->shards, "the offsets of windows");
+        return stki_fail_memory(err, (starts->group_count + 1) * (int64_t)sizeof *s->shards, "the offsets of windows");
     }
-    s->count = starts->shard_count;
+    s->count = starts->group_count;
     s->stride = starts->stride;
     s->seed = seed;
-    for (int i = 0; i < s->count; i++) {
+    for (int64_t i = 0; i < s->count; i++) {
         s->shards[i].starts = starts->starts[i];
         s->shards[i + 1].start = s->shards[i].start + starts->starts[i];
         s->shards[i + 1].window = s->shards[i].window + stki_shift_windows(starts->starts[i], s->stride);
@@ -50,12 +50,12 @@ void stki_shift_destroy(stki_shift *s)
     stki_free(s);
 }
 
-static int shard_of(const stki_shift *s, int64_t window)
+static int64_t shard_of(const stki_shift *s, int64_t window)
 {
-    int low = 0, high = s->count - 1;
+    int64_t low = 0, high = s->count - 1;
 
     while (low < high) { /* the last that begins at or before it */
-        int middle = low + (high - low + 1) / 2;
+        int64_t middle = low + (high - low + 1) / 2;
 
         if (s->shards[middle].window <= window)
             low = middle;
@@ -69,10 +69,10 @@ void stki_shift_apply(const stki_shift *s, int64_t epoch, stki_position *positio
 {
     uint64_t key = stki_order_key(s->seed, (uint64_t)epoch);
     int64_t offset = 0;
-    int last = -1;
+    int64_t last = -1;
 
     for (int64_t i = 0; i < count; i++) {
-        int number = shard_of(s, positions[i].sample);
+        int64_t number = shard_of(s, positions[i].sample);
         const struct shard *shard = &s->shards[number];
         int64_t range = shard->starts < s->stride ? shard->starts : s->stride;
 

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "format.h"
 #include "source.h"
+#include "windows.h"
 #include <string.h>
 
 enum { EXACT, FAST, NOT_AT_ALL };
@@ -24,11 +25,6 @@ typedef struct source_options {
     bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
 } source_options;
 
-typedef struct window_options {
-    int64_t length, stride;
-    int offsets;
-} window_options;
-
 typedef struct documents_options {
     int64_t begin, end;
 } documents_options;
@@ -44,12 +40,23 @@ static const char *const fit_words[] = {"best", "apart", NULL};
 
 #define MOST (INT64_C(1) << 40)
 
+static const char *const take_words[] = {"first", "last", "all", NULL}; /* as enum stki_take */
+static const char *const group_examples[] = {"none", "video", NULL};
+
 static const stki_option window_rows[] = {
-    STKI_INT(window_options, length, 1, 1, MOST, "", "Elements of a window"),
-    STKI_INT(window_options, stride, 0, 0, MOST, "", "From one window to the next; 0: its length"),
-    STKI_ENUM(window_options, offsets, fixed, offset_words,
+    STKI_INT(stki_window, length, 1, 1, MOST, "samples", "Samples of a window"),
+    STKI_INT(stki_window, stride, 0, 0, MOST, "samples",
+             "From one window to the next; 0: its span, so that none overlap"),
+    STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "From one sample of a window to the next"),
+    STKI_ENUM(stki_window, offsets, fixed, offset_words,
               "Where windows begin: every stride; every stride from another offset each epoch; or anywhere, as many of "
               "them in an epoch (docs/order.md)"),
+    STKI_STRING(stki_window, group_by, NULL,
+                "Windows stay inside runs of samples that have one value in this field; none: they may go beyond the "
+                "end of a file and of a folder. By default they stay inside both",
+                .examples = group_examples),
+    STKI_ENUM(stki_window, take, first, take_words,
+              "Of fields without a window: the value of the window's first sample, its last, or all of them"),
 };
 static const stki_option_table window_table = STKI_OPTION_TABLE("dataset.fields.NAME.source.window", window_rows);
 
@@ -87,7 +94,8 @@ static const stki_option source_rows[] = {
     STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
     STKI_NODE(
         source_options, window,
-        "Overlapping windows along the axis are the samples: {length, stride}; a sample keeps the axis, where it is",
+        "Rows are windows over neighboring samples, clips of a video or pieces of a series: {length, stride, dilation, "
+        "offsets, group_by, take} (docs/order.md)",
         .flags = STKI_GIVEN, .inner = &window_table),
     STKI_NODE(source_options, documents,
               "A stream of tokens is cut into documents, samples of varying length: {begin: TOKEN} or {end: TOKEN}",
@@ -178,22 +186,25 @@ static stk_status read_pack(const stki_node *node, stki_tokens *out, stk_error *
     return status;
 }
 
-static stk_status read_window(const stki_node *node, stki_reader_opts *out, stki_tokens *tokens, stk_error *err)
+static stk_status read_window(const stki_node *node, stki_window *window, stki_reader_opts *out, stk_error *err)
 {
-    window_options window = {0};
     stk_status status;
 
     if (!node)
         return STK_OK;
-    stki_options_defaults(&window_table, &window);
-    status = stki_options_read(&window_table, node, &window, NULL, err);
-    out->window_length = window.length;
-    out->window_stride = window.stride ? window.stride : window.length;
-    tokens->offsets = window.offsets;
-    tokens->window_stride = out->window_stride;
-    if (window.offsets != STKI_OFFSETS_FIXED) /* a window may begin at any token: the order says which do */
-        out->window_stride = 1;
-    return status;
+    stki_options_defaults(&window_table, window);
+    status = stki_options_read(&window_table, node, window, NULL, err);
+    if (status == STK_OK && (window->length - 1) > (MOST - 1) / window->dilation)
+        status = stki_fail_value(err, stki_node_get(node, "dilation"),
+                                 "a window of at most %lld samples from first to last", (long long)MOST);
+    if (status != STK_OK)
+        return status;
+    window->stride = window->stride ? window->stride : stki_window_span(window->length, window->dilation);
+    out->window_length = window->length;
+    out->window_dilation = window->dilation;
+    /* where windows move, one may begin at any sample: the order says which do */
+    out->window_stride = window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
+    return STK_OK;
 }
 
 static stk_status read_delimiter(const stki_node *node, const char *text, char *out, stk_error *err)
@@ -262,7 +273,7 @@ stk_status stki_config_source(const stki_node *node, stki_document *document, st
     stki_source_values(out->source, &field_source, &o);
     if ((status = check_format(out->source, o.format, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", o.dtype, &out->alias_dtype, err)) != STK_OK ||
-        (status = read_window(o.window, out, &field->tokens, err)) != STK_OK ||
+        (status = read_window(o.window, &field->window, out, err)) != STK_OK ||
         (status = read_documents(o.documents, &field->tokens, err)) != STK_OK ||
         (status = read_pack(o.pack, &field->tokens, err)) != STK_OK)
         return status;

@@ -11,6 +11,7 @@
 #include "files.h"
 #include "first_steps.h"
 #include "log.h"
+#include "sample_windows.h"
 #include "token_source.h"
 #include <stdio.h>
 #include <string.h>
@@ -195,15 +196,12 @@ static stk_status open_synthetic(const stki_field_config *field, shards *all, st
     return status == STK_OK ? add_shard(all, reader, err) : status;
 }
 
-/* Records have no axis that windows could lie along. */
-static stk_status check_windows(const stki_field_config *field, const stki_reader *reader, stk_error *err)
+static void note_windows(stki_core *core, const stki_field_config *field, const stki_reader *reader)
 {
-    if (field->source.window_length == 0 || reader->windows)
-        return STK_OK;
-    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){reader->path, -1, -1, NULL, NULL},
-                        "dataset.fields.%s: source.window: samples of format %s cannot be windowed: a window slides "
-                        "along an axis of one array",
-                        field->name, reader->ops->format);
+    if (field->window.length == 0)
+        return;
+    core->in_place = core->in_place || reader->windows;
+    core->over_samples = core->over_samples || !stki_windows_in_place(field, reader);
 }
 
 /* Adds one data set's files of a field to `all`. */
@@ -222,9 +220,11 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
     opts.prefer = field->name;
     opts.numbers = (field->dtype != STK_DTYPE_NONE || field->transforms) && !stki_first_steps_call(field->transforms);
     opts.cache_bytes = core->config->cache_bytes;
+    if (core->over_samples)
+        opts.window_length = 0;
     status = field->synthetic ? open_synthetic(field, all, err) : open_files(core, field, &opts, all, err);
     for (int i = before; status == STK_OK && i < all->count; i++)
-        status = check_windows(field, all->readers[i], err);
+        note_windows(core, field, all->readers[i]);
     for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)
         status = core->config->wrap_reader(core->config->wrap_context, field->name, &all->readers[i], err);
     for (int i = before; status == STK_OK && i < all->count; i++)
@@ -357,19 +357,44 @@ static void close_lists(stki_core *core)
     core->lists = NULL;
 }
 
-static stk_status open_dataset(stki_core *core, stk_error *err)
+static stk_status open_fields(stki_core *core, stk_error *err)
 {
     stk_status status = stki_dataset_create(&core->dataset, err);
 
-    if (status == STK_OK)
-        status = make_sources(core, err);
-    if (status == STK_OK)
-        status = open_lists(core, err);
+    core->in_place = false;
     for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
         status = open_field(core, i, err);
-    close_lists(core);
+    return status == STK_OK ? stki_dataset_finish(core->dataset, err) : status;
+}
+
+/* Windows that some readers give are made of samples instead if other fields have no windows in place, or have as many
+ * samples as these had. */
+static stk_status open_windows(stki_core *core, stk_error *err)
+{
+    stk_error first = {0};
+    stk_status status;
+
+    core->over_samples = stki_windows_need_samples(core->config);
+    status = open_fields(core, &first);
+    if (core->in_place && (status == STK_OK ? core->over_samples : status == STK_E_MISMATCH)) {
+        core->over_samples = true;
+        stki_dataset_release(core->dataset);
+        status = open_fields(core, &first);
+    }
+    if (status != STK_OK && err)
+        *err = first;
+    return status == STK_OK && core->over_samples ? stki_windows_over_samples(core, err) : status;
+}
+
+static stk_status open_dataset(stki_core *core, stk_error *err)
+{
+    stk_status status = make_sources(core, err);
+
     if (status == STK_OK)
-        status = stki_dataset_finish(core->dataset, err);
+        status = open_lists(core, err);
+    if (status == STK_OK)
+        status = open_windows(core, err);
+    close_lists(core);
     for (int i = 0; status == STK_OK && i < core->dataset->field_count; i++) {
         const stki_field *field = &core->dataset->fields[i];
 
@@ -528,6 +553,9 @@ static stk_status make_plans(stki_core *core, stk_error *err)
         status = stki_plan_resolve(&core->config->fields[i], &core->dataset->fields[i], &core->plans[i], err);
         core->has_ragged = core->has_ragged || core->plans[i].ragged;
     }
+    for (int i = 0; i < n && status == STK_OK && core->dataset->windows; i++)
+        if (core->plans[i].mix)
+            status = stki_fail_node(err, core->plans[i].mix->node, "rows of a data set of windows cannot be mixed");
     if (status != STK_OK || (status = stki_plans_link(core->plans, n, err)) != STK_OK ||
         (status = stki_views_make(core->plans, n, &core->views, &core->view_count, err)) != STK_OK ||
         (status = stki_choose_convert(core, err)) != STK_OK ||

@@ -74,6 +74,8 @@ struct stki_core {
     } * sources;
     stki_part_list *lists; /* of the manifests that the config names, while files are opened */
     int list_count;
+    bool in_place, over_samples; /* windows are samples that readers give, or are made of samples (sample_windows.h) */
+    const stki_field *bucket_field; /* whose lengths loader.bucket_by sorts by; NULL: none */
     stki_order *order;
     stki_order_quality quality; /* of order: block */
     stki_batching batching;

@@ -3,10 +3,13 @@
 #include "core.h"
 #include "error.h"
 #include "log.h"
+#include "order_print.h"
 #include "order_quality.h"
 #include "order_shift.h"
+#include "sample_windows.h"
 #include "selection.h"
 #include "token_source.h"
+#include <math.h>
 #include <string.h>
 
 enum { MOST_UNITS = 64 /* that block_window: auto shuffles together */ };
@@ -115,6 +118,21 @@ static stk_status use_one(const stki_core *core, material *m, stk_error *err)
     return status;
 }
 
+/* Units of samples become those of the windows that begin in them. */
+static void window_units(const stki_windows *windows, stki_units *units)
+{
+    int64_t kept = 0;
+
+    for (int64_t u = 0; u < units->count; u++) {
+        const int64_t first = stki_windows_before(windows, units->first[u]);
+
+        if (first < windows->count && (kept == 0 || first > units->first[kept - 1]))
+            units->first[kept++] = first;
+    }
+    units->first[kept] = windows->count;
+    units->count = kept;
+}
+
 static stk_status use_units(const stki_core *core, material *m, stk_error *err)
 {
     stki_loader_config *config = core->config;
@@ -126,6 +144,8 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
     status = stki_dataset_units(core->dataset, units, err);
     if (status != STK_OK)
         return status;
+    if (core->dataset->windows)
+        window_units(core->dataset->windows, units);
     m->opts.unit_first = units->first;
     m->opts.unit_count = units->count;
     if (config->block_window == 0) { /* two windows are in use where one ends */
@@ -143,86 +163,113 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
 /* ---- windows that begin at any token -------------------------------------------------------------------------------
  */
 
-/* The field whose windows are laid by the order; NULL: none. */
-static const stki_field_config *moving_windows(const stki_core *core, int *number)
-{
-    for (*number = 0; *number < core->config->field_count; ++*number)
-        if (core->config->fields[*number].tokens.offsets != STKI_OFFSETS_FIXED)
-            return &core->config->fields[*number];
-    return NULL;
-}
-
-/* How many windows of a shard are `stride` apart. */
+/* Windows of a group that are `stride` apart, of as many places where one can begin. */
 static int64_t fixed_windows(int64_t starts, int64_t stride)
 {
     return starts > 0 ? (starts - 1) / stride + 1 : 0;
 }
 
 /* Counts of windows instead of starts, of the whole and of each data set. */
-static stk_status use_starts(stki_core *core, material *m, const stki_field *field, int64_t stride, stk_error *err)
+static stk_status use_starts(stki_core *core, material *m, const int64_t *groups, int64_t group_count, int64_t stride,
+                             stk_error *err)
 {
     int d = 0;
 
-    m->start_counts = stki_zalloc_array(field->shard_count, sizeof *m->start_counts);
+    m->start_counts = stki_zalloc_array(group_count + 1, sizeof *m->start_counts);
     if (!m->start_counts)
-        return stki_fail_memory(err, field->shard_count * (int64_t)sizeof *m->start_counts, "the starts of windows");
+        return stki_fail_memory(err, group_count * (int64_t)sizeof *m->start_counts, "the starts of windows");
     m->opts.count = 0;
     for (int i = 0; i < core->source_count; i++)
         m->sources[i].count = 0;
-    for (int i = 0; i < field->shard_count; i++) {
-        int64_t starts = field->shards[i]->count, windows = stki_shift_windows(starts, stride);
+    for (int64_t g = 0; g < group_count; g++) {
+        const int64_t starts = groups[g + 1] - groups[g], windows = stki_shift_windows(starts, stride);
 
-        while (d + 1 < core->source_count && field->first[i] >= core->sources[d + 1].first && starts > 0)
+        while (d + 1 < core->source_count && groups[g] >= core->sources[d + 1].first && starts > 0)
             d++;
-        m->start_counts[i] = starts;
+        m->start_counts[g] = starts;
         m->opts.count += windows;
         if (core->source_count > 0)
             m->sources[d].count += windows;
     }
-    m->starts = (stki_order_starts){field->shard_count, m->start_counts, stride};
+    m->starts = (stki_order_starts){group_count, m->start_counts, stride};
     m->opts.starts = &m->starts;
+    return STK_OK;
+}
+
+/* Windows anywhere: an epoch has as many as lie side by side, and a part of the starts its share of them. */
+static void use_random(stki_core *core, material *m, const int64_t *groups, int64_t group_count, int64_t stride)
+{
+    const int sources = core->source_count > 0 ? core->source_count : 1;
+    int64_t g = 0, length = 0;
+
+    for (int d = 0; d < sources; d++) {
+        const bool several = core->source_count > 0, part = several ? m->sources[d].indices : m->opts.indices;
+        const int64_t first = several ? core->sources[d].first : 0,
+                      count = several ? core->sources[d].count : m->opts.count;
+        const int64_t chosen = several ? m->sources[d].index_count : m->opts.index_count;
+        int64_t windows = 0;
+
+        for (; g < group_count && groups[g] < first + count; g++)
+            windows += fixed_windows(groups[g + 1] - groups[g], stride);
+        if (part && count > 0) {
+            const int64_t share = llrint((double)windows * ((double)chosen / (double)count));
+
+            windows = chosen == 0 ? 0 : share > 0 ? share : 1;
+        }
+        length += windows;
+    }
+    core->config->epoch_length = m->opts.length = length;
+}
+
+/* In place, a window may begin at every number. */
+static stk_status check_moving(const stki_core *core, stk_error *err)
+{
+    for (int i = 0; i < core->config->field_count && !core->over_samples; i++)
+        if (core->config->fields[i].window.length == 0)
+            return stki_fail(
+                err, STK_E_CONFIG,
+                "dataset.fields.%s: it has as many samples as there are places for a window, and no "
+                "source.window of its own; with offsets other than fixed it needs one value for each element",
+                core->config->fields[i].name);
     return STK_OK;
 }
 
 static stk_status use_windows(stki_core *core, material *m, stk_error *err)
 {
-    int number;
-    const stki_field_config *config = moving_windows(core, &number);
-    const stki_field *field;
+    const stki_window *window = NULL;
+    int64_t *groups, group_count;
+    stk_status status;
 
-    if (!config)
+    for (int i = 0; i < core->config->field_count; i++)
+        if (core->config->fields[i].window.length > 0 && core->config->fields[i].window.offsets != STKI_OFFSETS_FIXED)
+            window = &core->config->fields[i].window;
+    if (!window)
         return STK_OK;
-    field = &core->dataset->fields[number];
-    for (int i = 0; i < core->config->field_count; i++) {
-        const stki_tokens *other = &core->config->fields[i].tokens;
-
-        if (other->offsets != config->tokens.offsets || other->window_stride != config->tokens.window_stride)
-            return stki_fail(err, STK_E_CONFIG,
-                             "dataset.fields.%s: its source.window differs from that of field %s: with offsets %s all "
-                             "fields are windows of the same stride",
-                             core->config->fields[i].name, config->name,
-                             config->tokens.offsets == STKI_OFFSETS_RANDOM ? "random" : "shifted");
-    }
-    if (config->tokens.offsets == STKI_OFFSETS_SHIFTED) {
-        if (core->config->split || m->opts.indices || core->config->order == STK_ORDER_BLOCK ||
-            core->config->order == STK_ORDER_WEIGHTED)
-            return stki_fail(err, STK_E_UNSUPPORTED,
-                             "source.window.offsets: shifted moves windows from epoch to epoch: it goes with order: "
-                             "sequential or random, without split or indices");
-        return use_starts(core, m, field, config->tokens.window_stride, err);
-    }
-    for (int i = 0; m->opts.length == 0 && i < field->shard_count; i++)
-        core->config->epoch_length += fixed_windows(field->shards[i]->count, config->tokens.window_stride);
-    m->opts.length = core->config->epoch_length;
-    return STK_OK;
+    if ((status = stki_window_of(core->config, &window, err)) != STK_OK || (status = check_moving(core, err)) != STK_OK)
+        return status;
+    if (window->offsets == STKI_OFFSETS_SHIFTED &&
+        (core->config->split || m->opts.indices || core->config->order == STK_ORDER_BLOCK ||
+         core->config->order == STK_ORDER_WEIGHTED))
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "source.window.offsets: shifted moves windows from epoch to epoch: it goes with order: "
+                         "sequential or random, without split or indices");
+    if ((status = stki_window_groups(core, &groups, &group_count, err)) != STK_OK)
+        return status;
+    if (window->offsets == STKI_OFFSETS_SHIFTED)
+        status = use_starts(core, m, groups, group_count, window->stride, err);
+    else if (m->opts.length == 0)
+        use_random(core, m, groups, group_count, window->stride);
+    stki_free(groups);
+    return status;
 }
 
 /* Elements of a sample of the field that buckets go by. Any thread. */
 static int64_t length_of(void *context, int64_t sample)
 {
-    const stki_field *field = context;
+    const stki_core *core = context;
     int64_t within, shape[STK_MAX_DIMS], elements = 1;
-    const stki_reader *shard = stki_field_locate(field, sample, &within);
+    const stki_reader *shard =
+        stki_field_locate(core->bucket_field, stki_dataset_sample(core->dataset, sample), &within);
 
     if (stki_reader_shape(shard, within, shape, NULL) != STK_OK)
         return -1;
@@ -231,7 +278,7 @@ static int64_t length_of(void *context, int64_t sample)
     return elements;
 }
 
-static stk_status use_buckets(const stki_core *core, material *m, int64_t global, stk_error *err)
+static stk_status use_buckets(stki_core *core, material *m, int64_t global, stk_error *err)
 {
     const char *name = core->config->bucket_by;
     const stki_field *field = name ? stki_dataset_field(core->dataset, name) : NULL;
@@ -248,7 +295,8 @@ static stk_status use_buckets(const stki_core *core, material *m, int64_t global
     m->opts.bucket_window = core->config->bucket_window;
     m->opts.bucket_batch = global;
     m->opts.length_of = length_of;
-    m->opts.length_context = (void *)(uintptr_t)field;
+    m->opts.length_context = core;
+    core->bucket_field = field;
     return STK_OK;
 }
 
@@ -297,6 +345,14 @@ static stk_status create_order(stki_core *core, int64_t global, stk_error *err)
         status = stki_weights_read(core->dataset, config, &m->weights, err);
     m->opts.weights = m->weights;
     m->opts.data_digest = stki_token_source_digest(core->dataset);
+    if (core->dataset->windows) {
+        const stki_windows *w = core->dataset->windows;
+
+        m->opts.data_digest =
+            stki_order_hash(m->opts.data_digest, w->first, w->group_count * (int64_t)sizeof *w->first);
+        m->opts.data_digest =
+            stki_order_hash(m->opts.data_digest, w->number, (w->group_count + 1) * (int64_t)sizeof *w->number);
+    }
     if (status == STK_OK)
         status = use_windows(core, m, err);
     if (status == STK_OK && (status = use_units(core, m, err)) == STK_OK &&

@@ -3,6 +3,7 @@
  * sample is read for it. */
 #include "core.h"
 #include "first_steps.h"
+#include "plan_window.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static void explain_source(const stki_field_plan *plan, FILE *to)
     if (field->shard_count > 1)
         fprintf(to, " and %d more shards", field->shard_count - 1);
     fprintf(to, " (%s, %s): %" PRId64 " samples of %s %s%s\n", first->ops->format, first->access,
-            field->first[field->shard_count], stk_dtype_name(field->dtype), field->variable ? "at most " : "",
+            stki_field_count(field), stk_dtype_name(field->dtype), field->variable ? "at most " : "",
             STKI_SHAPE(field->ndim, field->shape));
 }
 
@@ -132,6 +133,7 @@ static void explain_passes(const stki_field_plan *plan, FILE *to)
 
 static void explain_field(const stki_field_plan *plan, FILE *to)
 {
+    const stki_field_plan *sample = stki_plan_of_sample(plan);
     stki_row_form form;
 
     stki_plan_form(plan, &form);
@@ -139,19 +141,22 @@ static void explain_field(const stki_field_plan *plan, FILE *to)
     explain_source(plan, to);
     if (names_of(plan, stki_first_steps_know, to))
         fputs(": decide what a sample is\n", to);
-    explain_geometry(plan, to);
+    explain_geometry(sample, to);
     if (names_of(plan, stki_colors_know, to))
         fputs(": in f32, 0 to 255, some lines at a time\n", to);
-    explain_arithmetic(plan, to);
+    explain_arithmetic(sample, to);
     if (names_of(plan, is_late, to))
         fputs(": of the finished row\n", to);
     if (plan->mixed_by)
         fprintf(to, LEFT "with field %s\n", "mixed", plan->mixed_by->name);
-    if (plan->convert_count)
-        fprintf(to, LEFT "%s\n", "kernel", stki_convert_name(plan->converts[0]));
+    if (sample->convert_count)
+        fprintf(to, LEFT "%s\n", "kernel", stki_convert_name(sample->converts[0]));
     if (plan->device_convert)
         fprintf(to, LEFT "%s\n", "on device", plan->device_kernel);
-    explain_passes(plan, to);
+    explain_passes(sample, to);
+    if (plan->each)
+        fprintf(to, LEFT "%" PRId64 " samples, %" PRId64 " apart, with one draw of the random steps\n", "window",
+                plan->shape[0], plan->config->window.dilation);
     if (plan->own_shapes) {
         fprintf(to, LEFT "%s of %s, each in a shape of its own, at most %s a row\n", "to", stk_dtype_name(form.dtype),
                 stki_layout_name(form.layout), SIZE(form.row_bytes));
@@ -179,6 +184,9 @@ static void explain_order(const stki_core *core, FILE *to)
                  "; %" PRId64 " steps an epoch, last batch %s\n",
             "batches", b->global_batch, b->world_size, b->world_size > 1 ? "s" : "", b->rank, core->max_rows,
             core->steps, lasts[b->last]);
+    if (core->dataset->windows)
+        fprintf(to, LEFT "%" PRId64 " over samples, in %" PRId64 " groups\n", "windows", core->dataset->count,
+                core->dataset->windows->group_count);
     fprintf(to, LEFT "%d worker%s, tiles of %" PRId64 " rows", "work", core->worker_count,
             core->worker_count == 1 ? "" : "s", core->rows_per_tile);
     if (core->parts_per_row > 1)

@@ -105,19 +105,40 @@ static void advise_rows(const stki_field *field, const int64_t *indices, int row
     }
 }
 
+/* The same for rows that are windows, some of their samples at a time. */
+static void advise_windows(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker)
+{
+    const int64_t length = plan->shape[0], dilation = plan->config->window.dilation;
+    int64_t samples[ADVISED_TOGETHER];
+    int n = 0;
+
+    for (int64_t row = 0; row < batch->rows; row++)
+        for (int64_t k = 0; k < length; k++) {
+            samples[n++] = batch->samples[row] + k * dilation;
+            if (n == ADVISED_TOGETHER || (row == batch->rows - 1 && k == length - 1)) {
+                advise_rows(plan->field, samples, n, worker);
+                n = 0;
+            }
+        }
+}
+
 static void advise(stki_core *core, stk_batch *batch, stki_worker *worker)
 {
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field *field = core->plans[f].field;
 
+        if (core->plans[f].each) {
+            advise_windows(&core->plans[f], batch, worker);
+            continue;
+        }
         if (field->shard_count == 1) { /* a sample's index is its place in the one file */
             if (field->shards[0]->ops->will_need && batch->rows > 0)
-                field->shards[0]->ops->will_need(field->shards[0], batch->indices, batch->rows);
+                field->shards[0]->ops->will_need(field->shards[0], batch->samples, batch->rows);
             continue;
         }
         for (int64_t row = 0, n; row < batch->rows; row += n) {
             n = batch->rows - row < ADVISED_TOGETHER ? batch->rows - row : ADVISED_TOGETHER;
-            advise_rows(field, batch->indices + row, (int)n, worker);
+            advise_rows(field, batch->samples + row, (int)n, worker);
         }
     }
 }
@@ -183,6 +204,8 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
         batch->mask[r] = r < batch->valid;
         atomic_store_explicit(&batch->row_failed[r], STKI_ROW_FINE, memory_order_relaxed);
     }
+    for (int64_t r = 0; core->layout.windows && r < batch->rows; r++)
+        batch->samples[r] = stki_dataset_sample(core->dataset, batch->indices[r]);
     stki_log(STKI_LOG_ring, "worker %d opens epoch %lld step %lld: %lld rows", number, (long long)batch->epoch,
              (long long)batch->step, (long long)batch->rows);
     advise(core, batch, worker);
@@ -199,7 +222,7 @@ static int64_t unlike(const stki_field_plan *plan, const int64_t *shape)
 {
     enum { AT_MOST = 100000 };
     const stki_field *field = plan->field;
-    const int64_t count = field->first[field->shard_count];
+    const int64_t count = stki_field_count(field) - field->ahead;
     int64_t within, other[STK_MAX_DIMS];
 
     for (int64_t i = 0; i < count && i < AT_MOST; i++) {
@@ -247,15 +270,15 @@ static int64_t measure_image(stki_core *core, stk_batch *batch, const stki_field
                              stki_worker *worker)
 {
     int64_t within, *shape = stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES, elements;
-    const stki_reader *shard = stki_field_locate(plan->field, batch->indices[row], &within);
+    const stki_reader *shard = stki_field_locate(plan->field, batch->samples[row], &within);
     const stki_occasion occasion = occasion_of(batch, row);
     char path[STKI_RECORD_PATH];
     stk_error error;
     stk_status status;
 
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
-    stki_watch_use(worker, plan, shard, batch->indices[row], NULL);
-    status = stki_resample_measure(plan, &worker->resamplers[plan->number], batch->indices[row], &occasion, shard,
+    stki_watch_use(worker, plan, shard, batch->samples[row], NULL);
+    status = stki_resample_measure(plan, &worker->resamplers[plan->number], batch->samples[row], &occasion, shard,
                                    within, shape, &error);
     if (status == STK_OK && (!stki_mul(shape[0], shape[1], &elements) || !stki_mul(elements, shape[2], &elements) ||
                              elements > plan->shape[0]))
@@ -278,14 +301,14 @@ static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_p
 {
     int64_t within, shape[STK_MAX_DIMS], length = -1;
     char path[STKI_RECORD_PATH];
-    const stki_reader *shard = stki_field_locate(plan->field, batch->indices[row], &within);
+    const stki_reader *shard = stki_field_locate(plan->field, batch->samples[row], &within);
     stk_error error;
     stk_status status;
 
     if (plan->own_shapes)
         return measure_image(core, batch, plan, row, worker);
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
-    stki_watch_use(worker, plan, shard, batch->indices[row], NULL);
+    stki_watch_use(worker, plan, shard, batch->samples[row], NULL);
     status = stki_reader_shape(shard, within, shape, &error);
     if (status == STK_OK && plan->ndim > 1)
         status = check_trailing(plan, shard, within, shape, &error);
@@ -579,6 +602,65 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
     return STK_OK;
 }
 
+/* The samples of a window from number k on that are mapped and share one conversion. Returns how many there were; 0:
+ * sample k has to go through its reader. */
+static int64_t convert_window(stki_core *core, const stki_field_plan *plan, const stki_making_of *of, int64_t k,
+                              stki_worker *worker)
+{
+    const stki_field_plan *each = plan->each;
+    const stki_field *field = each->field;
+    const int64_t most = core->rows_per_tile, dilation = plan->config->window.dilation, before = stki_now_ns();
+    const stki_convert *convert = NULL;
+    const stki_placing *placing;
+    stki_paging paging;
+    stki_placing own;
+    int64_t n = 0;
+
+    if (!each->may_run_many || placing_of(each, &of->occasion, &own, &placing, NULL) != STK_OK || placing->padded)
+        return 0;
+    for (; n < most && k + n < plan->shape[0]; n++) {
+        int64_t within;
+        const int shard = stki_field_shard(field, of->index + (k + n) * dilation, &within);
+        const stki_reader *reader = field->shards[shard];
+        const char *address = stki_reader_address(reader, within);
+
+        if (!address || (convert && stki_plan_convert(each, shard, placing->orientation) != convert) ||
+            (n > 0 && stki_watch_is_full(worker, each, reader)))
+            break;
+        convert = stki_plan_convert(each, shard, placing->orientation);
+        worker->pointers[n] = address + stki_plan_view_offset(each, placing, reader->strides);
+        stki_watch_use(worker, each, reader, of->index + (k + n) * dilation, NULL);
+    }
+    if (n == 0)
+        return 0;
+    doing(worker, STKI_STAGE_CONVERT, field->shards[0]->path, of->index, before);
+    stki_paging_begin(&worker->parts, &paging);
+    stki_convert_run_many(convert, (char *)of->to + k * each->row_bytes, each->row_bytes, worker->pointers, n);
+    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(convert));
+    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(convert));
+    count_convert(worker, &paging, before);
+    return n;
+}
+
+stk_status stki_fill_window(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                            stki_worker *worker, stk_error *err)
+{
+    const stki_field_plan *each = plan->each;
+    stk_status status = STK_OK;
+
+    for (int64_t k = 0, n; k < plan->shape[0] && status == STK_OK; k += n) {
+        const stki_making_of sample = {of->index + k * plan->config->window.dilation, of->occasion,
+                                       (char *)of->to + k * each->row_bytes, of->row};
+
+        n = each->made ? 0 : convert_window(core, plan, of, k, worker);
+        if (n > 0)
+            continue;
+        n = 1;
+        status = stki_made_row(core, batch, each, &sample, worker, err);
+    }
+    return status;
+}
+
 stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
                            stki_worker *worker, stk_error *err)
 {
@@ -590,7 +672,7 @@ static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *p
 {
     const int64_t at =
         plan->own_shapes ? stki_slot_offsets(batch, plan)[row] * plan->item_bytes : row * plan->row_bytes;
-    const stki_making_of of = {batch->indices[row], occasion_of(batch, row), stki_slot_values(batch, plan) + at, row};
+    const stki_making_of of = {batch->samples[row], occasion_of(batch, row), stki_slot_values(batch, plan) + at, row};
     stk_error error;
 
     if (make_row(core, batch, plan, &of, part, parts, worker, &error) != STK_OK)
@@ -610,7 +692,7 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
     if (!plan->may_run_many)
         return 0;
     for (; row + n < last; n++) {
-        int shard = stki_field_shard(field, batch->indices[row + n], &within);
+        int shard = stki_field_shard(field, batch->samples[row + n], &within);
         const stki_reader *reader = field->shards[shard];
         const char *address = stki_reader_address(reader, within);
 
@@ -620,7 +702,7 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
         convert = plan->convert_of_shard[shard];
         if (!list_row(batch, plan, row + n, shard, address, worker, n))
             break;
-        stki_watch_use(worker, plan, reader, batch->indices[row + n], NULL);
+        stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
     }
     if (n == 0)
         return 0;
@@ -640,7 +722,7 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
                            stki_worker *worker)
 {
     int64_t within, n = 0, before = stki_now_ns(), between;
-    int number = stki_field_shard(plan->field, batch->indices[row], &within);
+    int number = stki_field_shard(plan->field, batch->samples[row], &within);
     const stki_reader *reader = plan->field->shards[number];
     stk_storage *kept[MOST_PINNED];
     stk_error error;
@@ -652,7 +734,7 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
     for (; row + n < last && n < MOST_PINNED; n++) {
         const char *address;
 
-        if (n > 0 && (stki_field_locate(plan->field, batch->indices[row + n], &within) != reader ||
+        if (n > 0 && (stki_field_locate(plan->field, batch->samples[row + n], &within) != reader ||
                       stki_watch_is_full(worker, plan, reader)))
             break;
         kept[n] = NULL;
@@ -664,7 +746,7 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
             status = STK_AGAIN;
             break;
         }
-        stki_watch_use(worker, plan, reader, batch->indices[row + n], NULL);
+        stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
     }
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);

@@ -55,10 +55,11 @@ static void clear(stk_batch *batch, int64_t row)
         stki_count(&batch->failed_rows, -1);
 }
 
-static void take(stk_batch *batch, int64_t row, int64_t sample)
+static void take(const stki_core *core, stk_batch *batch, int64_t row, int64_t sample)
 {
     batch->positions[row].sample = sample;
     batch->indices[row] = sample;
+    batch->samples[row] = stki_dataset_sample(core->dataset, sample);
 }
 
 /* Makes room for `length` entries in a row whose neighbours are there already. */
@@ -104,7 +105,7 @@ static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *fail
         if (sample < 0 || sample == failure->sample)
             continue;
         clear(batch, row);
-        take(batch, row, sample);
+        take(core, batch, row, sample);
         if (fit(core, batch, row, laid_out, worker)) {
             if (laid_out)
                 stki_fill_again(core, batch, row, worker);
@@ -116,7 +117,7 @@ static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *fail
         set_failed(batch, row);
     }
     failure->substitute = -1;
-    take(batch, row, failure->sample);
+    take(core, batch, row, failure->sample);
     return false;
 }
 

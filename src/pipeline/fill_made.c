@@ -114,11 +114,12 @@ static stk_status make_one_hot(const stki_field_plan *plan, const stki_making_of
 /* ---- one row ------------------------------------------------------------------------------------------------------
  */
 
-static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                       stki_worker *worker, stk_error *err)
+stk_status stki_made_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                         stki_worker *worker, stk_error *err)
 {
-    stk_status status =
-        plan->one_hot ? make_one_hot(plan, of, worker, err) : stki_fill_plain(core, batch, plan, of, worker, err);
+    stk_status status = plan->each      ? stki_fill_window(core, batch, plan, of, worker, err)
+                        : plan->one_hot ? make_one_hot(plan, of, worker, err)
+                                        : stki_fill_plain(core, batch, plan, of, worker, err);
 
     if (status == STK_OK && plan->erase)
         erase(plan, &of->occasion, of->to);
@@ -127,7 +128,7 @@ static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan 
 
 static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
 {
-    return (stki_making_of){batch->indices[row], {batch->draw_key, batch->positions[row].draw}, to, row};
+    return (stki_making_of){batch->samples[row], {batch->draw_key, batch->positions[row].draw}, to, row};
 }
 
 /* For the row, or for itself if it is the next one. */
@@ -279,10 +280,10 @@ static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan 
     b = a ? a + bytes / (int64_t)sizeof *a : NULL;
     if (pair.own == STK_OK) {
         of = of_row(batch, row, a);
-        pair.own = make(core, batch, f32, &of, worker, &pair.own_error);
+        pair.own = stki_made_row(core, batch, f32, &of, worker, &pair.own_error);
         if (both || (mixing.mixes && pair.own == STK_OK)) {
             of = of_partner(batch, row, both, b);
-            pair.partner = make(core, batch, f32, &of, worker, &pair.partner_error);
+            pair.partner = stki_made_row(core, batch, f32, &of, worker, &pair.partner_error);
         }
     }
     if (!pair_is_fine(core, batch, row, both, &pair))
@@ -309,10 +310,10 @@ static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan
     stki_pair pair = {.partner = STK_OK};
     stki_making_of of = of_row(batch, row, values);
 
-    pair.own = make(core, batch, plan, &of, worker, &pair.own_error);
+    pair.own = stki_made_row(core, batch, plan, &of, worker, &pair.own_error);
     if (pair.own == STK_OK && mixing.mixes) {
         of = of_partner(batch, row, false, partners);
-        pair.partner = make(core, batch, plan, &of, worker, &pair.partner_error);
+        pair.partner = stki_made_row(core, batch, plan, &of, worker, &pair.partner_error);
     }
     if (!pair_is_fine(core, batch, row, false, &pair))
         return;
@@ -343,7 +344,7 @@ int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan 
         return 1;
     }
     of = of_row(batch, row, stki_slot_values(batch, plan) + row * plan->row_bytes);
-    if (make(core, batch, plan, &of, worker, &error) != STK_OK)
+    if (stki_made_row(core, batch, plan, &of, worker, &error) != STK_OK)
         stki_row_fails(core, batch, row, &error);
     return 1;
 }

@@ -17,6 +17,13 @@ typedef struct stki_making_of {
 stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
                            stki_worker *worker, stk_error *err);
 
+/* fill.c: a row that is a window: each of its samples as the plan of one makes it, with the draws of the row. */
+stk_status stki_fill_window(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                            stki_worker *worker, stk_error *err);
+
+/* One row that is not mixed. */
+stk_status stki_made_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                         stki_worker *worker, stk_error *err);
 /* Works out the partners of all rows (mixing). */
 stk_status stki_made_begin(stki_core *core, stk_batch *batch, stk_error *err);
 /* Does the row of this field (or of its rows in f32) hold a part of its partner? */

@@ -4,6 +4,7 @@
  * most NAMES are looked at, evenly spread. */
 #include "core.h"
 #include "option_print.h"
+#include "plan_window.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -199,7 +200,7 @@ static void print_field(const stki_core *core, int number, stki_print *print)
     print_rows(print, plan, path);
     snprintf(path, sizeof path, "%s.transforms", above);
     print_steps(print, core->config->fields[number].transforms, path);
-    print_fold(print, plan->fold, path);
+    print_fold(print, stki_plan_of_sample(plan)->fold, path);
 }
 
 stk_status stki_core_print(const stki_core *core, stki_print *print, stk_error *err)

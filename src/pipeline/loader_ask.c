@@ -5,6 +5,7 @@
 #include "feed.h"
 #include "loader_handle.h"
 #include "parts.h"
+#include "plan_window.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,12 +69,13 @@ stk_status stk_loader_dataset(const stk_loader *loader, int index, stk_dataset_i
 stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err)
 {
     const stki_core *core = loader->core;
-    const stki_field_plan *plan;
+    const stki_field_plan *plan, *sample;
     stki_row_form form;
 
     if (index < 0 || index >= core->plan_count)
         return stki_fail(err, STK_E_RANGE, "no field %d: the loader has %d", index, core->plan_count);
     plan = &core->plans[index];
+    sample = stki_plan_of_sample(plan);
     stki_plan_form(plan, &form);
     *out = (stk_field_info){
         .name = plan->name,
@@ -81,9 +83,9 @@ stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info 
         .dtype = form.dtype,
         .ndim = plan->ndim + 1,
         .layout = stki_layout_name(form.layout),
-        .kernel = plan->device_convert  ? plan->device_kernel
-                  : plan->convert_count ? stki_convert_name(plan->converts[0])
-                                        : "copy",
+        .kernel = plan->device_convert    ? plan->device_kernel
+                  : sample->convert_count ? stki_convert_name(sample->converts[0])
+                                          : "copy",
         .access = plan->field->shards[0]->access,
     };
     out->shape[0] = core->max_rows;

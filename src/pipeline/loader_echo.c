@@ -4,6 +4,7 @@
 #include "device_table.h"
 #include "error.h"
 #include "loader_handle.h"
+#include "plan_window.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,6 +35,7 @@ static json_t *affine_json(const stki_fold *fold)
 
 static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
 {
+    const stki_field_plan *sample = stki_plan_of_sample(plan);
     const stki_field *field = plan->field;
     json_t *json = json_object(), *shape = json_array(), *paths = json_array();
     stki_row_form form;
@@ -53,14 +55,14 @@ static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
     json_object_set_new(json, "batch_shape", shape);
     json_object_set_new(json, "varying", json_boolean(plan->ragged));
     json_object_set_new(json, "row_bytes", json_integer(form.row_bytes));
-    if (plan->convert_count)
-        json_object_set_new(json, "kernel", json_string(stki_convert_name(plan->converts[0])));
+    if (sample->convert_count)
+        json_object_set_new(json, "kernel", json_string(stki_convert_name(sample->converts[0])));
     if (plan->device_convert)
         json_object_set_new(json, "device_kernel", json_string(plan->device_kernel));
     if (!field->variable)
         json_object_set_new(json, "sample_bytes", json_integer(bytes_of(field)));
-    if (plan->fold->arithmetic)
-        json_object_set_new(json, "affine", affine_json(plan->fold));
+    if (sample->fold->arithmetic)
+        json_object_set_new(json, "affine", affine_json(sample->fold));
     return json;
 }
 

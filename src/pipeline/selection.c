@@ -24,15 +24,15 @@ const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *na
     return NULL;
 }
 
-static stk_status no_such_field(const stki_dataset *dataset, const char *key, const char *name, stk_error *err)
+stk_status stki_no_such_field(const stki_dataset *dataset, const char *key, const char *name, const char *others,
+                              stk_error *err)
 {
     char names[256] = "";
     size_t used = 0;
 
     for (int i = 0; i < dataset->field_count && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", dataset->fields[i].name);
-    return stki_fail(err, STK_E_CONFIG, "loader.%s: found %s, expected %sthe name of a field (%s)", key, name,
-                     strcmp(key, "split.key") == 0 ? "index, path or " : "", names);
+    return stki_fail(err, STK_E_CONFIG, "%s: found %s, expected %sthe name of a field (%s)", key, name, others, names);
 }
 
 /* ---- split ---------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ static stk_status key_of(keys *k, int64_t index, uint64_t *out, stk_error *err)
         *out = (uint64_t)index;
         return STK_OK;
     }
-    shard = stki_field_locate(k->field, k->first + index, &within);
+    shard = stki_field_locate(k->field, stki_dataset_sample(k->dataset, k->first + index), &within);
     if (k->path) {
         char buffer[STKI_RECORD_PATH];
         const char *path = stki_reader_path(shard, within, buffer), *slash = strrchr(path, '/');
@@ -84,7 +84,7 @@ static stk_status find_key(keys *k, stk_error *err)
     k->path = strcmp(key, "path") == 0;
     if (!k->path) {
         k->field = stki_dataset_field(k->dataset, key);
-        return k->field ? STK_OK : no_such_field(k->dataset, "split.key", key, err);
+        return k->field ? STK_OK : stki_no_such_field(k->dataset, "loader.split.key", key, "index, path or ", err);
     }
     for (int i = 0; i < k->dataset->field_count && !k->field; i++)
         if (k->dataset->fields[i].shards[0]->ops->path)
@@ -270,13 +270,17 @@ static stk_status read_file(const stki_dataset *dataset, const stki_loader_confi
 static stk_status read_field(const stki_dataset *dataset, const char *name, double **out, stk_error *err)
 {
     const stki_field *field = stki_dataset_field(dataset, name);
-    stk_status status;
+    stk_status status = STK_OK;
 
     if (!field)
-        return no_such_field(dataset, "weights.field", name, err);
-    status = weights_room(dataset, out, err);
+        return stki_no_such_field(dataset, "loader.weights.field", name, "", err);
+    *out = stki_zalloc_array(stki_field_count(field) + 1, sizeof **out);
+    if (!*out)
+        return stki_fail_memory(err, stki_field_count(field) * (int64_t)sizeof **out, "the weights");
     for (int i = 0; i < field->shard_count && status == STK_OK; i++)
-        status = read_numbers(field->shards[i], *out + field->first[i], err);
+        status = read_numbers(field->shards[i], *out + field->first[i] + field->ahead, err);
+    for (int64_t i = 0; dataset->windows && i < dataset->count && status == STK_OK; i++) /* never behind its sample's */
+        (*out)[i] = (*out)[stki_dataset_sample(dataset, i) + field->ahead];
     return status;
 }
 

@@ -20,6 +20,9 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
  * number of them. */
 stk_status stki_weights_read(const stki_dataset *dataset, const stki_loader_config *config, double **out,
                              stk_error *err);
+/* The value `name` of option `key` is no field's. `others`: what else it might be, "none or ". */
+stk_status stki_no_such_field(const stki_dataset *dataset, const char *key, const char *name, const char *others,
+                              stk_error *err);
 /* NULL: there is none of that name. */
 const stki_field *stki_dataset_field(const stki_dataset *dataset, const char *name);
 

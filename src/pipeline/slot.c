@@ -37,6 +37,7 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
             fits = fits && reserve(&used, max_rows, plan->row_bytes, STKI_DEVICE_ALIGNMENT, &plan->partner_offset) &&
                    reserve(&used, max_rows, sizeof(float), STKI_DEVICE_ALIGNMENT, &plan->share_offset);
         out->mixes = out->mixes || plan->mix;
+        out->windows = out->windows || plan->each;
         if (!fits)
             return stki_fail(err, STK_E_LIMIT,
                              "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plan->name,
@@ -51,6 +52,7 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
                 fits && reserve(&used, max_rows, STKI_OWN_SHAPE_BYTES, STKI_DEVICE_ALIGNMENT, &plans[i].shapes_offset);
     }
     if (!fits || !reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) ||
+        !reserve(&used, out->windows ? max_rows : 0, sizeof(int64_t), 64, &out->samples) ||
         !reserve(&used, max_rows, 1, 64, &out->mask) || !reserve(&used, max_rows, 1, 64, &out->failed) ||
         !reserve(&used, max_rows, sizeof(int32_t), 64, &out->sources) ||
         !reserve(&used, max_rows, sizeof(stki_position), 64, &out->positions) ||
@@ -78,6 +80,7 @@ static stk_status take_memory(stk_batch *slot, int64_t bytes, stk_error *err)
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout)
 {
     slot->indices = (int64_t *)(void *)(slot->memory + layout->indices);
+    slot->samples = layout->windows ? (int64_t *)(void *)(slot->memory + layout->samples) : slot->indices;
     slot->sources = (int32_t *)(void *)(slot->memory + layout->sources);
     slot->mask = (uint8_t *)slot->memory + layout->mask;
     slot->row_failed = (_Atomic uint8_t *)(void *)(slot->memory + layout->failed);
@@ -196,6 +199,7 @@ void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_c
         if (slot->row_failed[r])
             continue;
         slot->indices[kept] = slot->indices[r];
+        slot->samples[kept] = slot->samples[r];
         slot->sources[kept] = slot->sources[r];
         slot->positions[kept] = slot->positions[r];
         slot->mask[kept] = slot->mask[r];

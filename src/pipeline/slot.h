@@ -21,7 +21,8 @@ typedef struct stki_slot_layout {
     int64_t bytes;
     int64_t rest; /* behind the fields' values and masks: offsets and lengths, and what is known of each row */
     bool mixes;   /* some field's rows are mixed in pairs */
-    int64_t indices, mask, positions, failed, sources, partners; /* offsets */
+    bool windows; /* some field's rows are windows of samples */
+    int64_t indices, samples, mask, positions, failed, sources, partners; /* offsets */
 } stki_slot_layout;
 
 /* Why a row is not delivered. */
@@ -43,6 +44,7 @@ struct stk_batch {
     int device_slot;    /* its number among the batches on the device; -1: this one is in ordinary memory */
     char *memory;       /* of one on the device only what lies behind layout.rest is there */
     int64_t *indices;
+    int64_t *samples; /* the fields' numbers of them: of windows the first samples, else `indices` itself */
     int32_t *sources;
     uint8_t *mask;
     stki_position *positions;

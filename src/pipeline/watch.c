@@ -26,6 +26,19 @@ static bool is_lost(const struct stki_use *use, int64_t sample, stk_error *error
            stki_file_intact(use->file, within, error) != STK_OK;
 }
 
+/* The row's sample, or one of those of its window. */
+static bool row_is_lost(const struct stki_use *use, int64_t first, stk_error *error)
+{
+    const stki_field_config *config = use->plan->config;
+
+    if (config->row_samples == 0)
+        return is_lost(use, first, error);
+    for (int64_t k = 0; k < config->row_samples; k++)
+        if (is_lost(use, first + k * config->window.dilation, error))
+            return true;
+    return false;
+}
+
 /* Every row of the tile whose sample, or the sample that it is mixed with, is in this file. */
 static void fail_rows(stki_worker *worker, const struct stki_use *use)
 {
@@ -34,7 +47,7 @@ static void fail_rows(stki_worker *worker, const struct stki_use *use)
     stk_error error;
 
     for (int64_t row = watch->first; row < watch->last; row++)
-        if (is_lost(use, batch->indices[row], &error))
+        if (row_is_lost(use, batch->samples[row], &error))
             stki_row_fails(worker->core, batch, row, &error);
         else if (stki_made_mixes(worker->core, batch, use->plan, row) &&
                  is_lost(use, batch->partners[row].sample, &error))

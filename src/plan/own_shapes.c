@@ -208,7 +208,7 @@ static void scan_run(void *context)
 /* That a thread cannot be had is no reason to fail: the others do its work. */
 static int64_t scan_all(const stki_field_plan *plan)
 {
-    scan s = {.plan = plan, .count = plan->field->first[plan->field->shard_count], .largest = 0};
+    scan s = {.plan = plan, .count = stki_field_count(plan->field) - plan->field->ahead, .largest = 0};
     stki_thread *threads[SCANNERS];
     const int wanted = s.count <= FEW ? 0 : stki_cpu_count() - 1 < SCANNERS ? stki_cpu_count() - 1 : SCANNERS;
     int started = 0;

@@ -6,6 +6,7 @@
 #include "own_shapes.h"
 #include "padding.h"
 #include "plan_made.h"
+#include "plan_window.h"
 #include "tensor_internal.h"
 #include <math.h>
 #include <stdarg.h>
@@ -143,7 +144,7 @@ static stk_status first_shape(const stki_field *field, int64_t *shape, stk_error
     int64_t within;
     const stki_reader *shard;
 
-    if (field->first[field->shard_count] == 0)
+    if (stki_field_count(field) == 0)
         return STK_OK;
     shard = stki_field_locate(field, 0, &within);
     return stki_reader_shape(shard, within, shape, err);
@@ -346,27 +347,29 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
     stk_status status;
 
     for (int i = 0; i < count; i++) {
-        const char *name = plans[i].geometry ? plans[i].geometry->box_field : NULL;
+        stki_field_plan *plan = plans[i].each ? plans[i].each : &plans[i];
+        const char *name = plan->geometry ? plan->geometry->box_field : NULL;
 
         for (int k = 0; name && k < count; k++)
             if (strcmp(plans[k].field->name, name) == 0)
-                plans[i].box_field = plans[k].field;
+                plan->box_field = plans[k].field;
         if (!name)
             continue;
-        if (!plans[i].box_field)
-            return stki_fail_node(err, plans[i].geometry->steps[0].node, "there is no field %s", name);
-        if (!holds_boxes(plans[i].box_field))
+        if (!plan->box_field)
+            return stki_fail_node(err, plan->geometry->steps[0].node, "there is no field %s", name);
+        if (!holds_boxes(plan->box_field))
             return stki_fail_node(
-                err, plans[i].geometry->steps[0].node,
+                err, plan->geometry->steps[0].node,
                 "found field %s with samples of %s %s, expected four numbers each: top, left, height, width", name,
-                stk_dtype_name(plans[i].box_field->dtype),
-                STKI_SHAPE(plans[i].box_field->ndim, plans[i].box_field->shape));
+                stk_dtype_name(plan->box_field->dtype), STKI_SHAPE(plan->box_field->ndim, plan->box_field->shape));
     }
     status = stki_made_link(plans, count, err);
     for (int i = 0; i < count; i++) {
         plans[i].number = i;
         if (plans[i].unrounded)
             plans[i].unrounded->number = i;
+        if (plans[i].each)
+            plans[i].each->number = i;
     }
     return status;
 }
@@ -457,6 +460,13 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
 
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err)
+{
+    return config->row_samples > 0 ? stki_window_resolve(config, field, plan, err)
+                                   : resolve(config, field, STK_DTYPE_NONE, plan, err);
+}
+
+stk_status stki_plan_resolve_sample(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                                    stk_error *err)
 {
     return resolve(config, field, STK_DTYPE_NONE, plan, err);
 }
@@ -781,7 +791,8 @@ static stk_status compile(stki_field_plan *plan, enum stki_stores stores, int64_
 
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
 {
-    stk_status status = compile(plan, stores, bytes_in_flight, err);
+    stk_status status = plan->each ? stki_plan_compile(plan->each, stores, bytes_in_flight, err)
+                                   : compile(plan, stores, bytes_in_flight, err);
 
     if (status == STK_OK && plan->unrounded)
         plan->unrounded->box_field = plan->box_field;

@@ -25,12 +25,20 @@ typedef struct stki_ragged {
     int64_t max_bytes; /* of a row; 0: the largest */
 } stki_ragged;
 
-/* What `source` says of a stream of tokens. */
+/* `source.window`: windows over neighbouring samples, or elements along an array's axis. */
 enum stki_offsets { STKI_OFFSETS_FIXED, STKI_OFFSETS_SHIFTED, STKI_OFFSETS_RANDOM };
+enum stki_take { STKI_TAKE_FIRST, STKI_TAKE_LAST, STKI_TAKE_ALL };
+typedef struct stki_window {
+    int64_t length;           /* 0: there are none */
+    int64_t stride, dilation; /* from one window to the next, and inside one; at least 1 */
+    int offsets;              /* enum stki_offsets; where not fixed, the order says where windows begin */
+    const char *group_by;     /* a field, or "none"; NULL: shards and folders */
+    int take;                 /* enum stki_take: what fields without windows give */
+} stki_window;
+
+/* What `source` says of a stream of tokens. */
 typedef struct stki_tokens {
-    int offsets;           /* enum stki_offsets; where not fixed, the reader's windows begin at every token … */
-    int64_t window_stride; /* … and this is how far apart they are meant to be */
-    bool documents, ends;  /* the stream is cut where `token` begins or ends a document */
+    bool documents, ends; /* the stream is cut where `token` begins or ends a document */
     int64_t token;
     bool packed;
     stki_pack_opts pack;
@@ -52,6 +60,9 @@ typedef struct stki_field_config {
     stki_pad pad;
     stki_ragged ragged;
     stki_tokens tokens;
+    stki_window window;
+    int64_t row_samples; /* rows are so many samples, window.dilation apart; 0: one, without an axis for them. Set when
+                            the data set is open */
     /* The segments or positions of a packed field before it; it has no files of its own. */
     bool derived;
     int derived_from;
@@ -129,6 +140,7 @@ typedef struct stki_field_plan {
     uint8_t *erased;                  /* the elements of an erased pixel, one a channel */
     double erased_a[STKI_LATE_CHANNELS], erased_b[STKI_LATE_CHANNELS];
     int64_t partner_offset, share_offset; /* in a slot's memory */
+    struct stki_field_plan *each;         /* rows are windows: of one sample of them (plan_window.h); else NULL */
     int number;                           /* among the loader's fields */
     const stki_field_config *config;
     int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */
@@ -143,6 +155,9 @@ stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *
 /* The same with rows of another dtype that nothing rounds to levels: what rows are before that. */
 stk_status stki_plan_resolve_as(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
                                 stki_field_plan *plan, stk_error *err);
+/* The same for one sample of a row that is a window. */
+stk_status stki_plan_resolve_sample(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                                    stk_error *err);
 /* Finds the fields that plans name. */
 stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);

@@ -143,6 +143,8 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
 
     if (labels == plan || labels->mix || labels->mixed_by)
         return stki_fail_node(err, node, "labels: field %s is mixed already", labels->name);
+    if (labels->each)
+        return stki_fail_node(err, node, "labels: field %s has windows for rows, which cannot be mixed", labels->name);
     labels->mixed_by = plan;
     labels->made = true;
     labels->may_run_many = labels->may_split = false;
@@ -332,6 +334,10 @@ stk_status stki_made_compile(stki_field_plan *plan, enum stki_stores stores, int
 
 void stki_made_fini(stki_field_plan *plan)
 {
+    if (plan->each) {
+        stki_plan_fini(plan->each);
+        stki_free(plan->each);
+    }
     if (plan->unrounded) {
         stki_plan_fini(plan->unrounded);
         stki_free(plan->unrounded);

@@ -31,7 +31,7 @@ bool stki_plan_only_copies(const stki_field_plan *plan)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
 
-    if (plan->fold->arithmetic || plan->colors || plan->made || plan->dtype != plan->field->dtype ||
+    if (plan->made || plan->fold->arithmetic || plan->colors || plan->dtype != plan->field->dtype ||
         (plan->geometry && plan->geometry->resizes) || (plan->field->variable && !plan->ragged) ||
         holds_images(plan->field) ||
         stki_row_major(plan->dtype, plan->ndim, plan->shape, strides, &bytes, NULL) != STK_OK)
@@ -54,10 +54,11 @@ const char *stki_plan_device_obstacle(const stki_field_plan *plan)
     if (plan->colors)
         return plan->colors->steps[0].node->key;
     if (plan->made)
-        return plan->one_hot ? plan->one_hot->node->key
-               : plan->erase ? plan->erase->node->key
-               : plan->mix   ? plan->mix->node->key
-                             : plan->mixed_by->mix->node->key;
+        return plan->each      ? "windows of samples"
+               : plan->one_hot ? plan->one_hot->node->key
+               : plan->erase   ? plan->erase->node->key
+               : plan->mix     ? plan->mix->node->key
+                               : plan->mixed_by->mix->node->key;
     if (holds_images(plan->field))
         return "decoding";
     return plan->field->variable ? "images of different shapes" : NULL;

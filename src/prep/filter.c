@@ -59,7 +59,7 @@ static stk_status choose(filter *f, const stki_core *core, const _Atomic bool *c
             return stki_fail(err, STK_E_RANGE,
                              "index %" PRId64 " of the subset: found %" PRId64 ", expected 0 to %" PRId64, i, sample,
                              core->dataset->count - 1);
-        status = ask_all(f, sample, &stay, err);
+        status = ask_all(f, stki_dataset_sample(core->dataset, sample), &stay, err);
         if (status != STK_OK)
             return status;
         stays[i] = stay;

@@ -505,7 +505,8 @@ static const char *path_of_sample(void *context, int field, int64_t sample, char
 {
     const stki_prep_run *run = context;
     int64_t within;
-    const stki_reader *shard = stki_field_locate(run->fields[field].plan->field, sample, &within);
+    const stki_reader *shard =
+        stki_field_locate(run->fields[field].plan->field, stki_dataset_sample(run->core->dataset, sample), &within);
 
     return stki_reader_path(shard, within, buffer);
 }

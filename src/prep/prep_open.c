@@ -18,7 +18,7 @@ enum { BATCH_MOST = 1024, SAMPLED = 256, SLOTS_LEAST = 6, SLOTS_MOST = 32 };
 /* About the mean bytes of a field's rows: of those of varying length, from some spread over the data set. */
 static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
 {
-    const int64_t count = field->first[field->shard_count], step = count > SAMPLED ? count / SAMPLED : 1;
+    const int64_t count = stki_field_count(field) - field->ahead, step = count > SAMPLED ? count / SAMPLED : 1;
     int64_t sum = 0, seen = 0;
 
     if (!plan->ragged || count == 0)

@@ -226,7 +226,7 @@ static void windows_refused(void **state)
     refuse_text(STK_E_UNSUPPORTED, "shifted", WINDOWS, 9, 8, "shifted", 0, 1, "block", "");
     refuse_text(STK_E_UNSUPPORTED, "shifted", WINDOWS, 9, 8, "shifted", 0, 1, "random", ", split: val");
     refuse_text(STK_E_UNSUPPORTED, "shifted", WINDOWS, 9, 8, "shifted", 0, 1, "random", ", indices: [1]");
-    refuse_text(STK_E_CONFIG, "same stride",
+    refuse_text(STK_E_CONFIG, "differs",
                 "{dataset: {fields: {a: {path: shard0.bin, source: {window: {length: 9, offsets: shifted}}}, b: {path: "
                 "shard0.bin, source: {window: {length: 9, stride: 1}}}}}}");
     refuse_text(STK_E_CONFIG, "offsets", WINDOWS, 9, 8, "anywhere", 0, 1, "random", "");

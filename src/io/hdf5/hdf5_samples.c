@@ -34,7 +34,8 @@ stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *d, const stki_reader_op
 
     if (status)
         return status;
-    *out = (stki_hdf5_samples){.axis = opts->axis, .window = opts->window_length > 0, .step = 1};
+    *out = (stki_hdf5_samples){
+        .axis = opts->axis, .window = opts->window_length > 0 && opts->window_dilation <= 1, .step = 1};
     along = d->shape[out->axis];
     base->count = along;
     base->dtype = d->type.dtype;

@@ -1,0 +1,307 @@
+/* sample_windows.c: see sample_windows.h. All of it happens at open, once. */
+#include "sample_windows.h"
+#include "allocate.h"
+#include "error.h"
+#include "selection.h"
+#include "sums.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what the config says -----------------------------------------------------------------------------------------
+ */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_window(const stki_window *a, const stki_window *b)
+{
+    return a->length == b->length && a->stride == b->stride && a->dilation == b->dilation && a->offsets == b->offsets &&
+           a->take == b->take && same_text(a->group_by, b->group_by);
+}
+
+/* Field `number` of data set `d`. */
+static const stki_field_config *field_of(const stki_loader_config *config, int d, int number)
+{
+    return config->dataset_count > 0 ? &config->datasets[d].fields[number] : &config->fields[number];
+}
+
+stk_status stki_window_of(const stki_loader_config *config, const stki_window **out, stk_error *err)
+{
+    const stki_field_config *first = NULL;
+
+    *out = NULL;
+    for (int i = 0; i < config->field_count; i++) {
+        for (int d = 0; d < (config->dataset_count > 0 ? config->dataset_count : 1); d++) {
+            const stki_field_config *field = field_of(config, d, i);
+
+            if (field->derived)
+                continue;
+            if ((field->window.length > 0) != (config->fields[i].window.length > 0))
+                return stki_fail(err, STK_E_CONFIG,
+                                 "data set %s: field %s: source.window is given in one data set and not in another; "
+                                 "give the same in all",
+                                 config->datasets[d].name, field->name);
+            if (field->window.length == 0)
+                continue;
+            first = first ? first : field;
+            if (!same_window(&field->window, &first->window))
+                return stki_fail(err, STK_E_CONFIG,
+                                 "dataset.fields.%s: its source.window differs from that of field %s; all windows of a "
+                                 "loader have one length, stride, dilation, offsets, group_by and take",
+                                 field->name, first->name);
+        }
+    }
+    *out = first ? &first->window : NULL;
+    return STK_OK;
+}
+
+bool stki_windows_need_samples(const stki_loader_config *config)
+{
+    bool others = false, asked = false;
+
+    for (int i = 0; i < config->field_count; i++) {
+        const stki_window *window = &config->fields[i].window;
+
+        others = others || (window->length == 0 && !config->fields[i].derived);
+        asked = asked || (window->length > 0 && window->take != STKI_TAKE_FIRST);
+        if (window->group_by)
+            return true;
+    }
+    return others && asked;
+}
+
+bool stki_windows_in_place(const stki_field_config *field, const stki_reader *reader)
+{
+    if (!reader->windows)
+        return false;
+    return !(field->source_layout && reader->ndim == 4); /* a layout is that of a sample, which has three axes */
+}
+
+/* ---- groups -------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct cut_list {
+    int64_t *at;
+    int64_t count, room;
+} cut_list;
+
+static stk_status cut(cut_list *cuts, int64_t at, stk_error *err)
+{
+    if (cuts->count == cuts->room) {
+        const int64_t room = cuts->room ? 2 * cuts->room : 64;
+        int64_t *grown = stki_resize(cuts->at, room * (int64_t)sizeof *grown);
+
+        if (!grown)
+            return stki_fail_memory(err, room * (int64_t)sizeof *grown, "the groups of windows");
+        cuts->at = grown;
+        cuts->room = room;
+    }
+    cuts->at[cuts->count++] = at;
+    return STK_OK;
+}
+
+/* Samples that are files of their own: where the folder is another one than before. */
+static stk_status cut_folders(cut_list *cuts, const stki_reader *reader, int64_t first, stk_error *err)
+{
+    char paths[2][STKI_RECORD_PATH];
+    stk_status status = STK_OK;
+    size_t length = 0;
+
+    for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
+        char *path = paths[i % 2];
+        const char *end;
+
+        if (!reader->ops->path(reader, i, path, STKI_RECORD_PATH))
+            return STK_OK;
+        end = strrchr(path, '/');
+        if (i > 0 && ((size_t)(end ? end - path : 0) != length || memcmp(path, paths[1 - i % 2], length) != 0))
+            status = cut(cuts, first + i, err);
+        length = (size_t)(end ? end - path : 0);
+    }
+    return status;
+}
+
+static stk_status cut_field(cut_list *cuts, const stki_field *field, stk_error *err)
+{
+    stk_status status = STK_OK;
+    int64_t first = 0;
+
+    for (int k = 0; k < field->shard_count && status == STK_OK; k++) {
+        const stki_reader *reader = field->shards[k];
+
+        status = cut(cuts, first, err);
+        if (status == STK_OK && reader->ops->path && !reader->group_first)
+            status = cut_folders(cuts, reader, first, err);
+        for (int64_t g = 1; g < reader->group_count && status == STK_OK; g++)
+            status = cut(cuts, first + reader->group_first[g], err);
+        first += reader->count;
+    }
+    return status;
+}
+
+/* Where the field's value is another one than before. */
+static stk_status cut_values(cut_list *cuts, const stki_field *field, stk_error *err)
+{
+    stk_status status = STK_OK;
+    stki_scratch scratch;
+    uint64_t before = 0;
+    int64_t at = 0;
+
+    stki_scratch_init(&scratch);
+    for (int k = 0; k < field->shard_count && status == STK_OK; k++) {
+        const stki_reader *reader = field->shards[k];
+
+        for (int64_t i = 0; i < reader->count && status == STK_OK; i++, at++) {
+            stk_tensor sample;
+            uint64_t value;
+
+            status = reader->ops->read(reader, i, NULL, &scratch, &sample, err);
+            if (status != STK_OK)
+                break;
+            value = stki_sums_of(&sample);
+            stki_reader_done(reader, &sample);
+            if (at > 0 && value != before)
+                status = cut(cuts, at, err);
+            before = value;
+        }
+    }
+    stki_scratch_fini(&scratch);
+    return status;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static stk_status find_cuts(const stki_core *core, const stki_window *window, cut_list *cuts, stk_error *err)
+{
+    const stki_dataset *dataset = core->dataset;
+    const bool none = window->group_by && strcmp(window->group_by, "none") == 0;
+    const stki_field *field = window->group_by && !none ? stki_dataset_field(dataset, window->group_by) : NULL;
+    stk_status status;
+    int64_t kept = 0;
+
+    if (window->group_by && !none && !field)
+        return stki_no_such_field(dataset, "source.window.group_by", window->group_by, "none or ", err);
+    if ((status = cut(cuts, 0, err)) != STK_OK || (status = cut(cuts, dataset->count, err)) != STK_OK)
+        return status;
+    for (int d = 1; d < core->source_count && status == STK_OK; d++)
+        status = cut(cuts, core->sources[d].first, err);
+    for (int i = 0; i < dataset->field_count && status == STK_OK && !none; i++)
+        if (core->config->fields[i].window.length > 0)
+            status = cut_field(cuts, &dataset->fields[i], err);
+    if (status == STK_OK && field)
+        status = cut_values(cuts, field, err);
+    if (status != STK_OK)
+        return status;
+    qsort(cuts->at, (size_t)cuts->count, sizeof *cuts->at, by_number);
+    for (int64_t i = 0; i < cuts->count; i++)
+        if (kept == 0 || cuts->at[i] != cuts->at[kept - 1])
+            cuts->at[kept++] = cuts->at[i];
+    cuts->count = kept;
+    return STK_OK;
+}
+
+/* ---- the data set -------------------------------------------------------------------------------------------------
+ */
+
+static void say_groups(stki_core *core, const stki_windows *windows)
+{
+    if (windows->short_groups > 0)
+        stki_config_note(core->config,
+                         "source.window: %" PRId64 " of %" PRId64 " groups are shorter than a window (%" PRId64
+                         " samples from first to last): their %" PRId64 " samples do not come",
+                         windows->short_groups, windows->short_groups + windows->group_count,
+                         stki_window_span(windows->length, windows->dilation), windows->short_samples);
+}
+
+/* What the fields give of a window. */
+static void tell_fields(stki_core *core, const stki_window *window)
+{
+    for (int i = 0; i < core->dataset->field_count; i++) {
+        stki_field_config *config = &core->config->fields[i];
+
+        if (config->window.length > 0 || window->take == STKI_TAKE_ALL) {
+            config->row_samples = window->length;
+            config->window.dilation = window->dilation;
+        } else if (window->take == STKI_TAKE_LAST) {
+            stki_field_look_ahead(&core->dataset->fields[i], (window->length - 1) * window->dilation);
+        }
+    }
+}
+
+static void number_sources(stki_core *core, const stki_windows *windows)
+{
+    for (int d = 0; d < core->source_count; d++) {
+        struct stki_core_source *source = &core->sources[d];
+        const int64_t end = source->first + source->count;
+
+        source->first = stki_windows_before(windows, source->first);
+        source->count = stki_windows_before(windows, end) - source->first;
+    }
+}
+
+stk_status stki_windows_over_samples(stki_core *core, stk_error *err)
+{
+    const stki_window *window;
+    stki_windows *windows;
+    cut_list cuts = {0};
+    stk_status status = stki_window_of(core->config, &window, err);
+
+    if (status == STK_OK)
+        status = find_cuts(core, window, &cuts, err);
+    if (status == STK_OK)
+        status = stki_windows_create(cuts.at, cuts.count - 1, window->length, window->dilation,
+                                     window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1, &windows, err);
+    stki_free(cuts.at);
+    if (status != STK_OK)
+        return status;
+    say_groups(core, windows);
+    number_sources(core, windows);
+    tell_fields(core, window);
+    stki_dataset_use_windows(core->dataset, windows);
+    return STK_OK;
+}
+
+/* The windows that readers give: they stay in their shard, and in the group that the reader names. */
+static stk_status cut_in_place(const stki_core *core, cut_list *cuts, stk_error *err)
+{
+    stk_status status = STK_OK;
+    bool windowed = false;
+
+    for (int i = 0; i < core->dataset->field_count && status == STK_OK && !windowed; i++) {
+        windowed = core->config->fields[i].window.length > 0;
+        if (windowed)
+            status = cut_field(cuts, &core->dataset->fields[i], err);
+    }
+    if (status == STK_OK && !windowed)
+        status = cut(cuts, 0, err);
+    for (int d = 1; d < core->source_count && status == STK_OK && !windowed; d++)
+        status = cut(cuts, core->sources[d].first, err);
+    return status == STK_OK ? cut(cuts, core->dataset->count, err) : status;
+}
+
+stk_status stki_window_groups(const stki_core *core, int64_t **out, int64_t *count, stk_error *err)
+{
+    const stki_windows *windows = core->dataset->windows;
+    cut_list cuts = {0};
+    stk_status status = STK_OK;
+
+    for (int64_t g = 0; windows && g <= windows->group_count && status == STK_OK; g++)
+        status = cut(&cuts, windows->number[g], err);
+    if (!windows)
+        status = cut_in_place(core, &cuts, err);
+    if (status != STK_OK) {
+        stki_free(cuts.at);
+        return status;
+    }
+    *out = cuts.at;
+    *count = cuts.count - 1;
+    return STK_OK;
+}
