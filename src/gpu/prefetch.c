@@ -222,11 +222,11 @@ void stki_prefetch_finish(stki_prefetch *prefetch, stk_status status, const stk_
     stki_wake_all(&prefetch->ready_cond);
 }
 
-static stk_status timed_out(stki_prefetch *prefetch, int64_t timeout_ns, stk_error *err)
+/* Why there is no batch: what the caller says behind how long it has waited. */
+static stk_status timed_out(stki_prefetch *prefetch, stk_error *err)
 {
     stki_prefetch_stats now;
     const char *name = prefetch->device->name;
-    double seconds = (double)timeout_ns * 1e-9;
     int copying;
 
     stki_prefetch_read_stats(prefetch, &now);
@@ -234,21 +234,19 @@ static stk_status timed_out(stki_prefetch *prefetch, int64_t timeout_ns, stk_err
     copying = prefetch->copying;
     stki_unlock(&prefetch->lock);
     if (now.held == now.slots)
-        return stki_fail(err, STK_E_TIMEOUT,
-                         "no batch within %g s: all %d slots on %s are held by batches that have not been released",
-                         seconds, prefetch->depth, name);
+        return stki_fail(err, STK_E_TIMEOUT, "all %d slots on %s are held by batches that have not been released",
+                         prefetch->depth, name);
     if (copying > 0)
         return stki_fail(err, STK_E_TIMEOUT,
-                         "no batch within %g s: %d copies to %s are not done, of batches that were handed out: its "
-                         "streams are that far behind, or hang",
-                         seconds, copying, name);
-    return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: nothing has come to be copied to %s (%lld slots held)",
-                     seconds, name, (long long)now.held);
+                         "%d copies to %s are not done, of batches that were handed out: its streams are that far "
+                         "behind, or hang",
+                         copying, name);
+    return stki_fail(err, STK_E_TIMEOUT, "nothing has come to be copied to %s (%lld slots held)", name,
+                     (long long)now.held);
 }
 
 /* The slot whose turn it is, still in the queue; one thread at a time takes from it. */
-static stk_status wait_for_head(stki_prefetch *prefetch, int64_t deadline, int64_t timeout_ns, int *slot,
-                                stk_error *err)
+static stk_status wait_for_head(stki_prefetch *prefetch, int64_t deadline, int *slot, stk_error *err)
 {
     stk_status status = STK_OK;
     bool timed = false;
@@ -277,7 +275,7 @@ static stk_status wait_for_head(stki_prefetch *prefetch, int64_t deadline, int64
     if (before)
         stki_count(&prefetch->wait_next_ns, stki_now_ns() - before);
     if (status == STK_E_TIMEOUT)
-        return timed_out(prefetch, timeout_ns, err);
+        return timed_out(prefetch, err);
     if (status == STK_E_CLOSED && prefetch->stopping)
         return stki_fail(err, STK_E_CLOSED, "the prefetcher of %s is closed", prefetch->device->name);
     return status;
@@ -323,7 +321,7 @@ static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadli
     stki_count(&prefetch->wait_next_ns, before);
     stki_count(&prefetch->exposed_ns, before);
     if (status == STK_E_TIMEOUT)
-        return stki_fail(err, STK_E_TIMEOUT, "no batch in time: its copy to %s is not done", prefetch->device->name);
+        return stki_fail(err, STK_E_TIMEOUT, "its copy to %s is not done", prefetch->device->name);
     return status;
 }
 
@@ -339,7 +337,7 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
                          stk_device_name(stk_stream_device(stream)));
     if (stream && !prefetch->spare_marked) /* for the statistics alone */
         prefetch->spare_marked = stk_event_record(prefetch->spare, stream, NULL) == STK_OK;
-    status = wait_for_head(prefetch, deadline, timeout_ns, slot, err);
+    status = wait_for_head(prefetch, deadline, slot, err);
     if (status != STK_OK)
         return status;
     status = stream ? stk_stream_wait(stream, prefetch->slots[*slot].ready, &error)

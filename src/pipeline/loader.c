@@ -258,36 +258,47 @@ void stk_loader_destroy(stk_loader *loader)
 /* ---- next
  * ------------------------------------------------------------------------------------------------------------------ */
 
-static stk_status timed_out(const stk_loader *loader, int64_t timeout_ns, stk_error *err)
+/* "no batch within 1.5 s (loader.timeout)": since the first call that got none, `waited` ns of which have just ended,
+ * so that a consumer that waits in slices, to look at something else in between, is told the whole time. */
+static const char *waited_text(stk_loader *loader, int64_t waited, char *buffer, int size)
 {
-    stki_ring_view view;
-    char report[448];
+    const int64_t limit = loader->core->config->timeout, now = stki_now_ns();
 
-    stki_ring_look(loader->core->ring, &view);
-    if (view.leased == view.slots)
-        return stki_fail(
-            err, STK_E_TIMEOUT,
-            "no batch within %g s: all %d slots are held by batches that have not been released (loader.prefetch)",
-            (double)timeout_ns * 1e-9, view.slots);
-    stki_workers_report(loader->core, report, sizeof report);
-    return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: waiting for step %lld (%d slots filling, %d held): %s",
-                     (double)timeout_ns * 1e-9, (long long)view.next_step, view.filling, view.leased, report);
+    if (loader->waits_since_ns == 0)
+        loader->waits_since_ns = now - waited;
+    waited = now - loader->waits_since_ns;
+    return stki_text(buffer, size, "no batch within %.3g s%s", (double)(waited / 1000000) * 1e-3,
+                     limit > 0 && waited >= limit ? " (loader.timeout)" : "");
 }
 
-/* The copying thread has no batch to hand on: say who holds what, and what the workers do. */
-static stk_status timed_out_on_device(const stk_loader *loader, int64_t timeout_ns, const stk_error *cause,
-                                      stk_error *err)
+static stk_status timed_out(stk_loader *loader, int64_t waited, stk_error *err)
 {
-    const char *colon = strstr(cause->message, ": "), *what = colon ? colon + 2 : cause->message;
-    double seconds = (double)timeout_ns * 1e-9;
-    stki_prefetch_stats now;
-    char report[320];
+    stki_ring_view view;
+    char within[64], report[448];
 
+    waited_text(loader, waited, within, sizeof within);
+    stki_ring_look(loader->core->ring, &view);
+    if (view.leased == view.slots)
+        return stki_fail(err, STK_E_TIMEOUT,
+                         "%s: all %d slots are held by batches that have not been released (loader.prefetch)", within,
+                         view.slots);
+    stki_workers_report(loader->core, report, sizeof report);
+    return stki_fail(err, STK_E_TIMEOUT, "%s: waiting for step %lld (%d slots filling, %d held): %s", within,
+                     (long long)view.next_step, view.filling, view.leased, report);
+}
+
+/* The copying thread has no batch to hand on, for this cause: say who holds what, and what the workers do. */
+static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const stk_error *cause, stk_error *err)
+{
+    stki_prefetch_stats now;
+    char within[64], report[320];
+
+    waited_text(loader, waited, within, sizeof within);
     stki_feed_stats(loader->core->feed, &now);
     if (now.held == now.slots)
-        return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: %s (loader.device_prefetch)", seconds, what);
+        return stki_fail(err, STK_E_TIMEOUT, "%s: %s (loader.device_prefetch)", within, cause->message);
     stki_workers_report(loader->core, report, sizeof report);
-    return stki_fail(err, STK_E_TIMEOUT, "no batch within %g s: %s; %s", seconds, what, report);
+    return stki_fail(err, STK_E_TIMEOUT, "%s: %s; %s", within, cause->message, report);
 }
 
 /* The batch failed: its error is what the consumer gets from now on. */
@@ -312,6 +323,7 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     stki_core_retain(core);
     if (stki_counted(&loader->batches) == 0)
         stki_count_set(&loader->first_batch_ns, stki_now_ns() - core->opened_ns);
+    loader->waits_since_ns = 0;
     stki_count(&loader->batches, 1);
     stki_count(&loader->rows, batch->rows);
     for (int i = 0; i < core->plan_count; i++) {
@@ -388,6 +400,7 @@ static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t
     stki_totals after;
     stk_batch *batch;
     stk_error cause = {0};
+    const int64_t before = stki_now_ns();
     stk_status status;
 
     if (stream && stk_stream_device(stream) != core->device)
@@ -401,7 +414,7 @@ static stk_status next_on_device(stk_loader *loader, stk_stream *stream, int64_t
         status = take_from_feed(loader, stream, timeout_ns == 0 ? 0 : stki_deadline_ns(timeout_ns), &batch, &cause);
     }
     if (status == STK_E_TIMEOUT)
-        return timed_out_on_device(loader, timeout_ns, &cause, err);
+        return timed_out_on_device(loader, stki_now_ns() - before, &cause, err);
     if (status == STK_OK && batch->error_row < 0 && add_up(loader->core, batch, &after, &batch->error) != STK_OK)
         batch->error_row = 0;
     if (status == STK_OK && batch->error_row >= 0) {
@@ -460,7 +473,7 @@ stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t ti
     if (status == STK_E_CANCELLED)
         return stki_fail(err, status, "the loader was cancelled");
     if (status == STK_E_TIMEOUT)
-        return timed_out(loader, timeout_ns, err);
+        return timed_out(loader, waited > timeout_ns ? waited : timeout_ns, err);
     if (status == STK_E_CLOSED)
         return stki_fail(err, STK_E_CLOSED, "the loader is closed");
     if (status != STK_OK)

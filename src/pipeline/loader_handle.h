@@ -17,6 +17,7 @@ struct stk_loader {
     bool failed;            /* a data error was delivered: it stays, until another position is restored */
     _Atomic bool cancelled; /* set by a handler of a signal, perhaps */
     stk_error error;
+    int64_t waits_since_ns;   /* the first call of next after a batch that got none in its time; 0: none */
     stki_counter digest_from; /* the step that the digest of the stream begins with */
     /* statistics of the consumer's side, written by the thread that calls next */
     stki_counter batches, rows, batch_bytes, wait_next_ns, first_batch_ns;

@@ -172,19 +172,6 @@ static void show_progress(struct session *session, int64_t now)
     lb_live_draw(session->live, &progress, session->loader);
 }
 
-/* The library names the time of one slice; the whole time is what somebody can do something about. */
-static stk_status name_whole_time(const struct session *session, stk_error *err)
-{
-    char what[sizeof err->message];
-    const char *rest = err ? strstr(err->message, ": ") : NULL;
-
-    if (!rest)
-        return STK_E_TIMEOUT;
-    snprintf(what, sizeof what, "%s", rest + 2);
-    return stki_fail(err, STK_E_TIMEOUT, "no batch within %.3f s (loader.timeout): %s",
-                     (double)session->timeout_ns / 1e9, what);
-}
-
 /* stk_loader_next in slices. STK_AGAIN: a signal came while nothing else did. */
 static stk_status next_batch(struct session *session, int64_t before, stk_batch **batch, stk_error *err)
 {
@@ -201,7 +188,7 @@ static stk_status next_batch(struct session *session, int64_t before, stk_batch 
         if (lb_stop_asked)
             return STK_AGAIN;
         if (left <= 0)
-            return name_whole_time(session, err);
+            return status;
         if (now >= session->live->due_ns)
             show_progress(session, now);
     }
