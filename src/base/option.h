@@ -127,6 +127,8 @@ struct stki_no_type;
     }
 #define STKI_NODE(struct_type, member, ...) \
     STKI_ROW(struct_type, member, STKI_OPT_NODE, const stki_node *, .unit = "", .help = __VA_ARGS__)
+/* Two spellings of a value: .examples = STKI_EXAMPLES("nhwc", "nchw"). */
+#define STKI_EXAMPLES(one, other) (const char *const[]){one, other, NULL}
 #define STKI_ALIAS(name_, of_, kind, ...)                                                             \
     {                                                                                                 \
         .name = #name_, .type = kind, .offset = -1, .alias_of = #of_, .unit = "", .help = __VA_ARGS__ \

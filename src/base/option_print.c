@@ -231,7 +231,7 @@ void stki_print_map(stki_print *print, const stki_option_table *table, const stk
         const stki_option_table *of;
         const stki_option *row = find_row(table, map->keys[i], &of);
 
-        if (row && row->alias_of && row->type == STKI_OPT_NODE)
+        if (row && row->alias_of && row->type == find_row(table, row->alias_of, &of)->type)
             row = find_row(table, row->alias_of, &of);
         if (row)
             print_row(print, of, row, map->items[i], path);

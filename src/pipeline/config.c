@@ -69,7 +69,7 @@ static const stki_option loader_rows[] = {
               .need = &needs_datasets),
     STKI_STRING(stki_loader_config, bucket_by, NULL,
                 "A field of varying length: batches are made of samples of about the same length (docs/order.md)",
-                .flags = STKI_BY_VALUE),
+                .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("x", "text")),
     STKI_INT(stki_loader_config, bucket_window, 100, 1, 1 << 30, "batches",
              "bucket_by sorts the samples of so many global batches together", .flags = STKI_BY_VALUE,
              .need = &needs_bucket),
@@ -86,7 +86,7 @@ static const stki_option loader_rows[] = {
     STKI_INT(stki_loader_config, num_epochs, 1, 0, MOST, "epochs", "Epochs to deliver; 0: endless",
              .effect = STKI_ON_NOTHING),
     STKI_STRING(stki_loader_config, device, "cpu", "Where the batches are delivered: cpu, cuda, cuda:N or host",
-                .effect = STKI_ON_NOTHING),
+                .effect = STKI_ON_NOTHING, .examples = STKI_EXAMPLES("cpu", "host")),
     STKI_INT(stki_loader_config, device_prefetch, 2, 1, STKI_PREFETCH_MAX_DEPTH, "batches",
              "Batches on the device in all, the held ones counted", .effect = STKI_ON_NOTHING, .need = &needs_device),
     STKI_ENUM(stki_loader_config, convert, auto, convert_words,
@@ -152,7 +152,7 @@ static const stki_option loader_rows[] = {
     STKI_BOOL(stki_loader_config, allow_empty, false, "An epoch without a batch is no error",
               .effect = STKI_ON_NOTHING),
     STKI_NODE(stki_loader_config, indices, "A list of sample numbers: only these, in this order before shuffling",
-              .flags = STKI_BY_VALUE),
+              .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[0, 1, 2, 3]", "[3, 1, 0, 2]")),
 };
 static const stki_option_table loader_table = STKI_OPTION_TABLE("loader", loader_rows);
 
@@ -167,11 +167,12 @@ typedef struct synthetic_options {
 
 static const stki_option synthetic_rows[] = {
     STKI_INT(synthetic_options, count, 65536, 1, MOST, "samples", "Number of samples"),
-    STKI_NODE(synthetic_options, shape, "Shape of a sample, a list; [] is one number"),
-    STKI_STRING(synthetic_options, dtype, "u8", "Dtype of a sample"),
+    STKI_NODE(synthetic_options, shape, "Shape of a sample, a list; [] is one number",
+              .examples = STKI_EXAMPLES("[4]", "[2, 2]")),
+    STKI_STRING(synthetic_options, dtype, "u8", "Dtype of a sample", .examples = STKI_EXAMPLES("uint8", "float32")),
     STKI_INT(synthetic_options, seed, 0, 0, MOST, "", "Picks the values"),
     STKI_ENUM(synthetic_options, form, memory, form_words,
-              "What kind of reader to play: mapped, copying, or handing out blocks", .effect = STKI_ON_NOTHING),
+              "What kind of reader to play: mapped, copying, or handing out blocks"),
     STKI_INT(synthetic_options, min_length, -1, -1, MOST, "",
              "The first axis varies from this to its length in shape; -1: fixed"),
     STKI_INT(synthetic_options, distinct, 0, 0, MOST, "samples", "Samples held in memory; 0: at most 64 MiB"),
@@ -193,14 +194,14 @@ static const stki_option field_rows[] = {
     STKI_NODE(field_options, source, "What the file does not say, and how it is read: {name: image, layout: nhwc}",
               .inner = &stki_source_table),
     STKI_STRING(field_options, dtype, NULL, "Dtype of the batch; by default what the transforms leave",
-                .flags = STKI_BY_VALUE),
+                .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("float32", "float16")),
     STKI_STRING(field_options, layout, NULL,
                 "Layout of the batch: nchw, nhwc or channels_last (NCHW shape over NHWC memory)",
-                .flags = STKI_BY_VALUE),
+                .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("nhwc", "nchw")),
     STKI_NODE(field_options, transforms,
               "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
               "(normalize, quantize, …); docs/transforms.md",
-              .flags = STKI_BY_VALUE),
+              .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[{normalize: imagenet}]", "[{scale: 0.5}]")),
     STKI_NODE(field_options, pad,
               "Rows of varying length become one length and a mask: batch, a number, or {to, value, truncate}",
               .flags = STKI_GIVEN, .inner = &stki_pad_table),
@@ -208,7 +209,8 @@ static const stki_option field_rows[] = {
               "Images keep shapes of their own, as values, offsets and shapes: true, or {max_bytes}",
               .flags = STKI_GIVEN, .inner = &stki_ragged_table),
     STKI_NODE(field_options, views,
-              "Further names for parts of its rows, ranges of their first axis: {inputs: [0, -1], targets: [1, null]}"),
+              "Further names for parts of its rows, ranges of their first axis: {inputs: [0, -1], targets: [1, null]}",
+              .examples = STKI_EXAMPLES("{first: [0, 1]}", "{first: [1, 2]}")),
 };
 const stki_option_table stki_field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
 

@@ -22,7 +22,7 @@ static const stki_option split_rows[] = {
         stki_split_config, key, "index",
         "What method: hash looks at: index, path (the name of the sample's file), or a field whose equal values "
         "stay in one part",
-        .need = &needs_hash),
+        .need = &needs_hash, .examples = STKI_EXAMPLES("index", "path")),
 };
 const stki_option_table stki_split_table = STKI_OPTION_TABLE_WITH("loader.split", split_rows, .shorthand = "part");
 
@@ -34,9 +34,10 @@ static const stki_need needs_path = {.key = "path"};
 
 static const stki_option weights_rows[] = {
     STKI_STRING(weights_options, path, NULL, "A file of one number a sample", .flags = STKI_PATH),
-    STKI_STRING(weights_options, name, NULL, "Which member of the file", .need = &needs_path),
+    STKI_STRING(weights_options, name, NULL, "Which member of the file", .need = &needs_path,
+                .examples = STKI_EXAMPLES("a", "b")),
     STKI_STRING(weights_options, field, NULL, "Instead of a file: the field of one number a sample",
-                .instead_of = "path"),
+                .instead_of = "path", .examples = STKI_EXAMPLES("x", "y")),
 };
 const stki_option_table stki_weights_table =
     STKI_OPTION_TABLE_WITH("loader.weights", weights_rows, .shorthand = "path");

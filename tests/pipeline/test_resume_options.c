@@ -1,0 +1,523 @@
+/* test_resume_options.c: every option of the tables against saved positions. Each option of each section is changed to
+ * other valid values, a position saved before the change is restored after it, and the batches of both configs are
+ * compared: where they differ the position must be refused, and an option of which its row says that it changes nothing
+ * must change nothing. An option that changed nothing in any fixture, although its row says that it may, fails as
+ * vacuous unless it stands in `explained`. */
+#include "config.h"
+#include "io_files.h"
+#include "loader_test.h"
+#include "option_row.h"
+#include "png_make.h"
+#include <sys/stat.h>
+
+enum { MOST_BATCHES = 60, BEFORE = 2, VALUES = 12 };
+
+/* ---- fixtures ---------------------------------------------------------------------------------------------------- */
+
+typedef struct fixture {
+    const char *places; /* "SECTION=PLACE" with spaces between them: where options of a section go in the config */
+    const char *config; /* %D is the folder of the files */
+} fixture;
+
+#define FIELD "dataset.fields.NAME=dataset.fields.x "
+#define SOURCE "dataset.fields.NAME.source=dataset.fields.x.source "
+#define IMAGE "dataset.fields.NAME=dataset.fields.image dataset.fields.NAME.source=dataset.fields.image.source "
+#define RUN "batch_size: 3, num_workers: 0, num_epochs: 2"
+
+static const fixture fixtures[] = {
+    {"loader=loader " FIELD SOURCE, "{dataset: {fields: {x: {path: '%D/?.npy'}}}, loader: {" RUN ", order: random}}"},
+    {"loader=loader", "{dataset: {fields: {x: {path: '%D/?.npy'}, text: {path: "
+                      "%D/lines.txt}}}, loader: {" RUN ", order: random}}"},
+    {"loader=loader", "{dataset: {fields: {x: {path: '%D/?.npy'}}}, loader: {" RUN ", order: block, block_window: 2}}"},
+    {"loader=loader", "{dataset: {fields: {text: {path: %D/lines.txt}}}, loader: {" RUN
+                      ", order: random, bucket_by: text, bucket_window: 2}}"},
+    {"loader.split=loader.split",
+     "{dataset: {fields: {x: {path: '%D/?.npy'}}}, loader: {" RUN ", split: {part: train, fraction: 0.5}}}"},
+    {"loader.split=loader.split",
+     "{dataset: {fields: {image: {path: '%D/pictures', transforms: [{resize: [4, 4]}]}}}, loader: {" RUN
+     ", split: {part: train, fraction: 0.3, method: hash, seed: 4}}}"},
+    {"loader.weights=loader.weights",
+     "{dataset: {fields: {x: {path: '%D/ww.npy'}, y: {path: '%D/vv.npy'}}}, loader: {" RUN
+     ", order: weighted, weights: {field: x}}}"},
+    {"loader.weights=loader.weights", "{dataset: {fields: {x: {path: '%D/ww.npy'}}}, loader: {" RUN
+                                      ", order: weighted, weights: {path: '%D/weights.csv', name: a}}}"},
+    {FIELD SOURCE,
+     "{dataset: {fields: {x: {path: '%D/image.npy', source: {layout: nhwc}, layout: nchw}}}, loader: {" RUN "}}"},
+    {FIELD SOURCE, "{dataset: {fields: {x: {path: '%D/bits.npy'}}}, loader: {" RUN "}}"},
+    {SOURCE "dataset.fields.NAME.source.window=dataset.fields.x.source.window",
+     "{dataset: {fields: {x: {path: '%D/tokens.npy', source: {window: {length: 4, stride: 2}}}}}, loader: {" RUN "}}"},
+    {"dataset.fields.NAME.source.window=dataset.fields.x.source.window",
+     "{dataset: {fields: {x: {path: '%D/?.npy', source: {window: {length: 2, stride: 1}}}, video: {path: "
+     "'%D/groups.npy'}}}, loader: {" RUN "}}"},
+    {SOURCE "dataset.fields.NAME.source.documents=dataset.fields.x.source.documents",
+     "{dataset: {fields: {x: {path: '%D/tokens.npy', source: {documents: {end: 1}}}}}, loader: {" RUN "}}"},
+    {"dataset.fields.NAME.source.documents=dataset.fields.x.source.documents",
+     "{dataset: {fields: {x: {path: '%D/tokens.npy', source: {documents: {begin: 1}}}}}, loader: {" RUN "}}"},
+    {"dataset.fields.NAME.source.pack=dataset.fields.x.source.pack",
+     "{dataset: {fields: {x: {path: '%D/tokens.npy', source: {documents: {end: 1}, pack: {length: 5, overlap: 2}}}}}, "
+     "loader: {" RUN "}}"},
+    {"dataset.fields.NAME.source.pack=dataset.fields.x.source.pack",
+     "{dataset: {fields: {x: {path: '%D/tokens.npy', source: {documents: {end: 1}, pack: {length: 9}}}}}, "
+     "loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: '%D/numbers.csv', source: {name: a}}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: '%D/weights.csv', source: {name: a}}}}, loader: {" RUN "}}"},
+    {SOURCE,
+     "{dataset: {fields: {x: {path: '%D/classes.csv', source: {name: k, labels: sorted}}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: '%D/listed.csv', source: {name: f}}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: %D/lines.txt}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: %D/lines.txt, source: {separator: ab}}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: %D/records.jsonl}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: %D/raw.bin, source: {shape: [6], dtype: int16}}}}, loader: {" RUN "}}"},
+    {SOURCE,
+     "{dataset: {fields: {x: {path: %D/raw.bin, source: {shape: [3], dtype: int16, count: 30}}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: %D/raw.bin, source: {shape: [6], dtype: bfloat16}}}}, loader: {" RUN "}}"},
+    {"dataset.fields.NAME.pad=dataset.fields.x.pad " FIELD,
+     "{dataset: {fields: {x: {path: %D/lines.txt, pad: {to: 12, truncate: true}}}}, loader: {" RUN "}}"},
+    {"loader=loader dataset.fields.NAME.pad=dataset.fields.x.pad",
+     "{dataset: {fields: {x: {path: %D/lines.txt, pad: {to: 6}}}}, loader: {" RUN
+     ", on_error: skip, max_error_fraction: 1}}"},
+    {IMAGE, "{dataset: {fields: {image: {path: '%D/pictures', transforms: [{resize: [4, 4]}]}}}, loader: {" RUN "}}"},
+    {"loader=loader " IMAGE "dataset.fields.NAME.ragged=dataset.fields.image.ragged",
+     "{dataset: {fields: {image: {path: '%D/damaged', ragged: {max_bytes: 20000}}}}, loader: {" RUN
+     ", on_error: skip, max_error_fraction: 1}}"},
+    {"dataset.fields.NAME.synthetic=dataset.fields.x.synthetic",
+     "{dataset: {fields: {x: {synthetic: {count: 20, shape: [6], distinct: 10, min_length: 2}}}}, loader: {" RUN "}}"},
+    {"dataset.fields.NAME.synthetic=dataset.fields.x.synthetic",
+     "{dataset: {fields: {x: {synthetic: {count: 20, shape: [4], distinct: 10}}}}, loader: {" RUN "}}"},
+    {"loader=loader datasets=datasets.1",
+     "{datasets: [{fields: {x: {path: '%D/a.npy'}}}, {weight: 2, fields: {x: {path: '%D/b.npy'}}}], loader: {" RUN
+     "}}"},
+    {"datasets=datasets.1",
+     "{datasets: [{fields: {image: {path: '%D/pictures', ragged: true}}}, {fields: {image: {path: "
+     "'%D/damaged'}}}], loader: {" RUN ", on_error: substitute, max_error_fraction: 1}}"},
+};
+
+/* Options that may change what is delivered, but not in these fixtures, and why. */
+static const struct {
+    const char *option, *because;
+} explained[] = {
+    {"dataset.fields.NAME.source.allow_external", "only whether the loader opens"},
+    {"dataset.fields.NAME.source.allow_plugins", "only whether the loader opens"},
+    {"dataset.fields.NAME.source.header_limit", "only whether the loader opens"},
+    {"dataset.fields.NAME.source.memory_limit", "compressed members are as long as they say, else they are refused"},
+    {"dataset.fields.NAME.source.verify", "records whose sums are wrong: test_resume_failures"},
+    {"dataset.fields.NAME.source.sums", "records whose sums are wrong: test_sums_reader"},
+    {"dataset.fields.NAME.source.max_bytes", "a sample larger than the first ones: test_texts"},
+    {"dataset.fields.NAME.source.cf", "tests/pipeline/test_loader_hdf5.c"},
+};
+
+static bool is_explained(const char *option)
+{
+    for (size_t i = 0; i < sizeof explained / sizeof explained[0]; i++)
+        if (strcmp(option, explained[i].option) == 0)
+            return true;
+    return false;
+}
+
+/* ---- a config and what it delivers ------------------------------------------------------------------------------- */
+
+typedef struct stream {
+    bool opened, ended; /* to the end of the last epoch, without an error */
+    int count;
+    uint64_t hashes[MOST_BATCHES];
+    uint8_t blob[STK_STATE_MAX];
+    int64_t blob_bytes;
+} stream;
+
+static char folder[512];
+
+static char *config_of(const fixture *f)
+{
+    char *text = calloc(1, 8192), *to = text;
+
+    for (const char *at = f->config; *at; at++)
+        if (at[0] == '%' && at[1] == 'D') {
+            to += sprintf(to, "%s", folder);
+            at++;
+        } else {
+            *to++ = *at;
+        }
+    return text;
+}
+
+static stk_loader *open_set(const char *config, const char *set, stk_error *err)
+{
+    const char *sets[2] = {"loader.close_timeout=60s", set};
+    stk_loader *loader = NULL;
+
+    return stk_loader_open_text(config, NULL, sets, set ? 2 : 1, &loader, err) == STK_OK ? loader : NULL;
+}
+
+static uint64_t hash_all(const stk_loader *loader, const stk_batch *batch)
+{
+    int64_t rows = stk_batch_rows(batch);
+    uint64_t h = stkt_hash(1, &rows, sizeof rows);
+
+    h = stkt_hash(h, stk_batch_mask(batch), rows);
+    for (int i = 0; i < stk_loader_tensor_count(loader); i++) {
+        stk_tensor tensor;
+        char name[128];
+
+        assert_int_equal(stk_loader_tensor_name(loader, i, name, sizeof name, NULL), STK_OK);
+        if (stk_batch_tensor(batch, name, &tensor, NULL) != STK_OK)
+            continue;
+        h = stkt_hash(h, name, (int64_t)strlen(name));
+        h = stkt_hash(h, &tensor.dtype, sizeof tensor.dtype);
+        h = stkt_hash(h, tensor.shape, tensor.ndim * (int64_t)sizeof *tensor.shape);
+        if (stk_tensor_is_contiguous(&tensor))
+            h = stkt_hash(h, tensor.data, stk_tensor_nbytes(&tensor));
+    }
+    return h;
+}
+
+/* The next batch's hash; false: none, `status` says why. */
+static bool next_hash(stk_loader *loader, uint64_t *hash, stk_status *status)
+{
+    stk_batch *batch;
+    stk_error err;
+
+    for (int tries = 0; tries < 1000; tries++) {
+        *status = stk_loader_next(loader, &batch, &err);
+        if (*status == STK_OK) {
+            *hash = hash_all(loader, batch);
+            stk_batch_release(batch);
+            return true;
+        }
+        if (*status != STK_E_TIMEOUT)
+            return false;
+    }
+    return false;
+}
+
+static void run(stk_loader *loader, const char *save_to, stream *out)
+{
+    stk_status status = STK_OK;
+    stk_error err;
+
+    out->count = 0;
+    while (out->count < MOST_BATCHES && next_hash(loader, &out->hashes[out->count], &status))
+        if (++out->count == BEFORE && save_to) {
+            assert_ok(stk_loader_save(loader, out->blob, sizeof out->blob, &out->blob_bytes, &err));
+            assert_ok(stk_loader_save_file(loader, save_to, &err));
+        }
+    out->ended = status == STK_END;
+}
+
+static bool differ(const stream *a, const stream *b)
+{
+    int common = a->count < b->count ? a->count : b->count;
+
+    return memcmp(a->hashes, b->hashes, (size_t)common * sizeof *a->hashes) != 0;
+}
+
+/* ---- values of an option ----------------------------------------------------------------------------------------- */
+
+static int add_number(char values[VALUES][128], int count, const stki_option *row, double value)
+{
+    bool whole = row->type != STKI_OPT_DOUBLE;
+
+    if (count == VALUES || value < row->low || value > row->high)
+        return count;
+    if (row->type == STKI_OPT_TIME)
+        snprintf(values[count], 128, "%.0fns", value);
+    else
+        snprintf(values[count], 128, whole ? "%.0f" : "%.17g", value);
+    return count + 1;
+}
+
+static int values_of(const stki_option *row, char values[VALUES][128])
+{
+    double cap = row->type == STKI_OPT_SIZE ? 16 << 20 : row->type == STKI_OPT_TIME ? 1e6 : 100;
+    double usual = 0;
+    int count = 0;
+
+    for (int i = 0; row->examples && row->examples[i]; i++)
+        snprintf(values[count++], 128, "%s", row->examples[i]);
+    if (row->type == STKI_OPT_BOOL)
+        for (int i = 0; i < 2; i++)
+            snprintf(values[count++], 128, "%s", i ? "true" : "false");
+    for (int i = 0; row->type != STKI_OPT_BOOL && row->words && row->words[i]; i++)
+        snprintf(values[count++], 128, "%s", row->words[i]);
+    if (row->type == STKI_OPT_INT || row->type == STKI_OPT_DOUBLE || row->type == STKI_OPT_SIZE ||
+        row->type == STKI_OPT_TIME) {
+        union {
+            int64_t number;
+            double real;
+        } value = {0};
+        stki_option alone = *row;
+
+        alone.offset = 0;
+        stki_option_default(&alone, &value);
+        usual = row->type == STKI_OPT_DOUBLE ? value.real : (double)value.number;
+        count = add_number(values, count, row, row->low);
+        count = add_number(values, count, row, row->high < cap ? row->high : cap);
+        count = add_number(values, count, row, usual + 1);
+        count = add_number(values, count, row, 3);
+        count = add_number(values, count, row, row->type == STKI_OPT_DOUBLE ? usual / 3 + 0.2 : 2);
+        count = add_number(values, count, row, 700);
+    }
+    return count;
+}
+
+/* ---- one option in one fixture ----------------------------------------------------------------------------------- */
+
+typedef struct tally {
+    int opened, mattered, wrong;
+} tally;
+
+static bool is_refused(const char *config, const char *set, const char *path, const stream *base)
+{
+    stk_error err, blob_err;
+    stk_loader *loader = open_set(config, set, &err);
+    stk_status blob, json;
+    uint64_t hash;
+    stk_status status;
+
+    assert_non_null(loader);
+    json = stk_loader_restore_file(loader, path, &err);
+    blob = stk_loader_restore(loader, base->blob, base->blob_bytes, &blob_err);
+    if (json != blob)
+        fail_msg("%s: JSON says %s (%s), the blob %s (%s)", set, stk_status_name(json), err.message,
+                 stk_status_name(blob), blob_err.message);
+    /* Accepted: what comes next is what came then. */
+    if (blob == STK_OK && base->count > BEFORE && next_hash(loader, &hash, &status) && hash != base->hashes[BEFORE])
+        print_message("%s: the position is accepted, and goes on with another batch\n", set);
+    stk_loader_destroy(loader);
+    return blob != STK_OK;
+}
+
+static void check_value(const char *config, const char *set, const stki_option *row, const stream *base,
+                        const char *path, tally *counts)
+{
+    stk_error err;
+    stk_loader *loader = open_set(config, set, &err);
+    stream other;
+    bool differs, refused;
+
+    if (!loader)
+        return;
+    run(loader, NULL, &other);
+    stk_loader_destroy(loader);
+    counts->opened++;
+    differs = differ(base, &other);
+    counts->mattered += differs;
+    refused = is_refused(config, set, path, base);
+    if (row->effect == STKI_ON_NOTHING && (differs || refused)) {
+        print_message("%s changes nothing, says its row, but %s\n", set,
+                      differs ? "other batches are delivered" : "the position is refused");
+        counts->wrong++;
+    } else if (differs && !refused) {
+        print_message("%s: other batches are delivered, and the position is accepted\n", set);
+        counts->wrong++;
+    }
+}
+
+/* Where options of that section go, or false. */
+static bool place_in(const fixture *f, const char *section, char *place, size_t size)
+{
+    size_t length = strcspn(section, " ");
+    const char *at = f->places;
+
+    while (at && *at) {
+        if (strncmp(at, section, length) == 0 && at[length] == '=') {
+            snprintf(place, size, "%.*s", (int)strcspn(at + length + 1, " "), at + length + 1);
+            return true;
+        }
+        at = strchr(at, ' ');
+        at += at ? 1 : 0;
+    }
+    return false;
+}
+
+static stream bases[sizeof fixtures / sizeof fixtures[0]];
+
+static const char *path_of_state(size_t number)
+{
+    static char path[600];
+
+    snprintf(path, sizeof path, "%s/%zu.state", folder, number);
+    return path;
+}
+
+static void check_row(const stki_option_table *table, const stki_option *row, int *wrong)
+{
+    char values[VALUES][128], name[256];
+    int count = values_of(row, values);
+    tally counts = {0};
+
+    snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(table->section, " "), table->section, row->name);
+    if (row->alias_of || row->inner || row->effect == STKI_ON_RANKS || (row->flags & STKI_PATH) ||
+        strcmp(name, "dataset.fields") == 0)
+        return;
+    if (count == 0) {
+        print_message("%s: its row has no examples\n", name);
+        ++*wrong;
+        return;
+    }
+    for (size_t f = 0; f < sizeof fixtures / sizeof fixtures[0]; f++) {
+        char place[256], set[512], *config;
+
+        if (!place_in(&fixtures[f], table->section, place, sizeof place))
+            continue;
+        config = config_of(&fixtures[f]);
+        for (int v = 0; v < count; v++) {
+            snprintf(set, sizeof set, "%s.%s=%s", place, row->name, values[v]);
+            check_value(config, set, row, &bases[f], path_of_state(f), &counts);
+        }
+        free(config);
+    }
+    *wrong += counts.wrong;
+    if (counts.opened == 0 || (row->effect != STKI_ON_NOTHING && counts.mattered == 0 && !is_explained(name))) {
+        print_message("%s: %d values opened, none changed what is delivered\n", name, counts.opened);
+        *wrong += !is_explained(name);
+    }
+}
+
+static void check_table(const stki_option_table *table, void *context)
+{
+    for (int i = 0; i < table->count; i++)
+        check_row(table, &table->rows[i], context);
+}
+
+static void every_option(void **state)
+{
+    int wrong = 0;
+
+    (void)state;
+    for (size_t f = 0; f < sizeof fixtures / sizeof fixtures[0]; f++) {
+        char *config = config_of(&fixtures[f]);
+        stk_error err;
+        stk_loader *loader = open_set(config, NULL, &err);
+
+        if (!loader)
+            fail_msg("%s: %s", config, err.message);
+        run(loader, path_of_state(f), &bases[f]);
+        if (bases[f].count <= BEFORE)
+            fail_msg("%s: %d batches", config, bases[f].count);
+        stk_loader_destroy(loader);
+        free(config);
+    }
+    for (int i = 0; stki_config_sections[i]; i++)
+        stki_options_each(stki_config_sections[i], check_table, &wrong);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static FILE *create(const char *name)
+{
+    char path[700];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    return file;
+}
+
+static void make_array(const char *name, const char *descr, const char *shape, int item, int count, int seed)
+{
+    uint8_t values[4096];
+    char path[700];
+
+    assert_true(item * count <= (int)sizeof values);
+    for (int i = 0; i < count; i++)
+        for (int b = 0; b < item; b++)
+            values[i * item + b] = (uint8_t)(b == 0 ? (i * 37 + seed * 11) % 101 : 0);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    stkt_write_npy(path, descr, "False", shape, 64, values, (size_t)(item * count));
+}
+
+static void make_weights(const char *name, int seed)
+{
+    double values[20];
+    char path[700];
+
+    for (int i = 0; i < 20; i++)
+        values[i] = 1 + (i * 7 + seed) % 5;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    stkt_write_npy(path, "<f8", "False", "(20,)", 64, values, sizeof values);
+}
+
+static void make_tokens(void)
+{
+    int32_t values[80];
+    char path[700];
+
+    for (int i = 0; i < 80; i++)
+        values[i] = (i * i + i / 7) % 6;
+    snprintf(path, sizeof path, "%s/tokens.npy", folder);
+    stkt_write_npy(path, "<i4", "False", "(80,)", 64, values, sizeof values);
+}
+
+static void make_tables(void)
+{
+    FILE *numbers = create("numbers.csv"), *weights = create("weights.csv"), *classes = create("classes.csv"),
+         *listed = create("listed.csv"), *records = create("records.jsonl"), *lines = create("lines.txt"),
+         *raw = create("raw.bin");
+
+    fputs("a;b,a\n", numbers);
+    fputs("a,b\n", weights);
+    fputs("k\n", classes);
+    fputs("f\n", listed);
+    for (int i = 0; i < 20; i++) {
+        fprintf(numbers, "%d;%d,%d\n", i, 100 + i, 50 + i);
+        fprintf(weights, "%d,%d\n", 1 + i % 3, 1 + i % 4);
+        fprintf(classes, "%s\n", i % 3 ? "cat" : "dog");
+        fprintf(listed, "pictures/%d.png\n", i % 6);
+        fprintf(records, "{\"text\": \"t%d\", \"title\": \"%d\"}\n", i, 7 * i);
+        fprintf(lines, i % 5 == 4 ? "\n" : "%.*sab--%d\n", i % 7, "xyzuvw", i);
+    }
+    for (int i = 0; i < 300; i++)
+        fputc(i * 7 % 251, raw);
+    fclose(numbers), fclose(weights), fclose(classes), fclose(listed), fclose(records), fclose(lines), fclose(raw);
+}
+
+/* Upright or not, in colours, as PNG and JPEG; of `damaged` some PNGs have too few pixels and some files are cut. */
+static void make_pictures(const char *name, bool damaged)
+{
+    char path[700];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (int i = 0; i < 12; i++) {
+        const stkt_png png = {.width = 9,
+                              .height = 7,
+                              .bits = 8,
+                              .type = 2,
+                              .orientation = i % 2 ? 6 : 0,
+                              .cut_pixels = damaged && i % 3 == 0 ? 30 : 0};
+        const stkt_jpeg jpeg = {.width = 17 + i, .height = 13, .h = 2, .v = 2, .quality = 60 + i};
+        stkt_bytes file = i < 6 ? stkt_png_make(&png) : stkt_jpeg_make(&jpeg);
+
+        snprintf(path, sizeof path, "%s/%s/%d.%s", folder, name, i, i < 6 ? "png" : "jpg");
+        stkt_write_file(path, file.data, file.size - (damaged && i % 4 == 3 ? 30 : 0));
+        free(file.data);
+    }
+}
+
+static void make_files(void)
+{
+    const char *path = stkt_path("x");
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    for (int i = 0; i < 4; i++)
+        make_array((const char *const[]){"a.npy", "b.npy", "c.npy", "d.npy"}[i], "<i2", "(5, 3, 4)", 2, 60, i);
+    make_array("image.npy", "|u1", "(12, 3, 4, 3)", 1, 432, 5);
+    make_array("bits.npy", "<u2", "(12, 4)", 2, 48, 6);
+    make_array("groups.npy", "<i2", "(20,)", 2, 20, 7);
+    make_weights("ww.npy", 0);
+    make_weights("vv.npy", 3);
+    make_tokens();
+    make_tables();
+    make_pictures("pictures", false);
+    make_pictures("damaged", true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_option)};
+
+    make_files();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
