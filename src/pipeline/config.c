@@ -166,10 +166,11 @@ typedef struct synthetic_options {
 } synthetic_options;
 
 static const stki_option synthetic_rows[] = {
-    STKI_INT(synthetic_options, count, 65536, 1, MOST, "samples", "Number of samples"),
+    STKI_INT(synthetic_options, count, 65536, 1, MOST, "samples", "Number of samples", .flags = STKI_BY_VALUE),
     STKI_NODE(synthetic_options, shape, "Shape of a sample, a list; [] is one number",
-              .examples = STKI_EXAMPLES("[4]", "[2, 2]")),
-    STKI_STRING(synthetic_options, dtype, "u8", "Dtype of a sample", .examples = STKI_EXAMPLES("uint8", "float32")),
+              .examples = STKI_EXAMPLES("[4]", "[2, 2]"), .flags = STKI_BY_VALUE),
+    STKI_STRING(synthetic_options, dtype, "u8", "Dtype of a sample", .examples = STKI_EXAMPLES("uint8", "float32"),
+                .flags = STKI_BY_VALUE),
     STKI_INT(synthetic_options, seed, 0, 0, MOST, "", "Picks the values"),
     STKI_ENUM(synthetic_options, form, memory, form_words,
               "What kind of reader to play: mapped, copying, or handing out blocks"),

@@ -135,23 +135,23 @@ static stk_status read_permutation(const reading *r, stk_error *err)
 }
 
 static const struct {
-    const char *name;
+    stki_operation operation;
     stk_status (*read)(const reading *r, stk_error *err);
-} operations[] = {{"brightness", read_adjustment},
-                  {"channel_swap", read_swap},
-                  {"color_jitter", read_jitter},
-                  {"contrast", read_adjustment},
-                  {"grayscale", read_grayscale},
-                  {"hue", read_adjustment},
-                  {"random_channel_permutation", read_permutation},
-                  {"random_grayscale", read_grayscale},
-                  {"saturation", read_adjustment}};
+} operations[] = {{{"brightness", {"0.5", "1.5"}}, read_adjustment},
+                  {{"channel_swap", {"[2, 1, 0]", "[1, 2, 0]"}}, read_swap},
+                  {{"color_jitter", {"{brightness: 0.4}", "{brightness: 0.4, hue: 0.1}"}}, read_jitter},
+                  {{"contrast", {"0.5", "1.5"}}, read_adjustment},
+                  {{"grayscale", {"{}", "3"}}, read_grayscale},
+                  {{"hue", {"0.1", "-0.2"}}, read_adjustment},
+                  {{"random_channel_permutation", {"{}", "{draw: colors}"}}, read_permutation},
+                  {{"random_grayscale", {"0.5", "{p: 0.9}"}}, read_grayscale},
+                  {{"saturation", {"0.5", "1.5"}}, read_adjustment}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 static int find(const char *operation)
 {
     for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operation, operations[i].name) == 0)
+        if (strcmp(operation, operations[i].operation.name) == 0)
             return i;
     return -1;
 }
@@ -161,9 +161,9 @@ bool stki_colors_know(const char *operation)
     return find(operation) >= 0;
 }
 
-const char *stki_colors_operation(int index)
+const stki_operation *stki_colors_operation(int index)
 {
-    return index < OPERATIONS ? operations[index].name : NULL;
+    return index < OPERATIONS ? &operations[index].operation : NULL;
 }
 
 stk_status stki_colors_read(stki_colors *colors, const char *operation, const stki_node *node, const char *draw,

@@ -6,6 +6,7 @@
 #include "color.h"
 #include "document.h"
 #include "draw.h"
+#include "operation.h"
 
 enum stki_color_operation {
     STKI_OP_ADJUST,    /* one kind, one factor */
@@ -34,7 +35,7 @@ typedef struct stki_colors {
 } stki_colors;
 
 bool stki_colors_know(const char *operation);
-const char *stki_colors_operation(int index); /* NULL behind the last name */
+const stki_operation *stki_colors_operation(int index); /* NULL behind the last one */
 stk_status stki_colors_read(stki_colors *colors, const char *operation, const stki_node *node, const char *draw,
                             stk_error *err);
 /* What they come to: at most STKI_COLOR_STEPS steps. Returns how many. */

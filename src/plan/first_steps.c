@@ -5,20 +5,24 @@
 #include "tensor_internal.h"
 #include <string.h>
 
-static const char *const operations[] = {"call", "reshape", "squeeze"};
+static const stki_operation operations[] = {
+    {"call", {"blur", "sharpen"}},
+    {"reshape", {"[-1]", "[2, -1]"}},
+    {"squeeze", {"{}", "[0]"}},
+};
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 bool stki_first_steps_know(const char *operation)
 {
     for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operation, operations[i]) == 0)
+        if (strcmp(operation, operations[i].name) == 0)
             return true;
     return false;
 }
 
-const char *stki_first_steps_operation(int index)
+const stki_operation *stki_first_steps_operation(int index)
 {
-    return index < OPERATIONS ? operations[index] : NULL;
+    return index < OPERATIONS ? &operations[index] : NULL;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------

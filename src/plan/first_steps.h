@@ -5,11 +5,12 @@
 #define STKI_FIRST_STEPS_H
 
 #include "document.h"
+#include "operation.h"
 #include "reader.h"
 #include <stoker/loader.h>
 
 bool stki_first_steps_know(const char *operation);
-const char *stki_first_steps_operation(int index); /* NULL behind the last name */
+const stki_operation *stki_first_steps_operation(int index); /* NULL behind the last one */
 /* What can be said of such a step without data. */
 stk_status stki_first_steps_check(const char *operation, const stki_node *node, stk_error *err);
 /* Does a function of the user make the samples? */

@@ -11,6 +11,7 @@
 
 #include "document.h"
 #include "draw.h"
+#include "operation.h"
 #include "resize.h"
 
 enum stki_geometry_kind {
@@ -76,8 +77,8 @@ stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, i
 
 /* Is this the name of a step of geometry? */
 bool stki_geometry_knows(const char *operation);
-/* NULL behind the last name. */
-const char *stki_geometry_operation(int index);
+/* NULL behind the last one. */
+const stki_operation *stki_geometry_operation(int index);
 /* One step with its parameters, appended to `geometry`. `draw`: the default name of its draw. */
 stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, const stki_node *node, const char *draw,
                               stk_error *err);

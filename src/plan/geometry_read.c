@@ -441,30 +441,30 @@ static stk_status read_translate(const reading *r, stk_error *err)
  */
 
 static const struct {
-    const char *name;
+    stki_operation operation;
     stk_status (*read)(const reading *r, stk_error *err);
 } operations[] = {
-    {"center_crop", read_center_crop},
-    {"crop", read_crop},
-    {"horizontal_flip", read_flip},
-    {"pad", read_pad},
-    {"random_crop", read_random_crop},
-    {"random_horizontal_flip", read_flip},
-    {"random_resized_crop", read_random_resized_crop},
-    {"random_rotate", read_rotate},
-    {"random_translate", read_translate},
-    {"random_vertical_flip", read_flip},
-    {"resize", read_resize},
-    {"rotate", read_rotate},
-    {"translate", read_translate},
-    {"vertical_flip", read_flip},
+    {{"center_crop", {"4", "[6, 4]"}}, read_center_crop},
+    {{"crop", {"{top: 1, left: 2, height: 4, width: 4}", "{top: 0, left: 0, height: 5, width: 4}"}}, read_crop},
+    {{"horizontal_flip", {"{}", "true"}}, read_flip},
+    {{"pad", {"1", "{padding: 2, fill: 7}"}}, read_pad},
+    {{"random_crop", {"4", "{size: 4, padding: 2}"}}, read_random_crop},
+    {{"random_horizontal_flip", {"0.5", "{p: 0.9}"}}, read_flip},
+    {{"random_resized_crop", {"4", "{size: 4, scale: [0.5, 1]}"}}, read_random_resized_crop},
+    {{"random_rotate", {"{angles: [0, 90, 180, 270]}", "{angles: [0, 180]}"}}, read_rotate},
+    {{"random_translate", {"{translate: [0.2, 0.2]}", "{translate: [0.4, 0.1], fill: 9}"}}, read_translate},
+    {{"random_vertical_flip", {"0.5", "{p: 0.9}"}}, read_flip},
+    {{"resize", {"[6, 6]", "{size: [6, 6], interpolation: nearest}"}}, read_resize},
+    {{"rotate", {"90", "180"}}, read_rotate},
+    {{"translate", {"{x: 1, y: 2}", "{x: 1, y: 2, fill: 9}"}}, read_translate},
+    {{"vertical_flip", {"{}", "true"}}, read_flip},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 static int find(const char *operation)
 {
     for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operation, operations[i].name) == 0)
+        if (strcmp(operation, operations[i].operation.name) == 0)
             return i;
     return -1;
 }
@@ -474,9 +474,9 @@ bool stki_geometry_knows(const char *operation)
     return find(operation) >= 0;
 }
 
-const char *stki_geometry_operation(int index)
+const stki_operation *stki_geometry_operation(int index)
 {
-    return index < OPERATIONS ? operations[index].name : NULL;
+    return index < OPERATIONS ? &operations[index].operation : NULL;
 }
 
 stk_status stki_geometry_read(stki_geometry *geometry, const char *operation, const stki_node *node, const char *draw,

@@ -242,5 +242,7 @@ stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, i
 void stki_fold_destroy(stki_fold *fold);
 /* Is the operation arithmetic, which the coefficients and the dtype hold completely? */
 bool stki_fold_takes(const char *operation);
+/* All operations that a list of transforms may hold; NULL behind the last one. */
+const stki_operation *stki_fold_operation(int index);
 
 #endif

@@ -520,42 +520,50 @@ static stk_status op_one_hot(state *s, const stki_node *node, stk_error *err)
 }
 
 static const struct {
-    const char *name;
+    stki_operation operation;
     stk_status (*read)(state *s, const stki_node *node, stk_error *err);
     bool folds;
-} operations[] = {{"cast", op_cast, true},
-                  {"cutmix", op_mix, false},
-                  {"cutout", op_erase, false},
-                  {"label_smoothing", op_one_hot, false},
-                  {"mixup", op_mix, false},
-                  {"normalize", op_normalize, true},
-                  {"one_hot", op_one_hot, false},
-                  {"quantize", op_quantize, true},
-                  {"random_erasing", op_erase, false},
-                  {"scale", op_scale, true}};
+} operations[] = {
+    {{"cast", {"float32", "float16"}}, op_cast, true},
+    {{"cutmix", {"{alpha: 1}", "{alpha: 1, p: 0.5}"}}, op_mix, false},
+    {{"cutout", {"3", "{size: 3, fill: 9}"}}, op_erase, false},
+    {{"label_smoothing", {"0.1", "0.2"}}, op_one_hot, false},
+    {{"mixup", {"{alpha: 0.2}", "{alpha: 0.2, lambda: pair}"}}, op_mix, false},
+    {{"normalize", {"imagenet", "{mean: [0.5, 0.5, 0.5], std: [0.2, 0.3, 0.2], scale: unit}"}}, op_normalize, true},
+    {{"one_hot", {"100", "{num_classes: 100, label_smoothing: 0.1}"}}, op_one_hot, false},
+    {{"quantize", {"{scale: 0.5, zero_point: 3, dtype: int8}", "{scale: 0.25, zero_point: 0, dtype: uint8}"}},
+     op_quantize,
+     true},
+    {{"random_erasing", {"0.5", "{p: 1, value: 9}"}}, op_erase, false},
+    {{"scale", {"0.5", "2"}}, op_scale, true}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0], MOST_NAMES = 64 };
 
 bool stki_fold_takes(const char *operation)
 {
     for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(operation, operations[i].name) == 0)
+        if (strcmp(operation, operations[i].operation.name) == 0)
             return operations[i].folds;
     return false;
 }
 
-/* All names there are, for messages. */
+const stki_operation *stki_fold_operation(int index)
+{
+    const stki_operation *(*const lists[])(int) = {stki_first_steps_operation, stki_geometry_operation,
+                                                   stki_colors_operation};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        for (int k = 0; lists[i](k); k++)
+            if (index-- == 0)
+                return lists[i](k);
+    return index < OPERATIONS ? &operations[index].operation : NULL;
+}
+
 static int all_names(const char **names)
 {
     int count = 0;
 
-    for (int i = 0; stki_first_steps_operation(i); i++)
-        names[count++] = stki_first_steps_operation(i);
-    for (int i = 0; stki_geometry_operation(i); i++)
-        names[count++] = stki_geometry_operation(i);
-    for (int i = 0; stki_colors_operation(i); i++)
-        names[count++] = stki_colors_operation(i);
-    for (int i = 0; i < OPERATIONS; i++)
-        names[count++] = operations[i].name;
+    for (; stki_fold_operation(count); count++)
+        names[count] = stki_fold_operation(count)->name;
     return count;
 }
 
@@ -605,7 +613,7 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
     if (stki_colors_know(node->keys[0]))
         return op_color(s, node->items[0], err);
     for (int i = 0; i < OPERATIONS; i++)
-        if (strcmp(node->keys[0], operations[i].name) == 0)
+        if (strcmp(node->keys[0], operations[i].operation.name) == 0)
             return operations[i].read(s, node->items[0], err);
     return unknown(node, err);
 }

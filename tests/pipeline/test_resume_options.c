@@ -43,6 +43,11 @@ static const fixture fixtures[] = {
                                       ", order: weighted, weights: {path: '%D/weights.csv', name: a}}}"},
     {FIELD SOURCE,
      "{dataset: {fields: {x: {path: '%D/image.npy', source: {layout: nhwc}, layout: nchw}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: '%D/square.npy'}}}, loader: {" RUN "}}"},
+    {SOURCE,
+     "{dataset: {fields: {x: {path: '%D/cube.npy', source: {layout: nhwc}, layout: nchw}}}, loader: {" RUN "}}"},
+    {"dataset.fields.NAME.source.documents=dataset.fields.x.source.documents",
+     "{dataset: {fields: {x: {path: '%D/cycle.npy', source: {documents: {end: 1}}}}}, loader: {" RUN "}}"},
     {FIELD SOURCE, "{dataset: {fields: {x: {path: '%D/bits.npy'}}}, loader: {" RUN "}}"},
     {SOURCE "dataset.fields.NAME.source.window=dataset.fields.x.source.window",
      "{dataset: {fields: {x: {path: '%D/tokens.npy', source: {window: {length: 4, stride: 2}}}}}, loader: {" RUN "}}"},
@@ -402,6 +407,75 @@ static void every_option(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* ---- transforms -------------------------------------------------------------------------------------------------- */
+
+/* %s is the list of steps. */
+static const fixture transformed[] = {
+    {"", "{dataset: {fields: {x: {path: '%D/big.npy', source: {layout: nhwc}, transforms: [%S]}}}, loader: {" RUN "}}"},
+    {"", "{dataset: {fields: {x: {path: '%D/bits.npy', transforms: [%S]}}}, loader: {" RUN "}}"},
+    {"", "{dataset: {fields: {x: {path: '%D/one.npy', transforms: [%S]}}}, loader: {" RUN "}}"},
+    {"", "{dataset: {fields: {x: {path: '%D/label.npy', transforms: [%S]}}}, loader: {" RUN "}}"},
+    {"", "{dataset: {fields: {x: {path: '%D/label.npy', transforms: [{one_hot: 100}, %S]}}}, loader: {" RUN "}}"},
+};
+
+static char *config_with(const fixture *f, const char *step)
+{
+    char *config = config_of(f), *at = strstr(config, "%S"), *text = calloc(1, 8192);
+
+    snprintf(text, 8192, "%.*s%s%s", (int)(at - config), config, step, at + 2);
+    free(config);
+    return text;
+}
+
+static void check_steps(const fixture *f, const char *before, const char *after, tally *counts)
+{
+    static const stki_option samples = {.effect = STKI_ON_SAMPLES};
+    char *old = config_with(f, before), *new = config_with(f, after);
+    stk_error err;
+    stk_loader *loader = open_set(old, NULL, &err);
+    stream base;
+
+    if (loader) {
+        run(loader, path_of_state(99), &base);
+        stk_loader_destroy(loader);
+        if (base.count > BEFORE)
+            check_value(new, NULL, &samples, &base, path_of_state(99), counts);
+    }
+    free(old);
+    free(new);
+}
+
+/* With the step and without it, and from one spelling to the other. */
+static void every_transform(void **state)
+{
+    int wrong = 0;
+
+    (void)state;
+    for (int i = 0; stki_fold_operation(i); i++) {
+        const stki_operation *operation = stki_fold_operation(i);
+        char steps[2][256];
+        tally counts = {0};
+
+        if (strcmp(operation->name, "call") == 0) /* its functions belong to the program */
+            continue;
+        for (int k = 0; k < 2; k++)
+            snprintf(steps[k], sizeof steps[k], "{%s: %s}", operation->name, operation->examples[k]);
+        for (size_t f = 0; f < sizeof transformed / sizeof transformed[0]; f++) {
+            check_steps(&transformed[f], steps[0], steps[1], &counts);
+            check_steps(&transformed[f], steps[1], steps[0], &counts);
+            check_steps(&transformed[f], "", steps[0], &counts);
+            check_steps(&transformed[f], steps[1], "", &counts);
+        }
+        wrong += counts.wrong;
+        if (counts.mattered < 2) {
+            print_message("%s: %d of %d lists opened change what is delivered\n", operation->name, counts.mattered,
+                          counts.opened);
+            wrong++;
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static FILE *create(const char *name)
@@ -443,6 +517,11 @@ static void make_tokens(void)
 {
     int32_t values[80];
     char path[700];
+
+    for (int i = 0; i < 80; i++)
+        values[i] = i % 6;
+    snprintf(path, sizeof path, "%s/cycle.npy", folder);
+    stkt_write_npy(path, "<i4", "False", "(80,)", 64, values, sizeof values);
 
     for (int i = 0; i < 80; i++)
         values[i] = (i * i + i / 7) % 6;
@@ -504,6 +583,11 @@ static void make_files(void)
     for (int i = 0; i < 4; i++)
         make_array((const char *const[]){"a.npy", "b.npy", "c.npy", "d.npy"}[i], "<i2", "(5, 3, 4)", 2, 60, i);
     make_array("image.npy", "|u1", "(12, 3, 4, 3)", 1, 432, 5);
+    make_array("big.npy", "|u1", "(10, 8, 8, 3)", 1, 1920, 8);
+    make_array("one.npy", "<u2", "(12, 1, 4)", 2, 48, 6);
+    make_array("label.npy", "<i2", "(12,)", 2, 12, 3);
+    make_array("square.npy", "<u2", "(12, 12)", 2, 144, 2);
+    make_array("cube.npy", "|u1", "(12, 3, 3, 3)", 1, 324, 4);
     make_array("bits.npy", "<u2", "(12, 4)", 2, 48, 6);
     make_array("groups.npy", "<i2", "(20,)", 2, 20, 7);
     make_weights("ww.npy", 0);
@@ -516,7 +600,7 @@ static void make_files(void)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_option)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_option), cmocka_unit_test(every_transform)};
 
     make_files();
     return cmocka_run_group_tests(tests, NULL, NULL);
