@@ -221,7 +221,6 @@ static void bounds_by_hand(void **state)
     struct lb_bound bounds[LB_BOUND_KINDS];
 
     (void)state;
-    result.facts.options_json = (char *)(uintptr_t) "{}";
     result.facts.samples = 1000;
     result.facts.data.bytes = 60000;
     run.stats.bytes_read = 100 * 1000;
@@ -266,7 +265,6 @@ static void unpacking_again_counts(void **state)
     struct lb_bound bounds[LB_BOUND_KINDS];
 
     (void)state;
-    result.facts.options_json = (char *)(uintptr_t) "{}";
     result.once = (struct lb_once){.measured = true, .inflate = {.samples_per_s = 10000, .items = 1}};
     run.stats.packed_bytes = 1000, run.stats.unpacked_bytes = 50000;
     int count = lb_result_bounds(&result, bounds);

@@ -20,18 +20,21 @@
  */
 
 /* Bytes of one sample over all fields: read from the files (where all have one size) and written into the batch. */
-static void bytes_of_sample(const stk_loader *loader, int64_t *read, int64_t *written)
+static stk_status bytes_of_sample(const stk_loader *loader, int64_t *read, int64_t *written, stk_error *err)
 {
-    json_t *json = json_loads(stk_loader_options_json(loader), 0, NULL), *field;
+    struct lb_effective effective;
+    json_t *field;
     const char *name;
+    stk_status status = lb_effective_read(loader, &effective, err);
 
     *read = *written = 0;
-    json_object_foreach(json_object_get(json, "fields"), name, field)
+    json_object_foreach(json_object_get(effective.all, "fields"), name, field)
     {
         *read += json_integer_value(json_object_get(field, "sample_bytes"));
         *written += json_integer_value(json_object_get(field, "row_bytes"));
     }
-    json_decref(json);
+    lb_effective_fini(&effective);
+    return status;
 }
 
 static stk_status explain_limit(const stk_loader *loader, FILE *to, stk_error *err)
@@ -41,9 +44,8 @@ static stk_status explain_limit(const stk_loader *loader, FILE *to, stk_error *e
     int64_t read, written;
     stk_status status = stk_loader_get_stats(loader, &stats, err);
 
-    if (status != STK_OK)
+    if (status != STK_OK || (status = bytes_of_sample(loader, &read, &written, err)) != STK_OK)
         return status;
-    bytes_of_sample(loader, &read, &written);
     status = lb_limit_measure(&(struct lb_limit_ask){.threads = stats.workers > 0 ? (int)stats.workers : 1,
                                                      .row_bytes = read + written > 1 ? (read + written) / 2 : 1,
                                                      .row_count = stk_loader_samples(loader),
@@ -92,17 +94,14 @@ stk_status lb_explain(const struct lb_config *config, FILE *to, stk_error *err)
 
 /* What undoes a field's arithmetic: x = (y - zero_point - add[c]) / multiply[c]. */
 struct undo {
-    json_t *json; /* owns the two lists */
     const json_t *multiply, *add;
     double zero_point, largest; /* of the stored dtype: 255 is white; 0: as the values are */
 };
 
-static void undo_init(const stk_loader *loader, const stk_field_info *info, struct undo *undo)
+static void undo_init(const struct lb_effective *effective, const stk_field_info *info, struct undo *undo)
 {
-    const json_t *affine;
+    const json_t *affine = json_object_get(lb_effective_field(effective, info->name), "affine");
 
-    *undo = (struct undo){.json = json_loads(stk_loader_options_json(loader), 0, NULL)};
-    affine = json_object_get(json_object_get(json_object_get(undo->json, "fields"), info->name), "affine");
     undo->multiply = json_object_get(affine, "multiply");
     undo->add = json_object_get(affine, "add");
     undo->zero_point = (double)json_integer_value(json_object_get(affine, "zero_point"));
@@ -173,7 +172,7 @@ static bool has_images(const stk_field_info *info)
     return *info->layout ? info->ndim == 4 : info->ndim == 3;
 }
 
-static stk_status draw_field(const stk_loader *loader, const stk_batch *batch, const stk_field_info *info,
+static stk_status draw_field(const struct lb_effective *effective, const stk_batch *batch, const stk_field_info *info,
                              struct sheet *sheet, int64_t rows, int64_t first_cell, stk_error *err)
 {
     const bool planar = strcmp(info->layout, "nhwc") != 0;
@@ -183,7 +182,7 @@ static stk_status draw_field(const stk_loader *loader, const stk_batch *batch, c
 
     if (status != STK_OK)
         return status;
-    undo_init(loader, info, &undo);
+    undo_init(effective, info, &undo);
     for (int64_t r = 0; r < rows && status == STK_OK; r++) {
         stk_tensor there;
 
@@ -197,13 +196,12 @@ static stk_status draw_field(const stk_loader *loader, const stk_batch *batch, c
                                  : draw_row(sheet, &row, planar, &undo, info->name, first_cell + r, err);
         stk_tensor_release(&row);
     }
-    json_decref(undo.json);
     return status;
 }
 
 /* The fields of images share the sheet, field by field, whole lines each. */
-static stk_status draw_batch(const stk_loader *loader, const stk_batch *batch, const char *path, FILE *to,
-                             stk_error *err)
+static stk_status draw_batch(const stk_loader *loader, const struct lb_effective *effective, const stk_batch *batch,
+                             const char *path, FILE *to, stk_error *err)
 {
     enum { COLUMNS = 8 };
     struct sheet *sheet = NULL;
@@ -228,7 +226,7 @@ static stk_status draw_batch(const stk_loader *loader, const stk_batch *batch, c
         status = stk_loader_field(loader, i, &info, err);
         if (status != STK_OK || !has_images(&info))
             continue;
-        status = draw_field(loader, batch, &info, sheet, rows, cell, err);
+        status = draw_field(effective, batch, &info, sheet, rows, cell, err);
         cell += room;
     }
     if (status == STK_OK)
@@ -242,15 +240,11 @@ static stk_status draw_batch(const stk_loader *loader, const stk_batch *batch, c
 }
 
 /* As stk_loader_next, but for signals. */
-static stk_status first_batch(stk_loader *loader, stk_batch **out, stk_error *err)
+static stk_status first_batch(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err)
 {
-    json_t *options = json_loads(stk_loader_options_json(loader), 0, NULL);
-    const json_t *timeout = json_object_get(json_object_get(options, "loader"), "timeout_ns");
-    int64_t left = json_is_integer(timeout) ? json_integer_value(timeout) : INT64_MAX;
+    int64_t left = timeout_ns < 0 ? INT64_MAX : timeout_ns;
     stk_status status;
 
-    json_decref(options);
-    left = left < 0 ? INT64_MAX : left;
     do {
         const int64_t slice = left < SLICE_NS ? left : SLICE_NS;
         status = stk_loader_next_timeout(loader, slice, out, err);
@@ -263,39 +257,36 @@ static stk_status first_batch(stk_loader *loader, stk_batch **out, stk_error *er
 
 /* Before anything is read: the picture can be written, and takes the place of nothing that is read. */
 static stk_status check_picture(const struct lb_config *config, const char *path, const stk_loader *loader,
-                                stk_error *err)
+                                struct lb_facts *facts, stk_error *err)
 {
-    struct lb_facts *facts = stki_zalloc(sizeof *facts);
-    stk_status status =
-        facts ? lb_output_try(path, "writing the preview", err) : stki_fail_memory(err, sizeof *facts, "the data");
+    stk_status status = lb_output_try(path, "writing the preview", err);
 
     if (status == STK_OK && stki_is_one_file(path, config->path))
         status = stki_fail(err, STK_E_CONFIG, "--preview: %s is the config: give another name", path);
     if (status == STK_OK)
         status = lb_facts_read(loader, config->path, facts, err);
-    if (status == STK_OK)
-        status = lb_output_check("--preview", path, &facts->data, err);
-    if (facts)
-        lb_facts_fini(facts);
-    stki_free(facts);
-    return status;
+    return status == STK_OK ? lb_output_check("--preview", path, &facts->data, err) : status;
 }
 
 stk_status lb_preview(const struct lb_config *config, const char *path, FILE *to, stk_error *err)
 {
+    struct lb_facts *facts = stki_zalloc(sizeof *facts);
     stk_loader *loader = NULL;
     stk_batch *batch = NULL;
-    stk_status status = open_loader(config, &loader, err);
+    stk_status status = facts ? open_loader(config, &loader, err) : stki_fail_memory(err, sizeof *facts, "the data");
 
     if (status == STK_OK)
-        status = check_picture(config, path, loader, err);
+        status = check_picture(config, path, loader, facts, err);
     if (status == STK_OK)
-        status = first_batch(loader, &batch, err);
+        status = first_batch(loader, facts->effective.timeout_ns, &batch, err);
     if (status == STK_END)
         status = stki_fail(err, STK_E_EMPTY, "--preview: there is no batch");
     if (status == STK_OK)
-        status = draw_batch(loader, batch, path, to, err);
+        status = draw_batch(loader, &facts->effective, batch, path, to, err);
     stk_batch_release(batch);
     stk_loader_destroy(loader);
+    if (facts)
+        lb_facts_fini(facts);
+    stki_free(facts);
     return status;
 }

@@ -6,33 +6,11 @@
 #include "error.h"
 #include "loadbench_statistics.h"
 #include "loadbench_stop.h"
-#include <jansson.h>
 #include <stdio.h>
 #include <stoker/create.h>
 #include <string.h>
 
 #define SETTLE_NS (120 * STKI_SECOND)
-
-void lb_device_name(const char *options_json, char *out, int size)
-{
-    json_t *root = json_loads(options_json, 0, NULL);
-    const char *name = json_string_value(json_object_get(json_object_get(root, "plan"), "device"));
-
-    snprintf(out, (size_t)size, "%s", name ? name : "");
-    json_decref(root);
-}
-
-void lb_device_convert(const char *options_json, char *out, int size)
-{
-    json_t *root = json_loads(options_json, 0, NULL);
-    const char *convert = json_string_value(json_object_get(json_object_get(root, "loader"), "convert"));
-    const bool on_device = json_object_get(json_object_get(root, "plan"), "device") != NULL;
-
-    out[0] = '\0';
-    if (convert && on_device)
-        snprintf(out, (size_t)size, "loader.convert=%s", convert);
-    json_decref(root);
-}
 
 /* ---- the consumer -------------------------------------------------------------------------------------------------
  */

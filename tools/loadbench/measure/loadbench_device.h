@@ -12,12 +12,6 @@ stk_status lb_device_take(struct lb_consumer_state *state, const stk_batch *batc
 stk_status lb_device_settle(struct lb_consumer_state *state, stk_error *err);
 void lb_device_end(struct lb_consumer_state *state);
 
-/* The device of a loader, by the options in effect; "" where there is none. */
-void lb_device_name(const char *options_json, char *out, int size);
-/* The assignment that makes the next loader convert where this one does, which may have measured: repeats are of one
- * thing. "" without a device. */
-void lb_device_convert(const char *options_json, char *out, int size);
-
 struct lb_transfer {
     int64_t bytes; /* of a copy */
     double pinned_bytes_per_s, pageable_bytes_per_s;

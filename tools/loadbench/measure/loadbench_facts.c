@@ -93,18 +93,17 @@ static stk_status add_data(struct lb_facts *facts, const char *path, const char 
 /* The config, and all files of all fields as they were opened. */
 static stk_status read_files(const char *config_path, struct lb_facts *facts, stk_error *err)
 {
-    json_t *options = json_loads(facts->options_json, 0, NULL), *field, *path;
+    json_t *fields = json_object_get(facts->effective.all, "fields"), *field, *path;
     const char *name;
     size_t i;
     int64_t count = 1;
     stk_status status;
 
-    json_object_foreach(json_object_get(options, "fields"), name, field) count +=
-        (int64_t)json_array_size(json_object_get(field, "path"));
+    json_object_foreach(fields, name, field) count += (int64_t)json_array_size(json_object_get(field, "path"));
     facts->files = stki_zalloc_array(count, sizeof *facts->files);
     status = facts->files ? add_file(facts, config_path, err)
                           : stki_fail_memory(err, count * (int64_t)sizeof *facts->files, "the files");
-    json_object_foreach(json_object_get(options, "fields"), name, field)
+    json_object_foreach(fields, name, field)
     {
         json_array_foreach(json_object_get(field, "path"), i, path)
         {
@@ -113,7 +112,6 @@ static stk_status read_files(const char *config_path, struct lb_facts *facts, st
                     add_data(facts, json_string_value(path), json_string_value(json_object_get(field, "format")), err);
         }
     }
-    json_decref(options);
     return status;
 }
 
@@ -189,19 +187,18 @@ void lb_facts_add_notes(struct lb_facts *facts, const stk_loader *loader)
 stk_status lb_facts_read(const stk_loader *loader, const char *config_path, struct lb_facts *facts, stk_error *err)
 {
     const int fields = stk_loader_field_count(loader);
+    stk_status status;
 
     if (fields > LB_FIELDS)
         return stki_fail(err, STK_E_UNSUPPORTED, "loadbench shows at most %d fields, this data set has %d", LB_FIELDS,
                          fields);
-    facts->options_json = stki_strdup(stk_loader_options_json(loader));
-    if (!facts->options_json)
-        return stki_fail_memory(err, 4096, "the options in effect");
+    if ((status = lb_effective_read(loader, &facts->effective, err)) != STK_OK)
+        return status;
     facts->samples = stk_loader_samples(loader);
     facts->steps_per_epoch = stk_loader_steps_per_epoch(loader);
     for (; facts->field_count < fields; facts->field_count++) {
         stk_field_info info;
-        stk_status status = stk_loader_field(loader, facts->field_count, &info, err);
-        if (status != STK_OK)
+        if ((status = stk_loader_field(loader, facts->field_count, &info, err)) != STK_OK)
             return status;
         read_field(&info, &facts->fields[facts->field_count]);
     }
@@ -211,7 +208,7 @@ stk_status lb_facts_read(const stk_loader *loader, const char *config_path, stru
 
 void lb_facts_fini(struct lb_facts *facts)
 {
-    stki_free(facts->options_json);
+    lb_effective_fini(&facts->effective);
     stki_notes_fini(&facts->notes);
     for (int i = 0; i < facts->file_count; i++)
         stki_free(facts->files[i].path);

@@ -18,16 +18,13 @@ static stk_status blame(stk_error *err)
 
 stk_status lb_prepare_loader(const struct lb_config *config, struct lb_facts *facts, stk_loader **out, stk_error *err)
 {
-    const bool first = !facts->options_json;
+    const bool first = !facts->effective.all;
     stk_error changed;
-    char convert[64] = "";
     int count = config->loader_set_count;
     stk_status status;
 
-    if (!first)
-        lb_device_convert(facts->options_json, convert, sizeof convert);
-    if (convert[0])
-        config->loader_sets[count++] = convert; /* there is room for it; only for this call */
+    if (facts->effective.convert[0])
+        config->loader_sets[count++] = facts->effective.convert; /* there is room for it; only for this call */
     status = stk_loader_open_file(config->path, config->loader_sets, count, out, err);
 
     if (first)

@@ -386,17 +386,6 @@ static void finish(struct session *session, struct lb_repeat *out)
     leave_out_cut_step(session, &end, &out->whole);
 }
 
-/* loader.timeout in effect. */
-static int64_t timeout_of(const char *options)
-{
-    json_t *root = json_loads(options, 0, NULL);
-    const json_t *loader = json_object_get(root, "loader"), *timeout = json_object_get(loader, "timeout_ns");
-    const int64_t ns = json_is_integer(timeout) ? json_integer_value(timeout) : 60 * STKI_SECOND;
-
-    json_decref(root);
-    return ns;
-}
-
 /* A field of varying shape is two tensors. */
 static void name_tensors(struct session *session)
 {
@@ -455,10 +444,10 @@ static stk_status open_session(const struct lb_config *config, struct lb_facts *
 
     if (status != STK_OK)
         return status;
-    session->timeout_ns = timeout_of(facts->options_json);
+    session->timeout_ns = facts->effective.timeout_ns;
     name_tensors(session);
     session->consumed.step_ns = config->bench.step_time;
-    lb_device_name(facts->options_json, session->consumed.device, sizeof session->consumed.device);
+    snprintf(session->consumed.device, sizeof session->consumed.device, "%s", facts->effective.device);
     if (session->consumer->begin && (status = session->consumer->begin(&session->consumed, err)) != STK_OK)
         return status;
     set_mark(session, &session->open);

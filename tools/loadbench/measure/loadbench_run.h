@@ -5,6 +5,7 @@
 #include "histogram.h"
 #include "loadbench_cache.h"
 #include "loadbench_config.h"
+#include "loadbench_effective.h"
 #include "loadbench_live.h"
 #include "loadbench_machine.h"
 #include "loadbench_marks.h"
@@ -63,7 +64,7 @@ enum { LB_FIELDS = 64 };
 
 /* What holds for all repeats; texts are copies, since the loader's end with it. */
 struct lb_facts {
-    char *options_json;
+    struct lb_effective effective;
     int64_t samples, steps_per_epoch;
     int field_count;
     struct lb_field {

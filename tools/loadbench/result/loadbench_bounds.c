@@ -82,8 +82,7 @@ static void measure_codecs(struct lb_result *result, int threads)
     static const char *const images[] = {"images", "image", "jpeg", "beton", "tar", "webdataset", "list", NULL};
     static const char *const hdf5[] = {"hdf5", NULL};
     const struct lb_field *field = largest_field(&result->facts);
-    json_t *options = json_loads(result->facts.options_json, 0, NULL), *path;
-    const json_t *about = json_object_get(json_object_get(options, "fields"), field->name);
+    const json_t *about = lb_effective_field(&result->facts.effective, field->name), *path;
     const json_t *list = json_object_get(about, "path");
     const char *format = json_string_value(json_object_get(about, "format"));
     const char **paths = calloc(json_array_size(list) + 1, sizeof *paths);
@@ -111,7 +110,6 @@ static void measure_codecs(struct lb_result *result, int threads)
     }
     free(source);
     free(paths);
-    json_decref(options);
 }
 
 void lb_once_measure(struct lb_result *result)

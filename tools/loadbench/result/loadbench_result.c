@@ -203,7 +203,7 @@ struct lb_device_summary lb_result_device(const struct lb_result *result)
         pageable[LB_REPEATS], share[LB_REPEATS];
     int count = 0, plain = 0;
 
-    lb_device_name(result->facts.options_json, out.name, sizeof out.name);
+    snprintf(out.name, sizeof out.name, "%s", result->facts.effective.device);
     for (; out.name[0] && count < result->run_count && count < LB_REPEATS; count++) {
         const struct lb_run *run = &result->runs[count];
         const stk_loader_stats *stats = &run->stats;
@@ -244,12 +244,6 @@ struct lb_summary lb_result_utilisation(const struct lb_result *result)
             values[count++] = au;
     }
     return count > 0 ? lb_summarise(values, count) : (struct lb_summary){.median = -1, .low = -1, .high = -1};
-}
-
-static bool order_is_random(const json_t *options)
-{
-    const char *order = json_string_value(json_object_get(json_object_get(options, "loader"), "order"));
-    return order && strcmp(order, "random") == 0;
 }
 
 /* Threads that were ready and had no processor, for each that had one: from here on the process lacks processors. */
@@ -305,7 +299,7 @@ static struct lb_shares shares_of(const struct lb_result *result, int first, int
         shares.cpu_s += seconds(result->runs[i].usage.user_ns + result->runs[i].usage.system_ns);
     shares.cores = cores_of(&result->machine, &result->runs[first], count, lb_ratio(shares.cpu_s, shares.elapsed_s));
     shares.device_slots = result->runs[first].stats.device_slots;
-    shares.random = result->order_is_random;
+    shares.random = result->facts.effective.random;
     return shares;
 }
 
@@ -339,16 +333,11 @@ void lb_result_verdict(const struct lb_result *result, struct lb_verdict *out)
     lb_verdict_quiet(&quiet, out);
 }
 
-/* The options in effect as a tree; NULL where they can't be read. */
-static json_t *read_options(const struct lb_result *result)
+/* The first file of a field, as it was opened. NULL: it has none. */
+static const char *field_path(const struct lb_result *result, const char *name)
 {
-    return json_loads(result->facts.options_json, 0, NULL);
-}
+    const json_t *field = lb_effective_field(&result->facts.effective, name);
 
-/* The first file of a field, as it was opened. NULL: it has none. Lives in `options`. */
-static const char *field_path(const json_t *options, const char *name)
-{
-    const json_t *field = json_object_get(json_object_get(options, "fields"), name);
     return json_string_value(json_array_get(json_object_get(field, "path"), 0));
 }
 
@@ -371,30 +360,27 @@ static void measure_limit(struct lb_result *result, const struct lb_run *run)
     for (int i = 1; i < result->facts.field_count; i++)
         if (result->facts.fields[i].sample_bytes > largest->sample_bytes)
             largest = &result->facts.fields[i];
-    json_t *options = read_options(result);
     const struct lb_limit_ask ask = {
         .threads = run->stats.workers > 0 ? (int)run->stats.workers : 1,
         .row_bytes = largest->sample_bytes > 0 ? largest->sample_bytes
                                                : run->stats.bytes_read / (run->samples > 0 ? run->samples : 1),
         .row_count = result->facts.samples,
         .slot_bytes = run->stats.slot_bytes,
-        .random = order_is_random(options),
-        .path = field_path(options, largest->name),
+        .random = result->facts.effective.random,
+        .path = field_path(result, largest->name),
         .time_ns = result->config->bench.limit_time,
     };
     note_missing(result, lb_limit_measure(&ask, &result->limits[result->limit_count], &err), &result->limit_count,
                  &err);
-    json_decref(options);
 }
 
 /* Plain copies of what a batch takes, beside the repeat that has run. */
 static void measure_transfer(struct lb_result *result, const struct lb_run *run)
 {
     const stk_loader_stats *stats = &run->stats;
-    char device[32];
+    const char *device = result->facts.effective.device;
     stk_error err;
 
-    lb_device_name(result->facts.options_json, device, sizeof device);
     if (!device[0] || stats->device_batches == 0)
         return;
     note_missing(result,
@@ -490,23 +476,12 @@ static stk_status run_repeats(const struct lb_config *config, struct lb_live *li
     return STK_OK;
 }
 
-static void read_order(struct lb_result *result)
-{
-    json_t *options = result->facts.options_json ? read_options(result) : NULL;
-
-    result->order_is_random = order_is_random(options);
-    json_decref(options);
-}
-
 static void look_around(struct lb_result *result)
 {
-    char device[32];
+    const char *device = result->facts.effective.device;
 
     if (result->facts.data.count > 0)
         lb_place_read(result->facts.data.paths[0], "/proc/self/mountinfo", "/sys", &result->place);
-    if (!result->facts.options_json)
-        return;
-    lb_device_name(result->facts.options_json, device, sizeof device);
     if (device[0])
         lb_gpu_read(device, "/sys", &result->gpu);
 }
@@ -545,7 +520,6 @@ stk_status lb_result_measure(const struct lb_config *config, struct lb_result *o
     if (out->run_count > 0 && config->bench.limit && !lb_stop_asked)
         lb_once_measure(out);
     decide_span(out);
-    read_order(out);
     if (out->run_count > 0)
         lb_predict(out, &out->predictions);
     return out->run_count > 0 ? STK_OK : STK_END;

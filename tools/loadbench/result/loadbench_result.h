@@ -34,8 +34,7 @@ struct lb_result {
     struct lb_run *whole_runs;     /* counted in the other way, until that is decided */
     stki_histogram whole_waits, whole_gaps;
     struct lb_repeat *repeat; /* the one that runs */
-    bool order_is_random;
-    struct lb_log intervals; /* `failed`: what was measured is complete, the file is not */
+    struct lb_log intervals;  /* `failed`: what was measured is complete, the file is not */
     struct lb_predictions predictions;
 };
 

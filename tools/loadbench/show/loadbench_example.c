@@ -45,15 +45,13 @@ static void fill_limits(struct parts *parts)
 static void fill(struct parts *parts, const struct lb_facts *facts, bool all)
 {
     struct lb_result *result = &parts->result;
-    char device[32];
 
-    lb_device_name(facts->options_json, device, sizeof device);
     if (all) {
         parts->config.bench.limit = true;
         if (parts->config.bench.consumer != LB_CONSUMER_DEVICE)
             parts->config.bench.consumer = LB_CONSUMER_STEP;
     }
-    fill_run(&parts->run, all || device[0]);
+    fill_run(&parts->run, all || facts->effective.device[0]);
     result->config = &parts->config;
     result->facts = *facts; /* nobody ends them here */
     result->machine.cpu_quota = 1;
@@ -66,7 +64,7 @@ static void fill(struct parts *parts, const struct lb_facts *facts, bool all)
     result->marks = parts->list;
     if (parts->config.bench.limit)
         fill_limits(parts);
-    if (all || device[0]) {
+    if (all || facts->effective.device[0]) {
         result->gpu = (struct lb_gpu){.model = "a device", .link_width = 1};
         result->transfer_count = parts->config.bench.limit;
     }

@@ -92,7 +92,7 @@ static json_t *config_json(const struct lb_result *result)
 
     lb_json_set(json, "file", lb_json_text(result->config->path));
     lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &result->config->bench));
-    lb_json_set(json, "effective", json_loads(result->facts.options_json, 0, NULL));
+    lb_json_set(json, "effective", json_deep_copy(result->facts.effective.all));
     return json;
 }
 

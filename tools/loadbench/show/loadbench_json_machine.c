@@ -105,12 +105,9 @@ static json_t *fields_json(const struct lb_facts *facts)
 /* The data set, and with it the order and the transforms, as a saved position knows them. */
 static json_t *fingerprints_json(const struct lb_facts *facts)
 {
-    json_t *options = json_loads(facts->options_json, 0, NULL);
-    json_t *prints = json_object_get(json_object_get(options, "plan"), "fingerprints");
+    const json_t *prints = lb_effective_plan(&facts->effective, "fingerprints");
 
-    json_incref(prints);
-    json_decref(options);
-    return prints ? prints : json_null();
+    return prints ? json_deep_copy(prints) : json_null();
 }
 
 json_t *lb_json_data(const struct lb_facts *facts)

@@ -56,8 +56,7 @@ static void print_fields(const struct lb_result *result, FILE *to)
 /* What the loader says of its order, "random, seed 1; web 0.7, books 0.3". */
 static void print_order(const struct lb_result *result, FILE *to)
 {
-    json_t *options = json_loads(result->facts.options_json, 0, NULL), *dataset;
-    const json_t *order = json_object_get(json_object_get(options, "plan"), "order");
+    const json_t *order = lb_effective_plan(&result->facts.effective, "order"), *dataset;
     const json_t *quality = json_object_get(order, "quality"), *split = json_object_get(order, "split");
     const char *bucket = json_string_value(json_object_get(order, "bucket_by"));
     size_t i;
@@ -79,7 +78,6 @@ static void print_order(const struct lb_result *result, FILE *to)
     }
     if (order)
         fputc('\n', to);
-    json_decref(options);
 }
 
 static void print_method(const struct lb_result *result, FILE *to)

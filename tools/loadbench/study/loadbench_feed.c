@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "loadbench_effective.h"
 #include "loadbench_step.h"
 #include "loadbench_stop.h"
 #include "thread.h"
@@ -130,11 +131,10 @@ static stk_status open_loader(const struct lb_config *config, struct accelerator
 
 static double batch_size_of(const stk_loader *loader)
 {
-    const char *text = stk_loader_options_json(loader);
-    json_t *options = text ? json_loads(text, 0, NULL) : NULL;
-    const double size = json_number_value(json_object_get(json_object_get(options, "loader"), "batch_size"));
+    struct lb_effective effective;
+    const double size = lb_effective_read(loader, &effective, NULL) == STK_OK ? (double)effective.batch_size : 0;
 
-    json_decref(options);
+    lb_effective_fini(&effective);
     return size;
 }
 

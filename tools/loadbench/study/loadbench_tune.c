@@ -162,7 +162,7 @@ static stk_status measure(const struct tuning *tuning, const struct setting *set
         out->cpus = lb_ratio((double)(run->usage.user_ns + run->usage.system_ns), (double)run->elapsed_ns);
         out->memory_bytes = used_memory(run);
         if (effective)
-            *effective = json_loads(result->facts.options_json, 0, NULL);
+            *effective = json_incref(result->facts.effective.all);
     }
     if (result)
         lb_result_fini(result);
