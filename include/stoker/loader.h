@@ -382,6 +382,13 @@ typedef struct stk_field_info {
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
 /* Everything in effect after defaults, limits and detection, as JSON. Lives as long as the loader. */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
+/* One of them as JSON: 4, "random", null; sizes in bytes, times in ns. `name` is that of an option ("loader.timeout",
+ * "dataset.fields.image.layout", "datasets.0.weight"), or leads into stk_loader_options_json ("plan.slots"). NULL:
+ * STK_E_NOT_FOUND where there is none. Free with stk_text_free. */
+STK_API char *stk_loader_option(const stk_loader *loader, const char *name, stk_error *err);
+/* The tables of all config keys as JSON: [{"section": "loader", "options": [{"name": "batch_size", "type": "int",
+ * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: no memory. */
+STK_API char *stk_loader_options_tables(void);
 /* What differs from what was asked for ("prefetch lowered from 8 to 5: …"), or is worth knowing of it (how well a block
  * order mixes, how full packed windows are), one sentence each, each once. A run may add some (a list of failed samples
  * that cannot be written), so ask again at its end. 32 are kept; where there were more the last one says how many. Lives

@@ -150,6 +150,8 @@ STK_API stk_status stk_prep_get_result(const stk_prep *job, stk_prep_result *out
 STK_API char *stk_prep_job_text(const stk_prep *job);
 /* The tables of a job's keys, for people. Free with stk_text_free. NULL: no memory. */
 STK_API char *stk_prep_options_help(void);
+/* The same as JSON, as stk_loader_options_tables. */
+STK_API char *stk_prep_options_tables(void);
 /* What is worth knowing of the job, one sentence each, as stk_loader_note. */
 STK_API int stk_prep_note_count(const stk_prep *job);
 STK_API const char *stk_prep_note(const stk_prep *job, int index);

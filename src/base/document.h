@@ -113,11 +113,11 @@ stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err);  
 stk_status stki_node_double(const stki_node *node, double *out, stk_error *err);    /* finite; also 1e-3, .5 */
 stk_status stki_node_bool(const stki_node *node, bool *out, stk_error *err);        /* true or false */
 stk_status stki_node_text(const stki_node *node, const char **out, stk_error *err); /* any scalar but null */
-stk_status
-stki_node_size(const stki_node *node, int64_t *out_bytes,
-               stk_error *err); /* 64MiB, 1.5GB, 4096; k M G T = 1000^n, Ki Mi Gi Ti = 1024^n, an optional B */
+stk_status stki_node_size(
+    const stki_node *node, int64_t *out_bytes,
+    stk_error *err); /* 64MiB, 1.5GB, 4096; k M G T = 1000^n, Ki Mi Gi Ti = 1024^n, an optional B; also quoted */
 stk_status stki_node_time(const stki_node *node, int64_t *out_ns,
-                          stk_error *err); /* 1.5s, 20ms, 3us, 10ns, 2m, 1h; a bare number is seconds */
+                          stk_error *err); /* 1.5s, 20ms, 3us, 10ns, 2m, 1h; a bare number is seconds; also quoted */
 /* The index of the node's text in `words`, which NULL ends; else names the nearest or lists them. A word "null" is
  * found by null, with or without quotes. */
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err);

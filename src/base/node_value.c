@@ -1,6 +1,6 @@
 /* node_value.c: what a scalar says. The grammars are those of the YAML 1.2 core schema without its surprises: decimal
- * whole numbers, true and false alone, quoted means text. Sizes and times are worked out in whole numbers, so that
- * 0.1s is exactly 100 ms. */
+ * whole numbers, true and false alone, quoted means text (sizes and times may be quoted, as JSON writes them). Sizes
+ * and times are worked out in whole numbers, so that 0.1s is exactly 100 ms. */
 #include "document_build.h"
 #include "error.h"
 #include "node_scalar.h"
@@ -203,14 +203,14 @@ stk_status stki_node_text(const stki_node *node, const char **out, stk_error *er
 
 stk_status stki_node_size(const stki_node *node, int64_t *out_bytes, stk_error *err)
 {
-    if (plain(node) && stki_scalar_size(node->text, out_bytes))
+    if (node->kind == STKI_NODE_SCALAR && stki_scalar_size(node->text, out_bytes))
         return STK_OK;
     return stki_fail_value(err, node, "a size such as 4096, 64MiB or 1.5GB (k M G T = 1000^n, Ki Mi Gi Ti = 1024^n)");
 }
 
 stk_status stki_node_time(const stki_node *node, int64_t *out_ns, stk_error *err)
 {
-    if (plain(node) && stki_scalar_time(node->text, out_ns))
+    if (node->kind == STKI_NODE_SCALAR && stki_scalar_time(node->text, out_ns))
         return STK_OK;
     return stki_fail_value(err, node, "a time such as 1.5s, 20ms or 60 (h m s ms us ns, seconds without a unit)");
 }

@@ -238,6 +238,15 @@ const stki_option *stki_options_find(const stki_option_table *table, const char 
     return NULL;
 }
 
+const stki_option *stki_option_in(const stki_option_table *table, const char *name)
+{
+    const stki_option *row = stki_options_find(table, name);
+
+    for (int i = 0; !row && table->choice && table->choice(i); i++)
+        row = stki_options_find(table->choice(i), name);
+    return row;
+}
+
 static void each_inner(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context)
 {

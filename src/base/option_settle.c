@@ -11,16 +11,6 @@ typedef struct settling {
     stk_error *err;
 } settling;
 
-/* A row of the table or of one that may add rows to it. */
-static const stki_option *find(const stki_option_table *table, const char *key)
-{
-    const stki_option *row = stki_options_find(table, key);
-
-    for (int i = 0; !row && table->choice && table->choice(i); i++)
-        row = stki_options_find(table->choice(i), key);
-    return row;
-}
-
 static void take_out(stki_node *map, int index)
 {
     const size_t behind = (size_t)(map->count - index - 1);
@@ -80,11 +70,11 @@ static stk_status settle(const settling *s, const stki_option_table *table, stki
     stk_status status = STK_OK;
 
     if (node->kind == STKI_NODE_SCALAR)
-        return table->shorthand ? settle_row(s, find(table, table->shorthand), node) : STK_OK;
+        return table->shorthand ? settle_row(s, stki_option_in(table, table->shorthand), node) : STK_OK;
     if (node->kind == STKI_NODE_MAP)
         status = drop_older(s, table, node);
     for (int i = 0; i < node->count && status == STK_OK; i++) {
-        const stki_option *row = node->kind == STKI_NODE_MAP ? find(table, node->keys[i]) : NULL;
+        const stki_option *row = node->kind == STKI_NODE_MAP ? stki_option_in(table, node->keys[i]) : NULL;
 
         if (node->kind == STKI_NODE_LIST && node->items[i]->kind == STKI_NODE_MAP)
             status = settle(s, table, node->items[i]);

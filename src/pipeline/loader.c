@@ -148,6 +148,7 @@ stk_status stk_loader_check_file(const char *path, const char *const *sets, int 
 stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out, stk_error *err)
 {
     stki_loader_config *config;
+    char *text = NULL;
     size_t length = 0;
     FILE *memory;
     stk_status status;
@@ -158,11 +159,12 @@ stk_status stk_loader_config_text(const char *path, const char *const *sets, int
     if ((status = read_file(path, sets, set_count, &config, err)) != STK_OK)
         return status;
     status = stki_document_absolute(config->document, err);
-    memory = status == STK_OK ? open_memstream(out, &length) : NULL;
+    memory = status == STK_OK ? open_memstream(&text, &length) : NULL;
     if (memory)
         stki_document_write(config->document, memory);
-    if (status == STK_OK && (!memory || fclose(memory) != 0))
+    if (status == STK_OK && (!memory || fclose(memory) != 0 || !(*out = stki_strdup(text))))
         status = stki_fail_memory(err, 4096, "a config");
+    free(text); /* the library's own texts are counted */
     stki_config_destroy(config);
     return status;
 }

@@ -205,3 +205,13 @@ char *stk_prep_options_help(void)
 {
     return text_by(write_help, NULL);
 }
+
+char *stk_prep_options_tables(void)
+{
+    json_t *json = stki_sections_json(stki_job_sections);
+    char *text = json_dumps(json, JSON_COMPACT), *counted = text ? stki_strdup(text) : NULL;
+
+    json_decref(json);
+    free(text);
+    return counted;
+}
