@@ -172,18 +172,16 @@ static void explain_field(const stki_field_plan *plan, FILE *to)
 
 static void explain_order(const stki_core *core, FILE *to)
 {
-    static const char *const orders[] = {"sequential", "random", "block", "weighted"};
-    static const char *const lasts[] = {"partial", "drop", "pad"};
     const stki_loader_config *config = core->config;
     const stki_batching *b = &core->batching;
 
-    fprintf(to, "order\n" LEFT "%s, seed %" PRId64 ", %" PRId64 " positions an epoch\n", "order", orders[config->order],
-            config->seed, b->length);
+    fprintf(to, "order\n" LEFT "%s, seed %" PRId64 ", %" PRId64 " positions an epoch\n", "order",
+            stki_config_words("order")[config->order], config->seed, b->length);
     fprintf(to,
             LEFT "%" PRId64 " rows a step over %" PRId64 " rank%s; this one is %" PRId64 " and gets at most %" PRId64
                  "; %" PRId64 " steps an epoch, last batch %s\n",
             "batches", b->global_batch, b->world_size, b->world_size > 1 ? "s" : "", b->rank, core->max_rows,
-            core->steps, lasts[b->last]);
+            core->steps, stki_config_words("last_batch")[b->last]);
     if (core->dataset->windows)
         fprintf(to, LEFT "%" PRId64 " over samples, in %" PRId64 " groups\n", "windows", core->dataset->count,
                 core->dataset->windows->group_count);

@@ -90,14 +90,13 @@ static json_t *ranks_json(const stki_ranks *ranks)
 /* What comes in which order, in numbers. */
 static json_t *order_json(const stki_core *core)
 {
-    static const char *const kinds[] = {"sequential", "random", "block", "weighted"};
     json_t *json = json_object(), *sources = json_array();
     stki_order_print print;
     char hash[17];
 
     stki_order_fingerprint(core->order, &print);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)print.whole);
-    json_object_set_new(json, "kind", json_string(kinds[print.kind]));
+    json_object_set_new(json, "kind", json_string(stki_config_words("order")[print.kind]));
     json_object_set_new(json, "seed", json_integer(core->config->seed));
     json_object_set_new(json, "version", json_integer(print.version));
     json_object_set_new(json, "fingerprint", json_string(hash));

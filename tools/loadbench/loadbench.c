@@ -145,12 +145,16 @@ static int use_config(const struct lb_args *args)
 /* Whatever comes of one config's or many configs' runs. */
 static int run(const struct lb_args *args)
 {
+    struct lb_study study;
     stk_error err;
     int code;
 
-    if (lb_study_check(args, &err) != STK_OK)
+    if (lb_study_open(args, &study, &err) != STK_OK) {
+        lb_study_fini(&study);
         return complain(&err, err.status == STK_E_MEMORY ? EXIT_RUN : EXIT_USE);
-    code = lb_study(args);
+    }
+    code = lb_study_run(&study);
+    lb_study_fini(&study);
     return code == EXIT_FINE ? finish_run(code) : finish_output(code);
 }
 

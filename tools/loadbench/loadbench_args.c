@@ -186,8 +186,7 @@ static stk_status apply(struct lb_args *args, enum flag flag, const char *value,
         args->compare = value;
         return STK_OK;
     case REQUIRE:
-        args->requires
-        [args->require_count++] = value;
+        args->required[args->require_count++] = value;
         return STK_OK;
     case REPORT:
         if (strlen(value) < 6 || strcasecmp(value + strlen(value) - 5, ".html") != 0)
@@ -332,8 +331,8 @@ stk_status lb_args_read(int argc, char **argv, struct lb_args *out, stk_error *e
     memset(out, 0, sizeof *out);
     out->sets = stki_zalloc_array(argc + 1, sizeof *out->sets);
     out->sweeps = stki_zalloc_array(argc + 1, sizeof *out->sweeps);
-    out->requires = stki_zalloc_array(argc + 1, sizeof *out->requires);
-    if (!out->sets || !out->sweeps || !out->requires)
+    out->required = stki_zalloc_array(argc + 1, sizeof *out->required);
+    if (!out->sets || !out->sweeps || !out->required)
         return stki_fail_memory(err, argc, "the command line");
     for (int i = 1; i < argc && status == STK_OK; i++) {
         if (!only_files && strcmp(argv[i], "--") == 0)
@@ -354,6 +353,6 @@ void lb_args_fini(struct lb_args *args)
 {
     stki_free(args->sets);
     stki_free(args->sweeps);
-    stki_free(args->requires);
+    stki_free(args->required);
     memset(args, 0, sizeof *args);
 }

@@ -33,7 +33,7 @@ struct lb_args {
     bool json, force, digest;
     /* What is made of results (loadbench_study.h); the texts are argv's, the lists are freed by lb_args_fini. */
     bool check_prediction, tune;
-    const char **sweeps, **requires;
+    const char **sweeps, **required;
     int sweep_count, require_count;
     const char *budget, *compare, *report; /* or NULL */
 };

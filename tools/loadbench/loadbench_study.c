@@ -30,7 +30,6 @@ static int worse(int code, int other)
     return code != EXIT_FINE ? code : other;
 }
 
-/* The caller's. */
 static stk_status read_requires(const struct lb_args *args, struct lb_require **out, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -39,7 +38,7 @@ static stk_status read_requires(const struct lb_args *args, struct lb_require **
     if (!*out)
         return stki_fail_memory(err, args->require_count, "the requirements");
     for (int i = 0; i < args->require_count && status == STK_OK; i++)
-        status = lb_require_read(args->requires[i], &(*out)[i], err);
+        status = lb_require_read(args->required[i], &(*out)[i], err);
     return status;
 }
 
@@ -56,19 +55,26 @@ static bool begins_as_result(const char *path)
     return strstr(head, "\"schema\"") && strstr(head, "\"program\": \"loadbench");
 }
 
-/* A config may be JSON too: a result says what it is. */
-bool lb_is_kept_result(const char *path)
+/* A config may be JSON too: a result says what it is. *tree (NULL: not wanted): all of it, if it is whole. */
+static bool read_kept(const char *path, json_t **tree)
 {
     const size_t length = strlen(path);
-    json_t *tree;
+    json_t *found;
     bool is;
 
     if (length <= 5 || strcmp(path + length - 5, ".json") != 0)
         return false;
-    tree = json_load_file(path, 0, NULL);
-    is = tree ? json_object_get(tree, "schema") && json_object_get(tree, "program") : begins_as_result(path);
-    json_decref(tree);
+    found = json_load_file(path, 0, NULL);
+    is = found ? json_object_get(found, "schema") && json_object_get(found, "program") : begins_as_result(path);
+    if (is && tree)
+        *tree = json_incref(found);
+    json_decref(found);
     return is;
+}
+
+bool lb_is_kept_result(const char *path)
+{
+    return read_kept(path, NULL);
 }
 
 /* A file that is written must be no other one of the command. The data are looked at later, when they are known. */
@@ -103,13 +109,15 @@ static stk_status check_swept(const struct lb_args *args, const struct lb_sweep 
     return STK_OK;
 }
 
-stk_status lb_study_check(const struct lb_args *args, stk_error *err)
+stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk_error *err)
 {
     struct lb_sweep sweep = {0};
-    struct lb_require *requires = NULL;
-    struct lb_budget budget;
-    const bool search = args->sweep_count > 0 || args->tune, kept = args->file && lb_is_kept_result(args->file);
+    const bool search = args->sweep_count > 0 || args->tune;
     stk_status status = STK_OK;
+    bool kept;
+
+    *study = (struct lb_study){.args = args};
+    kept = study->is_kept = args->file && read_kept(args->file, &study->kept);
 
     if (args->sweep_count > 0)
         status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, err);
@@ -117,10 +125,9 @@ stk_status lb_study_check(const struct lb_args *args, stk_error *err)
         status = check_swept(args, &sweep, err);
     lb_sweep_fini(&sweep);
     if (status == STK_OK)
-        status = read_requires(args, &requires, err);
-    stki_free(requires);
+        status = read_requires(args, &study->requirements, err);
     if (status == STK_OK && args->budget)
-        status = lb_budget_read(args->budget, &budget, err);
+        status = lb_budget_read(args->budget, &study->budget, err);
     if (status != STK_OK)
         return status;
     if (args->budget && !args->tune)
@@ -145,6 +152,13 @@ stk_status lb_study_check(const struct lb_args *args, stk_error *err)
         return stki_fail(err, STK_E_CONFIG,
                          "%s is a result that was kept: only --compare, --require and --report go with it", args->file);
     return check_outputs(args, err);
+}
+
+void lb_study_fini(struct lb_study *study)
+{
+    stki_free(study->requirements);
+    json_decref(study->kept);
+    *study = (struct lb_study){0};
 }
 
 /* A sweep that was kept: it can be reported, and nothing else. */
@@ -172,27 +186,24 @@ static stk_status print_json(const json_t *tree, FILE *to, stk_error *err)
 }
 
 /* Compares with `before` (NULL: nothing) and judges. *failed: requirements that do not hold. */
-static stk_status judge(const struct lb_args *args, const json_t *before, json_t *tree, FILE *to, int *failed,
+static stk_status judge(const struct lb_study *study, const json_t *before, json_t *tree, FILE *to, int *failed,
                         stk_error *err)
 {
-    struct lb_require *requires = NULL;
-    stk_status status = read_requires(args, &requires, err);
+    stk_status status = before ? lb_compare(before, study->args->compare, tree, to, err) : STK_OK;
 
-    if (status == STK_OK && before)
-        status = lb_compare(before, args->compare, tree, to, err);
     if (status == STK_OK)
-        status = lb_require_all(requires, args->require_count, tree, to, failed, err);
-    stki_free(requires);
+        status = lb_require_all(study->requirements, study->args->require_count, tree, to, failed, err);
     return status;
 }
 
 /* Whatever of it fails, the rest is made: what was measured took its time. The exit status. */
-static int use(const struct lb_args *args, const json_t *before, json_t *tree)
+static int use(const struct lb_study *study, const json_t *before, json_t *tree)
 {
+    const struct lb_args *args = study->args;
     stk_error err;
     int failed = 0, code = EXIT_FINE;
 
-    if (judge(args, before, tree, args->json ? stderr : stdout, &failed, &err) != STK_OK)
+    if (judge(study, before, tree, args->json ? stderr : stdout, &failed, &err) != STK_OK)
         code = complain(&err);
     if (args->json && print_json(tree, stdout, &err) != STK_OK)
         code = worse(code, complain(&err));
@@ -230,40 +241,32 @@ static stk_status measure(const struct lb_args *args, struct lb_config *config, 
     return status;
 }
 
-/* What a result of this config could not be asked is said before the time is spent. */
-static stk_status foresee(const struct lb_args *args, const struct lb_config *config, stk_error *err)
+static int run_one(const struct lb_study *study)
 {
-    struct lb_require *requires = NULL;
-    stk_status status = read_requires(args, &requires, err);
-
-    if (status == STK_OK && args->require_count > 0)
-        status = lb_require_foresee(requires, args->require_count, config, err);
-    stki_free(requires);
-    return status;
-}
-
-static int run_one(const struct lb_args *args)
-{
+    const struct lb_args *args = study->args;
     struct lb_config config = {0};
-    json_t *tree = NULL, *before = NULL;
+    json_t *tree = json_incref(study->kept), *before = NULL;
     stk_error err;
     stk_status status = STK_OK;
     int code = EXIT_FINE;
 
     if (args->compare) /* before the time is spent, and once: it may be a pipe */
         status = lb_result_load(args->compare, &before, &err);
-    if (status == STK_OK && lb_is_kept_result(args->file))
+    if (status == STK_OK && tree)
+        status = lb_result_check(args->file, tree, &err);
+    else if (status == STK_OK && study->is_kept) /* it is not whole: how, is said by reading it again */
         status = lb_result_load(args->file, &tree, &err);
     else if (status == STK_OK &&
              lb_config_open(args->file, args->sets, args->set_count, args->digest, &config, &err) != STK_OK)
         status = err.status = err.status == STK_E_MEMORY ? STK_E_MEMORY : STK_E_CONFIG;
     else if (status == STK_OK) {
         config.intervals = args->intervals;
-        status = foresee(args, &config, &err);
+        if (args->require_count > 0) /* what a result could not be asked is said before the time is spent */
+            status = lb_require_foresee(study->requirements, args->require_count, &config, &err);
         if (status == STK_OK)
             status = measure(args, &config, &tree, &code, &err);
     }
-    code = status == STK_OK ? worse(code, use(args, before, tree)) : complain(&err);
+    code = status == STK_OK ? worse(code, use(study, before, tree)) : complain(&err);
     json_decref(before);
     json_decref(tree);
     lb_config_close(&config);
@@ -301,17 +304,14 @@ static int run_sweep(const struct lb_args *args)
     return code;
 }
 
-static int run_tune(const struct lb_args *args)
+static int run_tune(const struct lb_study *study)
 {
-    struct lb_budget budget = {0};
+    const struct lb_args *args = study->args;
     json_t *tree = NULL;
     stk_error err;
-    stk_status status = STK_OK;
+    stk_status status =
+        lb_tune(args->file, args->sets, args->set_count, &study->budget, args->json ? stderr : stdout, &tree, &err);
 
-    if (args->budget)
-        status = lb_budget_read(args->budget, &budget, &err);
-    if (status == STK_OK)
-        status = lb_tune(args->file, args->sets, args->set_count, &budget, args->json ? stderr : stdout, &tree, &err);
     if (status == STK_END)
         status = stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first run");
     if (status == STK_OK && args->json)
@@ -320,20 +320,14 @@ static int run_tune(const struct lb_args *args)
     return status == STK_OK ? EXIT_FINE : complain(&err);
 }
 
-int lb_study(const struct lb_args *args)
+int lb_study_run(const struct lb_study *study)
 {
+    const struct lb_args *args = study->args;
     stk_error err;
 
     if (args->report && lb_report_try(args->report, &err) != STK_OK)
         return complain(&err);
-
-    json_t *kept = lb_is_kept_result(args->file) ? json_load_file(args->file, 0, NULL) : NULL;
-
-    if (json_object_get(kept, "sweep")) {
-        const int code = report_kept_sweep(args, kept);
-        json_decref(kept);
-        return code;
-    }
-    json_decref(kept);
-    return args->tune ? run_tune(args) : args->sweep_count > 0 ? run_sweep(args) : run_one(args);
+    if (json_object_get(study->kept, "sweep"))
+        return report_kept_sweep(args, study->kept);
+    return args->tune ? run_tune(study) : args->sweep_count > 0 ? run_sweep(args) : run_one(study);
 }

@@ -45,7 +45,7 @@ static bool has_runs(const json_t *tree)
     return json_array_size(runs) > 0 && json_is_object(json_object_get(tree, "result"));
 }
 
-static stk_status check_kept(const char *path, const json_t *tree, stk_error *err)
+stk_status lb_result_check(const char *path, const json_t *tree, stk_error *err)
 {
     const json_t *schema = json_object_get(tree, "schema");
     const char *program = lb_text_at(tree, "program");
@@ -69,7 +69,7 @@ stk_status lb_result_load(const char *path, json_t **out, stk_error *err)
 {
     json_error_t wrong;
     json_t *tree = json_load_file(path, 0, &wrong);
-    const stk_status status = tree ? check_kept(path, tree, err) : fail_json(path, &wrong, err);
+    const stk_status status = tree ? lb_result_check(path, tree, err) : fail_json(path, &wrong, err);
 
     *out = status == STK_OK ? tree : NULL;
     if (!*out)
