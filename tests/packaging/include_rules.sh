@@ -47,7 +47,7 @@ declare -A only_in=(
     [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [pcre2.h]="src/prep/finish/token_split.c"
     [editline/readline.h]="tools/play/play_prompt.c"
     [jansson.h]="src/base/* src/io/* src/plan/* src/pipeline/* src/prep/* tools/*" [openssl/evp.h]="tools/stoker/*" [Random123/philox.h]="src/base/philox.c"
-    [libdeflate.h]="src/io/* tools/codec/codec_inflate.c" [zlib.h]="src/io/*"
+    [zlib.h]="src/io/*"
     [xxhash.h]="src/base/digest.c src/base/digest_stream.c src/io/sums.c src/io/records/tar_cache.c src/order/order_print.c src/prep/*"
     [pthread.h]="src/base/*" [semaphore.h]="-" [threads.h]="-"
     [sys/mman.h]="src/io/* src/base/* src/tensor/test_device.c tools/*"

@@ -41,7 +41,7 @@ static stk_status find_path(const stki_reader *base, const stki_image_set *set, 
 
 static void remember(const struct images *images, int64_t index, int64_t height, int64_t width)
 {
-    if (height <= UINT32_MAX && width <= INT32_MAX)
+    if (height <= INT32_MAX && width <= UINT32_MAX) /* height << 32 keeps its sign */
         stki_count_set(&images->sizes[index], height << 32 | width);
 }
 

@@ -9,6 +9,7 @@
 #include "loadbench_scalars.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
+#include "node_scalar.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,22 +63,11 @@ struct measured {
 
 static stk_status read_memory(const char *text, const char *value, struct lb_budget *out, stk_error *err)
 {
-    static const struct {
-        const char *name;
-        double factor;
-    } units[] = {{"", 1},       {"B", 1},        {"kB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
-                 {"KiB", 1024}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-    char *unit;
-    const double number = strtod(value, &unit);
-    const size_t length = strcspn(unit, ",");
+    char size[64];
 
-    for (size_t i = 0; unit != value && number > 0 && number < 1e18 && i < sizeof units / sizeof units[0]; i++)
-        if (strlen(units[i].name) == length && strncmp(units[i].name, unit, length) == 0) {
-            if (number * units[i].factor >= 1e18)
-                break;
-            out->memory_bytes = (int64_t)(number * units[i].factor);
-            return STK_OK;
-        }
+    snprintf(size, sizeof size, "%.*s", (int)strcspn(value, ","), value);
+    if (stki_scalar_size(size, &out->memory_bytes) && out->memory_bytes > 0)
+        return STK_OK;
     return stki_fail(err, STK_E_CONFIG, "--budget: %s: expected a size behind memory=, such as 1GiB", text);
 }
 
