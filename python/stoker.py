@@ -297,6 +297,10 @@ class Loader:
     def notes(self):
         return [_lib.stk_loader_note(self._get(), i).decode() for i in range(_lib.stk_loader_note_count(self._get()))]
 
+    def classes(self, field):
+        """The names of the field's classes in the order of their numbers, or None."""
+        return self.options["fields"][field].get("classes")
+
     def next(self, timeout=None):
         """The next batch, or None after the last epoch. StokerError with status "timeout": ask again."""
         self.release()

@@ -380,6 +380,11 @@ typedef struct stk_field_info {
 } stk_field_info;
 
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
+/* The names of the classes that a field's labels number (source.classes, docs/formats.md): class i has the name
+ * (*names)[i], in the bytes of the file. The same table for all files and data sets of the field. NULL and 0: its
+ * labels have no names. Lives as long as the loader. STK_E_RANGE: there is no field of that number. */
+STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
+                                      stk_error *err);
 /* Everything in effect after defaults, limits and detection, as JSON. Lives as long as the loader. */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
 /* One of them as JSON: 4, "random", null; sizes in bytes, times in ns. `name` is that of an option ("loader.timeout",

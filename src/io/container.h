@@ -7,6 +7,7 @@
 #define STKI_CONTAINER_H
 
 #include "array.h"
+#include "classes.h"
 #include "counter.h"
 #include "reader.h"
 #include "source.h"
@@ -29,6 +30,7 @@ typedef struct stki_member {
     int64_t *shape;     /* owned, ndim numbers; varying axes of records: -1 */
     int64_t *strides;   /* bytes; owned; NULL where there are none to speak of (chunked, compressed, records) */
     int64_t count;      /* RECORDS: samples */
+    bool inferred;      /* numbers, since every text here is one; in another file they could be names */
     const char *layout; /* "contiguous", "fortran", "strided", "chunked", "compact", "external", "virtual", "deflated",
                            "records"; static */
     int64_t offset;     /* of the data in the file; -1: not in one place */
@@ -37,6 +39,13 @@ typedef struct stki_member {
     json_t *details;    /* an object with what else inspect shows (chunks, filters, value); owned, or NULL */
     const stki_source_group *const *groups; /* of options, that it takes, ended by NULL; static. NULL: its format's */
 } stki_member;
+
+/* A member whose samples are numbers of named classes. It belongs to the container. */
+typedef struct stki_class_column {
+    const stki_classes *names;
+    const int64_t *numbers; /* count of them */
+    int64_t count;
+} stki_class_column;
 
 typedef struct stki_container_ops {
     const char *format; /* "npz" */
@@ -47,6 +56,9 @@ typedef struct stki_container_ops {
     /* The member's samples. NULL: made of `array`. */
     stk_status (*reader)(const stki_container *container, int64_t member, const stki_reader_opts *opts,
                          stki_reader **out, stk_error *err);
+    /* False, or NULL: the member's samples are no classes that have names here. A member may have names and be refused
+     * as an array of numbers: then numbers were expected of it. */
+    bool (*classes)(const stki_container *container, int64_t member, stki_class_column *out);
     void (*destroy)(stki_container *container); /* what is behind the struct's own; frees the struct */
 } stki_container_ops;
 

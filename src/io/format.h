@@ -15,6 +15,8 @@ typedef struct stki_file_format {
     stk_status (*open)(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
     bool folder;                            /* opens a directory */
     const stki_source_group *const *groups; /* of options, that any of its members takes; ended by NULL */
+    /* Adds the names of classes alone, in order, without opening the rest. NULL: there is no shorter way. */
+    stk_status (*classes)(const char *path, stki_classes *out, stk_error *err);
 } stki_file_format;
 
 /* Format number i of the table; NULL: i is too large. */

@@ -67,7 +67,7 @@ static const stki_file_format formats[] = {
     {"raw", ENDINGS(".bin", ".raw"), NULL, stki_raw_open, false, GROUPS(&stki_raw_source)},
     {"jpeg", ENDINGS(".jpg", ".jpeg"), is_jpeg, stki_jpeg_container, false, NULL},
     {"png", ENDINGS(".png"), is_png, stki_png_container, false, NULL},
-    {"image_folder", NULL, NULL, stki_image_folder_container, true, NULL},
+    {"image_folder", NULL, NULL, stki_image_folder_container, true, NULL, stki_image_folder_classes},
     {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false, NULL},
     {"csv", ENDINGS(".csv", ".tsv"), NULL, stki_csv_open, false, NULL},
     {"text", ENDINGS(".txt"), NULL, stki_text_open, false, NULL},

@@ -4,6 +4,7 @@
 #include "decode.h"
 #include "error.h"
 #include <inttypes.h>
+#include <string.h>
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
@@ -49,6 +50,16 @@ stk_status stki_scratch_second(stki_scratch *scratch, stki_scratch **out, stk_er
     }
     *out = scratch->second;
     return STK_OK;
+}
+
+const char *stki_reader_where(const stki_reader *reader, int64_t index, char buffer[STKI_READER_WHERE])
+{
+    buffer[0] = '\0';
+    if (reader->ops->where) {
+        reader->ops->where(reader, index, buffer, STKI_READER_WHERE - 2);
+        strcat(buffer, ": ");
+    }
+    return buffer;
 }
 
 stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk_error *err)

@@ -67,6 +67,8 @@ typedef struct stki_reader_ops {
     /* Samples that are files of their own: the path of one, for messages, in `buffer`. False: longer than that. NULL:
      * they are all of the reader's path. */
     bool (*path)(const stki_reader *reader, int64_t index, char *buffer, int64_t size);
+    /* Where a sample stands in a text file, for messages: "line 7, column 2 (class)". NULL: its number says enough. */
+    void (*where)(const stki_reader *reader, int64_t index, char *buffer, int size);
     /* These samples will be read soon, in this order. Never blocks for long, never fails. NULL: no use for it. */
     void (*will_need)(const stki_reader *reader, const int64_t *indices, int64_t count);
     void (*destroy)(stki_reader *reader);
@@ -148,6 +150,10 @@ static inline const char *stki_reader_path(const stki_reader *reader, int64_t in
     return reader->ops->path && reader->ops->path(reader, index, buffer, STKI_RECORD_PATH) ? buffer : reader->path;
 }
 
+enum { STKI_READER_WHERE = 160 };
+/* Where a sample stands in its file, with a colon behind it, or ""; in `buffer`, which is returned. */
+const char *stki_reader_where(const stki_reader *reader, int64_t index, char buffer[STKI_READER_WHERE]);
+
 /* STK_E_RANGE: no sample has that number; what every read and shape begins with. */
 stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk_error *err);
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
@@ -205,13 +211,11 @@ typedef struct stki_reader_opts {
     /* tar: where the index of an archive is kept. NULL: beside it, for archives of 10,000 files and more; "none"; or a
      * folder. Nothing is said where it can't be written. */
     const char *index_cache;
-    enum stki_text_unit text_unit;  /* text */
-    const char *separator;          /* text: STKI_TEXT_DOCUMENTS: what stands between them */
-    char delimiter;                 /* tables of text; 0: a comma, of .tsv a tab */
-    enum stki_listed listed;        /* tables: the samples are the files that the column names */
-    const struct stki_node *labels; /* tables: the cells are names of classes: a list of them, or the word sorted; NULL:
-                                       they are not */
-    const char *key;                /* lines of JSON: whose string is the sample; NULL: "text" */
+    enum stki_text_unit text_unit; /* text */
+    const char *separator;         /* text: STKI_TEXT_DOCUMENTS: what stands between them */
+    char delimiter;                /* tables of text; 0: a comma, of .tsv a tab */
+    enum stki_listed listed;       /* tables: the samples are the files that the column names */
+    const char *key;               /* lines of JSON: whose string is the sample; NULL: "text" */
     stki_decode_opts decode;
 } stki_reader_opts;
 

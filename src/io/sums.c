@@ -79,8 +79,6 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
         put(how, "; unit %d", (int)opts->text_unit);
     if (opts->listed != STKI_LISTED_NOTHING)
         put(how, "; files %d", (int)opts->listed);
-    if (opts->labels)
-        put(how, "; labels");
     if (opts->key)
         put(how, "; key %s", opts->key);
 }

@@ -257,25 +257,29 @@ json_t *stki_config_json(const stki_loader_config *config)
     return stki_options_json(&loader_table, config);
 }
 
+static void fields_free(stki_field_config *fields, int count)
+{
+    for (int i = 0; i < count; i++) {
+        stki_free(fields[i].paths);
+        stki_free(fields[i].classes.paths);
+    }
+    stki_free(fields);
+}
+
 void stki_config_destroy(stki_loader_config *config)
 {
     if (!config)
         return;
     stki_notes_fini(&config->notes);
-    for (int d = 1; d < config->dataset_count; d++) {
-        for (int i = 0; i < config->datasets[d].field_count; i++)
-            stki_free(config->datasets[d].fields[i].paths);
-        stki_free(config->datasets[d].fields);
-    }
+    for (int d = 1; d < config->dataset_count; d++)
+        fields_free(config->datasets[d].fields, config->datasets[d].field_count);
     for (int d = 0; d < config->dataset_count; d++)
         stki_free(config->datasets[d].index_list);
     stki_free(config->datasets);
-    for (int i = 0; i < config->field_count; i++)
-        stki_free(config->fields[i].paths);
+    fields_free(config->fields, config->field_count);
     for (int i = 0; i < config->text_count; i++)
         stki_free(config->texts[i]);
     stki_free(config->texts);
-    stki_free(config->fields);
     stki_free(config->index_list);
     stki_free(config->weight_list);
     stki_free(config->base_dir);
@@ -340,6 +344,7 @@ static stk_status read_field(stki_loader_config *config, const char *name, const
     stki_options_defaults(&stki_field_table, &options);
     if ((status = stki_config_options(config, &stki_field_table, node, &options, err)) != STK_OK ||
         (status = stki_config_source(options.source, config->document, field, err)) != STK_OK ||
+        (status = stki_config_classes(config, options.source, &field->classes, err)) != STK_OK ||
         (status = stki_config_dtype(node, "dtype", options.dtype, &field->dtype, err)) != STK_OK)
         return status;
     field->layout = options.layout;

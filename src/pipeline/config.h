@@ -117,6 +117,10 @@ const char *const *stki_config_words(const char *key);
 /* config_source.c: the field's `source` section. The document owns what it says. */
 stk_status stki_config_source(const stki_node *node, stki_document *document, stki_field_config *field, stk_error *err);
 extern const stki_option_table stki_source_table;
+/* config_classes.c: what stki_config_source has left of a field's classes. */
+stk_status stki_config_classes(stki_loader_config *config, const stki_node *source, stki_class_config *classes,
+                               stk_error *err);
+extern const stki_option_table stki_classes_table;
 /* The text of `key` in `map` as a dtype; NULL leaves *out alone. */
 stk_status stki_config_dtype(const stki_node *map, const char *key, const char *text, stk_dtype *out, stk_error *err);
 

@@ -41,13 +41,21 @@ static stk_status differs(const stki_field_config *field, const stki_dataset_con
                           what, first->name);
 }
 
+/* As they are written. */
+static bool same_node(const stki_node *one, const stki_node *other)
+{
+    json_t *a = one ? stki_node_json(one) : NULL, *b = other ? stki_node_json(other) : NULL;
+    const bool same = one == other || (a && b && json_equal(a, b));
+
+    json_decref(a);
+    json_decref(b);
+    return same;
+}
+
 /* That another data set's field makes the same of its samples. */
 static stk_status check_field(const stki_field_config *field, const stki_field_config *first,
                               const stki_dataset_config *of, stk_error *err)
 {
-    json_t *a, *b;
-    bool same;
-
     if (field->dtype && field->dtype != first->dtype)
         return differs(field, of, "dtype", err);
     if (field->layout && !same_text(field->layout, first->layout))
@@ -62,14 +70,13 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
     if (field->ragged.asked &&
         (!first->ragged.asked || (field->ragged.max_bytes && field->ragged.max_bytes != first->ragged.max_bytes)))
         return differs(field, of, "ragged", err);
-    if (!field->transforms)
-        return STK_OK;
-    a = stki_node_json(field->transforms);
-    b = first->transforms ? stki_node_json(first->transforms) : NULL;
-    same = a && b && json_equal(a, b);
-    json_decref(a);
-    json_decref(b);
-    return same ? STK_OK : differs(field, of, "list of transforms", err);
+    if (field->classes.node && !same_node(field->classes.node, first->classes.node))
+        return differs(field, of, "source.classes", err);
+    if (field->classes.node && field->classes.unknown != first->classes.unknown)
+        return differs(field, of, "source.unknown_class", err);
+    return !field->transforms || same_node(field->transforms, first->transforms)
+               ? STK_OK
+               : differs(field, of, "list of transforms", err);
 }
 
 /* Puts the fields in the order of the first data set's. */

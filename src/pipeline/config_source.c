@@ -16,11 +16,13 @@ static const char *const orientation_words[] = {"stored", "upright", NULL};
 static const char *const warning_words[] = {"fail", "accept", NULL};
 static const char *const none_words[] = {"none", NULL};
 static const char *const file_words[] = {"file", NULL};
+static const char *const unknown_words[] = {"error", "skip", NULL}; /* STKI_UNKNOWN_ERROR, STKI_UNKNOWN_SKIP */
+static const stki_need needs_classes = {.key = "classes"};
 
 typedef struct source_options {
     const char *format, *name, *dtype, *layout, *index_cache, *separator, *key, *delimiter;
-    int64_t axis, max_bytes, memory_limit, header_limit;
-    const stki_node *window, *documents, *pack, *labels;
+    int64_t axis, max_bytes, memory_limit, header_limit, unknown_class;
+    const stki_node *window, *documents, *pack, *classes;
     int unit, files, decode, color, orientation, on_warning;
     bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
 } source_options;
@@ -117,10 +119,17 @@ static const stki_option source_rows[] = {
     STKI_ENUM(source_options, files, none, files_words,
               "Tables (CSV): the column names files, relative to the table's folder, which are the samples: images, "
               "arrays (.npy and the like, one each) or any file's bytes"),
-    STKI_NODE(source_options, labels,
-              "Tables (CSV): the column has names of classes, which become numbers from 0 on: a list of the names, or "
-              "sorted: all that occur, bytewise",
-              .examples = STKI_EXAMPLES("sorted", "[dog, cat]")),
+    STKI_NODE(source_options, classes,
+              "Class folders, lists, CSV, JSON lines and texts: names of classes become numbers from 0 on, the same in "
+              "all files and data sets of the field: a list of the names, a file of one name a line, sorted (all that "
+              "occur, bytewise; the default of class folders), or {from: PATH}",
+              .flags = STKI_BY_VALUE, .inner = &stki_classes_table, .examples = STKI_EXAMPLES("sorted", "[dog, cat]")),
+    STKI_ALIAS(labels, classes, STKI_OPT_NODE, "The earlier name of classes"),
+    STKI_INT_WORDS(
+        source_options, unknown_class, error, -MOST, MOST, unknown_words, STKI_UNKNOWN_ERROR, "",
+        "What becomes of a sample whose class is none of classes: an error, it is left out of all fields, or "
+        "it gets this number",
+        .need = &needs_classes),
     STKI_STRING(source_options, delimiter, NULL,
                 "Tables (CSV): the character between cells; by default a comma, of .tsv files a tab",
                 .examples = STKI_EXAMPLES(",", ";")),
@@ -223,17 +232,6 @@ static stk_status read_delimiter(const stki_node *node, const char *text, char *
     return STK_OK;
 }
 
-static stk_status check_labels(const stki_node *labels, int files, stk_error *err)
-{
-    if (!labels)
-        return STK_OK;
-    if (files != STKI_LISTED_NOTHING)
-        return stki_fail_node(err, labels, "found it beside files, expected one of them");
-    if (labels->kind != STKI_NODE_LIST && (labels->kind != STKI_NODE_SCALAR || strcmp(labels->text, "sorted") != 0))
-        return stki_fail_value(err, labels, "a list of names, or sorted");
-    return STK_OK;
-}
-
 /* Keys about pixels, where there are none. */
 static stk_status check_undecoded(const stki_node *node, stk_error *err)
 {
@@ -301,10 +299,16 @@ stk_status stki_config_source(const stki_node *node, stki_document *document, st
     out->separator = o.separator;
     out->key = o.key;
     out->listed = (enum stki_listed)o.files;
-    out->labels = o.labels;
-    if ((status = read_delimiter(node, o.delimiter, &out->delimiter, err)) != STK_OK ||
-        (status = check_labels(o.labels, o.files, err)) != STK_OK)
+    if ((status = read_delimiter(node, o.delimiter, &out->delimiter, err)) != STK_OK)
         return status;
+    field->classes.node = o.classes;
+    field->classes.unknown = o.unknown_class;
+    if (field->classes.node && (o.documents || o.pack || o.sample_per_file || o.files != STKI_LISTED_NOTHING))
+        return stki_fail_node(err, field->classes.node, "%s and classes are mutually exclusive",
+                              o.documents         ? "documents"
+                              : o.pack            ? "pack"
+                              : o.sample_per_file ? "sample_per_file"
+                                                  : "files");
     if (o.separator && stki_node_get(node, "unit"))
         return stki_fail_node(err, stki_node_get(node, "unit"),
                               "found it beside separator, which says that documents are the samples: leave one out");

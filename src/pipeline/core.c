@@ -22,8 +22,10 @@
 
 /* The readers of one field as they come. */
 typedef struct shards {
+    const stki_field_config *asked; /* what the first data set says of the field */
     stki_reader **readers;
     int count;
+    stki_class_shards classes; /* those of them that have names */
 } shards;
 
 static stk_status add_shard(shards *all, stki_reader *reader, stk_error *err)
@@ -100,7 +102,8 @@ static stk_status open_path(stki_core *core, const stki_field_config *field, con
 
     if ((status = container_of(core, path, opts, &container, err)) != STK_OK ||
         (status = stki_container_find(container, opts, &member, err)) != STK_OK ||
-        (status = stki_token_source_open(field, container, member, opts, &reader, err)) != STK_OK)
+        (status = stki_class_shard_open(&all->classes, all->asked, field, container, member, opts, all->count, &reader,
+                                        err)) != STK_OK)
         return status;
     return add_shard(all, reader, err);
 }
@@ -218,7 +221,8 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
     opts.pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM;
     opts.by_units = core->config->order == STK_ORDER_BLOCK;
     opts.prefer = field->name;
-    opts.numbers = (field->dtype != STK_DTYPE_NONE || field->transforms) && !stki_first_steps_call(field->transforms);
+    opts.numbers = (field->dtype != STK_DTYPE_NONE || field->transforms) && !stki_first_steps_call(field->transforms) &&
+                   !all->asked->classes.node;
     opts.cache_bytes = core->config->cache_bytes;
     if (core->over_samples)
         opts.window_length = 0;
@@ -288,7 +292,8 @@ static stk_status check_listed(const stki_part_list *list, const shards *all, in
 static stk_status open_field(stki_core *core, int number, stk_error *err)
 {
     const stki_field_config *field = &core->config->fields[number];
-    shards all = {0};
+    shards all = {.asked = field};
+    int first[STKI_MAX_SOURCES] = {0}; /* the first shard of each data set */
     stk_status status = STK_OK;
 
     if (field->derived)
@@ -296,14 +301,16 @@ static stk_status open_field(stki_core *core, int number, stk_error *err)
     else if (core->source_count == 0 && (status = open_readers(core, field, &all, err)) == STK_OK)
         status = check_listed(&core->lists[0], &all, 0, err);
     for (int d = 0; d < core->source_count && !field->derived && status == STK_OK; d++) {
-        int before = all.count;
-
+        first[d] = all.count;
         status = open_readers(core, &core->config->datasets[d].fields[number], &all, err);
         if (status == STK_OK)
-            status = check_listed(&core->lists[d], &all, before, err);
+            status = check_listed(&core->lists[d], &all, first[d], err);
         if (status == STK_OK)
-            status = count_source(core, d, number == 0, &all, before, field->name, err);
+            status = count_source(core, d, number == 0, &all, first[d], field->name, err);
     }
+    if (status == STK_OK && !field->derived && !field->synthetic)
+        status = stki_classes_settle(core, number, &all.classes, all.readers, all.count, first, err);
+    stki_class_shards_fini(&all.classes);
     if (status != STK_OK)
         while (all.count > 0)
             stki_reader_destroy(all.readers[--all.count]);
@@ -357,11 +364,33 @@ static void close_lists(stki_core *core)
     core->lists = NULL;
 }
 
+static void end_classes(stki_core *core)
+{
+    for (int i = 0; core->classes && i < core->config->field_count; i++)
+        stki_field_classes_fini(&core->classes[i]);
+    stki_free(core->classes);
+    stki_free(core->left_out);
+    core->classes = NULL;
+    core->left_out = NULL;
+}
+
+/* Fields may be opened twice (open_windows). */
+static stk_status begin_classes(stki_core *core, stk_error *err)
+{
+    end_classes(core);
+    core->classes = stki_zalloc_array(core->config->field_count, sizeof *core->classes);
+    return core->classes
+               ? STK_OK
+               : stki_fail_memory(err, core->config->field_count * (int64_t)sizeof *core->classes, "classes");
+}
+
 static stk_status open_fields(stki_core *core, stk_error *err)
 {
     stk_status status = stki_dataset_create(&core->dataset, err);
 
     core->in_place = false;
+    if (status == STK_OK)
+        status = begin_classes(core, err);
     for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
         status = open_field(core, i, err);
     return status == STK_OK ? stki_dataset_finish(core->dataset, err) : status;
@@ -394,6 +423,8 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
         status = open_lists(core, err);
     if (status == STK_OK)
         status = open_windows(core, err);
+    if (status == STK_OK)
+        status = stki_classes_leave_out(core, err);
     close_lists(core);
     for (int i = 0; status == STK_OK && i < core->dataset->field_count; i++) {
         const stki_field *field = &core->dataset->fields[i];
@@ -438,11 +469,14 @@ static int64_t free_memory(void)
     return available;
 }
 
-/* What readers hold so that they find their samples. */
-static int64_t held_bytes(const stki_dataset *dataset)
+/* What readers hold so that they find their samples, and the names of classes. */
+static int64_t held_bytes(const stki_core *core)
 {
+    const stki_dataset *dataset = core->dataset;
     int64_t bytes = 0;
 
+    for (int f = 0; f < core->config->field_count; f++)
+        bytes += stki_classes_bytes(&core->classes[f].names);
     for (int f = 0; f < dataset->field_count; f++)
         for (int s = 0; s < dataset->fields[f].shard_count; s++)
             bytes += dataset->fields[f].shards[s]->held_bytes;
@@ -453,7 +487,7 @@ static int64_t held_bytes(const stki_dataset *dataset)
 static stk_status choose_slots(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
-    const int64_t held = config->memory_budget ? held_bytes(core->dataset) : 0, aside = held + config->aside_bytes,
+    const int64_t held = config->memory_budget ? held_bytes(core) : 0, aside = held + config->aside_bytes,
                   slot_bytes = core->layout.bytes;
     int64_t budget = config->memory_budget ? config->memory_budget : free_memory() / 2, slots = config->prefetch;
     char more[160] = "";
@@ -743,6 +777,7 @@ static void core_destroy(stki_core *core)
     stki_order_destroy(core->order);
     stki_free(core->sources);
     stki_dataset_release(core->dataset);
+    end_classes(core);
     stki_config_destroy(core->config);
     stki_free(core);
 }

@@ -12,6 +12,7 @@
 #define STKI_CORE_H
 
 #include "config.h"
+#include "field_classes.h"
 #include "option_print.h"
 #include "order.h"
 #include "order_quality.h"
@@ -72,6 +73,9 @@ struct stki_core {
         double weight;
         int64_t first, count, share; /* of its samples in the whole; samples; positions of an epoch */
     } * sources;
+    stki_field_classes *classes; /* of each field */
+    uint8_t *left_out;           /* a flag a sample: unknown_class: skip leaves it out; while files are opened */
+    int64_t left_out_room;
     stki_part_list *lists; /* of the manifests that the config names, while files are opened */
     int list_count;
     bool in_place, over_samples; /* windows are samples that readers give, or are made of samples (sample_windows.h) */

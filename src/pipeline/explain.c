@@ -44,6 +44,19 @@ static void explain_source(const stki_field_plan *plan, FILE *to)
             STKI_SHAPE(field->ndim, field->shape));
 }
 
+/* The first names; all of them are in the options' JSON. */
+static void explain_classes(const stki_field_classes *classes, FILE *to)
+{
+    const int64_t count = classes->names.count, shown = count < 5 ? count : 5;
+
+    if (count == 0)
+        return;
+    fprintf(to, LEFT "%" PRId64 ", %s: ", "classes", count, classes->origin);
+    for (int64_t i = 0; i < shown; i++)
+        fprintf(to, "%s%s", i > 0 ? ", " : "", classes->list[i]);
+    fputs(shown < count ? ", …\n" : "\n", to);
+}
+
 /* The names of the steps for which `belongs` says so, as written. False: there are none. */
 static bool names_of(const stki_field_plan *plan, bool (*belongs)(const char *name), FILE *to)
 {
@@ -131,14 +144,16 @@ static void explain_passes(const stki_field_plan *plan, FILE *to)
             passes > 1 ? "s" : "");
 }
 
-static void explain_field(const stki_field_plan *plan, FILE *to)
+static void explain_field(const stki_core *core, int number, FILE *to)
 {
+    const stki_field_plan *plan = &core->plans[number];
     const stki_field_plan *sample = stki_plan_of_sample(plan);
     stki_row_form form;
 
     stki_plan_form(plan, &form);
     fprintf(to, "field %s\n", plan->name);
     explain_source(plan, to);
+    explain_classes(&core->classes[number], to);
     if (names_of(plan, stki_first_steps_know, to))
         fputs(": decide what a sample is\n", to);
     explain_geometry(sample, to);
@@ -203,7 +218,7 @@ static void explain_memory(const stki_core *core, FILE *to)
 void stki_explain(const stki_core *core, FILE *to)
 {
     for (int i = 0; i < core->plan_count; i++)
-        explain_field(&core->plans[i], to);
+        explain_field(core, i, to);
     explain_order(core, to);
     explain_memory(core, to);
     for (int i = 0; i < stki_notes_count(&core->config->notes); i++)

@@ -148,6 +148,19 @@ static void print_order(stki_print *print, const stki_core *core)
             stki_print_text(print, parts[i].name, parts[i].path, "%016" PRIx64, parts[i].hash);
 }
 
+/* The numbers that the field's table gives, however the config says it. */
+static void print_classes(stki_print *print, const stki_field_classes *classes, const char *path)
+{
+    stki_u128 hash = {0};
+    char text[STKI_U128_TEXT];
+
+    if (!classes->assigned)
+        return;
+    for (int64_t i = 0; i < classes->names.count; i++)
+        stki_fingerprint_text(&hash, stki_classes_name(&classes->names, i));
+    stki_print_text(print, "source", path, "%" PRId64 " names, %s", classes->names.count, stki_u128_text(hash, text));
+}
+
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* Whose failed samples are left out or replaced: there, options count that decide which ones fail. */
@@ -196,6 +209,8 @@ static void print_field(const stki_core *core, int number, stki_print *print)
     snprintf(above, sizeof above, "%s.fields.%s", core->config->dataset_count ? "datasets" : "dataset", plan->name);
     snprintf(path, sizeof path, "%s.files", above);
     print_files(print, &core->dataset->fields[number], path);
+    snprintf(path, sizeof path, "%s.source.classes", above);
+    print_classes(print, &core->classes[number], path);
     snprintf(path, sizeof path, "%s.rows", above);
     print_rows(print, plan, path);
     snprintf(path, sizeof path, "%s.transforms", above);

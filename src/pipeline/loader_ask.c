@@ -94,6 +94,20 @@ stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info 
     return STK_OK;
 }
 
+stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
+                              stk_error *err)
+{
+    const stki_core *core = loader->core;
+
+    if (index < 0 || index >= core->plan_count)
+        return stki_fail(err, STK_E_RANGE, "no field %d: the loader has %d", index, core->plan_count);
+    if (!names || !count)
+        return stki_check_given(names ? (const void *)count : (const void *)names, names ? "count" : "names", err);
+    *names = core->classes[index].list;
+    *count = core->classes[index].names.count;
+    return STK_OK;
+}
+
 const char *stk_loader_options_json(const stk_loader *loader)
 {
     return loader->options_json;

@@ -33,9 +33,11 @@ static json_t *affine_json(const stki_fold *fold)
     return json;
 }
 
-static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
+static json_t *field_json(const stki_core *core, int number)
 {
+    const stki_field_plan *plan = &core->plans[number];
     const stki_field_plan *sample = stki_plan_of_sample(plan);
+    const stki_field_classes *classes = &core->classes[number];
     const stki_field *field = plan->field;
     json_t *json = json_object(), *shape = json_array(), *paths = json_array();
     stki_row_form form;
@@ -61,6 +63,10 @@ static json_t *field_json(const stki_core *core, const stki_field_plan *plan)
         json_object_set_new(json, "device_kernel", json_string(plan->device_kernel));
     if (!field->variable)
         json_object_set_new(json, "sample_bytes", json_integer(bytes_of(field)));
+    if (classes->names.count > 0) {
+        json_object_set_new(json, "classes", stki_classes_json(&classes->names));
+        json_object_set_new(json, "classes_from", json_string(classes->origin));
+    }
     if (sample->fold->arithmetic)
         json_object_set_new(json, "affine", affine_json(sample->fold));
     return json;
@@ -127,7 +133,7 @@ stk_status stki_loader_echo(stk_loader *loader, stk_error *err)
     char *text;
 
     for (int i = 0; i < core->plan_count; i++)
-        json_object_set_new(fields, core->plans[i].name, field_json(core, &core->plans[i]));
+        json_object_set_new(fields, core->plans[i].name, field_json(core, i));
     json_object_set_new(json, "fields", fields);
     if (section) {
         json_object_set_new(section, "num_workers", json_integer(core->worker_count)); /* none is -1 in the options */

@@ -162,6 +162,20 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+bool stki_part_list_fits(const stki_part_list *list, const char *path)
+{
+    stki_stamp file;
+    struct stat facts;
+
+    if (stki_stamp_take(path, &file, NULL) != STK_OK || stat(path, &facts) != 0)
+        return false;
+    for (int i = 0; i < list->count; i++)
+        if (list->parts[i].bytes == facts.st_size && strcmp(base_name(list->parts[i].name), base_name(path)) == 0 &&
+            stki_stamp_is_of(&file, list->parts[i].path))
+            return true;
+    return false;
+}
+
 /* Those of the file's own name are looked at first: lists are long. */
 stk_status stki_part_list_has(const stki_part_list *list, const char *path, stk_error *err)
 {

@@ -34,6 +34,8 @@ stki_u128 stki_part_list_fingerprint(const stki_listed_part *parts, int count);
 stk_status stki_part_list_check_one(const stki_part_list *list, const stki_listed_part *part, stk_error *err);
 /* All of them. Reads no data. */
 stk_status stki_part_list_check(const stki_part_list *list, stk_error *err);
+/* Does it list the file at `path`, with the size that it has? */
+bool stki_part_list_fits(const stki_part_list *list, const char *path);
 /* STK_E_MISMATCH: the file at `path` is none of the parts. */
 stk_status stki_part_list_has(const stki_part_list *list, const char *path, stk_error *err);
 

@@ -44,6 +44,24 @@ typedef struct stki_tokens {
     stki_pack_opts pack;
 } stki_tokens;
 
+/* Where the names of a field's classes come from, and what becomes of others: source.classes and unknown_class. */
+enum stki_classes_from {
+    STKI_CLASSES_DEFAULT, /* as SORTED, of class folders */
+    STKI_CLASSES_SORTED,  /* all that occur in the field */
+    STKI_CLASSES_LISTED,
+    STKI_CLASSES_FILES /* which have names of classes */
+};
+#define STKI_UNKNOWN_ERROR (INT64_MIN + 1) /* of `unknown`; any other value is the number that they get */
+#define STKI_UNKNOWN_SKIP INT64_MIN
+typedef struct stki_class_config {
+    const stki_node *node; /* where it stands in the config; NULL: not given */
+    enum stki_classes_from from;
+    const stki_node *list;
+    const char **paths; /* the array is owned by the config */
+    int path_count;
+    int64_t unknown;
+} stki_class_config;
+
 typedef struct stki_field_config {
     const char *name;
     const stki_node *node; /* where it stands in the config, for messages; NULL: from the C API */
@@ -63,6 +81,7 @@ typedef struct stki_field_config {
     stki_window window;
     int64_t row_samples; /* rows are so many samples, window.dilation apart; 0: one, without an axis for them. Set when
                             the data set is open */
+    stki_class_config classes;
     /* The segments or positions of a packed field before it; it has no files of its own. */
     bool derived;
     int derived_from;

@@ -364,6 +364,8 @@ static stk_status report(const pass *p, json_t **out, stk_error *err)
 
         status = stki_fail_place(err, stki_stats_report(p->total[i], &p->fields[i].form, &p->fields[i].opts, &one, err),
                                  NULL, -1, p->fields[i].name);
+        if (status == STK_OK)
+            stki_classes_report(p->run->core, (int)(p->fields[i].plan - p->run->core->plans), one);
         if (status == STK_OK && json_object_set_new(all, p->fields[i].name, one) != 0)
             status = stki_fail_memory(err, 256, "statistics");
     }

@@ -1,7 +1,6 @@
 /* filter_ask.c: a rule and a sample. Labels are read, sizes taken from the reader, which knows them from headers; only
  * the height and width of images that are kept as files are looked up here, in the file's own header. */
 #include "allocate.h"
-#include "container.h"
 #include "decode.h"
 #include "error.h"
 #include "filter_rules.h"
@@ -21,73 +20,25 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The names of the classes behind the labels of a field's file; NULL: it has none. */
-static const json_t *classes_of(const stki_core *core, const char *path)
+static stk_status no_such_class(const stki_node *node, const stki_field_classes *classes, stk_error *err)
 {
-    for (int i = 0; i < core->container_count; i++) {
-        const stki_container *container = core->containers[i].container;
+    const int64_t count = classes->names.count;
+    const char *near = stki_nearest_word(node->text, classes->list, (int)count);
 
-        if (strcmp(container->path, path) == 0 && json_object_get(container->details, "classes"))
-            return json_object_get(container->details, "classes");
-    }
-    return NULL;
-}
-
-static stk_status no_such_class(const stki_node *node, const json_t *classes, stk_error *err)
-{
-    const size_t count = json_array_size(classes);
-    const char **words = stki_zalloc_array((int64_t)count + 1, sizeof *words), *near;
-    stk_status status;
-
-    if (!words)
-        return stki_fail_memory(err, (int64_t)count * 8, "names of classes");
-    for (size_t i = 0; i < count; i++)
-        words[i] = json_string_value(json_array_get(classes, i));
-    near = stki_nearest_word(node->text, words, (int)count);
-    status = near ? stki_fail_node(err, node, "found %s, which is none of the %zu classes; did you mean %s?",
-                                   node->text, count, near)
-                  : stki_fail_node(err, node, "found %s, which is none of the %zu classes (%s, …)", node->text, count,
-                                   count ? words[0] : "there are none");
-    stki_free(words);
-    return status;
-}
-
-/* The list of names that the config gives a table's labels; NULL: it gives none. */
-static const stki_node *listed_classes(const stki_core *core, const char *field)
-{
-    for (int i = 0; i < core->config->field_count; i++) {
-        const stki_node *labels = core->config->fields[i].source.labels;
-
-        if (strcmp(core->config->fields[i].name, field) == 0 && labels && labels->kind == STKI_NODE_LIST)
-            return labels;
-    }
-    return NULL;
+    return near ? stki_fail_node(err, node, "found %s, which is none of the %" PRId64 " classes; did you mean %s?",
+                                 node->text, count, near)
+                : stki_fail_node(err, node, "found %s, which is none of the %" PRId64 " classes (%s, …)", node->text,
+                                 count, classes->list[0]);
 }
 
 /* A class by its name, or a number. */
-static stk_status number_of(const stki_node *node, const json_t *classes, const stki_node *listed, int64_t *out,
-                            stk_error *err)
+static stk_status number_of(const stki_node *node, const stki_field_classes *classes, int64_t *out, stk_error *err)
 {
-    size_t i;
-    const json_t *name;
-
-    for (int k = 0; listed && k < listed->count; k++)
-        if (strcmp(listed->items[k]->text, node->text) == 0) {
-            *out = k;
-            return STK_OK;
-        }
-
-    json_array_foreach(classes, i, name) if (strcmp(json_string_value(name), node->text) == 0)
-    {
-        *out = (int64_t)i;
+    *out = stki_classes_find(&classes->names, node->text);
+    if (*out >= 0 || (!node->quoted && stki_node_int(node, out, NULL) == STK_OK))
         return STK_OK;
-    }
-    if (!node->quoted && stki_node_int(node, out, NULL) == STK_OK)
-        return STK_OK;
-    if (!classes)
-        return stki_fail_value(err, node,
-                               listed ? "a number, or one of the names in source.labels"
-                                      : "a number: the labels have no names of classes");
+    if (classes->names.count == 0)
+        return stki_fail_value(err, node, "a number: the labels have no names of classes");
     return no_such_class(node, classes, err);
 }
 
@@ -96,7 +47,7 @@ static stk_status open_label(stki_filter_step *step, const stki_core *core, stk_
     stki_label_rule *rule = &step->label;
     const stki_node *list = rule->keep ? rule->keep : rule->drop;
     const stki_field *field = step->source;
-    const json_t *classes = classes_of(core, field->shards[0]->path);
+    const stki_field_classes *classes = &core->classes[field - core->dataset->fields];
     int64_t elements = 1;
 
     for (int i = 0; i < field->ndim; i++)
@@ -108,19 +59,11 @@ static stk_status open_label(stki_filter_step *step, const stki_core *core, stk_
         return stki_fail_node(err, step->node,
                               "field %s has samples of %s %s, expected one number or a text: name a field of labels",
                               field->name, stk_dtype_name(field->dtype), STKI_SHAPE(field->ndim, field->shape));
-    for (int s = 1; s < field->shard_count; s++) {
-        const json_t *others = classes_of(core, field->shards[s]->path);
-
-        if (!classes != !others || (classes && !json_equal(classes, others)))
-            return stki_fail_node(err, step->node, "%s and %s have other classes: labels mean other things in them",
-                                  field->shards[0]->path, field->shards[s]->path);
-    }
     rule->numbers = stki_zalloc_array(list->count, sizeof *rule->numbers);
     if (!rule->numbers)
         return stki_fail_memory(err, list->count * (int64_t)sizeof *rule->numbers, "labels");
     for (int i = 0; i < list->count; i++) {
-        stk_status status =
-            number_of(list->items[i], classes, listed_classes(core, field->name), &rule->numbers[i], err);
+        stk_status status = number_of(list->items[i], classes, &rule->numbers[i], err);
 
         if (status != STK_OK)
             return status;

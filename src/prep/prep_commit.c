@@ -178,6 +178,8 @@ static stk_status write_stats(const stki_prep_run *run, stki_seen **seen, int64_
         json_t *report;
 
         status = report_of(observer, &seen[i], &report, err);
+        if (status == STK_OK)
+            stki_classes_report(run->core, observer->field, report);
         if (status == STK_OK && json_object_set_new(fields, run->fields[observer->field].in.name, report) != 0)
             status = stki_fail_memory(err, 256, "statistics");
     }

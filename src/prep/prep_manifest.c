@@ -119,6 +119,7 @@ static json_t *describe_fields(const stki_prep_run *run)
     for (int i = 0; i < run->field_count; i++) {
         const stki_sink_field *out = &run->sink_fields[i];
         const stki_finisher *finisher = run->fields[i].finisher;
+        const stki_classes *classes;
         json_t *shape = json_array(), *field = json_pack("{s:s, s:s, s:s}", "name", out->name, "kind", kinds[out->kind],
                                                          "dtype", stk_dtype_name(out->dtype));
 
@@ -130,6 +131,9 @@ static json_t *describe_fields(const stki_prep_run *run)
         json_decref(shape);
         if (out->encode)
             set(field, "encode", json_string(out->encode));
+        classes = stki_classes_of_rows(run->core, i);
+        if (classes && !out->encode)
+            set(field, "classes", stki_classes_json(classes));
         if (finisher && finisher->ops->describe)
             set(field, "encoder", finisher->ops->describe(finisher));
         json_array_append_new(fields, field);

@@ -279,6 +279,31 @@ static void test_list(void **state)
     assert_string_equal(listing("plain.txt", &opts), "b 1.jpg a.jpg");
 }
 
+/* Labels that are no numbers are classes, numbered as they first occur; as numbers they are refused. */
+static void test_named_list(void **state)
+{
+    static const char lines[] = "a.jpg\t1\r\nb 1.jpg\tbig cat\n\nc.jpg\t1\n";
+    stki_class_column column;
+    stki_container *container;
+    stki_array array;
+    stk_error err;
+
+    (void)state;
+    stkt_write_file(stkt_path("named.lst"), lines, sizeof lines - 1);
+    container = open_container("named.lst", NULL);
+    assert_int_equal(container->member_count, 3);
+    assert_false(container->ops->classes(container, 0, &column));
+    assert_true(container->ops->classes(container, 2, &column));
+    assert_int_equal(column.count, 3);
+    assert_memory_equal(column.numbers, ((int64_t[]){0, 1, 0}), 24);
+    assert_int_equal(column.names->count, 2);
+    assert_string_equal(stki_classes_name(column.names, 1), "big cat");
+    assert_status(stki_container_array(container, 2, NULL, &array, &err), STK_E_CORRUPT);
+    assert_says("line 2");
+    assert_says("big cat");
+    stki_container_release(container);
+}
+
 static void test_lists_refused(void **state)
 {
     static const struct {
@@ -289,8 +314,8 @@ static void test_lists_refused(void **state)
     } lists[] = {
         {"a.jpg 1\nb.jpg\n", 14, STK_E_CORRUPT, "line 2: labels: found no label"},
         {"a.jpg\nb.jpg 1\n", 14, STK_E_CORRUPT, "line 2: labels: found a label"},
-        {"a.jpg\t1\nb.jpg\tcat\n", 18, STK_E_CORRUPT,
-         "line 2: the label behind the tab: found cat, expected a whole number"},
+        {"a.jpg\t1\nb.jpg\tcat\nc.jpg\n", 24, STK_E_CORRUPT, "line 3: the name of a class: found no tab"},
+        {"a.jpg\t1\nb.jpg\t\n", 15, STK_E_CORRUPT, "line 2: the name of a class"},
         {"a.jpg\nb\0.jpg\n", 13, STK_E_CORRUPT, "line 2: no list of images"},
         {"\n\n", 2, STK_E_NOT_FOUND, "no image in the list"},
         {"", 0, STK_E_NOT_FOUND, "no image in the list"},
@@ -590,6 +615,7 @@ int main(void)
         cmocka_unit_test(test_links),
         cmocka_unit_test(test_nothing_there),
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_named_list),
         cmocka_unit_test(test_lists_refused),
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_large_header),

@@ -67,7 +67,9 @@ static const fixture fixtures[] = {
     {SOURCE, "{dataset: {fields: {x: {path: '%D/numbers.csv', source: {name: a}}}}, loader: {" RUN "}}"},
     {SOURCE, "{dataset: {fields: {x: {path: '%D/weights.csv', source: {name: a}}}}, loader: {" RUN "}}"},
     {SOURCE,
-     "{dataset: {fields: {x: {path: '%D/classes.csv', source: {name: k, labels: sorted}}}}, loader: {" RUN "}}"},
+     "{dataset: {fields: {x: {path: '%D/classes.csv', source: {name: k, classes: sorted}}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: '%D/classes.csv', source: {name: k, classes: [cat], unknown_class: 7}}}}, "
+             "loader: {" RUN "}}"},
     {SOURCE, "{dataset: {fields: {x: {path: '%D/listed.csv', source: {name: f}}}}, loader: {" RUN "}}"},
     {SOURCE, "{dataset: {fields: {x: {path: %D/lines.txt}}}, loader: {" RUN "}}"},
     {SOURCE, "{dataset: {fields: {x: {path: %D/lines.txt, source: {separator: ab}}}}, loader: {" RUN "}}"},

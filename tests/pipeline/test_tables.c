@@ -266,7 +266,7 @@ static void test_many_classes(void **state)
         fprintf(file, "name%05d\n", (int)(i * STEP % NAMES));
     fclose(file);
     assert_int_equal(stkt_open(&loader,
-                               "dataset: {fields: {x: {path: %s, source: {labels: sorted}}}}\n"
+                               "dataset: {fields: {x: {path: %s, source: {classes: sorted}}}}\n"
                                "loader: {batch_size: %d, num_workers: 0}",
                                path, RECORDS),
                      STK_OK);
@@ -349,10 +349,10 @@ static void test_refused(void **state)
         {"name: weight, dtype: i64", STK_E_CORRUPT, "line 3, column 3 (weight)"},
         {"name: class, dtype: f64", STK_E_CORRUPT, "a number"},
         {"name: label, dtype: f32", STK_E_MISMATCH, "`dtype` of the field casts"},
-        {"name: class, labels: [cat, dog]", STK_E_CORRUPT, "expected one of source.labels"},
-        {"name: class, labels: [cat, cat]", STK_E_CONFIG, "names that differ"},
-        {"name: class, labels: all", STK_E_CONFIG, "sorted"},
-        {"name: class, labels: sorted, files: bytes", STK_E_CONFIG, "files"},
+        {"name: class, classes: [cat, dog]", STK_E_MISMATCH, "of the 2 of source.classes"},
+        {"name: class, classes: [cat, cat]", STK_E_CONFIG, "names that differ"},
+        {"name: class, classes: all", STK_E_CONFIG, "sorted"},
+        {"name: class, classes: sorted, files: bytes", STK_E_CONFIG, "files"},
         {"name: path, files: images", STK_E_NOT_FOUND, "images/000.jpg"},
         {"name: path, files: bytes", STK_E_NOT_FOUND, "images/000.jpg"},
         {"name: path, files: arrays", STK_E_NOT_FOUND, "images/000.jpg"},
@@ -453,8 +453,8 @@ static void test_changes(void **state)
 
 static void test_no_memory(void **state)
 {
-    static const char *const sources[] = {"name: text", "name: weight", "name: class, labels: sorted",
-                                          "name: class, labels: [cat, dog, Zebra, éclair, ant]"};
+    static const char *const sources[] = {"name: text", "name: weight", "name: class, classes: sorted",
+                                          "name: class, classes: [cat, dog, Zebra, éclair, ant]"};
     stk_error err;
 
     (void)state;

@@ -378,17 +378,18 @@ static void a_table_by_names(void **state)
 
     (void)state;
     assert_ok(stkt_prep_run(NULL, &result, &err,
-                            stkt_text("dataset: {fields: {label: {path: %s, source: {name: class, labels: [cat, ant, "
+                            stkt_text("dataset: {fields: {label: {path: %s, source: {name: class, classes: [cat, ant, "
                                       "bee]}}}}\nprep: {filter: {label: {keep: [bee, 0]}}}\noutput: {path: %s}\n",
                                       stkt_path("index.csv"), stkt_path("names.npy"))));
     assert_int_equal(result.rows, IMAGES - 14); /* without ants */
-    assert_int_equal(stkt_prep_run(NULL, NULL, &err,
-                                   stkt_text("dataset: {fields: {label: {path: %s, source: {name: class, labels: [cat, "
-                                             "ant, bee]}}}}\nprep: {filter: {label: {keep: [be]}}}\noutput: {path: "
-                                             "%s}\n",
-                                             stkt_path("index.csv"), stkt_path("names2.npy"))),
-                     STK_E_CONFIG);
-    assert_says("source.labels");
+    assert_int_equal(
+        stkt_prep_run(NULL, NULL, &err,
+                      stkt_text("dataset: {fields: {label: {path: %s, source: {name: class, classes: [cat, "
+                                "ant, bee]}}}}\nprep: {filter: {label: {keep: [be]}}}\noutput: {path: "
+                                "%s}\n",
+                                stkt_path("index.csv"), stkt_path("names2.npy"))),
+        STK_E_CONFIG);
+    assert_says("bee");
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------------

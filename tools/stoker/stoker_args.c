@@ -88,6 +88,10 @@ stk_status st_args_source(const char *text, stki_document **document, stki_reade
     status = stki_document_parse(text, (int64_t)strlen(text), "--source", STKI_NO_INCLUDE, document, err);
     if (!status)
         status = stki_config_source(stki_document_root(*document), *document, &field, err);
+    if (!status && field.classes.node)
+        status = stki_fail_key(err, field.classes.node,
+                               "belongs to a field of a config: this looks at one file, whose "
+                               "names stay names");
     if (!status)
         *out = field.source;
     return status;

@@ -71,6 +71,16 @@ static stk_status files_reader(const stki_container *base, int64_t member, const
     return status;
 }
 
+static bool folder_classes(const stki_container *base, int64_t member, stki_class_column *out)
+{
+    const struct folder *folder = folder_of(base);
+
+    if (member != LABEL || folder->set.classes.count == 0)
+        return false;
+    *out = (stki_class_column){&folder->set.classes, stk_storage_data(folder->labels), folder->set.count};
+    return true;
+}
+
 static void folder_destroy(stki_container *base)
 {
     struct folder *folder = (struct folder *)(void *)base;
@@ -80,10 +90,16 @@ static void folder_destroy(stki_container *base)
     stki_container_free(base);
 }
 
-static const stki_container_ops folder_ops = {
-    .format = "image_folder", .array = folder_array, .reader = folder_reader, .destroy = folder_destroy};
-static const stki_container_ops list_ops = {
-    .format = "image_list", .array = folder_array, .reader = folder_reader, .destroy = folder_destroy};
+static const stki_container_ops folder_ops = {.format = "image_folder",
+                                              .array = folder_array,
+                                              .reader = folder_reader,
+                                              .classes = folder_classes,
+                                              .destroy = folder_destroy};
+static const stki_container_ops list_ops = {.format = "image_list",
+                                            .array = folder_array,
+                                            .reader = folder_reader,
+                                            .classes = folder_classes,
+                                            .destroy = folder_destroy};
 static const stki_container_ops files_ops = {
     .format = "images", .array = folder_array, .reader = files_reader, .destroy = folder_destroy};
 
@@ -124,11 +140,11 @@ static stk_status add_details(struct folder *folder, stk_error *err)
     if (!folder->base.details)
         return stki_fail_memory(err, 0, "the details of a folder");
     json_object_set_new(folder->base.details, "images", json_integer(set->count));
-    if (!set->classes)
+    if (set->classes.count == 0)
         return STK_OK;
     names = json_array();
-    for (int64_t i = 0; names && i < set->class_count; i++)
-        json_array_append_new(names, class_name(set->classes[i]));
+    for (int64_t i = 0; names && i < set->classes.count; i++)
+        json_array_append_new(names, class_name(stki_classes_name(&set->classes, i)));
     json_object_set_new(folder->base.details, "classes", names);
     return STK_OK;
 }
@@ -164,6 +180,16 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
     member->kind = STKI_MEMBER_ARRAY;
     member->dtype = STK_I64;
     member->layout = "contiguous";
+    member->inferred = folder->set.classes.count == 0;
+    if (folder->set.name_line > 0) {
+        stk_error cause;
+
+        (void)stki_fail_at(&cause, STK_E_CORRUPT,
+                           (stki_place){folder->base.path, -1, -1, folder->set.name_found,
+                                        "a whole number; source: {classes: sorted} takes names of classes"},
+                           "line %" PRId64 ": the label behind the tab", folder->set.name_line);
+        stki_member_refuse(member, &cause);
+    }
     return stki_member_set_strides(member, &stride, err);
 }
 
@@ -207,6 +233,11 @@ stk_status stki_image_folder_container(const char *path, const stki_reader_opts 
                                        stk_error *err)
 {
     return open_set(path, &folder_ops, stki_image_set_scan, opts, out, err);
+}
+
+stk_status stki_image_folder_classes(const char *path, stki_classes *out, stk_error *err)
+{
+    return stki_image_set_classes(path, out, err);
 }
 
 stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,

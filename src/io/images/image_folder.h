@@ -7,6 +7,8 @@
 /* A folder, or a list of files: "image", "label" (where there are some) and "path". */
 stk_status stki_image_folder_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                        stk_error *err);
+/* Adds the names of a folder's class folders, in order; nothing else is looked at. */
+stk_status stki_image_folder_classes(const char *path, stki_classes *out, stk_error *err);
 stk_status stki_image_list_container(const char *path, const stki_reader_opts *opts, stki_container **out,
                                      stk_error *err);
 /* Files that are named like images, a sample each, in this order: "image" and "path". */

@@ -1,13 +1,15 @@
 /* image_list.c: a text file that lists images, one a line: "PATH", or "PATH<TAB>LABEL" or "PATH LABEL" with a whole
- * number as the label. Either all lines have a label or none has. What stands behind a tab must be a label; without a
- * tab, what stands behind the last space is one if it is a whole number, and a path with spaces is fine. Empty lines
- * are skipped. Whether the files are there shows when they are read. */
+ * number as the label. Either all lines have a label or none has. What stands behind the last tab is a label; without a
+ * tab, what stands behind the last space is one if it is a whole number, and a path with spaces is fine. Where one
+ * label behind a tab is no whole number, all labels are names of classes and stand behind tabs. Empty lines are
+ * skipped. Whether the files are there shows when they are read. */
 #include "allocate.h"
 #include "error.h"
 #include "file.h"
 #include "image_set.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,15 +46,36 @@ static bool cut_label(char *line, int64_t *label)
     return true;
 }
 
+/* Labels that are names. */
+static stk_status take_named(stki_image_set *set, char *line, int64_t number, const char *path, stk_error *err)
+{
+    char *tab = strrchr(line, '\t'), *name = tab ? tab + 1 : NULL;
+    int64_t label;
+    stk_status status;
+
+    if (!tab || tab == line || !*name || strlen(name) > STKI_CLASS_NAME)
+        return fail_line(path, number, !tab ? "no tab" : STKI_TEXT("%s", name), "PATH<TAB>NAME, as in other lines",
+                         "the name of a class", err);
+    while (tab > line && (tab[-1] == ' ' || tab[-1] == '\t'))
+        tab--;
+    *tab = '\0';
+    if (strlen(line) >= MOST_PATH)
+        return fail_line(path, number, STKI_TEXT("%zu bytes", strlen(line)), "fewer than 4096", "path", err);
+    status = stki_classes_add(&set->classes, name, &label, err);
+    return status ? status : stki_image_set_add(set, "", line, label, err);
+}
+
 static stk_status take_line(stki_image_set *set, char *line, int64_t number, const char *path, bool *labelled,
                             stk_error *err)
 {
     int64_t label = 0;
-    bool has_label = cut_label(line, &label);
-    const char *tab = has_label ? NULL : strrchr(line, '\t');
+    bool has_label;
 
-    if (tab)
-        return fail_line(path, number, STKI_TEXT("%s", tab + 1), "a whole number", "the label behind the tab", err);
+    if (set->name_line > 0) {
+        *labelled = true;
+        return take_named(set, line, number, path, err);
+    }
+    has_label = cut_label(line, &label);
     if (set->count == 0)
         *labelled = has_label;
     if (has_label != *labelled)
@@ -63,25 +86,55 @@ static stk_status take_line(stki_image_set *set, char *line, int64_t number, con
     return stki_image_set_add(set, "", line, label, err);
 }
 
+/* A line without its end, and the one behind it. */
+static char *end_line(char *line, char *end, char **next)
+{
+    char *stop = memchr(line, '\n', (size_t)(end - line));
+
+    *next = stop ? stop + 1 : end;
+    stop = stop ? stop : end;
+    return stop > line && stop[-1] == '\r' ? stop - 1 : stop;
+}
+
+/* The first label behind a tab that is no whole number, if there is one. */
+static stk_status find_names(stki_image_set *set, char *text, int64_t length, stk_error *err)
+{
+    char *end = text + length, *next, label[32];
+    int64_t number = 1;
+
+    for (char *line = text; line < end; line = next, number++) {
+        char *stop = end_line(line, end, &next), *at = stop;
+        int64_t ignored;
+
+        while (at > line && at[-1] != '\t')
+            at--;
+        if (at == line)
+            continue;
+        snprintf(label, sizeof label, "%.*s", (int)(stop - at < 31 ? stop - at : 31), at);
+        if (stop - at < 31 && whole_number(label, &ignored))
+            continue;
+        set->name_line = number;
+        set->name_found = stki_strdup(label);
+        return set->name_found ? STK_OK : stki_fail_memory(err, sizeof label, "a label");
+    }
+    return STK_OK;
+}
+
 static stk_status take_lines(stki_image_set *set, char *text, int64_t length, const char *path, stk_error *err)
 {
     bool labelled = false;
     int64_t number = 1;
-    stk_status status = STK_OK;
+    char *end = text + length, *next;
+    stk_status status = find_names(set, text, length, err);
 
-    for (char *line = text, *end = text + length; line < end && !status; number++) {
-        char *stop = memchr(line, '\n', (size_t)(end - line)), *next;
+    for (char *line = text; line < end && !status; line = next, number++) {
+        char *stop = end_line(line, end, &next);
 
-        next = stop ? stop + 1 : end;
-        stop = stop ? stop : end;
-        *stop = '\0';
         if (memchr(line, '\0', (size_t)(stop - line)))
             return fail_line(path, number, "a NUL", "text", "no list of images", err);
-        if (stop > line && stop[-1] == '\r')
-            *--stop = '\0';
+        *stop = '\0';
         if (stop > line)
             status = take_line(set, line, number, path, &labelled, err);
-        line = next;
     }
     if (!status && !labelled) {
         stki_free(set->labels);

@@ -243,66 +243,44 @@ static stk_status sort_names(stki_image_set *set, int64_t first, stk_error *err)
 
 /* ---- classes ---------------------------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int64_t class_of(const stki_image_set *set, const char *path) /* "NAME/" */
-{
-    int64_t low = 0, high = set->class_count - 1;
-    size_t length = strlen(path) - 1;
-
-    while (low < high) {
-        int64_t middle = (low + high + 1) / 2;
-        int order = strncmp(set->classes[middle], path, length);
-        if (order < 0 || (order == 0 && strlen(set->classes[middle]) <= length))
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
 /* The folders of the root, which are all but the first now, are the classes: numbered by name, without the slash. */
 static stk_status make_classes(struct scan *scan)
 {
-    stki_image_set *set = scan->set;
+    stki_classes *classes = &scan->set->classes;
+    stk_status status = STK_OK;
 
-    set->classes = stki_zalloc_array(scan->count, sizeof *set->classes);
-    if (!set->classes)
-        return stki_fail_memory(scan->err, scan->count * (int64_t)sizeof *set->classes, "the names of classes");
-    for (int64_t i = 1; i < scan->count; i++) {
-        const char *path = scan->folders[i].path;
-        char *name = stki_format("%.*s", (int)strlen(path) - 1, path);
-        if (!name)
-            return stki_fail_memory(scan->err, (int64_t)strlen(path), "the name of a class");
-        set->classes[set->class_count++] = name;
+    for (int turn = 0; turn < 2 && status == STK_OK; turn++) {
+        for (int64_t i = 1; i < scan->count && status == STK_OK; i++) {
+            struct folder *folder = &scan->folders[i];
+            char *slash = folder->path + strlen(folder->path) - 1;
+
+            *slash = '\0';
+            if (turn == 0)
+                status = stki_classes_add(classes, folder->path, NULL, scan->err);
+            else
+                folder->klass = stki_classes_find(classes, folder->path);
+            *slash = '/';
+        }
+        if (turn == 0 && status == STK_OK)
+            status = stki_classes_sort(classes, scan->err);
     }
-    qsort(set->classes, (size_t)set->class_count, sizeof *set->classes, by_text);
-    for (int64_t i = 1; i < scan->count; i++)
-        scan->folders[i].klass = class_of(set, scan->folders[i].path);
-    return STK_OK;
+    return status;
 }
 
 static void forget_classes(stki_image_set *set)
 {
-    for (int64_t i = 0; i < set->class_count; i++)
-        stki_free(set->classes[i]);
-    stki_free(set->classes);
+    stki_classes_fini(&set->classes);
     stki_free(set->labels);
-    set->classes = NULL;
     set->labels = NULL;
-    set->class_count = 0;
 }
 
 static stk_status count_empty_classes(stki_image_set *set, stk_error *err)
 {
-    char *used = stki_zalloc(set->class_count);
+    char *used = stki_zalloc(set->classes.count);
 
     if (!used)
-        return stki_fail_memory(err, set->class_count, "classes");
-    set->empty_classes = set->class_count;
+        return stki_fail_memory(err, set->classes.count, "classes");
+    set->empty_classes = set->classes.count;
     for (int64_t i = 0; i < set->count; i++) {
         set->empty_classes -= !used[set->labels[i]];
         used[set->labels[i]] = 1;
@@ -367,7 +345,15 @@ static stk_status scan_all(struct scan *scan)
     return status ? status : settle_classes(scan->set, scan->err);
 }
 
-stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err)
+static stk_status scan_root(struct scan *scan)
+{
+    const stk_status status = add_folder(scan, -1, "");
+
+    return status ? status : scan_folder(scan, 0);
+}
+
+static stk_status run_scan(const char *folder, stk_status (*scan_some)(struct scan *scan), stki_image_set *out,
+                           stk_error *err)
 {
     struct scan scan = {.set = out, .err = err};
     size_t length = strlen(folder);
@@ -377,8 +363,30 @@ stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_erro
     while (length > 1 && folder[length - 1] == '/')
         length--;
     out->root = stki_format("%.*s", (int)length, folder);
-    status = out->root ? scan_all(&scan) : stki_fail_memory(err, (int64_t)length, "the name of a folder");
+    status = out->root ? scan_some(&scan) : stki_fail_memory(err, (int64_t)length, "the name of a folder");
     scan_fini(&scan);
+    return status;
+}
+
+stk_status stki_image_set_classes(const char *folder, stki_classes *out, stk_error *err)
+{
+    stki_image_set set;
+    stk_status status = run_scan(folder, scan_root, &set, err);
+
+    if (!status && set.classes.count == 0)
+        status = stki_fail_at(err, STK_E_NOT_FOUND,
+                              (stki_place){folder, -1, -1, "no folder inside it", "a folder of class folders"},
+                              "names of classes");
+    if (!status)
+        status = stki_classes_add_all(out, &set.classes, err);
+    stki_image_set_fini(&set);
+    return status;
+}
+
+stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err)
+{
+    stk_status status = run_scan(folder, scan_all, out, err);
+
     if (!status && out->count == 0)
         status = stki_fail_at(
             err, STK_E_NOT_FOUND,

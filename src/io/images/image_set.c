@@ -10,9 +10,8 @@ enum { FIRST_ROOM = 256 };
 
 void stki_image_set_fini(stki_image_set *set)
 {
-    for (int64_t i = 0; i < set->class_count; i++)
-        stki_free(set->classes[i]);
-    stki_free(set->classes);
+    stki_classes_fini(&set->classes);
+    stki_free(set->name_found);
     stki_free(set->labels);
     stki_free(set->name_at);
     stki_free(set->names.text);

@@ -3,7 +3,7 @@
 #ifndef STKI_IMAGE_SET_H
 #define STKI_IMAGE_SET_H
 
-#include "text_build.h"
+#include "classes.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stoker/status.h>
@@ -14,8 +14,10 @@ typedef struct stki_image_set {
     int64_t *name_at;      /* places in names.text; owned */
     int64_t *labels;       /* NULL: no labels; owned */
     int64_t count, room;
-    char **classes; /* names of the labels; owned; NULL: labels are just numbers */
-    int64_t class_count;
+    stki_classes classes; /* names of the labels; empty: labels are just numbers */
+    /* A list: the line and the text of the first label that is no number, where there is one. */
+    int64_t name_line;
+    char *name_found; /* owned */
     /* What was left out. */
     int64_t hidden, others, broken, outside, loops, empty_classes;
 } stki_image_set;
@@ -25,8 +27,11 @@ typedef struct stki_image_set {
  * (any case) are left out and counted; links are followed, a folder inside itself ends there. What has the name of an
  * image and is no file that can be read (a link to nothing, a pipe) belongs to the set: it fails when it is read. */
 stk_status stki_image_set_scan(const char *folder, stki_image_set *out, stk_error *err);
-/* Lines of "PATH" or of "PATH<TAB or space>LABEL", in that order; paths are relative to the list's own folder. */
+/* Lines of "PATH" or of "PATH<TAB or space>LABEL", in that order; paths are relative to the list's own folder. Where a
+ * label behind a tab is no whole number, all labels are names of classes, numbered as they first occur. */
 stk_status stki_image_set_list(const char *path, stki_image_set *out, stk_error *err);
+/* Adds the names of a folder's class folders, in order; no other folder is looked into. STK_E_NOT_FOUND: none. */
+stk_status stki_image_set_classes(const char *folder, stki_classes *out, stk_error *err);
 void stki_image_set_fini(stki_image_set *set);
 
 static inline const char *stki_image_set_name(const stki_image_set *set, int64_t index)

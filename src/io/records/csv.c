@@ -392,6 +392,7 @@ static stk_status add_members(stki_csv *csv, stk_error *err)
         member->kind = text ? STKI_MEMBER_RECORDS : STKI_MEMBER_ARRAY;
         member->dtype = text ? STK_U8 : column->kind == STKI_CSV_REAL ? STK_F64 : STK_I64;
         member->count = csv->count;
+        member->inferred = !text;
         member->layout = "records";
         member->details =
             json_pack("{s:s, s:I}", "column", text ? "texts" : "numbers", "most_bytes", (json_int_t)column->longest);

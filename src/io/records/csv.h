@@ -1,6 +1,6 @@
 /* csv.h: tables of text, RFC 4180: a header line names the columns, every other record has one cell of each. A member
  * is a column: whole numbers (i64), numbers (f64), or texts (u8 of varying length); or, said by the reader's options,
- * names of classes as labels, or paths of files that are the samples.
+ * paths of files that are the samples.
  *
  * One pass when the file is opened checks every record and finds what the columns are. Where each begins is held, in
  * two and a half bytes a record (places.h). Numbers are held too by whoever asks for their column, 8 bytes each; texts
@@ -100,20 +100,17 @@ stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err);
 stk_status stki_csv_fail(const stki_csv *csv, int column, int64_t record, stk_status status, const stki_csv_cell *found,
                          const char *expected, stk_error *err);
 
-/* ---- csv_reader.c, csv_files.c, csv_labels.c ---- */
+/* ---- csv_reader.c, csv_files.c ---- */
 
-/* A column of numbers or labels as one array. */
+/* A column of numbers as one array. */
 stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                           stk_error *err);
 
-/* A column's samples as the options say: numbers, texts, labels, files. */
+/* A column's samples as the options say: numbers, texts, files. */
 stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                            stk_error *err);
 /* The samples are the files that a column names. */
 stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                           stk_error *err);
-/* Numbers of classes, i64. */
-stk_status stki_csv_labels(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_array *out,
-                           stk_error *err);
 
 #endif

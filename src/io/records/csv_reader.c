@@ -1,4 +1,4 @@
-/* csv_reader.c: a column's samples; see csv.h. Numbers and labels become an array in memory; texts are read from the
+/* csv_reader.c: a column's samples; see csv.h. Numbers become an array in memory; texts are read from the
  * file, cell by cell. */
 #include "allocate.h"
 #include "csv.h"
@@ -71,8 +71,6 @@ stk_status stki_csv_array(const stki_container *base, int64_t member, const stki
     stk_dtype dtype;
     stk_status status;
 
-    if (opts->labels)
-        return stki_csv_labels(csv, (int)member, opts, out, err);
     status = dtype_of(csv, (int)member, opts, &dtype, err);
     if (status == STK_OK && (dtype == STK_U8 || opts->listed != STKI_LISTED_NOTHING))
         status = stki_fail_at(err, STK_E_UNSUPPORTED,
@@ -196,6 +194,15 @@ static stk_status cells_read(const stki_reader *base, int64_t index, const stki_
     return STK_OK;
 }
 
+static void cells_where(const stki_reader *base, int64_t index, char *buffer, int size)
+{
+    const struct cells *c = cells_of(base);
+    char shown[96];
+
+    snprintf(buffer, (size_t)size, "line %" PRId64 ", column %d (%s)", stki_csv_line(c->csv, index), c->column + 1,
+             stki_text_end(shown, sizeof shown, c->csv->columns[c->column].name));
+}
+
 static void cells_destroy(stki_reader *base)
 {
     struct cells *c = (struct cells *)(void *)base;
@@ -206,7 +213,7 @@ static void cells_destroy(stki_reader *base)
 }
 
 static const stki_reader_ops cell_ops = {
-    .format = "csv", .read = cells_read, .shape = cells_shape, .destroy = cells_destroy};
+    .format = "csv", .read = cells_read, .shape = cells_shape, .where = cells_where, .destroy = cells_destroy};
 
 static stk_status text_reader(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                               stk_error *err)
@@ -250,16 +257,12 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
                            stk_error *err)
 {
     stki_array array;
-    stk_dtype dtype = STK_I64;
-    stk_status status = STK_OK;
+    stk_dtype dtype;
+    stk_status status;
 
-    if (opts->labels && opts->listed != STKI_LISTED_NOTHING)
-        return stki_fail_at(err, STK_E_CONFIG, (stki_place){csv->base.path, -1, -1, "labels and files", "one of them"},
-                            "column %s", csv->columns[column].name);
     if (opts->listed != STKI_LISTED_NOTHING)
         return stki_csv_files(csv, column, opts, out, err);
-    if (!opts->labels)
-        status = dtype_of(csv, column, opts, &dtype, err);
+    status = dtype_of(csv, column, opts, &dtype, err);
     if (status == STK_OK && dtype == STK_U8 && opts->numbers && opts->alias_dtype == STK_DTYPE_NONE && csv->count > 0)
         return refuse_text(csv, column, err);
     if (status == STK_OK && dtype == STK_U8)

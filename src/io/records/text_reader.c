@@ -168,6 +168,11 @@ static stk_status texts_read(const stki_reader *base, int64_t index, const stki_
     return STK_OK;
 }
 
+static void texts_where(const stki_reader *base, int64_t index, char *buffer, int size)
+{
+    snprintf(buffer, (size_t)size, "line %" PRId64, stki_text_line(texts_of(base)->text, index));
+}
+
 static void texts_will_need(const stki_reader *base, const int64_t *indices, int64_t count)
 {
     const stki_text_file *text = texts_of(base)->text;
@@ -198,11 +203,16 @@ static void texts_destroy(stki_reader *base)
     stki_free(t);
 }
 
-static const stki_reader_ops text_ops = {
-    .format = "text", .read = texts_read, .shape = texts_shape, .will_need = texts_will_need, .destroy = texts_destroy};
+static const stki_reader_ops text_ops = {.format = "text",
+                                         .read = texts_read,
+                                         .shape = texts_shape,
+                                         .where = texts_where,
+                                         .will_need = texts_will_need,
+                                         .destroy = texts_destroy};
 static const stki_reader_ops jsonl_ops = {.format = "jsonl",
                                           .read = texts_read,
                                           .shape = texts_shape,
+                                          .where = texts_where,
                                           .will_need = texts_will_need,
                                           .destroy = texts_destroy};
 

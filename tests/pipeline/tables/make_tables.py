@@ -68,9 +68,9 @@ for name, (data, delimiter) in files.items():
             cases.append((name, column, (keys + ", " if keys else "") + "dtype: u8", "u8", len(cells), sha(texts(cells))))
         if column == "class":
             order = sorted(set(cells), key=lambda c: c.encode())
-            cases.append((name, column, (keys + ", " if keys else "") + "labels: sorted", "i64", len(cells), sha(numbers([order.index(c) for c in cells], "i64"))))
+            cases.append((name, column, (keys + ", " if keys else "") + "classes: sorted", "i64", len(cells), sha(numbers([order.index(c) for c in cells], "i64"))))
             order = ["dog", "éclair", "unused", "cat", "ant", "Zebra"]
-            cases.append((name, column, (keys + ", " if keys else "") + "labels: [dog, éclair, unused, cat, ant, Zebra]", "i64", len(cells), sha(numbers([order.index(c) for c in cells], "i64"))))
+            cases.append((name, column, (keys + ", " if keys else "") + "classes: [dog, éclair, unused, cat, ant, Zebra]", "i64", len(cells), sha(numbers([order.index(c) for c in cells], "i64"))))
 with open(here / "cases.tsv", "w") as f:
     for case in cases:
         f.write("\t".join(map(str, case)) + "\n")

@@ -1,0 +1,200 @@
+/* class_manifest.c: names of classes from the manifests of preparation jobs (docs/prep.md): the one that the config
+ * names for a data set, else NAME.manifest.json beside a file NAME.npy, NAME-00003.tar and the like, if it lists the
+ * file with the size that it has. */
+#include "allocate.h"
+#include "core.h"
+#include "dtype.h"
+#include "error.h"
+#include "field_classes.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SHARD_DIGITS = 5 };
+
+/* ---- the table in a manifest ---------------------------------------------------------------------------------------
+ */
+
+static const json_t *field_named(const json_t *fields, const char *name)
+{
+    for (size_t i = 0; name && i < json_array_size(fields); i++) {
+        const json_t *field = json_array_get(fields, i);
+        const char *found = json_string_value(json_object_get(field, "name"));
+
+        if (found && strcmp(found, name) == 0)
+            return field;
+    }
+    return NULL;
+}
+
+/* The field that has the member's name, or the loader's, or is the only one. NULL: none. */
+static const json_t *classes_in(const json_t *manifest, const char *member, const char *name)
+{
+    const json_t *fields = json_object_get(manifest, "fields"), *field = field_named(fields, member);
+
+    field = field ? field : field_named(fields, name);
+    field = field || json_array_size(fields) != 1 ? field : json_array_get(fields, 0);
+    return json_object_get(field, "classes");
+}
+
+static stk_status read_names(const char *path, const json_t *list, stki_classes *out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (size_t i = 0; i < json_array_size(list) && status == STK_OK; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        int64_t number = -1;
+
+        if (name && *name)
+            status = stki_classes_add(out, name, &number, err);
+        if (status == STK_OK && number != (int64_t)i)
+            status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, -1, name ? name : "no text", NULL},
+                                  "classes of a field: expected names that differ");
+    }
+    return status;
+}
+
+stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
+                                    stk_error *err)
+{
+    stki_part_list list;
+    stk_status status = stki_part_list_open(path, &list, err);
+    const json_t *classes;
+
+    if (status != STK_OK)
+        return status;
+    classes = classes_in(list.manifest, member, field);
+    status = json_array_size(classes) > 0 ? read_names(path, classes, out, err)
+                                          : stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
+                                                         "it has no names of classes for field %s", field);
+    stki_part_list_fini(&list);
+    return status;
+}
+
+/* ---- beside the file -----------------------------------------------------------------------------------------------
+ */
+
+/* The manifest that was looked at last: shards follow each other. */
+typedef struct beside {
+    char *path; /* NULL: none yet */
+    bool there;
+    stki_part_list list;
+} beside;
+
+static void beside_fini(beside *b)
+{
+    stki_part_list_fini(&b->list);
+    stki_free(b->path);
+}
+
+/* Whether there is a manifest STEM.manifest.json that lists the file. Anything else of that name is not ours to judge.
+ */
+static stk_status look(beside *b, const char *stem, int length, const char *file, bool *found, stk_error *err)
+{
+    char *path = stki_format("%.*s.manifest.json", length, stem);
+
+    *found = false;
+    if (!path)
+        return stki_fail_memory(err, length, "a path");
+    if (!b->path || strcmp(b->path, path) != 0) {
+        beside_fini(b);
+        *b = (beside){.path = path};
+        b->there = access(path, F_OK) == 0 && stki_part_list_open(path, &b->list, NULL) == STK_OK;
+    } else {
+        stki_free(path);
+    }
+    *found = b->there && stki_part_list_fits(&b->list, file);
+    return STK_OK;
+}
+
+static stk_status find_beside(beside *b, const char *file, bool *found, stk_error *err)
+{
+    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file, *dot = strrchr(base, '.'), *end, *digit;
+    stk_status status;
+
+    *found = false;
+    if (!dot || dot == base)
+        return STK_OK;
+    status = look(b, file, (int)(dot - file), file, found, err);
+    for (end = digit = dot; digit > base && isdigit((unsigned char)digit[-1]);)
+        digit--;
+    if (status == STK_OK && !*found && end - digit >= SHARD_DIGITS && digit > base + 1 && digit[-1] == '-')
+        status = look(b, file, (int)(digit - 1 - file), file, found, err);
+    return status;
+}
+
+/* ---- a field's files -----------------------------------------------------------------------------------------------
+ */
+
+static bool is_class_number(const stki_reader *reader)
+{
+    return reader->ndim == 0 && !reader->variable && stki_dtype_category(reader->dtype) == STKI_CATEGORY_WHOLE;
+}
+
+/* Two tables go together if one begins with the other: the longer one stays. */
+static stk_status merge(const char *field, stki_classes *out, char **origin, stki_classes *more, const char *path,
+                        stk_error *err)
+{
+    const int64_t common = more->count < out->count ? more->count : out->count;
+
+    for (int64_t i = 0; i < common; i++)
+        if (strcmp(stki_classes_name(out, i), stki_classes_name(more, i)) != 0)
+            return stki_fail_at(
+                err, STK_E_MISMATCH, (stki_place){path, -1, -1, stki_classes_name(more, i), stki_classes_name(out, i)},
+                "field %s: class %lld has another name in %s: labels mean other classes in these files; "
+                "make both with the same source.classes",
+                field, (long long)i, *origin);
+    if (more->count > out->count) {
+        stki_free(*origin);
+        stki_classes_fini(out);
+        *out = *more;
+        *more = (stki_classes){0};
+        *origin = stki_format("from %s", path);
+    }
+    return *origin ? STK_OK : stki_fail_memory(err, 64, "the origin of classes");
+}
+
+/* One file. The data set's own manifest comes first. */
+static stk_status of_file(const stki_field_config *config, const stki_part_list *own, beside *b,
+                          const stki_reader *reader, stki_classes *out, char **origin, stk_error *err)
+{
+    const stki_part_list *list = own->count > 0 ? own : &b->list;
+    stki_classes more = {0};
+    const json_t *classes;
+    bool found = own->count > 0;
+    stk_status status = found ? STK_OK : find_beside(b, reader->path, &found, err);
+
+    if (status != STK_OK || !found)
+        return status;
+    classes = classes_in(list->manifest, config->source.name, config->name);
+    if (json_array_size(classes) == 0)
+        return STK_OK;
+    status = read_names(list->path, classes, &more, err);
+    if (status == STK_OK)
+        status = merge(config->name, out, origin, &more, list->path, err);
+    stki_classes_fini(&more);
+    return status;
+}
+
+stk_status stki_classes_of_manifests(const stki_core *core, int field, const stki_class_shards *shards,
+                                     stki_reader *const *readers, int reader_count, const int *first, stki_classes *out,
+                                     char **origin, stk_error *err)
+{
+    beside b = {0};
+    int d = 0, named = 0;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < reader_count && status == STK_OK; i++) {
+        while (d + 1 < core->list_count && first[d + 1] <= i)
+            d++;
+        if (named < shards->count && shards->shards[named].number == i)
+            named++;
+        else if (is_class_number(readers[i]))
+            status = of_file(core->source_count > 0 ? &core->config->datasets[d].fields[field]
+                                                    : &core->config->fields[field],
+                             &core->lists[d], &b, readers[i], out, origin, err);
+    }
+    beside_fini(&b);
+    return status;
+}

@@ -1,0 +1,625 @@
+/* field_classes.c: see field_classes.h. */
+#include "field_classes.h"
+#include "allocate.h"
+#include "core.h"
+#include "dtype.h"
+#include "error.h"
+#include "files.h"
+#include "nearest_word.h"
+#include "storage.h"
+#include "token_source.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NEAREST_AMONG = 10000, NAMES_SHOWN = 3 };
+
+void stki_field_classes_fini(stki_field_classes *classes)
+{
+    stki_classes_fini(&classes->names);
+    stki_free(classes->list);
+    stki_free(classes->origin);
+}
+
+/* ---- opening shards ------------------------------------------------------------------------------------------------
+ */
+
+void stki_class_shards_fini(stki_class_shards *shards)
+{
+    for (int i = 0; i < shards->count; i++) {
+        stki_classes_fini(&shards->shards[i].names);
+        stki_reader_destroy(shards->shards[i].texts);
+        stki_free(shards->shards[i].path);
+    }
+    stki_free(shards->shards);
+    stki_free(shards->inferred);
+}
+
+/* One more shard, zeroed but for its number and its path. */
+static stk_status add_shard(stki_class_shards *shards, int number, const char *path, stki_class_shard **out,
+                            stk_error *err)
+{
+    const int64_t bytes = (shards->count + 1) * (int64_t)sizeof *shards->shards;
+    stki_class_shard *list = stki_resize(shards->shards, bytes);
+    char *copy = list ? stki_strdup(path) : NULL;
+
+    shards->shards = list ? list : shards->shards;
+    if (!copy)
+        return stki_fail_memory(err, bytes, "the shards of a field");
+    *out = &list[shards->count++];
+    **out = (stki_class_shard){.number = number, .path = copy};
+    return STK_OK;
+}
+
+/* The reader of the shard's numbers; the shard writes to them until the field's table is known. */
+static stk_status numbers_reader(stki_class_shard *shard, int64_t count, const char *format,
+                                 const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    stki_array array = {.dtype = STK_I64, .ndim = 1, .shape = {count}, .strides = {8}};
+    stk_status status = stk_storage_create(NULL, count > 0 ? 8 * count : 8, &array.memory, err);
+
+    if (status != STK_OK)
+        return status;
+    shard->numbers = stk_storage_data(array.memory);
+    shard->count = count;
+    status = stki_array_reader(&array, format, shard->path, opts, out, err);
+    stki_array_release(&array);
+    if (status == STK_OK)
+        (*out)->held_bytes += 8 * count;
+    return status;
+}
+
+/* Sums are of the file's own numbers: all are checked before they change. */
+static stk_status check_sums(const stki_container *container, int64_t member, const stki_reader_opts *opts,
+                             stk_error *err)
+{
+    stki_scratch scratch;
+    stki_reader *reader;
+    stk_status status = stki_container_reader(container, member, opts, &reader, err);
+
+    if (status != STK_OK)
+        return status;
+    stki_scratch_init(&scratch);
+    for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
+        stk_tensor sample;
+
+        status = reader->ops->read(reader, i, NULL, &scratch, &sample, err);
+        if (status == STK_OK)
+            stki_reader_done(reader, &sample);
+    }
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
+    return status;
+}
+
+/* Numbers that have names in the file. */
+static stk_status open_named(stki_class_shards *shards, const stki_class_column *column,
+                             const stki_container *container, const stki_reader_opts *opts, int number,
+                             stki_reader **out, stk_error *err)
+{
+    stki_class_shard *shard;
+    stk_status status = add_shard(shards, number, container->path, &shard, err);
+
+    if (status == STK_OK)
+        status = stki_classes_add_all(&shard->names, column->names, err);
+    if (status == STK_OK)
+        status = numbers_reader(shard, column->count, container->ops->format, opts, out, err);
+    if (status == STK_OK && column->count > 0)
+        memcpy(shard->numbers, column->numbers, (size_t)column->count * sizeof *shard->numbers);
+    return status;
+}
+
+/* Texts become numbers. */
+static stk_status open_texts(stki_class_shards *shards, const stki_container *container, const stki_reader_opts *opts,
+                             int number, stki_reader **reader, stk_error *err)
+{
+    stki_reader *texts = *reader;
+    stki_class_shard *shard;
+    stk_status status = add_shard(shards, number, container->path, &shard, err);
+
+    *reader = NULL;
+    if (status != STK_OK) {
+        stki_reader_destroy(texts);
+        return status;
+    }
+    shard->texts = texts;
+    status = numbers_reader(shard, texts->count, container->ops->format, opts, reader, err);
+    if (status == STK_OK && (status = stki_classes_of_texts(texts, &shard->names, shard->numbers, err)) != STK_OK) {
+        stki_reader_destroy(*reader);
+        *reader = NULL;
+    }
+    return status;
+}
+
+stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_config *asked,
+                                 const stki_field_config *field, const stki_container *container, int64_t member,
+                                 const stki_reader_opts *opts, int number, stki_reader **out, stk_error *err)
+{
+    const stki_member *of = &container->members[member];
+    stki_class_column column;
+    stk_status status;
+
+    *out = NULL;
+    if (container->ops->classes && (asked->classes.node || of->status == STK_OK) &&
+        container->ops->classes(container, member, &column)) {
+        status = opts->sums ? check_sums(container, member, opts, err) : STK_OK;
+        return status == STK_OK ? open_named(shards, &column, container, opts, number, out, err) : status;
+    }
+    status = stki_token_source_open(field, container, member, opts, out, err);
+    if (status != STK_OK || !asked->classes.node)
+        return status;
+    if (stki_classes_are_texts(*out))
+        return open_texts(shards, container, opts, number, out, err);
+    if (!of->inferred || shards->inferred || (shards->inferred = stki_strdup(container->path)))
+        return STK_OK;
+    stki_reader_destroy(*out);
+    return stki_fail_memory(err, (int64_t)strlen(container->path), container->path);
+}
+
+/* ---- the field's table ---------------------------------------------------------------------------------------------
+ */
+
+typedef struct settling {
+    stki_core *core;
+    const stki_field_config *config; /* of the first data set, which says it for all */
+    stki_field_classes *classes;
+    stki_class_shards *shards;
+    stki_reader *const *readers;
+    int reader_count;
+    const int *first;
+    int64_t left_out, renamed; /* samples of unknown classes, by what becomes of them */
+    stki_classes unknown;      /* their names */
+} settling;
+
+static stk_status set_origin(stki_field_classes *classes, char *origin, stk_error *err)
+{
+    classes->origin = origin;
+    return origin ? STK_OK : stki_fail_memory(err, 64, "the origin of classes");
+}
+
+/* All names that occur, sorted. */
+static stk_status take_all(settling *s, stk_error *err)
+{
+    stki_classes *names = &s->classes->names;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < s->shards->count && status == STK_OK; i++)
+        status = stki_classes_add_all(names, &s->shards->shards[i].names, err);
+    if (status == STK_OK)
+        status = stki_classes_sort(names, err);
+    return status == STK_OK ? set_origin(s->classes, stki_strdup("sorted"), err) : status;
+}
+
+static stk_status take_list(settling *s, stk_error *err)
+{
+    const stki_node *list = s->config->classes.list;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < list->count && status == STK_OK; i++)
+        status = stki_classes_add(&s->classes->names, list->items[i]->text, NULL, err);
+    return status == STK_OK ? set_origin(s->classes, stki_strdup("as listed"), err) : status;
+}
+
+static bool is_manifest(const char *path)
+{
+    const size_t length = strlen(path);
+
+    return length > 5 && strcmp(path + length - 5, ".json") == 0;
+}
+
+static stk_status take_path(settling *s, const char *path, bool *ordered, stk_error *err)
+{
+    const stki_field_config *config = s->config;
+    stki_reader_opts opts;
+
+    if (is_manifest(path)) {
+        *ordered = true;
+        return stki_classes_of_manifest(path, config->source.name, config->name, &s->classes->names, err);
+    }
+    memcpy(&opts, &config->source, sizeof opts);
+    opts.prefer = config->name;
+    return stki_classes_of_path(path, &opts, &s->classes->names, ordered, err);
+}
+
+/* One file that states an order, or any number of others, whose names are sorted together. */
+static stk_status take_list_of_files(settling *s, const stki_file_list *files, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    for (int64_t i = 0; i < files->count && status == STK_OK; i++) {
+        bool ordered;
+
+        status = take_path(s, files->paths[i], &ordered, err);
+        if (status == STK_OK && ordered && files->count > 1)
+            status = stki_fail_node(err, s->config->classes.node,
+                                    "%s states the order of its names, so that it cannot be combined with other files",
+                                    files->paths[i]);
+    }
+    if (status == STK_OK && files->count > 1)
+        status = stki_classes_sort(&s->classes->names, err);
+    return status == STK_OK
+               ? set_origin(s->classes,
+                            stki_format("from %s%s", files->paths[0], files->count > 1 ? " and others" : ""), err)
+               : status;
+}
+
+static stk_status take_files(settling *s, stk_error *err)
+{
+    const stki_class_config *from = &s->config->classes;
+    stki_file_list files = {0};
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < from->path_count && status == STK_OK; i++)
+        status = stki_file_list_add(&files, from->paths[i], err);
+    if (status == STK_OK && from->node->kind == STKI_NODE_SCALAR && access(files.paths[0], F_OK) != 0)
+        status =
+            stki_fail_value(err, from->node, "sorted, a list of names, or the path of a file or folder that is there");
+    if (status == STK_OK)
+        status = take_list_of_files(s, &files, err);
+    stki_file_list_fini(&files);
+    return status;
+}
+
+static stk_status make_table(settling *s, stk_error *err)
+{
+    switch (s->config->classes.from) {
+    case STKI_CLASSES_LISTED:
+        return take_list(s, err);
+    case STKI_CLASSES_FILES:
+        return take_files(s, err);
+    case STKI_CLASSES_DEFAULT:
+    case STKI_CLASSES_SORTED:
+        break;
+    }
+    return take_all(s, err);
+}
+
+/* ---- new numbers ---------------------------------------------------------------------------------------------------
+ */
+
+static stk_status fail_unknown(const settling *s, const stki_class_shard *shard, int64_t sample, const char *name,
+                               stk_error *err)
+{
+    const stki_classes *names = &s->classes->names;
+    const int64_t count = names->count;
+    char where[STKI_READER_WHERE] = "";
+    const char **words = count <= NEAREST_AMONG ? stki_zalloc_array(count + 1, sizeof *words) : NULL, *near = NULL;
+    stk_status status;
+
+    for (int64_t i = 0; words && i < count; i++)
+        words[i] = stki_classes_name(names, i);
+    if (words)
+        near = stki_nearest_word(name, words, (int)count);
+    if (shard->texts)
+        stki_reader_where(shard->texts, sample, where);
+    status = stki_fail_at(err, STK_E_MISMATCH,
+                          (stki_place){shard->path, sample, -1, name,
+                                       STKI_TEXT("one of the %" PRId64 " of source.classes (%s%s%s)", count,
+                                                 near        ? "is it "
+                                                 : count > 0 ? stki_classes_name(names, 0)
+                                                             : "none",
+                                                 near        ? near
+                                                 : count > 1 ? ", …"
+                                                             : "",
+                                                 near ? "?" : "")},
+                          "%sclass; unknown_class: skip or a number accepts others", where);
+    stki_free(words);
+    return status;
+}
+
+/* A flag for each sample of the whole. All fields have as many samples, or opening fails later. */
+static stk_status note_left_out(const settling *s, int64_t sample, stk_error *err)
+{
+    stki_core *core = s->core;
+    int64_t count = 0;
+
+    if (!core->left_out) {
+        for (int i = 0; i < s->reader_count; i++)
+            count += s->readers[i]->count;
+        core->left_out = stki_zalloc(count);
+        core->left_out_room = count;
+        if (!core->left_out)
+            return stki_fail_memory(err, count, "the samples that are left out");
+    }
+    if (sample < core->left_out_room)
+        core->left_out[sample] = 1;
+    return STK_OK;
+}
+
+static stk_status take_unknown(settling *s, const stki_class_shard *shard, int64_t sample, int64_t before,
+                               stk_error *err)
+{
+    const int64_t unknown = s->config->classes.unknown;
+    const char *name = stki_classes_name(&shard->names, shard->numbers[sample]);
+    stk_status status;
+
+    if (unknown == STKI_UNKNOWN_ERROR)
+        return fail_unknown(s, shard, sample, name, err);
+    status = stki_classes_add(&s->unknown, name, NULL, err);
+    if (status == STK_OK && unknown == STKI_UNKNOWN_SKIP)
+        status = note_left_out(s, before + sample, err);
+    s->left_out += unknown == STKI_UNKNOWN_SKIP;
+    s->renamed += unknown != STKI_UNKNOWN_SKIP;
+    return status;
+}
+
+/* `before`: samples of the shards before. */
+static stk_status renumber(settling *s, stki_class_shard *shard, int64_t before, stk_error *err)
+{
+    const int64_t unknown = s->config->classes.unknown == STKI_UNKNOWN_SKIP ? -1 : s->config->classes.unknown,
+                  count = shard->names.count;
+    int64_t *map = stki_zalloc_array(count + 1, sizeof *map);
+    bool same = true;
+    stk_status status = map ? STK_OK : stki_fail_memory(err, count * (int64_t)sizeof *map, "the numbers of classes");
+
+    for (int64_t i = 0; map && i < count; i++) {
+        map[i] = stki_classes_find(&s->classes->names, stki_classes_name(&shard->names, i));
+        same = same && map[i] == i;
+    }
+    for (int64_t k = 0; !same && k < shard->count && status == STK_OK; k++) {
+        const int64_t number = map[shard->numbers[k]];
+
+        if (number < 0)
+            status = take_unknown(s, shard, k, before, err);
+        shard->numbers[k] = number < 0 ? unknown : number;
+    }
+    stki_free(map);
+    return status;
+}
+
+static stk_status renumber_all(settling *s, stk_error *err)
+{
+    int64_t before = 0;
+    stk_status status = STK_OK;
+
+    for (int i = 0, next = 0; i < s->reader_count && next < s->shards->count && status == STK_OK; i++) {
+        stki_class_shard *shard = &s->shards->shards[next];
+
+        if (shard->number == i) {
+            if (s->config->classes.unknown == STKI_UNKNOWN_SKIP && s->readers[i]->count != shard->count)
+                return stki_fail_node(err, s->config->classes.node,
+                                      "unknown_class: skip and window are mutually exclusive");
+            status = renumber(s, shard, before, err);
+            next++;
+        }
+        before += s->readers[i]->count;
+    }
+    return status;
+}
+
+static void say_unknown(const settling *s)
+{
+    char names[160] = "";
+    size_t used = 0;
+
+    for (int64_t i = 0; i < s->unknown.count && i < NAMES_SHOWN && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", i ? ", " : "",
+                                 stki_classes_name(&s->unknown, i));
+    if (s->unknown.count == 0)
+        return;
+    if (s->left_out > 0)
+        stki_config_note(
+            s->core->config, "%s: unknown_class: skip leaves out %" PRId64 " samples of %" PRId64 " classes (%s%s)",
+            s->config->name, s->left_out, s->unknown.count, names, s->unknown.count > NAMES_SHOWN ? ", …" : "");
+    else
+        stki_config_note(s->core->config,
+                         "%s: %" PRId64 " samples of %" PRId64 " classes (%s%s) that source.classes does not have get "
+                         "the number %" PRId64,
+                         s->config->name, s->renamed, s->unknown.count, names,
+                         s->unknown.count > NAMES_SHOWN ? ", …" : "", s->config->classes.unknown);
+}
+
+/* ---- all of it -----------------------------------------------------------------------------------------------------
+ */
+
+/* `classes` was given, and there are numbers where names were expected. */
+static stk_status fail_numbers(const settling *s, stk_error *err)
+{
+    if (s->shards->inferred)
+        return stki_fail_at(
+            err, STK_E_CONFIG, (stki_place){s->shards->inferred, -1, -1, "whole numbers alone", NULL},
+            "source.classes of field %s is for names, and numbers are not renumbered: leave classes out, "
+            "or (CSV) say source: {dtype: uint8} to take the cells as names",
+            s->config->name);
+    return stki_fail_at(err, STK_E_CONFIG,
+                        (stki_place){s->readers[0]->path, -1, -1, stk_dtype_long_name(s->readers[0]->dtype), NULL},
+                        "source.classes of field %s is for class folders and texts: leave it out", s->config->name);
+}
+
+/* Names for numbers that stay as they are: the manifests' alone, or they must agree with the field's table. */
+static stk_status use_manifests(settling *s, stk_error *err)
+{
+    stki_field_classes *classes = s->classes;
+    stki_classes found = {0};
+    char *origin = NULL;
+    int64_t i = 0;
+    const int field = (int)(classes - s->core->classes);
+    stk_status status = stki_classes_of_manifests(s->core, field, s->shards, s->readers, s->reader_count, s->first,
+                                                  &found, &origin, err);
+
+    if (status == STK_OK && found.count > 0 && !classes->assigned) {
+        classes->names = found;
+        classes->origin = origin;
+        return STK_OK;
+    }
+    while (status == STK_OK && i < found.count && i < classes->names.count &&
+           strcmp(stki_classes_name(&found, i), stki_classes_name(&classes->names, i)) == 0)
+        i++;
+    if (status == STK_OK && i < found.count)
+        status = stki_fail_at(
+            err, STK_E_MISMATCH,
+            (stki_place){origin, -1, -1, STKI_TEXT("class %" PRId64 ": %s", i, stki_classes_name(&found, i)),
+                         i < classes->names.count ? stki_classes_name(&classes->names, i) : "no such class"},
+            "field %s has files with other numbers of classes (%s); say source: {classes: {from: …}} with this "
+            "manifest "
+            "where there are names",
+            s->config->name, classes->origin);
+    stki_classes_fini(&found);
+    stki_free(origin);
+    return status;
+}
+
+static stk_status list_names(stki_field_classes *classes, stk_error *err)
+{
+    const int64_t count = classes->names.count;
+
+    if (count == 0)
+        return STK_OK;
+    classes->list = stki_zalloc_array(count, sizeof *classes->list);
+    if (!classes->list)
+        return stki_fail_memory(err, count * (int64_t)sizeof *classes->list, "the names of classes");
+    for (int64_t i = 0; i < count; i++)
+        classes->list[i] = stki_classes_name(&classes->names, i);
+    return STK_OK;
+}
+
+stk_status stki_classes_settle(stki_core *core, int field, stki_class_shards *shards, stki_reader *const *readers,
+                               int reader_count, const int *first, stk_error *err)
+{
+    settling s = {.core = core,
+                  .config = &core->config->fields[field],
+                  .classes = &core->classes[field],
+                  .shards = shards,
+                  .readers = readers,
+                  .reader_count = reader_count,
+                  .first = first};
+    stk_status status = STK_OK;
+
+    if (s.config->classes.node && (shards->inferred || shards->count == 0))
+        return fail_numbers(&s, err);
+    if (shards->count > 0) {
+        s.classes->assigned = true;
+        status = make_table(&s, err);
+        if (status == STK_OK)
+            status = renumber_all(&s, err);
+        if (status == STK_OK)
+            say_unknown(&s);
+    }
+    if (status == STK_OK)
+        status = use_manifests(&s, err);
+    if (status == STK_OK)
+        status = list_names(s.classes, err);
+    stki_classes_fini(&s.unknown);
+    return status;
+}
+
+/* ---- samples that are left out -------------------------------------------------------------------------------------
+ */
+
+/* Of [first, first + count); *list becomes the caller's new one. A list with a number outside stays as it is, and is
+ * refused where all lists are. */
+static stk_status narrow(const stki_core *core, int64_t first, int64_t count, int64_t **list, int64_t *list_count,
+                         stk_error *err)
+{
+    const int64_t before = *list ? *list_count : count;
+    int64_t *stay, n = 0;
+
+    for (int64_t i = 0; *list && i < before; i++)
+        if ((*list)[i] < 0 || (*list)[i] >= count)
+            return STK_OK;
+    stay = stki_zalloc_array(before + 1, sizeof *stay);
+    if (!stay)
+        return stki_fail_memory(err, before * (int64_t)sizeof *stay, "the samples that stay");
+    for (int64_t i = 0; i < before; i++) {
+        const int64_t sample = *list ? (*list)[i] : i;
+
+        if (!core->left_out[first + sample])
+            stay[n++] = sample;
+    }
+    stki_free(*list);
+    *list = stay;
+    *list_count = n;
+    return n > 0 || core->config->allow_empty
+               ? STK_OK
+               : stki_fail(err, STK_E_EMPTY, "unknown_class: skip leaves none of the %" PRId64 " samples", before);
+}
+
+stk_status stki_classes_leave_out(stki_core *core, stk_error *err)
+{
+    stki_loader_config *config = core->config;
+    stk_status status = STK_OK;
+
+    if (!core->left_out)
+        return STK_OK;
+    if (core->over_samples)
+        return stki_fail(err, STK_E_CONFIG,
+                         "unknown_class: skip and window are mutually exclusive: samples inside windows would be left "
+                         "out");
+    if (core->source_count == 0)
+        status = config->dataset_count == 1
+                     ? narrow(core, 0, core->dataset->count, &config->datasets[0].index_list,
+                              &config->datasets[0].index_count, err)
+                     : narrow(core, 0, core->dataset->count, &config->index_list, &config->index_count, err);
+    for (int d = 0; d < core->source_count && status == STK_OK; d++) {
+        const struct stki_core_source *source = &core->sources[d];
+
+        if (memchr(core->left_out + source->first, 1, (size_t)source->count))
+            status = narrow(core, source->first, source->count, &config->datasets[d].index_list,
+                            &config->datasets[d].index_count, err);
+    }
+    stki_free(core->left_out);
+    core->left_out = NULL;
+    return status;
+}
+
+/* ---- what others ask -----------------------------------------------------------------------------------------------
+ */
+
+/* A name that is no UTF-8, with its bytes above 127 as \\xNN. */
+static json_t *escaped(const char *name)
+{
+    stki_text_build text = {0};
+    json_t *json;
+
+    for (; *name; name++)
+        if ((unsigned char)*name > 127)
+            stki_putf(&text, "\\x%02x", (unsigned char)*name);
+        else
+            stki_put_bytes(&text, name, 1);
+    json = text.failed ? NULL : json_string(text.text);
+    stki_free(text.text);
+    return json;
+}
+
+static json_t *name_json(const stki_classes *classes, int64_t number)
+{
+    json_t *text = json_string(stki_classes_name(classes, number));
+
+    return text ? text : escaped(stki_classes_name(classes, number));
+}
+
+json_t *stki_classes_json(const stki_classes *classes)
+{
+    json_t *list = json_array();
+
+    for (int64_t i = 0; list && i < classes->count; i++)
+        json_array_append_new(list, name_json(classes, i));
+    return list;
+}
+
+const stki_classes *stki_classes_of_rows(const stki_core *core, int field)
+{
+    const stki_field_plan *plan = &core->plans[field];
+
+    if (core->classes[field].names.count == 0 || plan->ndim != 0 || plan->ragged || plan->config->transforms ||
+        plan->mixed_by || stki_dtype_category(plan->dtype) != STKI_CATEGORY_WHOLE)
+        return NULL;
+    return &core->classes[field].names;
+}
+
+void stki_classes_report(const stki_core *core, int field, json_t *report)
+{
+    const stki_classes *classes = stki_classes_of_rows(core, field);
+    json_t *map = json_object_get(report, "classes"), *values = json_object_get(map, "values"), *names = json_array();
+
+    for (size_t i = 0; classes && i < json_array_size(values); i++) {
+        const json_int_t value = json_integer_value(json_array_get(values, i));
+        const bool known = value >= 0 && value < classes->count;
+
+        json_array_append_new(names, known ? name_json(classes, value) : json_null());
+    }
+    if (classes && map)
+        (void)json_object_set(map, "names", names);
+    json_decref(names);
+}
