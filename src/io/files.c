@@ -11,6 +11,7 @@
 #include "container.h"
 #include "error.h"
 #include "thread.h"
+#include "thread_pool.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -218,14 +219,11 @@ static const stki_reader_ops files_ops = {
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */
 
-/* Each scanner takes the next file that nobody has. */
 struct scan {
     struct files *files;
-    stki_counter next;
-    stki_mutex lock;
+    stki_mutex lock;          /* guards the rest */
     int64_t failures, failed; /* how many files; the first of them, count: none */
     stk_error error;          /* of the first */
-    stk_status ends;          /* not STK_OK: no fault of a file, so opening fails */
 };
 
 static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
@@ -250,62 +248,52 @@ static stk_status scan_one(struct files *f, int64_t index, stk_error *err)
     return status;
 }
 
-static bool scan_goes_on(struct scan *scan, int64_t index, stk_status status, const stk_error *error)
+static void note_failure(struct scan *scan, int64_t index, const stk_error *error)
 {
     struct files *f = scan->files;
 
     stki_lock(&scan->lock);
-    if (!stki_file_is_at_fault(status) && scan->ends == STK_OK) {
-        scan->ends = status;
-        scan->error = *error;
-    } else if (scan->ends == STK_OK && index < scan->failed) {
+    if (index < scan->failed) {
         scan->failed = index;
         scan->error = *error;
     }
     scan->failures++;
+    stki_unlock(&scan->lock);
     if (f->base.ndim > 0)
         f->shapes[index * f->base.ndim] = -1;
-    stki_unlock(&scan->lock);
-    return stki_file_is_at_fault(status);
 }
 
-static void scan_run(void *context)
+static stk_status scan_part(void *context, void *task, int64_t index, int worker, stk_error *err)
 {
     struct scan *scan = context;
-    int64_t index;
     stk_error error;
+    stk_status status = scan_one(scan->files, index, &error);
 
-    while ((index = atomic_fetch_add_explicit(&scan->next, 1, memory_order_relaxed)) < scan->files->list.count) {
-        stk_status status = scan_one(scan->files, index, &error);
-
-        if (status != STK_OK && !scan_goes_on(scan, index, status, &error))
-            break;
+    (void)task, (void)worker;
+    if (status == STK_OK)
+        return STK_OK;
+    if (stki_file_is_at_fault(status)) {
+        note_failure(scan, index, &error);
+        return STK_OK;
     }
+    *err = error; /* opening fails */
+    return status;
 }
 
 static stk_status scan_all(struct files *f, stk_error *err)
 {
     struct scan scan = {.files = f, .failed = f->list.count};
-    stki_thread *threads[SCANNERS];
-    int want = f->list.count <= FEW ? 0 : stki_cpu_count() < SCANNERS ? stki_cpu_count() : SCANNERS, started = 0;
+    const int threads = f->list.count <= FEW ? 0 : stki_cpu_count() < SCANNERS ? stki_cpu_count() : SCANNERS;
+    stk_status status;
 
     f->shapes = stki_zalloc_array(f->list.count * (f->base.ndim + 1), sizeof *f->shapes);
     if (!f->shapes)
         return stki_fail_memory(err, f->list.count * f->base.ndim * (int64_t)sizeof *f->shapes, "shapes of files");
     stki_mutex_init(&scan.lock);
-    while (started < want && stki_thread_start(&threads[started], "stki-scan", scan_run, &scan, err) == STK_OK)
-        started++;
-    scan_run(&scan);
-    for (int i = 0; i < started; i++)
-        (void)stki_thread_join(threads[i], INT64_MAX);
+    status = stki_thread_pool_run("stoker-scan", threads, f->list.count, scan_part, &scan, err);
     stki_mutex_fini(&scan.lock);
-    if (scan.ends != STK_OK) {
-        if (err)
-            *err = scan.error;
-        return scan.ends;
-    }
-    if (scan.failures == 0)
-        return STK_OK;
+    if (status != STK_OK || scan.failures == 0)
+        return status;
     f->note = stki_format("%" PRId64 " of %" PRId64 " files cannot be read, the first: %s", scan.failures,
                           f->list.count, scan.error.message);
     f->base.note = f->note;

@@ -11,6 +11,7 @@
 #include "pad_lines.h"
 #include "tensor_internal.h"
 #include "thread.h"
+#include "thread_pool.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -170,13 +171,10 @@ static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t widt
     return most;
 }
 
-/* Threads take runs of samples; each keeps its own maximum. */
 typedef struct scan {
     const stki_field_plan *plan;
     int64_t count;
-    stki_counter next;
-    stki_mutex lock;
-    int64_t largest; /* guarded by lock */
+    stki_counter largest;
 } scan;
 
 static int64_t look_at(const stki_field_plan *plan, int64_t index)
@@ -189,38 +187,27 @@ static int64_t look_at(const stki_field_plan *plan, int64_t index)
     return most_of(plan, shape[plan->height_axis], shape[plan->width_axis], shape[plan->channel_axis]);
 }
 
-static void scan_run(void *context)
+/* A part is a run of samples. */
+static stk_status scan_part(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
     scan *s = context;
-    int64_t first, largest = 0;
+    const int64_t first = part * AT_ONCE, end = s->count - first < AT_ONCE ? s->count : first + AT_ONCE;
 
-    while ((first = atomic_fetch_add_explicit(&s->next, AT_ONCE, memory_order_relaxed)) < s->count)
-        for (int64_t i = first; i < first + AT_ONCE && i < s->count; i++) {
-            const int64_t bytes = look_at(s->plan, i);
-
-            largest = bytes > largest ? bytes : largest;
-        }
-    stki_lock(&s->lock);
-    s->largest = largest > s->largest ? largest : s->largest;
-    stki_unlock(&s->lock);
+    (void)task, (void)worker, (void)err;
+    for (int64_t i = first; i < end; i++)
+        stki_count_max(&s->largest, look_at(s->plan, i));
+    return STK_OK;
 }
 
-/* That a thread cannot be had is no reason to fail: the others do its work. */
-static int64_t scan_all(const stki_field_plan *plan)
+static stk_status scan_all(const stki_field_plan *plan, int64_t *largest, stk_error *err)
 {
-    scan s = {.plan = plan, .count = stki_field_count(plan->field) - plan->field->ahead, .largest = 0};
-    stki_thread *threads[SCANNERS];
-    const int wanted = s.count <= FEW ? 0 : stki_cpu_count() - 1 < SCANNERS ? stki_cpu_count() - 1 : SCANNERS;
-    int started = 0;
+    scan s = {.plan = plan, .count = stki_field_count(plan->field) - plan->field->ahead};
+    const int64_t parts = s.count > 0 ? (s.count + AT_ONCE - 1) / AT_ONCE : 0;
+    const int threads = s.count <= FEW ? 0 : stki_cpu_count() - 1 < SCANNERS ? stki_cpu_count() - 1 : SCANNERS;
+    stk_status status = stki_thread_pool_run("stoker-scan", threads, parts, scan_part, &s, err);
 
-    stki_mutex_init(&s.lock);
-    while (started < wanted && stki_thread_start(&threads[started], "stki-scan", scan_run, &s, NULL) == STK_OK)
-        started++;
-    scan_run(&s);
-    for (int i = 0; i < started; i++)
-        (void)stki_thread_join(threads[i], INT64_MAX);
-    stki_mutex_fini(&s.lock);
-    return s.largest;
+    *largest = stki_counted(&s.largest);
+    return status;
 }
 
 /* Does any step make an image larger? Then what one sample may take says nothing of its row. */
@@ -236,6 +223,7 @@ static stk_status find_largest(const stki_field_plan *plan, int64_t *out, stk_er
     const int64_t *shape = plan->field->shape, channels = shape[plan->channel_axis];
     const int64_t said =
         most_of(plan, variable ? 0 : shape[plan->height_axis], variable ? 0 : shape[plan->width_axis], channels);
+    stk_status status;
 
     *out = config->ragged.max_bytes;
     if (*out == 0 && said >= 0)
@@ -246,8 +234,8 @@ static stk_status find_largest(const stki_field_plan *plan, int64_t *out, stk_er
         return refuse(plan, err,
                       "how large are the rows? Each sample's box says: say the most by ragged: {max_bytes: "
                       "…}, or add a resize: [height, width]");
-    if (*out == 0)
-        *out = scan_all(plan);
+    if (*out == 0 && (status = scan_all(plan, out, err)) != STK_OK)
+        return status;
     *out = *out > 0 ? *out : 1;
     return STK_OK;
 }

@@ -1,18 +1,15 @@
-/* hdf5_pack.c: see hdf5_pack.h. A ring of places, each for one chunk: the caller fills them in turn, threads pack
- * whichever is filled and not yet taken up, the caller takes them in turn. */
+/* hdf5_pack.c: see hdf5_pack.h. Each chunk has a place; the caller fills them in turn, a thread pool packs them, and
+ * the caller takes them in turn. */
 #include "hdf5_pack.h"
 #include "allocate.h"
 #include "error.h"
 #include "hdf5_filter.h"
-#include "thread.h"
+#include "thread_pool.h"
 #include <libdeflate.h>
 
 enum { MAX_THREADS = 64 };
 
-enum state { FREE, FILLED, PACKING, PACKED };
-
 struct place {
-    enum state state;
     char *raw, *shuffled, *deflated;
     int64_t count; /* of deflated; 0: it would not be smaller */
 };
@@ -20,79 +17,30 @@ struct place {
 struct stki_hdf5_packer {
     int64_t chunk_bytes, item_bytes;
     int level;
-    stki_mutex lock; /* guards states, next_to_pack and stop */
-    stki_cond filled, packed;
-    bool stop;
     struct place *places;
-    int place_count;
-    int64_t submitted, next_to_pack, taken;   /* chunks so far; place of chunk n: n % place_count */
-    struct libdeflate_compressor *compressor; /* of the caller's thread, without others */
-    int thread_count;
-    stki_thread *threads[MAX_THREADS];
+    int place_count, worker_count;
+    int64_t submitted;                          /* chunks so far; place of chunk n: n % place_count */
+    struct libdeflate_compressor **compressors; /* by worker; each makes its own when it packs its first chunk */
+    stki_thread_pool *pool;
 };
 
-static void pack(const stki_hdf5_packer *p, struct place *place, struct libdeflate_compressor *compressor)
+static stk_status pack(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
+    stki_hdf5_packer *p = context;
+    struct place *place = task;
     const char *from = place->raw;
 
+    (void)part;
+    if (!p->compressors[worker])
+        p->compressors[worker] = libdeflate_alloc_compressor(p->level);
+    if (!p->compressors[worker])
+        return stki_fail_memory(err, 1 << 20, "a compressor");
     if (p->item_bytes > 1) {
         stki_hdf5_shuffle(place->shuffled, place->raw, p->chunk_bytes / p->item_bytes, p->item_bytes);
         from = place->shuffled;
     }
-    place->count = (int64_t)libdeflate_zlib_compress(compressor, from, (size_t)p->chunk_bytes, place->deflated,
-                                                     (size_t)p->chunk_bytes - 1);
-}
-
-/* ---- threads -------------------------------------------------------------------------------------------------------
- */
-
-static struct place *next_filled(stki_hdf5_packer *p)
-{
-    struct place *place = NULL;
-
-    stki_lock(&p->lock);
-    while (!p->stop && p->next_to_pack == p->submitted)
-        (void)stki_wait(&p->filled, &p->lock, INT64_MAX); /* submit and destroy wake it */
-    if (!p->stop) {
-        place = &p->places[p->next_to_pack++ % p->place_count];
-        place->state = PACKING;
-    }
-    stki_unlock(&p->lock);
-    return place;
-}
-
-static void run(void *context)
-{
-    stki_hdf5_packer *p = context;
-    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(p->level);
-    struct place *place;
-
-    while ((place = next_filled(p))) {
-        if (compressor)
-            pack(p, place, compressor);
-        else
-            place->count = -1;
-        stki_lock(&p->lock);
-        place->state = PACKED;
-        stki_wake_all(&p->packed);
-        stki_unlock(&p->lock);
-    }
-    libdeflate_free_compressor(compressor);
-}
-
-static stk_status start(stki_hdf5_packer *p, int threads, stk_error *err)
-{
-    if (threads == 1) {
-        p->compressor = libdeflate_alloc_compressor(p->level);
-        return p->compressor ? STK_OK : stki_fail_memory(err, 1 << 20, "a compressor");
-    }
-    for (int i = 0; i < threads; i++) {
-        stk_status status = stki_thread_start(&p->threads[i], "stoker-pack", run, p, err);
-
-        if (status)
-            return status;
-        p->thread_count++;
-    }
+    place->count = (int64_t)libdeflate_zlib_compress(p->compressors[worker], from, (size_t)p->chunk_bytes,
+                                                     place->deflated, (size_t)p->chunk_bytes - 1);
     return STK_OK;
 }
 
@@ -118,47 +66,41 @@ stk_status stki_hdf5_packer_create(int64_t chunk_bytes, int64_t item_bytes, int 
                                    stki_hdf5_packer **out, stk_error *err)
 {
     stki_hdf5_packer *p = stki_zalloc(sizeof *p);
+    stki_thread_pool_opts opts = {.name = "stoker-pack", .run = pack, .context = p};
     stk_status status;
 
     if (!p)
         return stki_fail_memory(err, sizeof *p, "packing chunks");
-    threads = threads > MAX_THREADS ? MAX_THREADS : threads;
+    opts.threads = threads == 1 ? 0 : threads > MAX_THREADS ? MAX_THREADS : threads;
+    opts.depth = threads == 1 ? 1 : 2 * opts.threads;
     p->chunk_bytes = chunk_bytes;
     p->item_bytes = item_bytes;
     p->level = level;
-    stki_mutex_init(&p->lock);
-    stki_cond_init(&p->filled);
-    stki_cond_init(&p->packed);
-    status = make_places(p, threads == 1 ? 1 : 2 * threads, err);
-    if (!status)
-        status = start(p, threads, err);
-    if (status) {
+    p->worker_count = opts.threads + 1;
+    p->compressors = stki_zalloc_array(p->worker_count, sizeof *p->compressors);
+    status = p->compressors ? make_places(p, opts.depth, err) : stki_fail_memory(err, 1024, "packing chunks");
+    if (status == STK_OK)
+        status = stki_thread_pool_create(&opts, &p->pool, err);
+    if (status == STK_OK)
+        *out = p;
+    else
         stki_hdf5_packer_destroy(p);
-        return status;
-    }
-    *out = p;
-    return STK_OK;
+    return status;
 }
 
 void stki_hdf5_packer_destroy(stki_hdf5_packer *p)
 {
     if (!p)
         return;
-    stki_lock(&p->lock);
-    p->stop = true;
-    stki_wake_all(&p->filled);
-    stki_unlock(&p->lock);
-    for (int i = 0; i < p->thread_count; i++)
-        (void)stki_thread_join(p->threads[i], INT64_MAX); /* each ends after the chunk it has */
+    stki_thread_pool_destroy(p->pool);
     for (int i = 0; i < p->place_count; i++) {
         stki_block_free(NULL, p->places[i].raw, p->chunk_bytes, 64);
         stki_block_free(NULL, p->places[i].shuffled, p->chunk_bytes, 64);
         stki_block_free(NULL, p->places[i].deflated, p->chunk_bytes, 64);
     }
-    libdeflate_free_compressor(p->compressor);
-    stki_cond_fini(&p->filled);
-    stki_cond_fini(&p->packed);
-    stki_mutex_fini(&p->lock);
+    for (int i = 0; p->compressors && i < p->worker_count; i++)
+        libdeflate_free_compressor(p->compressors[i]);
+    stki_free(p->compressors);
     stki_free(p->places);
     stki_free(p);
 }
@@ -167,40 +109,23 @@ void stki_hdf5_packer_destroy(stki_hdf5_packer *p)
 
 void *stki_hdf5_packer_room(stki_hdf5_packer *p)
 {
-    return p->submitted - p->taken < p->place_count ? p->places[p->submitted % p->place_count].raw : NULL;
+    return stki_thread_pool_has_room(p->pool) ? p->places[p->submitted % p->place_count].raw : NULL;
 }
 
-void stki_hdf5_packer_submit(stki_hdf5_packer *p)
+stk_status stki_hdf5_packer_submit(stki_hdf5_packer *p, stk_error *err)
 {
-    struct place *place = &p->places[p->submitted % p->place_count];
-
-    if (p->thread_count == 0) {
-        pack(p, place, p->compressor);
-        place->state = PACKED;
-        p->submitted++;
-        return;
-    }
-    stki_lock(&p->lock);
-    place->state = FILLED;
-    p->submitted++;
-    stki_wake_one(&p->filled);
-    stki_unlock(&p->lock);
+    return stki_thread_pool_submit(p->pool, &p->places[p->submitted++ % p->place_count], 1, err);
 }
 
 stk_status stki_hdf5_packer_take(stki_hdf5_packer *p, stki_hdf5_packed *out, stk_error *err)
 {
-    struct place *place = &p->places[p->taken % p->place_count];
+    void *task;
+    const struct place *place;
+    stk_status status = stki_thread_pool_next(p->pool, INT64_MAX, &task, err);
 
-    if (p->taken == p->submitted)
-        return STK_END;
-    stki_lock(&p->lock);
-    while (place->state != PACKED)
-        (void)stki_wait(&p->packed, &p->lock, INT64_MAX); /* packing is arithmetic alone: it ends */
-    place->state = FREE;
-    stki_unlock(&p->lock);
-    p->taken++;
-    if (place->count < 0)
-        return stki_fail_memory(err, 1 << 20, "a compressor");
+    if (status != STK_OK)
+        return status;
+    place = task;
     *out = place->count > 0
                ? (stki_hdf5_packed){place->deflated, place->count, true}
                : (stki_hdf5_packed){p->item_bytes > 1 ? place->shuffled : place->raw, p->chunk_bytes, false};

@@ -1,4 +1,4 @@
-/* hdf5_pack.h: chunks shuffled and deflated by threads of their own, given back in the order they came. What comes out
+/* hdf5_pack.h: chunks shuffled and deflated by a thread pool, given back in the order they came. What comes out
  * is the same bytes for any number of threads. One thread at a time.
  */
 #ifndef STKI_HDF5_PACK_H
@@ -22,8 +22,8 @@ void stki_hdf5_packer_destroy(stki_hdf5_packer *packer); /* NULL is fine; what i
 
 /* Where the next chunk's bytes go; NULL: all places are in use, take one first. */
 void *stki_hdf5_packer_room(stki_hdf5_packer *packer);
-/* The room is filled: it is packed soon. */
-void stki_hdf5_packer_submit(stki_hdf5_packer *packer);
+/* The room is filled: it is packed soon. Only after stki_hdf5_packer_room; fails if an earlier chunk did. */
+stk_status stki_hdf5_packer_submit(stki_hdf5_packer *packer, stk_error *err);
 /* Waits for the oldest chunk. STK_END: there is none. */
 stk_status stki_hdf5_packer_take(stki_hdf5_packer *packer, stki_hdf5_packed *out, stk_error *err);
 

@@ -309,7 +309,7 @@ static stk_status finish_chunk(struct hdf5_writer *w, stk_error *err)
     w->in_room = 0;
     if (!w->deflated)
         return write_chunk(w, w->room, w->chunk_bytes, 0, rows_with(w, w->written_chunks + 1), err);
-    stki_hdf5_packer_submit(w->packer);
+    status = stki_hdf5_packer_submit(w->packer, err);
     while (!status && !(w->room = stki_hdf5_packer_room(w->packer)))
         status = write_packed(w, err);
     return status;

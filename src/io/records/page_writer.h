@@ -9,7 +9,7 @@
 
 typedef struct stki_page_writer stki_page_writer;
 
-/* threads <= 1: pages are written by the caller, in stki_page_put. The output is borrowed. */
+/* threads <= 1: pages are written by the caller, in the next call. The output is borrowed. */
 stk_status stki_page_writer_create(stki_output *output, int64_t page_bytes, int threads, stki_page_writer **out,
                                    stk_error *err);
 /* An empty page of memory, not initialised; waits for one. Fails when an earlier page could not be written. */
