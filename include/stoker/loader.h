@@ -171,15 +171,15 @@ typedef struct stk_loader_opts {
     int64_t global_batch_size; /* rows of a step over all ranks, instead of batch_size; 0: batch_size * world_size */
     stk_order order;
     uint64_t seed;
-    int64_t num_workers; /* STK_WORKERS_AUTO, STK_WORKERS_INLINE, or a number */
-    int64_t prefetch;    /* slots in all, the leased ones counted; 0: 4 */
+    int64_t num_workers; /* 0: STK_WORKERS_AUTO; STK_WORKERS_INLINE; or 1 to 1024 */
+    int64_t prefetch;    /* slots in all, the leased ones counted: 1 to 1024; 0: 4 */
     stk_last_batch last_batch;
     int64_t num_epochs; /* 0: 1; STK_EPOCHS_ENDLESS */
     stk_pin pin_memory;
     int64_t memory_budget;    /* bytes of all slots together, and of what readers of text and tables hold to find
                                  samples; 0: half of the free memory */
     int64_t timeout_ns;       /* of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
-    int64_t close_timeout_ns; /* how long close waits for a stuck worker; 0: 1 s */
+    int64_t close_timeout_ns; /* how long close waits for a stuck worker; 0: 1 s; STK_TIMEOUT_INFINITE */
     int64_t rank;             /* of [0, world_size) */
     int64_t world_size;       /* 0: rank and world_size as the launcher says, else 0 of 1 */
     stk_access access;
@@ -190,11 +190,12 @@ typedef struct stk_loader_opts {
     bool allow_empty;     /* an epoch without a step is then no error: next returns STK_END at once */
     int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
                              cache_bytes holds, at most 64 */
-    int64_t cache_bytes;  /* unpacked chunks kept for all workers, of each field; 0: 256 MiB */
+    int64_t cache_bytes;  /* bytes of unpacked chunks kept for all loaders of the process; the largest of any open one
+                             counts; 0: 256 MiB */
     /* Of a sample that cannot be read or made (docs/errors.md). */
     stk_on_error on_error;
     int64_t max_errors; /* more failed samples than this end the run; 0: unlimited; STK_NO_ERRORS; needs on_error */
-    double max_error_fraction; /* more than this share of an epoch's do; 0: 0.01; STK_NO_ERRORS */
+    double max_error_fraction; /* more than this share of an epoch's do, 0 to 1; 0: 0.01; STK_NO_ERRORS */
     const char *error_list;    /* a file that they are listed in, a line of JSON each; NULL: none */
     const char *resume_from;   /* a file of stk_loader_save_file to go on from; NULL: the beginning */
     stk_resume resume;         /* what becomes of a state of another data set, seed, batch, order or transform */
@@ -215,8 +216,8 @@ typedef struct stk_loader_opts {
     const char *bucket_by;         /* a field of varying length: batches of samples of about the same length */
     int64_t bucket_window;         /* global batches whose samples are sorted together; 0: 100; needs bucket_by */
     const char *device;            /* where the batches are delivered: "cuda:0", "host"; NULL: "cpu", ordinary memory */
-    int64_t device_prefetch;       /* batches on the device in all, the held ones counted; 0: 2; needs a device */
-    stk_convert_by convert;        /* who makes the rows: the workers, or the device from the stored samples */
+    int64_t device_prefetch; /* batches on the device in all, the held ones counted: 1 to 64; 0: 2; needs a device */
+    stk_convert_by convert;  /* who makes the rows: the workers, or the device from the stored samples */
     /* The loader delivers the field's rows in this memory of the caller's, one piece for each of the device_prefetch
      * slots, as long as the loader lives (batches still held included): called while it opens, for every field and
      * slot; `bytes` is room for a full batch. NULL for all slots of a field: the loader's own memory. Rows that differ
@@ -392,12 +393,13 @@ STK_API const char *stk_loader_options_json(const stk_loader *loader);
  * STK_E_NOT_FOUND where there is none. Free with stk_text_free. */
 STK_API char *stk_loader_option(const stk_loader *loader, const char *name, stk_error *err);
 /* The tables of all config keys as JSON: [{"section": "loader", "options": [{"name": "batch_size", "type": "int",
- * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: no memory. */
+ * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: no memory.
+ */
 STK_API char *stk_loader_options_tables(void);
 /* What differs from what was asked for ("prefetch lowered from 8 to 5: …"), or is worth knowing of it (how well a block
  * order mixes, how full packed windows are), one sentence each, each once. A run may add some (a list of failed samples
- * that cannot be written), so ask again at its end. 32 are kept; where there were more the last one says how many. Lives
- * as long as the loader. Any thread. */
+ * that cannot be written), so ask again at its end. 32 are kept; where there were more the last one says how many.
+ * Lives as long as the loader. Any thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
 /* What the loader is going to do, for people: fields, shards, what each list of transforms has been folded into, how
@@ -436,7 +438,8 @@ typedef struct stk_loader_stats {
     int64_t device_wait_slot_ns;               /* the copying thread: the consumer is slower */
     int64_t device_slots, device_slots_ready, device_slots_held; /* now */
     int64_t device_slot_bytes;                                   /* of all of them together */
-    int64_t skipped, substituted; /* rows left out of delivered batches, those lost with a mixed partner too; replaced */
+    int64_t skipped,
+        substituted; /* rows left out of delivered batches, those lost with a mixed partner too; replaced */
     /* Of read_ns; the rest of it is the storage: reading files, and finding the samples in them. */
     int64_t decode_ns;  /* images */
     int64_t inflate_ns; /* unpacking chunks, and waiting for another worker that unpacks one */

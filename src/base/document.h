@@ -70,6 +70,9 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
 /* The same in two parts; `origin` stands in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err);
+/* The same with a scalar as it is; quoted: a text, whatever it looks like. */
+stk_status stki_document_set_text(stki_document *document, const char *path, const char *text, bool quoted,
+                                  const char *origin, stk_error *err);
 /* The document as YAML that reads back to the same tree: includes, variables and aliases resolved. */
 void stki_document_write(const stki_document *document, FILE *to);
 

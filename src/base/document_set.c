@@ -118,8 +118,25 @@ static stk_status hang(stki_document *document, const struct path *path, const s
     return STK_OK;
 }
 
+enum as { AS_YAML, AS_PLAIN, AS_QUOTED };
+
+static stk_status make(stki_document *document, const char *value, enum as as, const stki_node_seat *seat,
+                       stki_node **out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (as == AS_YAML)
+        status = stki_yaml_read(document, value, (int64_t)strlen(value), seat, out, err);
+    if (status == STK_OK && !*out)
+        status = stki_node_create(document, STKI_NODE_SCALAR, seat, out, err);
+    if (status != STK_OK || as == AS_YAML)
+        return status;
+    (*out)->quoted = as == AS_QUOTED;
+    return stki_document_text(document, value, (int64_t)strlen(value), seat, &(*out)->text, err);
+}
+
 static stk_status set(stki_document *document, const char *path_text, int64_t path_length, const char *value,
-                      const char *origin, stk_error *err)
+                      enum as as, const char *origin, stk_error *err)
 {
     stki_node_seat seat = {.file = origin, .depth = 1}, below;
     struct path path;
@@ -134,16 +151,20 @@ static stk_status set(stki_document *document, const char *path_text, int64_t pa
         return stki_fail_seat(err, STK_E_CONFIG, &seat, "include works in files only");
     below = seat;
     below.depth = path.count + 1;
-    status = stki_yaml_read(document, value, (int64_t)strlen(value), &below, &node, err);
-    if (status == STK_OK && !node)
-        status = stki_node_create(document, STKI_NODE_SCALAR, &below, &node, err);
+    status = make(document, value, as, &below, &node, err);
     return status == STK_OK ? hang(document, &path, &seat, node, err) : status;
 }
 
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err)
 {
-    return set(document, path, (int64_t)strlen(path), value, origin, err);
+    return set(document, path, (int64_t)strlen(path), value, AS_YAML, origin, err);
+}
+
+stk_status stki_document_set_text(stki_document *document, const char *path, const char *text, bool quoted,
+                                  const char *origin, stk_error *err)
+{
+    return set(document, path, (int64_t)strlen(path), text, quoted ? AS_QUOTED : AS_PLAIN, origin, err);
 }
 
 stk_status stki_document_set(stki_document *document, const char *assignment, stk_error *err)
@@ -156,7 +177,7 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
     if (!equals)
         return stki_fail(err, STK_E_CONFIG, "%s: found no =, expected KEY=VALUE", origin);
     document->layer = document->root->layer + 1; /* over all that was said before */
-    status = set(document, assignment, equals - assignment, equals + 1, origin, err);
+    status = set(document, assignment, equals - assignment, equals + 1, AS_YAML, origin, err);
     if (status == STK_OK)
         document->root->layer = document->layer;
     return status;

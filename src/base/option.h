@@ -61,6 +61,18 @@ typedef struct stki_need {
     const struct stki_need *otherwise; /* what satisfies it as well; NULL: nothing else */
 } stki_need;
 
+/* Members of public structs. */
+enum stki_c_type {
+    STKI_C_NONE,
+    STKI_C_BOOL,
+    STKI_C_ENUM, /* places of the words; of a BOOL, 1 is the one that is not the default */
+    STKI_C_INT64,
+    STKI_C_UINT64,
+    STKI_C_DOUBLE,
+    STKI_C_TEXT,  /* const char * */
+    STKI_C_CONFIG /* the same in the language of the configs */
+};
+
 typedef struct stki_option_table stki_option_table;
 
 typedef struct stki_option {
@@ -82,9 +94,21 @@ typedef struct stki_option {
     const char *instead_of;         /* rows of the same table that exclude this one, with spaces between them */
     const stki_need *need;          /* NULL: none */
     const stki_option_table *inner; /* NODE: the table that reads a map given as the value */
-    const char *const *examples;    /* two different valid values, ended by NULL, for the docs and the tests of TEXT and
-                                       NODE rows */
+    const char *c_name; /* a member of the public struct that says it, STKI_C(stk_loader_opts, prefetch); NULL: none */
+    int64_t c_offset;
+    enum stki_c_type c_type;
+    int64_t c_zero;              /* the member's value that stands for 0, since 0 is the default; 0: none */
+    const char *const *examples; /* two different valid values, ended by NULL, for the docs and the tests of TEXT and
+                                    NODE rows */
 } stki_option;
+
+/* Further members of a row: where a public struct says the same. */
+#define STKI_C(struct_type, member) \
+    .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member),                                            \
+    .c_type = _Generic(((struct_type *)0)->member, bool : STKI_C_BOOL, int : STKI_C_ENUM, unsigned : STKI_C_ENUM,     \
+                       int64_t : STKI_C_INT64, uint64_t : STKI_C_UINT64, double : STKI_C_DOUBLE, const char * : STKI_C_TEXT)
+#define STKI_C_PARSED(struct_type, member) \
+    .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member), .c_type = STKI_C_CONFIG
 
 /* `result` if struct `type` has a `member` of one of the two types, else it does not compile. */
 #define STKI_MEMBER(type, member, one, other) \
@@ -128,7 +152,11 @@ struct stki_no_type;
 #define STKI_NODE(struct_type, member, ...) \
     STKI_ROW(struct_type, member, STKI_OPT_NODE, const stki_node *, .unit = "", .help = __VA_ARGS__)
 /* Two spellings of a value: .examples = STKI_EXAMPLES("nhwc", "nchw"). */
-#define STKI_EXAMPLES(one, other) (const char *const[]){one, other, NULL}
+#define STKI_EXAMPLES(one, other) \
+    (const char *const[])         \
+    {                             \
+        one, other, NULL          \
+    }
 #define STKI_ALIAS(name_, of_, kind, ...)                                                             \
     {                                                                                                 \
         .name = #name_, .type = kind, .offset = -1, .alias_of = #of_, .unit = "", .help = __VA_ARGS__ \
@@ -185,6 +213,10 @@ typedef struct stki_option_part {
     bool *seen;
 } stki_option_part;
 stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map, stk_error *err);
+/* option_struct.c: hangs what the members of a public struct say into the document at `path` ("loader"); 0 and NULL are
+ * not given. The struct is as large as this library knows it. */
+stk_status stki_options_give(const stki_option_table *table, const void *opts, stki_document *document,
+                             const char *path, stk_error *err);
 /* The range check alone, for structs filled through the C API, STK_E_RANGE: "loader.batch_size: found 0, expected 1 to
  * 1073741824 rows". */
 stk_status stki_options_check(const stki_option_table *table, const void *values, stk_error *err);

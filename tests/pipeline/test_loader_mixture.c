@@ -136,11 +136,11 @@ static void mixture_from_structs(void **state)
     assert_says("datasets");
     opts.indices = NULL; /* not taken for all samples */
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_BAD_ARG);
-    assert_says("options: indices: found NULL and an index_count of 3");
+    assert_says("options: indices: found NULL and a count of 3");
     opts.index_count = 0;
     opts.weight_count = 7;
     assert_status(stk_loader_open(&opts, &loader, &err), STK_E_BAD_ARG);
-    assert_says("options: weights: found NULL and a weight_count of 7");
+    assert_says("options: weights: found NULL and a count of 7");
 }
 
 static void mixture_refused(void **state)
