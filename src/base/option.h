@@ -190,7 +190,8 @@ typedef struct stki_option_notes {
 } stki_option_notes;
 
 /* Prepares a document for reading, in the tree of the sections (ended by NULL): of options that exclude each other,
- * what an earlier source said goes out of its map, and paths become what is opened (node->opened). */
+ * what an earlier source said goes out of its map, and paths become what is opened (node->opened). Keys that belong to
+ * another section are refused with its name. */
 stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
                                 stk_error *err);
 
@@ -240,6 +241,8 @@ void stki_options_help(const stki_option_table *table, FILE *to);
 /* option_ask.c: what "dataset.fields.image.layout" comes to in a document, defaults included, as new JSON: sizes in
  * bytes, times in ns, paths as they are opened. NULL: there is no such option, or no memory. */
 json_t *stki_sections_value(const stki_option_table *const *sections, const stki_node *root, const char *name);
+/* The section that has a key of that name, "dataset.fields.NAME.source"; the first of several; NULL: none has. */
+const char *stki_sections_hint(const stki_option_table *const *sections, const char *key);
 /* All tables of the sections as new JSON: [{"section": …, "options": [{"name": …, "type": …}, …]}, …]. */
 json_t *stki_sections_json(const stki_option_table *const *sections);
 /* All tables of the sections, ended by NULL. */

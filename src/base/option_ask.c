@@ -84,6 +84,29 @@ json_t *stki_sections_value(const stki_option_table *const *sections, const stki
     return NULL;
 }
 
+/* ---- which section ----------------------------------------------------------------------------------------------- */
+
+typedef struct hint {
+    const char *key, *section;
+} hint;
+
+static void look_for(const stki_option_table *table, void *context)
+{
+    hint *of = context;
+
+    if (!of->section && stki_options_find(table, of->key))
+        of->section = table->section;
+}
+
+const char *stki_sections_hint(const stki_option_table *const *sections, const char *key)
+{
+    hint of = {.key = key};
+
+    for (int i = 0; sections[i]; i++)
+        stki_options_each(sections[i], look_for, &of);
+    return of.section;
+}
+
 /* ---- all rows ---------------------------------------------------------------------------------------------------- */
 
 static void add_text(json_t *json, const char *key, const char *text)

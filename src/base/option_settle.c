@@ -1,11 +1,13 @@
 /* option_settle.c: prepares a document for reading, see stki_sections_settle. Everything here follows from the rows:
  * which exclude each other, which are paths, and which tables are inside which. */
 #include "document_build.h"
+#include "error.h"
 #include "option.h"
 #include "option_row.h"
 #include <string.h>
 
 typedef struct settling {
+    const stki_option_table *const *sections;
     stki_document *document;
     const char *base_dir;
     stk_error *err;
@@ -65,6 +67,14 @@ static stk_status settle_row(const settling *s, const stki_option *row, stki_nod
     return status;
 }
 
+/* The reader of the table names the nearest of its own keys. */
+static stk_status refuse_elsewhere(const settling *s, const stki_node *node)
+{
+    const char *section = stki_sections_hint(s->sections, node->key);
+
+    return section ? stki_fail_key(s->err, node, "unknown key, did you mean %s.%s?", section, node->key) : STK_OK;
+}
+
 static stk_status settle(const settling *s, const stki_option_table *table, stki_node *node)
 {
     stk_status status = STK_OK;
@@ -78,8 +88,8 @@ static stk_status settle(const settling *s, const stki_option_table *table, stki
 
         if (node->kind == STKI_NODE_LIST && node->items[i]->kind == STKI_NODE_MAP)
             status = settle(s, table, node->items[i]);
-        else if (row)
-            status = settle_row(s, row, node->items[i]);
+        else if (node->kind == STKI_NODE_MAP)
+            status = row ? settle_row(s, row, node->items[i]) : refuse_elsewhere(s, node->items[i]);
     }
     return status;
 }
@@ -87,7 +97,7 @@ static stk_status settle(const settling *s, const stki_option_table *table, stki
 stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
                                 stk_error *err)
 {
-    const settling s = {document, base_dir, err};
+    const settling s = {sections, document, base_dir, err};
     stk_status status = STK_OK;
 
     for (int i = 0; sections[i] && status == STK_OK; i++)

@@ -190,6 +190,52 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
     return STK_OK;
 }
 
+/* The library knows no section `bench`: a key of it that stands elsewhere is named here. */
+static stk_status check_elsewhere(const stki_node *node, stk_error *err)
+{
+    for (int i = 0; node->kind == STKI_NODE_MAP && i < node->count; i++) {
+        const bool section = !node->parent && node->items[i]->kind == STKI_NODE_MAP;
+        stk_status status = STK_OK;
+
+        if (section && strcmp(node->keys[i], "bench") != 0)
+            status = check_elsewhere(node->items[i], err);
+        else if (!section && stki_options_find(&lb_bench_table, node->keys[i]))
+            status = stki_fail_key(err, node->items[i], "unknown key, did you mean bench.%s?", node->keys[i]);
+        if (status != STK_OK)
+            return status;
+    }
+    return STK_OK;
+}
+
+/* The section of the library's that has a key of that name, into `section`. */
+static bool find_elsewhere(const char *key, char *section, size_t size)
+{
+    char *text = stk_loader_options_tables();
+    json_t *tables = text ? json_loads(text, 0, NULL) : NULL, *table, *option;
+    size_t t, o;
+
+    section[0] = '\0';
+    json_array_foreach(tables, t, table) json_array_foreach(
+        json_object_get(table, "options"), o,
+        option) if (!section[0] && strcmp(json_string_value(json_object_get(option, "name")), key) == 0)
+        snprintf(section, size, "%s", json_string_value(json_object_get(table, "section")));
+    json_decref(tables);
+    stk_text_free(text);
+    return section[0] != '\0';
+}
+
+/* Keys of the library's in the section `bench`. */
+static stk_status check_bench_keys(const stki_node *bench, stk_error *err)
+{
+    char section[128];
+
+    for (int i = 0; bench && bench->kind == STKI_NODE_MAP && i < bench->count; i++)
+        if (!stki_options_find(&lb_bench_table, bench->keys[i]) &&
+            find_elsewhere(bench->keys[i], section, sizeof section))
+            return stki_fail_key(err, bench->items[i], "unknown key, did you mean %s.%s?", section, bench->keys[i]);
+    return STK_OK;
+}
+
 stk_status lb_config_open(const char *path, const char *const *sets, int set_count, bool digest, struct lb_config *out,
                           stk_error *err)
 {
@@ -202,7 +248,9 @@ stk_status lb_config_open(const char *path, const char *const *sets, int set_cou
     for (int i = 0; i < set_count && status == STK_OK; i++)
         status = stki_document_set(out->document, sets[i], err);
     if (status == STK_OK)
-        status = stk_loader_check_file(path, sets, set_count, err);
+        status = check_bench_keys(stki_node_get(stki_document_root(out->document), "bench"), err);
+    if (status == STK_OK && (status = stk_loader_check_file(path, sets, set_count, err)) == STK_E_CONFIG)
+        (void)check_elsewhere(stki_document_root(out->document), err);
     if (status == STK_OK)
         status = read_bench(out, digest, err);
     return status == STK_OK ? copy_sets(sets, set_count, out, err) : status;
