@@ -86,32 +86,31 @@ static stk_status take_line(stki_image_set *set, char *line, int64_t number, con
     return stki_image_set_add(set, "", line, label, err);
 }
 
-/* A line without its end, and the one behind it. */
-static char *end_line(char *line, char *end, char **next)
+/* The bytes of a line without its end, and the line behind it. */
+static size_t end_line(const char *line, char *end, char **next)
 {
     char *stop = memchr(line, '\n', (size_t)(end - line));
+    size_t bytes = (size_t)((stop ? stop : end) - line);
 
     *next = stop ? stop + 1 : end;
-    stop = stop ? stop : end;
-    return stop > line && stop[-1] == '\r' ? stop - 1 : stop;
+    return bytes > 0 && line[bytes - 1] == '\r' ? bytes - 1 : bytes;
 }
 
 /* The first label behind a tab that is no whole number, if there is one. */
 static stk_status find_names(stki_image_set *set, char *text, int64_t length, stk_error *err)
 {
     char *end = text + length, *next, label[32];
-    int64_t number = 1;
+    int64_t number = 1, ignored;
 
     for (char *line = text; line < end; line = next, number++) {
-        char *stop = end_line(line, end, &next), *at = stop;
-        int64_t ignored;
+        size_t bytes = end_line(line, end, &next), at = bytes;
 
-        while (at > line && at[-1] != '\t')
+        while (at > 0 && line[at - 1] != '\t')
             at--;
-        if (at == line)
+        if (at == 0)
             continue;
-        snprintf(label, sizeof label, "%.*s", (int)(stop - at < 31 ? stop - at : 31), at);
-        if (stop - at < 31 && whole_number(label, &ignored))
+        snprintf(label, sizeof label, "%.*s", (int)(bytes - at < 31 ? bytes - at : 31), line + at);
+        if (bytes - at < 31 && whole_number(label, &ignored))
             continue;
         set->name_line = number;
         set->name_found = stki_strdup(label);
@@ -128,12 +127,12 @@ static stk_status take_lines(stki_image_set *set, char *text, int64_t length, co
     stk_status status = find_names(set, text, length, err);
 
     for (char *line = text; line < end && !status; line = next, number++) {
-        char *stop = end_line(line, end, &next);
+        const size_t bytes = end_line(line, end, &next);
 
-        if (memchr(line, '\0', (size_t)(stop - line)))
+        if (memchr(line, '\0', bytes))
             return fail_line(path, number, "a NUL", "text", "no list of images", err);
-        *stop = '\0';
-        if (stop > line)
+        line[bytes] = '\0';
+        if (bytes > 0)
             status = take_line(set, line, number, path, &labelled, err);
     }
     if (!status && !labelled) {
