@@ -1,10 +1,9 @@
-/* count_pool.c: see count_pool.h. A queue under one lock, which is taken twice a batch. */
+/* count_pool.c: see count_pool.h. Each batch is a task of one part in a thread pool for which the caller only waits. */
 #include "count_pool.h"
 #include "allocate.h"
-#include "clock.h"
 #include "error.h"
 #include "file.h"
-#include "thread.h"
+#include "thread_pool.h"
 #include <string.h>
 
 enum { HURRY_AFTER = 1 << 20 }; /* elements: the table that makes counting quicker must be worth its memory */
@@ -16,26 +15,18 @@ struct item {
 };
 
 struct counter {
-    stki_count_pool *pool;
-    stki_thread *thread;
     stki_tally **tallies; /* one a field */
     char *gathered;       /* rows of several shards, side by side */
     int64_t gathered_bytes;
 };
 
 struct stki_count_pool {
-    /* fixed after create */
     const stki_count_field *fields;
-    int field_count, threads, depth, counter_count;
-    struct counter *counters; /* one at least */
-
-    stki_mutex lock; /* guards the rest */
-    stki_cond work, done;
-    struct item *queue; /* [depth], from `first` on */
-    int first, queued, busy;
-    bool stop;
-    stk_status status; /* the first failure */
-    stk_error error;
+    int field_count, counter_count, depth;
+    struct counter *counters; /* by worker of the pool */
+    struct item *items;       /* the one that is submitted as number n is items[n % depth] */
+    int64_t submitted;
+    stki_thread_pool *pool;
 };
 
 /* ---- a batch ---- */
@@ -155,57 +146,29 @@ static stk_status count_where_they_lie(struct counter *counter, stki_tally *tall
     return status == STK_OK ? check_intact(plan, first, rows, err) : status;
 }
 
-static stk_status count_item(struct counter *counter, const struct item *item, stk_error *err)
+static void release(struct item *item)
 {
-    const stki_count_pool *pool = counter->pool;
+    stk_batch_release(item->batch);
+    item->batch = NULL;
+}
+
+static stk_status count_item(void *context, void *task, int64_t part, int worker, stk_error *err)
+{
+    const stki_count_pool *pool = context;
+    struct counter *counter = &pool->counters[worker];
+    struct item *item = task;
     stk_status status = STK_OK;
 
+    (void)part;
     for (int i = 0; i < pool->field_count && status == STK_OK; i++)
         status = item->batch ? count_field(counter->tallies[i], &pool->fields[i], item->batch, err)
                              : count_where_they_lie(counter, counter->tallies[i], &pool->fields[i], item->first,
                                                     item->rows, err);
-    stk_batch_release(item->batch);
+    release(item);
     return status;
 }
 
-/* ---- threads ---- */
-
-static void note(stki_count_pool *pool, stk_status status, const stk_error *error)
-{
-    if (status == STK_OK || pool->status != STK_OK)
-        return;
-    pool->status = status;
-    pool->error = *error;
-}
-
-static void run(void *context)
-{
-    struct counter *counter = context;
-    stki_count_pool *pool = counter->pool;
-
-    stki_lock(&pool->lock);
-    for (;;) {
-        struct item item;
-        stk_error error;
-        stk_status status = STK_OK;
-
-        while (!pool->stop && pool->queued == 0)
-            (void)stki_wait(&pool->work, &pool->lock, stki_now_ns() + STKI_SECOND);
-        if (pool->stop)
-            break;
-        item = pool->queue[pool->first];
-        pool->first = (pool->first + 1) % pool->depth;
-        pool->queued--;
-        pool->busy++;
-        stki_unlock(&pool->lock);
-        status = count_item(counter, &item, &error);
-        stki_lock(&pool->lock);
-        pool->busy--;
-        note(pool, status, &error);
-        stki_wake_all(&pool->done);
-    }
-    stki_unlock(&pool->lock);
-}
+/* ---- the pool ---- */
 
 static stk_status make_tallies(stki_count_pool *pool, struct counter *counter, stk_error *err)
 {
@@ -227,24 +190,27 @@ static void drop_tallies(const stki_count_pool *pool, struct counter *counter)
     }
 }
 
-static stk_status begin(stki_count_pool *pool, stk_error *err)
+static stk_status begin(stki_count_pool *pool, int threads, stk_error *err)
 {
+    const stki_thread_pool_opts opts = {.name = "stoker-count",
+                                        .threads = threads,
+                                        .depth = pool->depth,
+                                        .caller_runs_none = true,
+                                        .run = count_item,
+                                        .context = pool};
     stk_status status = STK_OK;
 
     pool->counters = stki_zalloc_array(pool->counter_count, sizeof *pool->counters);
-    pool->queue = stki_zalloc_array(pool->depth, sizeof *pool->queue);
-    if (!pool->counters || !pool->queue)
-        return stki_fail_memory(err, pool->depth * (int64_t)sizeof *pool->queue, "statistics");
+    pool->items = stki_zalloc_array(pool->depth, sizeof *pool->items);
+    if (!pool->counters || !pool->items)
+        return stki_fail_memory(err, pool->depth * (int64_t)sizeof *pool->items, "statistics");
     for (int i = 0; i < pool->counter_count && status == STK_OK; i++) {
         struct counter *counter = &pool->counters[i];
 
-        counter->pool = pool;
         counter->tallies = stki_zalloc_array(pool->field_count, sizeof(stki_tally *));
         status = counter->tallies ? make_tallies(pool, counter, err) : stki_fail_memory(err, 64, "statistics");
-        if (status == STK_OK && pool->threads > 0)
-            status = stki_thread_start(&counter->thread, "stoker-count", run, counter, err);
     }
-    return status;
+    return status == STK_OK ? stki_thread_pool_create(&opts, &pool->pool, err) : status;
 }
 
 stk_status stki_count_pool_create(const stki_count_field *fields, int field_count, int threads, int depth,
@@ -257,70 +223,48 @@ stk_status stki_count_pool_create(const stki_count_field *fields, int field_coun
         return stki_fail_memory(err, sizeof *pool, "statistics");
     pool->fields = fields;
     pool->field_count = field_count;
-    pool->threads = threads;
-    pool->counter_count = threads > 0 ? threads : 1;
-    pool->depth = depth > 0 ? depth : 1;
-    stki_mutex_init(&pool->lock);
-    stki_cond_init(&pool->work);
-    stki_cond_init(&pool->done);
-    status = begin(pool, err);
-    if (status != STK_OK) {
+    pool->counter_count = threads > 0 ? threads : 1; /* without threads, worker 0 is the caller */
+    pool->depth = threads + (depth > 0 ? depth : 1);
+    status = begin(pool, threads, err);
+    if (status == STK_OK)
+        *out = pool;
+    else
         stki_count_pool_destroy(pool);
-        return status;
-    }
-    *out = pool;
-    return STK_OK;
+    return status;
 }
 
 void stki_count_pool_destroy(stki_count_pool *pool)
 {
     if (!pool)
         return;
-    stki_lock(&pool->lock);
-    pool->stop = true;
-    stki_wake_all(&pool->work);
-    stki_unlock(&pool->lock);
+    stki_thread_pool_destroy(pool->pool);
     for (int i = 0; pool->counters && i < pool->counter_count; i++) {
-        if (pool->counters[i].thread)
-            (void)stki_thread_join(pool->counters[i].thread, INT64_MAX);
         drop_tallies(pool, &pool->counters[i]);
         stki_free(pool->counters[i].tallies);
         stki_free(pool->counters[i].gathered);
     }
-    for (; pool->queued > 0; pool->queued--, pool->first = (pool->first + 1) % pool->depth)
-        stk_batch_release(pool->queue[pool->first].batch);
-    stki_cond_fini(&pool->work);
-    stki_cond_fini(&pool->done);
-    stki_mutex_fini(&pool->lock);
+    for (int i = 0; pool->items && i < pool->depth; i++)
+        release(&pool->items[i]);
     stki_free(pool->counters);
-    stki_free(pool->queue);
+    stki_free(pool->items);
     stki_free(pool);
 }
 
-static stk_status fail(const stki_count_pool *pool, stk_error *err)
+static stk_status push(stki_count_pool *pool, struct item given, stk_error *err)
 {
-    if (pool->status != STK_OK && err)
-        *err = pool->error;
-    return pool->status;
-}
+    struct item *item = &pool->items[pool->submitted % pool->depth];
+    stk_status status = STK_OK;
+    void *task;
 
-static stk_status push(stki_count_pool *pool, struct item item, stk_error *err)
-{
-    stk_status status;
-
-    if (pool->threads == 0)
-        return count_item(&pool->counters[0], &item, err);
-    stki_lock(&pool->lock);
-    while (pool->queued == pool->depth && pool->status == STK_OK)
-        (void)stki_wait(&pool->done, &pool->lock, stki_now_ns() + STKI_SECOND);
-    status = fail(pool, err);
+    while (status == STK_OK && !stki_thread_pool_has_room(pool->pool))
+        status = stki_thread_pool_next(pool->pool, INT64_MAX, &task, err);
     if (status == STK_OK) {
-        pool->queue[(pool->first + pool->queued++) % pool->depth] = item;
-        stki_wake_one(&pool->work);
+        *item = given;
+        pool->submitted++;
+        status = stki_thread_pool_submit(pool->pool, item, 1, err);
+    } else {
+        release(&given);
     }
-    stki_unlock(&pool->lock);
-    if (status != STK_OK)
-        stk_batch_release(item.batch);
     return status;
 }
 
@@ -337,13 +281,12 @@ stk_status stki_count_pool_push_rows(stki_count_pool *pool, int64_t first, int64
 stk_status stki_count_pool_take(stki_count_pool *pool, stki_tally *const *total, stk_error *err)
 {
     stk_status status;
+    void *task;
 
-    stki_lock(&pool->lock);
-    while (pool->queued + pool->busy > 0 && pool->status == STK_OK)
-        (void)stki_wait(&pool->done, &pool->lock, stki_now_ns() + STKI_SECOND);
-    status = fail(pool, err);
-    stki_unlock(&pool->lock);
-    /* Nothing is on its way now, so the tallies are this thread's. */
+    while ((status = stki_thread_pool_next(pool->pool, INT64_MAX, &task, err)) == STK_OK)
+        ;
+    status = status == STK_END ? STK_OK : status;
+    /* Nothing is running now, so the tallies are this thread's. */
     for (int i = 0; i < pool->counter_count && status == STK_OK; i++) {
         struct counter *counter = &pool->counters[i];
 

@@ -18,7 +18,7 @@ typedef struct stki_count_field {
 
 typedef struct stki_count_pool stki_count_pool;
 
-/* threads 0: the caller's; depth: batches on their way. The fields are borrowed. */
+/* threads 0: the caller's; depth: batches that wait beside those that are counted. The fields are borrowed. */
 stk_status stki_count_pool_create(const stki_count_field *fields, int field_count, int threads, int depth,
                                   stki_count_pool **out, stk_error *err);
 void stki_count_pool_destroy(stki_count_pool *pool); /* NULL is fine; batches on their way are released */

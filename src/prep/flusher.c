@@ -1,68 +1,42 @@
-/* flusher.c: the thread of outlet.h that syncs. */
+/* flusher.c: the thread of outlet.h that syncs: a thread pool of one, for which the caller only waits. So tasks run one
+ * at a time and in order, and none after one that failed. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
 #include "outlet.h"
+#include "thread_pool.h"
 
 struct stki_flusher {
-    stki_thread *thread;
+    stki_thread_pool *pool;
     int depth;
-    stki_mutex lock; /* guards the rest */
-    stki_cond work, room;
-    stki_flush *first, **last;
-    int waiting; /* the running one counted */
-    bool stop;
-    stk_status status; /* the first one that failed */
-    stk_error error;
+    int64_t submitted;
+    stki_flush **tasks; /* number n is tasks[n % depth]; NULL: it has been dropped */
 };
 
-static void run(void *context)
+static stk_status run(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
-    stki_flusher *flusher = context;
+    stki_flush **flush = task;
+    stk_status status = (*flush)->run(*flush, err);
 
-    stki_lock(&flusher->lock);
-    for (;;) {
-        stki_flush *flush = flusher->first;
-        stk_error error = {0};
-        stk_status status = flusher->status;
-
-        if (!flush) {
-            if (flusher->stop)
-                break;
-            (void)stki_wait(&flusher->work, &flusher->lock, INT64_MAX);
-            continue;
-        }
-        flusher->first = flush->next;
-        if (!flusher->first)
-            flusher->last = &flusher->first;
-        stki_unlock(&flusher->lock);
-        if (status == STK_OK)
-            status = flush->run(flush, &error);
-        flush->drop(flush);
-        stki_lock(&flusher->lock);
-        if (status != STK_OK && flusher->status == STK_OK) {
-            flusher->status = status;
-            flusher->error = error;
-        }
-        flusher->waiting--;
-        stki_wake_all(&flusher->room);
-    }
-    stki_unlock(&flusher->lock);
+    (void)context, (void)part, (void)worker;
+    (*flush)->drop(*flush);
+    *flush = NULL;
+    return status;
 }
 
 stk_status stki_flusher_create(int depth, stki_flusher **out, stk_error *err)
 {
     stki_flusher *flusher = stki_zalloc(sizeof *flusher);
+    const stki_thread_pool_opts opts = {
+        .name = "stoker-flush", .threads = 1, .depth = depth, .caller_runs_none = true, .run = run};
     stk_status status;
 
     if (!flusher)
         return stki_fail_memory(err, sizeof *flusher, "a thread that syncs");
     flusher->depth = depth;
-    flusher->last = &flusher->first;
-    stki_mutex_init(&flusher->lock);
-    stki_cond_init(&flusher->work);
-    stki_cond_init(&flusher->room);
-    status = stki_thread_start(&flusher->thread, "stoker-flush", run, flusher, err);
+    flusher->tasks = stki_zalloc_array(depth, sizeof(stki_flush *));
+    status = flusher->tasks ? stki_thread_pool_create(&opts, &flusher->pool, err)
+                            : stki_fail_memory(err, depth * (int64_t)sizeof(stki_flush *), "a thread that syncs");
     if (status == STK_OK)
         *out = flusher;
     else
@@ -70,56 +44,56 @@ stk_status stki_flusher_create(int depth, stki_flusher **out, stk_error *err)
     return status;
 }
 
+/* Waits for the oldest task. STK_END: there is none. */
+static stk_status take(stki_flusher *flusher, stk_error *err)
+{
+    void *task = NULL;
+    stk_status status = stki_thread_pool_next(flusher->pool, INT64_MAX, &task, err);
+    stki_flush **flush = task;
+
+    if (flush && *flush) /* one before it failed */
+        (*flush)->drop(*flush);
+    return status;
+}
+
 void stki_flusher_destroy(stki_flusher *flusher)
 {
     if (!flusher)
         return;
-    stki_lock(&flusher->lock);
-    flusher->stop = true;
-    stki_wake_all(&flusher->work);
-    stki_unlock(&flusher->lock);
-    if (flusher->thread)
-        (void)stki_thread_join(flusher->thread, INT64_MAX);
-    stki_cond_fini(&flusher->work);
-    stki_cond_fini(&flusher->room);
-    stki_mutex_fini(&flusher->lock);
+    while (flusher->pool && take(flusher, NULL) != STK_END)
+        ;
+    stki_thread_pool_destroy(flusher->pool);
+    stki_free(flusher->tasks);
     stki_free(flusher);
-}
-
-/* Until fewer than `most` wait; with the lock. */
-static stk_status wait_below(stki_flusher *flusher, int most, int64_t *waited_ns, stk_error *err)
-{
-    const int64_t begin = stki_now_ns();
-
-    while (flusher->waiting >= most)
-        (void)stki_wait(&flusher->room, &flusher->lock, INT64_MAX);
-    *waited_ns += stki_now_ns() - begin;
-    if (flusher->status != STK_OK && err)
-        *err = flusher->error;
-    return flusher->status;
 }
 
 stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, int64_t *waited_ns, stk_error *err)
 {
-    stk_status status;
+    const int64_t begin = stki_now_ns();
+    stki_flush **task = &flusher->tasks[flusher->submitted % flusher->depth];
+    stk_status status = STK_OK;
 
-    flush->next = NULL;
-    stki_lock(&flusher->lock);
-    status = wait_below(flusher, flusher->depth, waited_ns, err);
-    *flusher->last = flush; /* also after a failure: its thread drops it */
-    flusher->last = &flush->next;
-    flusher->waiting++;
-    stki_wake_one(&flusher->work);
-    stki_unlock(&flusher->lock);
+    while (status == STK_OK && !stki_thread_pool_has_room(flusher->pool))
+        status = take(flusher, err);
+    *waited_ns += stki_now_ns() - begin;
+    if (status == STK_OK) {
+        *task = flush;
+        status = stki_thread_pool_submit(flusher->pool, task, 1, err);
+    }
+    if (status == STK_OK)
+        flusher->submitted++;
+    else
+        flush->drop(flush);
     return status;
 }
 
 stk_status stki_flusher_wait(stki_flusher *flusher, int64_t *waited_ns, stk_error *err)
 {
-    stk_status status;
+    const int64_t begin = stki_now_ns();
+    stk_status status = STK_OK, taken;
 
-    stki_lock(&flusher->lock);
-    status = wait_below(flusher, 1, waited_ns, err);
-    stki_unlock(&flusher->lock);
+    while ((taken = take(flusher, status == STK_OK ? err : NULL)) != STK_END)
+        status = status == STK_OK ? taken : status;
+    *waited_ns += stki_now_ns() - begin;
     return status;
 }

@@ -18,7 +18,6 @@ void stki_flusher_destroy(stki_flusher *flusher); /* NULL is fine */
 
 /* Something to be done in order, and then freed. */
 typedef struct stki_flush {
-    struct stki_flush *next;
     stk_status (*run)(struct stki_flush *flush, stk_error *err); /* not called when one before it failed */
     void (*drop)(struct stki_flush *flush);                      /* frees it */
 } stki_flush;
