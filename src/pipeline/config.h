@@ -33,6 +33,7 @@ typedef struct stki_split_config {
     double fraction;  /* of the samples that are val */
     int64_t seed;
     const char *key; /* hash: "index", "path" or the name of a field; NULL where there is no split */
+    int64_t gap;     /* contiguous: samples; -1: auto */
 } stki_split_config;
 
 struct stki_core;
@@ -138,7 +139,8 @@ extern const stki_option_table stki_field_table; /* config.c: of `fields` */
 
 /* config_order.c: `split` and `weights`, and that the keys about the order go together. */
 enum stki_split_part { STKI_SPLIT_TRAIN, STKI_SPLIT_VAL };
-enum stki_split_method { STKI_SPLIT_EXACT, STKI_SPLIT_HASH };
+enum stki_split_method { STKI_SPLIT_EXACT, STKI_SPLIT_CONTIGUOUS, STKI_SPLIT_HASH };
+extern const char *const stki_split_methods[];
 stk_status stki_config_order(stki_loader_config *config, const stki_node *section, stk_error *err);
 /* A list of sample numbers. */
 stk_status stki_config_indices(const stki_node *list, int64_t **out, int64_t *count, stk_error *err);

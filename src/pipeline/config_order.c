@@ -6,23 +6,33 @@
 #include <string.h>
 
 static const char *const part_words[] = {"train", "val", NULL};
-static const char *const method_words[] = {"exact", "hash", NULL};
+const char *const stki_split_methods[] = {"exact", "contiguous", "hash", NULL}; /* as enum stki_split_method */
+static const char *const contiguous_words[] = {"contiguous", NULL};
+static const char *const gap_words[] = {"auto", NULL};
 const char *const stki_stop_words[] = {"first_exhausted", "all_exhausted", NULL};
 
-static const stki_need needs_hash = {.key = "method", .words = &method_words[STKI_SPLIT_HASH]};
+static const stki_need needs_hash = {.key = "method", .words = &stki_split_methods[STKI_SPLIT_HASH]};
+static const stki_need needs_contiguous = {.key = "method", .words = contiguous_words};
 
 static const stki_option split_rows[] = {
     STKI_ENUM(stki_split_config, part, train, part_words, "Which part is loaded"),
     STKI_DOUBLE(stki_split_config, fraction, 0.1, 0, 1, "", "The share of the samples that is val; the rest is train"),
-    STKI_ENUM(stki_split_config, method, exact, method_words,
-              "exact: that many samples, drawn at random; hash: each sample by the hash of its key, so that samples "
-              "added later leave the others in their part"),
+    STKI_ENUM(
+        stki_split_config, method, exact, stki_split_methods,
+        "exact: that many samples, drawn at random; contiguous: the last ones of each group of windows, or of the "
+        "data set where there are no windows; hash: each sample by the hash of its key, so that samples added "
+        "later leave the others in their part"),
     STKI_INT(stki_split_config, seed, 0, 0, INT64_MAX, "", "Another one gives another split"),
     STKI_STRING(
         stki_split_config, key, "index",
         "What method: hash looks at: index, path (the name of the sample's file), or a field whose equal values "
         "stay in one part",
         .need = &needs_hash, .examples = STKI_EXAMPLES("index", "path")),
+    STKI_INT_WORDS(
+        stki_split_config, gap, auto, 0, INT64_C(1) << 40, gap_words, -1, "samples",
+        "Windows that begin so many samples before the first one of val, or fewer, are not in train; auto: so "
+        "many that no sample is in windows of both",
+        .need = &needs_contiguous),
 };
 const stki_option_table stki_split_table = STKI_OPTION_TABLE_WITH("loader.split", split_rows, .shorthand = "part");
 

@@ -44,7 +44,6 @@ static void material_free(material *m)
 static stk_status empty_subset(const stki_loader_config *config, const char *dataset, int64_t count, int64_t listed,
                                stk_error *err)
 {
-    static const char *const methods[] = {[STKI_SPLIT_EXACT] = "exact", [STKI_SPLIT_HASH] = "hash"};
     const stki_split_config *split = &config->split_config;
     const char *of = dataset ? "data set " : "", *name = dataset ? dataset : "", *behind = dataset ? ": " : "";
 
@@ -56,8 +55,8 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
     return stki_fail(err, STK_E_EMPTY,
                      "%s%s%sloader.split: the subset is empty: part: %s with method: %s and fraction: %g (which is the "
                      "share of val) has none of the %lld samples%s",
-                     of, name, behind, split->part == STKI_SPLIT_VAL ? "val" : "train", methods[split->method],
-                     split->fraction, (long long)(listed > 0 ? listed : count),
+                     of, name, behind, split->part == STKI_SPLIT_VAL ? "val" : "train",
+                     stki_split_methods[split->method], split->fraction, (long long)(listed > 0 ? listed : count),
                      listed > 0 ? " that indices lists" : "");
 }
 
@@ -66,11 +65,17 @@ static stk_status select_samples(const stki_core *core, int64_t first, int64_t c
                                  int64_t *index_count, int64_t **list, stk_error *err)
 {
     const stki_split_config *split = &core->config->split_config;
-    stk_status status;
+    stki_split_groups groups = {0};
+    stk_status status = STK_OK;
 
     if (!core->config->split)
         return STK_OK;
-    status = stki_split_select(core->dataset, first, count, split, *indices, *index_count, list, index_count, err);
+    if (split->method == STKI_SPLIT_CONTIGUOUS)
+        status = stki_window_split(core, &groups, err);
+    if (status == STK_OK)
+        status = stki_split_select(core->dataset, first, count, split, &groups, *indices, *index_count, list,
+                                   index_count, err);
+    stki_free(groups.first);
     *indices = *list;
     return status;
 }
@@ -362,6 +367,7 @@ static stk_status create_order(stki_core *core, int64_t global, stk_error *err)
         core->sources[d].share = stki_order_share(core->order, d);
     material_free(m);
     say_packing(core);
+    stki_window_leaks(core);
     if (status == STK_OK && config->order == STK_ORDER_BLOCK)
         say_quality(core, global);
     return status;

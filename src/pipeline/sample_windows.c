@@ -305,3 +305,44 @@ stk_status stki_window_groups(const stki_core *core, int64_t **out, int64_t *cou
     *count = cuts.count - 1;
     return STK_OK;
 }
+
+/* Windows begin `step` samples apart. */
+static int64_t step_of(const stki_window *window)
+{
+    return window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
+}
+
+static const stki_window *first_window(const stki_loader_config *config)
+{
+    for (int i = 0; i < config->field_count; i++)
+        if (config->fields[i].window.length > 0)
+            return &config->fields[i].window;
+    return NULL;
+}
+
+stk_status stki_window_split(const stki_core *core, stki_split_groups *out, stk_error *err)
+{
+    const stki_window *window = first_window(core->config);
+
+    out->step = window ? step_of(window) : 1;
+    out->span = window ? stki_window_span(window->length, window->dilation) : 1;
+    return stki_window_groups(core, &out->first, &out->count, err);
+}
+
+void stki_window_leaks(stki_core *core)
+{
+    const stki_window *window = first_window(core->config);
+    const stki_split_config *split = &core->config->split_config;
+    int64_t span;
+
+    if (!core->config->split || !window || split->method == STKI_SPLIT_CONTIGUOUS ||
+        (split->method == STKI_SPLIT_HASH && window->group_by && strcmp(split->key, window->group_by) == 0))
+        return;
+    span = stki_window_span(window->length, window->dilation);
+    if (span > step_of(window))
+        stki_config_note(core->config,
+                         "loader.split: windows of %" PRId64 " samples, %" PRId64
+                         " apart, overlap, so that train holds "
+                         "most samples of val; method: contiguous keeps them apart",
+                         span, step_of(window));
+}

@@ -5,6 +5,7 @@
 #define STKI_SAMPLE_WINDOWS_H
 
 #include "core.h"
+#include "selection.h"
 
 /* The window that all windowed fields of the loader have; NULL: there are none. STK_E_CONFIG where they differ. */
 stk_status stki_window_of(const stki_loader_config *config, const stki_window **out, stk_error *err);
@@ -18,5 +19,9 @@ stk_status stki_windows_over_samples(stki_core *core, stk_error *err);
 /* Runs of the data set's numbers that windows do not leave: *out holds *count + 1 of them (stki_free). Without windows
  * each data set is one. */
 stk_status stki_window_groups(const stki_core *core, int64_t **out, int64_t *count, stk_error *err);
+/* The same as what a split by place divides; stki_free(out->first). */
+stk_status stki_window_split(const stki_core *core, stki_split_groups *out, stk_error *err);
+/* Says so where a split at random puts windows into both parts that have samples in common. */
+void stki_window_leaks(stki_core *core);
 
 #endif

@@ -142,6 +142,27 @@ static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total
     return STK_OK;
 }
 
+/* The same by place. */
+static void choose_places(const stki_split_groups *groups, const stki_split_config *split, int64_t first, int64_t count,
+                          uint8_t *chosen, int64_t *total)
+{
+    const int64_t gap = (split->gap < 0 ? groups->span - 1 : split->gap) / groups->step;
+
+    *total = 0;
+    for (int64_t g = 0; g < groups->count; g++) {
+        const int64_t begin = groups->first[g] - first, end = groups->first[g + 1] - first;
+        const int64_t val = end - llrint(split->fraction * (double)(end - begin));
+        const bool is_val = split->part == STKI_SPLIT_VAL, divided = val < end;
+        const int64_t from = is_val ? val : begin, to = is_val ? end : divided ? val - gap : end;
+
+        if (begin < 0 || end > count)
+            continue; /* of another data set */
+        for (int64_t i = from; i < to; i++)
+            chosen[i] = 1;
+        *total += to > from ? to - from : 0;
+    }
+}
+
 static stk_status list(const uint8_t *chosen, int64_t count, int64_t total, const int64_t *indices, int64_t index_count,
                        int64_t **out, int64_t *out_count, stk_error *err)
 {
@@ -168,8 +189,8 @@ static stk_status list(const uint8_t *chosen, int64_t count, int64_t total, cons
 }
 
 stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t count, const stki_split_config *split,
-                             const int64_t *indices, int64_t index_count, int64_t **out, int64_t *out_count,
-                             stk_error *err)
+                             const stki_split_groups *groups, const int64_t *indices, int64_t index_count,
+                             int64_t **out, int64_t *out_count, stk_error *err)
 {
     keys k = {.dataset = dataset, .first = first, .split = split};
     uint8_t *chosen;
@@ -182,7 +203,10 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
     if (!chosen)
         return stki_fail_memory(err, count, "the samples of a split");
     stki_scratch_init(&k.scratch);
-    status = choose(&k, count, chosen, &total, err);
+    if (split->method == STKI_SPLIT_CONTIGUOUS)
+        choose_places(groups, split, first, count, chosen, &total);
+    else
+        status = choose(&k, count, chosen, &total, err);
     if (status == STK_OK)
         status = list(chosen, count, total, indices, index_count, out, out_count, err);
     stki_scratch_fini(&k.scratch);

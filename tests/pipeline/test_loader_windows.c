@@ -455,6 +455,84 @@ static void data_sets_are_not_crossed(void **state)
     assert_int_equal(of[1], 40);
 }
 
+/* Windows of 50 values, one apart, of 1000: 951, of which the last 190 are val; train ends where none reaches into val.
+ */
+static void a_split_by_place_keeps_parts_apart(void **state)
+{
+#define SERIES                                                                                                         \
+    "{dataset: {fields: {x: {path: series.npy, source: {window: {length: 50, stride: %d%s}}}}}, loader: {batch_size: " \
+    "16, order: random, split: {part: %s, fraction: 0.2, method: %s%s}}}"
+    static const struct {
+        int stride;
+        const char *gap;
+        int train, val;
+    } cases[] = {{1, "", 951 - 190 - 49, 190},
+                 {1, ", gap: 0", 951 - 190, 190},
+                 {1, ", gap: 100", 951 - 190 - 100, 190},
+                 {50, "", 16, 4},
+                 {20, "", 48 - 10 - 2, 10}};
+    const float *values = (const float *)(const void *)x;
+
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        static uint8_t in_train[1000];
+        int64_t rows = drain(open_ok(SERIES, cases[c].stride, "", "train", "contiguous", cases[c].gap), x, NULL);
+        int both = 0;
+
+        memset(in_train, 0, sizeof in_train);
+        assert_int_equal(rows, cases[c].train);
+        for (int64_t i = 0; i < rows * 50; i++)
+            in_train[(int)values[i]] = 1;
+        rows = drain(open_ok(SERIES, cases[c].stride, "", "val", "contiguous", cases[c].gap), x, NULL);
+        assert_int_equal(rows, cases[c].val);
+        for (int64_t i = 0; i < rows * 50; i++)
+            both += in_train[(int)values[i]];
+        assert_true(c == 1 ? both > 0 : both == 0);
+    }
+}
+
+static int note_count(stk_loader *loader)
+{
+    const int notes = stk_loader_note_count(loader);
+
+    stk_loader_destroy(loader);
+    return notes;
+}
+
+/* At random, val has its share of an epoch's windows; a split at random of windows that overlap is told. */
+static void a_split_has_its_share(void **state)
+{
+    (void)state;
+    for (int method = 0; method < 2; method++) {
+        const char *words = method ? "contiguous" : "exact";
+        const int64_t train = drain(open_ok(SERIES, 10, ", offsets: random", "train", words, ""), x, NULL);
+
+        assert_int_equal(drain(open_ok(SERIES, 10, ", offsets: random", "val", words, ""), x, NULL), 19); /* of 96 */
+        assert_int_equal(train, method ? 72 : 77); /* 96 * 712 / 951, 96 * 761 / 951 */
+    }
+    assert_int_equal(note_count(open_ok(SERIES, 1, "", "val", "exact", "")), 1);
+    assert_int_equal(note_count(open_ok(SERIES, 50, "", "val", "exact", "")), 0);
+    assert_int_equal(note_count(open_ok(SERIES, 1, "", "val", "contiguous", "")), 0);
+    refuse(STK_E_CONFIG, SERIES, 1, "", "val", "exact", ", gap: 3");
+}
+
+/* Folders of 6 and 4 images, windows of 2: val is the last fifth of each, of 5 and of 3. */
+static void each_group_is_split(void **state)
+{
+    static const int train[] = {0, 1, 2, 6}, val[] = {4, 8};
+
+    (void)state;
+#define SPLIT \
+    "{dataset: {fields: {" IMAGES_OF("classes") "}}, loader: {split: {part: %s, fraction: 0.2, method: contiguous}}}"
+    check_clips(x, drain(open_ok(SPLIT, "length: 2, stride: 1", "train"), x, NULL), 2, 1, 4, train);
+    check_clips(x, drain(open_ok(SPLIT, "length: 2, stride: 1", "val"), x, NULL), 2, 1, 2, val);
+    assert_int_equal(drain(open_ok("{dataset: {fields: {x: {path: labels.npy}}}, loader: {split: {part: val, fraction: "
+                                   "0.25, method: contiguous}}}"),
+                           x, NULL),
+                     10);
+    assert_int_equal(((const int32_t *)(const void *)x)[0], 130);
+}
+
 static void what_cannot_be_a_window_is_refused(void **state)
 {
     (void)state;
@@ -485,6 +563,9 @@ int main(void)
         cmocka_unit_test(a_failed_sample_fails_its_windows),
         cmocka_unit_test(resumes_and_ranks_agree),
         cmocka_unit_test(data_sets_are_not_crossed),
+        cmocka_unit_test(a_split_by_place_keeps_parts_apart),
+        cmocka_unit_test(a_split_has_its_share),
+        cmocka_unit_test(each_group_is_split),
         cmocka_unit_test(what_cannot_be_a_window_is_refused),
     };
 
