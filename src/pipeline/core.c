@@ -12,6 +12,7 @@
 #include "first_steps.h"
 #include "log.h"
 #include "sample_windows.h"
+#include "segments.h"
 #include "token_source.h"
 #include <stdio.h>
 #include <string.h>
@@ -159,6 +160,22 @@ static stk_status open_images(const stki_field_config *field, const stki_file_li
     return status == STK_OK ? add_shard(all, reader, err) : status;
 }
 
+/* Windows of files that are one sample each: in place, or (opts->window_length 0) over their rows. */
+static stk_status open_segments(const stki_field_config *field, const stki_reader_opts *opts, stki_reader *files,
+                                stki_reader **out, stk_error *err)
+{
+    const stki_window *window = &field->window;
+    const bool in_place = opts->window_length > 0;
+
+    return stki_segments_open(
+        files,
+        &(stki_segments_opts){.length = opts->window_length,
+                              .dilation = window->dilation,
+                              .step = opts->window_stride,
+                              .missing = in_place ? 1 : stki_window_span(window->length, window->dilation)},
+        out, err);
+}
+
 static stk_status open_files(stki_core *core, const stki_field_config *field, const stki_reader_opts *opts, shards *all,
                              stk_error *err)
 {
@@ -170,6 +187,8 @@ static stk_status open_files(stki_core *core, const stki_field_config *field, co
         status = stki_file_list_add(&list, field->paths[i], err);
     if (status == STK_OK && field->sample_per_file) {
         status = stki_files_open(&list, opts, &reader, err);
+        if (status == STK_OK && field->window.length > 0)
+            status = open_segments(field, opts, reader, &reader, err);
         if (status == STK_OK)
             status = add_shard(all, reader, err);
     } else if (status == STK_OK && opts->text_unit == STKI_TEXT_WHOLE) {
@@ -412,7 +431,11 @@ static stk_status open_windows(stki_core *core, stk_error *err)
     }
     if (status != STK_OK && err)
         *err = first;
-    return status == STK_OK && core->over_samples ? stki_windows_over_samples(core, err) : status;
+    if (status == STK_OK && core->over_samples)
+        return stki_windows_over_samples(core, err);
+    if (status == STK_OK)
+        stki_window_short_files(core);
+    return status;
 }
 
 static stk_status open_dataset(stki_core *core, stk_error *err)

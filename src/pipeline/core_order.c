@@ -22,7 +22,11 @@ typedef struct material {
     int64_t *lists[STKI_MAX_SOURCES]; /* of splits */
     double *weights;
     stki_order_starts starts;
-    int64_t *start_counts; /* of each shard */
+    int64_t *start_counts;        /* of each group */
+    const stki_window *moving;    /* the windows that the order lays; NULL: none */
+    int64_t *groups, group_count; /* that they stay in: group_count + 1 numbers */
+    bool one_each;                /* an epoch has one window of each group: what is selected are groups */
+    int64_t source_groups[STKI_MAX_SOURCES + 1]; /* one_each: the first of each data set */
 } material;
 
 static void material_free(material *m)
@@ -34,7 +38,78 @@ static void material_free(material *m)
     stki_free(m->units.first);
     stki_free(m->weights);
     stki_free(m->start_counts);
+    stki_free(m->groups);
     stki_free(m);
+}
+
+/* ---- windows that the order lays ----------------------------------------------------------------------------------
+ */
+
+/* In place, a window may begin at every number. */
+static stk_status check_moving(const stki_core *core, const material *m, stk_error *err)
+{
+    const stki_loader_config *config = core->config;
+    bool listed = config->index_list;
+
+    for (int d = 0; d < config->dataset_count; d++)
+        listed = listed || config->datasets[d].index_list;
+    for (int i = 0; i < config->field_count && !core->over_samples; i++)
+        if (config->fields[i].window.length == 0)
+            return stki_fail(
+                err, STK_E_CONFIG,
+                "dataset.fields.%s: it has as many samples as there are places for a window, and no "
+                "source.window of its own; with offsets other than fixed it needs one value for each element",
+                config->fields[i].name);
+    if (m->one_each && (config->order == STK_ORDER_BLOCK || config->order == STK_ORDER_WEIGHTED))
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "source.window.offsets: random with sample_per_file goes with order: sequential or random");
+    if (m->moving->offsets == STKI_OFFSETS_SHIFTED &&
+        (config->split || listed || config->order == STK_ORDER_BLOCK || config->order == STK_ORDER_WEIGHTED))
+        return stki_fail(err, STK_E_UNSUPPORTED,
+                         "source.window.offsets: shifted moves windows from epoch to epoch: it goes with order: "
+                         "sequential or random, without split or indices");
+    return STK_OK;
+}
+
+/* One window of each group: groups without a place for one do not count, and data sets have so many. */
+static void number_groups(const stki_core *core, material *m)
+{
+    int64_t kept = 0;
+    int d = 0;
+
+    for (int64_t g = 0; g < m->group_count; g++) {
+        if (m->groups[g + 1] == m->groups[g])
+            continue;
+        while (d + 1 < core->source_count && m->groups[g] >= core->sources[d + 1].first)
+            m->source_groups[++d] = kept;
+        m->groups[kept++] = m->groups[g];
+    }
+    m->groups[kept] = core->dataset->count;
+    m->group_count = kept;
+    while (d < core->source_count)
+        m->source_groups[++d] = kept;
+}
+
+static stk_status find_moving(stki_core *core, material *m, stk_error *err)
+{
+    stk_status status;
+
+    for (int i = 0; i < core->config->field_count; i++) {
+        const stki_field_config *field = &core->config->fields[i];
+
+        if (field->window.length > 0 && field->window.offsets != STKI_OFFSETS_FIXED)
+            m->moving = &field->window;
+    }
+    if (!m->moving)
+        return STK_OK;
+    m->one_each = stki_window_one_each(core->config);
+    if ((status = stki_window_of(core->config, &m->moving, err)) != STK_OK ||
+        (status = check_moving(core, m, err)) != STK_OK ||
+        (status = stki_window_groups(core, &m->groups, &m->group_count, err)) != STK_OK)
+        return status;
+    if (m->one_each)
+        number_groups(core, m);
+    return STK_OK;
 }
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------
@@ -61,8 +136,8 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
 }
 
 /* One data set's subset: its list, and the part of a split. */
-static stk_status select_samples(const stki_core *core, int64_t first, int64_t count, const int64_t **indices,
-                                 int64_t *index_count, int64_t **list, stk_error *err)
+static stk_status select_samples(const stki_core *core, const material *m, int64_t first, int64_t count,
+                                 const int64_t **indices, int64_t *index_count, int64_t **list, stk_error *err)
 {
     const stki_split_config *split = &core->config->split_config;
     stki_split_groups groups = {0};
@@ -70,8 +145,9 @@ static stk_status select_samples(const stki_core *core, int64_t first, int64_t c
 
     if (!core->config->split)
         return STK_OK;
-    if (split->method == STKI_SPLIT_CONTIGUOUS)
+    if (split->method == STKI_SPLIT_CONTIGUOUS && !m->one_each)
         status = stki_window_split(core, &groups, err);
+    groups.numbers = m->one_each ? m->groups : NULL;
     if (status == STK_OK)
         status = stki_split_select(core->dataset, first, count, split, &groups, *indices, *index_count, list,
                                    index_count, err);
@@ -94,8 +170,10 @@ static stk_status use_sources(stki_core *core, material *m, stk_error *err)
                                       .weight = dataset->weight,
                                       .indices = dataset->index_list,
                                       .index_count = dataset->index_count};
-        status = select_samples(core, core->sources[d].first, source->count, &source->indices, &source->index_count,
-                                &m->lists[d], err);
+        if (m->one_each)
+            source->count = m->source_groups[d + 1] - m->source_groups[d];
+        status = select_samples(core, m, m->one_each ? m->source_groups[d] : core->sources[d].first, source->count,
+                                &source->indices, &source->index_count, &m->lists[d], err);
         if (status == STK_OK && source->indices && source->index_count == 0 && source->count > 0 && source->weight > 0)
             status =
                 empty_subset(config, source->name, source->count, dataset->index_list ? dataset->index_count : -1, err);
@@ -112,12 +190,13 @@ static stk_status use_one(const stki_core *core, material *m, stk_error *err)
     const stki_dataset_config *named = config->dataset_count == 1 ? &config->datasets[0] : NULL;
 
     const int64_t *list = named ? named->index_list : config->index_list;
-    const int64_t listed = named ? named->index_count : config->index_count, count = core->dataset->count;
+    const int64_t listed = named ? named->index_count : config->index_count;
+    const int64_t count = m->one_each ? m->group_count : core->dataset->count;
     stk_status status;
 
     m->opts.indices = list;
     m->opts.index_count = listed;
-    status = select_samples(core, 0, count, &m->opts.indices, &m->opts.index_count, &m->lists[0], err);
+    status = select_samples(core, m, 0, count, &m->opts.indices, &m->opts.index_count, &m->lists[0], err);
     if (status == STK_OK && m->opts.indices && m->opts.index_count == 0 && count > 0 && !config->allow_empty)
         status = empty_subset(config, named ? named->name : NULL, count, list ? listed : -1, err);
     return status;
@@ -175,9 +254,9 @@ static int64_t fixed_windows(int64_t starts, int64_t stride)
 }
 
 /* Counts of windows instead of starts, of the whole and of each data set. */
-static stk_status use_starts(stki_core *core, material *m, const int64_t *groups, int64_t group_count, int64_t stride,
-                             stk_error *err)
+static stk_status use_starts(stki_core *core, material *m, int64_t stride, stk_error *err)
 {
+    const int64_t *groups = m->groups, group_count = m->group_count;
     int d = 0;
 
     m->start_counts = stki_zalloc_array(group_count + 1, sizeof *m->start_counts);
@@ -202,8 +281,9 @@ static stk_status use_starts(stki_core *core, material *m, const int64_t *groups
 }
 
 /* Windows anywhere: an epoch has as many as lie side by side, and a part of the starts its share of them. */
-static void use_random(stki_core *core, material *m, const int64_t *groups, int64_t group_count, int64_t stride)
+static void use_random(stki_core *core, material *m, int64_t stride)
 {
+    const int64_t *groups = m->groups, group_count = m->group_count;
     const int sources = core->source_count > 0 ? core->source_count : 1;
     int64_t g = 0, length = 0;
 
@@ -226,46 +306,17 @@ static void use_random(stki_core *core, material *m, const int64_t *groups, int6
     core->config->epoch_length = m->opts.length = length;
 }
 
-/* In place, a window may begin at every number. */
-static stk_status check_moving(const stki_core *core, stk_error *err)
-{
-    for (int i = 0; i < core->config->field_count && !core->over_samples; i++)
-        if (core->config->fields[i].window.length == 0)
-            return stki_fail(
-                err, STK_E_CONFIG,
-                "dataset.fields.%s: it has as many samples as there are places for a window, and no "
-                "source.window of its own; with offsets other than fixed it needs one value for each element",
-                core->config->fields[i].name);
-    return STK_OK;
-}
-
 static stk_status use_windows(stki_core *core, material *m, stk_error *err)
 {
-    const stki_window *window = NULL;
-    int64_t *groups, group_count;
-    stk_status status;
-
-    for (int i = 0; i < core->config->field_count; i++)
-        if (core->config->fields[i].window.length > 0 && core->config->fields[i].window.offsets != STKI_OFFSETS_FIXED)
-            window = &core->config->fields[i].window;
-    if (!window)
+    if (!m->moving)
         return STK_OK;
-    if ((status = stki_window_of(core->config, &window, err)) != STK_OK || (status = check_moving(core, err)) != STK_OK)
-        return status;
-    if (window->offsets == STKI_OFFSETS_SHIFTED &&
-        (core->config->split || m->opts.indices || core->config->order == STK_ORDER_BLOCK ||
-         core->config->order == STK_ORDER_WEIGHTED))
-        return stki_fail(err, STK_E_UNSUPPORTED,
-                         "source.window.offsets: shifted moves windows from epoch to epoch: it goes with order: "
-                         "sequential or random, without split or indices");
-    if ((status = stki_window_groups(core, &groups, &group_count, err)) != STK_OK)
-        return status;
-    if (window->offsets == STKI_OFFSETS_SHIFTED)
-        status = use_starts(core, m, groups, group_count, window->stride, err);
-    else if (m->opts.length == 0)
-        use_random(core, m, groups, group_count, window->stride);
-    stki_free(groups);
-    return status;
+    if (m->one_each)
+        return use_starts(core, m, INT64_MAX, err);
+    if (m->moving->offsets == STKI_OFFSETS_SHIFTED)
+        return use_starts(core, m, m->moving->stride, err);
+    if (m->opts.length == 0)
+        use_random(core, m, m->moving->stride);
+    return STK_OK;
 }
 
 /* Elements of a sample of the field that buckets go by. Any thread. */
@@ -345,7 +396,9 @@ static stk_status create_order(stki_core *core, int64_t global, stk_error *err)
                                 .count = core->dataset->count,
                                 .seed = (uint64_t)config->seed,
                                 .length = config->epoch_length};
-    status = core->source_count > 0 ? use_sources(core, m, err) : use_one(core, m, err);
+    status = find_moving(core, m, err);
+    if (status == STK_OK)
+        status = core->source_count > 0 ? use_sources(core, m, err) : use_one(core, m, err);
     if (status == STK_OK && m->opts.kind == STKI_ORDER_WEIGHTED)
         status = stki_weights_read(core->dataset, config, &m->weights, err);
     m->opts.weights = m->weights;

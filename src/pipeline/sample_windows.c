@@ -73,6 +73,16 @@ bool stki_windows_need_samples(const stki_loader_config *config)
     return others && asked;
 }
 
+bool stki_window_one_each(const stki_loader_config *config)
+{
+    bool is = false;
+
+    for (int i = 0; i < config->field_count; i++)
+        is = is || (config->fields[i].window.length > 0 && config->fields[i].sample_per_file &&
+                    config->fields[i].window.offsets == STKI_OFFSETS_RANDOM);
+    return is;
+}
+
 bool stki_windows_in_place(const stki_field_config *field, const stki_reader *reader)
 {
     if (!reader->windows)
@@ -269,6 +279,23 @@ stk_status stki_windows_over_samples(stki_core *core, stk_error *err)
     return STK_OK;
 }
 
+void stki_window_short_files(stki_core *core)
+{
+    int64_t files = 0, none = 0;
+
+    for (int i = 0; i < core->dataset->field_count && files == 0; i++)
+        for (int k = 0; core->config->fields[i].window.length > 0 && k < core->dataset->fields[i].shard_count; k++) {
+            const stki_reader *reader = core->dataset->fields[i].shards[k];
+
+            files += reader->group_count;
+            for (int64_t g = 0; g < reader->group_count; g++)
+                none += reader->group_first[g + 1] == reader->group_first[g];
+        }
+    if (none > 0)
+        stki_config_note(core->config, "source.window: %" PRId64 " of %" PRId64 " files are shorter than a window",
+                         none, files);
+}
+
 /* The windows that readers give: they stay in their shard, and in the group that the reader names. */
 static stk_status cut_in_place(const stki_core *core, cut_list *cuts, stk_error *err)
 {
@@ -336,7 +363,8 @@ void stki_window_leaks(stki_core *core)
     int64_t span;
 
     if (!core->config->split || !window || split->method == STKI_SPLIT_CONTIGUOUS ||
-        (split->method == STKI_SPLIT_HASH && window->group_by && strcmp(split->key, window->group_by) == 0))
+        (split->method == STKI_SPLIT_HASH && window->group_by && strcmp(split->key, window->group_by) == 0) ||
+        stki_window_one_each(core->config))
         return;
     span = stki_window_span(window->length, window->dilation);
     if (span > step_of(window))

@@ -11,6 +11,10 @@
 stk_status stki_window_of(const stki_loader_config *config, const stki_window **out, stk_error *err);
 /* What the config says already rules windows in place out. */
 bool stki_windows_need_samples(const stki_loader_config *config);
+/* An epoch has one window of each file (sample_per_file at random offsets), so that its subsets are those of files. */
+bool stki_window_one_each(const stki_loader_config *config);
+/* Says which files hold no window in place. */
+void stki_window_short_files(stki_core *core);
 /* Whether the reader's samples are the field's windows. */
 bool stki_windows_in_place(const stki_field_config *field, const stki_reader *reader);
 /* Finds the groups, numbers their windows and says what each field gives. Of a data set whose fields have as many

@@ -42,6 +42,7 @@ typedef struct keys {
     const stki_dataset *dataset;
     int64_t first;
     const stki_split_config *split;
+    const int64_t *numbers;  /* as in stki_split_groups */
     const stki_field *field; /* NULL: the sample's number is the key */
     bool path;
     stki_scratch scratch;
@@ -49,7 +50,7 @@ typedef struct keys {
 
 static stk_status key_of(keys *k, int64_t index, uint64_t *out, stk_error *err)
 {
-    int64_t within;
+    int64_t within, number;
     const stki_reader *shard;
     stk_tensor sample;
     stk_status status;
@@ -58,7 +59,8 @@ static stk_status key_of(keys *k, int64_t index, uint64_t *out, stk_error *err)
         *out = (uint64_t)index;
         return STK_OK;
     }
-    shard = stki_field_locate(k->field, stki_dataset_sample(k->dataset, k->first + index), &within);
+    number = k->numbers ? k->numbers[k->first + index] : k->first + index;
+    shard = stki_field_locate(k->field, stki_dataset_sample(k->dataset, number), &within);
     if (k->path) {
         char buffer[STKI_RECORD_PATH];
         const char *path = stki_reader_path(shard, within, buffer), *slash = strrchr(path, '/');
@@ -146,11 +148,13 @@ static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total
 static void choose_places(const stki_split_groups *groups, const stki_split_config *split, int64_t first, int64_t count,
                           uint8_t *chosen, int64_t *total)
 {
-    const int64_t gap = (split->gap < 0 ? groups->span - 1 : split->gap) / groups->step;
+    const stki_split_groups whole = {.first = (int64_t[]){first, first + count}, .count = 1, .step = 1, .span = 1};
 
+    groups = groups->count > 0 ? groups : &whole;
     *total = 0;
     for (int64_t g = 0; g < groups->count; g++) {
         const int64_t begin = groups->first[g] - first, end = groups->first[g + 1] - first;
+        const int64_t gap = (split->gap < 0 ? groups->span - 1 : split->gap) / groups->step;
         const int64_t val = end - llrint(split->fraction * (double)(end - begin));
         const bool is_val = split->part == STKI_SPLIT_VAL, divided = val < end;
         const int64_t from = is_val ? val : begin, to = is_val ? end : divided ? val - gap : end;
@@ -192,7 +196,7 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
                              const stki_split_groups *groups, const int64_t *indices, int64_t index_count,
                              int64_t **out, int64_t *out_count, stk_error *err)
 {
-    keys k = {.dataset = dataset, .first = first, .split = split};
+    keys k = {.dataset = dataset, .first = first, .split = split, .numbers = groups->numbers};
     uint8_t *chosen;
     int64_t total = 0;
     stk_status status = find_key(&k, err);

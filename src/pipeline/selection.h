@@ -11,6 +11,7 @@
 typedef struct stki_split_groups {
     int64_t *first; /* count + 1 numbers */
     int64_t count, step, span;
+    const int64_t *numbers; /* what is divided stands for these numbers of the data set; NULL: for its own */
 } stki_split_groups;
 
 /* The samples of [first, first + count) of a data set that belong to the part, by their number from `first` on: all in

@@ -533,6 +533,121 @@ static void each_group_is_split(void **state)
     assert_int_equal(((const int32_t *)(const void *)x)[0], 130);
 }
 
+/* Files of 20, 3, 7, 31 and 12 rows; row r of file f is f * 100 + r. */
+enum { FILES = 5 };
+static const int rows_of[FILES] = {20, 3, 7, 31, 12};
+
+static void write_segments(void)
+{
+    for (int f = 0; f < FILES; f++) {
+        static uint8_t video[31][4][4][3];
+        int32_t series[31];
+        char name[32], shape[64];
+
+        for (int r = 0; r < rows_of[f]; r++) {
+            series[r] = f * 100 + r;
+            for (int p = 0; p < 16; p++)
+                memcpy(video[r][p / 4][p % 4], (uint8_t[]){(uint8_t)f, (uint8_t)r, (uint8_t)p}, 3);
+        }
+        snprintf(name, sizeof name, "piece%d.npy", f);
+        snprintf(shape, sizeof shape, "(%d,)", rows_of[f]);
+        stkt_write_npy(stkt_path(name), "<i4", "False", shape, 64, series, sizeof series[0] * (size_t)rows_of[f]);
+        snprintf(name, sizeof name, "movie%d.npy", f);
+        snprintf(shape, sizeof shape, "(%d, 4, 4, 3)", rows_of[f]);
+        stkt_write_npy(stkt_path(name), "|u1", "False", shape, 64, video, sizeof video[0] * (size_t)rows_of[f]);
+    }
+}
+
+#define SEGMENTS                                                                                                    \
+    "{dataset: {fields: {x: {path: 'piece*.npy', source: {sample_per_file: true, window: {%s}}}}}, loader: {seed: " \
+    "4, num_workers: 2, batch_size: 3%s}}"
+
+static void files_give_segments(void **state)
+{
+    const int32_t *values = (const int32_t *)(const void *)x;
+    int64_t rows, at = 0, seen[FILES] = {0}, train, val;
+    bool places[FILES][31] = {{false}};
+
+    (void)state;
+    write_segments();
+    rows = drain(open_ok(SEGMENTS, "length: 4, stride: 3, dilation: 2", ""), x, NULL);
+    for (int f = 0; f < FILES; f++)
+        for (int r = 0; r + 6 < rows_of[f]; r += 3, at++)
+            for (int k = 0; k < 4; k++)
+                assert_int_equal(values[at * 4 + k], f * 100 + r + 2 * k);
+    assert_int_equal(rows, at);
+    /* each file that is long enough once an epoch, anywhere */
+    rows =
+        drain(open_ok(SEGMENTS, "length: 4, stride: 4, offsets: random", ", order: random, num_epochs: 200"), x, NULL);
+    assert_int_equal(rows, 4 * 200);
+    for (int64_t r = 0; r < rows; r++) {
+        const int file = values[r * 4] / 100, row = values[r * 4] % 100;
+
+        for (int k = 1; k < 4; k++)
+            assert_int_equal(values[r * 4 + k], values[r * 4] + k);
+        assert_true(row + 4 <= rows_of[file]);
+        seen[file]++;
+        places[file][row] = true;
+        if (r % 4 == 3)
+            for (int f = 0; f < FILES; f++)
+                assert_int_equal(seen[f], f == 1 ? 0 : r / 4 + 1);
+    }
+    for (int f = 0; f < FILES; f++)
+        for (int r = 0; r + 4 <= rows_of[f]; r++)
+            assert_true(places[f][r]);
+    /* a part is one of files, at random or the last ones */
+    for (int method = 0; method < 2; method++) {
+        const char *part = method ? ", num_epochs: 9, split: {part: val, fraction: 0.25, method: contiguous}"
+                                  : ", num_epochs: 9, split: {part: val, fraction: 0.25}";
+
+        val = drain(open_ok(SEGMENTS, "length: 4, offsets: random", part), x, NULL);
+        assert_int_equal(val, 9);
+        for (int64_t r = 0; r < val; r++)
+            assert_int_equal(values[r * 4] / 100, method ? 4 : values[0] / 100);
+    }
+    train = drain(open_ok(SEGMENTS, "length: 4, offsets: random", ", split: {part: train, fraction: 0.25}"), x, NULL);
+    assert_int_equal(train, 3);
+}
+
+static void videos_give_clips(void **state)
+{
+    int64_t rows;
+    int at = 0;
+
+    (void)state;
+    write_segments();
+    rows =
+        drain(open_ok("{dataset: {fields: {x: {path: 'movie*.npy', source: {layout: nhwc, sample_per_file: true, "
+                      "window: {length: 4, stride: 3}}, transforms: [{random_horizontal_flip: {p: 0.5}}]}}}, loader: "
+                      "{num_workers: 2, batch_size: 3}}"),
+              x, NULL);
+    for (int f = 0; f < FILES; f++)
+        for (int r = 0; r + 3 < rows_of[f]; r += 3, at++) {
+            const uint8_t *row = x + at * 4 * 48;
+            const bool turned = row[2] == 3;
+
+            for (int k = 0; k < 4; k++)
+                for (int p = 0; p < 16; p++) {
+                    assert_int_equal(row[k * 48 + p * 3], f);
+                    assert_int_equal(row[k * 48 + p * 3 + 1], r + k);
+                    assert_int_equal(row[k * 48 + p * 3 + 2], turned ? p / 4 * 4 + 3 - p % 4 : p);
+                }
+        }
+    assert_int_equal(rows, at);
+}
+
+/* An unreadable file is a failed row, not the end. */
+static void an_unreadable_file_fails_its_segment(void **state)
+{
+    stk_loader *loader;
+
+    (void)state;
+    write_segments();
+    stkt_write_file(stkt_path("piece2.npy"), "nothing", 7);
+    loader = open_ok(SEGMENTS, "length: 4, offsets: random", ", on_error: skip, max_error_fraction: 1, num_epochs: 5");
+    assert_int_equal(drain(loader, x, NULL), 3 * 5);
+}
+
 static void what_cannot_be_a_window_is_refused(void **state)
 {
     (void)state;
@@ -566,6 +681,9 @@ int main(void)
         cmocka_unit_test(a_split_by_place_keeps_parts_apart),
         cmocka_unit_test(a_split_has_its_share),
         cmocka_unit_test(each_group_is_split),
+        cmocka_unit_test(files_give_segments),
+        cmocka_unit_test(videos_give_clips),
+        cmocka_unit_test(an_unreadable_file_fails_its_segment),
         cmocka_unit_test(what_cannot_be_a_window_is_refused),
     };
 
