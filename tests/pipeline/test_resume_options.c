@@ -36,6 +36,9 @@ static const fixture fixtures[] = {
     {"loader.split=loader.split",
      "{dataset: {fields: {image: {path: '%D/pictures', transforms: [{resize: [4, 4]}]}}}, loader: {" RUN
      ", split: {part: train, fraction: 0.3, method: hash, seed: 4}}}"},
+    {"loader.split=loader.split",
+     "{dataset: {fields: {x: {path: '%D/tokens.npy', source: {window: {length: 4, stride: 1}}}}}, loader: {" RUN
+     ", split: {part: train, fraction: 0.3, method: contiguous}}}"},
     {"loader.weights=loader.weights",
      "{dataset: {fields: {x: {path: '%D/ww.npy'}, y: {path: '%D/vv.npy'}}}, loader: {" RUN
      ", order: weighted, weights: {field: x}}}"},
