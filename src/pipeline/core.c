@@ -398,9 +398,8 @@ static stk_status begin_classes(stki_core *core, stk_error *err)
 {
     end_classes(core);
     core->classes = stki_zalloc_array(core->config->field_count, sizeof *core->classes);
-    return core->classes
-               ? STK_OK
-               : stki_fail_memory(err, core->config->field_count * (int64_t)sizeof *core->classes, "classes");
+    return core->classes ? STK_OK
+                         : stki_fail_memory(err, core->config->field_count * (int64_t)sizeof *core->classes, "classes");
 }
 
 static stk_status open_fields(stki_core *core, stk_error *err)
@@ -688,6 +687,8 @@ static stk_status make_slots(stki_core *core, stk_error *err)
 static stk_status make_workers(stki_core *core, stk_error *err)
 {
     int64_t wanted = core->config->num_workers;
+    const int64_t together =
+        core->layout.windows && core->rows_per_tile < STKI_WINDOW_TOGETHER ? STKI_WINDOW_TOGETHER : core->rows_per_tile;
     int count;
 
     if (wanted == STK_WORKERS_AUTO)
@@ -706,7 +707,7 @@ static stk_status make_workers(stki_core *core, stk_error *err)
         worker->number = i;
         stki_scratch_init(&worker->scratch);
         stki_scratch_init(&worker->mixed);
-        worker->pointers = stki_zalloc_array(core->rows_per_tile, sizeof *worker->pointers);
+        worker->pointers = stki_zalloc_array(together, sizeof *worker->pointers);
         worker->converts = stki_zalloc_array(core->rows_per_tile, sizeof *worker->converts);
         worker->resamplers = stki_zalloc_array(core->plan_count, sizeof *worker->resamplers);
         if (!worker->pointers || !worker->converts || !worker->resamplers)

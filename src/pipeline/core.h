@@ -31,6 +31,8 @@
 
 enum { STKI_REASONS = 64 }; /* statuses that failed samples are counted by */
 
+enum { STKI_WINDOW_TOGETHER = 256 }; /* samples of a window that are converted in one call */
+
 enum stki_stage { STKI_STAGE_IDLE, STKI_STAGE_ORDER, STKI_STAGE_READ, STKI_STAGE_CONVERT };
 
 /* One worker (or the caller's thread, inline). Clocks are written by it alone, padded apart from the neighbours'. */

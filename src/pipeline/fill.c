@@ -110,9 +110,11 @@ static void advise_windows(const stki_field_plan *plan, const stk_batch *batch, 
 {
     const int64_t length = plan->shape[0], dilation = plan->config->window.dilation;
     int64_t samples[ADVISED_TOGETHER];
-    int n = 0;
+    int n = 0, asked = 0;
 
-    for (int64_t row = 0; row < batch->rows; row++)
+    for (int k = 0; k < plan->field->shard_count; k++)
+        asked += plan->field->shards[k]->ops->will_need != NULL;
+    for (int64_t row = 0; asked > 0 && row < batch->rows; row++)
         for (int64_t k = 0; k < length; k++) {
             samples[n++] = batch->samples[row] + k * dilation;
             if (n == ADVISED_TOGETHER || (row == batch->rows - 1 && k == length - 1)) {
@@ -604,12 +606,11 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
 
 /* The samples of a window from number k on that are mapped and share one conversion. Returns how many there were; 0:
  * sample k has to go through its reader. */
-static int64_t convert_window(stki_core *core, const stki_field_plan *plan, const stki_making_of *of, int64_t k,
-                              stki_worker *worker)
+static int64_t convert_window(const stki_field_plan *plan, const stki_making_of *of, int64_t k, stki_worker *worker)
 {
     const stki_field_plan *each = plan->each;
     const stki_field *field = each->field;
-    const int64_t most = core->rows_per_tile, dilation = plan->config->window.dilation, before = stki_now_ns();
+    const int64_t most = STKI_WINDOW_TOGETHER, dilation = plan->config->window.dilation, before = stki_now_ns();
     const stki_convert *convert = NULL;
     const stki_placing *placing;
     stki_paging paging;
@@ -652,7 +653,7 @@ stk_status stki_fill_window(stki_core *core, stk_batch *batch, const stki_field_
         const stki_making_of sample = {of->index + k * plan->config->window.dilation, of->occasion,
                                        (char *)of->to + k * each->row_bytes, of->row};
 
-        n = each->made ? 0 : convert_window(core, plan, of, k, worker);
+        n = each->made ? 0 : convert_window(plan, of, k, worker);
         if (n > 0)
             continue;
         n = 1;

@@ -360,17 +360,19 @@ void stki_window_leaks(stki_core *core)
 {
     const stki_window *window = first_window(core->config);
     const stki_split_config *split = &core->config->split_config;
+    /* Equal values of a field stay in one part; whether that keeps windows apart depends on the values. */
+    const bool by_field =
+        split->method == STKI_SPLIT_HASH && strcmp(split->key, "index") != 0 && strcmp(split->key, "path") != 0;
     int64_t span;
 
-    if (!core->config->split || !window || split->method == STKI_SPLIT_CONTIGUOUS ||
-        (split->method == STKI_SPLIT_HASH && window->group_by && strcmp(split->key, window->group_by) == 0) ||
+    if (!core->config->split || !window || split->method == STKI_SPLIT_CONTIGUOUS || by_field ||
         stki_window_one_each(core->config))
         return;
     span = stki_window_span(window->length, window->dilation);
     if (span > step_of(window))
-        stki_config_note(core->config,
-                         "loader.split: windows of %" PRId64 " samples, %" PRId64
-                         " apart, overlap, so that train holds "
-                         "most samples of val; method: contiguous keeps them apart",
-                         span, step_of(window));
+        stki_config_note(
+            core->config,
+            "loader.split: windows of %" PRId64 " samples, %" PRId64
+            " apart, overlap, so that train holds most samples of val; method: contiguous keeps them apart",
+            span, step_of(window));
 }

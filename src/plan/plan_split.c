@@ -54,7 +54,7 @@ const char *stki_plan_device_obstacle(const stki_field_plan *plan)
     if (plan->colors)
         return plan->colors->steps[0].node->key;
     if (plan->made)
-        return plan->each      ? "windows of samples"
+        return plan->each      ? "a window of samples"
                : plan->one_hot ? plan->one_hot->node->key
                : plan->erase   ? plan->erase->node->key
                : plan->mix     ? plan->mix->node->key

@@ -210,9 +210,54 @@ static void broken_chunk(void **state)
     }
 }
 
+/* Samples that are data sets: "v0/f0" … "v0/f4" and "v1/f0" … "v1/f2", each one number. Windows stay in v0 and v1. */
+static void windows_stay_in_their_group(void **state)
+{
+    static const int32_t firsts[] = {0, 1, 2, 100};
+    const char *path = stkt_path("videos.h5");
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+
+    (void)state;
+    for (int v = 0; v < 2; v++) {
+        char name[16];
+        hid_t group;
+
+        snprintf(name, sizeof name, "v%d", v);
+        group = H5Gcreate2(file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+        for (int32_t f = 0; f < 5 - 2 * v; f++) {
+            const int32_t value = 100 * v + f;
+            hid_t x;
+
+            snprintf(name, sizeof name, "f%d", f);
+            x = H5Dcreate2(group, name, H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+            STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value));
+            STKT_MUST(H5Dclose(x));
+        }
+        STKT_MUST(H5Gclose(group));
+    }
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Fclose(file));
+    assert_ok(stkt_open(&loader,
+                        "dataset: {fields: {x: {path: %s, source: {name: 'v*/f*', window: {length: 3, stride: 1}}}}}\n"
+                        "loader: {batch_size: 9}",
+                        path));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+    assert_int_equal(t.shape[0], 4);
+    for (int r = 0; r < 4; r++)
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(((const int32_t *)t.data)[r * 3 + k], firsts[r] + k);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_stay_in_their_group),
         cmocka_unit_test(every_order),
         cmocka_unit_test(by_name_of_field),
         cmocka_unit_test(once_by_blocks),

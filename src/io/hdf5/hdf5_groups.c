@@ -30,6 +30,7 @@ struct groups {
     struct item *items;
     int64_t capacity;
     const char *pattern; /* while it is opened */
+    int64_t *first;      /* base.group_first */
 };
 
 static const struct groups *groups_of(const stki_reader *base)
@@ -144,6 +145,7 @@ static void groups_destroy(stki_reader *base)
         stki_free(g->items[i].name);
         stki_free(g->items[i].shape);
     }
+    stki_free(g->first);
     stki_free(g->items);
     stki_file_close(g->map);
     stki_hdf5_file_release(g->file);
@@ -281,6 +283,43 @@ static stk_status describe(struct groups *g, stk_error *err)
     return stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &bytes, err);
 }
 
+/* Bytes of a name in front of the component that the pattern's last wildcard is in. */
+static size_t group_bytes(const char *name, const char *pattern)
+{
+    const char *wildcard = pattern, *end = name + strlen(name);
+    int behind = 1; /* components to take off */
+
+    for (const char *at = pattern; *at; at++)
+        wildcard = strchr("*?[", *at) ? at : wildcard;
+    for (const char *at = wildcard; *at; at++)
+        behind += *at == '/';
+    while (behind > 0 && end > name)
+        behind -= *--end == '/';
+    return (size_t)(end - name);
+}
+
+/* Windows stay among the samples of one group: neighbors that differ where the pattern's last wildcard stands. */
+static stk_status find_groups(struct groups *g, stk_error *err)
+{
+    const int64_t count = g->base.count;
+    size_t length = 0;
+
+    g->first = stki_zalloc_array(count + 1, sizeof *g->first);
+    if (!g->first)
+        return stki_fail_memory(err, (count + 1) * (int64_t)sizeof *g->first, "groups");
+    for (int64_t i = 0; i < count; i++) {
+        const char *name = g->items[i].name;
+        const size_t its = group_bytes(name, g->pattern);
+
+        if (i == 0 || its != length || memcmp(name, g->items[i - 1].name, its) != 0)
+            g->first[g->base.group_count++] = i;
+        length = its;
+    }
+    g->first[g->base.group_count] = count;
+    g->base.group_first = g->first;
+    return STK_OK;
+}
+
 static stk_status open_groups(struct groups *g, const char *path, const char *pattern, stk_error *err)
 {
     stk_status status;
@@ -298,8 +337,9 @@ static stk_status open_groups(struct groups *g, const char *path, const char *pa
     if (status)
         return status;
     qsort(g->items, (size_t)g->base.count, sizeof *g->items, by_name);
-    status = open_items(g, err);
-    return status ? status : describe(g, err);
+    if ((status = open_items(g, err)) != STK_OK || (status = find_groups(g, err)) != STK_OK)
+        return status;
+    return describe(g, err);
 }
 
 stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, const stki_reader_opts *opts,
@@ -314,10 +354,10 @@ stk_status stki_hdf5_groups_reader(stki_hdf5_file *file, const char *pattern, co
     g->file = stki_hdf5_file_retain(file);
     g->opts = *opts;
     g->opts.name = g->opts.prefer = g->opts.format = NULL;
-    status = opts->axis || opts->window_length
-                 ? stki_fail_at(err, STK_E_CONFIG, (stki_place){file->path, -1, -1, NULL, NULL},
-                                "%s: data sets that are samples have no axis of samples, and no windows", pattern)
-                 : open_groups(g, file->path, pattern, err);
+    g->opts.window_length = 0;
+    status = opts->axis ? stki_fail_at(err, STK_E_CONFIG, (stki_place){file->path, -1, -1, NULL, NULL},
+                                       "%s: data sets that are samples have no axis of samples", pattern)
+                        : open_groups(g, file->path, pattern, err);
     if (status) {
         groups_destroy(&g->base);
         return status;
