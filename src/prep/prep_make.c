@@ -1,6 +1,6 @@
-/* prep_make.c: makes the units of a job. Rows are pulled from the loader, pushed through the pool that finishes them,
- * and taken out in order; the main thread then appends them while the next ones are made. Where there are statistics,
- * each batch also goes through the observers, and a piece is only complete when they have seen all of it.
+/* prep_make.c: makes the units of a job. Rows are pulled from the loader, pushed through the pool that finishes them
+ * and shows them to the observers of statistics, and taken out in order; the main thread then appends them while the
+ * next ones are made.
  *
  * Several batches are on their way, also across the end of a piece and of a unit, so that nobody waits there: what was
  * pushed is remembered in a queue of runs, each with its piece. */
@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { OBSERVED = 4, FLUSHES = 2 };
+enum { FLUSHES = 2 };
 
 /* A run of rows that was pushed. */
 struct pushed {
@@ -236,36 +236,6 @@ static stk_status end_unit(struct maker *m, stk_error *err)
 /* ---- taking out ----------------------------------------------------------------------------------------------------
  */
 
-static stk_status observe_one(struct maker *m, stk_error *err)
-{
-    stki_prep_run *run = m->run;
-    const int64_t begin = stki_now_ns();
-    stki_held *held = NULL;
-    stk_status status = stki_observe_next(run->observe_pool, m->seen, &held, err);
-
-    run->progress.wait_finish_ns += stki_now_ns() - begin;
-    stki_row_feed_done(&run->rows, held);
-    return status;
-}
-
-static stk_status observe(struct maker *m, const struct pushed *p, const stki_finished *finished, stk_error *err)
-{
-    stki_prep_run *run = m->run;
-    stk_status status = STK_OK;
-
-    if (run->observer_count == 0)
-        return STK_OK;
-    while (!stki_observe_has_room(run->observe_pool) && status == STK_OK)
-        status = observe_one(m, err);
-    if (status != STK_OK)
-        return status;
-    p->run.held->uses++;
-    stki_observe_push(run->observe_pool, &p->run, finished->kept, finished->rows);
-    while (p->ends_piece && status == STK_OK)
-        status = observe_one(m, err);
-    return status == STK_END ? STK_OK : status;
-}
-
 static stk_status append(struct maker *m, const stki_finished *finished, stk_error *err)
 {
     stki_prep_run *run = m->run;
@@ -317,7 +287,7 @@ static stk_status take(struct maker *m, struct pushed *p, stki_finished *finishe
     if (status == STK_OK)
         status = append(m, finished, err);
     if (status == STK_OK)
-        status = observe(m, p, finished, err);
+        status = stki_finish_pool_seen(m->run->pool, m->seen, err);
     if (status == STK_OK && p->ends_piece)
         status = end_piece(m, p, err);
     if (status == STK_OK && p->ends_unit)
@@ -492,8 +462,6 @@ static stk_status make_units(struct maker *m, stk_error *err)
             status = push_opened(m, err);
         else if (m->count > 0)
             status = pop(m, err);
-        else if (found)
-            status = observe_one(m, err);
     }
     return status;
 }
@@ -511,8 +479,8 @@ static const char *path_of_sample(void *context, int field, int64_t sample, char
     return stki_reader_path(shard, within, buffer);
 }
 
-stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path *path_of, stki_finish_pool **out,
-                                 stk_error *err)
+stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_path *path_of,
+                                 stki_finish_pool **out, stk_error *err)
 {
     stki_finish_field *fields = stki_zalloc_array(run->field_count, sizeof *fields);
     stk_status status;
@@ -524,6 +492,8 @@ stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path
     status = stki_finish_pool_create(&(stki_finish_pool_opts){.fields = fields,
                                                               .field_count = run->field_count,
                                                               .max_rows = run->batch_rows,
+                                                              .observers = run->observers,
+                                                              .observer_count = observed ? run->observer_count : 0,
                                                               .threads = run->threads,
                                                               .depth = depth,
                                                               .path_of = path_of,
@@ -535,16 +505,8 @@ stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path
 
 static stk_status make_pools(stki_prep_run *run, stk_error *err)
 {
-    stk_status status = stki_prep_finish_pool(run, run->depth, path_of_sample, &run->pool, err);
+    stk_status status = stki_prep_finish_pool(run, run->depth, true, path_of_sample, &run->pool, err);
 
-    if (status == STK_OK && run->observer_count > 0)
-        status = stki_observe_create(&(stki_observe_opts){.observers = run->observers,
-                                                          .observer_count = run->observer_count,
-                                                          .plans = run->observer_plans,
-                                                          .threads = run->threads,
-                                                          .depth = OBSERVED,
-                                                          .most_rows = run->batch_rows},
-                                     &run->observe_pool, err);
     return status == STK_OK ? stki_flusher_create(FLUSHES, &run->flusher, err) : status;
 }
 
@@ -554,10 +516,8 @@ static void drop(struct maker *m)
 
     /* Threads first: what they look at is let go below. */
     stki_finish_pool_destroy(run->pool);
-    stki_observe_destroy(run->observe_pool);
     stki_flusher_destroy(run->flusher);
     run->pool = NULL;
-    run->observe_pool = NULL;
     run->flusher = NULL;
     for (int i = 0; i <= STKI_PREP_DEPTH; i++) {
         stki_skipped_fini(&m->queue[i].skipped);

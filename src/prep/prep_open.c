@@ -330,14 +330,7 @@ static stk_status make_observers(stki_prep_run *run, stk_error *err)
     status =
         stki_observers_create(run->job->stats, fields, run->field_count, &run->observers, &run->observer_count, err);
     stki_free(fields);
-    if (status != STK_OK)
-        return status;
-    run->observer_plans = stki_zalloc_array(run->observer_count + 1, sizeof(stki_field_plan *));
-    if (!run->observer_plans)
-        return stki_fail_memory(err, run->observer_count * 8, "statistics");
-    for (int i = 0; i < run->observer_count; i++)
-        run->observer_plans[i] = run->fields[run->observers[i]->field].plan;
-    return STK_OK;
+    return status;
 }
 
 /* Positions of a piece: about piece_bytes of the loader's rows; whole batches where a piece is longer than one. */
@@ -487,7 +480,6 @@ void stki_prep_close(stki_prep_run *run)
 {
     stki_flusher_destroy(run->flusher);
     stki_finish_pool_destroy(run->pool);
-    stki_observe_destroy(run->observe_pool);
     stki_row_feed_fini(&run->rows);
     for (int i = 0; run->fields && i < run->field_count; i++)
         if (run->fields[i].finisher)
@@ -495,7 +487,6 @@ void stki_prep_close(stki_prep_run *run)
     for (int i = 0; i < run->observer_count; i++)
         run->observers[i]->ops->destroy(run->observers[i]);
     stki_free(run->observers);
-    stki_free(run->observer_plans);
     stki_free(run->fields);
     stki_free(run->sink_fields);
     stki_prep_close_loader(run);

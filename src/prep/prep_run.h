@@ -4,7 +4,7 @@
  *     prep_name.c     the lock of the output's name
  *     prep_work.c     the work folder: whose it is, locks
  *     prep_done.c     what is made already
- *     prep_make.c     rows → finishers → observers → outlet or spool, piece by piece
+ *     prep_make.c     rows → finishers and observers → outlet or spool, piece by piece
  *     prep_sample.c   some rows, to tell how long all take
  *     prep_join.c     spooled pieces → outlet
  *     prep_commit.c   manifest, final names
@@ -22,7 +22,6 @@
 #include "finish_pool.h"
 #include "job.h"
 #include "loader_handle.h"
-#include "observe_pool.h"
 #include "outlet.h"
 #include "row_feed.h"
 
@@ -63,7 +62,6 @@ typedef struct stki_prep_run {
     stki_sink_field *sink_fields; /* the fields' `out` */
     stki_observer **observers;
     int observer_count;
-    const stki_field_plan **observer_plans;
     int64_t batch_rows, row_bytes; /* row_bytes: of the loader's rows of one position, about (see prep_open.c) */
     stki_filter_counts filter;     /* what prep.filter left out */
     stki_cuts cuts;
@@ -78,7 +76,6 @@ typedef struct stki_prep_run {
 
     stki_flusher *flusher;
     stki_finish_pool *pool;
-    stki_observe_pool *observe_pool;
     stk_prep_progress progress;
     int64_t began_ns, ticked_ns;
     int64_t loader_bytes; /* read by the loader so far */
@@ -148,10 +145,10 @@ void stki_prep_share(const stki_prep_run *run, int64_t *first, int64_t *end);
 stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_error *err);
 /* How many samples of the job may be left out. */
 int64_t stki_prep_allowed(const stki_prep_run *run);
-/* Threads that finish the job's rows, `depth` batches at a time. path_of is given the run; NULL: messages name no file.
- */
-stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, stki_finish_path *path_of, stki_finish_pool **out,
-                                 stk_error *err);
+/* Threads that finish the job's rows, `depth` batches at a time, and where `observed` show them to the job's observers.
+ * path_of is given the run; NULL: messages name no file. */
+stk_status stki_prep_finish_pool(stki_prep_run *run, int depth, bool observed, stki_finish_path *path_of,
+                                 stki_finish_pool **out, stk_error *err);
 /* Where a batch's rows lie, field by field; `sources` has room for all fields. */
 void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, stki_finish_source *sources);
 

@@ -3,7 +3,6 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
-#include "own_shapes.h"
 #include <string.h>
 
 enum { TICK_NS = 100000000 };
@@ -177,29 +176,4 @@ stk_status stki_row_feed_next(stki_row_feed *rows, int64_t end, stki_run_of_rows
     if (out->end == batch_end || out->end == rows->positions)
         let_go(rows);
     return status;
-}
-
-void stki_row_of(const stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_row *out)
-{
-    const char *values = stki_slot_values(batch, plan);
-
-    out->dtype = plan->dtype;
-    out->ndim = plan->ndim;
-    out->position = batch->positions[row].draw;
-    out->sample = batch->indices[row];
-    memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
-    if (plan->ragged) {
-        const int64_t *offsets = stki_slot_offsets(batch, plan);
-
-        out->shape[0] = offsets[row + 1] - offsets[row];
-        out->bytes = values + offsets[row] * plan->item_bytes;
-        out->size = out->shape[0] * plan->item_bytes;
-        if (plan->own_shapes) {
-            out->ndim = STKI_OWN_AXES;
-            memcpy(out->shape, stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES, STKI_OWN_SHAPE_BYTES);
-        }
-    } else {
-        out->bytes = values + row * plan->row_bytes;
-        out->size = plan->row_bytes;
-    }
 }

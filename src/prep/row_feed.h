@@ -66,7 +66,4 @@ stk_status stki_row_feed_next(stki_row_feed *rows, int64_t end, stki_run_of_rows
 int stki_row_feed_held(const stki_row_feed *rows);
 void stki_row_feed_done(stki_row_feed *rows, stki_held *held);
 
-/* Row `row` of a batch's field. */
-void stki_row_of(const stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_row *out);
-
 #endif

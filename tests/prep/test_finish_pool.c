@@ -1,5 +1,6 @@
-/* test_finish_pool.c (stki-threads): rows through finishers: the same values for any number of threads, in order,
- * failed rows left out with their reasons, nothing allocated once warm, memory that runs out. */
+/* test_finish_pool.c (stki-threads): rows through finishers and past observers: the same values for any number of
+ * threads, in order, failed rows left out with their reasons and not seen, nothing allocated once warm, memory that
+ * runs out. */
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
@@ -186,7 +187,6 @@ static void all_batches(int threads, int depth, bool broken, int rounds)
                 push(pool, &sources[pushed], starts[pushed]);
                 pushed++;
             }
-            assert_int_equal(stki_finish_pool_pending(pool), pushed - popped);
             assert_ok(stki_finish_pool_pop(pool, INT64_MAX, &got, &err));
             assert_ptr_equal(got.lease, &sources[popped]);
             check(&got, starts[popped], broken);
@@ -212,6 +212,175 @@ static void failed_rows_are_left_out(void **unused)
     all_batches(0, 1, true, 1);
     all_batches(1, 2, true, 3);
     all_batches(4, 3, true, 30);
+}
+
+/* ---- observers ---- */
+
+/* What it sees depends on the order of rows, within a batch and of batches. */
+struct stki_seen {
+    uint64_t hash;
+    int64_t rows;
+};
+
+typedef struct hasher {
+    stki_observer base;
+    int64_t fails_at; /* a position; -1: none */
+} hasher;
+
+static uint64_t chain(uint64_t hash, uint64_t next)
+{
+    return (hash + next) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+}
+
+static stk_status hash_begin(const stki_observer *observer, stki_seen **out, stk_error *err)
+{
+    (void)observer, (void)err;
+    *out = calloc(1, sizeof **out);
+    return STK_OK;
+}
+
+static stk_status hash_see(const stki_observer *observer, stki_seen *seen, const stki_row *rows, int64_t count,
+                           stk_error *err)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *bytes = rows[i].bytes;
+
+        if (rows[i].position == ((const hasher *)observer)->fails_at)
+            return stki_fail(err, STK_E_RANGE, "observer of field %d", observer->field);
+        seen->hash = chain(seen->hash, (uint64_t)rows[i].sample);
+        seen->hash = chain(seen->hash, (uint64_t)rows[i].shape[0]);
+        for (int64_t k = 0; k < rows[i].size; k++)
+            seen->hash = chain(seen->hash, bytes[k]);
+        seen->rows++;
+    }
+    return STK_OK;
+}
+
+static stk_status hash_merge(const stki_observer *observer, stki_seen *into, const stki_seen *next, stk_error *err)
+{
+    (void)observer, (void)err;
+    into->hash = chain(into->hash, next->hash);
+    into->rows += next->rows;
+    return STK_OK;
+}
+
+static void hash_drop(const stki_observer *observer, stki_seen *seen)
+{
+    (void)observer;
+    free(seen);
+}
+
+static const stki_observer_ops hash_ops = {
+    .name = "hash", .begin = hash_begin, .see = hash_see, .merge = hash_merge, .drop = hash_drop};
+
+static bool fails(const rows_of *s, int64_t row)
+{
+    return s->offsets[row + 1] > s->offsets[row] && s->values[s->offsets[row]] == FAILS;
+}
+
+/* The same without a pool. */
+static stki_seen expected(const rows_of *sources, int field)
+{
+    stki_seen all = {0};
+
+    for (int b = 0; b < BATCHES; b++) {
+        const rows_of *s = &sources[b];
+        stki_seen one = {0};
+
+        for (int64_t i = 0; i < s->rows; i++) {
+            const uint8_t *bytes = field ? s->values + s->offsets[i] : (const uint8_t *)s->fixed[i];
+            const int64_t size = field ? s->offsets[i + 1] - s->offsets[i] : (int64_t)sizeof s->fixed[i];
+
+            if (fails(s, i))
+                continue;
+            one.hash = chain(chain(one.hash, (uint64_t)s->samples[i]), (uint64_t)(field ? size : 3));
+            for (int64_t k = 0; k < size; k++)
+                one.hash = chain(one.hash, bytes[k]);
+            one.rows++;
+        }
+        all.hash = b == 0 ? one.hash : chain(all.hash, one.hash);
+        all.rows += one.rows;
+    }
+    return all;
+}
+
+/* Three observers, two of them of one field; `first` and `second` are where the first two fail. */
+static stk_status observe_all(const stki_finish_field *fields, int threads, int depth, int64_t first, int64_t second,
+                              stk_error *cause)
+{
+    hasher hashers[] = {{{&hash_ops, 1}, first}, {{&hash_ops, 0}, second}, {{&hash_ops, 1}, -1}};
+    stki_observer *observers[] = {&hashers[0].base, &hashers[1].base, &hashers[2].base};
+    const stki_finish_pool_opts opts = {.fields = fields,
+                                        .field_count = 2,
+                                        .max_rows = ROWS,
+                                        .threads = threads,
+                                        .depth = depth,
+                                        .observers = observers,
+                                        .observer_count = 3};
+    rows_of *sources = calloc(BATCHES, sizeof *sources);
+    stki_seen *seen[3] = {NULL, NULL, NULL};
+    int64_t position = 0;
+    int pushed = 0;
+    stki_finish_pool *pool;
+    stki_finished got;
+    stk_status status = STK_OK;
+    stk_error err = {0};
+
+    for (int i = 0; i < BATCHES; i++)
+        make_source(&sources[i], i, fields[1].finisher != NULL);
+    assert_ok(stki_finish_pool_create(&opts, &pool, &err));
+    for (int popped = 0; popped < BATCHES && status == STK_OK; popped++) {
+        for (; pushed < BATCHES && stki_finish_pool_has_room(pool); position += sources[pushed++].rows)
+            push(pool, &sources[pushed], position);
+        status = stki_finish_pool_pop(pool, INT64_MAX, &got, &err);
+        if (status == STK_OK)
+            status = stki_finish_pool_seen(pool, seen, &err);
+        if (status == STK_OK)
+            stki_finish_pool_release(pool);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (status == STK_OK) {
+            const stki_seen right = expected(sources, hashers[i].base.field);
+
+            assert_int_equal(seen[i]->rows, right.rows);
+            assert_true(seen[i]->hash == right.hash);
+        }
+        free(seen[i]);
+    }
+    stki_finish_pool_destroy(pool); /* after a failure with a batch that was popped, and others on their way */
+    free(sources);
+    *cause = err;
+    return status;
+}
+
+static void observers_see_rows_in_order(void **unused)
+{
+    static const stki_finish_field plain[] = {
+        {NULL, {.name = "x", .kind = STKI_SINK_ARRAY, .dtype = STK_U32, .ndim = 1, .shape = {3}}},
+        {NULL, {.name = "text", .kind = STKI_SINK_BYTES, .dtype = STK_U8, .ndim = 1}},
+    };
+    stk_error err;
+
+    (void)unused;
+    for (int threads = 0; threads <= 4; threads++)
+        for (int depth = 1; depth <= 4; depth++) {
+            assert_ok(observe_all(two_fields, threads, depth, -1, -1, &err));
+            assert_ok(observe_all(plain, threads, depth, -1, -1, &err));
+        }
+}
+
+/* The first batch's, and of one batch the first observer's. */
+static void observers_fail(void **unused)
+{
+    stk_error err;
+
+    (void)unused;
+    for (int threads = 0; threads <= 4; threads++) {
+        assert_status(observe_all(two_fields, threads, 3, 500, 1, &err), STK_E_RANGE);
+        assert_string_equal(err.message, "observer of field 0");
+        assert_status(observe_all(two_fields, threads, 3, 0, 1, &err), STK_E_RANGE);
+        assert_string_equal(err.message, "observer of field 1");
+    }
 }
 
 static void wrong_calls(void **unused)
@@ -537,6 +706,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads),
         cmocka_unit_test(failed_rows_are_left_out),
+        cmocka_unit_test(observers_see_rows_in_order),
+        cmocka_unit_test(observers_fail),
         cmocka_unit_test(wrong_calls),
         cmocka_unit_test(destroyed_early),
         cmocka_unit_test(nothing_is_allocated_once_warm),

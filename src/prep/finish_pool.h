@@ -1,18 +1,20 @@
-/* finish_pool.h: rows of batches, finished by threads and given back in the order in which the batches came.
+/* finish_pool.h: rows of batches, encoded and then seen by observers on one thread pool, and given back in the order in
+ * which the batches came.
  *
- *     push ──→ [ batch | batch | … ] ──→ pop ──→ the sink ──→ release
- *                 rows are claimed by the threads, oldest batch first; pop helps
+ *     push --> [ batch | batch | ... ] --> pop --> the sink --> release
+ *                 rows are encoded, then each observer sees them all; oldest batch first; pop helps
  *
  * Several batches are on their way at once (`depth`, the popped one counted), so that the threads have rows while the
- * caller writes what came out before them. What comes out does not depend on the number of threads. Once the memory of
- * finished rows has grown to what batches need, nothing is allocated.
+ * caller writes what came out before them. What one observer sees of a batch is seen by one thread, from the first row
+ * to the last. So what comes out does not depend on the number of threads. Once the memory of finished rows has grown
+ * to what batches need, encoding allocates nothing.
  *
  * push, pop, release and destroy are for one thread; the pool's own threads are called stoker-finish.
  */
 #ifndef STKI_FINISH_POOL_H
 #define STKI_FINISH_POOL_H
 
-#include "finish.h"
+#include "observe.h"
 
 typedef struct stki_finish_pool stki_finish_pool;
 
@@ -28,8 +30,10 @@ typedef const char *stki_finish_path(void *context, int field, int64_t sample, c
 typedef struct stki_finish_pool_opts {
     const stki_finish_field *fields; /* the finishers stay the caller's, and must stay */
     int field_count;
-    int64_t max_rows;          /* of a batch */
-    int threads;               /* beside the caller's; none are started where no field has a finisher */
+    int64_t max_rows;                /* of a batch */
+    stki_observer *const *observers; /* of rows as they came in, of those that did not fail; they stay the caller's */
+    int observer_count;
+    int threads;               /* beside the caller's; none are started where there is nothing to finish or observe */
     int depth;                 /* batches; 0: 3 */
     stki_finish_path *path_of; /* NULL: no files are known */
     void *context;
@@ -73,25 +77,15 @@ typedef struct stki_finished {
 
 /* True: another batch can be pushed. */
 bool stki_finish_pool_has_room(const stki_finish_pool *pool);
-/* Batches that were pushed and not yet popped. */
-int64_t stki_finish_pool_pending(const stki_finish_pool *pool);
-/* STK_E_BUSY: there is no room. STK_E_RANGE: more rows than announced. */
+/* STK_E_BUSY: there is no room, or the pool has failed and pop says why. STK_E_RANGE: more rows than announced. */
 stk_status stki_finish_pool_push(stki_finish_pool *pool, const stki_finish_batch *batch, stk_error *err);
 /* The oldest batch, good until release. Works on rows itself while there are some. STK_AGAIN: not finished at the
  * deadline. STK_END: nothing was pushed. STK_E_MEMORY: the pool is then good for destroy alone. */
 stk_status stki_finish_pool_pop(stki_finish_pool *pool, int64_t deadline_ns, stki_finished *out, stk_error *err);
+/* Adds what the observers saw of the popped batch to `seen`, one an observer (NULL: it begins there). Once a batch, in
+ * their order. */
+stk_status stki_finish_pool_seen(stki_finish_pool *pool, stki_seen **seen, stk_error *err);
 /* Ends what the last pop gave. The batch's own memory may be used for another from then on. */
 void stki_finish_pool_release(stki_finish_pool *pool);
-
-typedef struct stki_finish_stats {
-    int64_t busy_ns;             /* finishing, all threads together, the caller's share included */
-    int64_t idle_ns;             /* the pool's threads: no rows to finish */
-    int64_t wait_ns;             /* pop: others are still at work on the last rows */
-    int64_t bytes_in, bytes_out; /* of rows that were finished; borrowed ones count in both */
-    int64_t memory_bytes;        /* of finished rows that are kept at once, now */
-} stki_finish_stats;
-
-/* Any thread. */
-void stki_finish_pool_stats(const stki_finish_pool *pool, stki_finish_stats *out);
 
 #endif

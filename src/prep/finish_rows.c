@@ -4,7 +4,6 @@
  * have gone through. A row that fails takes none of it. */
 #include "finish_rows.h"
 #include "checked.h"
-#include "clock.h"
 #include "dtype.h"
 #include "error.h"
 #include "reader.h"
@@ -32,11 +31,17 @@ static stk_status make_scratch(stki_finish_rows *work, stk_error *err)
     return STK_OK;
 }
 
-stk_status stki_finish_rows_init(stki_finish_rows *work, const stki_finish_pool_opts *opts, int worker_count,
-                                 stk_error *err)
+stk_status stki_finish_rows_init(stki_finish_rows *work, const stki_finish_pool_opts *opts, stk_error *err)
 {
+    int worker_count;
+
+    for (int i = 0; i < opts->field_count; i++)
+        work->finishes = work->finishes || opts->fields[i].finisher;
+    worker_count = work->finishes || opts->observer_count > 0 ? opts->threads + 1 : 1;
     work->field_count = opts->field_count;
     work->worker_count = worker_count;
+    work->observers = opts->observers;
+    work->observer_count = opts->observer_count;
     work->max_rows = opts->max_rows;
     work->path_of = opts->path_of;
     work->context = opts->context;
@@ -74,7 +79,9 @@ stk_status stki_finish_slot_init(stki_finish_slot *slot, const stki_finish_rows 
     slot->bad = stki_zalloc(work->max_rows);
     slot->kept = stki_zalloc_array(work->max_rows, sizeof *slot->kept);
     slot->memory = stki_zalloc_array(work->worker_count, sizeof *slot->memory);
-    if (!slot->sources || !slot->values || !slot->at || !slot->worker || !slot->bad || !slot->kept || !slot->memory)
+    slot->seen = stki_zalloc_array(work->observer_count + 1, sizeof(stki_seen *));
+    if (!slot->sources || !slot->values || !slot->at || !slot->worker || !slot->bad || !slot->kept || !slot->memory ||
+        !slot->seen)
         return stki_fail_memory(err, work->max_rows * (int64_t)sizeof *slot->values, "a batch of finished rows");
     return STK_OK;
 }
@@ -83,6 +90,8 @@ void stki_finish_slot_fini(stki_finish_slot *slot, const stki_finish_rows *work)
 {
     for (int w = 0; slot->memory && w < work->worker_count; w++)
         stki_bytes_fini(&slot->memory[w]);
+    stki_finish_slot_drop_seen(slot, work);
+    stki_free(slot->seen);
     stki_free(slot->sources);
     stki_free(slot->values);
     stki_free(slot->at);
@@ -95,12 +104,16 @@ void stki_finish_slot_fini(stki_finish_slot *slot, const stki_finish_rows *work)
         stki_mutex_fini(&slot->lock);
 }
 
-void stki_finish_slot_fill(stki_finish_slot *slot, const stki_finish_rows *work, const stki_finish_batch *batch)
+void stki_finish_slot_fill(stki_finish_slot *slot, const stki_finish_rows *work, const stki_finish_batch *batch,
+                           int64_t run_rows)
 {
     slot->batch = *batch;
+    slot->run_rows = run_rows;
+    slot->observing = false;
+    slot->unseen = work->observer_count;
     memcpy(slot->sources, batch->sources, (size_t)work->field_count * sizeof *slot->sources);
     memset(slot->bad, 0, (size_t)batch->rows);
-    slot->claimed = slot->done = slot->failed = 0;
+    slot->good = slot->failed = 0;
     for (int w = 0; w < work->worker_count; w++)
         slot->memory[w].used = 0;
 }
@@ -155,18 +168,13 @@ static void borrow(const stki_sink_field *in, const stki_row *row, stki_sink_val
     }
 }
 
-/* What a run of rows came to; added to the pool's counts once. */
-typedef struct tally {
-    int64_t in, out, memory;
-} tally;
-
 static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, int worker, int64_t row, int field,
-                         tally *sum, stk_error *err)
+                         stk_error *err)
 {
     const int64_t n = row * work->field_count + field;
     const stki_finisher *finisher = work->fields[field].finisher;
     stki_bytes *memory = &slot->memory[worker];
-    const int64_t room = memory->room, begin = stki_round_up(memory->used, ALIGNED);
+    const int64_t begin = stki_round_up(memory->used, ALIGNED);
     stki_sink_value *value = &slot->values[n];
     stki_row in;
     stk_status status;
@@ -175,8 +183,6 @@ static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, i
     slot->at[n] = -1;
     if (!finisher) {
         borrow(&work->fields[field].in, &in, value);
-        sum->in += in.size;
-        sum->out += in.size;
         return STK_OK;
     }
     *value = (stki_sink_value){0};
@@ -186,14 +192,11 @@ static stk_status finish(const stki_finish_rows *work, stki_finish_slot *slot, i
         slot->at[n] = begin;
     else
         memory->used = begin;
-    sum->memory += memory->room - room;
-    sum->in += in.size;
-    sum->out += status == STK_OK ? value->size : 0;
     return status;
 }
 
 /* The message gets what is known of the row's place; then it is kept. */
-static stk_status note_failure(stki_finish_rows *work, stki_finish_slot *slot, int64_t row, int field,
+static stk_status note_failure(const stki_finish_rows *work, stki_finish_slot *slot, int64_t row, int field,
                                stk_status status, stk_error *error)
 {
     const int64_t sample = sample_of(&slot->batch, row);
@@ -222,31 +225,28 @@ static stk_status note_failure(stki_finish_rows *work, stki_finish_slot *slot, i
     return status == STK_E_MEMORY ? status : kept;
 }
 
-stk_status stki_finish_rows_run(stki_finish_rows *work, stki_finish_slot *slot, int worker, int64_t first, int64_t rows)
+stk_status stki_finish_rows_run(const stki_finish_rows *work, stki_finish_slot *slot, int worker, int64_t first,
+                                int64_t rows, stk_error *err)
 {
-    const int64_t since = stki_now_ns();
-    stk_status fatal = STK_OK;
-    tally sum = {0};
     stk_error error = {0};
 
     for (int64_t row = first; row < first + rows; row++) {
         slot->worker[row] = worker;
         for (int field = 0; field < work->field_count; field++) {
-            stk_status status = finish(work, slot, worker, row, field, &sum, &error);
+            stk_status status = finish(work, slot, worker, row, field, &error);
 
             if (status == STK_OK)
                 continue;
             slot->bad[row] = 1;
             status = note_failure(work, slot, row, field, status, &error);
-            fatal = fatal == STK_OK ? status : fatal;
+            if (status != STK_OK) {
+                *err = error;
+                return error.status == status ? status : stki_fail_memory(err, 0, "the list of failed rows");
+            }
             break;
         }
     }
-    stki_count(&work->bytes_in, sum.in);
-    stki_count(&work->bytes_out, sum.out);
-    stki_count(&work->memory_bytes, sum.memory);
-    stki_count(&work->busy_ns, stki_now_ns() - since);
-    return fatal;
+    return STK_OK;
 }
 
 /* ---- the end of a batch ----------------------------------------------------------------------------------------- */
@@ -258,10 +258,9 @@ static int by_row(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-void stki_finish_slot_give(stki_finish_slot *slot, const stki_finish_rows *work, stki_finished *out)
+void stki_finish_slot_settle(stki_finish_slot *slot, const stki_finish_rows *work)
 {
     const int fields = work->field_count;
-    int64_t good = 0;
 
     for (int64_t row = 0; row < slot->batch.rows; row++) {
         if (slot->bad[row])
@@ -272,35 +271,77 @@ void stki_finish_slot_give(stki_finish_slot *slot, const stki_finish_rows *work,
 
             if (at >= 0) /* memory that nothing was put into has no address */
                 value.bytes = value.size > 0 ? slot->memory[slot->worker[row]].bytes + at : "";
-            slot->values[good * fields + f] = value;
+            slot->values[slot->good * fields + f] = value;
         }
-        slot->kept[good++] = row;
+        slot->kept[slot->good++] = row;
     }
     if (slot->failed > 1)
         qsort(slot->failures, (size_t)slot->failed, sizeof *slot->failures, by_row);
-    *out = (stki_finished){.rows = good,
-                           .values = slot->values,
-                           .kept = slot->kept,
-                           .failed = slot->failed,
-                           .failures = slot->failures,
-                           .lease = slot->batch.lease};
 }
 
-stk_status stki_finish_slot_fatal(const stki_finish_slot *slot, stk_status status, stk_error *err)
+/* ---- observers -------------------------------------------------------------------------------------------------- */
+
+static stk_status see(const stki_finish_rows *work, const stki_finish_slot *slot, const stki_observer *observer,
+                      stki_seen *seen, stk_error *err)
 {
-    for (int64_t i = 0; i < slot->failed; i++)
-        if (slot->failures[i].error.status == status) {
-            if (err)
-                *err = slot->failures[i].error;
-            return status;
+    enum { AT_ONCE = 64 };
+    stki_row rows[AT_ONCE];
+    stk_status status = STK_OK;
+
+    for (int64_t first = 0; first < slot->good && status == STK_OK; first += AT_ONCE) {
+        const int64_t n = slot->good - first < AT_ONCE ? slot->good - first : AT_ONCE;
+
+        for (int64_t i = 0; i < n; i++)
+            find(slot, &work->fields[observer->field].in, observer->field, slot->kept[first + i], &rows[i]);
+        status = observer->ops->see(observer, seen, rows, n, err);
+    }
+    return status;
+}
+
+void stki_finish_rows_observe(const stki_finish_rows *work, stki_finish_slot *slot, int number)
+{
+    const stki_observer *observer = work->observers[number];
+    stk_error error = {0};
+    stk_status status = observer->ops->begin(observer, &slot->seen[number], &error);
+
+    if (status == STK_OK)
+        status = see(work, slot, observer, slot->seen[number], &error);
+    if (status == STK_OK)
+        return;
+    error.status = status;
+    stki_lock(&slot->lock);
+    if (number < slot->unseen) {
+        slot->unseen = number;
+        slot->unseen_error = error;
+    }
+    stki_unlock(&slot->lock);
+}
+
+stk_status stki_finish_slot_merge(stki_finish_slot *slot, const stki_finish_rows *work, stki_seen **seen,
+                                  stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    if (slot->unseen < work->observer_count) {
+        if (err)
+            *err = slot->unseen_error;
+        return slot->unseen_error.status;
+    }
+    for (int i = 0; i < work->observer_count && status == STK_OK; i++) {
+        if (seen[i]) {
+            status = work->observers[i]->ops->merge(work->observers[i], seen[i], slot->seen[i], err);
+        } else {
+            seen[i] = slot->seen[i];
+            slot->seen[i] = NULL;
         }
-    return stki_fail(err, status, "rows cannot be finished: %s", stk_status_text(status));
+    }
+    return status;
 }
 
-void stki_finish_rows_stats(const stki_finish_rows *work, stki_finish_stats *out)
+void stki_finish_slot_drop_seen(stki_finish_slot *slot, const stki_finish_rows *work)
 {
-    *out = (stki_finish_stats){.busy_ns = stki_counted(&work->busy_ns),
-                               .bytes_in = stki_counted(&work->bytes_in),
-                               .bytes_out = stki_counted(&work->bytes_out),
-                               .memory_bytes = stki_counted(&work->memory_bytes)};
+    for (int i = 0; slot->seen && i < work->observer_count; i++) {
+        work->observers[i]->ops->drop(work->observers[i], slot->seen[i]);
+        slot->seen[i] = NULL;
+    }
 }
