@@ -347,8 +347,8 @@ static stk_status check_needs(const stki_option_part *part, const stki_node *map
     return status;
 }
 
-static stk_status read_parts(const stki_option_part *parts, int count, const stki_node *map,
-                             const stki_option_notes *notes, stk_error *err)
+stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map,
+                                   const stki_option_notes *notes, stk_error *err)
 {
     stk_status status = STK_OK;
 
@@ -366,18 +366,13 @@ static stk_status read_parts(const stki_option_part *parts, int count, const stk
     return status;
 }
 
-stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map, stk_error *err)
-{
-    return read_parts(parts, count, map, NULL, err);
-}
-
 stk_status stki_options_read_noting(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                                     const stki_option_notes *notes, stk_error *err)
 {
     const stki_option *row = table->shorthand ? stki_options_find(table, table->shorthand) : NULL;
 
     if (!row || stki_node_is_null(map) || map->kind != STKI_NODE_SCALAR)
-        return read_parts(&(stki_option_part){table, values, seen}, 1, map, notes, err);
+        return stki_options_read_parts(&(stki_option_part){table, values, seen}, 1, map, notes, err);
     for (int i = 0; seen && i < table->count; i++)
         seen[i] = &table->rows[i] == row;
     return stki_option_read(row, map, values, err);

@@ -213,7 +213,8 @@ typedef struct stki_option_part {
     void *values;
     bool *seen;
 } stki_option_part;
-stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map, stk_error *err);
+stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map,
+                                   const stki_option_notes *notes, stk_error *err);
 /* option_struct.c: hangs what the members of a public struct say into the document at `path` ("loader"); 0 and NULL are
  * not given. The struct is as large as this library knows it. */
 stk_status stki_options_give(const stki_option_table *table, const void *opts, stki_document *document,

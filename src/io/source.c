@@ -86,7 +86,7 @@ stk_status stki_source_read(const stki_node *map, const stki_source_group *const
     for (int i = 0; i < count && status == STK_OK; i++)
         status = add_part(source, all[i], document, err);
     if (status == STK_OK)
-        status = stki_options_read_parts(source->parts, count, map, err);
+        status = stki_options_read_parts(source->parts, count, map, NULL, err);
     for (int i = 0; i < count && status == STK_OK && map; i++)
         status = all[i]->check ? all[i]->check(map, source->parts[i].values, err) : STK_OK;
     *out = source;

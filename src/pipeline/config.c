@@ -49,11 +49,11 @@ static const stki_option loader_rows[] = {
              "Rows of a step over all ranks, instead of batch_size; 0: batch_size times world_size",
              .flags = STKI_BY_VALUE, .instead_of = "batch_size", STKI_C(stk_loader_opts, global_batch_size)),
     STKI_ENUM(stki_loader_config, order, sequential, order_words, "Order of the samples in an epoch",
-              .flags = STKI_BY_VALUE, .need = &needs_weights, STKI_C(stk_loader_opts, order)),
+              .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_weights, STKI_C(stk_loader_opts, order)),
     STKI_INT_WORDS(stki_loader_config, block_window, auto, 1, MOST, auto_words, 0, "blocks",
                    "order: block shuffles the samples of so many chunks, pages or shards together; auto: as many as "
                    "half of cache_bytes holds, at most 64",
-                   .flags = STKI_BY_VALUE, .need = &needs_block, STKI_C(stk_loader_opts, block_window)),
+                   .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_window)),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random", .words = shuffle_words),
     STKI_INT(stki_loader_config, epoch_length, 0, 0, MOST, "positions",
              "Length of an epoch, whatever the number of samples; 0: as many (docs/order.md)", .flags = STKI_BY_VALUE,
@@ -65,7 +65,7 @@ static const stki_option loader_rows[] = {
     STKI_NODE(
         stki_loader_config, split,
         "Only a part of the samples: train, val, or {part, fraction, method, seed, key}; applied before the order",
-        .flags = STKI_BY_VALUE, .inner = &stki_split_table, STKI_C_PARSED(stk_loader_opts, split)),
+        .flags = STKI_BY_VALUE | STKI_IN_JOB, .inner = &stki_split_table, STKI_C_PARSED(stk_loader_opts, split)),
     STKI_ENUM(stki_loader_config, mixture_stop, first_exhausted, stki_stop_words,
               "Several data sets: when an epoch ends that has no epoch_length", .flags = STKI_BY_VALUE,
               .need = &needs_datasets, STKI_C(stk_loader_opts, mixture_stop)),
@@ -76,11 +76,11 @@ static const stki_option loader_rows[] = {
              "bucket_by sorts the samples of so many global batches together", .flags = STKI_BY_VALUE,
              .need = &needs_bucket, STKI_C(stk_loader_opts, bucket_window)),
     STKI_INT(stki_loader_config, seed, 0, 0, INT64_MAX, "",
-             "Picks the random order and transforms; each epoch has its own; at most 2^63 - 1", .flags = STKI_BY_VALUE,
-             STKI_C(stk_loader_opts, seed)),
+             "Picks the random order and transforms; each epoch has its own; at most 2^63 - 1",
+             .flags = STKI_BY_VALUE | STKI_IN_JOB, STKI_C(stk_loader_opts, seed)),
     STKI_INT_WORDS(stki_loader_config, num_workers, auto, 0, STKI_MAX_WORKERS, auto_words, -1, "threads",
                    "Worker threads; auto: as many as there are processors to use; 0: the caller's thread",
-                   .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, num_workers), .c_zero = -1),
+                   .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, num_workers), .c_zero = -1, .flags = STKI_IN_JOB),
     STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted",
              .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, prefetch)),
     STKI_ENUM(stki_loader_config, last_batch, partial, last_batch_words,
@@ -104,7 +104,7 @@ static const stki_option loader_rows[] = {
     STKI_SIZE_WORDS(
         stki_loader_config, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
         "All slots together, and what readers of text and tables hold to find samples; auto: half of the free memory",
-        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget)),
+        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, memory_budget), .flags = STKI_IN_JOB),
     STKI_TIME_WORDS(stki_loader_config, timeout, 60s, 0, INT64_MAX, infinite_words, -1,
                     "How long next waits for a batch", .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, timeout_ns)),
     STKI_TIME_WORDS(stki_loader_config, close_timeout, 1s, 0, INT64_MAX, infinite_words, -1,
@@ -126,13 +126,13 @@ static const stki_option loader_rows[] = {
              "The ranks are so many equal blocks that read the same data (pipeline parallel)", .effect = STKI_ON_RANKS,
              STKI_C(stk_loader_opts, replication_blocks)),
     STKI_ENUM(stki_loader_config, access, auto, access_words, "How files are read; auto: mapped where that is possible",
-              .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, access)),
+              .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, access), .flags = STKI_IN_JOB),
     STKI_BOOL(stki_loader_config, sigbus_guard, true,
               "A mapped file that is cut or changed is an error of its records; false: the process may end with SIGBUS",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, sigbus_guard)),
     STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,
               "Unpacked chunks that are kept, for all workers, fields and loaders together", .effect = STKI_ON_NOTHING,
-              STKI_C(stk_loader_opts, cache_bytes)),
+              STKI_C(stk_loader_opts, cache_bytes), .flags = STKI_IN_JOB),
     STKI_ENUM(stki_loader_config, stores, auto, stores_words,
               "Whether large outputs go past the caches; auto: when the slots are larger than the last one",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, stores)),
@@ -167,7 +167,7 @@ static const stki_option loader_rows[] = {
     STKI_BOOL(stki_loader_config, allow_empty, false, "An epoch without a batch is no error", .effect = STKI_ON_NOTHING,
               STKI_C(stk_loader_opts, allow_empty)),
     STKI_NODE(stki_loader_config, indices, "A list of sample numbers: only these, in this order before shuffling",
-              .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[0, 1, 2, 3]", "[3, 1, 0, 2]")),
+              .flags = STKI_BY_VALUE | STKI_IN_JOB, .examples = STKI_EXAMPLES("[0, 1, 2, 3]", "[3, 1, 0, 2]")),
 };
 static const stki_option_table loader_table = STKI_OPTION_TABLE("loader", loader_rows);
 
@@ -475,13 +475,18 @@ stk_status stki_config_synthetic(const stki_node *node, stki_synthetic_opts *out
 /* ---- the loader section
  * --------------------------------------------------------------------------------------------------- */
 
-static stk_status read_loader(stki_loader_config *config, const stki_node *root, stk_error *err)
+static stk_status read_loader(stki_loader_config *config, const stki_config_form *form, const stki_node *root,
+                              stk_error *err)
 {
-    const stki_node *section = stki_node_get(root, "loader");
+    const stki_node *section = stki_node_get(root, form->table->section);
+    const stki_option_part parts[] = {{form->table, config, NULL}, {form->other, form->other_values, NULL}};
     stk_status status;
 
     stki_options_defaults(&loader_table, config);
-    if ((status = stki_config_options(config, &loader_table, section, config, err)) != STK_OK ||
+    if (form->preset)
+        form->preset(config, form->context);
+    if ((status = stki_options_read_parts(parts, form->other ? 2 : 1, section, &(stki_option_notes){add_note, config},
+                                          err)) != STK_OK ||
         (status = stki_config_order(config, section, err)) != STK_OK)
         return status;
     return stki_config_ranks(config, section, err);
@@ -513,6 +518,14 @@ static stk_status check_sections(const stki_node *root, stk_error *err)
 
 stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err)
 {
+    static const stki_config_form loader = {.table = &loader_table, .sections = stki_config_sections};
+
+    return stki_config_read_as(&loader, document, base_dir, out, err);
+}
+
+stk_status stki_config_read_as(const stki_config_form *form, stki_document *document, const char *base_dir,
+                               stki_loader_config **out, stk_error *err)
+{
     stki_loader_config *config = stki_zalloc(sizeof *config);
     const stki_node *root = stki_document_root(document);
     stk_status status = STK_OK;
@@ -522,11 +535,13 @@ stk_status stki_config_read(stki_document *document, const char *base_dir, stki_
         return stki_fail_memory(err, sizeof *config, "a config");
     }
     config->document = document;
+    config->section = form->table->section;
     if (base_dir && !(config->base_dir = stki_strdup(base_dir)))
         status = stki_fail_memory(err, (int64_t)strlen(base_dir), "a path");
     if (status == STK_OK && (status = check_sections(root, err)) == STK_OK &&
-        (status = stki_sections_settle(stki_config_sections, document, base_dir, err)) == STK_OK &&
-        (status = read_loader(config, root, err)) == STK_OK && (status = read_dataset(config, root, err)) == STK_OK) {
+        (status = stki_sections_settle(form->sections, document, base_dir, err)) == STK_OK &&
+        (status = read_loader(config, form, root, err)) == STK_OK &&
+        (status = read_dataset(config, root, err)) == STK_OK) {
         if (config->num_workers <= 0) /* -1 is auto, 0 is the caller's thread */
             config->num_workers = config->num_workers < 0 ? STK_WORKERS_AUTO : STK_WORKERS_INLINE;
         *out = config;

@@ -32,8 +32,9 @@ typedef struct stki_split_config {
     int part, method; /* enum stki_split_part, enum stki_split_method */
     double fraction;  /* of the samples that are val */
     int64_t seed;
-    const char *key; /* hash: "index", "path" or the name of a field; NULL where there is no split */
-    int64_t gap;     /* contiguous: samples; -1: auto */
+    const char *section; /* it stands in: "loader", "prep" */
+    const char *key;     /* hash: "index", "path" or the name of a field; NULL where there is no split */
+    int64_t gap;         /* contiguous: samples; -1: auto */
 } stki_split_config;
 
 struct stki_core;
@@ -66,6 +67,7 @@ typedef struct stki_loader_config {
     const char *bucket_by; /* NULL: none */
     int64_t bucket_window; /* batches */
 
+    const char *section; /* the section of the keys above, for messages: "loader", "prep" */
     stki_ranks ranks;    /* what the keys above come to */
     int64_t *index_list; /* the subset, or NULL */
     int64_t index_count;
@@ -102,6 +104,18 @@ typedef struct stki_loader_config {
 /* Takes over the document (also when it fails). Relative paths start from the file that names them; those of `--set`
  * and of texts start from base_dir (NULL: the working directory). */
 stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err);
+/* Where a document says what is asked of the loader: in the section `loader`, unless a preparation job has some of its
+ * options (those flagged STKI_IN_JOB) among its own. */
+typedef struct stki_config_form {
+    const stki_option_table *table; /* of stki_loader_config; its section */
+    const stki_option_table *other; /* further options of that section; NULL: none */
+    void *other_values;
+    const stki_option_table *const *sections;                        /* of the whole document, ended by NULL */
+    void (*preset)(stki_loader_config *config, const void *context); /* what the document does not say; NULL: nothing */
+    const void *context;
+} stki_config_form;
+stk_status stki_config_read_as(const stki_config_form *form, stki_document *document, const char *base_dir,
+                               stki_loader_config **out, stk_error *err);
 stk_status stki_config_from_opts(const stk_loader_opts *opts, stki_loader_config **out, stk_error *err);
 void stki_config_destroy(stki_loader_config *config); /* NULL is fine */
 

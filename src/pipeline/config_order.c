@@ -76,6 +76,7 @@ static stk_status read_split(stki_loader_config *config, stk_error *err)
     if (!config->split)
         return STK_OK;
     stki_options_defaults(&stki_split_table, split);
+    split->section = config->section;
     return stki_config_options(config, &stki_split_table, config->split, split, err);
 }
 

@@ -522,9 +522,9 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
                  held > 0 ? " and" : " beside", (long long)config->aside_bytes);
     if (slot_bytes > budget - aside && config->arrange) /* a preparation job, which cuts its batches itself */
         return stki_fail(err, STK_E_LIMIT,
-                         "%lld rows are made at once, which need %lld bytes%s, prep.memory_budget is %lld: raise it, "
+                         "%lld rows are made at once, which need %lld bytes%s, %s.memory_budget is %lld: raise it, "
                          "or leave it out",
-                         (long long)core->max_rows, (long long)slot_bytes, more, (long long)budget);
+                         (long long)core->max_rows, (long long)slot_bytes, more, config->section, (long long)budget);
     if (slot_bytes > budget - aside)
         return stki_fail(err, STK_E_LIMIT,
                          "one batch of %lld rows needs %lld bytes%s, loader.memory_budget is %lld: raise it or lower "

@@ -124,13 +124,13 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
 
     if (listed == 0)
         return stki_fail(err, STK_E_EMPTY,
-                         "%s%s%s%sindices: the subset is empty: found a list of no samples; leave indices out to use "
+                         "%s%s%s%s%sindices: the subset is empty: found a list of no samples; leave indices out to use "
                          "all %lld",
-                         of, name, behind, dataset ? "" : "loader.", (long long)count);
+                         of, name, behind, dataset ? "" : config->section, dataset ? "" : ".", (long long)count);
     return stki_fail(err, STK_E_EMPTY,
-                     "%s%s%sloader.split: the subset is empty: part: %s with method: %s and fraction: %g (which is the "
+                     "%s%s%s%s.split: the subset is empty: part: %s with method: %s and fraction: %g (which is the "
                      "share of val) has none of the %lld samples%s",
-                     of, name, behind, split->part == STKI_SPLIT_VAL ? "val" : "train",
+                     of, name, behind, config->section, split->part == STKI_SPLIT_VAL ? "val" : "train",
                      stki_split_methods[split->method], split->fraction, (long long)(listed > 0 ? listed : count),
                      listed > 0 ? " that indices lists" : "");
 }
@@ -365,9 +365,9 @@ static void say_quality(stki_core *core, int64_t global)
         return;
     stki_config_note(core->config,
                      "order: block mixes %.2f times as well as random: a batch of %lld samples sorted by class holds "
-                     "%.1f different classes instead of %.1f; a larger loader.block_window (now %lld) mixes better",
+                     "%.1f different classes instead of %.1f; a larger %s.block_window (now %lld) mixes better",
                      core->quality.quality, (long long)core->quality.batch, core->quality.classes,
-                     core->quality.shuffled, (long long)core->config->block_window);
+                     core->quality.shuffled, core->config->section, (long long)core->config->block_window);
 }
 
 static void say_packing(stki_core *core)

@@ -86,15 +86,18 @@ static stk_status find_key(keys *k, stk_error *err)
     k->path = strcmp(key, "path") == 0;
     if (!k->path) {
         k->field = stki_dataset_field(k->dataset, key);
-        return k->field ? STK_OK : stki_no_such_field(k->dataset, "loader.split.key", key, "index, path or ", err);
+        return k->field ? STK_OK
+                        : stki_no_such_field(k->dataset, STKI_TEXT("%s.split.key", k->split->section), key,
+                                             "index, path or ", err);
     }
     for (int i = 0; i < k->dataset->field_count && !k->field; i++)
         if (k->dataset->fields[i].shards[0]->ops->path)
             k->field = &k->dataset->fields[i];
-    return k->field ? STK_OK
-                    : stki_fail(err, STK_E_CONFIG,
-                                "loader.split.key: found path, but no field has a file for each sample: use index or a "
-                                "field");
+    return k->field
+               ? STK_OK
+               : stki_fail(err, STK_E_CONFIG,
+                           "%s.split.key: found path, but no field has a file for each sample: use index or a field",
+                           k->split->section);
 }
 
 /* val[i] for i < n, of samples from `at` on. */

@@ -1,53 +1,30 @@
-/* job.c: see job.h. The loader's config is the same document with one more section: `loader`, made of the keys of
- * `prep` that are the loader's own, so that they are read and checked by one code and messages name the job's lines. */
+/* job.c: see job.h. The loader's config is the same document: the rows of `loader` that are flagged STKI_IN_JOB are
+ * options of `prep` too, read and checked by the loader's code, whose messages name the job's section and lines. */
 #include "job.h"
 #include "allocate.h"
 #include "checked.h"
-#include "document_build.h"
+#include "clock.h"
 #include "error.h"
 #include "filter.h"
 #include "finish.h"
 #include "stats_options.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const order_words[] = {"sequential", "random", "block", NULL},
-                         *const access_words[] = {"auto", "mmap", "pread", NULL},
                          *const on_error_words[] = {"fail", "skip", NULL},
-                         *const inputs_words[] = {"sizes", "digests", NULL}, *const auto_words[] = {"auto", NULL},
+                         *const inputs_words[] = {"sizes", "digests", NULL},
                          *const unlimited_words[] = {"unlimited", NULL};
 
 #define MOST (INT64_C(1) << 40)
 
 static const stki_need needs_skip = {.key = "on_error", .words = &on_error_words[STKI_JOB_SKIP]};
-static const stki_need needs_block = {.key = "order", .words = &order_words[STK_ORDER_BLOCK]};
 static const stki_need needs_output = {.key = "/output"};
 
 static const stki_option prep_rows[] = {
-    STKI_ENUM(stki_prep_section, order, sequential, order_words,
-              "Order of the samples in the output; random: shuffled once, as the loader's first epoch would be"),
-    STKI_INT(stki_prep_section, seed, 0, 0, INT64_MAX, "", "Of the order and of random transforms"),
-    STKI_INT_WORDS(stki_prep_section, block_window, auto, 1, 1 << 20, auto_words, 0, "blocks",
-                   "order: block: chunks or pages whose samples are shuffled together", .need = &needs_block),
-    STKI_NODE(
-        stki_prep_section, split,
-        "The part of the samples that is used: train, val, or {part, fraction, seed, method, key}, as the loader's",
-        .flags = STKI_GIVEN, .inner = &stki_split_table),
-    STKI_NODE(stki_prep_section, indices, "A list of sample numbers: only these, in this order before shuffling"),
     STKI_NODE(stki_prep_section, filter, "Which samples are used, by their labels or sizes (docs/encode.md)",
               .inner = &stki_filter_table),
-    STKI_INT_WORDS(stki_prep_section, num_workers, auto, 0, 1024, auto_words, -1, "threads",
-                   "Threads that read, decode and transform, and as many that encode; 0: the caller's own",
-                   .effect = STKI_ON_NOTHING),
-    STKI_SIZE_WORDS(stki_prep_section, memory_budget, auto, 1, INT64_MAX, auto_words, 0,
-                    "Rows in the making, read and encoded, and what readers of texts and tables hold; auto: half of "
-                    "the free memory "
-                    "at most",
-                    .effect = STKI_ON_NOTHING),
-    STKI_ENUM(stki_prep_section, access, auto, access_words, "How files are read; auto: mapped where that is possible",
-              .effect = STKI_ON_NOTHING),
-    STKI_SIZE(stki_prep_section, cache_bytes, 256MiB, 0, INT64_MAX, "Unpacked chunks that are kept",
-              .effect = STKI_ON_NOTHING),
     STKI_ENUM(stki_prep_section, on_error, fail, on_error_words,
               "What becomes of a sample that cannot be read or made: the job ends, or it is left out and listed"),
     STKI_INT_WORDS(stki_prep_section, max_errors, unlimited, 0, MOST, unlimited_words, -1, "samples",
@@ -64,7 +41,37 @@ static const stki_option prep_rows[] = {
     STKI_STRING(stki_prep_section, temporary, NULL, "The work folder; by default OUTPUT.prep beside the output",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
 };
-const stki_option_table stki_prep_table = STKI_OPTION_TABLE("prep", prep_rows);
+
+/* The options of a loader that a job has in `prep`, too; of its order, weights are for training. */
+enum { LOADER_ROWS = 32 };
+static stki_option loader_rows[LOADER_ROWS];
+static stki_option_table loader_table = {.section = "prep", .rows = loader_rows};
+
+static void choose_rows(void)
+{
+    const stki_option_table *all = stki_config_sections[0];
+
+    for (int i = 0; i < all->count && loader_table.count < LOADER_ROWS; i++) {
+        stki_option *row = &loader_rows[loader_table.count];
+
+        if (!(all->rows[i].flags & STKI_IN_JOB))
+            continue;
+        *row = all->rows[i];
+        if (strcmp(row->name, "order") == 0)
+            row->words = order_words;
+        loader_table.count++;
+    }
+}
+
+static const stki_option_table *loader_rows_of(int index)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, choose_rows);
+    return index == 0 ? &loader_table : NULL;
+}
+
+static const stki_option_table prep_table = STKI_OPTION_TABLE_WITH("prep", prep_rows, .choice = loader_rows_of);
 
 static const stki_option output_rows[] = {
     STKI_STRING(stki_output_section, path, NULL, "The file, or what the names of several files are made of",
@@ -82,11 +89,8 @@ static const stki_option output_rows[] = {
 enum { OUTPUT_ROWS = sizeof output_rows / sizeof output_rows[0], FORMAT_ROWS = 32 };
 static const stki_option_table output_table = STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table);
 
-const stki_option_table *const stki_job_sections[] = {&stki_prep_table, &output_table, &stki_stats_table, NULL};
+const stki_option_table *const stki_job_sections[] = {&prep_table, &output_table, &stki_stats_table, NULL};
 
-/* Keys of `prep` that are the loader's. */
-static const char *const loaders_own[] = {"order",       "seed",   "block_window", "split",        "indices",
-                                          "num_workers", "access", "cache_bytes",  "memory_budget"};
 /* Keys of `prep` that do not change a byte of the output. */
 static const char *const free_keys[] = {"num_workers", "memory_budget",     "access", "cache_bytes", "temporary",
                                         "max_errors",  "max_error_fraction"};
@@ -140,64 +144,70 @@ static stk_status check_sections(const stki_node *root, stk_error *err)
     return STK_OK;
 }
 
-/* Hangs the section `loader` into the tree. */
-static stk_status add_loader(stki_document *document, stk_error *err)
+/* All sections of a job's document, ended by NULL. */
+typedef struct job_tables {
+    const stki_option_table *all[6];
+} job_tables;
+
+static job_tables job_sections(void)
 {
-    const stki_node *prep = stki_node_get(document->root, "prep");
-    stki_node_seat seat = {.file = "prep", .parent = document->root, .key = "loader", .depth = 2};
-    stki_node *loader, *copy;
-    stk_status status;
+    return (job_tables){
+        {&prep_table, stki_config_sections[1], stki_config_sections[2], &output_table, &stki_stats_table, NULL}};
+}
 
-    if (prep) {
-        seat.file = prep->file;
-        seat.line = seat.key_line = prep->line;
-        seat.column = seat.key_column = prep->column;
+/* The job keeps the books of what fails itself, since it goes on across runs. */
+static void preset(stki_loader_config *config, const void *job)
+{
+    config->launcher = STK_LAUNCHER_NONE;
+    config->last_batch = STK_LAST_BATCH_PARTIAL;
+    config->pin_memory = STK_PIN_FALSE;
+    config->timeout = STK_TIMEOUT_INFINITE;
+    config->close_timeout = 5 * STKI_SECOND;
+    if (((const stki_job *)job)->prep.on_error == STKI_JOB_SKIP) {
+        config->on_error = STK_ON_ERROR_SKIP;
+        config->max_error_fraction = 1;
     }
-    status = stki_node_create(document, STKI_NODE_MAP, &seat, &loader, err);
-    for (int i = 0; status == STK_OK && prep && prep->kind == STKI_NODE_MAP && i < prep->count; i++) {
-        const stki_node *node = prep->items[i];
-        const stki_node_seat inner = {node->file,    node->line,     node->column,     loader,
-                                      prep->keys[i], node->key_line, node->key_column, 3};
-
-        if (!IS_ONE_OF(prep->keys[i], loaders_own))
-            continue;
-        status = stki_node_copy(document, node, &inner, &copy, err);
-        if (status == STK_OK)
-            copy->layer = node->layer;
-        if (status == STK_OK)
-            status = stki_node_append(document, loader, copy, err);
-    }
-    return status == STK_OK ? stki_node_append(document, document->root, loader, err) : status;
 }
 
 stk_status stki_job_loader(const stki_job *job,
                            stk_status (*edit)(void *context, stki_document *document, stk_error *err), void *context,
                            stki_loader_config **out, stk_error *err)
 {
-    /* The job keeps the books of what fails itself, since it goes on across runs. */
-    static const char *const given[][2] = {{"loader.launcher", "none"},
-                                           {"loader.last_batch", "partial"},
-                                           {"loader.pin_memory", "false"},
-                                           {"loader.timeout", "infinite"},
-                                           {"loader.close_timeout", "5s"}};
-    static const char *const skipping[][2] = {{"loader.on_error", "skip"}, {"loader.max_error_fraction", "1"}};
+    const job_tables tables = job_sections();
+    stki_prep_section own = {0};
+    const stki_config_form form = {.table = loader_rows_of(0),
+                                   .other = &prep_table,
+                                   .other_values = &own,
+                                   .sections = tables.all,
+                                   .preset = preset,
+                                   .context = job};
     stki_document *document;
     stk_status status = read_document(job, &document, err);
 
     if (status != STK_OK)
         return status;
-    status = add_loader(document, err);
-    for (size_t i = 0; i < sizeof given / sizeof given[0] && status == STK_OK; i++)
-        status = stki_document_set_value(document, given[i][0], given[i][1], "prep", err);
-    for (size_t i = 0; i < 2 && job->prep.on_error == STKI_JOB_SKIP && status == STK_OK; i++)
-        status = stki_document_set_value(document, skipping[i][0], skipping[i][1], "prep", err);
-    if (status == STK_OK && edit)
-        status = edit(context, document, err);
-    if (status != STK_OK) {
+    if (edit && (status = edit(context, document, err)) != STK_OK) {
         stki_document_destroy(document);
         return status;
     }
-    return stki_config_read(document, job->base_dir, out, err);
+    stki_options_defaults(&prep_table, &own);
+    return stki_config_read_as(&form, document, job->base_dir, out, err);
+}
+
+/* The options of `prep` that are the job's own. */
+static stk_status read_prep(stki_job *job, const stki_node *prep, stk_error *err)
+{
+    stki_loader_config *loaders = stki_zalloc(sizeof *loaders);
+    const stki_option_part parts[] = {{&prep_table, &job->prep, NULL}, {loader_rows_of(0), loaders, NULL}};
+    stk_status status;
+
+    if (!loaders)
+        return stki_fail_memory(err, sizeof *loaders, "options");
+    stki_options_defaults(&prep_table, &job->prep);
+    stki_options_defaults(loader_rows_of(0), loaders);
+    status = stki_options_read_parts(parts, 2, prep, NULL, err);
+    stki_free(loaders);
+    return status;
 }
 
 /* ---- output --------------------------------------------------------------------------------------------------------
@@ -373,6 +383,7 @@ static stk_status read_what(stki_job *job, const stki_node *root, stk_error *err
 stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
                          int set_count, stki_job *job, stk_error *err)
 {
+    const job_tables tables = job_sections();
     const stki_node *root;
     stk_status status = copy_origin(job, file, text, base_dir, sets, set_count, err);
 
@@ -381,10 +392,9 @@ stk_status stki_job_read(const char *file, const char *text, const char *base_di
     if (status != STK_OK)
         return status;
     root = stki_document_root(job->document);
-    stki_options_defaults(&stki_prep_table, &job->prep);
     if ((status = check_sections(root, err)) != STK_OK ||
-        (status = stki_sections_settle(stki_job_sections, job->document, job->base_dir, err)) != STK_OK ||
-        (status = stki_options_read(&stki_prep_table, stki_node_get(root, "prep"), &job->prep, NULL, err)) != STK_OK ||
+        (status = stki_sections_settle(tables.all, job->document, job->base_dir, err)) != STK_OK ||
+        (status = read_prep(job, stki_node_get(root, "prep"), err)) != STK_OK ||
         (status = read_what(job, root, err)) != STK_OK || (status = check_together(job, root, err)) != STK_OK ||
         (status = stki_filter_check(job->prep.filter, err)) != STK_OK)
         return status;

@@ -10,13 +10,13 @@
 enum stki_job_inputs { STKI_INPUTS_SIZES, STKI_INPUTS_DIGESTS };
 enum stki_job_on_error { STKI_JOB_FAIL, STKI_JOB_SKIP };
 
-/* `prep` */
+/* `prep`, without the options that are the loader's */
 typedef struct stki_prep_section {
-    int order, access, on_error, inputs;
-    int64_t seed, block_window, cache_bytes, num_workers, memory_budget, piece_bytes;
+    int on_error, inputs;
+    int64_t piece_bytes;
     int64_t max_errors; /* -1: unlimited */
     double max_error_fraction;
-    const stki_node *split, *indices, *filter;
+    const stki_node *filter;
     const char *temporary;
 } stki_prep_section;
 
@@ -46,8 +46,6 @@ typedef struct stki_job {
     char *work;                  /* the work folder */
 } stki_job;
 
-extern const stki_option_table stki_prep_table; /* of `prep` */
-
 /* `sets` are copied. Exactly one of file and text is given. */
 stk_status stki_job_read(const char *file, const char *text, const char *base_dir, const char *const *sets,
                          int set_count, stki_job *job, stk_error *err);
@@ -62,10 +60,6 @@ stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_erro
 json_t *stki_job_json(const stki_job *job);
 /* Where the two first differ, "prep.seed: 7 instead of 1", into `text`; false: they don't. */
 bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);
-
-/* job_words.c: keys of a loader that a message names become those of the job: loader.split is written prep.split. */
-void stki_job_words(char *text);
-void stki_job_error(stk_error *err); /* NULL is fine */
 
 /* The sections of a job beside its data set, each with those inside it; ended by NULL. */
 extern const stki_option_table *const stki_job_sections[];

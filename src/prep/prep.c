@@ -77,8 +77,6 @@ static stk_status open_job(const char *file, const char *text, const char *base_
         *out = prep;
     else
         stk_prep_destroy(prep);
-    if (status != STK_OK)
-        stki_job_error(err);
     return status;
 }
 
@@ -474,9 +472,7 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
             status = run_named(prep, &cause);
         stki_name_release(&prep->name);
     }
-    if (status != STK_OK && err) {
+    if (status != STK_OK && err)
         *err = cause;
-        stki_job_error(err);
-    }
     return status;
 }

@@ -133,8 +133,6 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     if (status == STK_OK)
         status = look_at(prep, prep->job.document != real.document, &plan, err);
     stki_prep_end_look(prep, &real);
-    if (status != STK_OK)
-        stki_job_error(err);
     give(out, out->struct_size, &plan, sizeof plan);
     return status;
 }
@@ -164,8 +162,6 @@ stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estim
     if (status == STK_OK)
         status = sample_job(prep, most_ns > 0 ? most_ns : 2 * STKI_SECOND, &estimate, err);
     stki_prep_end_look(prep, &real);
-    if (status != STK_OK)
-        stki_job_error(err);
     give(out, out->struct_size, &estimate, sizeof estimate);
     return status;
 }

@@ -463,13 +463,9 @@ void stki_prep_close_loader(stki_prep_run *run)
 {
     for (int i = 0; run->notes && run->loader && i < stk_loader_note_count(run->loader); i++) {
         const char *note = stk_loader_note(run->loader, i);
-        char *text = note ? stki_strdup(note) : NULL;
 
-        if (text) {
-            stki_job_words(text);
-            stki_notes_add(run->notes, "%s", text);
-        }
-        stki_free(text);
+        if (note)
+            stki_notes_add(run->notes, "%s", note);
     }
     stk_loader_destroy(run->loader);
     run->loader = NULL;

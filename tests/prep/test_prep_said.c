@@ -196,28 +196,6 @@ static void test_the_words_of_the_job(void **state)
     }
 }
 
-static void test_what_is_put_into_words(void **state)
-{
-    static const char *const pairs[][2] = {
-        {"loader.split: the subset is empty", "prep.split: the subset is empty"},
-        {"a: loader.split.key and (loader.seed)", "a: prep.split.key and (prep.seed)"},
-        {"raise loader.prefetch", "raise loader.prefetch"}, /* nothing of the job's */
-        {"my_loader.split, /data/loader.split", "my_loader.split, /data/loader.split"},
-        {"loader.", "loader."},
-        {"loader.splits", "loader.splits"},
-        {"", ""},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        char text[80];
-
-        snprintf(text, sizeof text, "%s", pairs[i][0]);
-        stki_job_words(text);
-        assert_string_equal(text, pairs[i][1]);
-    }
-}
-
 /* What is encoded, and what a table holds to find its samples, is part of the budget: it is named where it does not
  * fit, and the bytes are the same where it barely does. */
 static void test_budget(void **state)
@@ -337,7 +315,6 @@ int main(void)
         cmocka_unit_test(test_keys_of_a_step),
         cmocka_unit_test(test_keys_of_prep),
         cmocka_unit_test(test_the_words_of_the_job),
-        cmocka_unit_test(test_what_is_put_into_words),
         cmocka_unit_test(test_late_with_force),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_budget_of_tables),

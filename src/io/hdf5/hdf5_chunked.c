@@ -325,9 +325,9 @@ static stk_status warn_of_amplification(struct chunked *r, const stki_reader_opt
         (stki_mul(grid->count, grid->chunk_bytes, &total) && total <= budget))
         return STK_OK;
     r->note = stki_format("random order over chunks of %" PRId64 " samples reads up to %" PRId64
-                          " times what it delivers (%s holds %" PRId64
+                          " times what it delivers (cache_bytes holds %" PRId64
                           " bytes of chunks); order: block reads each chunk once",
-                          r->base.unit_length, r->base.unit_length, "loader.cache_bytes", budget);
+                          r->base.unit_length, r->base.unit_length, budget);
     r->base.note = r->note;
     return r->note ? STK_OK : stki_fail_memory(err, 160, "a note");
 }
