@@ -93,13 +93,7 @@ static int print_help_options(void)
     fputs(loader, stdout);
     stk_text_free(loader);
     fputc('\n', stdout);
-    stki_options_help(&lb_bench_table, stdout);
-    fputs("\nKeys of a specification for --make:\n\n", stdout);
-    stki_options_help(&lb_make_table, stdout);
-    fputc('\n', stdout);
-    stki_options_help(&lb_make_file_table, stdout);
-    fputc('\n', stdout);
-    stki_options_help(&lb_make_field_table, stdout);
+    stki_sections_help(lb_sections, stdout);
     return finish_output(EXIT_FINE);
 }
 

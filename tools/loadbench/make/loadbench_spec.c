@@ -32,7 +32,7 @@ struct make {
 static const stki_option make_rows[] = {
     STKI_INT(struct make, seed, 0, 0, INT64_C(1) << 62, "",
              "Seed of the first field of the first file; the next one has the next"),
-    STKI_NODE(struct make, files, "A list of files to make, see below"),
+    STKI_NODE(struct make, files, "A list of files to make", .inner = &lb_make_file_table),
 };
 const stki_option_table lb_make_table = STKI_OPTION_TABLE("make", make_rows);
 
@@ -95,7 +95,8 @@ const stki_option_table lb_make_field_table = STKI_OPTION_TABLE("make.files.fiel
 
 static const stki_option file_rows[FILE_ROWS] = {
     FIELD_TABLE,
-    [PATH] = STKI_STRING(struct lb_made_file, path, NULL, "The file, beside the specification unless absolute"),
+    [PATH] = STKI_STRING(struct lb_made_file, path, NULL, "The file, beside the specification unless absolute",
+                         .flags = STKI_PATH),
     [COUNT] = STKI_INT(struct lb_made_file, count, 1000, 0, 1e15, "rows", "Samples"),
     [FORMAT] =
         STKI_ENUM(struct lb_made_file, format, auto, lb_format_words,
@@ -105,9 +106,12 @@ static const stki_option file_rows[FILE_ROWS] = {
     [CHUNK_ROWS] = STKI_INT(struct lb_made_file, chunk_rows, 0, 0, 1e12, "rows",
                             "HDF5: samples a chunk; 0: contiguous without level, else chosen"),
     [FIELDS] = STKI_NODE(struct lb_made_file, fields,
-                         "A map of names to fields, instead of the keys of one field; not for npy and raw"),
+                         "A map of names to fields, instead of the keys of one field; not for npy and raw",
+                         .flags = STKI_NAMED, .inner = &lb_make_field_table),
 };
 const stki_option_table lb_make_file_table = STKI_OPTION_TABLE("make.files", file_rows);
+
+const stki_option_table *const lb_sections[] = {&lb_bench_table, &lb_make_table, NULL};
 
 /* ---- one field --------------------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,8 @@
 
 /* The sections of a specification: `make`, each item of `make.files`, and each of its `fields`. */
 extern const stki_option_table lb_make_table, lb_make_file_table, lb_make_field_table;
+/* The sections that loadbench reads itself, `bench` and `make`, ended by NULL. */
+extern const stki_option_table *const lb_sections[];
 
 enum lb_format {
     LB_FORMAT_AUTO, /* by the ending */

@@ -1,0 +1,17 @@
+/* test_loadbench_docs.c: the key tables in docs/loadbench.md are those of the program. STOKER_UPDATE_DOCS=1 writes them
+ * again. */
+#include "doc_keys.h"
+#include "loadbench_spec.h"
+
+static void the_keys_are_documented(void **state)
+{
+    (void)state;
+    stkt_check_doc_keys("loadbench.md", "test_loadbench_docs", lb_sections);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_keys_are_documented)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
