@@ -114,7 +114,7 @@ static void print_steps(stki_print *print, const stki_node *transforms, const ch
 
     for (int i = 0; transforms && transforms->kind == STKI_NODE_LIST && i < transforms->count; i++) {
         const stki_node *step = transforms->items[i];
-        char path[PATH_BYTES];
+        char path[PATH_BYTES + 96]; /* `above` and more */
 
         if (step->kind == STKI_NODE_MAP && step->count == 1 && stki_fold_takes(step->keys[0])) {
             behind = true;

@@ -568,6 +568,25 @@ static void test_c_options(void **state)
     CHECK(loader, "n01 n02 n03", 2, 2);
 }
 
+/* 8 bytes for each of 20,000 labels, and names of 10 bytes and a NUL: more than 300,000 bytes and less than 8,000,000.
+ */
+static void test_budget(void **state)
+{
+    static const char config[] =
+        "dataset: {fields: {label: {path: @many.csv, source: {name: class, classes: sorted}}}}\n"
+        "loader: {batch_size: 1, prefetch: 1, memory_budget: %d}";
+    FILE *file = fopen(stkt_path("many.csv"), "w");
+
+    (void)state;
+    assert_non_null(file);
+    fprintf(file, "class\n");
+    for (int i = 0; i < 20000; i++)
+        fprintf(file, "name%06d\n", i * 7919 % 20000);
+    fclose(file);
+    refused(STK_E_LIMIT, "memory_budget", "300000", config, 300000);
+    stk_loader_destroy(open_loader(config, 8000000));
+}
+
 static void test_no_memory(void **state)
 {
     static const char *const configs[] = {
@@ -608,7 +627,8 @@ int main(void)
         cmocka_unit_test(test_unknown),   cmocka_unit_test(test_skip_everywhere),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_resume),
         cmocka_unit_test(test_jobs),      cmocka_unit_test(test_told),
-        cmocka_unit_test(test_c_options), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_c_options), cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, make_data, NULL);
