@@ -135,7 +135,7 @@ static bool read_word(const stki_option *row, const stki_node *node, void *value
     int i, count = stki_option_word_count(row);
     int64_t value;
 
-    if (node->kind != STKI_NODE_SCALAR || row->type == STKI_OPT_ENUM)
+    if (node->kind != STKI_NODE_SCALAR || !takes_numbers(row))
         return false;
     for (i = 0; i < count; i++)
         if (strcmp(node->text, row->words[i]) == 0) {

@@ -82,7 +82,8 @@ typedef struct stki_option {
     double low, high;         /* numbers, sizes (bytes) and times (ns), both ends allowed */
     const char *fallback;     /* the default as it would be written in a config; NULL: none (zero, NULL) */
     const char *const *words; /* enums, ended by NULL; for INT, SIZE, TIME: words[i] stands for the value
-                                 words_base - i, e.g. "auto", which the range need not hold */
+                                 words_base - i, e.g. "auto", which the range need not hold; for TEXT: words that are
+                                 no path */
     int64_t words_base;
     const char *unit;     /* "rows", "bytes", "" */
     const char *help;     /* one sentence without a full stop */

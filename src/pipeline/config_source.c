@@ -142,7 +142,7 @@ static const stki_option source_rows[] = {
     STKI_STRING(source_options, index_cache, NULL,
                 "Tar: the folder that the index of an archive is kept in, or none; by default beside the archive, from "
                 "10,000 files on",
-                .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH, .words = none_words),
     STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped",
               .effect = STKI_ON_FAILURES),
     STKI_BOOL(source_options, sums, false,

@@ -312,6 +312,7 @@ static void paths_start_where_they_are_written(void **state)
 {
     stki_document *document;
     struct loader o;
+    struct dataset d = {0};
 
     (void)state;
     assert_int_equal(mkdir(path_of("sub"), 0700), 0);
@@ -325,6 +326,8 @@ static void paths_start_where_they_are_written(void **state)
     assert_string_equal(node_at(document, "dataset.fields.x.path.0")->opened, path_of("sub/a"));
     assert_string_equal(node_at(document, "dataset.fields.x.path.1")->opened, "/b");
     assert_null(node_at(document, "dataset.cache")->opened);
+    assert_int_equal(stki_options_read(&dataset_table, node_at(document, "dataset"), &d, NULL, NULL), STK_OK);
+    assert_string_equal(d.cache, "none");
     assert_string_equal(node_at(document, "datasets.0.cache")->opened, path_of("c"));
     assert_string_equal(node_at(document, "datasets.0.fields.x.path")->opened, path_of("d/*.npy"));
     assert_string_equal(node_at(document, "loader.weights")->opened, path_of("w.npy"));

@@ -113,7 +113,7 @@ static void a_config_as_one_text(void **state)
 {
     char dir[512], path[600], *out = NULL;
     const char *const sets[] = {"loader.order=random", "loader.error_list=here"};
-    json_t *json;
+    json_t *json, *fields;
     stk_error err;
     FILE *file;
 
@@ -127,7 +127,9 @@ static void a_config_as_one_text(void **state)
     snprintf(path, sizeof path, "%s/top.yaml", dir);
     file = fopen(path, "w");
     assert_non_null(file);
-    fputs("include: low.yaml\ndataset: {fields: {x: {path: 'a$$b.npy'}}}\n", file);
+    fputs("include: low.yaml\ndataset: {fields: {x: {path: 'a$$b.npy', source: {index_cache: none}},\n"
+          "  y: {path: b.tar, source: {index_cache: idx}}}}\n",
+          file);
     fclose(file);
     assert_ok(stk_loader_config_text(path, sets, 2, &out, &err));
     json = NULL;
@@ -146,6 +148,14 @@ static void a_config_as_one_text(void **state)
     assert_string_equal(json_string_value(json_object_get(
                             json_object_get(json_object_get(json_object_get(json, "dataset"), "fields"), "x"), "path")),
                         path);
+    snprintf(path, sizeof path, "%s/idx", dir);
+    fields = json_object_get(json_object_get(json, "dataset"), "fields");
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(json_object_get(fields, "y"), "source"), "index_cache")),
+        path);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(json_object_get(fields, "x"), "source"), "index_cache")),
+        "none");
     assert_non_null(getcwd(dir, sizeof dir));
     snprintf(path, sizeof path, "%s/here", dir);
     assert_string_equal(json_string_value(json_object_get(json_object_get(json, "loader"), "error_list")), path);

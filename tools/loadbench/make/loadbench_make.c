@@ -269,7 +269,7 @@ stk_status lb_make(const char *spec_path, const char *const *sets, int set_count
     for (int i = 0; i < set_count && status == STK_OK; i++)
         status = stki_document_set(document, sets[i], err);
     if (status == STK_OK)
-        status = lb_spec_read(document, spec_path, files, &count, err);
+        status = lb_spec_read(document, files, &count, err);
     if (status != STK_OK && err && status != STK_E_MEMORY)
         status = err->status = STK_E_CONFIG; /* whatever is wrong with it: a file that is not there, too */
     if (status == STK_OK)

@@ -304,18 +304,16 @@ static stk_status check_format(const stki_node *node, const struct lb_made_file 
     return STK_OK;
 }
 
-static stk_status finish_file(const stki_node *node, const char *spec_path, struct lb_made_file *file, stk_error *err)
+static stk_status finish_file(struct lb_made_file *file, stk_error *err)
 {
     for (int i = 0; i < file->field_count; i++)
         file->bytes += file->made[i].row_bytes * file->count;
-    file->full_path = lb_path_beside(file->path, spec_path);
+    file->full_path = stki_strdup(file->path);
     file->place = file->full_path ? lb_path_place(file->full_path) : NULL;
-    (void)node;
     return file->place ? STK_OK : stki_fail_memory(err, 256, "a path");
 }
 
-static stk_status read_file(const stki_node *node, const char *spec_path, int64_t seed, struct lb_made_file *file,
-                            stk_error *err)
+static stk_status read_file(const stki_node *node, int64_t seed, struct lb_made_file *file, stk_error *err)
 {
     bool seen[FILE_ROWS] = {false};
     stk_status status;
@@ -342,7 +340,7 @@ static stk_status read_file(const stki_node *node, const char *spec_path, int64_
     if (file->format == LB_FORMAT_AUTO)
         file->format = format_of(file->path);
     status = check_format(node, file, seen, err);
-    return status == STK_OK ? finish_file(node, spec_path, file, err) : status;
+    return status == STK_OK ? finish_file(file, err) : status;
 }
 
 static stk_status check_alone(const struct lb_made_file *files, int count, const stki_node *node, stk_error *err)
@@ -354,8 +352,7 @@ static stk_status check_alone(const struct lb_made_file *files, int count, const
     return STK_OK;
 }
 
-stk_status lb_spec_read(const stki_document *document, const char *spec_path, struct lb_made_file *files, int *count,
-                        stk_error *err)
+stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int *count, stk_error *err)
 {
     const stki_node *root = stki_document_root(document), *section = stki_node_get(root, "make");
     struct make make = {0};
@@ -367,7 +364,8 @@ stk_status lb_spec_read(const stki_document *document, const char *spec_path, st
     if (root->count > 1)
         return stki_fail_node(err, root->items[strcmp(root->keys[0], "make") == 0], "expected \"make\" alone");
     stki_options_defaults(&lb_make_table, &make);
-    status = stki_options_read(&lb_make_table, section, &make, NULL, err);
+    if ((status = stki_sections_settle(lb_sections, document, NULL, err)) == STK_OK)
+        status = stki_options_read(&lb_make_table, section, &make, NULL, err);
     if (status != STK_OK)
         return status;
     if (!make.files || make.files->kind != STKI_NODE_LIST || make.files->count < 1 || make.files->count > LB_MADE_FILES)
@@ -375,7 +373,7 @@ stk_status lb_spec_read(const stki_document *document, const char *spec_path, st
     seed = make.seed;
     while (*count < make.files->count && status == STK_OK) {
         struct lb_made_file *file = &files[*count];
-        status = read_file(make.files->items[*count], spec_path, seed, file, err);
+        status = read_file(make.files->items[*count], seed, file, err);
         seed += file->field_count;
         if (status == STK_OK)
             status = check_alone(files, *count, make.files->items[*count], err);

@@ -57,11 +57,10 @@ struct lb_made_file {
     int64_t bytes; /* of all rows, unpacked; where rows differ in length about that */
 };
 
-/* Reads the document, which is of `spec_path`, into `files` (room for LB_MADE_FILES, zeroed). Whatever is wrong is said
+/* Reads the document into `files` (room for LB_MADE_FILES, zeroed). Whatever is wrong is said
  * with its place. lb_spec_fini also after a failure. */
 enum { LB_MADE_FILES = 64 };
-stk_status lb_spec_read(const stki_document *document, const char *spec_path, struct lb_made_file *files, int *count,
-                        stk_error *err);
+stk_status lb_spec_read(stki_document *document, struct lb_made_file *files, int *count, stk_error *err);
 void lb_spec_fini(struct lb_made_file *files, int count);
 
 /* The lengths of row `row`: the field's own, or drawn about them. */

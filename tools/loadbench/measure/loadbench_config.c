@@ -264,15 +264,6 @@ void lb_config_close(struct lb_config *config)
     memset(config, 0, sizeof *config);
 }
 
-char *lb_path_beside(const char *path, const char *beside)
-{
-    const char *slash = strrchr(beside, '/');
-
-    if (path[0] == '/' || !slash)
-        return stki_strdup(path);
-    return stki_format("%.*s/%s", (int)(slash - beside), beside, path);
-}
-
 char *lb_path_place(const char *path)
 {
     char folder[4096];

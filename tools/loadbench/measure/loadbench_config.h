@@ -41,8 +41,6 @@ void lb_config_close(struct lb_config *config);
 /* The config as it is in effect, as a config: the sections as written, `bench` complete. */
 stk_status lb_config_show(const struct lb_config *config, FILE *to, stk_error *err);
 
-/* A copy of `path`, relative to the folder of `beside` unless it is absolute. NULL: no memory. */
-char *lb_path_beside(const char *path, const char *beside);
 /* Absolute and without ".", ".." and doubled slashes, as written: no link is followed. NULL: no memory. */
 char *lb_path_place(const char *path);
 
