@@ -233,7 +233,13 @@ void stki_print_map(stki_print *print, const stki_option_table *table, const stk
 
         if (row && row->alias_of && row->type == find_row(table, row->alias_of, &of)->type)
             row = find_row(table, row->alias_of, &of);
-        if (row)
+        if (row) {
             print_row(print, of, row, map->items[i], path);
+        } else { /* read by hand somewhere: compared as it is written */
+            char own[PATH_BYTES];
+
+            snprintf(own, sizeof own, "%s.%s", path, map->keys[i]);
+            stki_print_json(print, table->section, map->keys[i], own, stki_node_json(map->items[i]));
+        }
     }
 }

@@ -65,7 +65,8 @@ static const stki_option loader_rows[] = {
     STKI_NODE(
         stki_loader_config, split,
         "Only a part of the samples: train, val, or {part, fraction, method, seed, key}; applied before the order",
-        .flags = STKI_BY_VALUE | STKI_IN_JOB, .inner = &stki_split_table, STKI_C_PARSED(stk_loader_opts, split)),
+        .flags = STKI_GIVEN | STKI_BY_VALUE | STKI_IN_JOB, .inner = &stki_split_table,
+        STKI_C_PARSED(stk_loader_opts, split)),
     STKI_ENUM(stki_loader_config, mixture_stop, first_exhausted, stki_stop_words,
               "Several data sets: when an epoch ends that has no epoch_length", .flags = STKI_BY_VALUE,
               .need = &needs_datasets, STKI_C(stk_loader_opts, mixture_stop)),

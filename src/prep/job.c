@@ -7,6 +7,7 @@
 #include "error.h"
 #include "filter.h"
 #include "finish.h"
+#include "option_print.h"
 #include "stats_options.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -90,10 +91,6 @@ enum { OUTPUT_ROWS = sizeof output_rows / sizeof output_rows[0], FORMAT_ROWS = 3
 static const stki_option_table output_table = STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table);
 
 const stki_option_table *const stki_job_sections[] = {&prep_table, &output_table, &stki_stats_table, NULL};
-
-/* Keys of `prep` that do not change a byte of the output. */
-static const char *const free_keys[] = {"num_workers", "memory_budget",     "access", "cache_bytes", "temporary",
-                                        "max_errors",  "max_error_fraction"};
 
 static bool is_one_of(const char *key, const char *const *words, size_t count)
 {
@@ -450,17 +447,33 @@ const stki_node *stki_job_field(const stki_job *job, const char *name)
 /* ---- what it comes to -----------------------------------------------------------------------------------------------
  */
 
+static void print_section(stki_print *print, const stki_option_table *table, const stki_node *root)
+{
+    const stki_node *node = stki_node_get(root, table->section);
+
+    if (!node || node->kind != STKI_NODE_LIST)
+        stki_print_map(print, table, node, table->section);
+    for (int i = 0; node && node->kind == STKI_NODE_LIST && i < node->count; i++)
+        stki_print_map(print, table, node->items[i], STKI_TEXT("%s.%d", table->section, i));
+}
+
 json_t *stki_job_json(const stki_job *job)
 {
-    json_t *json = stki_node_json(stki_document_root(job->document)), *prep = json_object_get(json, "prep"),
-           *output = json_object_get(json, "output");
+    stki_print print = {.failures = true, .written = true};
+    const stki_node *root = stki_document_root(job->document);
+    json_t *json = NULL;
 
-    for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++)
-        json_object_del(prep, free_keys[i]);
-    json_object_del(output, "path"); /* the files may be moved with their folder */
-    json_object_del(json_object_get(json, "stats"), "path");
-    if (job->format)
-        json_object_set_new(output, "format", json_string(job->format->format));
+    for (int i = 0; stki_config_sections[i]; i++)
+        print_section(&print, stki_config_sections[i], root);
+    for (int i = 0; stki_job_sections[i]; i++)
+        print_section(&print, stki_job_sections[i], root);
+    if (job->stats)
+        stki_print_json(&print, "stats", "stats", "stats", json_object());
+    if (job->format && stki_node_is_null(stki_node_get(stki_node_get(root, "output"), "format")))
+        stki_print_text(&print, "format", "output.format", "%s", job->format->format);
+    if (stki_print_end(&print, NULL) == STK_OK)
+        json = stki_print_object(&print);
+    stki_print_fini(&print);
     return json;
 }
 
@@ -468,7 +481,7 @@ static void say_value(const json_t *value, char *text, size_t size)
 {
     char *dump = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
 
-    snprintf(text, size, "%.60s", dump ? dump : "nothing");
+    snprintf(text, size, "%.60s", dump ? dump : "nothing or the default");
     free(dump);
 }
 

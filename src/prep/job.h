@@ -56,7 +56,8 @@ stk_status stki_job_loader(const stki_job *job,
                            stki_loader_config **out, stk_error *err);
 /* Reads the job anew with these assignments added to its own. */
 stk_status stki_job_settle(stki_job *job, char *const *sets, int count, stk_error *err);
-/* What decides the output's bytes, resolved: new JSON. Numbers of workers, budgets and the like are left out. */
+/* What decides the output's bytes, {"PATH": VALUE} (option_print.h), with paths as they are written: new JSON. NULL: no
+ * memory. */
 json_t *stki_job_json(const stki_job *job);
 /* Where the two first differ, "prep.seed: 7 instead of 1", into `text`; false: they don't. */
 bool stki_job_differs(const json_t *a, const json_t *b, char *text, int size);

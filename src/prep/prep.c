@@ -363,11 +363,18 @@ static stk_status check_merge(stk_prep *prep, const stki_prep_run *run, stk_erro
 
 static void leave_transforms_out(json_t *job)
 {
-    const char *name;
-    json_t *field;
+    static const char ending[] = ".transforms";
+    const char *path;
+    json_t *value;
+    void *next;
 
-    json_object_foreach(json_object_get(json_object_get(job, "dataset"), "fields"), name, field)
-        json_object_del(field, "transforms");
+    json_object_foreach_safe(job, next, path, value)
+    {
+        size_t length = strlen(path);
+
+        if (length > sizeof ending && strcmp(path + length - (sizeof ending - 1), ending) == 0)
+            json_object_del(job, path);
+    }
 }
 
 /* The output that is there is this very job's. */

@@ -205,31 +205,18 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
     }
 }
 
-typedef struct field_options {
-    const char *encode, *extension;
-    bool alias;
-} field_options;
-
-static const stki_option field_rows[] = {
-    STKI_STRING(field_options, encode, NULL,
-                "What is done to rows on their way into the file: jpeg, png, keep, tokens"),
-    STKI_STRING(field_options, extension, NULL, "Of the field's files in archives, without the dot"),
-    STKI_BOOL(field_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
-};
-static const stki_option_table field_table = STKI_OPTION_TABLE("output.fields.NAME", field_rows);
-
 /* The encoder of the field, if it has one. Its keys are its own to check. */
 static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_error *err)
 {
     const stki_node *node = stki_job_field(run->job, field->in.name), *encode = stki_node_get(node, "encode");
     const bool undecoded = field->in.kind == STKI_SINK_BYTES;
     const stki_finisher_ops *ops;
-    field_options options = {0};
+    stki_finish_options options = {0};
     const char *name = undecoded ? "keep" : NULL; /* images that stay as they are: what they are is looked at */
     stk_status status;
 
     if (!encode && !name) {
-        status = stki_options_read(&field_table, node, &options, NULL, err);
+        status = stki_options_read(&stki_finish_table, node, &options, NULL, err);
         field->out.extension = options.extension;
         field->out.alias = options.alias;
         return status;
@@ -431,8 +418,8 @@ static stk_status identify(stki_prep_run *run, stk_error *err)
     char dataset[STKI_U128_TEXT], order[STKI_U128_TEXT];
     static const char *const modes[] = {"whole", "shards", "spooled"};
 
-    run->identity = json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "version", 1, "stoker",
-                              stk_version(), "job", stki_job_json(run->job), "dataset",
+    run->identity = json_pack("{s:i, s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "version", STKI_PREP_IDENTITY,
+                              "stoker", stk_version(), "job", stki_job_json(run->job), "dataset",
                               stki_u128_text(stki_core_fingerprint(run->core, "dataset"), dataset), "order",
                               stki_u128_text(stki_core_fingerprint(run->core, "loader"), order), "positions",
                               (json_int_t)run->cuts.positions, "batch_rows", (json_int_t)run->batch_rows, "piece_rows",

@@ -25,6 +25,8 @@
 #include "outlet.h"
 #include "row_feed.h"
 
+enum { STKI_PREP_IDENTITY = 2 }; /* version of job.json in a work folder; raised as STKI_STATE_VERSION is */
+
 enum stki_prep_mode {
     STKI_PREP_WHOLE,  /* one unit, one data set, or shards by bytes */
     STKI_PREP_SHARDS, /* a unit a shard */

@@ -66,18 +66,13 @@ static void adopt_mode(stki_prep_run *run, const json_t *found)
  * shards are written in one go their form may depend on it, so not there. */
 static void adopt_policy(stki_prep_run *run, json_t *found)
 {
-    json_t *prep = json_object_get(json_object_get(found, "job"), "prep"),
-           *mine = json_object_get(json_object_get(json_object_get(run->identity, "job"), "prep"), "on_error");
-    const char *before = json_string_value(json_object_get(prep, "on_error"));
+    static const char key[] = "prep.on_error";
+    json_t *job = json_object_get(found, "job"), *mine = json_object_get(json_object_get(run->identity, "job"), key);
 
-    if (run->job->prep.on_error != STKI_JOB_SKIP || (before && strcmp(before, "fail") != 0) ||
+    if (run->job->prep.on_error != STKI_JOB_SKIP || json_object_get(job, key) ||
         (run->mode == STKI_PREP_SHARDS && !run->job->format->resumes))
         return;
-    if (!prep) {
-        prep = json_object();
-        json_object_set_new(json_object_get(found, "job"), "prep", prep);
-    }
-    run->rewrites = json_object_set(prep, "on_error", mine) == 0;
+    run->rewrites = json_object_set(job, key, mine) == 0;
 }
 
 static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
@@ -91,6 +86,11 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
                             "the work folder cannot be relied on; begin anew with --restart");
     if (status != STK_OK)
         return status;
+    if (json_integer_value(json_object_get(found, "version")) != STKI_PREP_IDENTITY) {
+        json_decref(found);
+        return stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
+                            "the work folder was begun by another version of stoker; --restart begins again");
+    }
     adopt_mode(run, found);
     adopt_policy(run, found);
     if (stki_job_differs(found, run->identity, difference, sizeof difference))

@@ -61,7 +61,12 @@ struct stki_finisher {
 /* finishers.c: by name; NULL: there is none. */
 const stki_finisher_ops *stki_finisher_find(const char *name);
 extern const stki_finisher_ops *const stki_finishers[]; /* ended by NULL */
-extern const stki_option_table stki_finish_table;       /* of `output.fields.NAME`: that of one finisher, by `encode` */
+/* `output.fields.NAME` without an encoder; those of encoders are choices of its table. */
+typedef struct stki_finish_options {
+    const char *encode, *extension;
+    bool alias;
+} stki_finish_options;
+extern const stki_option_table stki_finish_table; /* of `output.fields.NAME`: that of one finisher, by `encode` */
 /* STK_E_CONFIG for rows that do not fit, at the field's options (NULL: "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);

@@ -15,7 +15,14 @@ static const stki_option_table *finisher_table(int index)
     return stki_finishers[index] ? stki_finishers[index]->table : NULL;
 }
 
-const stki_option_table stki_finish_table = {.section = "output.fields.NAME", .choice = finisher_table};
+static const stki_option rows[] = {
+    STKI_STRING(stki_finish_options, encode, NULL,
+                "What is done to rows on their way into the file: jpeg, png, keep, tokens", .flags = STKI_GIVEN),
+    STKI_STRING(stki_finish_options, extension, NULL, "Of the field's files in archives, without the dot"),
+    STKI_BOOL(stki_finish_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
+};
+const stki_option_table stki_finish_table =
+    STKI_OPTION_TABLE_WITH("output.fields.NAME", rows, .choice = finisher_table);
 
 const stki_finisher_ops *stki_finisher_find(const char *name)
 {
