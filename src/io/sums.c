@@ -279,9 +279,12 @@ stk_status stki_sums_find(const stki_sums *sums, const char *member, const char 
     if (!found.name)
         return fail(path, STK_E_NOT_FOUND, -1, NULL, member, "it has no sums of the member", err);
     if (!is_text(found.how, found.how_bytes, how))
-        return fail(path, STK_E_MISMATCH, -1,
-                    STKI_TEXT("%.*s", (int)(found.how_bytes < 90 ? found.how_bytes : 90), found.how), how,
-                    "the sums are of records that were read another way", err);
+        return fail(
+            path, STK_E_MISMATCH, -1, STKI_TEXT("%.*s", (int)(found.how_bytes < 90 ? found.how_bytes : 90), found.how),
+            how,
+            "the sums are of records that were read another way: write them again with stoker verify --write-sums and "
+            "these options",
+            err);
     if (found.count != count)
         return fail(path, STK_E_MISMATCH, -1, STKI_TEXT("%" PRId64, found.count), STKI_TEXT("%" PRId64, count),
                     "number of records that have sums", err);
