@@ -53,9 +53,9 @@ static const stki_option window_rows[] = {
     STKI_ENUM(stki_window, offsets, fixed, offset_words,
               "Where windows begin: every stride; every stride from another offset each epoch; or anywhere, as many of "
               "them in an epoch (docs/order.md)"),
-    STKI_STRING(stki_window, group_by, NULL,
-                "Windows stay inside runs of samples that have one value in this field; none: they may go beyond the "
-                "end of a file and of a folder. By default they stay inside both",
+    STKI_STRING(stki_window, group_by, "files",
+                "files: windows do not leave a file, or the folder of files that are samples; a field: nor do they go "
+                "beyond a change of its value; none: they cross files and folders",
                 .examples = group_examples),
     STKI_ENUM(stki_window, take, first, take_words,
               "Of fields without a window: the value of the window's first sample, its last, or all of them"),

@@ -348,6 +348,10 @@ static stk_status use_buckets(stki_core *core, material *m, int64_t global, stk_
         return stki_fail(err, STK_E_CONFIG,
                          "loader.bucket_by: found %s, whose samples are all alike, expected a field of varying length",
                          name);
+    if (m->opts.starts)
+        return stki_fail(
+            err, STK_E_UNSUPPORTED,
+            "loader.bucket_by: the windows of another field move from epoch to epoch (source.window.offsets)");
     m->opts.bucket_window = core->config->bucket_window;
     m->opts.bucket_batch = global;
     m->opts.length_of = length_of;

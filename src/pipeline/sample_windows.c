@@ -11,15 +11,10 @@
 /* ---- what the config says -----------------------------------------------------------------------------------------
  */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool same_window(const stki_window *a, const stki_window *b)
 {
     return a->length == b->length && a->stride == b->stride && a->dilation == b->dilation && a->offsets == b->offsets &&
-           a->take == b->take && same_text(a->group_by, b->group_by);
+           a->take == b->take && strcmp(a->group_by, b->group_by) == 0;
 }
 
 /* Field `number` of data set `d`. */
@@ -67,7 +62,7 @@ bool stki_windows_need_samples(const stki_loader_config *config)
 
         others = others || (window->length == 0 && !config->fields[i].derived);
         asked = asked || (window->length > 0 && window->take != STKI_TAKE_FIRST);
-        if (window->group_by)
+        if (window->length > 0 && strcmp(window->group_by, "files") != 0)
             return true;
     }
     return others && asked;
@@ -192,13 +187,13 @@ static int by_number(const void *a, const void *b)
 static stk_status find_cuts(const stki_core *core, const stki_window *window, cut_list *cuts, stk_error *err)
 {
     const stki_dataset *dataset = core->dataset;
-    const bool none = window->group_by && strcmp(window->group_by, "none") == 0;
-    const stki_field *field = window->group_by && !none ? stki_dataset_field(dataset, window->group_by) : NULL;
+    const bool none = strcmp(window->group_by, "none") == 0, files = strcmp(window->group_by, "files") == 0;
+    const stki_field *field = none || files ? NULL : stki_dataset_field(dataset, window->group_by);
     stk_status status;
     int64_t kept = 0;
 
-    if (window->group_by && !none && !field)
-        return stki_no_such_field(dataset, "source.window.group_by", window->group_by, "none or ", err);
+    if (!none && !files && !field)
+        return stki_no_such_field(dataset, "source.window.group_by", window->group_by, "files, none or ", err);
     if ((status = cut(cuts, 0, err)) != STK_OK || (status = cut(cuts, dataset->count, err)) != STK_OK)
         return status;
     for (int d = 1; d < core->source_count && status == STK_OK; d++)
