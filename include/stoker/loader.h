@@ -294,7 +294,8 @@ STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct D
  * all ranks have the same number of steps. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
 STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* rows whose mask is 1 */
-/* The sample of each row. Several data sets are counted through: those of data set d begin at its `first`. */
+/* The sample of each row, or the number of its window (docs/order.md). Several data sets are counted through: those of
+ * data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
 STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* which data set each row is from; 0 where one is */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
