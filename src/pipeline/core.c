@@ -327,7 +327,7 @@ static stk_status open_field(stki_core *core, int number, stk_error *err)
         if (status == STK_OK)
             status = count_source(core, d, number == 0, &all, first[d], field->name, err);
     }
-    if (status == STK_OK && !field->derived && !field->synthetic)
+    if (status == STK_OK && !field->derived)
         status = stki_classes_settle(core, number, &all.classes, all.readers, all.count, first, err);
     stki_class_shards_fini(&all.classes);
     if (status != STK_OK)

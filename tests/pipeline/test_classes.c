@@ -295,6 +295,8 @@ static void test_numbers(void **state)
             "dataset: {fields: {label: {path: [@a.csv, @numbers.csv], source: {name: class, classes: sorted}}}}");
     refused(STK_E_CONFIG, "two.npy", "source.classes",
             "dataset: {fields: {label: {path: @two.npy, source: {classes: [a, b]}}}}");
+    refused(STK_E_CONFIG, "source.classes", "label",
+            "dataset: {fields: {label: {synthetic: {count: 3, shape: [], dtype: i64}, source: {classes: sorted}}}}");
     refused(STK_E_CORRUPT, "a.lst", "line 1", "dataset: {fields: {label: {path: @a.lst}}}");
 }
 
