@@ -72,7 +72,9 @@ static stk_status refuse_elsewhere(const settling *s, const stki_node *node)
 {
     const char *section = stki_sections_hint(s->sections, node->key);
 
-    return section ? stki_fail_key(s->err, node, "unknown key, did you mean %s.%s?", section, node->key) : STK_OK;
+    return section ? stki_fail_key(s->err, node, "unknown key, did you mean %.*s.%s?", (int)strcspn(section, " "),
+                                   section, node->key)
+                   : STK_OK;
 }
 
 static stk_status settle(const settling *s, const stki_option_table *table, stki_node *node)

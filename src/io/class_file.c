@@ -49,8 +49,8 @@ stk_status stki_classes_of_path(const char *path, const stki_reader_opts *opts, 
     const stki_reader_opts how = {.name = opts->name,
                                   .prefer = opts->prefer,
                                   .alias_dtype = opts->alias_dtype,
-                                  .delimiter = opts->delimiter,
-                                  .key = opts->key};
+                                  .source = opts->source,
+                                  .lenient = true};
     const stki_file_format *format = NULL;
     stk_status status = stki_file_format_of(path, &how, &format, err);
 

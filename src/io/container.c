@@ -240,7 +240,7 @@ stk_status stki_container_array(const stki_container *c, int64_t member, const s
     opts = opts ? opts : &defaults;
     if (m->status)
         return refuse(c, m, err);
-    if ((status = stki_source_check_member(opts->source, c, member, err)) != STK_OK)
+    if ((status = stki_source_check_member(opts, c, member, err)) != STK_OK)
         return status;
     if (m->kind != STKI_MEMBER_ARRAY || !c->ops->array)
         return stki_fail_at(
@@ -258,7 +258,7 @@ static stk_status plain_reader(const stki_container *c, int64_t member, const st
 
     if (c->members[member].status)
         return refuse(c, &c->members[member], err);
-    if ((status = stki_source_check_member(opts->source, c, member, err)) != STK_OK)
+    if ((status = stki_source_check_member(opts, c, member, err)) != STK_OK)
         return status;
     if (c->ops->reader)
         return c->ops->reader(c, member, opts, out, err);

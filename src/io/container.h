@@ -38,6 +38,7 @@ typedef struct stki_member {
     char *why;          /* the message of `status`; owned */
     json_t *details;    /* an object with what else inspect shows (chunks, filters, value); owned, or NULL */
     const stki_source_group *const *groups; /* of options, that it takes, ended by NULL; static. NULL: its format's */
+    bool names_files; /* its samples are files, whose own members say which options of formats they take */
 } stki_member;
 
 /* A member whose samples are numbers of named classes. It belongs to the container. */
@@ -93,6 +94,8 @@ void stki_container_free(stki_container *container);
 /* By content, then by name, or opts->format. */
 stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* Are these several files that are named like images? */
+/* Whether a file of text is one sample (source.unit: file). */
+bool stki_container_whole_texts(const stki_reader_opts *opts);
 bool stki_container_of_images(char *const *paths, int64_t count);
 /* Such files as one container with the members "image" and "path", a sample each (formats.c). */
 stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "beton.h"
 #include "csv.h"
+#include "decode.h"
 #include "error.h"
 #include "format.h"
 #include "hdf5_container.h"
@@ -12,6 +13,7 @@
 #include "npz.h"
 #include "pt.h"
 #include "safetensors.h"
+#include "source_common.h"
 #include "tar.h"
 #include "text.h"
 #include "text_build.h"
@@ -55,23 +57,31 @@ static bool is_png(const char *head, int64_t length)
 
 /* Where two could match, the first does. */
 static const stki_file_format formats[] = {
-    {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false, NULL},
-    {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false, NULL},
-    {"pt", ENDINGS(".pt", ".pth"), stki_pt_matches, stki_pt_container, false, NULL},
+    {"npy", ENDINGS(".npy"), is_npy, stki_npy_container, false, GROUPS(&stki_dtype_source, &stki_header_source)},
+    {"npz", ENDINGS(".npz"), stki_npz_matches, stki_npz_container, false,
+     GROUPS(&stki_dtype_source, &stki_header_source, &stki_memory_source, &stki_verify_source)},
+    {"pt", ENDINGS(".pt", ".pth"), stki_pt_matches, stki_pt_container, false,
+     GROUPS(&stki_header_source, &stki_memory_source, &stki_verify_source)},
     {"safetensors", ENDINGS(".safetensors"), NULL, stki_safetensors_container, false, NULL},
-    {"hdf5", ENDINGS(".h5", ".hdf5", ".hdf", ".nc", ".nc4"), stki_hdf5_matches, stki_hdf5_container_open, false, NULL},
-    {"webdataset", ENDINGS(".tar"), stki_webdataset_matches, stki_webdataset_open, false, NULL},
-    {"beton", ENDINGS(".beton"), stki_beton_matches, stki_beton_open, false, NULL},
-    {"llmc", NULL, stki_llmc_matches, stki_llmc_open, false, NULL},
-    {"megatron", ENDINGS(".idx"), stki_megatron_matches, stki_megatron_open, false, NULL},
-    {"raw", ENDINGS(".bin", ".raw"), NULL, stki_raw_open, false, GROUPS(&stki_raw_source)},
-    {"jpeg", ENDINGS(".jpg", ".jpeg"), is_jpeg, stki_jpeg_container, false, NULL},
-    {"png", ENDINGS(".png"), is_png, stki_png_container, false, NULL},
-    {"image_folder", NULL, NULL, stki_image_folder_container, true, NULL, stki_image_folder_classes},
-    {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false, NULL},
-    {"csv", ENDINGS(".csv", ".tsv"), NULL, stki_csv_open, false, NULL},
-    {"text", ENDINGS(".txt"), NULL, stki_text_open, false, NULL},
-    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false, NULL},
+    {"hdf5", ENDINGS(".h5", ".hdf5", ".hdf", ".nc", ".nc4"), stki_hdf5_matches, stki_hdf5_container_open, false,
+     GROUPS(&stki_hdf5_source, &stki_memory_source)},
+    {"webdataset", ENDINGS(".tar"), stki_webdataset_matches, stki_webdataset_open, false,
+     GROUPS(&stki_tar_source, &stki_dtype_source, &stki_header_source, STKI_IMAGE_GROUPS)},
+    {"beton", ENDINGS(".beton"), stki_beton_matches, stki_beton_open, false,
+     GROUPS(&stki_dtype_source, &stki_image_source, &stki_jpeg_source)},
+    {"llmc", NULL, stki_llmc_matches, stki_llmc_open, false, GROUPS(&stki_dtype_source)},
+    {"megatron", ENDINGS(".idx"), stki_megatron_matches, stki_megatron_open, false, GROUPS(&stki_dtype_source)},
+    {"raw", ENDINGS(".bin", ".raw"), NULL, stki_raw_open, false, GROUPS(&stki_raw_source, &stki_dtype_source)},
+    {"jpeg", ENDINGS(".jpg", ".jpeg"), is_jpeg, stki_jpeg_container, false, GROUPS(STKI_IMAGE_GROUPS)},
+    {"png", ENDINGS(".png"), is_png, stki_png_container, false, GROUPS(&stki_image_source, &stki_exif_source)},
+    {"image_folder", NULL, NULL, stki_image_folder_container, true, GROUPS(STKI_IMAGE_GROUPS),
+     stki_image_folder_classes},
+    {"image_list", ENDINGS(".lst"), NULL, stki_image_list_container, false, GROUPS(STKI_IMAGE_GROUPS)},
+    {"csv", ENDINGS(".csv", ".tsv"), NULL, stki_csv_open, false,
+     GROUPS(&stki_csv_source, STKI_IMAGE_GROUPS, &stki_dtype_source, &stki_header_source, &stki_memory_source,
+            &stki_verify_source, &stki_hdf5_source, &stki_raw_source)},
+    {"text", ENDINGS(".txt"), NULL, stki_text_open, false, GROUPS(&stki_text_source)},
+    {"jsonl", ENDINGS(".jsonl", ".ndjson"), NULL, stki_jsonl_open, false, GROUPS(&stki_jsonl_source)},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -201,6 +211,11 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
             }
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, looks_like(path, head, length), NULL},
                         "there is no reader for it among %s", names(all, sizeof all));
+}
+
+bool stki_container_whole_texts(const stki_reader_opts *opts)
+{
+    return stki_text_whole(opts);
 }
 
 bool stki_container_of_images(char *const *paths, int64_t count)

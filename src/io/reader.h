@@ -165,14 +165,6 @@ enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 /* What a sample of a text file is. */
 enum stki_text_unit { STKI_TEXT_LINES, STKI_TEXT_PARAGRAPHS, STKI_TEXT_WHOLE, STKI_TEXT_DOCUMENTS };
 
-/* What the files are that a column of a table names. */
-enum stki_listed {
-    STKI_LISTED_NOTHING /* the cells are the samples */,
-    STKI_LISTED_IMAGES,
-    STKI_LISTED_ARRAYS,
-    STKI_LISTED_BYTES
-};
-
 /* How images are decoded. */
 typedef struct stki_decode_opts {
     bool none;            /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
@@ -183,14 +175,16 @@ typedef struct stki_decode_opts {
     int64_t max_bytes;    /* of one decoded image; 0: 1 GiB */
 } stki_decode_opts;
 
-/* How a file is opened. Zero is the default of everything; each format ignores what is not for it. */
+/* How a file is opened. Zero is the default of everything; what only some formats take lies in `source`. */
 typedef struct stki_reader_opts {
     enum stki_access access;
     enum stki_pattern pattern; /* the advice given to the system */
     bool by_units;             /* samples are read unit by unit (order: block) */
     bool numbers;              /* the field converts its samples: text that the user may not know of is refused */
     const struct stki_source *source; /* what the config says in `source` (source.h); NULL: nothing */
-    const char *format;               /* "npz", "hdf5", …; NULL: by content and name */
+    bool lenient; /* options in `source` are for another file: those that this one does not take are left alone */
+    const struct stki_source_group *withheld; /* files that a table names: the options that were for the table; NULL */
+    const char *format;                       /* "npz", "hdf5", …; NULL: by content and name */
     const char *name;      /* the member, dataset or field; NULL: `prefer` if there is one, else the only one */
     const char *prefer;    /* the name of the field of the data set */
     stk_dtype alias_dtype; /* source.dtype: names the type that the file can't (bfloat16 as V2, raw data, tokens);
@@ -199,24 +193,10 @@ typedef struct stki_reader_opts {
     /* length > 0: windows along `axis` are the samples, which keep the axis; `stride` elements from one to the next (0:
      * length), `dilation` from one element of a window to the next (0: 1). */
     int64_t window_length, window_stride, window_dilation;
-    int64_t header_limit; /* bytes; 0: 1 MiB */
-    int64_t max_bytes;    /* of one sample of varying size; 0: the largest in the file */
-    int64_t memory_limit; /* bytes of one member that may be unpacked into memory; 0: 4 GiB */
-    int64_t cache_bytes;  /* decoded chunks kept for all threads; 0: 64 MiB */
-    bool verify;          /* check the sums that the file carries, also where data is mapped */
-    bool sums;            /* check every record against FILE.sums (sums.h) */
-    bool cf;              /* HDF5: NetCDF/CF scale_factor, add_offset, _FillValue and _Unsigned */
-    bool allow_external;  /* HDF5: external links and files outside the file's own folder */
-    bool allow_plugins;   /* HDF5: filter plugins may be loaded */
-    /* tar: where the index of an archive is kept. NULL: beside it, for archives of 10,000 files and more; "none"; or a
-     * folder. Nothing is said where it can't be written. */
-    const char *index_cache;
-    enum stki_text_unit text_unit; /* text */
-    const char *separator;         /* text: STKI_TEXT_DOCUMENTS: what stands between them */
-    char delimiter;                /* tables of text; 0: a comma, of .tsv a tab */
-    enum stki_listed listed;       /* tables: the samples are the files that the column names */
-    const char *key;               /* lines of JSON: whose string is the sample; NULL: "text" */
-    stki_decode_opts decode;
+    int64_t max_bytes;   /* of one sample of varying size; 0: the largest in the file */
+    int64_t cache_bytes; /* decoded chunks kept for all threads; 0: 64 MiB */
+    bool verify;         /* check the sums that the file carries, also where data is mapped */
+    bool sums;           /* check every record against FILE.sums (sums.h) */
 } stki_reader_opts;
 
 /* By the file's content and name. STK_E_UNSUPPORTED names what it looks like. */

@@ -93,13 +93,22 @@ stk_status stki_source_read(const stki_node *map, const stki_source_group *const
     return status;
 }
 
-void stki_source_values(const stki_source *source, const stki_source_group *group, void *out)
+static int index_of(const stki_source *source, const stki_source_group *group)
 {
     for (int i = 0; source && i < source->count; i++)
-        if (source->groups[i] == group) {
-            memcpy(out, source->parts[i].values, (size_t)group->bytes);
-            return;
-        }
+        if (source->groups[i] == group)
+            return i;
+    return -1;
+}
+
+void stki_source_values(const stki_reader_opts *opts, const stki_source_group *group, void *out)
+{
+    const int i = opts->withheld == group ? -1 : index_of(opts->source, group);
+
+    if (i >= 0) {
+        memcpy(out, opts->source->parts[i].values, (size_t)group->bytes);
+        return;
+    }
     memset(out, 0, (size_t)group->bytes);
     (void)set_defaults(group, out, NULL);
 }
@@ -109,7 +118,7 @@ bool stki_source_equal(const stki_source *a, const stki_source *b)
     if (!a || !b)
         return a == b;
     for (int i = 0; i < a->count; i++) /* every map is read by the same groups */
-        if (!a->groups[i]->takes && !stki_options_equal(a->parts[i].table, a->parts[i].values, b->parts[i].values))
+        if (!a->groups[i]->refuses && !stki_options_equal(a->parts[i].table, a->parts[i].values, b->parts[i].values))
             return false;
     return true;
 }
@@ -129,9 +138,7 @@ const char *stki_source_takers(const stki_source_group *group, char *buffer, siz
     size_t used = 0;
 
     buffer[0] = '\0';
-    if (group->takes)
-        put(buffer, size, 0, group->takers);
-    for (int i = 0; !group->takes && stki_file_format_at(i); i++)
+    for (int i = 0; stki_file_format_at(i); i++)
         if (holds(stki_file_format_at(i)->groups, group))
             used = put(buffer, size, used, stki_file_format_at(i)->name);
     return buffer;
@@ -146,61 +153,89 @@ void stki_source_about(const stki_option_table *table, FILE *to)
             fprintf(to, "Taken by: %s.\n", stki_source_takers(stki_source_group_at(i), takers, sizeof takers));
 }
 
-/* The first option that was given of a group, or NULL. */
-static const stki_option *given(const stki_source *source, int group)
+static bool any_seen(const stki_option_part *part)
 {
-    const stki_option_part *part = &source->parts[group];
-
     for (int i = 0; i < part->table->count; i++)
         if (part->seen[i])
-            return &part->table->rows[i];
-    return NULL;
+            return true;
+    return false;
 }
 
-/* `where`: the file, or NULL. */
-static stk_status refuse(const stki_source *source, int group, const char *where, const char *what, stk_error *err)
+bool stki_source_given(const stki_source *source, const stki_source_group *group)
 {
-    const stki_option *row = given(source, group);
-    const stki_node *node = stki_node_get(source->map, row->name);
-    char takers[256];
+    const int i = index_of(source, group);
 
-    stki_source_takers(source->groups[group], takers, sizeof takers);
-    (void)stki_fail_key(err, node, "%s%s%s does not take this option; it is for %s", where ? where : "",
-                        where ? ": " : "", what, takers);
-    return STK_E_CONFIG;
+    return i >= 0 && any_seen(&source->parts[i]);
+}
+
+/* What is asked about the options of a map. */
+typedef struct question {
+    const stki_container *container; /* NULL: samples that come from no file */
+    const stki_member *member;       /* NULL: any of the format's */
+    const stki_source_group *const *groups, *withheld;
+    const char *what; /* "npy" */
+} question;
+
+/* NULL: it is taken; else what the option is for, perhaps in `buffer`. */
+static const char *refusal(const question *q, const stki_source *source, int g, const stki_option *row, char *buffer,
+                           size_t size)
+{
+    const stki_source_group *group = source->groups[g];
+
+    if (group->refuses)
+        return q->member && !q->withheld ? group->refuses(row, source, q->container, q->member) : NULL;
+    if (group == q->withheld || (q->member && q->member->names_files) || holds(q->groups, group))
+        return NULL;
+    return stki_source_takers(group, buffer, size);
+}
+
+static stk_status fail(const question *q, const stki_source *source, const stki_option *row, const char *takers,
+                       stk_error *err)
+{
+    const char *name = q->member && q->member->name ? q->member->name : "";
+
+    return stki_fail_key(err, stki_node_get(source->map, row->name),
+                         "%s%s%s%s%s does not take this option, which is for %s",
+                         q->container ? q->container->path : "", q->container ? ": " : "", q->what,
+                         *name ? " member " : "", name, takers);
+}
+
+static stk_status check(const question *q, const stki_source *source, stk_error *err)
+{
+    char buffer[256];
+
+    for (int g = 0; source && g < source->count; g++)
+        for (int i = 0; i < source->parts[g].table->count; i++) {
+            const stki_option *row = &source->parts[g].table->rows[i];
+            const char *takers = source->parts[g].seen[i] ? refusal(q, source, g, row, buffer, sizeof buffer) : NULL;
+
+            if (takers)
+                return fail(q, source, row, takers, err);
+        }
+    return STK_OK;
 }
 
 stk_status stki_source_check_format(const stki_source *source, const stki_file_format *format, stk_error *err)
 {
-    for (int i = 0; i < source->count; i++)
-        if (!source->groups[i]->takes && !holds(format->groups, source->groups[i]) && given(source, i))
-            return refuse(source, i, NULL, format->name, err);
-    return STK_OK;
+    return check(&(question){.groups = format->groups, .what = format->name}, source, err);
 }
 
-stk_status stki_source_check_member(const stki_source *source, const stki_container *container, int64_t number,
+stk_status stki_source_check_member(const stki_reader_opts *opts, const stki_container *container, int64_t number,
                                     stk_error *err)
 {
     const stki_member *member = &container->members[number];
     const stki_file_format *format = stki_file_format_named(container->ops->format);
-    const stki_source_group *const *groups = member->groups ? member->groups : format ? format->groups : NULL;
 
-    for (int i = 0; source && i < source->count; i++) {
-        const stki_source_group *group = source->groups[i];
-        char what[128];
-
-        if ((group->takes ? group->takes(member) : holds(groups, group)) || !given(source, i))
-            continue;
-        snprintf(what, sizeof what, "%s%s%s", container->ops->format, member->name[0] ? " member " : "", member->name);
-        return refuse(source, i, container->path, what, err);
-    }
-    return STK_OK;
+    if (opts->lenient)
+        return STK_OK;
+    return check(&(question){container, member, member->groups || !format ? member->groups : format->groups,
+                             opts->withheld, container->ops->format},
+                 opts->source, err);
 }
 
-stk_status stki_source_check_synthetic(const stki_source *source, stk_error *err)
+stk_status stki_source_check_synthetic(const stki_source *source, bool varying, stk_error *err)
 {
-    for (int i = 0; source && i < source->count; i++)
-        if ((!source->groups[i]->takes || !source->groups[i]->takes(NULL)) && given(source, i))
-            return refuse(source, i, NULL, "synthetic", err);
-    return STK_OK;
+    const stki_member made = {.kind = varying ? STKI_MEMBER_RECORDS : STKI_MEMBER_OTHER};
+
+    return check(&(question){.member = &made, .what = "synthetic"}, source, err);
 }

@@ -20,6 +20,8 @@
 struct stki_file_format;
 struct stki_member;
 struct stki_container;
+struct stki_reader_opts;
+struct stki_source;
 
 typedef struct stki_source_group {
     const stki_option_table *table;
@@ -27,10 +29,11 @@ typedef struct stki_source_group {
     /* Reads nodes into other members of the struct and checks what rows cannot; NULL: nothing. `map` is NULL for the
      * defaults. */
     stk_status (*check)(const stki_node *map, void *values, stk_error *err);
-    /* Of options that work above the formats: does the member take them (NULL: samples without a file)? Such a group is
-     * in no list of a format. */
-    bool (*takes)(const struct stki_member *member);
-    const char *takers; /* with `takes`: what takes them, as text */
+    /* Of options that work above the formats, which are in no list of a format: NULL if the member takes this one, else
+     * what does: "arrays". `source` is what the whole map says; the container is NULL where samples come from no file.
+     */
+    const char *(*refuses)(const stki_option *row, const struct stki_source *source,
+                           const struct stki_container *container, const struct stki_member *member);
 } stki_source_group;
 
 /* What one map says: groups[i] filled parts[i]. */
@@ -49,20 +52,22 @@ const stki_option_table *stki_source_table_at(int i);
 /* Reads the map by all groups, those in `own` (ended by NULL) first. An unknown key names the nearest of all. */
 stk_status stki_source_read(const stki_node *map, const stki_source_group *const *own, stki_document *document,
                             const stki_source **out, stk_error *err);
-/* Copies the values of a group to its struct; the defaults where `source` is NULL. */
-void stki_source_values(const stki_source *source, const stki_source_group *group, void *out);
+/* Copies the values of a group to its struct; the defaults where opts->source is NULL. */
+void stki_source_values(const struct stki_reader_opts *opts, const stki_source_group *group, void *out);
+/* Whether any option of the group was given. `source` may be NULL. */
+bool stki_source_given(const stki_source *source, const stki_source_group *group);
 /* Whether all formats read the same values from both. NULL holds the defaults. */
 bool stki_source_equal(const stki_source *a, const stki_source *b);
 /* STK_E_CONFIG: an option was given that no member of this format takes. */
 stk_status stki_source_check_format(const stki_source *source, const struct stki_file_format *format, stk_error *err);
 /* STK_E_CONFIG: an option was given that this member does not take. */
-stk_status stki_source_check_member(const stki_source *source, const struct stki_container *container, int64_t member,
-                                    stk_error *err);
-/* The same for samples that come from no file. */
-stk_status stki_source_check_synthetic(const stki_source *source, stk_error *err);
+stk_status stki_source_check_member(const struct stki_reader_opts *opts, const struct stki_container *container,
+                                    int64_t member, stk_error *err);
+/* The same for samples that come from no file; `varying`: of sizes of their own. */
+stk_status stki_source_check_synthetic(const stki_source *source, bool varying, stk_error *err);
 /* "Taken by: csv, text." for the docs of a group's table. */
 void stki_source_about(const stki_option_table *table, FILE *to);
-/* Which formats take the group, or its `takers`: "csv, text"; cut if it does not fit. Returns the buffer. */
+/* Which formats take the group: "csv, text"; cut if it does not fit. Returns the buffer. */
 const char *stki_source_takers(const stki_source_group *group, char *buffer, size_t size);
 
 #endif

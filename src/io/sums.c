@@ -5,6 +5,7 @@
 #include "error.h"
 #include "output.h"
 #include "packed.h"
+#include "source.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -60,6 +61,25 @@ static void STK_PRINTF(2, 3) put(char how[STKI_SUMS_HOW], const char *format, ..
     va_end(args);
 }
 
+/* Options of the format that change its samples. */
+static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
+{
+    for (int g = 0; source && g < source->count; g++)
+        for (int i = 0; !source->groups[g]->refuses && i < source->parts[g].table->count; i++) {
+            const stki_option *row = &source->parts[g].table->rows[i];
+            json_t *value;
+            char *text;
+
+            if (!source->parts[g].seen[i] || row->effect != STKI_ON_SAMPLES)
+                continue;
+            value = stki_node_json(stki_node_get(source->map, row->name));
+            text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+            put(how, "; %s %s", row->name, text ? text : "?");
+            free(text);
+            json_decref(value);
+        }
+}
+
 void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char how[STKI_SUMS_HOW])
 {
     how[0] = '\0';
@@ -73,14 +93,7 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
         put(how, "; windows of %" PRId64 " every %" PRId64, opts->window_length, opts->window_stride);
     if (opts->window_length && opts->window_dilation > 1)
         put(how, " of every %" PRId64, opts->window_dilation);
-    put(how, "%s%s%s%s%s", opts->decode.none ? "; not decoded" : "", opts->decode.gray ? "; gray" : "",
-        opts->decode.upright ? "; upright" : "", opts->decode.fast ? "; fast" : "", opts->cf ? "; cf" : "");
-    if (opts->text_unit != STKI_TEXT_LINES)
-        put(how, "; unit %d", (int)opts->text_unit);
-    if (opts->listed != STKI_LISTED_NOTHING)
-        put(how, "; files %d", (int)opts->listed);
-    if (opts->key)
-        put(how, "; key %s", opts->key);
+    put_options(how, opts->source);
 }
 
 /* ---- the file's bytes ----------------------------------------------------------------------------------------------

@@ -509,7 +509,8 @@ static stk_status check_sections(const stki_node *root, stk_error *err)
         near = stki_nearest_word(root->keys[i], known, (int)(sizeof known / sizeof known[0]));
         section = near ? NULL : stki_sections_hint(stki_config_sections, root->keys[i]);
         if (section)
-            return stki_fail_key(err, root->items[i], "unknown section, did you mean %s.%s?", section, root->keys[i]);
+            return stki_fail_key(err, root->items[i], "unknown section, did you mean %.*s.%s?",
+                                 (int)strcspn(section, " "), section, root->keys[i]);
         return stki_fail_key(err, root->items[i], "unknown section%s%s%s",
                              near ? ", did you mean " : " (known: dataset, datasets, loader, bench)", near ? near : "",
                              near ? "?" : "");

@@ -3,28 +3,20 @@
 #include "config.h"
 #include "error.h"
 #include "format.h"
-#include "source.h"
+#include "source_common.h"
 #include "windows.h"
 #include <string.h>
 
-enum { EXACT, FAST, NOT_AT_ALL };
-static const char *const decode_words[] = {"exact", "fast", "none", NULL};
-static const char *const unit_words[] = {"line", "paragraph", "file", NULL};          /* as enum stki_text_unit */
-static const char *const files_words[] = {"none", "images", "arrays", "bytes", NULL}; /* as enum stki_listed */
-static const char *const color_words[] = {"rgb", "gray", NULL};
-static const char *const orientation_words[] = {"stored", "upright", NULL};
-static const char *const warning_words[] = {"fail", "accept", NULL};
 static const char *const none_words[] = {"none", NULL};
 static const char *const file_words[] = {"file", NULL};
 static const char *const unknown_words[] = {"error", "skip", NULL}; /* STKI_UNKNOWN_ERROR, STKI_UNKNOWN_SKIP */
 static const stki_need needs_classes = {.key = "classes"};
 
 typedef struct source_options {
-    const char *format, *name, *dtype, *layout, *index_cache, *separator, *key, *delimiter;
-    int64_t axis, max_bytes, memory_limit, header_limit, unknown_class;
+    const char *format, *name, *layout;
+    int64_t axis, max_bytes, unknown_class;
     const stki_node *window, *documents, *pack, *classes;
-    int unit, files, decode, color, orientation, on_warning;
-    bool verify, sums, cf, allow_external, allow_plugins, sample_per_file;
+    bool sums, sample_per_file;
 } source_options;
 
 typedef struct documents_options {
@@ -90,9 +82,6 @@ static const stki_option source_rows[] = {
     STKI_STRING(source_options, name, NULL,
                 "Which member, data set or field of the file; by default the one named like the field, or the only one",
                 .examples = STKI_EXAMPLES("a", "b")),
-    STKI_STRING(source_options, dtype, NULL,
-                "The type that the file can't name: bfloat16, float8_e4m3fn, float8_e5m2; of raw data any",
-                .examples = STKI_EXAMPLES("bfloat16", "float8_e4m3fn")),
     STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw",
                 .examples = STKI_EXAMPLES("nhwc", "nchw")),
     STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
@@ -109,16 +98,6 @@ static const stki_option source_rows[] = {
               "length, or {length, overlap, fit, value, segments}",
               .flags = STKI_GIVEN, .inner = &pack_table),
     STKI_BOOL(source_options, sample_per_file, false, "Each file is one sample instead of a shard of many"),
-    STKI_ENUM(source_options, unit, line, unit_words,
-              "Text: what one sample is: a line, lines up to a blank one, or the whole file"),
-    STKI_STRING(source_options, separator, NULL,
-                "Text: samples are documents, with this text between them: \"<|endoftext|>\"",
-                .examples = STKI_EXAMPLES("--", "<|endoftext|>")),
-    STKI_STRING(source_options, key, NULL, "JSON lines: the key whose string is the sample; by default text",
-                .examples = STKI_EXAMPLES("text", "title")),
-    STKI_ENUM(source_options, files, none, files_words,
-              "Tables (CSV): the column names files, relative to the table's folder, which are the samples: images, "
-              "arrays (.npy and the like, one each) or any file's bytes"),
     STKI_NODE(source_options, classes,
               "Class folders, lists, CSV, JSON lines and texts: names of classes become numbers from 0 on, the same in "
               "all files and data sets of the field: a list of the names, a file of one name a line, sorted (all that "
@@ -130,38 +109,11 @@ static const stki_option source_rows[] = {
         "What becomes of a sample whose class is none of classes: an error, it is left out of all fields, or "
         "it gets this number",
         .need = &needs_classes),
-    STKI_STRING(source_options, delimiter, NULL,
-                "Tables (CSV): the character between cells; by default a comma, of .tsv files a tab",
-                .examples = STKI_EXAMPLES(",", ";")),
     STKI_SIZE_WORDS(source_options, max_bytes, file, 1, INT64_MAX, file_words, 0,
                     "Room for one sample of varying size; file: the largest in the files", .effect = STKI_ON_FAILURES),
-    STKI_SIZE(source_options, memory_limit, 4GiB, 0, INT64_MAX,
-              "A compressed member may take this much memory when it is unpacked", .effect = STKI_ON_FAILURES),
-    STKI_SIZE(source_options, header_limit, 1MiB, 64, INT64_MAX, "Largest header that is read",
-              .effect = STKI_ON_FAILURES),
-    STKI_STRING(source_options, index_cache, NULL,
-                "Tar: the folder that the index of an archive is kept in, or none; by default beside the archive, from "
-                "10,000 files on",
-                .effect = STKI_ON_NOTHING, .flags = STKI_PATH, .words = none_words),
-    STKI_BOOL(source_options, verify, false, "Check the sums that the file carries, also where data is mapped",
-              .effect = STKI_ON_FAILURES),
     STKI_BOOL(source_options, sums, false,
               "Check every record that is read against FILE.sums, which stoker verify --write-sums writes",
               .effect = STKI_ON_FAILURES),
-    STKI_ENUM(
-        source_options, decode, exact, decode_words,
-        "Images: fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits; none: samples "
-        "are the bytes as they stand in the file, of varying length"),
-    STKI_ENUM(source_options, color, rgb, color_words, "Images: channels that they are decoded to"),
-    STKI_ENUM(source_options, orientation, stored, orientation_words, "Images: upright turns them as EXIF says"),
-    STKI_ENUM(source_options, on_warning, fail, warning_words,
-              "Images: what the decoder only warns of, such as missing data at the end, is an error or accepted",
-              .effect = STKI_ON_FAILURES),
-    STKI_BOOL(source_options, cf, false,
-              "HDF5: apply scale_factor, add_offset, _FillValue and _Unsigned of NetCDF files first"),
-    STKI_BOOL(source_options, allow_external, false, "HDF5: external links may leave the file's own folder",
-              .effect = STKI_ON_FAILURES),
-    STKI_BOOL(source_options, allow_plugins, false, "HDF5: filter plugins may be loaded", .effect = STKI_ON_FAILURES),
 };
 const stki_option_table stki_source_table =
     STKI_OPTION_TABLE_WITH(STKI_SOURCE_SECTION, source_rows, .choice = stki_source_table_at);
@@ -222,40 +174,31 @@ static stk_status read_window(const stki_node *node, stki_window *window, stki_r
     return STK_OK;
 }
 
-static stk_status read_delimiter(const stki_node *node, const char *text, char *out, stk_error *err)
+static const stki_source_group field_source;
+
+/* These options work above the formats: it depends on what the samples are whether they can do anything. */
+static const char *refuses(const stki_option *row, const stki_source *source, const stki_container *container,
+                           const stki_member *member)
 {
-    if (!text)
-        return STK_OK;
-    if (strlen(text) != 1 || strchr("\"\n\r", *text))
-        return stki_fail_value(err, stki_node_get(node, "delimiter"), "one character that is no quote and no line end");
-    *out = *text;
-    return STK_OK;
+    const bool varies = member->kind == STKI_MEMBER_RECORDS;
+    const stki_reader_opts opts = {.source = source};
+    source_options o;
+
+    stki_source_values(&opts, &field_source, &o);
+#define IS(key) (row->offset == (int64_t)offsetof(source_options, key))
+    if (IS(format) || IS(name) || IS(sums) || IS(sample_per_file))
+        return container ? NULL : "files";
+    if (IS(axis) || IS(documents))
+        return member->kind == STKI_MEMBER_ARRAY ? NULL : "arrays";
+    if (IS(max_bytes))
+        return o.sample_per_file || (varies && container) || ((varies || o.documents) && !o.pack)
+                   ? NULL
+                   : "samples of varying size";
+#undef IS
+    return NULL; /* layout, window, pack and classes are refused by what does their work */
 }
 
-/* Keys about pixels, where there are none. */
-static stk_status check_undecoded(const stki_node *node, stk_error *err)
-{
-    static const char *const keys[] = {"color", "orientation", "on_warning", "layout"};
-
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const stki_node *key = stki_node_get(node, keys[i]);
-
-        if (key)
-            return stki_fail_node(err, key,
-                                  "found it beside decode: none, which makes no pixels: leave one of them out");
-    }
-    return STK_OK;
-}
-
-/* What the file does not decide. */
-static bool takes_all(const stki_member *member)
-{
-    (void)member;
-    return true;
-}
-
-static const stki_source_group field_source = {&stki_source_table, sizeof(source_options), NULL, takes_all,
-                                               "all formats"};
+static const stki_source_group field_source = {&stki_source_table, sizeof(source_options), NULL, refuses};
 static const stki_source_group *const own_groups[] = {&field_source, NULL};
 
 /* Options of other formats than the one that the config states; a name that is no format is refused with its file. */
@@ -266,68 +209,72 @@ static stk_status check_format(const stki_source *source, const char *name, stk_
     return format ? stki_source_check_format(source, format, err) : STK_OK;
 }
 
+/* Given, and not to say that there is none. */
+static bool says_yes(const stki_node *node)
+{
+    return !stki_node_is_null(node) &&
+           !(node->kind == STKI_NODE_SCALAR && (strcmp(node->text, "false") == 0 || strcmp(node->text, "none") == 0));
+}
+
+/* Options that exclude each other, for reasons of their own. */
+static stk_status check_together(const stki_node *map, stk_error *err)
+{
+    static const char *const pairs[][2] = {{"documents", "window"},
+                                           {"documents", "sample_per_file"},
+                                           {"documents", "sums"},
+                                           {"documents", "axis"},
+                                           {"pack", "window"},
+                                           {"pack", "sample_per_file"},
+                                           {"pack", "sums"},
+                                           {"sample_per_file", "sums"},
+                                           {"sample_per_file", "axis"},
+                                           {"documents", "classes"},
+                                           {"pack", "classes"},
+                                           {"sample_per_file", "classes"},
+                                           {"files", "classes"},
+                                           {"documents", "labels"},
+                                           {"pack", "labels"},
+                                           {"sample_per_file", "labels"},
+                                           {"files", "labels"}};
+
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const stki_node *one = stki_node_get(map, pairs[i][0]), *other = stki_node_get(map, pairs[i][1]);
+
+        if (says_yes(one) && says_yes(other))
+            return stki_fail_key(err, other, "%s and %s are mutually exclusive", pairs[i][0], pairs[i][1]);
+    }
+    return STK_OK;
+}
+
 stk_status stki_config_source(const stki_node *node, stki_document *document, stki_field_config *field, stk_error *err)
 {
     stki_reader_opts *out = &field->source;
-    source_options o = {0};
+    stki_dtype_options type;
+    stki_verify_options verify;
+    source_options o;
     stk_status status;
 
     if ((status = stki_source_read(node, own_groups, document, &out->source, err)) != STK_OK)
         return status;
-    stki_source_values(out->source, &field_source, &o);
+    stki_source_values(out, &field_source, &o);
+    stki_source_values(out, &stki_dtype_source, &type);
+    stki_source_values(out, &stki_verify_source, &verify);
     if ((status = check_format(out->source, o.format, err)) != STK_OK ||
-        (status = stki_config_dtype(node, "dtype", o.dtype, &out->alias_dtype, err)) != STK_OK ||
+        (status = check_together(node, err)) != STK_OK ||
         (status = read_window(o.window, &field->window, out, err)) != STK_OK ||
         (status = read_documents(o.documents, &field->tokens, err)) != STK_OK ||
         (status = read_pack(o.pack, &field->tokens, err)) != STK_OK)
         return status;
-    if ((o.documents || o.pack) && (o.window || o.sample_per_file || o.sums))
-        return stki_fail_node(err, o.documents ? o.documents : o.pack, "found it beside %s, expected one of them",
-                              o.window ? "window"
-                              : o.sums ? "sums"
-                                       : "sample_per_file");
-    field->source_dtype = out->alias_dtype;
+    out->alias_dtype = field->source_dtype = type.found;
     field->source_layout = o.layout;
     field->sample_per_file = o.sample_per_file;
     out->format = o.format;
     out->name = o.name;
     out->axis = (int)o.axis;
     out->max_bytes = o.max_bytes;
-    out->memory_limit = o.memory_limit;
-    out->header_limit = o.header_limit;
-    out->text_unit = o.separator ? STKI_TEXT_DOCUMENTS : (enum stki_text_unit)o.unit;
-    out->separator = o.separator;
-    out->key = o.key;
-    out->listed = (enum stki_listed)o.files;
-    if ((status = read_delimiter(node, o.delimiter, &out->delimiter, err)) != STK_OK)
-        return status;
     field->classes.node = o.classes;
     field->classes.unknown = o.unknown_class;
-    if (field->classes.node && (o.documents || o.pack || o.sample_per_file || o.files != STKI_LISTED_NOTHING))
-        return stki_fail_node(err, field->classes.node, "%s and classes are mutually exclusive",
-                              o.documents         ? "documents"
-                              : o.pack            ? "pack"
-                              : o.sample_per_file ? "sample_per_file"
-                                                  : "files");
-    if (o.separator && stki_node_get(node, "unit"))
-        return stki_fail_node(err, stki_node_get(node, "unit"),
-                              "found it beside separator, which says that documents are the samples: leave one out");
-    if (o.separator && (!*o.separator || strlen(o.separator) > 256))
-        return stki_fail_value(err, stki_node_get(node, "separator"), "a text of 1 to 256 bytes");
-    out->index_cache = o.index_cache;
-    out->verify = o.verify;
+    out->verify = verify.verify;
     out->sums = o.sums;
-    if (o.sums && o.sample_per_file)
-        return stki_fail_node(err, stki_node_get(node, "sums"),
-                              "found sums with sample_per_file, expected one of them: sums belong to files of many "
-                              "samples");
-    out->cf = o.cf;
-    out->allow_external = o.allow_external;
-    out->allow_plugins = o.allow_plugins;
-    out->decode = (stki_decode_opts){.gray = o.color == 1,
-                                     .upright = o.orientation == 1,
-                                     .fast = o.decode == FAST,
-                                     .accept_warnings = o.on_warning == 1,
-                                     .none = o.decode == NOT_AT_ALL};
-    return out->decode.none ? check_undecoded(node, err) : STK_OK;
+    return STK_OK;
 }

@@ -42,30 +42,31 @@ static stk_status add_shard(shards *all, stki_reader *reader, stk_error *err)
     return STK_OK;
 }
 
-/* What several fields of one file have in common is opened once. */
-static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts,
-                                        const stki_source *source)
+static bool same_text(const char *a, const char *b)
 {
-    for (int i = 0; i < core->container_count; i++)
-        if (!core->containers[i].container->partial && strcmp(core->containers[i].container->path, path) == 0 &&
-            memcmp(&core->containers[i].opts, opts, sizeof *opts) == 0 &&
-            stki_source_equal(core->containers[i].source, source))
-            return core->containers[i].container;
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* What several fields of one file have in common is opened once. */
+static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
+{
+    for (int i = 0; i < core->container_count; i++) {
+        const struct stki_open_container *open = &core->containers[i];
+
+        if (!open->container->partial && strcmp(open->container->path, path) == 0 &&
+            same_text(open->format, opts->format) && stki_source_equal(open->source, opts->source))
+            return open->container;
+    }
     return NULL;
 }
 
 static stk_status container_of(stki_core *core, const char *path, const stki_reader_opts *opts, stki_container **out,
                                stk_error *err)
 {
-    stki_reader_opts key;
     struct stki_open_container *containers;
     stk_status status;
 
-    memcpy(&key, opts, sizeof key); /* padding too */
-    key.name = key.prefer = NULL;
-    key.numbers = false;
-    key.source = NULL;
-    *out = container_before(core, path, &key, opts->source);
+    *out = container_before(core, path, opts);
     if (*out)
         return STK_OK;
     status = stki_container_open(path, opts, out, err);
@@ -77,9 +78,7 @@ static stk_status container_of(stki_core *core, const char *path, const stki_rea
         return stki_fail_memory(err, (core->container_count + 1) * (int64_t)sizeof *containers, "open files");
     }
     core->containers = containers;
-    containers[core->container_count].container = *out;
-    containers[core->container_count].source = opts->source;
-    memcpy(&containers[core->container_count++].opts, &key, sizeof key);
+    containers[core->container_count++] = (struct stki_open_container){opts->format, opts->source, *out};
     for (int i = 0; i < (*out)->warning_count; i++)
         stki_config_note(core->config, "%s: %s", path, (*out)->warnings[i]);
     return STK_OK;
@@ -191,7 +190,7 @@ static stk_status open_files(stki_core *core, const stki_field_config *field, co
             status = open_segments(field, opts, reader, &reader, err);
         if (status == STK_OK)
             status = add_shard(all, reader, err);
-    } else if (status == STK_OK && opts->text_unit == STKI_TEXT_WHOLE) {
+    } else if (status == STK_OK && stki_container_whole_texts(opts)) {
         status = open_texts(core, field, &list, opts, all, err);
     } else if (status == STK_OK && !opts->format && !opts->sums && stki_container_of_images(list.paths, list.count)) {
         status = open_images(field, &list, opts, all, err);
@@ -210,7 +209,7 @@ static stk_status open_synthetic(const stki_field_config *field, shards *all, st
     stk_status status = stki_config_synthetic(field->synthetic, &synthetic, err);
 
     if (status == STK_OK)
-        status = stki_source_check_synthetic(field->source.source, err);
+        status = stki_source_check_synthetic(field->source.source, synthetic.min_length >= 0, err);
     if (status == STK_OK)
         status = stki_synthetic_open(&synthetic, &reader, err);
     if (status == STK_OK)
@@ -229,11 +228,10 @@ static void note_windows(stki_core *core, const stki_field_config *field, const 
 /* Adds one data set's files of a field to `all`. */
 static stk_status open_readers(stki_core *core, const stki_field_config *field, shards *all, stk_error *err)
 {
-    stki_reader_opts opts;
+    stki_reader_opts opts = field->source;
     int before = all->count;
     stk_status status;
 
-    memcpy(&opts, &field->source, sizeof opts); /* zeroed when the config was read */
     opts.access = (enum stki_access)core->config->access;
     if (!core->config->sigbus_guard && opts.access != STKI_ACCESS_PREAD)
         opts.access = STKI_ACCESS_UNGUARDED;

@@ -64,7 +64,7 @@ struct stki_core {
     stki_loader_config *config; /* with effective values */
     stki_dataset *dataset;
     struct stki_open_container { /* only while the data set is opened */
-        stki_reader_opts opts;   /* without what the next has */
+        const char *format;
         const struct stki_source *source;
         struct stki_container *container;
     } * containers;

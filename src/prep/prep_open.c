@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
+#include "decode.h"
 #include "error.h"
 #include "own_shapes.h"
 #include "prep_run.h"
@@ -192,7 +193,7 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
                              .channel_axis = channel_axis(plan),
                              .largest_bytes = plan->row_bytes};
     memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
-    if (plan->ragged && plan->config->source.decode.none)
+    if (plan->ragged && stki_image_opts(&plan->config->source).none)
         out->kind = STKI_SINK_BYTES;
     if (plan->own_shapes) {
         out->kind = STKI_SINK_IMAGE;

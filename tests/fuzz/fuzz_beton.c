@@ -2,13 +2,14 @@
  * the bytes and is as large as its reader said, and a record that is wrong fails alone. */
 #include "beton.h"
 #include "fuzz_records.h"
+#include "source_opts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    stki_reader_opts opts = {.decode.max_bytes = 1 << 20};
+    stki_reader_opts opts = {.max_bytes = 1 << 20};
 
     fuzz_record_file(data, size, &opts, stki_beton_of_file);
-    opts.decode.gray = true;
+    opts = *stkt_source("{color: gray}");
     opts.max_bytes = 8;
     fuzz_record_file(data, size, &opts, stki_beton_of_file);
     if (size >= STKI_BETON_HEADER)

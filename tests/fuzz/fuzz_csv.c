@@ -2,6 +2,7 @@
  * in quotes, it is the same table. */
 #include "csv.h"
 #include "fuzz_records.h"
+#include "source_opts.h"
 #include "text_build.h"
 
 /* The texts of a record's cells, each with its length in front. */
@@ -76,10 +77,10 @@ static char *texts_of(const uint8_t *data, size_t size, const stki_reader_opts *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char delimiters[] = ",;\t";
+    static const char *const delimiters[] = {"{delimiter: ','}", "{delimiter: ';'}", "{delimiter: \"\\t\"}"};
 
     for (int i = 0; i < 3; i++) {
-        const stki_reader_opts opts = {.delimiter = delimiters[i]}, commas = {.delimiter = ','};
+        const stki_reader_opts opts = *stkt_source(delimiters[i]), commas = *stkt_source(delimiters[0]);
         stki_text_build quoted = {0}, again = {0};
         char *first, *second;
 

@@ -50,10 +50,15 @@ static inline void fuzz_check_units(const stki_reader *reader)
 
 static inline void fuzz_read_records(const stki_container *c, int64_t member, const stki_reader_opts *opts)
 {
+    stki_reader_opts taken = *opts;
     stki_reader *reader;
     stki_scratch scratch;
     stk_error err;
-    stk_status status = stki_container_reader(c, member, opts, &reader, &err);
+    stk_status status;
+
+    if (stki_source_check_member(opts, c, member, NULL) != STK_OK) /* options of other members */
+        taken.source = NULL;
+    status = stki_container_reader(c, member, &taken, &reader, &err);
 
     if (status) {
         fuzz_check_failure(status, &err);

@@ -1,6 +1,7 @@
 /* fuzz_tar.c: any bytes as a tar archive of samples; the checksums of headers are made right first where they look like
  * headers, or nothing would get past them. */
 #include "fuzz_records.h"
+#include "source_opts.h"
 #include "tar.h"
 
 /* At every block whose checksum ends where one does. */
@@ -20,7 +21,7 @@ static void put_sums_right(uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    stki_reader_opts opts = {.decode.max_bytes = 1 << 20, .index_cache = "none"};
+    stki_reader_opts opts = *stkt_source("{index_cache: none, max_bytes: 1MiB}");
     uint8_t *copy = malloc(size ? size : 1);
 
     DEMAND(copy);
@@ -28,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(copy, data, size);
     put_sums_right(copy, size);
-    opts.decode.upright = true;
+    opts = *stkt_source("{index_cache: none, max_bytes: 1MiB, orientation: upright}");
     fuzz_record_file(copy, size, &opts, stki_webdataset_of_file);
     free(copy);
     return 0;

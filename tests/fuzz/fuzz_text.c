@@ -2,6 +2,7 @@
  * not overlap and lie in the file; what is a line of JSON, and which text its key has, is held against jansson. */
 #include "fuzz_records.h"
 #include "json_text.h"
+#include "source_opts.h"
 #include "text.h"
 #include <jansson.h>
 
@@ -68,7 +69,7 @@ static void check_index(const uint8_t *data, size_t size, const stki_reader_opts
             DEMAND(at >= end && bytes >= 0 && bytes <= text->index.longest);
             end = at + bytes;
             DEMAND(end <= (int64_t)size);
-            DEMAND(stki_text_line(text, i) >= (opts->text_unit < STKI_TEXT_WHOLE));
+            DEMAND(stki_text_line(text, i) >= (text->unit < STKI_TEXT_WHOLE));
         }
         stki_container_release(c);
     }
@@ -77,12 +78,14 @@ static void check_index(const uint8_t *data, size_t size, const stki_reader_opts
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    stki_reader_opts opts = {.separator = "\n\n"}, json = {0};
+    static const char *const units[] = {"{unit: line}", "{unit: paragraph}", "{unit: file}", "{separator: \"\\n\\n\"}"};
+    stki_reader_opts json = {0};
 
     for (int unit = 0; unit <= STKI_TEXT_DOCUMENTS; unit++) {
-        opts.text_unit = (enum stki_text_unit)unit;
-        fuzz_record_file(data, size, &opts, stki_text_of_file);
-        check_index(data, size, &opts);
+        const stki_reader_opts *opts = stkt_source(units[unit]);
+
+        fuzz_record_file(data, size, opts, stki_text_of_file);
+        check_index(data, size, opts);
     }
     fuzz_record_file(data, size, &json, stki_jsonl_of_file);
     for (size_t at = 0; at < size;) {

@@ -3,10 +3,12 @@
 #include "fuzz_file.h"
 #include "npz.h"
 #include "pt.h"
+#include "source_opts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    stki_reader_opts plain = {.memory_limit = 1 << 20}, verify = {.memory_limit = 1 << 20, .verify = true};
+    const stki_reader_opts plain = *stkt_source("{memory_limit: 1MiB}"),
+                           verify = *stkt_source("{memory_limit: 1MiB, verify: true}");
 
     fuzz_container(data, size, &plain, stki_npz_of_file);
     fuzz_container(data, size, &verify, stki_npz_of_file);

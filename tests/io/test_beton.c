@@ -5,6 +5,7 @@
 #include "beton.h"
 #include "beton_build.h"
 #include "file.h"
+#include "source_opts.h"
 #include "stk_test.h"
 #include "tensor_internal.h"
 #include "thread.h"
@@ -494,8 +495,7 @@ static void test_image_shapes(void **state)
     assert_int_equal(shape[0], 1);
     assert_int_equal(shape[1], 2);
     stki_reader_destroy(reader);
-    assert_status(open_field(path, "image", &(stki_reader_opts){.decode.gray = true}, &reader, &err),
-                  STK_E_UNSUPPORTED);
+    assert_status(open_field(path, "image", stkt_source("{color: gray}"), &reader, &err), STK_E_UNSUPPORTED);
     assert_says("raw RGB images");
 }
 

@@ -8,6 +8,7 @@
 #include "hdf5_files.h"
 #include "hdf5_reader.h"
 #include "io_files.h"
+#include "source_opts.h"
 #include "tensor_internal.h"
 #include <fcntl.h>
 #include <math.h>
@@ -741,7 +742,7 @@ static void test_external_links(void **state)
     const hsize_t shape[] = {3};
     int32_t values[] = {4, 5, 6};
     hid_t file = new_file(stkt_path("linked.h5")), x = new_dataset(file, H5T_STD_I32LE, 1, shape, NULL, H5P_DEFAULT);
-    stki_reader_opts opts = {.name = "out", .allow_external = true};
+    stki_reader_opts opts = *stkt_source("{name: out, allow_external: true}");
     stk_tensor t;
     char other[] = "/tmp/stoker-other-XXXXXX", target[64];
 
@@ -820,7 +821,7 @@ static void test_cf(void **state)
     hid_t file = new_file(path), x = new_dataset(file, H5T_STD_I16BE, 2, shape, NULL, chunked(2, chunk));
     int16_t values[] = {0, 100, -200, -32768, 7, 32767}, fill = -32768;
     double scale = 0.1, offset = 273.15;
-    stki_reader_opts opts = {.name = "x", .cf = true};
+    stki_reader_opts opts = *stkt_source("{name: x, cf: true}");
     stki_reader *reader;
 
     (void)state;
@@ -860,7 +861,7 @@ static void test_cf_more(void **state)
     (void)state;
     for (int packed = 0; packed < 2; packed++) {
         hid_t file = new_file(path), x = new_dataset(file, H5T_IEEE_F64LE, 1, shape, NULL, H5P_DEFAULT);
-        stki_reader_opts opts = {.name = "x", .cf = true};
+        stki_reader_opts opts = *stkt_source("{name: x, cf: true}");
         stki_reader *reader;
 
         STKT_MUST(H5Dwrite(x, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
@@ -920,7 +921,7 @@ static void test_cf_unsigned(void **state)
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
         hid_t stored = cases[i / 2].stored_signed ? H5T_STD_I8LE : H5T_STD_U8LE, file = new_file(path),
               x = new_dataset(file, stored, 1, shape, NULL, i % 2 ? chunked(1, chunk) : H5P_DEFAULT);
-        stki_reader_opts opts = {.name = "x", .cf = true};
+        stki_reader_opts opts = *stkt_source("{name: x, cf: true}");
         stki_container *container;
         stki_reader *reader;
         stk_tensor all;
@@ -965,7 +966,7 @@ static void test_cf_unsigned_else(void **state)
     const char *path = stkt_path("unsigned_else.h5");
     const hsize_t shape[] = {2};
     const float values[] = {-1, 2.5f};
-    stki_reader_opts opts = {.name = "x", .cf = true};
+    stki_reader_opts opts = *stkt_source("{name: x, cf: true}");
     stki_reader *reader;
 
     (void)state;
@@ -1151,17 +1152,20 @@ static void test_without_memory(void **state)
     make_rows(stkt_path(files[0]), 50, 8, 7, 8, 1, false);
     make_rows(stkt_path(files[1]), 50, 8, 7, 3, 1, true);
     make_rows(stkt_path(files[2]), 50, 8, 50, 8, 0, false);
+    (void)stkt_source("{cf: true}"); /* its memory is kept */
     before = blocks();
     for (int f = 0; f < 3; f++)
         for (int named = 0; named < 2; named++)
             for (int64_t n = 1;; n++) {
-                stki_reader_opts opts = {
-                    .name = named ? "x" : NULL, .pattern = STKI_PATTERN_RANDOM, .cache_bytes = 1, .cf = true};
+                stki_reader_opts opts = *stkt_source("{cf: true}");
                 stki_reader *reader;
                 stk_tensor t;
                 int32_t row[8];
                 stk_status status, second;
 
+                opts.name = named ? "x" : NULL;
+                opts.pattern = STKI_PATTERN_RANDOM;
+                opts.cache_bytes = 1;
                 stki_memory_fail_at(n);
                 status = open_reader(stkt_path(files[f]), &opts, &reader);
                 if (!status) {
@@ -1185,7 +1189,7 @@ static void test_without_memory(void **state)
 static void test_limit(void **state)
 {
     const char *path = stkt_path("limit.h5");
-    stki_reader_opts opts = {.name = "x", .memory_limit = 100};
+    stki_reader_opts opts = *stkt_source("{name: x, memory_limit: 100}");
     stki_reader *reader;
     stk_tensor t;
 
@@ -1193,7 +1197,7 @@ static void test_limit(void **state)
     make_rows(path, 50, 8, 7, 8, 1, false);
     assert_int_equal(open_reader(path, &opts, &reader), STK_E_LIMIT);
     assert_non_null(strstr(err.message, "memory_limit"));
-    opts.memory_limit = 300;
+    opts = *stkt_source("{name: x, memory_limit: 300}");
     assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
     stki_reader_destroy(reader);
     assert_int_equal(whole(path, &opts, &t), STK_E_LIMIT);

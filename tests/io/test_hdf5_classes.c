@@ -5,6 +5,7 @@
 #include "hdf5_dataset.h"
 #include "hdf5_files.h"
 #include "io_files.h"
+#include "source_opts.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,7 +177,7 @@ static void test_names(void **state)
     STKT_MUST(H5Lcreate_soft("/round", file, "round", H5P_DEFAULT, H5P_DEFAULT));
     STKT_MUST(H5Lcreate_external("no_such.h5", "/x", file, "outside", H5P_DEFAULT, H5P_DEFAULT));
     STKT_MUST(H5Fclose(file));
-    assert_int_equal(stki_hdf5_file_open(path, &(stki_reader_opts){.allow_external = true}, &opened, &err), STK_OK);
+    assert_int_equal(stki_hdf5_file_open(path, stkt_source("{allow_external: true}"), &opened, &err), STK_OK);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         stki_hdf5_dataset *dataset;
 

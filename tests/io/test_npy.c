@@ -4,6 +4,7 @@
 #include "file.h"
 #include "io_files.h"
 #include "npy.h"
+#include "source_opts.h"
 #include "tensor_internal.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -621,7 +622,7 @@ static void test_failing_reads(void **state)
 static void test_header_limit(void **state)
 {
     const char *path = stkt_path("long.npy");
-    stki_reader_opts opts = {.header_limit = 1000};
+    stki_reader_opts opts = *stkt_source("{header_limit: 1000}");
     stki_reader *reader = NULL;
 
     (void)state;
@@ -629,7 +630,7 @@ static void test_header_limit(void **state)
     assert_int_equal(stki_npy_open(path, &opts, &reader, &err), STK_E_LIMIT);
     assert_string_equal(err.found, "2038 bytes");
     assert_string_equal(err.expected, "at most 1000 (header_limit)");
-    opts.header_limit = 2038;
+    opts = *stkt_source("{header_limit: 2038}");
     assert_int_equal(stki_npy_open(path, &opts, &reader, &err), STK_OK);
     stki_reader_destroy(reader);
 }

@@ -4,6 +4,7 @@
 #include "container.h"
 #include "io_files.h"
 #include "npz.h"
+#include "source_opts.h"
 #include "stk_test.h"
 #include "zip_build.h"
 #include <stoker/tensor.h>
@@ -161,7 +162,7 @@ static void test_stored_and_deflated(void **state)
 
 static void test_memory_limit(void **state)
 {
-    stki_reader_opts opts = {.memory_limit = 1000};
+    stki_reader_opts opts = *stkt_source("{memory_limit: 1000}");
     stki_container *c;
     stki_array array;
 
@@ -171,7 +172,7 @@ static void test_memory_limit(void **state)
     assert_says("memory_limit");
     assert_says("1000");
     check_values(c, find(c, "stored"), &opts, 0); /* nothing to unpack */
-    opts.memory_limit = 0;
+    opts.source = NULL;
     check_values(c, find(c, "two"), &opts, 2000);
     stki_container_release(c);
 }
@@ -217,7 +218,7 @@ static void test_long_headers(void **state)
     check_values(c, 0, &opts, 5);
     check_values(c, 1, &opts, 5);
     stki_container_release(c);
-    opts.header_limit = 20000;
+    opts = *stkt_source("{verify: true, header_limit: 20000}");
     assert_ok(stki_container_open(stkt_path("test.npz"), &opts, &c, &err));
     assert_status(stki_container_array(c, 0, &opts, &array, &err), STK_E_LIMIT);
     assert_says("header_limit");

@@ -4,6 +4,7 @@
 #include "container.h"
 #include "io_files.h"
 #include "pt_tensor.h"
+#include "source_opts.h"
 #include "stk_test.h"
 #include "zip_build.h"
 #include <stoker/tensor.h>
@@ -402,7 +403,7 @@ static void test_views(void **state)
 
 static void test_checks(void **state)
 {
-    stki_reader_opts verify = {.verify = true}, small = {.memory_limit = 10};
+    stki_reader_opts verify = {.verify = true}, small = *stkt_source("{memory_limit: 10}");
     stk_tensor t;
 
     (void)state;
@@ -426,7 +427,7 @@ static void test_checks(void **state)
     assert_ok(read_one(MAKE_FILE(TENSOR("0", "\6", "\0", "K\100", "K\0") ".", false, 0), "", NULL, &t));
     assert_int_equal(t.shape[0], 64);
     stk_tensor_release(&t);
-    small.memory_limit = 100;
+    small = *stkt_source("{memory_limit: 100}");
     assert_status(read_one(stkt_path("test.pt"), "", &small, &t), STK_E_LIMIT);
     assert_says("memory_limit");
 }

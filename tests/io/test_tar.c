@@ -2,6 +2,7 @@
  * Python's tarfile wrote is read by the oracle driver. */
 #include "allocate.h"
 #include "file.h"
+#include "source_opts.h"
 #include "stk_test.h"
 #include "tar.h"
 #include "tar_build.h"
@@ -627,7 +628,7 @@ static void test_images(void **state)
         stki_reader_destroy(reader);
         stki_scratch_fini(&scratch);
     }
-    assert_ok(open_kind(path, "jpg", &(stki_reader_opts){.decode.gray = true}, &reader, &err));
+    assert_ok(open_kind(path, "jpg", stkt_source("{color: gray}"), &reader, &err));
     assert_int_equal(reader->shape[2], 1);
     stki_reader_destroy(reader);
 }
@@ -677,6 +678,14 @@ static void write_many(const char *path, int samples)
     stkt_tar_write(&t, path);
 }
 
+static const stki_reader_opts *kept_in(const char *folder)
+{
+    char text[600];
+
+    snprintf(text, sizeof text, "{index_cache: '%s'}", folder);
+    return stkt_source(text);
+}
+
 static const char *source_of(const char *path, const stki_reader_opts *opts)
 {
     stki_container *container;
@@ -722,14 +731,14 @@ static void test_kept_by_itself(void **state)
     assert_string_equal(source_of(path, NULL), "built");
     assert_int_equal(stat(index, &st), -1); /* too few to be worth a file */
     write_many(path, 5000);
-    assert_string_equal(source_of(path, &(stki_reader_opts){.index_cache = "none"}), "built");
+    assert_string_equal(source_of(path, stkt_source("{index_cache: none}")), "built");
     assert_int_equal(stat(index, &st), -1);
     assert_string_equal(source_of(path, NULL), "built");
     assert_int_equal(stat(index, &st), 0);
     assert_string_equal(source_of(path, NULL), "kept");
     check_texts(path, NULL, 5000);
     check_texts(path, &(stki_reader_opts){.access = STKI_ACCESS_PREAD}, 5000);
-    assert_string_equal(source_of(path, &(stki_reader_opts){.index_cache = "none"}), "built");
+    assert_string_equal(source_of(path, stkt_source("{index_cache: none}")), "built");
     assert_int_equal(utime(path, &later), 0); /* another time: another archive */
     assert_string_equal(source_of(path, NULL), "built");
     assert_string_equal(source_of(path, NULL), "kept");
@@ -743,7 +752,7 @@ static void test_kept_by_itself(void **state)
 static void test_kept_in_folder(void **state)
 {
     const char *path = stkt_path("small.tar"), *folder = stkt_path("cache"), *copy = stkt_path("sub/small.tar");
-    stki_reader_opts opts = {.index_cache = folder};
+    const stki_reader_opts opts = *kept_in(folder);
     char command[600];
     char *where;
 
@@ -780,7 +789,7 @@ static void put_sum(unsigned char *bytes, size_t count)
 static void test_kept_damaged(void **state)
 {
     const char *path = stkt_path("damaged.tar"), *folder = stkt_path("damage");
-    stki_reader_opts opts = {.index_cache = folder};
+    const stki_reader_opts opts = *kept_in(folder);
     unsigned char *bytes;
     struct stat st;
     char *where;
@@ -865,11 +874,12 @@ static void test_units(void **state)
 /* Opens and reads one sample with the n-th allocation failing, for every n. */
 static void fail_allocations(const char *path, const char *name)
 {
-    static const stki_reader_opts opts = {.access = STKI_ACCESS_PREAD, .index_cache = "none"};
+    stki_reader_opts opts = *stkt_source("{index_cache: none}");
     stki_memory_stats before, after;
     stk_error err;
     int64_t n;
 
+    opts.access = STKI_ACCESS_PREAD;
     stki_memory_read(STKI_MEM_HOST, &before);
     for (n = 1;; n++) {
         stki_reader *reader;

@@ -4,6 +4,7 @@
 #include "container.h"
 #include "file_compare.h"
 #include "output.h"
+#include "source_opts.h"
 #include "tar.h"
 #include "tar_write.h"
 #include <stoker/dataset.h>
@@ -73,7 +74,7 @@ static void test_read_back(void **state)
 {
     static char bytes[MOST];
     const char *path = stkt_path("back.tar");
-    const stki_reader_opts opts = {.name = "bin", .index_cache = "none"};
+    const stki_reader_opts opts = *stkt_source("{name: bin, index_cache: none}");
     stki_container *container;
     stki_reader *reader;
     stki_scratch scratch;

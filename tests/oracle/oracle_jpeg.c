@@ -4,6 +4,7 @@
 #include "jpeg_decode.h"
 #include "oracle.h"
 #include "sha256.h"
+#include "source_opts.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,15 +102,15 @@ static stk_status open_reader(struct outcome *o, const char *path, const stki_re
 }
 
 /* Reads sample `index` and checks it where `digest` is not "". */
-static void check_sample(struct outcome *o, const char *path, const stki_decode_opts *decode, int64_t index,
-                         int64_t width, int64_t height, const char *digest, const char *how)
+static void check_sample(struct outcome *o, const char *path, const char *source, int64_t index, int64_t width,
+                         int64_t height, const char *digest, const char *how)
 {
-    stki_reader_opts opts = {.name = "image", .decode = *decode};
+    const stki_reader_opts *opts = stkt_source(source);
     stki_scratch scratch;
     stki_reader *reader;
     stk_tensor pixels;
 
-    if (open_reader(o, path, &opts, &reader))
+    if (open_reader(o, path, opts, &reader))
         return;
     stki_scratch_init(&scratch);
     o->status = reader->ops->read(reader, index, NULL, &scratch, &pixels, &o->err);
@@ -131,18 +132,18 @@ static void check_item(struct outcome *o, const char *path, const json_t *entry,
 
     if (!*rgb)
         rgb = oracle_text(item, "rgb_naive_sha256");
-    check_sample(o, path, &(stki_decode_opts){0}, index, width, height, rgb, "RGB");
+    check_sample(o, path, "{name: image}", index, width, height, rgb, "RGB");
     oracle_judge(o, entry, path, "RGB");
     if (o->status)
         return;
     if (*gray)
-        check_sample(o, path, &(stki_decode_opts){.gray = true}, index, width, height, gray, "gray");
+        check_sample(o, path, "{name: image, color: gray}", index, width, height, gray, "gray");
     if (upright)
-        check_sample(o, path, &(stki_decode_opts){.upright = true}, index,
+        check_sample(o, path, "{name: image, orientation: upright}", index,
                      json_integer_value(json_array_get(upright, 0)), json_integer_value(json_array_get(upright, 1)),
                      json_string_value(json_array_get(upright, 2)), "upright");
     else if (*rgb)
-        check_sample(o, path, &(stki_decode_opts){.upright = true}, index, width, height, rgb, "upright as stored");
+        check_sample(o, path, "{name: image, orientation: upright}", index, width, height, rgb, "upright as stored");
     oracle_judge(o, entry, path, "in other ways");
 }
 

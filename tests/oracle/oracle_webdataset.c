@@ -3,6 +3,7 @@
 #include "file.h"
 #include "oracle.h"
 #include "sha256.h"
+#include "source_opts.h"
 #include "tar.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,8 +111,10 @@ void oracle_webdataset(struct outcome *o, const char *path, const json_t *entry)
     bool gzip = strstr(path, ".gz") != NULL; /* refused for what it is, without naming the format */
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !o->wrong[0]; i++) {
-        stki_reader_opts opts = {.access = modes[i], .format = gzip ? NULL : "webdataset", .index_cache = "none"};
+        stki_reader_opts opts = *stkt_source("{index_cache: none}");
 
+        opts.access = modes[i];
+        opts.format = gzip ? NULL : "webdataset";
         if (strcmp(oracle_text(entry, "expect"), "ok"))
             oracle_read_all(o, path, &opts);
         else

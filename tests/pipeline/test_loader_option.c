@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static const char text[] =
-    "dataset: {fields: {x: {synthetic: {count: 40, shape: [3], dtype: i64}, source: {axis: 0}},\n"
+    "dataset: {fields: {x: {synthetic: {count: 40, shape: [3], dtype: i64}, source: {}},\n"
     "  y: {synthetic: {count: 40, shape: [], read_time: '2ms'}, pad: null}}}\n"
     "loader: {batch_size: 8, shuffle: true, timeout: 1.5s, memory_budget: 64MiB, num_workers: 2}\n";
 

@@ -184,7 +184,7 @@ static void the_c_structs_say_the_same(void **state)
     field.name = "x";
     field.paths = paths;
     field.path_count = 1;
-    field.source = "{axis: 0, verify: true}";
+    field.source = "{axis: 0, header_limit: 1MiB}";
     opts.fields = &field;
     opts.field_count = 1;
     opts.batch_size = 5;

@@ -280,13 +280,14 @@ static void test_refused(void **state)
     assert_status(run(stkt_path("lines.txt"), "separator: a, unit: line", "", &err), STK_E_CONFIG);
     assert_says("separator");
     assert_status(run(stkt_path("lines.txt"), "unit: word", "", &err), STK_E_CONFIG);
-    assert_status(run(stkt_path("lines.txt"), "dtype: i32", "", &err), STK_E_MISMATCH);
+    assert_status(run(stkt_path("lines.txt"), "dtype: i32", "", &err), STK_E_CONFIG);
+    assert_says("dtype");
     assert_status(run(stkt_path("lines.txt"), "format: jsonl", "", &err), STK_E_CORRUPT);
     assert_says("lines.txt: record 0: offset 0: line 1, byte 1");
     assert_status(run(stkt_path("lines.txt"), "key: text", "", &err), STK_E_CONFIG);
-    assert_says("format: jsonl");
+    assert_says("jsonl");
     assert_status(run(FOLDER "/many.jsonl", "unit: paragraph", "", &err), STK_E_CONFIG);
-    assert_says("format: text");
+    assert_says("is for text");
     assert_status(run(FOLDER "/key.jsonl", "", "", &err), STK_E_MISMATCH);
     assert_says("a number");
     assert_status(run(FOLDER "/key.jsonl", "key: other", "", &err), STK_E_NOT_FOUND);

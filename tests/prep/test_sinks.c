@@ -7,6 +7,7 @@
 #include "error.h"
 #include "output.h"
 #include "sink_rows.h"
+#include "source_opts.h"
 #include "spill.h"
 #include <dirent.h>
 #include <errno.h>
@@ -609,13 +610,14 @@ static void test_beton_of_far_fewer_rows(void **state)
 /* Sample `row` of an extension, as bytes. */
 static void check_member(const char *path, const char *extension, int64_t row, const void *bytes, int64_t size)
 {
-    const stki_reader_opts opts = {.name = extension, .index_cache = "none"};
+    stki_reader_opts opts = *stkt_source("{index_cache: none}");
     stki_container *container;
     stki_reader *reader;
     stki_scratch scratch;
     int64_t member;
     stk_tensor t;
 
+    opts.name = extension;
     assert_ok(stki_container_open(path, &opts, &container, &err));
     assert_int_equal(container->warning_count, 0);
     assert_ok(stki_container_find(container, &opts, &member, &err));

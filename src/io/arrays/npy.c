@@ -4,6 +4,7 @@
 #include "container.h"
 #include "error.h"
 #include "npy_header.h"
+#include "source_common.h"
 #include <string.h>
 
 static const stki_reader_opts defaults;
@@ -16,7 +17,7 @@ static stk_status read_header(const stki_file *file, const stki_reader_opts *opt
 
     status = stki_file_read(file, 0, head, file->size < STKI_NPY_PREFIX ? file->size : STKI_NPY_PREFIX, err);
     if (!status)
-        status = stki_npy_read_prefix(head, file->size, opts->header_limit, file->path, &prefix, err);
+        status = stki_npy_read_prefix(head, file->size, stki_header_limit(opts), file->path, &prefix, err);
     if (status)
         return status;
     text = stki_zalloc(prefix.text_bytes);

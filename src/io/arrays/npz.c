@@ -9,14 +9,13 @@
 #include "allocate.h"
 #include "error.h"
 #include "npy_header.h"
+#include "source_common.h"
 #include "zip.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { HEAD = 1024 /* bytes of a member that are looked at first: most headers fit */ };
-
-#define MEMORY_LIMIT (INT64_C(4) << 30)
 
 struct npz {
     stki_container base; /* first member */
@@ -105,7 +104,7 @@ static stk_status parse_header(const struct member_bytes *m, const char *head, i
 {
     stki_npy_prefix prefix;
     char *whole;
-    stk_status status = stki_npy_read_prefix(head, m->entry->size, opts->header_limit, m->label, &prefix, err);
+    stk_status status = stki_npy_read_prefix(head, m->entry->size, stki_header_limit(opts), m->label, &prefix, err);
 
     if (status)
         return status;
@@ -279,7 +278,7 @@ static stk_status list_members(struct npz *npz, const stki_reader_opts *opts, st
 static stk_status unpack(const struct npz *npz, const stki_zip_entry *entry, int64_t offset,
                          const stki_reader_opts *opts, stki_array *out, stk_error *err)
 {
-    int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : MEMORY_LIMIT;
+    int64_t limit = stki_memory_limit(opts);
     stk_status status;
 
     if (entry->size > limit)
@@ -365,7 +364,7 @@ stk_status stki_npz_of_file(stki_file *file, const stki_reader_opts *opts, stki_
         return status;
     }
     npz->file = file;
-    status = stki_zip_open(file, opts->header_limit, &npz->zip, err);
+    status = stki_zip_open(file, stki_header_limit(opts), &npz->zip, err);
     if (!status)
         status = list_members(npz, opts, err);
     if (status)

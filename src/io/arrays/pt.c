@@ -13,14 +13,13 @@
 #include "allocate.h"
 #include "error.h"
 #include "pt_tensor.h"
+#include "source_common.h"
 #include "zip.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MEMORY_LIMIT (INT64_C(4) << 30)
 
 struct placed {
     const stki_zip_entry *entry; /* of the storage; NULL: no tensor */
@@ -435,7 +434,8 @@ static stk_status read_pickle(struct pt *pt, const stki_zip_entry *entry, const 
 static stk_status load_pickle(struct pt *pt, const stki_reader_opts *opts, stk_error *err)
 {
     const stki_zip_entry *entry = entry_named(pt, "", "data.pkl", 8);
-    int64_t limit = opts->header_limit > STKI_PT_PICKLE_LIMIT ? opts->header_limit : STKI_PT_PICKLE_LIMIT, offset;
+    int64_t limit = stki_header_limit(opts) > STKI_PT_PICKLE_LIMIT ? stki_header_limit(opts) : STKI_PT_PICKLE_LIMIT,
+            offset;
     void *bytes;
     stk_status status = stki_zip_locate(&pt->zip, entry, &offset, err);
 
@@ -495,7 +495,7 @@ static stk_status pt_array(const stki_container *container, int64_t number, cons
     const struct placed *placed = &pt->placed[number];
     const stki_member *member = &container->members[number];
     stki_array array = {.dtype = member->dtype, .swapped = member->swapped, .ndim = member->ndim};
-    int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : MEMORY_LIMIT, offset;
+    int64_t limit = stki_memory_limit(opts), offset;
     stk_status status = check_repeated(pt, member, placed, limit, err);
 
     if (!status)
@@ -554,7 +554,7 @@ static stk_status open_archive(struct pt *pt, const stki_reader_opts *opts, stk_
     stk_status status = refuse_others(pt, err);
 
     if (!status)
-        status = stki_zip_open(pt->file, opts->header_limit, &pt->zip, err);
+        status = stki_zip_open(pt->file, stki_header_limit(opts), &pt->zip, err);
     pt->zip.crc_optional = true;
     if (!status)
         status = sort_entries(pt, err);

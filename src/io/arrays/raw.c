@@ -90,12 +90,12 @@ typedef struct raw_options {
 
 enum { BIG = 1 };
 static const char *const byte_order_words[] = {"little", "big", NULL};
-static const char *const shape_examples[] = {"[3, 32, 32]", "[]", NULL};
 
 #define MOST (INT64_C(1) << 40)
 
 static const stki_option raw_rows[] = {
-    STKI_NODE(raw_options, shape, "Shape of one sample, a list; [] is one number", .examples = shape_examples),
+    STKI_NODE(raw_options, shape, "Shape of one sample, a list; [] is one number",
+              .examples = STKI_EXAMPLES("[4]", "[2, 2]")),
     STKI_INT(raw_options, count, 0, 0, MOST, "samples", "Number of samples; 0: as many as the file's size allows"),
     STKI_SIZE(raw_options, offset, 0, 0, INT64_MAX, "Where the first sample begins"),
     STKI_ENUM(raw_options, byte_order, little, byte_order_words, "Byte order of the values"),
@@ -121,7 +121,7 @@ static stk_status check_shape(const stki_node *map, void *values, stk_error *err
     return status;
 }
 
-const stki_source_group stki_raw_source = {&raw_table, sizeof(raw_options), check_shape, NULL, NULL};
+const stki_source_group stki_raw_source = {&raw_table, sizeof(raw_options), check_shape, NULL};
 
 /* How many samples there are: as many as stated, or whole ones to the end of the file. */
 static stk_status count_samples(const char *path, const raw_options *raw, stk_dtype dtype, int64_t size, int64_t *out,
@@ -165,7 +165,7 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
     if (opts->alias_dtype == STK_DTYPE_NONE)
         return stki_fail_at(err, STK_E_CONFIG, (stki_place){path, -1, -1, "no type", "source.dtype"},
                             "raw data does not say what it holds");
-    stki_source_values(opts->source, &stki_raw_source, &values);
+    stki_source_values(opts, &stki_raw_source, &values);
     status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
     if (status)
         return status;

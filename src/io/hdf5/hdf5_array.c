@@ -4,15 +4,14 @@
 #include "error.h"
 #include "hdf5_chunks.h"
 #include "hdf5_reader.h"
+#include "source_common.h"
 #include <inttypes.h>
 #include <string.h>
-
-#define DEFAULT_LIMIT (INT64_C(4) << 30)
 
 stk_status stki_hdf5_check_limit(const stki_hdf5_dataset *d, const stki_reader_opts *opts, int64_t bytes,
                                  stk_error *err)
 {
-    int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : DEFAULT_LIMIT;
+    int64_t limit = stki_memory_limit(opts);
 
     if (bytes <= limit)
         return STK_OK;

@@ -4,12 +4,12 @@
 #include "checked.h"
 #include "error.h"
 #include "read_clock.h"
+#include "source_common.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <string.h>
 
 enum { ALIGNMENT = 64 };
-#define DEFAULT_LIMIT (INT64_C(4) << 30)
 
 bool stki_hdf5_chunks_can(const stki_hdf5_dataset *d)
 {
@@ -22,7 +22,7 @@ bool stki_hdf5_chunks_can(const stki_hdf5_dataset *d)
 
 static stk_status check_sizes(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
 {
-    int64_t limit = opts->memory_limit > 0 ? opts->memory_limit : DEFAULT_LIMIT;
+    int64_t limit = stki_memory_limit(opts);
 
     if (d->grid.chunk_bytes <= limit)
         return STK_OK;

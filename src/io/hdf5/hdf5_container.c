@@ -52,6 +52,14 @@ static stk_status open_member(const stki_container *base, int64_t member, stki_h
     return status;
 }
 
+static bool wants_cf(const stki_reader_opts *opts)
+{
+    stki_hdf5_options options;
+
+    stki_source_values(opts, &stki_hdf5_source, &options);
+    return options.cf;
+}
+
 /* ---- members ---------------------------------------------------------------------------------------------------- */
 
 static const char *layout_name(const stki_hdf5_dataset *d)
@@ -138,7 +146,7 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, stk_error
     if (d->filter_missing[0]) {
         (void)stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, &why);
         stki_member_refuse(member, &why);
-    } else if (h->opts.cf && (status = stki_hdf5_cf_look(d, &member->dtype, &computes, &why)) != STK_OK) {
+    } else if (wants_cf(&h->opts) && (status = stki_hdf5_cf_look(d, &member->dtype, &computes, &why)) != STK_OK) {
         stki_member_refuse(member, &why);
     }
     if (computes) { /* the values lie nowhere in the file */
@@ -211,7 +219,7 @@ static stk_status hdf5_array(const stki_container *base, int64_t member, const s
     if (status)
         return status;
     status = stki_hdf5_array_of(d, NULL, opts ? opts : &no_opts, out, err);
-    if (!status && opts && opts->cf && (status = stki_hdf5_cf_array(d, opts, out, err)) != STK_OK)
+    if (!status && opts && wants_cf(opts) && (status = stki_hdf5_cf_array(d, opts, out, err)) != STK_OK)
         stki_array_release(out);
     stki_hdf5_dataset_release(d);
     return status;
@@ -246,7 +254,7 @@ static stk_status records_of(const stki_container *base, int64_t member, const s
     stki_hdf5_file *file = NULL;
     stk_status status = file_of(hdf5_of(base), &file, err);
 
-    if (!status && opts->cf)
+    if (!status && wants_cf(opts))
         status = stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){base->path, -1, -1, NULL, NULL},
                               "%s: cf is for one data set", base->members[member].name);
     else if (!status)
@@ -269,7 +277,7 @@ static stk_status hdf5_reader(const stki_container *base, int64_t member, const 
     if (status)
         return status;
     status = samples_of(d, opts, &reader, err);
-    if (!status && opts->cf)
+    if (!status && wants_cf(opts))
         status = stki_hdf5_cf_reader(d, reader, &reader, err);
     stki_hdf5_dataset_release(d);
     if (!status)
@@ -348,9 +356,7 @@ stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *op
     }
     h->file = file;
     h->opts.access = opts ? opts->access : STKI_ACCESS_AUTO;
-    h->opts.allow_external = opts && opts->allow_external;
-    h->opts.allow_plugins = opts && opts->allow_plugins;
-    h->opts.cf = opts && opts->cf;
+    h->opts.source = opts ? opts->source : NULL;
     h->base.details = library_details();
     stki_count(&open_files, 1);
     if (file->live)

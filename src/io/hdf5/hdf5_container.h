@@ -4,6 +4,7 @@
 
 #include "container.h"
 
+extern const stki_source_group stki_hdf5_source;
 bool stki_hdf5_matches(const char *head, int64_t length);
 stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *opts, stki_container **out,
                                     stk_error *err);

@@ -5,6 +5,7 @@
 #include "checked.h"
 #include "error.h"
 #include "file.h"
+#include "hdf5_container.h"
 #include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -179,19 +180,32 @@ static stk_status find_folder(stki_hdf5_file *file, stk_error *err)
     return file->folder ? STK_OK : stki_fail_memory(err, room, file->path);
 }
 
+static const stki_option rows[] = {
+    STKI_BOOL(stki_hdf5_options, cf, false,
+              "scale_factor, add_offset, _FillValue and _Unsigned of NetCDF files are applied first"),
+    STKI_BOOL(stki_hdf5_options, allow_external, false, "External links may leave the file's own folder",
+              .effect = STKI_ON_FAILURES),
+    STKI_BOOL(stki_hdf5_options, allow_plugins, false, "Filter plugins may be loaded", .effect = STKI_ON_FAILURES),
+};
+static const stki_option_table table = STKI_SOURCE_TABLE("HDF5", rows);
+
+const stki_source_group stki_hdf5_source = {&table, sizeof(stki_hdf5_options), NULL, NULL};
+
 stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, stki_hdf5_file **out, stk_error *err)
 {
+    stki_hdf5_options options;
     stki_hdf5_file *file;
     struct head head;
     stk_status status = check_signature(path, &head, err);
 
     if (status)
         return status;
+    stki_source_values(opts, &stki_hdf5_source, &options);
     file = stki_zalloc(sizeof *file);
     if (!file)
         return stki_fail_memory(err, sizeof *file, path);
     file->id = -1;
-    file->plugins = opts->allow_plugins;
+    file->plugins = options.allow_plugins;
     file->generation = stki_fork_generation();
     file->watched = opts->access != STKI_ACCESS_UNGUARDED;
     stki_count_set(&file->refs, 1);
@@ -201,10 +215,10 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
         status = stki_stamp_path(path, &file->place, err);
     if (!status && file->place)
         status = stki_stamp_take(path, &file->stamp, err);
-    if (!status && !opts->allow_external)
+    if (!status && !options.allow_external)
         status = find_folder(file, err);
     if (!status)
-        status = open_locked(file, opts->allow_plugins, &head, err);
+        status = open_locked(file, options.allow_plugins, &head, err);
     if (status) {
         stki_hdf5_file_release(file);
         return status;

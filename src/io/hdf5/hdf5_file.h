@@ -13,6 +13,7 @@
 #include "counter.h"
 #include "hdf5_library.h"
 #include "reader.h"
+#include "source.h"
 #include "stamp.h"
 
 typedef struct stki_hdf5_file {
@@ -26,6 +27,11 @@ typedef struct stki_hdf5_file {
     stki_stamp stamp;
     char *place; /* where `stamp` is asked again; NULL: not */
 } stki_hdf5_file;
+
+/* Options of HDF5 files in `source`. */
+typedef struct stki_hdf5_options {
+    bool cf, allow_external, allow_plugins;
+} stki_hdf5_options;
 
 /* STK_E_TRUNCATED, STK_E_CORRUPT: no HDF5 file, or not all of it. STK_E_UNSUPPORTED: of a newer version. STK_E_BUSY: it
  * is marked as open for writing. */

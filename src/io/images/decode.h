@@ -6,6 +6,7 @@
 #define STKI_DECODE_H
 
 #include "reader.h"
+#include "source.h"
 
 #define STKI_IMAGE_MOST_BYTES (INT64_C(1) << 30) /* of a decoded image, where opts->max_bytes is 0 */
 
@@ -75,14 +76,11 @@ static inline int stki_image_channels(const stki_decode_opts *opts) /* of what c
     return opts->gray ? 1 : 3;
 }
 
+/* Options in `source`: of all images, of those that may have EXIF data, and of JPEG images. */
+extern const stki_source_group stki_image_source, stki_exif_source, stki_jpeg_source;
+#define STKI_IMAGE_GROUPS &stki_image_source, &stki_exif_source, &stki_jpeg_source
 /* How a reader opened with these decodes: max_bytes is of a sample. */
-static inline stki_decode_opts stki_image_opts(const stki_reader_opts *opts)
-{
-    stki_decode_opts decode = opts->decode;
-
-    decode.max_bytes = opts->max_bytes > 0 ? opts->max_bytes : decode.max_bytes;
-    return decode;
-}
+stki_decode_opts stki_image_opts(const stki_reader_opts *opts);
 
 bool stki_decoder_warned(const stki_decoder *decoder); /* the last image was decoded in spite of warnings */
 int64_t stki_decode_warnings(void); /* images decoded in spite of warnings since start, all threads */

@@ -17,10 +17,11 @@ static stk_status file_reader(const stki_container *base, int64_t member, const 
                               stki_reader **out, stk_error *err)
 {
     const struct image_file *file = (const struct image_file *)(const void *)base;
-    stk_status status = stki_image_reader_open(base, &file->set, opts, out, err);
+    const stki_decode_opts decode = stki_image_opts(opts);
+    stk_status status = stki_image_reader_open(base, &file->set, &decode, out, err);
 
     (void)member;
-    if (status || opts->decode.none)
+    if (status || decode.none)
         return status;
     status = stki_image_reader_settle(*out, err);
     if (status)
@@ -73,11 +74,11 @@ static stk_status read_info(const char *path, enum stki_image_kind kind, const s
     return status;
 }
 
-static stk_status describe(struct image_file *file, const stki_image_info *info, const stki_reader_opts *opts,
+static stk_status describe(struct image_file *file, const stki_image_info *info, const stki_decode_opts *decode,
                            stk_error *err)
 {
-    const int64_t shape[3] = {info->height, info->width, stki_image_channels(&opts->decode)}, varying[1] = {-1};
-    const bool whole = opts->decode.none;
+    const int64_t shape[3] = {info->height, info->width, stki_image_channels(decode)}, varying[1] = {-1};
+    const bool whole = decode->none;
     stki_member *member;
     stk_status status = stki_container_add(&file->base, "image", whole ? 1 : 3, whole ? varying : shape, &member, err);
 
@@ -110,7 +111,7 @@ static stk_status open_image(const char *path, enum stki_image_kind kind, const 
     if (!status)
         status = stki_image_set_add(&file->set, "", path, 0, err);
     if (!status)
-        status = describe(file, &info, opts, err);
+        status = describe(file, &info, &decode, err);
     if (status) {
         file_destroy(&file->base);
         return status;

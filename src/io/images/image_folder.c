@@ -42,11 +42,12 @@ static stk_status folder_reader(const stki_container *base, int64_t member, cons
                                 stki_reader **out, stk_error *err)
 {
     const struct folder *folder = folder_of(base);
+    const stki_decode_opts decode = stki_image_opts(opts);
     stki_array labels;
     stk_status status;
 
     if (member == IMAGE)
-        return stki_image_reader_open(base, &folder->set, opts, out, err);
+        return stki_image_reader_open(base, &folder->set, &decode, out, err);
     if (member == PATH)
         return stki_image_path_reader_open(base, &folder->set, out, err);
     status = folder_array(base, member, opts, &labels, err);
@@ -63,7 +64,7 @@ static stk_status files_reader(const stki_container *base, int64_t member, const
 {
     stk_status status = folder_reader(base, member, opts, out, err);
 
-    if (status != STK_OK || member != IMAGE || opts->decode.none)
+    if (status != STK_OK || member != IMAGE || stki_image_opts(opts).none)
         return status;
     status = stki_image_reader_settle(*out, err);
     if (status != STK_OK)
@@ -149,7 +150,10 @@ static stk_status add_details(struct folder *folder, stk_error *err)
     return STK_OK;
 }
 
-static stk_status add_records(struct folder *folder, const char *name, int ndim, const int64_t *shape, stk_error *err)
+static const stki_source_group *const image_groups[] = {STKI_IMAGE_GROUPS, NULL}, *const no_groups[] = {NULL};
+
+static stk_status add_records(struct folder *folder, const char *name, int ndim, const int64_t *shape,
+                              const stki_source_group *const *groups, stk_error *err)
 {
     stki_member *member;
     stk_status status = stki_container_add(&folder->base, name, ndim, shape, &member, err);
@@ -160,6 +164,7 @@ static stk_status add_records(struct folder *folder, const char *name, int ndim,
     member->dtype = STK_U8;
     member->count = folder->set.count;
     member->layout = "records";
+    member->groups = groups;
     return STK_OK;
 }
 
@@ -180,6 +185,7 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
     member->kind = STKI_MEMBER_ARRAY;
     member->dtype = STK_I64;
     member->layout = "contiguous";
+    member->groups = no_groups;
     member->inferred = folder->set.classes.count == 0;
     if (folder->set.name_line > 0) {
         stk_error cause;
@@ -195,12 +201,13 @@ static stk_status add_labels(struct folder *folder, stk_error *err)
 
 static stk_status describe(struct folder *folder, const stki_reader_opts *opts, stk_error *err)
 {
-    const int64_t image[3] = {-1, -1, opts->decode.gray ? 1 : 3}, path[1] = {-1};
-    const bool whole = opts->decode.none;
-    stk_status status = add_records(folder, "image", whole ? 1 : 3, whole ? path : image, err);
+    const stki_decode_opts decode = stki_image_opts(opts);
+    const int64_t image[3] = {-1, -1, stki_image_channels(&decode)}, path[1] = {-1};
+    const bool whole = decode.none;
+    stk_status status = add_records(folder, "image", whole ? 1 : 3, whole ? path : image, image_groups, err);
 
     if (!status)
-        status = add_records(folder, "path", 1, path, err);
+        status = add_records(folder, "path", 1, path, no_groups, err);
     if (!status && folder->set.labels)
         status = add_labels(folder, err);
     if (!status)

@@ -287,13 +287,13 @@ stk_status stki_image_reader_settle(stki_reader *base, stk_error *err)
 }
 
 stk_status stki_image_reader_open(const stki_container *container, const stki_image_set *set,
-                                  const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+                                  const stki_decode_opts *decode, stki_reader **out, stk_error *err)
 {
     struct images *images = stki_zalloc(sizeof *images);
 
     if (!images)
         return stki_fail_memory(err, sizeof *images, "a reader of images");
-    images->decode = stki_image_opts(opts);
+    images->decode = *decode;
     images->set = set;
     describe_files(&images->base, set->count);
     images->base.ops = &bytes_ops;
@@ -304,11 +304,11 @@ stk_status stki_image_reader_open(const stki_container *container, const stki_im
         images_destroy(&images->base);
         return stki_fail_memory(err, set->count * (int64_t)sizeof *images->sizes, "the sizes of images");
     }
-    if (opts->decode.none)
-        describe_bytes(&images->base, opts->max_bytes);
+    if (decode->none)
+        describe_bytes(&images->base, decode->max_bytes);
     else
         describe_images(&images->base, &images->decode);
-    if (opts->max_bytes <= 0 && !opts->decode.none)
+    if (decode->max_bytes <= 0 && !decode->none)
         estimate(&images->base);
     *out = &images->base;
     return STK_OK;

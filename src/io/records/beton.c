@@ -3,7 +3,9 @@
  * rows, one a row; everything else is records (beton_reader.c). */
 #include "beton.h"
 #include "allocate.h"
+#include "decode.h"
 #include "error.h"
+#include "source_common.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,6 +116,16 @@ static const char *name_of(const stki_beton *beton, int index, char *buffer, siz
     return buffer;
 }
 
+static const stki_source_group *const *groups_of(const stki_beton_field *field)
+{
+    static const stki_source_group *const image[] = {&stki_image_source, &stki_jpeg_source, NULL},
+                                          *const array[] = {&stki_dtype_source, NULL}, *const none[] = {NULL};
+
+    if (field->kind == STKI_BETON_IMAGE)
+        return image;
+    return field->kind == STKI_BETON_NDARRAY || field->kind == STKI_BETON_TENSOR ? array : none;
+}
+
 static stk_status add_member(stki_beton *beton, int index, stk_status refused, const stk_error *why, stk_error *err)
 {
     const stki_beton_field *field = &beton->fields[index];
@@ -135,6 +147,7 @@ static stk_status add_member(stki_beton *beton, int index, stk_status refused, c
         stki_container_warn(&beton->base, "field %d has the name '%s' of an earlier one: it is called '%s' here", index,
                             field->name, name);
     member->kind = is_number(field) ? STKI_MEMBER_ARRAY : STKI_MEMBER_RECORDS;
+    member->groups = groups_of(field);
     member->dtype = field->dtype;
     member->swapped = field->swapped;
     member->count = beton->layout.sample_count;

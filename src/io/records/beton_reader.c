@@ -519,7 +519,6 @@ stk_status stki_beton_reader(const stki_beton *beton, int field, const stki_read
     r->beton = beton;
     r->field = &beton->fields[field];
     r->decode = stki_image_opts(opts);
-    r->decode.upright = false; /* these images were decoded and encoded again by the writer: pixels are as they lie */
     r->encoded = r->decode.none && r->field->kind == STKI_BETON_IMAGE;
     r->max_bytes = opts->max_bytes;
     r->base.path = stki_strdup(beton->base.path);

@@ -2,8 +2,10 @@
  * another one is read a piece at a time, with what is left of the piece before in front of it. */
 #include "csv.h"
 #include "allocate.h"
+#include "decode.h"
 #include "error.h"
 #include "npy_header.h"
+#include "source_common.h"
 #include "text.h"
 #include <inttypes.h>
 #include <string.h>
@@ -376,7 +378,54 @@ static void csv_destroy(stki_container *base)
 static const stki_container_ops ops = {
     .format = "csv", .array = stki_csv_array, .reader = csv_reader, .destroy = csv_destroy};
 
-static stk_status add_members(stki_csv *csv, stk_error *err)
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+typedef struct csv_options {
+    const char *delimiter;
+    int files;
+} csv_options;
+
+static const char *const files_words[] = {"none", "images", "arrays", "bytes", NULL}; /* as enum stki_listed */
+
+static const stki_option csv_rows[] = {
+    STKI_ENUM(csv_options, files, none, files_words,
+              "The column names files, relative to the table's folder, which are the samples: images, arrays (.npy and "
+              "the like, one each) or any file's bytes"),
+    STKI_STRING(csv_options, delimiter, NULL, "The character between cells; by default a comma, of .tsv files a tab",
+                .examples = STKI_EXAMPLES(",", ";")),
+};
+static const stki_option_table csv_table = STKI_SOURCE_TABLE("tables of text", csv_rows);
+
+static stk_status check_csv(const stki_node *map, void *values, stk_error *err)
+{
+    const csv_options *csv = values;
+
+    if (csv->delimiter && (strlen(csv->delimiter) != 1 || strchr("\"\n\r", *csv->delimiter)))
+        return stki_fail_value(err, stki_node_get(map, "delimiter"), "one character that is no quote and no line end");
+    return STK_OK;
+}
+
+const stki_source_group stki_csv_source = {&csv_table, sizeof(csv_options), check_csv, NULL};
+
+enum stki_listed stki_csv_listed(const stki_reader_opts *opts)
+{
+    csv_options csv;
+
+    stki_source_values(opts, &stki_csv_source, &csv);
+    return (enum stki_listed)csv.files;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static const stki_source_group *const cell_groups[] = {&stki_csv_source, &stki_dtype_source, NULL},
+                                      *const image_groups[] = {&stki_csv_source, STKI_IMAGE_GROUPS, NULL},
+                                      *const byte_groups[] = {&stki_csv_source, NULL},
+                                      *const *const groups_of[] = {[STKI_LISTED_NOTHING] = cell_groups,
+                                                                   [STKI_LISTED_IMAGES] = image_groups,
+                                                                   [STKI_LISTED_ARRAYS] = byte_groups,
+                                                                   [STKI_LISTED_BYTES] = byte_groups};
+
+static stk_status add_members(stki_csv *csv, enum stki_listed listed, stk_error *err)
 {
     const int64_t all[1] = {csv->count}, varying[1] = {-1};
     stk_status status = STK_OK;
@@ -394,6 +443,8 @@ static stk_status add_members(stki_csv *csv, stk_error *err)
         member->count = csv->count;
         member->inferred = !text;
         member->layout = "records";
+        member->groups = groups_of[listed];
+        member->names_files = listed == STKI_LISTED_ARRAYS;
         member->details =
             json_pack("{s:s, s:I}", "column", text ? "texts" : "numbers", "most_bytes", (json_int_t)column->longest);
     }
@@ -418,9 +469,11 @@ static stk_status check_head(const stki_csv *csv, int64_t *begins, stk_error *er
 static char delimiter_of(const char *path, const stki_reader_opts *opts)
 {
     const size_t length = strlen(path);
+    csv_options csv;
 
-    if (opts->delimiter)
-        return opts->delimiter;
+    stki_source_values(opts, &stki_csv_source, &csv);
+    if (csv.delimiter)
+        return *csv.delimiter;
     return length > 4 && strcasecmp(path + length - 4, ".tsv") == 0 ? '\t' : ',';
 }
 
@@ -442,7 +495,7 @@ stk_status stki_csv_of_file(stki_file *file, const stki_reader_opts *opts, stki_
     if (status == STK_OK)
         status = stki_file_intact(file, -1, err);
     if (status == STK_OK)
-        status = add_members(csv, err);
+        status = add_members(csv, stki_csv_listed(opts), err);
     if (status != STK_OK)
         csv_destroy(&csv->base);
     else

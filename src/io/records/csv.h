@@ -79,6 +79,17 @@ typedef struct stki_csv {
     stki_places start; /* count + 1: the last one is where the file ends */
 } stki_csv;
 
+/* What the files are that a column names. */
+enum stki_listed {
+    STKI_LISTED_NOTHING /* the cells are the samples */,
+    STKI_LISTED_IMAGES,
+    STKI_LISTED_ARRAYS,
+    STKI_LISTED_BYTES
+};
+
+extern const stki_source_group stki_csv_source;
+enum stki_listed stki_csv_listed(const stki_reader_opts *opts);
+
 stk_status stki_csv_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* Takes the file over, also when it fails. */
 stk_status stki_csv_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);

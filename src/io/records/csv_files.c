@@ -62,7 +62,7 @@ static stk_status open_arrays(const struct listed *listed, const stki_reader_opt
     stk_status status = STK_OK;
 
     each.name = each.prefer = each.format = NULL;
-    each.listed = STKI_LISTED_NOTHING;
+    each.withheld = &stki_csv_source;
     for (int64_t i = 0; i < listed->set.count && status == STK_OK; i++) {
         if (!stki_image_set_path(&listed->set, i, path, sizeof path))
             status =
@@ -79,7 +79,7 @@ static stk_status open_arrays(const struct listed *listed, const stki_reader_opt
 stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                           stk_error *err)
 {
-    stki_reader_opts how = *opts;
+    stki_decode_opts decode = stki_image_opts(opts);
     struct listed *listed;
     taking t = {csv, column, NULL};
     stk_status status = stki_container_create(sizeof *listed, &listed_ops, csv->base.path, &listed, err);
@@ -87,14 +87,14 @@ stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opt
     if (status != STK_OK)
         return status;
     t.set = &listed->set;
-    how.decode.none = how.decode.none || opts->listed == STKI_LISTED_BYTES;
+    decode.none = decode.none || stki_csv_listed(opts) == STKI_LISTED_BYTES;
     status = set_root(&listed->set, csv->base.path, err);
     if (status == STK_OK)
         status = stki_csv_walk_run(&(stki_csv_walk){csv, column, &t, take_path}, err);
     if (status == STK_OK)
-        status = opts->listed == STKI_LISTED_ARRAYS
+        status = stki_csv_listed(opts) == STKI_LISTED_ARRAYS
                      ? open_arrays(listed, opts, out, err)
-                     : stki_image_reader_open(&listed->base, &listed->set, &how, out, err);
+                     : stki_image_reader_open(&listed->base, &listed->set, &decode, out, err);
     stki_container_release(&listed->base);
     return status;
 }

@@ -72,7 +72,7 @@ stk_status stki_csv_array(const stki_container *base, int64_t member, const stki
     stk_status status;
 
     status = dtype_of(csv, (int)member, opts, &dtype, err);
-    if (status == STK_OK && (dtype == STK_U8 || opts->listed != STKI_LISTED_NOTHING))
+    if (status == STK_OK && (dtype == STK_U8 || stki_csv_listed(opts) != STKI_LISTED_NOTHING))
         status = stki_fail_at(err, STK_E_UNSUPPORTED,
                               (stki_place){base->path, -1, -1, "samples of different sizes", "one array"}, "%s",
                               base->members[member].name);
@@ -260,7 +260,7 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
     stk_dtype dtype;
     stk_status status;
 
-    if (opts->listed != STKI_LISTED_NOTHING)
+    if (stki_csv_listed(opts) != STKI_LISTED_NOTHING)
         return stki_csv_files(csv, column, opts, out, err);
     status = dtype_of(csv, column, opts, &dtype, err);
     if (status == STK_OK && dtype == STK_U8 && opts->numbers && opts->alias_dtype == STK_DTYPE_NONE && csv->count > 0)

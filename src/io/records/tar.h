@@ -125,6 +125,7 @@ typedef struct stki_webdataset {
     stki_tar_index index;
 } stki_webdataset;
 
+extern const stki_source_group stki_tar_source;
 stk_status stki_webdataset_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* Takes the file over, also when it fails. */
 stk_status stki_webdataset_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);

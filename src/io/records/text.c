@@ -68,36 +68,67 @@ static stk_status check_head(stki_text_file *text, stk_error *err)
                 : STK_OK;
 }
 
-/* What would change nothing was meant for the other format. */
-static stk_status check_options(const stki_text_file *text, const stki_reader_opts *opts, bool json, stk_error *err)
-{
-    const bool units = opts->text_unit != STKI_TEXT_LINES;
+typedef struct text_options {
+    const char *separator;
+    int unit;
+} text_options;
 
-    if (json ? !units : !opts->key)
-        return STK_OK;
-    return stki_fail_at(err, STK_E_CONFIG,
-                        (stki_place){text->base.path, -1, -1, json ? "source.unit or source.separator" : "source.key",
-                                     json ? "format: text for the lines of JSON themselves, or source.key"
-                                          : "format: jsonl for lines of JSON"},
-                        "read as %s", json ? "lines of JSON" : "text");
+static const char *const unit_words[] = {"line", "paragraph", "file", NULL}; /* as enum stki_text_unit */
+
+static const stki_option text_rows[] = {
+    STKI_ENUM(text_options, unit, line, unit_words,
+              "What one sample is: a line, lines up to a blank one, or the whole file"),
+    STKI_STRING(text_options, separator, NULL, "Samples are documents, with this text between them: \"<|endoftext|>\"",
+                .instead_of = "unit", .examples = STKI_EXAMPLES("--", "<|endoftext|>")),
+};
+static const stki_option_table text_table = STKI_SOURCE_TABLE("text", text_rows);
+
+static stk_status check_text(const stki_node *map, void *values, stk_error *err)
+{
+    const text_options *text = values;
+
+    if (text->separator && (!*text->separator || strlen(text->separator) > STKI_TEXT_SEPARATOR))
+        return stki_fail_value(err, stki_node_get(map, "separator"), "a text of 1 to %d bytes", STKI_TEXT_SEPARATOR);
+    return STK_OK;
+}
+
+const stki_source_group stki_text_source = {&text_table, sizeof(text_options), check_text, NULL};
+
+typedef struct jsonl_options {
+    const char *key;
+} jsonl_options;
+
+static const stki_option jsonl_rows[] = {
+    STKI_STRING(jsonl_options, key, "text", "The key whose string is the sample",
+                .examples = STKI_EXAMPLES("text", "title")),
+};
+static const stki_option_table jsonl_table = STKI_SOURCE_TABLE("JSON lines", jsonl_rows);
+
+const stki_source_group stki_jsonl_source = {&jsonl_table, sizeof(jsonl_options), NULL, NULL};
+
+bool stki_text_whole(const stki_reader_opts *opts)
+{
+    text_options text;
+
+    stki_source_values(opts, &stki_text_source, &text);
+    return text.unit == STKI_TEXT_WHOLE;
 }
 
 static stk_status take_options(stki_text_file *text, const stki_reader_opts *opts, bool json, stk_error *err)
 {
+    text_options values;
+    jsonl_options lines;
+
     if (json) {
-        text->key = stki_strdup(opts->key ? opts->key : "text");
-        return text->key ? STK_OK : stki_fail_memory(err, (int64_t)strlen(opts->key ? opts->key : "text"), "a key");
+        stki_source_values(opts, &stki_jsonl_source, &lines);
+        text->key = stki_strdup(lines.key);
+        return text->key ? STK_OK : stki_fail_memory(err, (int64_t)strlen(lines.key), "a key");
     }
-    text->unit = opts->text_unit;
-    if (text->unit != STKI_TEXT_DOCUMENTS)
-        return STK_OK;
-    text->separator_bytes = opts->separator ? (int64_t)strlen(opts->separator) : 0;
-    if (text->separator_bytes < 1 || text->separator_bytes > STKI_TEXT_SEPARATOR)
-        return stki_fail_at(
-            err, STK_E_CONFIG,
-            (stki_place){text->base.path, -1, -1, STKI_TEXT("%" PRId64 " bytes", text->separator_bytes), "1 to 256"},
-            "source.separator");
-    memcpy(text->separator, opts->separator, (size_t)text->separator_bytes);
+    stki_source_values(opts, &stki_text_source, &values);
+    text->unit = values.separator ? STKI_TEXT_DOCUMENTS : (enum stki_text_unit)values.unit;
+    text->separator_bytes = values.separator ? (int64_t)strlen(values.separator) : 0;
+    if (values.separator)
+        memcpy(text->separator, values.separator, (size_t)text->separator_bytes);
     return STK_OK;
 }
 
@@ -137,8 +168,6 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
     }
     text->file = file;
     status = check_head(text, err);
-    if (status == STK_OK)
-        status = check_options(text, opts, json, err);
     if (status == STK_OK)
         status = take_options(text, opts, json, err);
     if (status == STK_OK)

@@ -37,6 +37,8 @@ typedef struct stki_text_file {
 
 /* ---- text.c ---- */
 
+extern const stki_source_group stki_text_source, stki_jsonl_source;
+bool stki_text_whole(const stki_reader_opts *opts); /* source.unit: file */
 stk_status stki_text_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* Take the file over, also when they fail. */

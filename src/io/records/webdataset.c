@@ -1,6 +1,8 @@
 /* webdataset.c: a tar archive as a container: its members are the extensions of its samples. */
 #include "allocate.h"
+#include "decode.h"
 #include "error.h"
+#include "source_common.h"
 #include "tar.h"
 #include <inttypes.h>
 #include <string.h>
@@ -29,6 +31,25 @@ static void set_destroy(stki_container *base)
 
 static const stki_container_ops ops = {.format = "webdataset", .reader = set_reader, .destroy = set_destroy};
 
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+typedef struct tar_options {
+    const char *index_cache; /* NULL: beside the archive; "none"; or a folder */
+} tar_options;
+
+static const char *const cache_words[] = {"none", NULL};
+
+static const stki_option tar_rows[] = {
+    STKI_STRING(tar_options, index_cache, NULL,
+                "The folder that the index of an archive is kept in, or none; by default beside the archive, from "
+                "10,000 files on",
+                .effect = STKI_ON_NOTHING, .flags = STKI_PATH, .words = cache_words,
+                .examples = STKI_EXAMPLES("none", "cache")),
+};
+static const stki_option_table tar_table = STKI_SOURCE_TABLE("tar", tar_rows);
+
+const stki_source_group stki_tar_source = {&tar_table, sizeof(tar_options), NULL, NULL};
+
 /* ---- the index -----------------------------------------------------------------------------------------------------
  */
 
@@ -48,10 +69,13 @@ static void keep_index(stki_webdataset *set, const char *path, const char *where
 
 static stk_status get_index(stki_webdataset *set, const stki_reader_opts *opts, stk_error *err)
 {
-    const char *where = opts->index_cache;
+    tar_options options;
+    const char *where;
     char *path;
     stk_status status = STK_OK;
 
+    stki_source_values(opts, &stki_tar_source, &options);
+    where = options.index_cache;
     if (where && !strcmp(where, "none"))
         return stki_tar_index_build(set->file, &set->index, err);
     path = stki_tar_cache_path(set->base.path, where);
@@ -69,6 +93,25 @@ static stk_status get_index(stki_webdataset *set, const stki_reader_opts *opts, 
 /* ---- members -------------------------------------------------------------------------------------------------------
  */
 
+static const stki_source_group *const *groups_of(const char *extension)
+{
+    static const stki_source_group *const jpeg[] = {&stki_tar_source, STKI_IMAGE_GROUPS, NULL},
+                                          *const png[] = {&stki_tar_source, &stki_image_source, &stki_exif_source,
+                                                          NULL},
+                                          *const npy[] = {&stki_tar_source, &stki_dtype_source, &stki_header_source,
+                                                          NULL},
+                                          *const plain[] = {&stki_tar_source, NULL};
+
+    switch (stki_tar_kind_read(extension, &(stki_decode_opts){0})) {
+    case STKI_TAR_IMAGE:
+        return strcmp(extension, "png") == 0 ? png : jpeg;
+    case STKI_TAR_NPY:
+        return npy;
+    default:
+        return plain;
+    }
+}
+
 static stk_status add_member(stki_webdataset *set, const stki_tar_extension *extension, const stki_decode_opts *decode,
                              stk_error *err)
 {
@@ -85,6 +128,7 @@ static stk_status add_member(stki_webdataset *set, const stki_tar_extension *ext
     member->dtype = kind == STKI_TAR_CLASS ? STK_I64 : kind == STKI_TAR_NPY ? STK_DTYPE_NONE : STK_U8;
     member->count = set->index.sample_count;
     member->layout = "records";
+    member->groups = groups_of(extension->name);
     member->details = json_pack("{s:I, s:I, s:I}", "files", (json_int_t)extension->count, "fewest_bytes",
                                 (json_int_t)extension->smallest, "most_bytes", (json_int_t)extension->largest);
     if (extension->count < set->index.sample_count)
@@ -120,8 +164,11 @@ stk_status stki_webdataset_of_file(stki_file *file, const stki_reader_opts *opts
     }
     set->file = file;
     status = get_index(set, opts, err);
-    if (!status)
-        status = add_members(set, &opts->decode, err);
+    if (!status) {
+        const stki_decode_opts decode = stki_image_opts(opts);
+
+        status = add_members(set, &decode, err);
+    }
     if (status)
         set_destroy(&set->base);
     else

@@ -9,6 +9,7 @@
 #include "decode.h"
 #include "error.h"
 #include "npy_header.h"
+#include "source_common.h"
 #include "tar.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -592,7 +593,7 @@ stk_status stki_webdataset_reader(const stki_webdataset *set, int extension, con
     f->kind = stki_tar_kind_read(name_of(f), &f->decode);
     f->alias = opts->alias_dtype;
     f->max_bytes = opts->max_bytes;
-    f->header_limit = opts->header_limit;
+    f->header_limit = stki_header_limit(opts);
     f->base.ops = &fixed_ops;
     f->base.path = stki_strdup(set->base.path);
     status =

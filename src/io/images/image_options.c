@@ -1,0 +1,78 @@
+/* image_options.c: how images are decoded, as `source` says; the same for every format that holds images. */
+#include "decode.h"
+#include "error.h"
+#include "source.h"
+
+enum { EXACT, FAST, NONE };
+enum { GRAY = 1, UPRIGHT = 1, ACCEPT = 1 };
+
+typedef struct image_options {
+    int decode, color;
+} image_options;
+
+typedef struct exif_options {
+    int orientation;
+} exif_options;
+
+typedef struct jpeg_options {
+    int on_warning;
+} jpeg_options;
+
+static const char *const decode_words[] = {"exact", "fast", "none", NULL};
+static const char *const color_words[] = {"rgb", "gray", NULL};
+static const char *const orientation_words[] = {"stored", "upright", NULL};
+static const char *const warning_words[] = {"fail", "accept", NULL};
+
+static const stki_option image_rows[] = {
+    STKI_ENUM(image_options, decode, exact, decode_words,
+              "fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits; none: samples are "
+              "the bytes as they stand in the file, of varying length"),
+    STKI_ENUM(image_options, color, rgb, color_words, "Channels that images are decoded to"),
+};
+static const stki_option_table image_table = STKI_SOURCE_TABLE("images", image_rows);
+
+static const stki_option exif_rows[] = {
+    STKI_ENUM(exif_options, orientation, stored, orientation_words, "upright turns images as EXIF says"),
+};
+static const stki_option_table exif_table = STKI_SOURCE_TABLE("EXIF", exif_rows);
+
+static const stki_option jpeg_rows[] = {
+    STKI_ENUM(jpeg_options, on_warning, fail, warning_words,
+              "What the decoder only warns of, such as missing data at the end, is an error or accepted",
+              .effect = STKI_ON_FAILURES),
+};
+static const stki_option_table jpeg_table = STKI_SOURCE_TABLE("JPEG", jpeg_rows);
+
+/* Options about pixels, where there are none. */
+static stk_status check_image(const stki_node *map, void *values, stk_error *err)
+{
+    const image_options *image = values;
+    static const char *const keys[] = {"color", "orientation", "on_warning", "layout"};
+
+    for (size_t i = 0; image->decode == NONE && i < sizeof keys / sizeof keys[0]; i++)
+        if (stki_node_get(map, keys[i]))
+            return stki_fail_key(err, stki_node_get(map, keys[i]),
+                                 "decode: none makes no pixels: leave one of the two out");
+    return STK_OK;
+}
+
+const stki_source_group stki_image_source = {&image_table, sizeof(image_options), check_image, NULL};
+const stki_source_group stki_exif_source = {&exif_table, sizeof(exif_options), NULL, NULL};
+const stki_source_group stki_jpeg_source = {&jpeg_table, sizeof(jpeg_options), NULL, NULL};
+
+stki_decode_opts stki_image_opts(const stki_reader_opts *opts)
+{
+    image_options image;
+    exif_options exif;
+    jpeg_options jpeg;
+
+    stki_source_values(opts, &stki_image_source, &image);
+    stki_source_values(opts, &stki_exif_source, &exif);
+    stki_source_values(opts, &stki_jpeg_source, &jpeg);
+    return (stki_decode_opts){.none = image.decode == NONE,
+                              .fast = image.decode == FAST,
+                              .gray = image.color == GRAY,
+                              .upright = exif.orientation == UPRIGHT,
+                              .accept_warnings = jpeg.on_warning == ACCEPT,
+                              .max_bytes = opts->max_bytes};
+}
