@@ -50,4 +50,12 @@ int64_t stki_fork_generation(void);
 /* Processors this process may use: affinity, cut down to the cgroup's CPU quota (rounded up). At least 1. */
 int stki_cpu_count(void);
 
+/* Runs `make` in the first of all calls with that flag; the others wait for it. */
+typedef pthread_once_t stki_once;
+#define STKI_ONCE PTHREAD_ONCE_INIT
+static inline void stki_run_once(stki_once *once, void (*make)(void))
+{
+    (void)pthread_once(once, make);
+}
+
 #endif

@@ -9,7 +9,7 @@
 #include "finish.h"
 #include "option_print.h"
 #include "stats_options.h"
-#include <pthread.h>
+#include "thread.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,9 +66,9 @@ static void choose_rows(void)
 
 static const stki_option_table *loader_rows_of(int index)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static stki_once once = STKI_ONCE;
 
-    (void)pthread_once(&once, choose_rows);
+    stki_run_once(&once, choose_rows);
     return index == 0 ? &loader_table : NULL;
 }
 
