@@ -159,6 +159,7 @@ typedef struct stk_dataset_opts {
     const int64_t *indices;       /* a subset of its samples; NULL: all */
     int64_t index_count;
     const char *manifest; /* as that of stk_loader_opts */
+    const char *pair;     /* the same */
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
@@ -228,6 +229,9 @@ typedef struct stk_loader_opts {
     /* NAME.manifest.json of the preparation job that made the files (docs/prep.md): they are compared with it at open,
      * by name and size. NULL: they are not. With `datasets` each has its own. */
     const char *manifest;
+    /* How samples that are files go together, in the config language: "name", "position", "{strip: [_image, _mask]}";
+     * NULL: folders and patterns by name, lists by position. With `datasets` each has its own. */
+    const char *pair;
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 

@@ -60,6 +60,10 @@ typedef struct stki_container_ops {
     /* False, or NULL: the member's samples are no classes that have names here. A member may have names and be refused
      * as an array of numbers: then numbers were expected of it. */
     bool (*classes)(const stki_container *container, int64_t member, stki_class_column *out);
+    /* Where `named` is not 0: the name of a sample's file, relative to the container's own folder. False: longer. */
+    bool (*name)(const stki_container *container, int64_t index, char *buffer, int64_t size);
+    /* The same: puts the samples in another order: order[i] is what becomes sample i. Before a reader is made. */
+    stk_status (*arrange)(stki_container *container, const int64_t *order, stk_error *err);
     void (*destroy)(stki_container *container); /* what is behind the struct's own; frees the struct */
 } stki_container_ops;
 
@@ -70,6 +74,8 @@ struct stki_container {
     int64_t member_count;
     stki_member *members; /* owned */
     json_t *details;      /* of the file, for inspect; owned, or NULL */
+    int64_t named;        /* samples, the same of all members, that are files with names of their own; 0: none */
+    bool listed;          /* a list says in which order they come; else they are sorted by name */
     bool partial;         /* has the member that opts->name asked for and no other, though the file may */
     char **warnings;      /* what is odd but harmless: two members of one name; owned */
     int warning_count;

@@ -234,7 +234,7 @@ static const stki_option field_rows[] = {
 const stki_option_table stki_field_table = STKI_OPTION_TABLE("dataset.fields.NAME", field_rows);
 
 typedef struct dataset_options {
-    const stki_node *fields;
+    const stki_node *fields, *pair;
     const char *manifest;
 } dataset_options;
 
@@ -246,6 +246,11 @@ static const stki_option dataset_rows[] = {
         "NAME.manifest.json of the preparation job that made the files: they are compared with it at open, by name "
         "and size",
         .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+    STKI_NODE(dataset_options, pair,
+              "How samples that are files go together: auto, name (paths without the last ending), position, or {by, "
+              "strip: [_image, _mask]}; docs/files.md",
+              .flags = STKI_BY_VALUE, .inner = &stki_pair_table, .examples = STKI_PAIR_EXAMPLES,
+              STKI_C_PARSED(stk_loader_opts, pair)),
 };
 static const stki_option_table dataset_table = STKI_OPTION_TABLE("dataset", dataset_rows);
 
@@ -439,6 +444,8 @@ static stk_status read_dataset(stki_loader_config *config, const stki_node *root
     if (dataset && (status = stki_config_options(config, &dataset_table, dataset, &options, err)) != STK_OK)
         return status;
     config->manifest = options.manifest;
+    if ((status = stki_pair_read(options.pair, &config->pair, err)) != STK_OK)
+        return status;
     if (!options.fields)
         return stki_fail_node(err, dataset ? dataset : root, "dataset.fields is missing: which data is to be loaded?");
     return stki_config_fields(config, options.fields, &config->fields, &config->field_count, err);

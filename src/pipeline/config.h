@@ -9,6 +9,7 @@
 #include "notes.h"
 #include "option.h"
 #include "order.h"
+#include "pairs.h"
 #include "plan.h"
 #include <stoker/loader.h>
 
@@ -20,7 +21,8 @@ typedef struct stki_dataset_config {
     double weight;
     int on_error; /* -1: as the loader says */
     const stki_node *node;
-    const char *manifest;      /* of a preparation job, resolved: its files are compared; or NULL */
+    const char *manifest; /* of a preparation job, resolved: its files are compared; or NULL */
+    stki_pair_config pair;
     stki_field_config *fields; /* in the order of the first one's, which are the loader's own */
     int field_count;
     int64_t *index_list; /* a subset of its own, or NULL */
@@ -77,8 +79,9 @@ typedef struct stki_loader_config {
     stki_split_config split_config;
     int field_count;
     stki_field_config *fields;
-    const char *manifest; /* as a data set's, of the only one */
-    int dataset_count;    /* 0: one, which has no name */
+    const char *manifest;  /* as a data set's, of the only one */
+    stki_pair_config pair; /* the same */
+    int dataset_count;     /* 0: one, which has no name */
     stki_dataset_config *datasets;
     stki_document *document; /* owns every node and text above */
     char *base_dir;          /* relative paths of a text start here */

@@ -9,7 +9,7 @@
 typedef struct dataset_options {
     const char *name, *manifest;
     double weight;
-    const stki_node *fields, *indices, *on_error;
+    const stki_node *fields, *indices, *on_error, *pair;
 } dataset_options;
 
 static const stki_option rows[] = {
@@ -22,6 +22,8 @@ static const stki_option rows[] = {
               .inner = &stki_field_table),
     STKI_STRING(dataset_options, manifest, NULL, "As dataset.manifest", .effect = STKI_ON_NOTHING, .flags = STKI_PATH,
                 STKI_C(stk_dataset_opts, manifest)),
+    STKI_NODE(dataset_options, pair, "As dataset.pair", .flags = STKI_BY_VALUE, .inner = &stki_pair_table,
+              .examples = STKI_PAIR_EXAMPLES, STKI_C_PARSED(stk_dataset_opts, pair)),
     STKI_NODE(dataset_options, indices, "A list of its sample numbers: only these", .flags = STKI_BY_VALUE,
               .examples = STKI_EXAMPLES("[0, 1, 2, 3]", "[3, 1, 0, 2]")),
     STKI_NODE(dataset_options, on_error, "fail, skip or substitute, instead of loader.on_error",
@@ -146,6 +148,8 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
         (status = stki_node_word(o.on_error, stki_config_words("on_error"), &dataset->on_error, err)) != STK_OK)
         return status;
     dataset->manifest = o.manifest;
+    if ((status = stki_pair_read(o.pair, &dataset->pair, err)) != STK_OK)
+        return status;
     if (!o.fields)
         return stki_fail_node(err, node, "fields is missing: which data is to be loaded?");
     if (number == 0) { /* they are the loader's own, which frees them */

@@ -122,6 +122,8 @@ static void put_all(writer *w, const stk_loader_opts *o)
     for (uint32_t i = 0; i < o->field_count; i++)
         put_field(w, "dataset", o->fields, i);
     put_text(w, "dataset.manifest", o->manifest);
+    if (o->pair)
+        put(w, "dataset.pair", o->pair);
     for (int64_t i = 0; i < o->dataset_count; i++)
         put_dataset(w, o->datasets, i);
 }

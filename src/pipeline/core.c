@@ -2,17 +2,15 @@
 #include "core.h"
 #include "checked.h"
 #include "clock.h"
-#include "container.h"
 #include "convert_choice.h"
+#include "core_files.h"
 #include "device_table.h"
 #include "error.h"
 #include "failed.h"
 #include "feed.h"
-#include "files.h"
 #include "first_steps.h"
 #include "log.h"
 #include "sample_windows.h"
-#include "segments.h"
 #include "token_source.h"
 #include <stdio.h>
 #include <string.h>
@@ -21,188 +19,7 @@
 
 /* ---- the data set ------------------------------------------------------------------------------------------------ */
 
-/* The readers of one field as they come. */
-typedef struct shards {
-    const stki_field_config *asked; /* what the first data set says of the field */
-    stki_reader **readers;
-    int count;
-    stki_class_shards classes; /* those of them that have names */
-} shards;
-
-static stk_status add_shard(shards *all, stki_reader *reader, stk_error *err)
-{
-    stki_reader **readers = stki_resize(all->readers, (all->count + 1) * (int64_t)sizeof *readers);
-
-    if (!readers) {
-        stki_reader_destroy(reader);
-        return stki_fail_memory(err, (all->count + 1) * (int64_t)sizeof *readers, "a field's files");
-    }
-    all->readers = readers;
-    readers[all->count++] = reader;
-    return STK_OK;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-/* What several fields of one file have in common is opened once. */
-static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
-{
-    for (int i = 0; i < core->container_count; i++) {
-        const struct stki_open_container *open = &core->containers[i];
-
-        if (!open->container->partial && strcmp(open->container->path, path) == 0 &&
-            same_text(open->format, opts->format) && stki_source_equal(open->source, opts->source))
-            return open->container;
-    }
-    return NULL;
-}
-
-static stk_status container_of(stki_core *core, const char *path, const stki_reader_opts *opts, stki_container **out,
-                               stk_error *err)
-{
-    struct stki_open_container *containers;
-    stk_status status;
-
-    *out = container_before(core, path, opts);
-    if (*out)
-        return STK_OK;
-    status = stki_container_open(path, opts, out, err);
-    if (status != STK_OK)
-        return status;
-    containers = stki_resize(core->containers, (core->container_count + 1) * (int64_t)sizeof *containers);
-    if (!containers) {
-        stki_container_release(*out);
-        return stki_fail_memory(err, (core->container_count + 1) * (int64_t)sizeof *containers, "open files");
-    }
-    core->containers = containers;
-    containers[core->container_count++] = (struct stki_open_container){opts->format, opts->source, *out};
-    for (int i = 0; i < (*out)->warning_count; i++)
-        stki_config_note(core->config, "%s: %s", path, (*out)->warnings[i]);
-    return STK_OK;
-}
-
-static void forget_containers(stki_core *core)
-{
-    while (core->container_count > 0)
-        stki_container_release(core->containers[--core->container_count].container);
-    stki_free(core->containers);
-    core->containers = NULL;
-}
-
-static stk_status open_path(stki_core *core, const stki_field_config *field, const char *path,
-                            const stki_reader_opts *opts, shards *all, stk_error *err)
-{
-    stki_container *container;
-    stki_reader *reader;
-    int64_t member;
-    stk_status status;
-
-    if ((status = container_of(core, path, opts, &container, err)) != STK_OK ||
-        (status = stki_container_find(container, opts, &member, err)) != STK_OK ||
-        (status = stki_class_shard_open(&all->classes, all->asked, field, container, member, opts, all->count, &reader,
-                                        err)) != STK_OK)
-        return status;
-    return add_shard(all, reader, err);
-}
-
-/* A file that is one sample of text fails as that sample, unless it is the only file or none can be read. */
-static stk_status open_texts(stki_core *core, const stki_field_config *field, const stki_file_list *list,
-                             const stki_reader_opts *opts, shards *all, stk_error *err)
-{
-    stk_error first = {0};
-    int64_t unreadable = 0;
-    stk_status status = STK_OK;
-
-    for (int64_t i = 0; i < list->count && status == STK_OK; i++) {
-        stk_error error;
-        stki_reader *reader;
-
-        status = open_path(core, field, list->paths[i], opts, all, &error);
-        if (stki_file_is_at_fault(status)) {
-            if (unreadable++ == 0)
-                first = error;
-            status = stki_unreadable_text(list->paths[i], &error, &reader, &error);
-            status = status == STK_OK ? add_shard(all, reader, &error) : status;
-        }
-        if (status != STK_OK && err)
-            *err = error;
-    }
-    if (status != STK_OK || unreadable == 0)
-        return status;
-    if (unreadable == list->count) {
-        if (err)
-            *err = first;
-        return first.status;
-    }
-    stki_config_note(core->config, "dataset.fields.%s: %lld of %lld files cannot be read, the first: %s", field->name,
-                     (long long)unreadable, (long long)list->count, first.message);
-    return STK_OK;
-}
-
-/* Image files: a sample each, of any size, which fails by itself. */
-static stk_status open_images(const stki_field_config *field, const stki_file_list *list, const stki_reader_opts *opts,
-                              shards *all, stk_error *err)
-{
-    stki_container *container;
-    stki_reader *reader;
-    int64_t member;
-    stk_status status = stki_container_open_images(list->paths, list->count, opts, &container, err);
-
-    if (status != STK_OK)
-        return status;
-    if ((status = stki_container_find(container, opts, &member, err)) == STK_OK)
-        status = stki_token_source_open(field, container, member, opts, &reader, err);
-    stki_container_release(container);
-    return status == STK_OK ? add_shard(all, reader, err) : status;
-}
-
-/* Windows of files that are one sample each: in place, or (opts->window_length 0) over their rows. */
-static stk_status open_segments(const stki_field_config *field, const stki_reader_opts *opts, stki_reader *files,
-                                stki_reader **out, stk_error *err)
-{
-    const stki_window *window = &field->window;
-    const bool in_place = opts->window_length > 0;
-
-    return stki_segments_open(
-        files,
-        &(stki_segments_opts){.length = opts->window_length,
-                              .dilation = window->dilation,
-                              .step = opts->window_stride,
-                              .missing = in_place ? 1 : stki_window_span(window->length, window->dilation)},
-        out, err);
-}
-
-static stk_status open_files(stki_core *core, const stki_field_config *field, const stki_reader_opts *opts, shards *all,
-                             stk_error *err)
-{
-    stki_file_list list = {0};
-    stki_reader *reader;
-    stk_status status = STK_OK;
-
-    for (int i = 0; i < field->path_count && status == STK_OK; i++)
-        status = stki_file_list_add(&list, field->paths[i], err);
-    if (status == STK_OK && field->sample_per_file) {
-        status = stki_files_open(&list, opts, &reader, err);
-        if (status == STK_OK && field->window.length > 0)
-            status = open_segments(field, opts, reader, &reader, err);
-        if (status == STK_OK)
-            status = add_shard(all, reader, err);
-    } else if (status == STK_OK && stki_container_whole_texts(opts)) {
-        status = open_texts(core, field, &list, opts, all, err);
-    } else if (status == STK_OK && !opts->format && !opts->sums && stki_container_of_images(list.paths, list.count)) {
-        status = open_images(field, &list, opts, all, err);
-    } else {
-        for (int64_t i = 0; i < list.count && status == STK_OK; i++)
-            status = open_path(core, field, list.paths[i], opts, all, err);
-    }
-    stki_file_list_fini(&list);
-    return status;
-}
-
-static stk_status open_synthetic(const stki_field_config *field, shards *all, stk_error *err)
+static stk_status open_synthetic(const stki_field_config *field, stki_shards *all, stk_error *err)
 {
     stki_synthetic_opts synthetic;
     stki_reader *reader;
@@ -214,7 +31,7 @@ static stk_status open_synthetic(const stki_field_config *field, shards *all, st
         status = stki_synthetic_open(&synthetic, &reader, err);
     if (status == STK_OK)
         status = stki_token_source_pack(field, reader, &reader, err);
-    return status == STK_OK ? add_shard(all, reader, err) : status;
+    return status == STK_OK ? stki_shards_add(all, reader, err) : status;
 }
 
 static void note_windows(stki_core *core, const stki_field_config *field, const stki_reader *reader)
@@ -226,7 +43,8 @@ static void note_windows(stki_core *core, const stki_field_config *field, const 
 }
 
 /* Adds one data set's files of a field to `all`. */
-static stk_status open_readers(stki_core *core, const stki_field_config *field, shards *all, stk_error *err)
+static stk_status open_readers(stki_core *core, int source, int number, const stki_field_config *field,
+                               stki_shards *all, stk_error *err)
 {
     stki_reader_opts opts = field->source;
     int before = all->count;
@@ -243,9 +61,12 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
     opts.cache_bytes = core->config->cache_bytes;
     if (core->over_samples)
         opts.window_length = 0;
-    status = field->synthetic ? open_synthetic(field, all, err) : open_files(core, field, &opts, all, err);
+    status = field->synthetic ? open_synthetic(field, all, err)
+                              : stki_core_open_files(core, source, number, field, &opts, all, err);
     for (int i = before; status == STK_OK && i < all->count; i++)
         note_windows(core, field, all->readers[i]);
+    if (status == STK_OK)
+        status = stki_core_check_partners(core, source, number, all, before, err);
     for (int i = before; status == STK_OK && core->config->wrap_reader && i < all->count; i++)
         status = core->config->wrap_reader(core->config->wrap_context, field->name, &all->readers[i], err);
     for (int i = before; status == STK_OK && i < all->count; i++)
@@ -254,7 +75,7 @@ static stk_status open_readers(stki_core *core, const stki_field_config *field, 
 }
 
 /* All data sets must have as many samples of every field as of their first, of the dtype and shape of the first set. */
-static stk_status count_source(stki_core *core, int number, bool first_field, const shards *all, int first_shard,
+static stk_status count_source(stki_core *core, int number, bool first_field, const stki_shards *all, int first_shard,
                                const char *field, stk_error *err)
 {
     struct stki_core_source *source = &core->sources[number];
@@ -281,7 +102,7 @@ static stk_status count_source(stki_core *core, int number, bool first_field, co
 }
 
 /* Segments or positions, of the windows that the field before has. */
-static stk_status open_derived(stki_core *core, const stki_field_config *field, shards *all, stk_error *err)
+static stk_status open_derived(stki_core *core, const stki_field_config *field, stki_shards *all, stk_error *err)
 {
     const stki_field *packed = &core->dataset->fields[field->derived_from];
     stk_status status = STK_OK;
@@ -291,13 +112,13 @@ static stk_status open_derived(stki_core *core, const stki_field_config *field, 
 
         status = stki_packed_part_open(packed->shards[i], field->derived_part, &reader, err);
         if (status == STK_OK)
-            status = add_shard(all, reader, err);
+            status = stki_shards_add(all, reader, err);
     }
     return status;
 }
 
 /* That the files from number `from` on are those of the manifest of their data set. Derived fields have no files. */
-static stk_status check_listed(const stki_part_list *list, const shards *all, int from, stk_error *err)
+static stk_status check_listed(const stki_part_list *list, const stki_shards *all, int from, stk_error *err)
 {
     stk_status status = STK_OK;
 
@@ -309,17 +130,17 @@ static stk_status check_listed(const stki_part_list *list, const shards *all, in
 static stk_status open_field(stki_core *core, int number, stk_error *err)
 {
     const stki_field_config *field = &core->config->fields[number];
-    shards all = {.asked = field};
+    stki_shards all = {.asked = field};
     int first[STKI_MAX_SOURCES] = {0}; /* the first shard of each data set */
     stk_status status = STK_OK;
 
     if (field->derived)
         status = open_derived(core, field, &all, err);
-    else if (core->source_count == 0 && (status = open_readers(core, field, &all, err)) == STK_OK)
+    else if (core->source_count == 0 && (status = open_readers(core, 0, number, field, &all, err)) == STK_OK)
         status = check_listed(&core->lists[0], &all, 0, err);
     for (int d = 0; d < core->source_count && !field->derived && status == STK_OK; d++) {
         first[d] = all.count;
-        status = open_readers(core, &core->config->datasets[d].fields[number], &all, err);
+        status = open_readers(core, d, number, &core->config->datasets[d].fields[number], &all, err);
         if (status == STK_OK)
             status = check_listed(&core->lists[d], &all, first[d], err);
         if (status == STK_OK)
@@ -407,8 +228,10 @@ static stk_status open_fields(stki_core *core, stk_error *err)
     core->in_place = false;
     if (status == STK_OK)
         status = begin_classes(core, err);
+    core->pairing = (stki_u128){0};
     for (int i = 0; i < core->config->field_count && status == STK_OK; i++)
         status = open_field(core, i, err);
+    stki_core_forget_names(core);
     return status == STK_OK ? stki_dataset_finish(core->dataset, err) : status;
 }
 
@@ -720,7 +543,7 @@ static stk_status arrange(stki_core *core, stk_error *err)
     stki_loader_config *config = core->config;
     stk_status status = config->arrange ? config->arrange(config->job_context, core, err) : STK_OK;
 
-    forget_containers(core);
+    stki_core_forget_containers(core);
     return status;
 }
 
@@ -773,7 +596,7 @@ static void core_destroy(stki_core *core)
 {
     int workers = core->worker_count ? core->worker_count : 1;
 
-    forget_containers(core);
+    stki_core_forget_containers(core);
     stki_print_fini(&core->print);
     stki_feed_destroy(core->feed);
     stki_ring_destroy(core->ring);

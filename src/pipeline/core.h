@@ -5,6 +5,7 @@
  *     loader.c  the public calls          batch.c  what a lease can be asked
  *     core.c    create and destroy        fill.c   positions -> rows: what the ring's workers do
  *     worker.c  threads and their stop    slot.c   the memory of one batch
+ *     core_files.c  from paths to readers
  *     core_order.c  which samples, in which order and steps
  *     watch.c   were the files still what was opened?   feed.c   the way of a batch to a device
  */
@@ -67,6 +68,7 @@ struct stki_core {
         const char *format;
         const struct stki_source *source;
         struct stki_container *container;
+        bool arranged; /* its samples are in the order of another field's: for one field only */
     } * containers;
     int container_count;
     int source_count; /* data sets that are mixed; 0: there is one */
@@ -82,6 +84,8 @@ struct stki_core {
     int list_count;
     bool in_place, over_samples; /* windows are samples that readers give, or are made of samples (sample_windows.h) */
     const stki_field *bucket_field; /* whose lengths loader.bucket_by sorts by; NULL: none */
+    void *names;                    /* of files, while they are opened (core_files.c) */
+    stki_u128 pairing;              /* of the orders that files were put in to go with others; 0: none */
     stki_order *order;
     stki_order_quality quality; /* of order: block */
     stki_batching batching;

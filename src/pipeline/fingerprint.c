@@ -201,6 +201,16 @@ static void print_options(stki_print *print, const stki_loader_config *config)
     }
 }
 
+/* Which files were put in another order to go with those of another field. */
+static void print_pairing(stki_print *print, const stki_core *core)
+{
+    char text[STKI_U128_TEXT];
+
+    if (core->pairing.low || core->pairing.high)
+        stki_print_text(print, "pair", core->config->dataset_count ? "datasets.pair" : "dataset.pair", "%s",
+                        stki_u128_text(core->pairing, text));
+}
+
 static void print_field(const stki_core *core, int number, stki_print *print)
 {
     const stki_field_plan *plan = &core->plans[number];
@@ -222,6 +232,7 @@ stk_status stki_core_print(const stki_core *core, stki_print *print, stk_error *
 {
     print_order(print, core);
     print_options(print, core->config);
+    print_pairing(print, core);
     for (int i = 0; i < core->plan_count; i++)
         print_field(core, i, print);
     return stki_print_end(print, err);

@@ -90,6 +90,9 @@ static const fixture fixtures[] = {
     {"loader=loader " IMAGE "dataset.fields.NAME.ragged=dataset.fields.image.ragged",
      "{dataset: {fields: {image: {path: '%D/damaged', ragged: {max_bytes: 20000}}}}, loader: {" RUN
      ", on_error: skip, max_error_fraction: 1}}"},
+    {"dataset=dataset dataset.pair=dataset.pair",
+     "{dataset: {fields: {x: {path: '%D/left', source: {name: path}}, y: {path: '%D/right', source: {name: path}}}}, "
+     "loader: {" RUN "}}"},
     {"dataset.fields.NAME.synthetic=dataset.fields.x.synthetic",
      "{dataset: {fields: {x: {synthetic: {count: 20, shape: [6], distinct: 10, min_length: 2}}}}, loader: {" RUN "}}"},
     {"dataset.fields.NAME.synthetic=dataset.fields.x.synthetic",
@@ -106,6 +109,8 @@ static const fixture fixtures[] = {
 static const struct {
     const char *option, *because;
 } explained[] = {
+    {"dataset.pair.strip", "only whether the loader opens: names that agree as they are agree without their ends"},
+    {"datasets.pair", "as dataset.pair"},
     {"dataset.fields.NAME.source.allow_external", "only whether the loader opens"},
     {"dataset.fields.NAME.source.allow_plugins", "only whether the loader opens"},
     {"dataset.fields.NAME.source.header_limit", "only whether the loader opens"},
@@ -580,6 +585,19 @@ static void make_pictures(const char *name, bool damaged)
     }
 }
 
+/* Files that nothing but their names is read of; 0.png comes behind 0.k.png, 0.jpg before 0.k.jpg. */
+static void make_names(const char *name, const char *ending)
+{
+    char path[700];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (int i = 0; i < 18; i++) {
+        snprintf(path, sizeof path, "%s/%s/%d%s.%s", folder, name, i / 2, i % 2 ? ".k" : "", ending);
+        stkt_write_file(path, "", 0);
+    }
+}
+
 static void make_files(void)
 {
     const char *path = stkt_path("x");
@@ -601,6 +619,8 @@ static void make_files(void)
     make_tables();
     make_pictures("pictures", false);
     make_pictures("damaged", true);
+    make_names("left", "jpg");
+    make_names("right", "png");
 }
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */

@@ -91,18 +91,45 @@ static void folder_destroy(stki_container *base)
     stki_container_free(base);
 }
 
+static bool folder_name(const stki_container *base, int64_t index, char *buffer, int64_t size)
+{
+    return snprintf(buffer, (size_t)size, "%s", stki_image_set_name(&folder_of(base)->set, index)) < size;
+}
+
+static stk_status folder_arrange(stki_container *base, const int64_t *order, stk_error *err)
+{
+    struct folder *folder = (struct folder *)(void *)base;
+    const int64_t count = folder->set.count, bytes = count * (int64_t)sizeof(int64_t);
+    int64_t *columns[] = {folder->set.name_at, folder->labels ? stk_storage_data(folder->labels) : NULL};
+    int64_t *old = stki_zalloc(bytes);
+
+    if (!old)
+        return stki_fail_memory(err, bytes, "the order of images");
+    for (int c = 0; c < 2 && columns[c]; c++) {
+        memcpy(old, columns[c], (size_t)bytes);
+        for (int64_t i = 0; i < count; i++)
+            columns[c][i] = old[order[i]];
+    }
+    stki_free(old);
+    return STK_OK;
+}
+
 static const stki_container_ops folder_ops = {.format = "image_folder",
                                               .array = folder_array,
                                               .reader = folder_reader,
                                               .classes = folder_classes,
+                                              .name = folder_name,
+                                              .arrange = folder_arrange,
                                               .destroy = folder_destroy};
 static const stki_container_ops list_ops = {.format = "image_list",
                                             .array = folder_array,
                                             .reader = folder_reader,
                                             .classes = folder_classes,
+                                            .name = folder_name,
+                                            .arrange = folder_arrange,
                                             .destroy = folder_destroy};
 static const stki_container_ops files_ops = {
-    .format = "images", .array = folder_array, .reader = files_reader, .destroy = folder_destroy};
+    .format = "image_list", .array = folder_array, .reader = files_reader, .destroy = folder_destroy};
 
 static void warn(struct folder *folder)
 {
@@ -232,6 +259,8 @@ static stk_status open_set(const char *path, const stki_container_ops *ops,
         return status;
     }
     warn(folder);
+    folder->base.named = folder->set.count;
+    folder->base.listed = ops == &list_ops;
     *out = &folder->base;
     return STK_OK;
 }
