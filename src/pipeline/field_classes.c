@@ -143,7 +143,9 @@ stk_status stki_class_shard_open(stki_class_shards *shards, const stki_field_con
     *out = NULL;
     if (container->ops->classes && (asked->classes.node || of->status == STK_OK) &&
         container->ops->classes(container, member, &column)) {
-        status = opts->sums ? check_sums(container, member, opts, err) : STK_OK;
+        status = stki_source_check_member(opts, container, member, err);
+        if (status == STK_OK && opts->sums)
+            status = check_sums(container, member, opts, err);
         return status == STK_OK ? open_named(shards, &column, container, opts, number, out, err) : status;
     }
     status = stki_token_source_open(field, container, member, opts, out, err);

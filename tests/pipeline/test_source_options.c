@@ -1,0 +1,333 @@
+/* test_source_options.c: every option of `source` with every kind of source, as the tables list them. An option is
+ * refused, by STK_E_CONFIG that names the option and the file, exactly where its group says so. One that is taken must
+ * reach its format: some value of it changes what is delivered, or the error, in at least one kind of source, unless it
+ * stands in `unseen`. */
+#include "config.h"
+#include "container.h"
+#include "format.h"
+#include "io_files.h"
+#include "jpeg_make.h"
+#include "loader_test.h"
+#include "option_row.h"
+#include "png_make.h"
+#include "source_opts.h"
+#include "tar_build.h"
+#include <stoker/dataset.h>
+#include <sys/stat.h>
+
+/* ---- kinds of source --------------------------------------------------------------------------------------------- */
+
+static const struct kind {
+    const char *file, *member, *source, *rest; /* what else the source and the field need, each with a comma behind */
+} kinds[] = {
+    {"a.npy", "", "", ""},
+    {"a.npz", "a", "", ""},
+    {"deflated.npz", "a", "", ""},
+    {"a.pt", "a", "", ""},
+    {"a.safetensors", "a", "", ""},
+    {"a.hdf5", "a", "", ""},
+    {"deflated.hdf5", "a", "", ""},
+    {"a.raw", "", "dtype: f32, ", ""},
+    {"a.txt", "text", "", ""},
+    {"a.jsonl", "text", "", ""},
+    {"a.csv", "n", "name: n, ", ""},
+    {"a.csv", "t", "name: t, ", ""},
+    {"a.csv", "i", "name: i, files: images, ", "transforms: [{resize: [4, 4]}], "},
+    {"a.csv", "i", "name: i, files: bytes, ", ""},
+    {"a.tar", "txt", "name: txt, ", ""},
+    {"a.tar", "jpg", "name: jpg, ", "transforms: [{resize: [4, 4]}], "},
+    {"a.jpg", "image", "", "transforms: [{resize: [4, 4]}], "},
+    {"a.png", "image", "", "transforms: [{resize: [4, 4]}], "},
+    {"pictures", "image", "name: image, ", "transforms: [{resize: [4, 4]}], "},
+    {"pictures", "path", "name: path, ", ""},
+    {"pictures", "label", "name: label, ", ""},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0], VALUES = 16 };
+
+/* Options that these files cannot show, and why. */
+static const struct {
+    const char *option, *because;
+} unseen[] = {
+    {"index_cache", "where an index is kept changes nothing that is read: test_tar"},
+    {"verify", "the sums of these files are right: test_npz"},
+    {"cf", "no attributes to apply: test_hdf5"},
+    {"allow_external", "no links: test_hdf5"},
+    {"allow_plugins", "no filter that needs a plugin: test_hdf5"},
+    {"on_warning", "whole images: test_jpeg"},
+    {"header_limit", "headers are shorter than the lowest limit, 64, allows: test_npy"},
+};
+
+static bool is_unseen(const char *option)
+{
+    for (size_t i = 0; i < sizeof unseen / sizeof unseen[0]; i++)
+        if (strcmp(unseen[i].option, option) == 0)
+            return true;
+    return false;
+}
+
+/* ---- one config -------------------------------------------------------------------------------------------------- */
+
+/* Opens and reads all; what comes out as a number. `err` is of opening, or of what reading ended with. */
+static stk_status outcome(const struct kind *kind, const char *more, uint64_t *hash, stk_error *err)
+{
+    char text[1024];
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_status status;
+
+    *hash = 1;
+    *err = (stk_error){0};
+    snprintf(text, sizeof text,
+             "{dataset: {fields: {x: {path: '%s', %ssource: {%s%s}}}}, loader: {batch_size: 1, num_workers: 0}}",
+             stkt_path(kind->file), kind->rest, kind->source, more);
+    status = stk_loader_open_text(text, NULL, NULL, 0, &loader, err);
+    if (status != STK_OK)
+        return status;
+    while ((status = stk_loader_next(loader, &batch, err)) == STK_OK) {
+        for (int i = 0; i < stk_loader_tensor_count(loader); i++) {
+            char name[64];
+            stk_tensor t;
+
+            assert_int_equal(stk_loader_tensor_name(loader, i, name, sizeof name, NULL), STK_OK);
+            assert_int_equal(stk_batch_tensor(batch, name, &t, NULL), STK_OK);
+            *hash = stkt_hash(*hash, t.shape, t.ndim * (int64_t)sizeof *t.shape);
+            *hash = stkt_hash(*hash, &t.dtype, sizeof t.dtype);
+            *hash = stkt_hash(*hash, t.data, stk_tensor_nbytes(&t));
+        }
+        stk_batch_release(batch);
+    }
+    stk_loader_destroy(loader);
+    return status;
+}
+
+static int values_of(const stki_option *row, char values[VALUES][64])
+{
+    int count = 0;
+
+    for (int i = 0; row->examples && row->examples[i] && count < VALUES; i++)
+        snprintf(values[count++], 64, row->type == STKI_OPT_TEXT ? "'%s'" : "%s", row->examples[i]);
+    for (int i = 0; row->type != STKI_OPT_TEXT && row->words && row->words[i] && count < VALUES; i++)
+        snprintf(values[count++], 64, "%s", row->words[i]);
+    if (row->type == STKI_OPT_BOOL)
+        snprintf(values[count++], 64, "true");
+    if (row->type == STKI_OPT_INT || row->type == STKI_OPT_SIZE) {
+        snprintf(values[count++], 64, "%.0f", row->low < 0 ? 0 : row->low);
+        snprintf(values[count++], 64, "%.0f", row->low < 0 ? 1 : row->low + 1);
+    }
+    return count;
+}
+
+/* Whether the member of the kind takes the group, as the tables say. */
+static bool takes(const struct kind *kind, const stki_source_group *group)
+{
+    stki_reader_opts opts = {0};
+    char text[128];
+    stki_container *container;
+    const stki_member *member;
+    const stki_source_group *const *groups;
+    stk_error err;
+    int64_t number;
+    bool found;
+
+    snprintf(text, sizeof text, "{%s}", kind->source);
+    opts = *stkt_source(text);
+    opts.name = *kind->member ? kind->member : NULL;
+    assert_ok(stki_container_open(stkt_path(kind->file), &opts, &container, &err));
+    assert_ok(stki_container_find(container, &opts, &number, &err));
+    member = &container->members[number];
+    groups = member->groups ? member->groups : stki_file_format_named(container->ops->format)->groups;
+    while (groups && *groups && *groups != group)
+        groups++;
+    found = groups && *groups;
+    stki_container_release(container);
+    return found;
+}
+
+/* True: it changed something. */
+static bool check(const struct kind *kind, const stki_option *row, bool taken, int *wrong)
+{
+    char values[VALUES][64], key[64];
+    uint64_t plain, hash;
+    stk_error err;
+    const stk_status usual = outcome(kind, "", &plain, &err);
+    const int count = values_of(row, values);
+    bool changes = false;
+
+    if (usual != STK_END)
+        fail_msg("%s %s: %s", kind->file, kind->member, err.message);
+    snprintf(key, sizeof key, "%s: ", row->name);
+    if (strstr(kind->source, key)) /* is there already */
+        return true;
+    if (count == 0)
+        fail_msg("%s: its row has no examples", row->name);
+    for (int v = 0; v < count; v++) {
+        char more[160];
+        stk_status status;
+        bool refused;
+
+        snprintf(more, sizeof more, "%s: %s", row->name, values[v]);
+        status = outcome(kind, more, &hash, &err);
+        refused = status == STK_E_CONFIG && strstr(err.message, "does not take this option");
+        changes |= status != usual || hash != plain;
+        if (refused == taken) {
+            print_message("%s %s {%s}: %s: %s\n", kind->file, kind->member, more, stk_status_name(status), err.message);
+            ++*wrong;
+        }
+        if (refused && (!strstr(err.message, row->name) || !strstr(err.message, kind->file))) {
+            print_message("%s: does not name the option or the file\n", err.message);
+            ++*wrong;
+        }
+    }
+    return changes;
+}
+
+static void every_pair(void **state)
+{
+    int wrong = 0;
+
+    (void)state;
+    for (int g = 0; stki_source_group_at(g); g++) {
+        const stki_source_group *group = stki_source_group_at(g);
+
+        for (int i = 0; i < group->table->count; i++) {
+            const stki_option *row = &group->table->rows[i];
+            int took = 0, changed = 0;
+
+            for (int k = 0; k < KINDS; k++) {
+                const bool taken = takes(&kinds[k], group), changes = check(&kinds[k], row, taken, &wrong);
+
+                took += taken;
+                changed += taken && changes;
+            }
+            if (took == 0 || (changed == 0 && !is_unseen(row->name))) {
+                print_message("%s: taken by %d kinds, changes none\n", row->name, took);
+                wrong++;
+            }
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* Options that work above the formats: nothing of them is ignored either. */
+static void above_the_formats(void **state)
+{
+    int wrong = 0;
+
+    (void)state;
+    for (int i = 0; i < stki_source_table.count; i++) {
+        const stki_option *row = &stki_source_table.rows[i];
+
+        if (row->inner || row->alias_of)
+            continue;
+        for (int k = 0; k < KINDS; k++) {
+            char values[VALUES][64], key[64];
+            uint64_t plain, hash;
+            stk_error err;
+            const stk_status usual = outcome(&kinds[k], "", &plain, &err);
+            bool seen = false;
+
+            snprintf(key, sizeof key, "%s: ", row->name);
+            if (strstr(kinds[k].source, key))
+                continue;
+            for (int v = values_of(row, values); v-- > 0 && !seen;) {
+                char more[160];
+
+                snprintf(more, sizeof more, "%s: %s", row->name, values[v]);
+                seen = outcome(&kinds[k], more, &hash, &err) != usual || hash != plain;
+            }
+            if (!seen) {
+                print_message("%s %s: %s changes nothing\n", kinds[k].file, kinds[k].member, row->name);
+                wrong++;
+            }
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* The format that a config states is asked before any file. */
+static void stated_format(void **state)
+{
+    const stki_reader_opts *opts;
+    stk_error err;
+
+    (void)state;
+    assert_status(stkt_source_try("{format: npy, delimiter: ';'}", &opts, &err), STK_E_CONFIG);
+    assert_says("delimiter");
+    assert_says("npy");
+    assert_says("csv");
+    assert_status(stkt_source_try("{format: csv, delimitr: ';'}", &opts, &err), STK_E_CONFIG);
+    assert_says("did you mean delimiter");
+}
+
+/* Two groups that share a name must mean the same by it. */
+static void names_are_clear(void **state)
+{
+    (void)state;
+    for (int g = 0; stki_source_group_at(g); g++)
+        for (int h = 0; h < g; h++)
+            for (int i = 0; i < stki_source_group_at(g)->table->count; i++) {
+                const stki_option *row = &stki_source_group_at(g)->table->rows[i];
+                const stki_option *other = stki_options_find(stki_source_group_at(h)->table, row->name);
+
+                assert_true(!other || (other->type == row->type && other->words == row->words));
+            }
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static void write_array(const char *file, const char *format, int level)
+{
+    static const float numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    static const int64_t shape[1] = {3};
+    stk_writer_opts opts = STK_WRITER_OPTS_INIT;
+    stk_writer *w;
+    stk_error err;
+
+    opts.level = level;
+    assert_ok(stk_writer_create(stkt_path(file), format, &opts, &w, &err));
+    assert_ok(stk_writer_begin(w, "a", STK_F32, 1, shape, -1, &err));
+    assert_ok(stk_writer_append(w, numbers, 4, &err));
+    assert_ok(stk_writer_end(w, &err));
+    assert_ok(stk_writer_commit(w, &err));
+}
+
+static void make_files(void)
+{
+    static const char text[] = "one\ntwo--three\n\nfour\n", lines[] = "{\"text\": \"alpha\", \"title\": \"beta\"}\n";
+    static const char table[] = "n,t,i\n1,alpha,pictures/c/a.jpg\n2,beta,pictures/c/b.png\n";
+    const stkt_png png = {.width = 9, .height = 7, .bits = 8, .type = 2, .orientation = 6};
+    const stkt_jpeg jpeg = {.width = 34, .height = 26, .h = 2, .v = 2};
+    stkt_bytes image = stkt_jpeg_make(&jpeg), other = stkt_png_make(&png);
+    struct stkt_tar tar = {0};
+
+    write_array("a.npy", "npy", 0);
+    write_array("a.npz", "npz", 0);
+    write_array("deflated.npz", "npz", 6);
+    write_array("a.pt", "pt", 0);
+    write_array("a.safetensors", "safetensors", 0);
+    write_array("a.hdf5", "hdf5", 0);
+    write_array("deflated.hdf5", "hdf5", 6);
+    write_array("a.raw", "raw", 0);
+    stkt_write_file(stkt_path("a.txt"), text, sizeof text - 1);
+    stkt_write_file(stkt_path("a.jsonl"), lines, sizeof lines - 1);
+    stkt_write_file(stkt_path("a.csv"), table, sizeof table - 1);
+    assert_int_equal(mkdir(stkt_path("pictures"), 0755), 0);
+    assert_int_equal(mkdir(stkt_path("pictures/c"), 0755), 0);
+    stkt_write_file(stkt_path("a.png"), other.data, other.size);
+    stkt_write_file(stkt_path("pictures/c/b.png"), other.data, other.size);
+    stkt_write_file(stkt_path("pictures/c/a.jpg"), image.data, image.size);
+    stkt_write_file(stkt_path("a.jpg"), image.data, image.size);
+    stkt_tar_file(&tar, "s.txt", "text");
+    stkt_tar_put(&tar, '0', "s.jpg", image.data, image.size);
+    stkt_tar_write(&tar, stkt_path("a.tar"));
+    free(image.data), free(other.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_pair), cmocka_unit_test(above_the_formats),
+                                       cmocka_unit_test(stated_format), cmocka_unit_test(names_are_clear)};
+
+    make_files();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
