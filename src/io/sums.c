@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "option_print.h"
 #include "output.h"
 #include "packed.h"
 #include "source.h"
@@ -61,23 +62,20 @@ static void STK_PRINTF(2, 3) put(char how[STKI_SUMS_HOW], const char *format, ..
     va_end(args);
 }
 
-/* Options of the format that change its samples. */
-static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
+/* Options of the formats that may change their samples. Those that work above the formats stand in no table here: the
+ * ones that change records are in the opts. */
+static void put_options(char how[STKI_SUMS_HOW], const stki_node *map)
 {
-    for (int g = 0; source && g < source->count; g++)
-        for (int i = 0; !source->groups[g]->refuses && i < source->parts[g].table->count; i++) {
-            const stki_option *row = &source->parts[g].table->rows[i];
-            json_t *value;
-            char *text;
+    static const stki_option_table formats = {.section = STKI_SOURCE_SECTION, .choice = stki_source_table_at};
+    stki_print print = {0};
 
-            if (!source->parts[g].seen[i] || row->effect != STKI_ON_SAMPLES)
-                continue;
-            value = stki_node_json(stki_node_get(source->map, row->name));
-            text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-            put(how, "; %s %s", row->name, text ? text : "?");
-            free(text);
-            json_decref(value);
-        }
+    stki_print_map(&print, &formats, map, "source");
+    if (stki_print_end(&print, NULL) != STK_OK)
+        put(how, "; ?"); /* which is no way to read anything */
+    for (int i = 0; i < print.count; i++)
+        if (strcmp(print.lines[i].section, formats.section) != 0)
+            put(how, "; %s=%s", print.lines[i].path, print.lines[i].value);
+    stki_print_fini(&print);
 }
 
 void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char how[STKI_SUMS_HOW])
@@ -93,7 +91,8 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
         put(how, "; windows of %" PRId64 " every %" PRId64, opts->window_length, opts->window_stride);
     if (opts->window_length && opts->window_dilation > 1)
         put(how, " of every %" PRId64, opts->window_dilation);
-    put_options(how, opts->source);
+    if (opts->source)
+        put_options(how, opts->source->map);
 }
 
 /* ---- the file's bytes ----------------------------------------------------------------------------------------------

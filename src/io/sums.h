@@ -13,7 +13,7 @@
  *                  8   where their sums begin, a multiple of 8
  *                  4   bytes of the name
  *                  4   bytes of `how`
- *                      the name, then `how` it was read: "uint8 [28, 28]", "uint8 varying; upright"
+ *                      the name, then `how` it was read: uint8 [28, 28] or uint8 varying; source.key="title"
  *     ...      the sums, 8 bytes each
  *
  * Any thread after open.
@@ -25,7 +25,7 @@
 
 typedef struct stki_sums stki_sums;
 
-enum { STKI_SUMS_HOW = 256 };
+enum { STKI_SUMS_HOW = 2048 };
 
 /* FILE.sums; stki_free. NULL: no memory. */
 char *stki_sums_path(const char *data_path);

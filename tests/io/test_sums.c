@@ -1,5 +1,6 @@
 /* test_sums.c: checksums of records in a file beside the data: written, read, damaged, of another file. */
 #include "allocate.h"
+#include "config.h"
 #include "io_files.h"
 #include "loader_test.h"
 #include "packed.h"
@@ -222,8 +223,7 @@ static void sums_of_something_else(void **state)
     (void)unlink(stkt_path("x.npy.sums"));
     refused((stki_reader_opts){0}, STK_E_NOT_FOUND, "x.npy.sums");
     write_sums_of_x();
-    refused((stki_reader_opts){.axis = 1}, STK_E_MISMATCH,
-            "found uint8 [33], expected uint8 [50]; axis 1");
+    refused((stki_reader_opts){.axis = 1}, STK_E_MISMATCH, "found uint8 [33], expected uint8 [50]; axis 1");
     refused((stki_reader_opts){.window_length = 3, .window_stride = 2}, STK_E_MISMATCH,
             "expected uint8 [3, 33]; windows of 3 every 2");
     stkt_append_file(stkt_path("x.npy"), "x", 1);
@@ -243,6 +243,62 @@ static void sums_of_something_else(void **state)
                      STK_E_CONFIG);
     assert_says("sums");
     assert_says("sample_per_file");
+}
+
+/* What `source` says comes into the text if it may change values: as what it comes to, and never a default. */
+static void options_that_change_values(void **state)
+{
+    static const struct {
+        const char *source, *how;
+    } rows[] = {
+        {"{}", "uint8 [33]"},
+        {"{unit: line, decode: exact, cf: false, key: text, offset: 0}", "uint8 [33]"},
+        {"{memory_limit: 1GiB, verify: true, on_warning: accept}", "uint8 [33]"}, /* only what fails */
+        {"{sums: true, name: x, classes: [a]}", "uint8 [33]"},                    /* the work of others */
+        {"{cf: true}", "uint8 [33]; source.cf=true"},
+        {"{offset: 1KiB, key: title}", "uint8 [33]; source.key=\"title\"; source.offset=1024"},
+    };
+    stki_reader *reader;
+
+    (void)state;
+    data_file();
+    write_sums_of_x();
+    reader = open_x(false);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        stki_field_config field = {.name = NULL};
+        stki_document *document;
+        char how[STKI_SUMS_HOW];
+
+        assert_ok(stki_document_parse(rows[i].source, (int64_t)strlen(rows[i].source), "text", NULL, &document, &err));
+        assert_ok(stki_config_source(stki_document_root(document), document, &field, &err));
+        stki_sums_how(reader, &field.source, how);
+        assert_string_equal(how, rows[i].how);
+        stki_document_destroy(document);
+    }
+    stki_reader_destroy(reader);
+}
+
+/* Older versions wrote the options as words of their own, and scaled `_Unsigned` data as signed under the word "cf". */
+static void sums_of_an_older_version(void **state)
+{
+    static const char *const words[] = {"uint8 [33]; cf", "uint8 [33]; gray; upright", "uint8 [33]; key title"};
+    static const char *const now[] = {"uint8 [33]; source.cf=true",
+                                      "uint8 [33]; source.color=\"gray\"; source.orientation=\"upright\"",
+                                      "uint8 [33]; source.key=\"title\""};
+    static const uint64_t values_of[RECORDS];
+    stki_sums *sums;
+    int64_t first;
+
+    (void)state;
+    data_file();
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        assert_ok(stki_sums_write(stkt_path("x.npy"), &(stki_sums_member){"", words[i], RECORDS, values_of}, 1, &err));
+        assert_ok(stki_sums_open(stkt_path("x.npy"), &sums, &err));
+        assert_status(stki_sums_find(sums, "", now[i], RECORDS, &first, &err), STK_E_MISMATCH);
+        assert_says("stoker verify --write-sums");
+        assert_string_equal(err.found, words[i]);
+        stki_sums_close(sums);
+    }
 }
 
 /* Several members with names of all lengths; of two with one name the last counts. */
@@ -394,6 +450,8 @@ int main(void)
         cmocka_unit_test(one_byte_is_one_record),
         cmocka_unit_test(in_a_loader),
         cmocka_unit_test(sums_of_something_else),
+        cmocka_unit_test(options_that_change_values),
+        cmocka_unit_test(sums_of_an_older_version),
         cmocka_unit_test(many_members),
         cmocka_unit_test(damaged),
         cmocka_unit_test(cut_while_open),
