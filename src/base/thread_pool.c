@@ -1,6 +1,6 @@
 /* thread_pool.c: see thread_pool.h. Tasks have consecutive numbers; task n is entry n % depth. One lock guards
- * everything that threads share; it is taken twice a part and never held while a part or `done` runs. Whoever ends the
- * last running part of a task sees what all the others wrote, since each took the lock behind its writes; so does next.
+ * everything that threads share; it is taken twice a part and never held while a part or `done` runs. The thread that
+ * ends the last part of a phase sees what the others wrote, since each took the lock after its writes; so does next.
  */
 #include "thread_pool.h"
 #include "allocate.h"
@@ -29,7 +29,8 @@ struct stki_thread_pool {
     struct worker *workers;
 
     stki_mutex lock;
-    stki_cond more, done; /* for the threads: there are parts, or stop; for next: a task may have ended */
+    stki_cond more, done; /* for the threads: there are parts, or stop; for next: the oldest task may have ended, or
+                             there are parts */
     /* guarded by lock; the first two are written by the caller's thread alone */
     int64_t submitted, taken;
     int64_t failed, failed_part; /* the first task that failed, INT64_MAX: none; and the first of its parts */
@@ -115,9 +116,10 @@ static void run_part(stki_thread_pool *pool, int64_t number, int64_t part, int w
         note_failure(pool, number, part, status, &error);
     if (--e->running > 0)
         return;
-    if (e->claimed == e->parts && number < pool->failed)
+    if (number < pool->failed && e->claimed == e->parts)
         end_phase(pool, e);
-    stki_wake_one(&pool->done); /* it has ended, or has parts that next can run */
+    if (number == pool->taken || e->claimed < e->parts)
+        stki_wake_one(&pool->done);
 }
 
 static void worker_main(void *context)
