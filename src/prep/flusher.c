@@ -1,7 +1,6 @@
 /* flusher.c: the thread of outlet.h that syncs: a thread pool of one, for which the caller only waits. So tasks run one
  * at a time and in order, and none after one that failed. */
 #include "allocate.h"
-#include "clock.h"
 #include "error.h"
 #include "outlet.h"
 #include "thread_pool.h"
@@ -67,15 +66,13 @@ void stki_flusher_destroy(stki_flusher *flusher)
     stki_free(flusher);
 }
 
-stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, int64_t *waited_ns, stk_error *err)
+stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, stk_error *err)
 {
-    const int64_t begin = stki_now_ns();
     stki_flush **task = &flusher->tasks[flusher->submitted % flusher->depth];
     stk_status status = STK_OK;
 
     while (status == STK_OK && !stki_thread_pool_has_room(flusher->pool))
         status = take(flusher, err);
-    *waited_ns += stki_now_ns() - begin;
     if (status == STK_OK) {
         *task = flush;
         status = stki_thread_pool_submit(flusher->pool, task, 1, err);
@@ -87,13 +84,19 @@ stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, int64_t *w
     return status;
 }
 
-stk_status stki_flusher_wait(stki_flusher *flusher, int64_t *waited_ns, stk_error *err)
+stk_status stki_flusher_wait(stki_flusher *flusher, stk_error *err)
 {
-    const int64_t begin = stki_now_ns();
     stk_status status = STK_OK, taken;
 
     while ((taken = take(flusher, status == STK_OK ? err : NULL)) != STK_END)
         status = status == STK_OK ? taken : status;
-    *waited_ns += stki_now_ns() - begin;
     return status;
+}
+
+int64_t stki_flusher_waited_ns(const stki_flusher *flusher)
+{
+    stki_thread_pool_stats stats;
+
+    stki_thread_pool_read_stats(flusher->pool, &stats);
+    return stats.wait_ns;
 }

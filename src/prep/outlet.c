@@ -317,7 +317,6 @@ static struct flush *new_flush(stki_outlet *outlet, json_t *line, stk_error *err
 /* The sink is full: the next shard begins. */
 static stk_status roll(stki_outlet *outlet, stk_error *err)
 {
-    int64_t waited = 0;
 
     outlet->closing[outlet->closing_count++] =
         (struct closing){outlet->sink, outlet->sums, outlet->shard, outlet->path};
@@ -328,7 +327,7 @@ static stk_status roll(stki_outlet *outlet, stk_error *err)
     outlet->rows = outlet->bytes = 0;
     if (outlet->closing_count == CLOSING - 1) { /* one place is the last shard's */
         struct flush *flush = new_flush(outlet, NULL, err);
-        stk_status status = flush ? stki_flusher_put(outlet->flusher, &flush->flush, &waited, err) : STK_E_MEMORY;
+        stk_status status = flush ? stki_flusher_put(outlet->flusher, &flush->flush, err) : STK_E_MEMORY;
 
         if (status != STK_OK)
             return status;
@@ -388,7 +387,7 @@ static stk_status add_state(stki_outlet *outlet, json_t *line, stk_error *err)
     return status;
 }
 
-stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, int64_t *waited_ns, stk_error *err)
+stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, stk_error *err)
 {
     struct flush *flush;
     stk_status status = add_state(outlet, line, err);
@@ -407,10 +406,10 @@ stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, int64_t *waited_n
         return STK_E_MEMORY;
     flush->sink = outlet->sink;
     flush->sums = outlet->sums;
-    return stki_flusher_put(outlet->flusher, &flush->flush, waited_ns, err);
+    return stki_flusher_put(outlet->flusher, &flush->flush, err);
 }
 
-stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error *err)
+stk_status stki_outlet_finish(stki_outlet *outlet, stk_error *err)
 {
     struct flush *flush = new_flush(outlet, outlet->line, err);
     stk_status status = STK_E_MEMORY;
@@ -424,9 +423,9 @@ stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error
         outlet->sums = NULL;
         outlet->path = NULL;
         outlet->journal = NULL;
-        status = stki_flusher_put(outlet->flusher, &flush->flush, waited_ns, err);
+        status = stki_flusher_put(outlet->flusher, &flush->flush, err);
     } else { /* earlier tasks still use what is dropped */
-        (void)stki_flusher_wait(outlet->flusher, waited_ns, NULL);
+        (void)stki_flusher_wait(outlet->flusher, NULL);
     }
     stki_outlet_drop(outlet);
     return status;

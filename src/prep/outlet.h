@@ -22,10 +22,12 @@ typedef struct stki_flush {
     void (*drop)(struct stki_flush *flush);                      /* frees it */
 } stki_flush;
 
-/* Waits for room. Takes the task, also when it fails: with the error of one before it. *waited_ns grows. */
-stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, int64_t *waited_ns, stk_error *err);
+/* Waits for room. Takes the task, also when it fails: with the error of one before it. */
+stk_status stki_flusher_put(stki_flusher *flusher, stki_flush *flush, stk_error *err);
 /* All are done; the first error. */
-stk_status stki_flusher_wait(stki_flusher *flusher, int64_t *waited_ns, stk_error *err);
+stk_status stki_flusher_wait(stki_flusher *flusher, stk_error *err);
+/* How long the two calls above have waited. */
+int64_t stki_flusher_waited_ns(const stki_flusher *flusher);
 
 typedef struct stki_outlet_opts {
     const stki_job *job;
@@ -50,9 +52,9 @@ stk_status stki_outlet_open(const stki_outlet_opts *opts, bool anew, stki_flushe
 stk_status stki_outlet_append(stki_outlet *outlet, const stki_sink_value *values, int64_t rows, stk_error *err);
 /* A piece is complete: `line` (taken over), with the sink's mark, goes to the journal once everything is on the disk.
  */
-stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, int64_t *waited_ns, stk_error *err);
+stk_status stki_outlet_mark(stki_outlet *outlet, json_t *line, stk_error *err);
 /* All rows are there: hands the rest over to the flusher. The outlet is freed, also when it fails. */
-stk_status stki_outlet_finish(stki_outlet *outlet, int64_t *waited_ns, stk_error *err);
+stk_status stki_outlet_finish(stki_outlet *outlet, stk_error *err);
 /* Leaves everything as it is on the disk. The flusher must have nothing of it left. NULL is fine. */
 void stki_outlet_drop(stki_outlet *outlet);
 

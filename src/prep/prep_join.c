@@ -97,10 +97,11 @@ stk_status stki_prep_join(stki_prep_run *run, stk_error *err)
     if (status == STK_OK && outlet) { /* else it was joined already */
         status = join_all(run, outlet, err);
         if (status == STK_OK) {
-            status = stki_outlet_finish(outlet, &run->progress.wait_sync_ns, err);
+            status = stki_outlet_finish(outlet, err);
             outlet = NULL;
         }
-        flushed = stki_flusher_wait(run->flusher, &run->progress.wait_sync_ns, &cause);
+        flushed = stki_flusher_wait(run->flusher, &cause);
+        run->progress.wait_sync_ns = stki_flusher_waited_ns(run->flusher);
         if (status == STK_OK && flushed != STK_OK) {
             status = flushed;
             if (err)

@@ -141,6 +141,13 @@ static stk_status open_unit(struct maker *m, int64_t unit, stk_error *err)
     return status;
 }
 
+/* Waiting for the thread that syncs, so far; it is no part of writing. */
+static int64_t sync_wait(stki_prep_run *run)
+{
+    run->progress.wait_sync_ns = stki_flusher_waited_ns(run->flusher);
+    return run->progress.wait_sync_ns;
+}
+
 /* A task of the flusher: a spooled piece is brought to the disk. */
 struct spool_flush {
     stki_flush flush;
@@ -176,7 +183,7 @@ static stk_status end_spool(struct maker *m, json_t *line, stk_error *err)
     }
     *flush = (struct spool_flush){{.run = run_spool_flush, .drop = drop_spool_flush}, m->spool, line};
     m->spool = NULL;
-    return stki_flusher_put(m->run->flusher, &flush->flush, &m->run->progress.wait_sync_ns, err);
+    return stki_flusher_put(m->run->flusher, &flush->flush, err);
 }
 
 static json_t *seen_of_piece(struct maker *m)
@@ -203,7 +210,7 @@ static stk_status end_piece(struct maker *m, const struct pushed *p, stk_error *
     stki_prep_run *run = m->run;
     json_t *line = json_pack("{s:I, s:I, s:I, s:O}", "piece", (json_int_t)p->piece, "end", (json_int_t)p->run.end,
                              "rows", (json_int_t)m->rows, "skipped", m->skipped);
-    const int64_t waited = run->progress.wait_sync_ns, begin = stki_now_ns();
+    const int64_t waited = sync_wait(run), begin = stki_now_ns();
     stk_status status;
 
     if (line && run->observer_count > 0 && json_object_set_new(line, "seen", seen_of_piece(m)) != 0) {
@@ -218,8 +225,8 @@ static stk_status end_piece(struct maker *m, const struct pushed *p, stk_error *
     if (m->spool)
         status = end_spool(m, line, err);
     else
-        status = stki_outlet_mark(m->outlet, line, &run->progress.wait_sync_ns, err);
-    run->progress.write_ns += stki_now_ns() - begin - (run->progress.wait_sync_ns - waited);
+        status = stki_outlet_mark(m->outlet, line, err);
+    run->progress.write_ns += stki_now_ns() - begin - (sync_wait(run) - waited);
     run->progress.pieces++;
     return status;
 }
@@ -230,7 +237,7 @@ static stk_status end_unit(struct maker *m, stk_error *err)
 
     m->open_unit = -1;
     m->outlet = NULL;
-    return outlet ? stki_outlet_finish(outlet, &m->run->progress.wait_sync_ns, err) : STK_OK;
+    return outlet ? stki_outlet_finish(outlet, err) : STK_OK;
 }
 
 /* ---- taking out ----------------------------------------------------------------------------------------------------
@@ -239,13 +246,13 @@ static stk_status end_unit(struct maker *m, stk_error *err)
 static stk_status append(struct maker *m, const stki_finished *finished, stk_error *err)
 {
     stki_prep_run *run = m->run;
-    const int64_t begin = stki_now_ns(), waited = run->progress.wait_sync_ns;
+    const int64_t begin = stki_now_ns(), waited = sync_wait(run);
     stk_status status = m->spool ? stki_spool_append(m->spool, finished->values, finished->rows, err)
                                  : stki_outlet_append(m->outlet, finished->values, finished->rows, err);
 
     for (int64_t i = 0; i < finished->rows * run->field_count; i++)
         run->progress.bytes_out += finished->values[i].size;
-    run->progress.write_ns += stki_now_ns() - begin - (run->progress.wait_sync_ns - waited);
+    run->progress.write_ns += stki_now_ns() - begin - (sync_wait(run) - waited);
     m->rows += finished->rows;
     return status;
 }
@@ -570,8 +577,9 @@ stk_status stki_prep_make(stki_prep_run *run, int64_t first, int64_t end, stk_er
     }
     if (run->flusher) { /* what is finished is recorded, whatever ended the rest */
         stk_error cause;
-        stk_status flushed = stki_flusher_wait(run->flusher, &run->progress.wait_sync_ns, &cause);
+        stk_status flushed = stki_flusher_wait(run->flusher, &cause);
 
+        (void)sync_wait(run);
         if (status == STK_OK && flushed != STK_OK) {
             status = flushed;
             if (err)
