@@ -22,7 +22,7 @@ static void take_out(stki_node *map, int index)
     map->count--;
 }
 
-static stk_status drop_older(const settling *s, const stki_option_table *table, stki_node *map)
+static stk_status drop_older_of(const settling *s, const stki_option_table *table, stki_node *map)
 {
     for (int i = map->count; i-- > 0;) {
         const stki_option *row = stki_options_find(table, map->keys[i]);
@@ -35,6 +35,15 @@ static stk_status drop_older(const settling *s, const stki_option_table *table, 
             take_out(map, i);
     }
     return STK_OK;
+}
+
+static stk_status drop_older(const settling *s, const stki_option_table *table, stki_node *map)
+{
+    stk_status status = drop_older_of(s, table, map);
+
+    for (int i = 0; status == STK_OK && table->choice && table->choice(i); i++)
+        status = drop_older_of(s, table->choice(i), map);
+    return status;
 }
 
 static stk_status resolve(const settling *s, const stki_option *row, stki_node *node)

@@ -2,12 +2,17 @@
  * other valid values, a position saved before the change is restored after it, and the batches of both configs are
  * compared: where they differ the position must be refused, and an option of which its row says that it changes nothing
  * must change nothing. An option that changed nothing in any fixture, although its row says that it may, fails as
- * vacuous unless it stands in `explained`. */
+ * vacuous unless it stands in `explained`. Options of fields that are compared as they are said need a line of their
+ * own that tells the two configs apart: it isn't enough that another option's line, or what opening has found, does. */
 #include "config.h"
+#include "hdf5_files.h"
 #include "io_files.h"
+#include "loader_handle.h"
 #include "loader_test.h"
 #include "option_row.h"
 #include "png_make.h"
+#include "sums.h"
+#include "zip_build.h"
 #include <sys/stat.h>
 
 enum { MOST_BATCHES = 60, BEFORE = 2, VALUES = 12 };
@@ -23,6 +28,7 @@ typedef struct fixture {
 #define SOURCE "dataset.fields.NAME.source=dataset.fields.x.source "
 #define IMAGE "dataset.fields.NAME=dataset.fields.image dataset.fields.NAME.source=dataset.fields.image.source "
 #define RUN "batch_size: 3, num_workers: 0, num_epochs: 2"
+#define SKIP ", on_error: skip, max_error_fraction: 1"
 
 static const fixture fixtures[] = {
     {"loader=loader " FIELD SOURCE, "{dataset: {fields: {x: {path: '%D/?.npy'}}}, loader: {" RUN ", order: random}}"},
@@ -93,6 +99,13 @@ static const fixture fixtures[] = {
     {"dataset=dataset dataset.pair=dataset.pair",
      "{dataset: {fields: {x: {path: '%D/left', source: {name: path}}, y: {path: '%D/right', source: {name: path}}}}, "
      "loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: %D/summed.npy}}}, loader: {" RUN SKIP "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: %D/lines.txt}}}, loader: {" RUN SKIP "}}"},
+    {SOURCE,
+     "{dataset: {fields: {x: {path: '%D/archive?.npz', source: {sample_per_file: true}}}}, loader: {" RUN SKIP "}}"},
+    {SOURCE,
+     "{dataset: {fields: {x: {path: '%D/linked/?.h5', source: {sample_per_file: true}}}}, loader: {" RUN SKIP "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: '%D/scaled.h5'}}}, loader: {" RUN SKIP "}}"},
     {"dataset.fields.NAME.synthetic=dataset.fields.x.synthetic",
      "{dataset: {fields: {x: {synthetic: {count: 20, shape: [6], distinct: 10, min_length: 2}}}}, loader: {" RUN "}}"},
     {"dataset.fields.NAME.synthetic=dataset.fields.x.synthetic",
@@ -111,14 +124,7 @@ static const struct {
 } explained[] = {
     {"dataset.pair.strip", "only whether the loader opens: names that agree as they are agree without their ends"},
     {"datasets.pair", "as dataset.pair"},
-    {"dataset.fields.NAME.source.allow_external", "only whether the loader opens"},
-    {"dataset.fields.NAME.source.allow_plugins", "only whether the loader opens"},
-    {"dataset.fields.NAME.source.header_limit", "only whether the loader opens"},
-    {"dataset.fields.NAME.source.memory_limit", "compressed members are as long as they say, else they are refused"},
-    {"dataset.fields.NAME.source.verify", "records whose sums are wrong: test_resume_failures"},
-    {"dataset.fields.NAME.source.sums", "records whose sums are wrong: test_sums_reader"},
-    {"dataset.fields.NAME.source.max_bytes", "a sample larger than the first ones: test_texts"},
-    {"dataset.fields.NAME.source.cf", "tests/pipeline/test_loader_hdf5.c"},
+    {"dataset.fields.NAME.source.allow_plugins", "it needs a filter that is installed on the machine"},
 };
 
 static bool is_explained(const char *option)
@@ -137,6 +143,7 @@ typedef struct stream {
     uint64_t hashes[MOST_BATCHES];
     uint8_t blob[STK_STATE_MAX];
     int64_t blob_bytes;
+    stki_print print; /* the lines that the position is compared by */
 } stream;
 
 static char folder[512];
@@ -225,6 +232,49 @@ static bool differ(const stream *a, const stream *b)
     return memcmp(a->hashes, b->hashes, (size_t)common * sizeof *a->hashes) != 0;
 }
 
+static void keep_print(const stk_loader *loader, stream *out)
+{
+    const stki_print *print = &loader->core->print;
+
+    stki_print_fini(&out->print);
+    for (int i = 0; i < print->count; i++) {
+        const stki_printed *line = &print->lines[i];
+
+        stki_print_line(&out->print, line->path, (int64_t)strlen(line->path), line->value, line->failure);
+        assert_false(out->print.failed);
+        out->print.lines[i].section = line->section;
+        out->print.lines[i].name = line->name;
+    }
+}
+
+/* Whether a line of the row is in one of the prints only. */
+static bool row_differs(const stki_option_table *table, const stki_option *row, const stki_print *a,
+                        const stki_print *b)
+{
+    for (int i = 0; i < a->count; i++) {
+        const char *other = stki_print_find(b, a->lines[i].path);
+
+        if (strcmp(a->lines[i].section, table->section) == 0 && strcmp(a->lines[i].name, row->name) == 0 &&
+            (!other || strcmp(other, a->lines[i].value) != 0))
+            return true;
+    }
+    return false;
+}
+
+/* The same of the row, or of those of which it takes the place. */
+static bool says_so(const stki_option_table *table, const stki_option *row, const stki_print *a, const stki_print *b)
+{
+    bool differs = row_differs(table, row, a, b) || row_differs(table, row, b, a);
+
+    for (int i = 0; i < table->count && !differs; i++) {
+        const stki_option *other = &table->rows[i];
+
+        if (other->instead_of && strcmp(other->instead_of, row->name) == 0)
+            differs = row_differs(table, other, a, b);
+    }
+    return differs;
+}
+
 /* ---- values of an option ----------------------------------------------------------------------------------------- */
 
 static int add_number(char values[VALUES][128], int count, const stki_option *row, double value)
@@ -277,7 +327,7 @@ static int values_of(const stki_option *row, char values[VALUES][128])
 /* ---- one option in one fixture ----------------------------------------------------------------------------------- */
 
 typedef struct tally {
-    int opened, mattered, wrong;
+    int opened, mattered, shown, wrong;
 } tally;
 
 static bool is_refused(const char *config, const char *set, const char *path, const stream *base)
@@ -301,30 +351,49 @@ static bool is_refused(const char *config, const char *set, const char *path, co
     return blob != STK_OK;
 }
 
-static void check_value(const char *config, const char *set, const stki_option *row, const stream *base,
-                        const char *path, tally *counts)
+/* Compared by a line of its own, not by what opening finds. */
+static bool has_line(const stki_option_table *table, const stki_option *row)
+{
+    return row->effect != STKI_ON_NOTHING && !(row->flags & STKI_BY_VALUE) &&
+           strncmp(table->section, "dataset.fields.NAME", strlen("dataset.fields.NAME")) == 0;
+}
+
+static void complain(tally *counts, const char *set, const char *what)
+{
+    print_message("%s: %s\n", set, what);
+    counts->wrong++;
+}
+
+static void check_value(const char *config, const char *set, const stki_option_table *table, const stki_option *row,
+                        const stream *base, const char *path, tally *counts)
 {
     stk_error err;
     stk_loader *loader = open_set(config, set, &err);
-    stream other;
-    bool differs, refused;
+    bool differs, refused, shown, said;
+    static stream other;
 
     if (!loader)
         return;
     run(loader, NULL, &other);
+    keep_print(loader, &other);
     stk_loader_destroy(loader);
     counts->opened++;
     differs = differ(base, &other);
-    counts->mattered += differs;
     refused = is_refused(config, set, path, base);
-    if (row->effect == STKI_ON_NOTHING && (differs || refused)) {
-        print_message("%s changes nothing, says its row, but %s\n", set,
-                      differs ? "other batches are delivered" : "the position is refused");
-        counts->wrong++;
-    } else if (differs && !refused) {
-        print_message("%s: other batches are delivered, and the position is accepted\n", set);
-        counts->wrong++;
-    }
+    shown = row_differs(table, row, &base->print, &other.print) || row_differs(table, row, &other.print, &base->print);
+    said = says_so(table, row, &base->print, &other.print);
+    counts->mattered += differs;
+    counts->shown += shown;
+    if (row->effect == STKI_ON_NOTHING && (differs || refused))
+        complain(counts, set,
+                 differs ? "its row says that it changes nothing, but other batches are delivered"
+                         : "its row says that it changes nothing, but the position is refused");
+    else if (differs && !refused)
+        complain(counts, set, "other batches are delivered, and the position is accepted");
+    else if (has_line(table, row) && differs && !said)
+        complain(counts, set, "other batches are delivered, and no line of the option says so");
+    else if (shown && !refused)
+        complain(counts, set, "its line has changed, and the position is accepted");
 }
 
 /* Where options of that section go, or false. */
@@ -354,6 +423,18 @@ static const char *path_of_state(size_t number)
     return path;
 }
 
+/* Maps of which an empty one isn't nothing have a line themselves. */
+static void check_map(const stki_option_table *table, const stki_option *row, int *wrong)
+{
+    const stki_print nothing = {0};
+
+    for (size_t f = 0; f < sizeof fixtures / sizeof fixtures[0]; f++)
+        if (row_differs(table, row, &bases[f].print, &nothing))
+            return;
+    print_message("%s.%s: given in no fixture, or it has no line\n", table->section, row->name);
+    ++*wrong;
+}
+
 static void check_row(const stki_option_table *table, const stki_option *row, int *wrong)
 {
     char values[VALUES][128], name[256];
@@ -361,6 +442,8 @@ static void check_row(const stki_option_table *table, const stki_option *row, in
     tally counts = {0};
 
     snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(table->section, " "), table->section, row->name);
+    if (row->inner && (row->flags & STKI_GIVEN) && has_line(table, row))
+        check_map(table, row, wrong);
     if (row->alias_of || row->inner || row->effect == STKI_ON_RANKS || (row->flags & STKI_PATH) ||
         strcmp(name, "dataset.fields") == 0)
         return;
@@ -377,11 +460,17 @@ static void check_row(const stki_option_table *table, const stki_option *row, in
         config = config_of(&fixtures[f]);
         for (int v = 0; v < count; v++) {
             snprintf(set, sizeof set, "%s.%s=%s", place, row->name, values[v]);
-            check_value(config, set, row, &bases[f], path_of_state(f), &counts);
+            check_value(config, set, table, row, &bases[f], path_of_state(f), &counts);
         }
         free(config);
     }
+    if (has_line(table, row) && counts.shown == 0)
+        complain(&counts, name, "no line of the option tells any two of its values apart");
     *wrong += counts.wrong;
+    if (counts.mattered > 0 && is_explained(name)) {
+        print_message("%s: is explained, and changed what is delivered\n", name);
+        ++*wrong;
+    }
     if (counts.opened == 0 || (row->effect != STKI_ON_NOTHING && counts.mattered == 0 && !is_explained(name))) {
         print_message("%s: %d values opened, none changed what is delivered\n", name, counts.opened);
         *wrong += !is_explained(name);
@@ -407,6 +496,7 @@ static void every_option(void **state)
         if (!loader)
             fail_msg("%s: %s", config, err.message);
         run(loader, path_of_state(f), &bases[f]);
+        keep_print(loader, &bases[f]);
         if (bases[f].count <= BEFORE)
             fail_msg("%s: %d batches", config, bases[f].count);
         stk_loader_destroy(loader);
@@ -414,6 +504,8 @@ static void every_option(void **state)
     }
     for (int i = 0; stki_config_sections[i]; i++)
         stki_options_each(stki_config_sections[i], check_table, &wrong);
+    for (size_t f = 0; f < sizeof fixtures / sizeof fixtures[0]; f++)
+        stki_print_fini(&bases[f].print);
     assert_int_equal(wrong, 0);
 }
 
@@ -439,17 +531,19 @@ static char *config_with(const fixture *f, const char *step)
 
 static void check_steps(const fixture *f, const char *before, const char *after, tally *counts)
 {
-    static const stki_option samples = {.effect = STKI_ON_SAMPLES};
+    static const stki_option_table none = {.section = ""};
+    static const stki_option samples = {.name = "", .effect = STKI_ON_SAMPLES};
     char *old = config_with(f, before), *new = config_with(f, after);
     stk_error err;
     stk_loader *loader = open_set(old, NULL, &err);
-    stream base;
+    static stream base;
 
     if (loader) {
         run(loader, path_of_state(99), &base);
+        keep_print(loader, &base);
         stk_loader_destroy(loader);
         if (base.count > BEFORE)
-            check_value(new, NULL, &samples, &base, path_of_state(99), counts);
+            check_value(new, NULL, &none, &samples, &base, path_of_state(99), counts);
     }
     free(old);
     free(new);
@@ -598,6 +692,114 @@ static void make_names(const char *name, const char *ending)
     }
 }
 
+/* Every record fits its sum but number 7. */
+static void make_sums(void)
+{
+    stki_reader *reader;
+    stki_scratch scratch;
+    stk_error err;
+    uint64_t sums[20];
+    char how[STKI_SUMS_HOW], path[700];
+
+    make_array("summed.npy", "<i2", "(20, 4)", 2, 80, 3);
+    snprintf(path, sizeof path, "%s/summed.npy", folder);
+    assert_ok(stki_reader_open(path, &(stki_reader_opts){0}, &reader, &err));
+    stki_scratch_init(&scratch);
+    for (int i = 0; i < 20; i++) {
+        stk_tensor sample;
+
+        assert_ok(reader->ops->read(reader, i, NULL, &scratch, &sample, &err));
+        sums[i] = stki_sums_of(&sample) + (i == 7);
+        stki_reader_done(reader, &sample);
+    }
+    stki_sums_how(reader, &(stki_reader_opts){0}, how);
+    assert_ok(stki_sums_write(path, &(stki_sums_member){"", how, 20, sums}, 1, &err));
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
+}
+
+/* Archives of one array: "x.npy", whose header is long in the third, which is deflated; the sum of the fourth is wrong.
+ */
+static void make_archives(void)
+{
+    for (int i = 0; i < 8; i++) {
+        char path[700];
+        unsigned char bytes[2048];
+        uint8_t values[8] = {(uint8_t)i, 1, 2, 3, 4, 5, 6, (uint8_t)(7 * i)};
+        stkt_zip zip = {0};
+        stkt_zip_member member = {.name = "x.npy", .data = bytes};
+        void *packed = NULL;
+        FILE *file;
+
+        snprintf(path, sizeof path, "%s/part.npy", folder);
+        stkt_write_npy(path, "|u1", "False", "(8,)", i == 2 ? 1024 : 64, values, sizeof values);
+        file = fopen(path, "rb");
+        assert_non_null(file);
+        member.bytes = fread(bytes, 1, sizeof bytes, file);
+        fclose(file);
+        remove(path);
+        if (i == 2) {
+            member.crc = (uint32_t)crc32(0, bytes, (uInt)member.bytes);
+            member.size = member.bytes;
+            member.method = 8;
+            member.data = packed = stkt_deflate(bytes, member.bytes, &member.bytes);
+        }
+        if (i == 3)
+            member.crc = 1;
+        stkt_zip_add(&zip, &member);
+        stkt_zip_end(&zip, 0, "");
+        snprintf(path, sizeof path, "%s/archive%d.npz", folder, i);
+        stkt_write_file(path, zip.bytes, zip.count);
+        free(packed);
+        free(zip.bytes);
+    }
+}
+
+static void write_hdf5(hid_t file, const char *name, const hsize_t *shape, int rank, int seed)
+{
+    hid_t space = H5Screate_simple(rank, shape, NULL), x, one = H5Screate(H5S_SCALAR), attribute;
+    const double half = 0.5;
+    int16_t values[80];
+
+    for (int i = 0; i < 80; i++)
+        values[i] = (int16_t)(i * 37 % 101 + seed);
+    x = H5Dcreate2(file, name, H5T_STD_I16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+    attribute = H5Acreate2(x, "scale_factor", H5T_IEEE_F64LE, one, H5P_DEFAULT, H5P_DEFAULT);
+    STKT_MUST(H5Awrite(attribute, H5T_NATIVE_DOUBLE, &half));
+    STKT_MUST(H5Aclose(attribute));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(one));
+    STKT_MUST(H5Sclose(space));
+}
+
+/* "x" is scaled; of the files in `linked`, two have it in a file of another folder. */
+static void make_hdf5(void)
+{
+    static const hsize_t all[] = {20, 4}, one[] = {4};
+    char path[700];
+    hid_t file;
+
+    snprintf(path, sizeof path, "%s/scaled.h5", folder);
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    STKT_MUST(file);
+    write_hdf5(file, "x", all, 2, 0);
+    write_hdf5(file, "one", one, 1, 50);
+    STKT_MUST(H5Fclose(file));
+    snprintf(path, sizeof path, "%s/linked", folder);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "%s/linked/%d.h5", folder, i);
+        file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        STKT_MUST(file);
+        if (i % 4 == 2)
+            STKT_MUST(H5Lcreate_external("../scaled.h5", "/one", file, "x", H5P_DEFAULT, H5P_DEFAULT));
+        else
+            write_hdf5(file, "x", one, 1, i);
+        STKT_MUST(H5Fclose(file));
+    }
+}
+
 static void make_files(void)
 {
     const char *path = stkt_path("x");
@@ -617,6 +819,9 @@ static void make_files(void)
     make_weights("vv.npy", 3);
     make_tokens();
     make_tables();
+    make_sums();
+    make_archives();
+    make_hdf5();
     make_pictures("pictures", false);
     make_pictures("damaged", true);
     make_names("left", "jpg");
