@@ -44,7 +44,7 @@ static void slow_stage_is_named(void **state)
             .wait_next = 0.9,
         };
         const struct lb_verdict *verdict = judge(&shares);
-        assert_string_equal(lb_binding_name(verdict->binds), names[slow]);
+        assert_string_equal(lb_binding_words[verdict->binds], names[slow]);
         assert_int_equal(verdict->confidence, LB_CONFIDENCE_HIGH);
         assert_non_null(strstr(verdict->text, names[slow] + 1)); /* it begins with a capital letter */
         assert_non_null(strstr(verdict->text, "the consumer waits 90 %"));
@@ -254,7 +254,7 @@ static void what_cannot_be_judged_is_said(void **state)
     shares.wait_next = shares.wait_slot = 0.009;
     assert_int_equal(judge(&shares)->binds, LB_BINDS_UNKNOWN);
     assert_non_null(strstr(judge(&shares)->text, "neither"));
-    assert_string_equal(lb_binding_name(LB_BINDS_UNKNOWN), "unknown");
+    assert_string_equal(lb_binding_words[LB_BINDS_UNKNOWN], "unknown");
 }
 
 /* ---- the verdict and the predictions are one judgement -------------------------------------------------------------

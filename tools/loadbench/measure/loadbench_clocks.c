@@ -3,6 +3,8 @@
  * lasts long, and only then from the work. */
 #include "loadbench_clocks.h"
 
+#define SUBTRACT(member, key) stats->member -= before->member;
+
 void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
 {
     stats->batches -= before->batches;
@@ -13,15 +15,7 @@ void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
     stats->tiles -= before->tiles;
     stats->unpacked_bytes -= before->unpacked_bytes;
     stats->packed_bytes -= before->packed_bytes;
-    stats->order_ns -= before->order_ns;
-    stats->read_ns -= before->read_ns;
-    stats->decode_ns -= before->decode_ns;
-    stats->inflate_ns -= before->inflate_ns;
-    stats->call_ns -= before->call_ns;
-    stats->page_ns -= before->page_ns;
-    stats->convert_ns -= before->convert_ns;
-    stats->wait_slot_ns -= before->wait_slot_ns;
-    stats->wait_work_ns -= before->wait_work_ns;
+    LB_WORKER_CLOCKS(SUBTRACT)
     stats->wait_next_ns -= before->wait_next_ns;
     stats->errors -= before->errors;
     stats->warnings -= before->warnings;

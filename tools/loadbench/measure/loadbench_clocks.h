@@ -4,6 +4,19 @@
 
 #include <stoker/loader.h>
 
+/* The clocks of workers, as ROW(member, key): the member is one of both stk_loader_stats and stk_worker_stats. Spans,
+ * intervals and the stages of a repeat list them from here. */
+#define LB_WORKER_CLOCKS(ROW)             \
+    ROW(order_ns, "order_work_ns")        \
+    ROW(read_ns, "read_work_ns")          \
+    ROW(decode_ns, "decode_work_ns")      \
+    ROW(inflate_ns, "inflate_work_ns")    \
+    ROW(call_ns, "call_work_ns")          \
+    ROW(page_ns, "page_wait_ns")          \
+    ROW(convert_ns, "convert_work_ns")    \
+    ROW(wait_slot_ns, "wait_for_slot_ns") \
+    ROW(wait_work_ns, "wait_for_work_ns")
+
 /* Counters become what was added since `before`. */
 void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before);
 /* The times of a span of elapsed_ns are cut to what fits: together the workers' time, the consumer's wait to its own.

@@ -22,25 +22,22 @@
 /* A call of next waits so long at a time: how late Ctrl-C and the live line may be when nothing comes. */
 #define SLICE_NS (STKI_SECOND / 4)
 
-static const struct {
-    const char *name, *text;
-} endings[] = {
-    [LB_END_TIME] = {"run_time", "the run time"},
-    [LB_END_EPOCHS] = {"epochs", "the number of epochs"},
-    [LB_END_BATCHES] = {"batches", "the number of batches"},
-    [LB_END_SAMPLES] = {"samples", "the number of samples"},
-    [LB_END_DATA] = {"end_of_data", "the end of the data (loader.num_epochs)"},
-    [LB_END_SIGNAL] = {"signal", "a signal"},
+const char *const lb_ending_words[] = {
+    [LB_END_TIME] = "run_time",   [LB_END_EPOCHS] = "epochs",    [LB_END_BATCHES] = "batches",
+    [LB_END_SAMPLES] = "samples", [LB_END_DATA] = "end_of_data", [LB_END_SIGNAL] = "signal",
 };
-
-const char *lb_ending_name(enum lb_ending ending)
-{
-    return endings[ending].name;
-}
 
 const char *lb_ending_text(enum lb_ending ending)
 {
-    return endings[ending].text;
+    static const char *const texts[] = {
+        [LB_END_TIME] = "the run time",
+        [LB_END_EPOCHS] = "the number of epochs",
+        [LB_END_BATCHES] = "the number of batches",
+        [LB_END_SAMPLES] = "the number of samples",
+        [LB_END_DATA] = "the end of the data (loader.num_epochs)",
+        [LB_END_SIGNAL] = "a signal",
+    };
+    return texts[ending];
 }
 
 /* One repeat while it runs. */

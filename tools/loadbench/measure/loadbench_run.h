@@ -17,7 +17,7 @@
 enum lb_ending { LB_END_TIME, LB_END_EPOCHS, LB_END_BATCHES, LB_END_SAMPLES, LB_END_DATA, LB_END_SIGNAL };
 
 /* "run_time", "epochs", … for machines, and for people. */
-const char *lb_ending_name(enum lb_ending ending);
+extern const char *const lb_ending_words[];
 const char *lb_ending_text(enum lb_ending ending);
 
 struct lb_waits {

@@ -5,17 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const names[] = {
+const char *const lb_steady_words[] = {
     [LB_STEADY_UNKNOWN] = "unknown",
     [LB_STEADY_SETTLED] = "settled",
     [LB_STEADY_DRIFTS] = "drifts",
     [LB_STEADY_NOISY] = "noisy",
 };
-
-const char *lb_steady_name(enum lb_steadiness kind)
-{
-    return names[kind];
-}
 
 static struct lb_steady judge_once(const double *x, const double *y, int n)
 {

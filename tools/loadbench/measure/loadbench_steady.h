@@ -32,6 +32,6 @@ struct lb_steady lb_steady_of(const struct lb_marks *marks, int first);
  * intervals scatter by 4.0 %". A fall by more than the mean is one from far above it to next to nothing. */
 void lb_steady_text(const struct lb_steady *steady, char *out, int size);
 /* "settled", "drifts", "noisy", "unknown" */
-const char *lb_steady_name(enum lb_steadiness kind);
+extern const char *const lb_steady_words[];
 
 #endif

@@ -28,7 +28,8 @@ void lb_report_figures(FILE *to, const json_t *tree)
     fputs("</tr></thead><tbody>\n", to);
     for (int i = 0; i < lb_figure_count; i++) {
         const json_t *figure = json_object_get(json_object_get(tree, "result"), lb_figures[i].key);
-        if (!lb_scalar_at(figure, "median", &value) || !lb_scalar_at(figure, "low", &low) || low < 0)
+        if (!lb_figures[i].label || !lb_scalar_at(figure, "median", &value) || !lb_scalar_at(figure, "low", &low) ||
+            low < 0)
             continue;
         fputs("<tr>", to);
         double most = value;
@@ -95,7 +96,7 @@ void lb_report_compared(FILE *to, const json_t *tree)
     for (int k = 0; k < lb_figure_count; k++) {
         const json_t *figure = json_object_get(json_object_get(compared, "figures"), lb_figures[k].key);
         double before, now, ratio, low, high;
-        if (!lb_scalar_at(figure, "before", &before) || !lb_scalar_at(figure, "now", &now) ||
+        if (!lb_figures[k].label || !lb_scalar_at(figure, "before", &before) || !lb_scalar_at(figure, "now", &now) ||
             !lb_scalar_at(figure, "ratio", &ratio) || !lb_scalar_at(figure, "low", &low) ||
             !lb_scalar_at(figure, "high", &high))
             continue;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[LB_BOUND_KINDS] = {
+const char *const lb_bound_words[] = {
     [LB_BOUND_MEMORY] = "memory",
     [LB_BOUND_WRITE] = "write",
     [LB_BOUND_CACHED] = "page_cache",
@@ -22,11 +22,6 @@ static const char *const names[LB_BOUND_KINDS] = {
     [LB_BOUND_BUS] = "bus",
     [LB_BOUND_STEP] = "step",
 };
-
-const char *lb_bound_name(enum lb_bound_kind kind)
-{
-    return names[kind];
-}
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
@@ -266,7 +261,7 @@ int lb_result_bounds(const struct lb_result *result, struct lb_bound *out)
     const struct lb_device_summary device = lb_result_device(result);
     const struct lb_bench *bench = &result->config->bench;
     const bool steps = bench->consumer == LB_CONSUMER_STEP || bench->consumer == LB_CONSUMER_DEVICE;
-    const double rate = lb_result_figure(result, &lb_figures[0]).median;
+    const double rate = lb_result_samples_per_s(result);
     int count = 0;
 
     add_memory(result, &sums, out, &count);

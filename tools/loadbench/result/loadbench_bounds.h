@@ -28,7 +28,7 @@ enum lb_bound_kind {
     LB_BOUND_STEP,         /* the consumer's own steps */
     LB_BOUND_KINDS
 };
-const char *lb_bound_name(enum lb_bound_kind kind);
+extern const char *const lb_bound_words[];
 
 struct lb_bound {
     enum lb_bound_kind kind;

@@ -117,7 +117,7 @@ static void predict_workers(const struct lb_shares *shares, const struct lb_verd
 void lb_predict(const struct lb_result *result, struct lb_predictions *out)
 {
     const struct lb_shares shares = lb_result_shares(result);
-    const double now = lb_result_figure(result, &lb_figures[0]).median;
+    const double now = lb_result_samples_per_s(result);
     struct lb_model changed = lb_foresee_model(&shares);
     struct lb_verdict verdict;
 
@@ -155,7 +155,7 @@ static stk_status run_one(const char *path, const char *const *sets, int set_cou
         status = lb_result_measure(&config, result, &own);
     one->checked = status != STK_END;
     if (status == STK_OK) {
-        one->measured = lb_result_figure(result, &lb_figures[0]).median;
+        one->measured = lb_result_samples_per_s(result);
     } else if (status != STK_END) {
         snprintf(one->failure, sizeof one->failure, "%.255s", own.message);
     }
@@ -217,7 +217,7 @@ void lb_predict_print(const struct lb_predictions *predictions, FILE *to)
         fputc('\n', to);
     }
     if (predictions->count > 0 && predictions->confidence != LB_CONFIDENCE_HIGH)
-        fprintf(to, "           (confidence: %s%s%s)\n", lb_confidence_name(predictions->confidence),
+        fprintf(to, "           (confidence: %s%s%s)\n", lb_confidence_words[predictions->confidence],
                 predictions->doubt[0] ? ": " : "", predictions->doubt);
 }
 
@@ -229,7 +229,7 @@ json_t *lb_predict_json(const struct lb_predictions *predictions)
         const struct lb_prediction *one = &predictions->each[i];
         json_t *json = json_pack("{s:s, s:f, s:f, s:s}", "set", one->set, "predicted_samples_per_s", one->rate,
                                  "predicted_gain_percent", percent(one->now, one->rate), "confidence",
-                                 lb_confidence_name(predictions->confidence));
+                                 lb_confidence_words[predictions->confidence]);
         if (one->failure[0])
             json_object_set_new(json, "failure", json_string(one->failure));
         if (one->measured > 0) {

@@ -19,148 +19,6 @@ static double seconds(int64_t ns)
     return (double)ns / 1e9;
 }
 
-static double samples_per_s(const struct lb_run *run)
-{
-    return lb_ratio((double)run->samples, seconds(run->elapsed_ns));
-}
-
-static double batches_per_s(const struct lb_run *run)
-{
-    return lb_ratio((double)run->batches, seconds(run->elapsed_ns));
-}
-
-static double mb_per_s(const struct lb_run *run)
-{
-    return lb_ratio((double)run->stats.batch_bytes / 1e6, seconds(run->elapsed_ns));
-}
-
-static double first_batch_ms(const struct lb_run *run)
-{
-    return (double)run->first_batch_ns / 1e6;
-}
-
-static double wait_p50_us(const struct lb_run *run)
-{
-    return (double)run->waits.p50_ns / 1e3;
-}
-
-static double wait_p90_us(const struct lb_run *run)
-{
-    return (double)run->waits.p90_ns / 1e3;
-}
-
-static double wait_p99_us(const struct lb_run *run)
-{
-    return (double)run->waits.p99_ns / 1e3;
-}
-
-static double wait_max_us(const struct lb_run *run)
-{
-    return (double)run->waits.max_ns / 1e3;
-}
-
-static double wait_p999_us(const struct lb_run *run)
-{
-    return (double)run->waits.p999_ns / 1e3;
-}
-
-static double gap_p50_us(const struct lb_run *run)
-{
-    return (double)run->gaps.p50_ns / 1e3;
-}
-
-static double gap_p99_us(const struct lb_run *run)
-{
-    return (double)run->gaps.p99_ns / 1e3;
-}
-
-static double gap_max_us(const struct lb_run *run)
-{
-    return (double)run->gaps.max_ns / 1e3;
-}
-
-static double switches_per_batch(const struct lb_run *run)
-{
-    return lb_ratio((double)(run->usage.voluntary_switches + run->usage.involuntary_switches), (double)run->batches);
-}
-
-static double faults_per_batch(const struct lb_run *run)
-{
-    return lb_ratio((double)(run->usage.minor_faults + run->usage.major_faults), (double)run->batches);
-}
-
-static double allocations(const struct lb_run *run)
-{
-    return (double)run->usage.allocations;
-}
-
-static double own_ns_per_batch(const struct lb_run *run)
-{
-    return lb_ratio((double)run->own_ns, (double)run->batches);
-}
-
-static double cpu_s_per_gb(const struct lb_run *run)
-{
-    return lb_ratio(seconds(run->usage.user_ns + run->usage.system_ns), (double)run->stats.batch_bytes / 1e9);
-}
-
-static double peak_memory_mb(const struct lb_run *run)
-{
-    return (double)run->memory.peak_bytes / 1e6;
-}
-
-static double slots_mb(const struct lb_run *run)
-{
-    return (double)run->stats.slot_bytes / 1e6;
-}
-
-static double other_processors(const struct lb_run *run)
-{
-    return run->others.known ? run->others.used : -1;
-}
-
-static double disk_mb(const struct lb_run *run)
-{
-    return run->usage.disk_bytes < 0 ? -1 : (double)run->usage.disk_bytes / 1e6;
-}
-
-const struct lb_figure lb_figures[] = {
-    {"samples_per_s", "samples/s", samples_per_s},
-    {"batches_per_s", "batches/s", batches_per_s},
-    {"batch_mb_per_s", "MB/s of batches", mb_per_s},
-    {"first_batch_ms", "first batch, ms", first_batch_ms},
-    {"wait_p50_us", "wait p50, us", wait_p50_us},
-    {"wait_p90_us", "wait p90, us", wait_p90_us},
-    {"wait_p99_us", "wait p99, us", wait_p99_us},
-    {"wait_p999_us", "wait p99.9, us", wait_p999_us},
-    {"wait_max_us", "wait max, us", wait_max_us},
-    {"gap_p50_us", "batch to batch p50, us", gap_p50_us},
-    {"gap_p99_us", "batch to batch p99, us", gap_p99_us},
-    {"gap_max_us", "batch to batch max, us", gap_max_us},
-    {"cpu_s_per_gb", "CPU s/GB of batches", cpu_s_per_gb},
-    {"switches_per_batch_count", "context switches a batch", switches_per_batch},
-    {"faults_per_batch_count", "page faults a batch", faults_per_batch},
-    {"allocation_count", "allocations", allocations},
-    {"peak_memory_mb", "peak memory, MB", peak_memory_mb},
-    {"slot_memory_mb", "of it slots, MB", slots_mb},
-    {"disk_read_mb", "read from disk, MB", disk_mb},
-    {"other_processor_count", "processors used by others", other_processors},
-    {"own_ns_per_batch_ns", "loadbench itself, ns a batch", own_ns_per_batch},
-};
-const int lb_figure_count = sizeof lb_figures / sizeof lb_figures[0];
-
-double lb_figure_scale(const struct lb_figure *figure, double value, char *label, int size)
-{
-    const char *const mb = strstr(figure->label, "MB");
-    const bool bytes = value < 1e-4, small = mb && value > 0 && value < 0.1;
-
-    if (small)
-        snprintf(label, (size_t)size, "%.*s%s%s", (int)(mb - figure->label), figure->label, bytes ? "B" : "kB", mb + 2);
-    else
-        snprintf(label, (size_t)size, "%s", figure->label);
-    return !small ? 1 : bytes ? 1e6 : 1e3;
-}
-
 double lb_run_moved_bytes_per_s(const struct lb_run *run)
 {
     return lb_ratio((double)(run->stats.bytes_read + run->stats.bytes_written), seconds(run->elapsed_ns));
@@ -172,8 +30,13 @@ struct lb_summary lb_result_figure(const struct lb_result *result, const struct 
     int count = 0;
 
     for (; count < result->run_count && count < LB_REPEATS; count++)
-        values[count] = figure->of(&result->runs[count]);
+        values[count] = lb_figure_value(figure, &result->runs[count]);
     return lb_summarise(values, count);
+}
+
+double lb_result_samples_per_s(const struct lb_result *result)
+{
+    return lb_result_figure(result, &lb_figures[0]).median;
 }
 
 struct lb_limit_summary lb_result_limits(const struct lb_result *result)
@@ -193,12 +56,13 @@ struct lb_limit_summary lb_result_limits(const struct lb_result *result)
         .memcpy_bytes_per_s = lb_summarise(plain, count),
         .share_of_gather_percent = lb_summarise(of_gather, count),
         .share_of_memcpy_percent = lb_summarise(of_plain, count),
+        .first = count > 0 ? result->limits[0] : (struct lb_limit){.threads = 0},
     };
 }
 
 struct lb_device_summary lb_result_device(const struct lb_result *result)
 {
-    struct lb_device_summary out = {.name = ""};
+    struct lb_device_summary out = {.step_ns = result->config->bench.step_time};
     double copy[LB_REPEATS], hidden[LB_REPEATS], convert[LB_REPEATS], step[LB_REPEATS], pinned[LB_REPEATS],
         pageable[LB_REPEATS], share[LB_REPEATS];
     int count = 0, plain = 0;

@@ -4,6 +4,7 @@
 
 #include "loadbench_bounds.h"
 #include "loadbench_device.h"
+#include "loadbench_figures.h"
 #include "loadbench_limit.h"
 #include "loadbench_place.h"
 #include "loadbench_predict.h"
@@ -42,24 +43,16 @@ struct lb_result {
 stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err);
 void lb_result_fini(struct lb_result *result);
 
-/* The figures of one run, one row each: text and JSON print the same ones. */
-struct lb_figure {
-    const char *key;   /* in JSON, with its unit */
-    const char *label; /* for people, with its unit */
-    double (*of)(const struct lb_run *run);
-};
-extern const struct lb_figure lb_figures[];
-extern const int lb_figure_count;
-
-/* The label in a unit that suits the value: tiny numbers of MB as kB or B. Returns what values are multiplied by. */
-double lb_figure_scale(const struct lb_figure *figure, double value, char *label, int size);
+/* A figure of struct lb_run over all repeats. */
 struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure);
+double lb_result_samples_per_s(const struct lb_result *result); /* the median */
 
 /* Bytes that the loader read and wrote, a second. */
 double lb_run_moved_bytes_per_s(const struct lb_run *run);
 struct lb_limit_summary {
     struct lb_summary gather_bytes_per_s, memcpy_bytes_per_s;
     struct lb_summary share_of_gather_percent, share_of_memcpy_percent; /* each run against the limit beside it */
+    struct lb_limit first;                                              /* of the first repeat */
 };
 struct lb_limit_summary lb_result_limits(const struct lb_result *result);
 /* What the loader's device did; all zero without one. Shares in percent. */
@@ -69,6 +62,7 @@ struct lb_device_summary {
     struct lb_summary copy_bytes_per_s; /* while copies ran */
     struct lb_summary hidden_percent;   /* of the time of copies and conversions: nobody waited for it */
     struct lb_summary convert_percent;  /* of the elapsed time: the device converted */
+    int64_t step_ns;                    /* of the device consumer */
     struct lb_summary step_percent;     /* of the elapsed time: the device consumer's stream was in a step */
     struct lb_summary pinned_bytes_per_s, pageable_bytes_per_s; /* plain copies of that size */
     struct lb_summary share_of_pinned_percent;

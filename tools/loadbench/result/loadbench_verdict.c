@@ -22,7 +22,7 @@
 /* From here on the memory counts as the reason for whatever moves bytes. */
 #define NEAR_LIMIT 0.8
 
-static const char *const names[] = {
+const char *const lb_binding_words[] = {
     [LB_BINDS_CONSUMER] = "consumer", [LB_BINDS_ORDER] = "order",     [LB_BINDS_STORAGE] = "storage",
     [LB_BINDS_DECODE] = "decode",     [LB_BINDS_INFLATE] = "inflate", [LB_BINDS_CALL] = "call",
     [LB_BINDS_CONVERT] = "convert",   [LB_BINDS_MEMORY] = "memory",   [LB_BINDS_RING] = "ring",
@@ -40,15 +40,8 @@ static const char *const doing[] = {
     [LB_BINDS_MEMORY] = "converting",
 };
 
-const char *lb_binding_name(enum lb_binding binding)
-{
-    return names[binding];
-}
-
-const char *lb_confidence_name(enum lb_confidence confidence)
-{
-    return confidence == LB_CONFIDENCE_HIGH ? "high" : confidence == LB_CONFIDENCE_MEDIUM ? "medium" : "low";
-}
+const char *const lb_confidence_words[] = {
+    [LB_CONFIDENCE_LOW] = "low", [LB_CONFIDENCE_MEDIUM] = "medium", [LB_CONFIDENCE_HIGH] = "high"};
 
 static double share_of(const struct lb_shares *shares, enum lb_binding stage)
 {
@@ -148,7 +141,7 @@ static void judge_inline(const struct lb_shares *shares, struct lb_verdict *out)
     out->busy = share;
     out->confidence = ahead(share, larger(second, own));
     SAY(out, "%c%s binds: the consumer's thread, which does the loader's work too, spends %.0f %% of its time %s.",
-        names[stage][0] - 'a' + 'A', names[stage] + 1, 100 * share, doing[stage]);
+        lb_binding_words[stage][0] - 'a' + 'A', lb_binding_words[stage] + 1, 100 * share, doing[stage]);
 }
 
 /* Slots are what is missing where twice as many are foreseen to give so much more, whoever else is busy; and where
@@ -257,7 +250,8 @@ static void judge_workers(const struct lb_shares *shares, double others, struct 
     out->confidence = weaker(ahead(out->busy, others), ahead(share, larger(second, shares->hand_over)));
     SAY(out,
         "%c%s binds: the consumer waits %.0f %% of its time for a batch, and the workers spend %.0f %% of theirs %s%s.",
-        names[stage][0] - 'a' + 'A', names[stage] + 1, 100 * shares->wait_next, 100 * share, doing[stage],
+        lb_binding_words[stage][0] - 'a' + 'A', lb_binding_words[stage] + 1, 100 * shares->wait_next, 100 * share,
+        doing[stage],
         memory                                                  ? ", at the limit of the machine's memory"
         : stage == LB_BINDS_STORAGE && shares->page > share / 2 ? ", most of it until pages of mapped files had come"
                                                                 : "");

@@ -55,8 +55,8 @@ struct lb_verdict {
 
 struct lb_quiet;
 
-const char *lb_binding_name(enum lb_binding binding);
-const char *lb_confidence_name(enum lb_confidence confidence);
+extern const char *const lb_binding_words[];
+extern const char *const lb_confidence_words[]; /* "low", "medium", "high" */
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out);
 /* Several repeats judged one by one: where they do not agree, the confidence of `out` is low. */
 void lb_verdict_agree(const struct lb_shares *each, int count, struct lb_verdict *out);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,26 +58,56 @@ json_t *lb_json_summary(struct lb_summary summary)
     return json;
 }
 
+/* What a row says of `owner`. */
+static json_t *figure_json(const struct lb_figure *figure, const void *owner)
+{
+    const void *member = lb_figure_member(figure, owner);
+    const char *text = lb_figure_text(figure, owner);
+    double value;
+
+    if (text)
+        return lb_json_text(text);
+    if (figure->type == LB_STRUCT)
+        return lb_json_group(json_object(), (enum lb_figure_group)figure->inner, member);
+    if (figure->type == LB_SUMMARY)
+        return lb_json_summary(*(const struct lb_summary *)member);
+    value = lb_figure_value(figure, owner);
+    if ((figure->when == LB_NULL_UNLESS_POSITIVE && !(value > 0)) || (figure->when == LB_NULL_IF_NEGATIVE && value < 0))
+        return json_null();
+    if (figure->type == LB_BOOL || figure->unit == LB_AS_YES_NO)
+        return json_boolean(value != 0);
+    return figure->type != LB_DOUBLE && figure->unit == LB_AS_STORED && !figure->over
+               ? json_integer(lb_figure_integer(figure, owner))
+               : lb_json_number(value);
+}
+
+json_t *lb_json_rows(json_t *object, const struct lb_figure *rows, int count, int group, const void *owner)
+{
+    for (int i = 0; i < count; i++)
+        if (rows[i].group == group && lb_figure_is_there(&rows[i], owner))
+            lb_json_set(object, rows[i].key, figure_json(&rows[i], owner));
+    return object;
+}
+
+json_t *lb_json_group(json_t *object, enum lb_figure_group group, const void *owner)
+{
+    return lb_json_rows(object, lb_figures, lb_figure_count, group, owner);
+}
+
 static json_t *cache_json(const struct lb_result *result)
 {
-    const struct lb_files *files = &result->facts.data;
     json_t *json = json_object();
 
     lb_json_set(json, "policy", json_string(lb_cache_words[result->config->bench.cache]));
-    lb_json_set(json, "file_count", json_integer(files->count));
-    lb_json_set(json, "data_bytes", json_integer(files->bytes));
-    return json;
+    return lb_json_group(json, LB_OF_CACHE, &result->facts.data);
 }
 
 static json_t *utilisation_json(const struct lb_result *result)
 {
     const struct lb_bench *bench = &result->config->bench;
     const struct lb_summary au = lb_result_utilisation(result);
-    json_t *json = json_object();
+    json_t *json = lb_json_group(json_object(), LB_OF_UTILISATION, bench);
 
-    lb_json_set(json, "step_ns", json_integer(bench->step_time));
-    lb_json_set(json, "preset", json_string(lb_presets[bench->preset].name));
-    lb_json_set(json, "required_percent", lb_json_number(100 * bench->au_required));
     if (au.median < 0)
         return json;
     lb_json_set(json, "au", lb_json_summary(au)); /* a share of 1 */
@@ -107,202 +136,87 @@ static json_t *notes_json(const struct lb_facts *facts, bool no_ramp)
     return list;
 }
 
-static json_t *run_stages_json(const stk_loader_stats *stats)
+static json_t *steady_json(const struct lb_steady *steady)
 {
-    json_t *json = json_object();
+    json_t *json = lb_json_group(json_object(), LB_OF_STEADY, steady);
 
-    lb_json_set(json, "order_work_ns", json_integer(stats->order_ns));
-    lb_json_set(json, "read_work_ns", json_integer(stats->read_ns));
-    lb_json_set(json, "decode_work_ns", json_integer(stats->decode_ns));
-    lb_json_set(json, "inflate_work_ns", json_integer(stats->inflate_ns));
-    lb_json_set(json, "call_work_ns", json_integer(stats->call_ns));
-    lb_json_set(json, "page_wait_ns", json_integer(stats->page_ns));
-    lb_json_set(json, "convert_work_ns", json_integer(stats->convert_ns));
-    lb_json_set(json, "wait_for_slot_ns", json_integer(stats->wait_slot_ns));
-    lb_json_set(json, "wait_for_work_ns", json_integer(stats->wait_work_ns));
-    lb_json_set(json, "consumer_wait_ns", json_integer(stats->wait_next_ns));
-    return json;
+    return steady->kind == LB_STEADY_UNKNOWN ? json : lb_json_group(json, LB_OF_TREND, steady);
 }
 
-static json_t *run_device_json(const stk_loader_stats *stats)
+static void set_step(json_t *json, const struct lb_run *run, int64_t step_ns)
 {
-    json_t *json = json_object();
+    const double au = lb_utilisation(run->au_steps, step_ns, run->au_span_ns);
 
-    lb_json_set(json, "batch_count", json_integer(stats->device_batches));
-    lb_json_set(json, "copied_bytes", json_integer(stats->device_bytes));
-    lb_json_set(json, "copy_ns", json_integer(stats->device_copy_ns));
-    lb_json_set(json, "convert_ns", json_integer(stats->device_convert_ns));
-    lb_json_set(json, "exposed_ns", json_integer(stats->device_exposed_ns));
-    lb_json_set(json, "wait_for_batch_ns", json_integer(stats->device_wait_batch_ns));
-    lb_json_set(json, "wait_for_slot_ns", json_integer(stats->device_wait_slot_ns));
-    lb_json_set(json, "slot_count", json_integer(stats->device_slots));
-    lb_json_set(json, "slot_memory_bytes", json_integer(stats->device_slot_bytes));
-    return json;
+    lb_json_group(json, LB_OF_RUN_STEPS, run);
+    lb_json_set(json, "au_percent", au < 0 ? json_null() : lb_json_number(100 * au));
 }
 
 static json_t *run_json(const struct lb_result *result, int index)
 {
     const struct lb_run *run = &result->runs[index];
+    const struct lb_bench *bench = &result->config->bench;
     json_t *json = json_object();
 
-    lb_json_set(json, "ended_by", json_string(lb_ending_name(run->ending)));
-    lb_json_set(json, "within_ramp", json_boolean(run->within_ramp));
-    lb_json_set(json, "ramp_ns", json_integer(run->ramp_ns));
-    lb_json_set(json, "elapsed_ns", json_integer(run->elapsed_ns));
-    lb_json_set(json, "batch_count", json_integer(run->batches));
-    lb_json_set(json, "sample_count", json_integer(run->samples));
-    lb_json_set(json, "epoch_count", json_integer(run->epochs));
-    lb_json_set(json, "failed_sample_count", json_integer(run->stats.errors));
-    lb_json_set(json, "warned_sample_count", json_integer(run->stats.warnings));
-    lb_json_set(json, "tile_count", json_integer(run->stats.tiles));
-    lb_json_set(json, "batch_bytes", json_integer(run->stats.batch_bytes));
-    lb_json_set(json, "read_bytes", json_integer(run->stats.bytes_read));
-    lb_json_set(json, "unpacked_bytes", json_integer(run->stats.unpacked_bytes));
-    lb_json_set(json, "packed_bytes", json_integer(run->stats.packed_bytes));
-    lb_json_set(json, "written_bytes", json_integer(run->stats.bytes_written));
-    lb_json_set(json, "moved_bytes_per_s", lb_json_number(lb_run_moved_bytes_per_s(run)));
-    for (int i = 0; i < lb_figure_count; i++)
-        lb_json_set(json, lb_figures[i].key, lb_json_number(lb_figures[i].of(run)));
-    lb_json_set(json, "usage", lb_json_usage(&run->usage));
-    lb_json_set(json, "others", lb_json_others(&run->others));
-    lb_json_set(json, "anonymous_memory_bytes", json_integer(run->memory.anonymous_bytes));
-    lb_json_set(json, "file_memory_bytes", json_integer(run->memory.file_bytes));
-    lb_json_set(json, "pinned_bytes", json_integer(run->stats.pinned_bytes));
-    lb_json_set(json, "slot_count", json_integer(run->stats.slots));
-    lb_json_set(json, "worker_count", json_integer(run->stats.workers));
-    lb_json_set(json, "next_ns", json_integer(run->next_ns));
-    lb_json_set(json, "consume_ns", json_integer(run->consume_ns));
-    lb_json_set(json, "release_ns", json_integer(run->release_ns));
-    lb_json_set(json, "record_ns", json_integer(run->record_ns));
-    lb_json_set(json, "own_ns", json_integer(run->own_ns));
-    if (result->config->bench.consumer == LB_CONSUMER_STEP) {
-        const double au = lb_utilisation(run->au_steps, result->config->bench.step_time, run->au_span_ns);
-        lb_json_set(json, "au_step_count", json_integer(run->au_steps));
-        lb_json_set(json, "au_span_ns", json_integer(run->au_span_ns));
-        lb_json_set(json, "au_percent", au < 0 ? json_null() : lb_json_number(100 * au));
-    }
-    lb_json_set(json, "cache_before", lb_json_residency(&run->before));
-    lb_json_set(json, "cache_after", lb_json_residency(&run->after));
-    lb_json_set(json, "steady", lb_json_steady(&run->steady));
+    lb_json_group(json, LB_OF_RUN, run);
+    lb_json_group(json, LB_OF_MOVED, run);
+    lb_json_group(json, LB_OF_REPEAT, run);
+    lb_json_group(json, LB_OF_PROCESS, run);
+    if (bench->consumer == LB_CONSUMER_STEP)
+        set_step(json, run, bench->step_time);
+    lb_json_group(json, LB_OF_RUN_CACHE, run);
+    lb_json_set(json, "steady", steady_json(&run->steady));
     lb_json_set(json, "intervals", lb_json_intervals(result->marks[index]));
-    lb_json_set(json, "stages", run_stages_json(&run->stats));
+    lb_json_set(json, "stages", lb_json_group(json_object(), LB_OF_RUN_STAGES, &run->stats));
     if (run->stats.device_slots > 0)
-        lb_json_set(json, "device", run_device_json(&run->stats));
-    if (result->config->bench.consumer == LB_CONSUMER_TOUCH)
+        lb_json_set(json, "device", lb_json_group(json_object(), LB_OF_RUN_DEVICE, &run->stats));
+    if (bench->consumer == LB_CONSUMER_TOUCH)
         lb_json_set(json, "checksum", json_sprintf("%016" PRIx64, run->checksum));
-    if (run->digest.end_step >= 0) {
-        lb_json_set(json, "digest", json_string(run->digest.text));
-        lb_json_set(json, "digest_first_step", json_integer(run->digest.first_step));
-        lb_json_set(json, "digest_end_step", json_integer(run->digest.end_step));
-    }
-    if (index < result->limit_count) {
-        lb_json_set(json, "limit_gather_bytes_per_s", lb_json_number(result->limits[index].gather.bytes_per_s));
-        lb_json_set(json, "limit_memcpy_bytes_per_s", lb_json_number(result->limits[index].memcpy.bytes_per_s));
-    }
+    if (run->digest.end_step >= 0)
+        lb_json_group(json, LB_OF_RUN_DIGEST, run);
+    if (index < result->limit_count)
+        lb_json_group(json, LB_OF_RUN_LIMIT, &result->limits[index]);
     return json;
+}
+
+/* The figures of single repeats over all of them. */
+static void set_summaries(json_t *json, const struct lb_result *result, int group)
+{
+    for (int i = 0; i < lb_figure_count; i++)
+        if (lb_figures[i].group == group)
+            lb_json_set(json, lb_figures[i].key, lb_json_summary(lb_result_figure(result, &lb_figures[i])));
 }
 
 static json_t *result_json(const struct lb_result *result)
 {
     json_t *json = json_object();
-    double moved[LB_REPEATS];
-    int count = 0;
 
-    for (int i = 0; i < lb_figure_count; i++)
-        lb_json_set(json, lb_figures[i].key, lb_json_summary(lb_result_figure(result, &lb_figures[i])));
-    for (; count < result->run_count && count < LB_REPEATS; count++)
-        moved[count] = lb_run_moved_bytes_per_s(&result->runs[count]);
-    lb_json_set(json, "moved_bytes_per_s", lb_json_summary(lb_summarise(moved, count)));
+    set_summaries(json, result, LB_OF_REPEAT);
+    set_summaries(json, result, LB_OF_MOVED);
     return json;
 }
 
-static json_t *stages_json(const struct lb_shares *shares)
+static json_t *wait_json(const stki_histogram *histogram)
 {
-    json_t *json = json_object();
+    const struct lb_waits waits = lb_waits_of(histogram);
 
-    lb_json_set(json, "order_work_percent", lb_json_number(100 * shares->order));
-    lb_json_set(json, "storage_work_percent", lb_json_number(100 * shares->storage));
-    lb_json_set(json, "page_wait_percent", lb_json_number(100 * shares->page));
-    lb_json_set(json, "decode_work_percent", lb_json_number(100 * shares->decode));
-    lb_json_set(json, "inflate_work_percent", lb_json_number(100 * shares->inflate));
-    lb_json_set(json, "call_work_percent", lb_json_number(100 * shares->call));
-    lb_json_set(json, "convert_work_percent", lb_json_number(100 * shares->convert));
-    lb_json_set(json, "hand_over_work_percent", lb_json_number(100 * shares->hand_over));
-    lb_json_set(json, "wait_for_slot_percent", lb_json_number(100 * shares->wait_slot));
-    lb_json_set(json, "wait_for_work_percent", lb_json_number(100 * shares->wait_work));
-    lb_json_set(json, "consumer_wait_percent", lb_json_number(100 * shares->wait_next));
-    if (shares->copy > 0)
-        lb_json_set(json, "copy_work_percent", lb_json_number(100 * shares->copy));
-    if (shares->unpacked > 0)
-        lb_json_set(json, "chunk_unpacked_times_count", lb_json_number(shares->unpacked));
-    lb_json_set(json, "worker_time_s", lb_json_number(shares->worker_s));
-    lb_json_set(json, "elapsed_s", lb_json_number(shares->elapsed_s));
-    return json;
-}
-
-/* What others used of the processors, in all repeats together. */
-static json_t *others_json(const struct lb_result *result)
-{
-    struct lb_quiet quiet;
-    json_t *json = json_object();
-
-    lb_result_quiet(result, &quiet);
-    lb_json_set(json, "known", json_boolean(quiet.known));
-    if (!quiet.known)
-        lb_json_set(json, "why", lb_json_text(quiet.why));
-    else
-        lb_json_set(json, "quiet", json_boolean(quiet.loud == 0));
-    lb_json_set(json, "allowed_processor_count", json_integer(quiet.processors));
-    lb_json_set(json, "loud_repeat_count", json_integer(quiet.loud));
-    if (!quiet.known)
-        return json;
-    lb_json_set(json, "used_processor_count", lb_json_number(quiet.used));
-    lb_json_set(json, "stolen_processor_count", lb_json_number(quiet.stolen));
-    if (quiet.queued >= 0)
-        lb_json_set(json, "queued_thread_count", lb_json_number(quiet.queued));
-    return json;
+    return lb_json_group(json_object(), LB_OF_WAITS, &waits);
 }
 
 static json_t *limit_json(const struct lb_result *result)
 {
     const struct lb_limit_summary summary = lb_result_limits(result);
-    const struct lb_limit *limit = &result->limits[0];
     json_t *json = json_object();
 
-    if (result->limit_count == 0) {
-        lb_json_set(
-            json, "missing",
-            lb_json_text(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
-        return json;
-    }
-    lb_json_set(json, "thread_count", json_integer(limit->threads));
-    lb_json_set(json, "gather_bytes_per_s", lb_json_summary(summary.gather_bytes_per_s));
-    lb_json_set(json, "gather_way", json_string(limit->gather.way));
-    lb_json_set(json, "gather_order", json_string(limit->random ? "random" : "sequential"));
-    lb_json_set(json, "gather_from", json_string(limit->from_file ? "file" : "memory"));
-    lb_json_set(json, "gather_row_bytes", json_integer(limit->row_bytes));
-    lb_json_set(json, "gather_source_bytes", json_integer(limit->source_bytes));
-    lb_json_set(json, "gather_target_bytes", json_integer(limit->target_bytes));
-    lb_json_set(json, "memcpy_bytes_per_s", lb_json_summary(summary.memcpy_bytes_per_s));
-    lb_json_set(json, "write_bytes_per_s", lb_json_number(limit->write.bytes_per_s));
-    lb_json_set(json, "memcpy_way", json_string(limit->memcpy.way));
-    lb_json_set(json, "share_of_gather_percent", lb_json_summary(summary.share_of_gather_percent));
-    lb_json_set(json, "share_of_memcpy_percent", lb_json_summary(summary.share_of_memcpy_percent));
+    if (result->limit_count > 0)
+        return lb_json_group(json, LB_OF_LIMIT, &summary);
+    lb_json_set(json, "missing",
+                lb_json_text(result->limit_missing[0] ? result->limit_missing : "not measured (bench.limit: false)"));
     return json;
 }
 
 static json_t *bound_json(const struct lb_bound *bound)
 {
-    json_t *json = json_object();
-
-    lb_json_set(json, "name", json_string(lb_bound_name(bound->kind)));
-    lb_json_set(json, "samples_per_s", lb_json_number(bound->samples_per_s));
-    lb_json_set(json, "share_percent", lb_json_number(bound->share_percent));
-    lb_json_set(json, "applies", json_boolean(bound->applies));
-    lb_json_set(json, "basis", json_string(bound->basis));
-    if (bound->unpacked > 0)
-        lb_json_set(json, "unpacked_times_count", lb_json_number(bound->unpacked));
-    return json;
+    return lb_json_group(json_object(), LB_OF_BOUND, bound);
 }
 
 /* Every limit, the lowest first; the one that binds; and why others are not there. */
@@ -332,35 +246,17 @@ static json_t *limits_json(const struct lb_result *result)
     lb_result_quiet(result, &quiet);
     if (*lb_bound_excess(binding, quiet.loud == 0))
         lb_json_set(json, "excess", json_string(lb_bound_excess(binding, quiet.loud == 0)));
-    if (once->measured) {
-        lb_json_set(json, "page_cache_read_bytes_per_s", lb_json_number(once->read.cached_bytes_per_s));
-        lb_json_set(json, "disk_read_bytes_per_s", lb_json_number(once->read.cold_bytes_per_s));
-        lb_json_set(json, "disk_sample_bytes", json_integer(once->read.cold_bytes));
-        lb_json_set(json, "thread_count", json_integer(once->read.threads));
-    }
-    return json;
+    return once->measured ? lb_json_group(json, LB_OF_ONCE, once) : json;
 }
 
 static json_t *device_json(const struct lb_result *result)
 {
     const struct lb_device_summary device = lb_result_device(result);
-    json_t *json = json_object();
+    json_t *json = lb_json_group(json_object(), LB_OF_DEVICE, &device);
 
-    lb_json_set(json, "name", json_string(device.name));
-    lb_json_set(json, "batch_bytes", lb_json_number(device.batch_bytes));
-    lb_json_set(json, "copy_bytes_per_s", lb_json_summary(device.copy_bytes_per_s));
-    lb_json_set(json, "hidden_percent", lb_json_summary(device.hidden_percent));
-    lb_json_set(json, "convert_percent", lb_json_summary(device.convert_percent));
-    if (result->config->bench.consumer == LB_CONSUMER_DEVICE) {
-        lb_json_set(json, "step_ns", json_integer(result->config->bench.step_time));
-        lb_json_set(json, "step_percent", lb_json_summary(device.step_percent));
-    }
-    if (result->transfer_count > 0) {
-        lb_json_set(json, "plain_pinned_bytes_per_s", lb_json_summary(device.pinned_bytes_per_s));
-        lb_json_set(json, "plain_pageable_bytes_per_s", lb_json_summary(device.pageable_bytes_per_s));
-        lb_json_set(json, "share_of_pinned_percent", lb_json_summary(device.share_of_pinned_percent));
-    }
-    return json;
+    if (result->config->bench.consumer == LB_CONSUMER_DEVICE)
+        lb_json_group(json, LB_OF_DEVICE_STEP, &device);
+    return result->transfer_count > 0 ? lb_json_group(json, LB_OF_PLAIN_COPY, &device) : json;
 }
 
 static json_t *verdict_json(const struct lb_result *result)
@@ -369,12 +265,7 @@ static json_t *verdict_json(const struct lb_result *result)
     json_t *json = json_object();
 
     lb_result_verdict(result, &verdict);
-    lb_json_set(json, "binds", json_string(lb_binding_name(verdict.binds)));
-    lb_json_set(json, "confidence", json_string(lb_confidence_name(verdict.confidence)));
-    lb_json_set(json, "busy_percent", lb_json_number(100 * verdict.busy));
-    lb_json_set(json, "text", json_string(verdict.text));
-    if (verdict.doubt[0])
-        lb_json_set(json, "doubt", json_string(verdict.doubt));
+    lb_json_group(json, LB_OF_VERDICT, &verdict);
     lb_json_set(json, "predictions", lb_predict_json(&result->predictions));
     return json;
 }
@@ -382,6 +273,7 @@ static json_t *verdict_json(const struct lb_result *result)
 json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
 {
     const struct lb_shares shares = lb_result_shares(result);
+    struct lb_quiet quiet;
     json_t *json = json_object(), *runs = json_array();
 
     lb_json_incomplete = false;
@@ -389,28 +281,27 @@ json_t *lb_result_tree(const struct lb_result *result, stk_error *err)
     lb_json_set(json, "program", json_string("loadbench"));
     lb_json_set(json, "started", json_string(result->started));
     lb_json_set(json, "versions", lb_json_versions());
-    lb_json_set(json, "machine", lb_json_machine(&result->machine));
-    lb_json_set(json, "storage", lb_json_storage(&result->place));
+    lb_json_set(json, "machine", lb_json_group(json_object(), LB_OF_MACHINE, &result->machine));
+    lb_json_set(json, "storage", lb_json_group(json_object(), LB_OF_STORAGE, &result->place));
     if (result->gpu.model[0])
         lb_json_set(json, "gpu", lb_json_gpu(&result->gpu));
-    lb_json_set(json, "timer", lb_json_timer(&result->timer));
+    lb_json_set(json, "timer", lb_json_group(json_object(), LB_OF_TIMER, &result->timer));
     lb_json_set(json, "config", config_json(result));
     lb_json_set(json, "data", lb_json_data(&result->facts));
     lb_json_set(json, "cache", cache_json(result));
     lb_json_set(json, "notes", notes_json(&result->facts, result->config->ramp_left_out));
     lb_json_set(json, "consumer", json_string(lb_consumers[result->config->bench.consumer].name));
-    lb_json_set(json, "ended_by", json_string(lb_ending_name(result->runs[result->run_count - 1].ending)));
+    lb_json_set(json, "ended_by", json_string(lb_ending_words[result->runs[result->run_count - 1].ending]));
     lb_json_set(json, "repeat_count", json_integer(result->run_count));
     lb_json_set(json, "counted_from", json_string(result->from_open ? "open" : "ramp"));
     lb_json_set(json, "result", result_json(result));
-    lb_json_set(json, "wait", lb_json_waits(&result->waits));
+    lb_json_set(json, "wait", wait_json(&result->waits));
     lb_json_set(json_object_get(json, "wait"), "histogram", lb_histogram_json(&result->waits));
-    lb_json_set(json, "batch_interval", lb_json_waits(&result->gaps));
-    lb_json_set(json, "others", others_json(result));
-    lb_json_set(json, "stages", stages_json(&shares));
-    lb_json_set(json, "queue",
-                json_pack("{s:I, s:o}", "slot_count", (json_int_t)shares.slots, "ready_percent",
-                          lb_json_number(100 * fmax(0, shares.ready))));
+    lb_json_set(json, "batch_interval", wait_json(&result->gaps));
+    lb_result_quiet(result, &quiet);
+    lb_json_set(json, "others", lb_json_group(json_object(), LB_OF_QUIET, &quiet));
+    lb_json_set(json, "stages", lb_json_group(json_object(), LB_OF_SHARES, &shares));
+    lb_json_set(json, "queue", lb_json_group(json_object(), LB_OF_QUEUE, &shares));
     lb_json_set(json, "limit", limit_json(result));
     lb_json_set(json, "limits", limits_json(result));
     if (result->runs[0].stats.device_slots > 0)

@@ -16,23 +16,19 @@ json_t *lb_json_number(double value);
 /* A text from outside, a path above all, may be no UTF-8, which JSON has to be: such bytes become U+FFFD. */
 json_t *lb_json_text(const char *text);
 json_t *lb_json_summary(struct lb_summary summary);
+/* Adds the figures of a group. Returns `object`. */
+json_t *lb_json_group(json_t *object, enum lb_figure_group group, const void *owner);
+/* The same of a table of one's own. */
+json_t *lb_json_rows(json_t *object, const struct lb_figure *rows, int count, int group, const void *owner);
 /* The text of a tree: indented, a list of numbers on one line. free() it. NULL: no memory. */
 char *lb_json_dump(const json_t *tree);
 
 /* loadbench_json_machine.c: what was measured on, with which data. */
-json_t *lb_json_machine(const struct lb_machine *machine);
-json_t *lb_json_storage(const struct lb_place *place);
 json_t *lb_json_gpu(const struct lb_gpu *gpu);
 json_t *lb_json_versions(void);
-json_t *lb_json_timer(const struct lb_timer *timer);
 json_t *lb_json_data(const struct lb_facts *facts);
 
 /* loadbench_json_run.c: of one repeat. */
-json_t *lb_json_steady(const struct lb_steady *steady);
-json_t *lb_json_residency(const struct lb_residency *residency);
-json_t *lb_json_others(const struct lb_others *others);
-json_t *lb_json_usage(const struct lb_usage *usage);
-json_t *lb_json_waits(const stki_histogram *waits);
 /* What happened between the marks, a list a quantity. */
 json_t *lb_json_intervals(const struct lb_marks *marks);
 

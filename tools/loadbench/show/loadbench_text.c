@@ -138,6 +138,8 @@ static void print_figures(const struct lb_result *result, FILE *to)
     lb_table_init(table, single ? 2 : 5);
     lb_table_row(table, single ? one : several, single ? 2 : 5);
     for (int i = 0; i < lb_figure_count; i++) {
+        if (!lb_figures[i].label)
+            continue;
         const struct lb_summary summary = lb_result_figure(result, &lb_figures[i]);
         char label[LB_TABLE_TEXT];
         const char *const name = label;
@@ -257,7 +259,7 @@ static void print_bounds(const struct lb_result *result, FILE *to)
         return;
     fprintf(to, "%-12s %9s  %8s  %s\n", "limits", "samples/s", "reached", "measured as");
     for (int i = 0; i < count; i++)
-        fprintf(to, "%-12s %9s  %8s  %s\n", lb_bound_name(bounds[i].kind), LB_SHORT(bounds[i].samples_per_s),
+        fprintf(to, "%-12s %9s  %8s  %s\n", lb_bound_words[bounds[i].kind], LB_SHORT(bounds[i].samples_per_s),
                 LB_PERCENT(bounds[i].share_percent), bounds[i].basis);
     for (int i = 0; i < count; i++)
         if (bounds[i].kind == LB_BOUND_DISK && bounds[i].share_percent > 100)
@@ -266,7 +268,7 @@ static void print_bounds(const struct lb_result *result, FILE *to)
                     bounds[i].applies ? "part of the data came from memory" : "the data came from memory");
     if (binding)
         fprintf(to, "headline   %s of the binding limit, %s: at most %s samples/s (%s)\n",
-                LB_PERCENT(binding->share_percent), lb_bound_name(binding->kind), LB_SHORT(binding->samples_per_s),
+                LB_PERCENT(binding->share_percent), lb_bound_words[binding->kind], LB_SHORT(binding->samples_per_s),
                 binding->basis);
     lb_result_quiet(result, &quiet);
     if (*lb_bound_excess(binding, quiet.loud == 0))
@@ -472,7 +474,7 @@ void lb_print_text(const struct lb_result *result, FILE *to)
     lb_result_verdict(result, &verdict);
     fprintf(to, "verdict    %s%s%s", colour ? "\033[1m" : "", verdict.text, colour ? "\033[0m" : "");
     if (verdict.binds != LB_BINDS_UNKNOWN)
-        fprintf(to, " (confidence: %s%s%s)", lb_confidence_name(verdict.confidence), verdict.doubt[0] ? ": " : "",
+        fprintf(to, " (confidence: %s%s%s)", lb_confidence_words[verdict.confidence], verdict.doubt[0] ? ": " : "",
                 verdict.doubt);
     fputc('\n', to);
     lb_predict_print(&result->predictions, to);

@@ -172,21 +172,20 @@ static void print_text(const struct lb_config *config, const struct lb_feed_sear
     print_rows(search, to);
 }
 
-static json_t *try_json(const struct lb_feed *feed)
-{
-    json_t *json = json_object();
+#define TRY(member) LB_MEMBER(struct lb_feed, member)
 
-    lb_json_set(json, "accelerator_count", json_integer(feed->accelerators));
-    lb_json_set(json, "mean_au_percent", lb_json_number(100 * feed->mean));
-    lb_json_set(json, "least_au_percent", lb_json_number(100 * feed->least));
-    lb_json_set(json, "samples_per_s", lb_json_number(feed->samples_per_s));
-    lb_json_set(json, "step_count", json_integer(feed->steps));
-    lb_json_set(json, "rows_per_batch_count", lb_json_number(feed->rows));
-    lb_json_set(json, "batch_size_count", feed->batch_size > 0 ? lb_json_number(feed->batch_size) : json_null());
-    lb_json_set(json, "worker_count", json_integer(feed->workers));
-    lb_json_set(json, "passed", json_boolean(feed->passed));
-    return json;
-}
+static const struct lb_figure try_rows[] = {
+    {"accelerator_count", TRY(accelerators)},
+    {"mean_au_percent", TRY(mean), LB_PERCENT},
+    {"least_au_percent", TRY(least), LB_PERCENT},
+    {"samples_per_s", TRY(samples_per_s)},
+    {"step_count", TRY(steps)},
+    {"rows_per_batch_count", TRY(rows)},
+    {"batch_size_count", TRY(batch_size), .when = LB_NULL_UNLESS_POSITIVE},
+    {"worker_count", TRY(workers)},
+    {"passed", TRY(passed)},
+};
+enum { TRY_ROWS = sizeof try_rows / sizeof try_rows[0] };
 
 static stk_status print_json(const struct lb_config *config, const struct lb_feed_search *search,
                              const struct residencies *cache, FILE *to, stk_error *err)
@@ -195,15 +194,15 @@ static stk_status print_json(const struct lb_config *config, const struct lb_fee
     int failed;
 
     for (int i = 0; i < search->count; i++)
-        json_array_append_new(tries, try_json(&search->tries[i]));
+        json_array_append_new(tries, lb_json_rows(json_object(), try_rows, TRY_ROWS, 0, &search->tries[i]));
     lb_json_set(json, "schema", json_integer(LB_SCHEMA));
     lb_json_set(json, "program", json_string("loadbench --accelerators"));
     lb_json_set(json, "file", lb_json_text(config->path));
     lb_json_set(json, "bench", stki_options_json(&lb_bench_table, &config->bench));
     lb_json_set(json, "step_ns", json_integer(config->bench.step_time));
     lb_json_set(json, "required_percent", lb_json_number(100 * config->bench.au_required));
-    lb_json_set(json, "cache_before", lb_json_residency(&cache->before));
-    lb_json_set(json, "cache_after", lb_json_residency(&cache->after));
+    lb_json_set(json, "cache_before", lb_json_group(json_object(), LB_OF_RESIDENCY, &cache->before));
+    lb_json_set(json, "cache_after", lb_json_group(json_object(), LB_OF_RESIDENCY, &cache->after));
     lb_json_set(json, "tries", tries);
     lb_json_set(json, "passed_count", json_integer(search->passed));
     lb_json_set(json, "failed_count", search->failed > 0 ? json_integer(search->failed) : json_null());

@@ -236,7 +236,8 @@ stk_status lb_compare(const json_t *before, const char *path, json_t *now, FILE 
     table->left[5] = true;
     lb_table_row(table, head, 6);
     for (int i = 0; i < lb_figure_count; i++)
-        compare_figure(before, now, &lb_figures[i], table, figures);
+        if (lb_figures[i].label)
+            compare_figure(before, now, &lb_figures[i], table, figures);
     fprintf(to, "\ncompared   with %s of %s\n\n", path, lb_text_at(before, "started"));
     lb_table_print(table, to);
     free(table);
