@@ -203,8 +203,8 @@ static void count_u8(const void *x, int64_t n, uint64_t *counts)
             to[i] = from[i * step];     \
     } while (0)
 
-/* At the start of a cache line: the loop for bytes is a few instructions, and took almost twice as long where it straddled
- * two lines. */
+/* At the start of a cache line: the loop for bytes is a few instructions, and took almost twice as long where it
+ * straddled two lines. */
 __attribute__((aligned(64))) static void gather(void *dst, const void *src, int64_t n, int64_t step, int64_t bytes)
 {
     if (bytes == 1)
