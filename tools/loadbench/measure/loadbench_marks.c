@@ -3,6 +3,7 @@
 #include "loadbench_marks.h"
 #include "allocate.h"
 #include "error.h"
+#include "loadbench_clocks.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -87,22 +88,51 @@ void lb_marks_ask(const stk_loader *loader, int worker_count, stk_worker_stats *
     }
 }
 
-static double ratio(int64_t part, int64_t whole)
+#define COUNT(member) .group = LB_INTERVAL_COUNTS, LB_MEMBER(struct lb_mark, member)
+#define FLOW(member) .group = LB_INTERVAL_FLOW, LB_MEMBER(struct lb_mark, member)
+#define DEVICE(member) .group = LB_INTERVAL_DEVICE, LB_MEMBER(struct lb_mark, stats.member)
+#define WORKER(member, key) {key, .group = LB_INTERVAL_WORKER, LB_MEMBER(stk_worker_stats, member)},
+
+const struct lb_figure lb_interval_figures[] = {
+    {"length_ns", COUNT(at_ns)},
+    {"batch_count", COUNT(batches)},
+    {"sample_count", COUNT(samples)},
+    {"batch_bytes", FLOW(stats.batch_bytes)},
+    {"read_bytes", FLOW(stats.bytes_read), .log_only = true},
+    {"written_bytes", FLOW(stats.bytes_written), .log_only = true},
+    {"disk_read_bytes", FLOW(usage.disk_bytes)},
+    {"next_ns", FLOW(next_ns)},
+    {"consume_ns", FLOW(consume_ns)},
+    {"consumer_wait_ns", FLOW(stats.wait_next_ns)},
+    {"slot_count", FLOW(stats.slots), .level = true, .log_only = true},
+    {"slots_ready_count", FLOW(stats.slots_ready), .level = true},
+    {"slots_leased_count", FLOW(stats.slots_leased), .level = true, .log_only = true},
+    {"tile_count", .group = LB_INTERVAL_WORKER, LB_MEMBER(stk_worker_stats, tiles), .log_only = true},
+    LB_WORKER_CLOCKS(WORKER){"copied_bytes", DEVICE(device_bytes)},
+    {"copy_ns", DEVICE(device_copy_ns)},
+    {"convert_ns", DEVICE(device_convert_ns)},
+    {"exposed_ns", DEVICE(device_exposed_ns)},
+    {"slots_ready_count", DEVICE(device_slots_ready), .level = true},
+};
+const int lb_interval_figure_count = sizeof lb_interval_figures / sizeof lb_interval_figures[0];
+
+int64_t lb_interval_value(const struct lb_figure *figure, const void *from, const void *until)
 {
-    return whole > 0 ? (double)part / (double)whole : 0;
+    const int64_t end = lb_figure_integer(figure, until);
+
+    return figure->level ? end : end < 0 ? -1 : end - lb_figure_integer(figure, from);
 }
 
-static void log_worker(FILE *to, int number, const stk_worker_stats *a, const stk_worker_stats *b)
+/* Members of a JSON object, the first behind `before`. */
+static void log_group(FILE *to, int group, const void *from, const void *until, const char *before)
 {
-    fprintf(to,
-            "%s{\"tile_count\": %" PRId64 ", \"order_work_ns\": %" PRId64 ", \"read_work_ns\": %" PRId64
-            ", \"decode_work_ns\": %" PRId64 ", \"inflate_work_ns\": %" PRId64 ", \"call_work_ns\": %" PRId64
-            ", \"page_wait_ns\": %" PRId64 ", \"convert_work_ns\": %" PRId64 ", \"wait_for_slot_ns\": %" PRId64
-            ", \"wait_for_work_ns\": %" PRId64 "}",
-            number > 0 ? ", " : "", b->tiles - a->tiles, b->order_ns - a->order_ns, b->read_ns - a->read_ns,
-            b->decode_ns - a->decode_ns, b->inflate_ns - a->inflate_ns, b->call_ns - a->call_ns,
-            b->page_ns - a->page_ns, b->convert_ns - a->convert_ns, b->wait_slot_ns - a->wait_slot_ns,
-            b->wait_work_ns - a->wait_work_ns);
+    for (int i = 0; i < lb_interval_figure_count; i++) {
+        const struct lb_figure *figure = &lb_interval_figures[i];
+        if (figure->group != group)
+            continue;
+        fprintf(to, "%s\"%s\": %" PRId64, before, figure->key, lb_interval_value(figure, from, until));
+        before = ", ";
+    }
 }
 
 stk_status lb_log_open(struct lb_log *log, const char *path, stk_error *err)
@@ -135,34 +165,22 @@ static void write_record(FILE *to, int repeat, bool ramp, int64_t open_ns, const
                          const struct lb_mark *until, int worker_count, const stk_worker_stats *workers_from,
                          const stk_worker_stats *workers_until)
 {
-    const int64_t length = until->at_ns - from->at_ns, samples = until->samples - from->samples;
-    const stk_loader_stats *a = &from->stats, *b = &until->stats;
-
-    fprintf(to,
-            "{\"repeat\": %d, \"phase\": \"%s\", \"end_ns\": %" PRId64 ", \"length_ns\": %" PRId64
-            ", \"batch_count\": %" PRId64 ", \"sample_count\": %" PRId64 ", \"samples_per_s\": %.6g",
-            repeat, ramp ? "ramp" : "measure", until->at_ns - open_ns, length, until->batches - from->batches, samples,
-            1e9 * ratio(samples, length));
-    fprintf(to,
-            ", \"batch_bytes\": %" PRId64 ", \"read_bytes\": %" PRId64 ", \"written_bytes\": %" PRId64
-            ", \"disk_read_bytes\": %" PRId64 ", \"next_ns\": %" PRId64 ", \"consume_ns\": %" PRId64
-            ", \"consumer_wait_ns\": %" PRId64,
-            b->batch_bytes - a->batch_bytes, b->bytes_read - a->bytes_read, b->bytes_written - a->bytes_written,
-            until->usage.disk_bytes < 0 ? -1 : until->usage.disk_bytes - from->usage.disk_bytes,
-            until->next_ns - from->next_ns, until->consume_ns - from->consume_ns, b->wait_next_ns - a->wait_next_ns);
-    fprintf(to, ", \"slot_count\": %" PRId64 ", \"slots_ready_count\": %" PRId64 ", \"slots_leased_count\": %" PRId64,
-            b->slots, b->slots_ready, b->slots_leased);
+    fprintf(to, "{\"repeat\": %d, \"phase\": \"%s\", \"end_ns\": %" PRId64, repeat, ramp ? "ramp" : "measure",
+            until->at_ns - open_ns);
+    log_group(to, LB_INTERVAL_COUNTS, from, until, ", ");
+    fprintf(to, ", \"samples_per_s\": %.6g",
+            1e9 * lb_ratio((double)(until->samples - from->samples), (double)(until->at_ns - from->at_ns)));
+    log_group(to, LB_INTERVAL_FLOW, from, until, ", ");
     fputs(", \"workers\": [", to);
-    for (int i = 0; i < worker_count; i++)
-        log_worker(to, i, &workers_from[i], &workers_until[i]);
+    for (int i = 0; i < worker_count; i++) {
+        log_group(to, LB_INTERVAL_WORKER, &workers_from[i], &workers_until[i], i > 0 ? ", {" : "{");
+        fputc('}', to);
+    }
     fputc(']', to);
-    if (b->device_slots > 0)
-        fprintf(to,
-                ", \"device\": {\"copied_bytes\": %" PRId64 ", \"copy_ns\": %" PRId64 ", \"convert_ns\": %" PRId64
-                ", \"exposed_ns\": %" PRId64 ", \"slots_ready_count\": %" PRId64 "}",
-                b->device_bytes - a->device_bytes, b->device_copy_ns - a->device_copy_ns,
-                b->device_convert_ns - a->device_convert_ns, b->device_exposed_ns - a->device_exposed_ns,
-                b->device_slots_ready);
+    if (until->stats.device_slots > 0) {
+        log_group(to, LB_INTERVAL_DEVICE, from, until, ", \"device\": {");
+        fputc('}', to);
+    }
     fputs("}\n", to);
 }
 

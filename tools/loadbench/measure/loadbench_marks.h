@@ -5,6 +5,7 @@
 #ifndef LOADBENCH_MARKS_H
 #define LOADBENCH_MARKS_H
 
+#include "loadbench_figure.h"
 #include "loadbench_machine.h"
 #include <stdio.h>
 #include <stoker/loader.h>
@@ -37,6 +38,14 @@ void lb_marks_destroy(struct lb_marks *marks); /* NULL is fine */
 void lb_marks_add(struct lb_marks *marks, const struct lb_mark *mark, const stk_worker_stats *workers, bool begins);
 /* Asks all workers of the loader. */
 void lb_marks_ask(const stk_loader *loader, int worker_count, stk_worker_stats *out);
+
+/* The figures of an interval, from the two marks (LB_INTERVAL_WORKER: from a worker's statistics at the two) that it
+ * lies between: the records of --intervals have all of them, the result those that are not log_only, as lists. */
+enum lb_interval_group { LB_INTERVAL_COUNTS, LB_INTERVAL_FLOW, LB_INTERVAL_DEVICE, LB_INTERVAL_WORKER };
+extern const struct lb_figure lb_interval_figures[];
+extern const int lb_interval_figure_count;
+/* What was added, or with `level` the value at the end; -1: unknown. */
+int64_t lb_interval_value(const struct lb_figure *figure, const void *from, const void *until);
 
 /* A file of interval records. What cannot be written ends the records, not the run. */
 struct lb_log {
