@@ -82,15 +82,15 @@ static const char *stage_of(const json_t *tree)
     return strcmp(binds, "ring") == 0 && slot >= work + hand_over ? "slots" : binds;
 }
 
+#define STAGE(binding, member, label, ...) {#member "_work_percent", #member, label},
+
 void lb_report_stages(FILE *to, const json_t *tree)
 {
     static const struct {
         const char *key, *binds, *name;
     } stages[] = {
-        {"order_work_percent", "order", "order"},          {"storage_work_percent", "storage", "storage"},
-        {"decode_work_percent", "decode", "decode"},       {"inflate_work_percent", "inflate", "inflate"},
-        {"call_work_percent", "call", "own transforms"},   {"convert_work_percent", "convert", "convert"},
-        {"hand_over_work_percent", "ring", "hand over"},   {"wait_for_slot_percent", "", "waiting for a slot"},
+        LB_STAGES(STAGE){"hand_over_work_percent", "ring", "hand over"},
+        {"wait_for_slot_percent", "", "waiting for a slot"},
         {"wait_for_work_percent", "", "waiting for work"},
     };
     const json_t *all = json_object_get(tree, "stages");
@@ -105,8 +105,10 @@ void lb_report_stages(FILE *to, const json_t *tree)
         if (!lb_scalar_at(all, stages[i].key, &percent) || (percent < 0.05 && strcmp(binds, stages[i].binds) != 0))
             continue;
         snprintf(value, sizeof value, "%.1f %%", percent);
-        bar(to, strcmp(binds, stages[i].binds) == 0 || (i == 5 && strcmp(binds, "memory") == 0), stages[i].name,
-            percent / 100, value, NULL);
+        bar(to,
+            strcmp(binds, stages[i].binds) == 0 ||
+                (strcmp(stages[i].binds, "convert") == 0 && strcmp(binds, "memory") == 0),
+            stages[i].name, percent / 100, value, NULL);
     }
     fputs("<p class=\"lead\" style=\"margin:22px 0 6px\">Shares of the time that passed.</p>\n", to);
     if (lb_scalar_at(all, "copy_work_percent", &copy)) {

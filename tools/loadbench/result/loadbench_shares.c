@@ -3,6 +3,8 @@
 #include "loadbench_statistics.h"
 #include <math.h>
 
+#define DIVIDE(binding, member, ...) sum.member = lb_ratio(sum.member, sum.worker_s);
+
 static double seconds(int64_t ns)
 {
     return (double)ns / 1e9;
@@ -74,11 +76,10 @@ struct lb_shares lb_shares_of(const struct lb_run *runs, int count, bool step_of
         add(&runs[i], step_of_device, step_ns, &sum, unpacked);
     sum.unpacked = lb_ratio(unpacked[0], unpacked[1]);
     sum.worker_s = sum.elapsed_s * (double)(sum.workers > 0 ? sum.workers : 1);
-    double *const of_workers[] = {&sum.order,   &sum.storage, &sum.decode,    &sum.inflate,  &sum.call,
-                                  &sum.convert, &sum.page,    &sum.wait_slot, &sum.wait_work};
-    for (size_t i = 0; i < sizeof of_workers / sizeof of_workers[0]; i++)
-        *of_workers[i] = lb_ratio(*of_workers[i], sum.worker_s);
-    sum.page = fmin(sum.page, sum.storage);
+    LB_STAGES(DIVIDE)
+    sum.wait_slot = lb_ratio(sum.wait_slot, sum.worker_s);
+    sum.wait_work = lb_ratio(sum.wait_work, sum.worker_s);
+    sum.page = fmin(lb_ratio(sum.page, sum.worker_s), sum.storage);
     sum.copy = fmin(1, lb_ratio(sum.copy, sum.elapsed_s));
     sum.copy_wait = fmin(1, lb_ratio(sum.copy_wait, sum.elapsed_s));
     sum.wait_next = lb_ratio(sum.wait_next, sum.elapsed_s);

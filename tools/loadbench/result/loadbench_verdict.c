@@ -22,23 +22,23 @@
 /* From here on the memory counts as the reason for whatever moves bytes. */
 #define NEAR_LIMIT 0.8
 
+#define NAME(binding, member, ...) [LB_BINDS_##binding] = #member,
+#define DOING(binding, member, label, always, doing) [LB_BINDS_##binding] = doing,
+#define SHARE_OF(binding, member, ...) \
+    case LB_BINDS_##binding:           \
+        return shares->member;
+#define PLUS_SHARE(binding, member, ...) +shares->member
+
 const char *const lb_binding_words[] = {
-    [LB_BINDS_CONSUMER] = "consumer", [LB_BINDS_ORDER] = "order",     [LB_BINDS_STORAGE] = "storage",
-    [LB_BINDS_DECODE] = "decode",     [LB_BINDS_INFLATE] = "inflate", [LB_BINDS_CALL] = "call",
-    [LB_BINDS_CONVERT] = "convert",   [LB_BINDS_MEMORY] = "memory",   [LB_BINDS_RING] = "ring",
-    [LB_BINDS_COPY] = "copy",         [LB_BINDS_UNKNOWN] = "unknown",
+    LB_STAGES(NAME)[LB_BINDS_CONSUMER] = "consumer",
+    [LB_BINDS_MEMORY] = "memory",
+    [LB_BINDS_RING] = "ring",
+    [LB_BINDS_COPY] = "copy",
+    [LB_BINDS_UNKNOWN] = "unknown",
 };
 
 /* What the workers do in it, after "they spend N % of their time". */
-static const char *const doing[] = {
-    [LB_BINDS_ORDER] = "working out which samples come next",
-    [LB_BINDS_STORAGE] = "reading files",
-    [LB_BINDS_DECODE] = "decoding images",
-    [LB_BINDS_INFLATE] = "unpacking compressed data",
-    [LB_BINDS_CALL] = "in transforms of your own",
-    [LB_BINDS_CONVERT] = "converting",
-    [LB_BINDS_MEMORY] = "converting",
-};
+static const char *const doing[] = {LB_STAGES(DOING)[LB_BINDS_MEMORY] = "converting"};
 
 const char *const lb_confidence_words[] = {
     [LB_CONFIDENCE_LOW] = "low", [LB_CONFIDENCE_MEDIUM] = "medium", [LB_CONFIDENCE_HIGH] = "high"};
@@ -46,24 +46,15 @@ const char *const lb_confidence_words[] = {
 static double share_of(const struct lb_shares *shares, enum lb_binding stage)
 {
     switch (stage) {
-    case LB_BINDS_ORDER:
-        return shares->order;
-    case LB_BINDS_STORAGE:
-        return shares->storage;
-    case LB_BINDS_DECODE:
-        return shares->decode;
-    case LB_BINDS_INFLATE:
-        return shares->inflate;
-    case LB_BINDS_CALL:
-        return shares->call;
+        LB_STAGES(SHARE_OF)
     default:
-        return shares->convert;
+        return 0;
     }
 }
 
 double lb_busy(const struct lb_shares *shares)
 {
-    return shares->order + shares->storage + shares->decode + shares->inflate + shares->call + shares->convert;
+    return 0 LB_STAGES(PLUS_SHARE);
 }
 
 /* The stage with the most of the workers' time, and the share of the one behind it. */
@@ -72,7 +63,7 @@ static enum lb_binding largest_stage(const struct lb_shares *shares, double *sec
     enum lb_binding largest = LB_BINDS_ORDER;
 
     *second = 0;
-    for (enum lb_binding stage = LB_BINDS_STORAGE; stage <= LB_BINDS_CONVERT; stage++) {
+    for (enum lb_binding stage = LB_BINDS_ORDER + 1; stage < LB_BINDS_MEMORY; stage++) {
         const double share = share_of(shares, stage);
         if (share > share_of(shares, largest)) {
             *second = share_of(shares, largest);

@@ -5,11 +5,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The stages of the workers' work, in the order in which they are listed everywhere, as STAGE(of enum lb_binding,
+ * member of struct lb_shares and name, name in the report, whether it is listed when it took no time, what workers do
+ * in it). */
+#define LB_STAGES(STAGE)                                                      \
+    STAGE(ORDER, order, "order", true, "working out which samples come next") \
+    STAGE(STORAGE, storage, "storage", true, "reading files")                 \
+    STAGE(DECODE, decode, "decode", false, "decoding images")                 \
+    STAGE(INFLATE, inflate, "inflate", false, "unpacking compressed data")    \
+    STAGE(CALL, call, "own transforms", false, "in transforms of your own")   \
+    STAGE(CONVERT, convert, "convert", true, "converting")
+
+#define LB_STAGE_SHARE(binding, member, ...) double member;
+#define LB_STAGE_BINDING(binding, ...) LB_BINDS_##binding,
+
 /* Where the time went, as shares from 0 to 1: of the workers' time (elapsed times workers; inline: elapsed), of the
  * copying thread's and of the consumer's (elapsed). */
 struct lb_shares {
     int64_t workers; /* 0: inline */
-    double order, storage, decode, inflate, call, convert, wait_slot, wait_work;
+    LB_STAGES(LB_STAGE_SHARE)
+    double wait_slot, wait_work;
     double page;      /* of storage: off the processor until pages of mapped files had come */
     double hand_over; /* the rest of the workers' time: claiming work, falling asleep, waking up */
     double copy;      /* of a device: copies and conversions in its streams; 0 without one */
@@ -30,14 +45,8 @@ struct lb_shares {
 
 enum lb_binding {
     LB_BINDS_CONSUMER,
-    LB_BINDS_ORDER,
-    LB_BINDS_STORAGE,
-    LB_BINDS_DECODE,
-    LB_BINDS_INFLATE,
-    LB_BINDS_CALL,
-    LB_BINDS_CONVERT,
-    LB_BINDS_MEMORY, /* converting, at the limit of the machine's memory */
-    LB_BINDS_RING,   /* nobody is busy: slots are too few, or handing over costs more than the work */
+    LB_STAGES(LB_STAGE_BINDING) LB_BINDS_MEMORY, /* converting, at the limit of the machine's memory */
+    LB_BINDS_RING, /* nobody is busy: slots are too few, or handing over costs more than the work */
     LB_BINDS_COPY,
     LB_BINDS_UNKNOWN /* the text says why it cannot be judged */
 };

@@ -6,6 +6,7 @@
 #include "loadbench_consumer.h"
 #include "loadbench_json_parts.h"
 #include "loadbench_result.h"
+#include "loadbench_scalars.h"
 #include <string.h>
 
 /* What one repeat may come with. */
@@ -27,6 +28,8 @@ static void fill_run(struct lb_run *run, bool device)
     run->stats.tiles = 1;
     run->stats.bytes_read = run->stats.bytes_written = run->stats.batch_bytes = 100;
     run->before.known = run->after.known = true;
+    run->others = (struct lb_others){.known = true, .processors = 1, .span_ns = 1};
+    run->steady.kind = LB_STEADY_DRIFTS;
     if (!device)
         return;
     run->stats.device_slots = run->stats.device_batches = run->stats.device_bytes = 1;
@@ -40,6 +43,17 @@ static void fill_limits(struct parts *parts)
     parts->limit = (struct lb_limit){.memcpy = rate, .gather = rate, .write = rate, .threads = 1};
     parts->result.limit_count = 1;
     parts->result.once.measured = true;
+    if (parts->run.stats.packed_bytes > 0)
+        parts->result.once.inflate.samples_per_s = 1e-9; /* the lowest of all limits: the one that binds */
+}
+
+/* Chunks of HDF5 are what a run may find packed. */
+static bool may_be_packed(const struct lb_facts *facts)
+{
+    for (int i = 0; i < facts->field_count; i++)
+        if (strcmp(lb_text_at(lb_effective_field(&facts->effective, facts->fields[i].name), "format"), "hdf5") == 0)
+            return true;
+    return false;
 }
 
 static void fill(struct parts *parts, const struct lb_facts *facts, bool all)
@@ -52,6 +66,8 @@ static void fill(struct parts *parts, const struct lb_facts *facts, bool all)
             parts->config.bench.consumer = LB_CONSUMER_STEP;
     }
     fill_run(&parts->run, all || facts->effective.device[0]);
+    if (all || may_be_packed(facts))
+        parts->run.stats.unpacked_bytes = parts->run.stats.packed_bytes = 1;
     result->config = &parts->config;
     result->facts = *facts; /* nobody ends them here */
     result->machine.cpu_quota = 1;

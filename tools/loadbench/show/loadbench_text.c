@@ -177,6 +177,10 @@ static void print_stage(struct lb_table *table, const char *name, double whole_s
     }
 }
 
+#define PRINT_WORK(binding, member, label, always, ...) \
+    if ((always) || shares.member > 0)                  \
+        print_stage(table, #member, shares.worker_s, shares.member, -1, "");
+
 static void print_stages(const struct lb_result *result, FILE *to)
 {
     static const char *const head[] = {"stage", "working, s", "share", "waiting, s", "share", "for"};
@@ -189,15 +193,7 @@ static void print_stages(const struct lb_result *result, FILE *to)
     lb_table_init(table, 6);
     table->left[5] = true;
     lb_table_row(table, head, 6);
-    print_stage(table, "order", shares.worker_s, shares.order, -1, "");
-    print_stage(table, "storage", shares.worker_s, shares.storage, -1, "");
-    if (shares.decode > 0)
-        print_stage(table, "decode", shares.worker_s, shares.decode, -1, "");
-    if (shares.inflate > 0)
-        print_stage(table, "inflate", shares.worker_s, shares.inflate, -1, "");
-    if (shares.call > 0)
-        print_stage(table, "call", shares.worker_s, shares.call, -1, "");
-    print_stage(table, "convert", shares.worker_s, shares.convert, -1, "");
+    LB_STAGES(PRINT_WORK)
     if (shares.workers > 0) {
         print_stage(table, "hand over", shares.worker_s, shares.hand_over, shares.wait_slot, "a free slot");
         print_stage(table, "", shares.worker_s, -1, shares.wait_work, "work");

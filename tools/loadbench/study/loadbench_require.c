@@ -125,6 +125,7 @@ static const struct {
     {"device.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
     {"gpu.", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
     {"stages.copy_", "is of a loader that delivers on a device: give loader.device (cuda:0)"},
+    {"stages.chunk_", "is of data in packed chunks (HDF5)"},
     {"limit.", "is not measured with bench.limit: false"},
     {"limits.", "is not measured with bench.limit: false"},
 };
