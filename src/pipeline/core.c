@@ -247,6 +247,7 @@ static stk_status open_windows(stki_core *core, stk_error *err)
     if (core->in_place && (status == STK_OK ? core->over_samples : status == STK_E_MISMATCH)) {
         core->over_samples = true;
         stki_dataset_release(core->dataset);
+        core->dataset = NULL;
         status = open_fields(core, &first);
     }
     if (status != STK_OK && err)
