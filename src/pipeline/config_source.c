@@ -169,8 +169,7 @@ static stk_status read_window(const stki_node *node, stki_window *window, stki_r
     window->stride = window->stride ? window->stride : stki_window_span(window->length, window->dilation);
     out->window_length = window->length;
     out->window_dilation = window->dilation;
-    /* where windows move, one may begin at any sample: the order says which do */
-    out->window_stride = window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
+    out->window_stride = stki_window_step(window);
     return STK_OK;
 }
 

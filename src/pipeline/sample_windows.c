@@ -263,7 +263,7 @@ stk_status stki_windows_over_samples(stki_core *core, stk_error *err)
         status = find_cuts(core, window, &cuts, err);
     if (status == STK_OK)
         status = stki_windows_create(cuts.at, cuts.count - 1, window->length, window->dilation,
-                                     window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1, &windows, err);
+                                     stki_window_step(window), &windows, err);
     stki_free(cuts.at);
     if (status != STK_OK)
         return status;
@@ -328,12 +328,6 @@ stk_status stki_window_groups(const stki_core *core, int64_t **out, int64_t *cou
     return STK_OK;
 }
 
-/* Windows begin `step` samples apart. */
-static int64_t step_of(const stki_window *window)
-{
-    return window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
-}
-
 static const stki_window *first_window(const stki_loader_config *config)
 {
     for (int i = 0; i < config->field_count; i++)
@@ -346,7 +340,7 @@ stk_status stki_window_split(const stki_core *core, stki_split_groups *out, stk_
 {
     const stki_window *window = first_window(core->config);
 
-    out->step = window ? step_of(window) : 1;
+    out->step = window ? stki_window_step(window) : 1;
     out->span = window ? stki_window_span(window->length, window->dilation) : 1;
     return stki_window_groups(core, &out->first, &out->count, err);
 }
@@ -364,10 +358,10 @@ void stki_window_leaks(stki_core *core)
         stki_window_one_each(core->config))
         return;
     span = stki_window_span(window->length, window->dilation);
-    if (span > step_of(window))
+    if (span > stki_window_step(window))
         stki_config_note(
             core->config,
             "loader.split: windows of %" PRId64 " samples, %" PRId64
             " apart, overlap, so that train holds most samples of val; method: contiguous keeps them apart",
-            span, step_of(window));
+            span, stki_window_step(window));
 }

@@ -36,6 +36,12 @@ typedef struct stki_window {
     int take;                 /* enum stki_take: what fields without windows give */
 } stki_window;
 
+/* From one place where a window may begin to the next: windows that move may begin at any sample. */
+static inline int64_t stki_window_step(const stki_window *window)
+{
+    return window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
+}
+
 /* What `source` says of a stream of tokens. */
 typedef struct stki_tokens {
     bool documents, ends; /* the stream is cut where `token` begins or ends a document */
