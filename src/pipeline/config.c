@@ -245,7 +245,7 @@ static const stki_option dataset_rows[] = {
         dataset_options, manifest, NULL,
         "NAME.manifest.json of the preparation job that made the files: they are compared with it at open, by name "
         "and size",
-        .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
+        .effect = STKI_ON_NOTHING, .flags = STKI_PATH, STKI_C(stk_loader_opts, manifest)),
     STKI_NODE(dataset_options, pair,
               "How samples that are files go together: auto, name (paths without the last ending), position, or {by, "
               "strip: [_image, _mask]}; docs/files.md",

@@ -79,10 +79,10 @@ static void put_field(writer *w, const char *where, const stk_field_opts *first,
         put_text(w, below, f.paths[i] ? f.paths[i] : "");
     }
     put_members(w, &stki_field_table, &f, path);
+    snprintf(below, sizeof below, "%s.source", path);
+    put_members(w, &stki_source_table, &f, below);
     snprintf(below, sizeof below, "%s.source.dtype", path);
     put_text(w, below, f.source_dtype ? stk_dtype_name(f.source_dtype) : NULL);
-    snprintf(below, sizeof below, "%s.source.layout", path);
-    put_text(w, below, f.source_layout);
     snprintf(below, sizeof below, "%s.dtype", path);
     put_text(w, below, f.dtype ? stk_dtype_name(f.dtype) : NULL);
 }
@@ -121,9 +121,7 @@ static void put_all(writer *w, const stk_loader_opts *o)
         put(w, "loader.weights", "[]"); /* the numbers come behind */
     for (uint32_t i = 0; i < o->field_count; i++)
         put_field(w, "dataset", o->fields, i);
-    put_text(w, "dataset.manifest", o->manifest);
-    if (o->pair)
-        put(w, "dataset.pair", o->pair);
+    put_members(w, stki_config_sections[1], o, "dataset");
     for (int64_t i = 0; i < o->dataset_count; i++)
         put_dataset(w, o->datasets, i);
 }

@@ -83,7 +83,7 @@ static const stki_option source_rows[] = {
                 "Which member, data set or field of the file; by default the one named like the field, or the only one",
                 .examples = STKI_EXAMPLES("a", "b")),
     STKI_STRING(source_options, layout, NULL, "How the file holds an image: nhwc or nchw",
-                .examples = STKI_EXAMPLES("nhwc", "nchw")),
+                .examples = STKI_EXAMPLES("nhwc", "nchw"), STKI_C(stk_field_opts, source_layout)),
     STKI_INT(source_options, axis, 0, 0, STK_MAX_DIMS - 1, "", "The axis of an array along which the samples lie"),
     STKI_NODE(
         source_options, window,
