@@ -3,6 +3,7 @@
 #include "error.h"
 #include "node_scalar.h"
 #include "option_row.h"
+#include "text_check.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -384,11 +385,6 @@ stk_status stki_options_read(const stki_option_table *table, const stki_node *ma
     return stki_options_read_noting(table, map, values, seen, NULL, err);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool row_equal(const stki_option *row, const void *a, const void *b)
 {
     const stki_node *one, *other;
@@ -396,7 +392,7 @@ static bool row_equal(const stki_option *row, const void *a, const void *b)
     if (row->alias_of)
         return true;
     if (row->type == STKI_OPT_TEXT)
-        return same_text(stki_option_text(row, a), stki_option_text(row, b));
+        return stki_text_equal(stki_option_text(row, a), stki_option_text(row, b));
     if (row->type == STKI_OPT_DOUBLE)
         return stki_option_double(row, a) == stki_option_double(row, b);
     if (row->type != STKI_OPT_NODE)

@@ -4,6 +4,7 @@
 #include "digest.h"
 #include "error.h"
 #include "option_row.h"
+#include "text_check.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,11 +129,6 @@ void stki_print_fini(stki_print *print)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static void print_value(stki_print *print, const stki_option_table *table, const stki_option *row,
                         const stki_node *node, const char *path)
 {
@@ -149,7 +145,7 @@ static void print_value(stki_print *print, const stki_option_table *table, const
         stki_option_read(&alone, node, &value, NULL) != STK_OK)
         stki_print_json(print, table->section, row->name, path, stki_node_json(node));
     else if ((row->flags & STKI_GIVEN) || (row->type != STKI_OPT_TEXT ? memcmp(&value, &usual, sizeof value) != 0
-                                                                      : !same_text(value.text, usual.text)))
+                                                                      : !stki_text_equal(value.text, usual.text)))
         stki_print_json(print, table->section, row->name, path, stki_option_json(&alone, &value));
 }
 

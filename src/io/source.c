@@ -153,21 +153,6 @@ void stki_source_about(const stki_option_table *table, FILE *to)
             fprintf(to, "Taken by: %s.\n", stki_source_takers(stki_source_group_at(i), takers, sizeof takers));
 }
 
-static bool any_seen(const stki_option_part *part)
-{
-    for (int i = 0; i < part->table->count; i++)
-        if (part->seen[i])
-            return true;
-    return false;
-}
-
-bool stki_source_given(const stki_source *source, const stki_source_group *group)
-{
-    const int i = index_of(source, group);
-
-    return i >= 0 && any_seen(&source->parts[i]);
-}
-
 /* What is asked about the options of a map. */
 typedef struct question {
     const stki_container *container; /* NULL: samples that come from no file */

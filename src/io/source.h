@@ -54,8 +54,6 @@ stk_status stki_source_read(const stki_node *map, const stki_source_group *const
                             const stki_source **out, stk_error *err);
 /* Copies the values of a group to its struct; the defaults where opts->source is NULL. */
 void stki_source_values(const struct stki_reader_opts *opts, const stki_source_group *group, void *out);
-/* Whether any option of the group was given. `source` may be NULL. */
-bool stki_source_given(const stki_source *source, const stki_source_group *group);
 /* Whether all formats read the same values from both. NULL holds the defaults. */
 bool stki_source_equal(const stki_source *a, const stki_source *b);
 /* STK_E_CONFIG: an option was given that no member of this format takes. */

@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "config.h"
 #include "error.h"
+#include "text_check.h"
 #include <string.h>
 
 typedef struct dataset_options {
@@ -31,11 +32,6 @@ static const stki_option rows[] = {
 };
 const stki_option_table stki_datasets_table = STKI_OPTION_TABLE("datasets", rows);
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static stk_status differs(const stki_field_config *field, const stki_dataset_config *first, const char *what,
                           stk_error *err)
 {
@@ -62,9 +58,9 @@ static stk_status check_field(const stki_field_config *field, const stki_field_c
 {
     if (field->dtype && field->dtype != first->dtype)
         return differs(field, of, "dtype", err);
-    if (field->layout && !same_text(field->layout, first->layout))
+    if (field->layout && !stki_text_equal(field->layout, first->layout))
         return differs(field, of, "layout", err);
-    if (!same_text(field->source_layout, first->source_layout))
+    if (!stki_text_equal(field->source_layout, first->source_layout))
         return differs(field, of, "source.layout", err);
     if (field->views)
         return stki_fail_key(err, field->views, "views are said in data set %s", of->name);

@@ -7,6 +7,7 @@
 #include "files.h"
 #include "pairs.h"
 #include "segments.h"
+#include "text_check.h"
 #include "token_source.h"
 #include <string.h>
 
@@ -25,18 +26,13 @@ stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err
 
 /* ---- containers -------------------------------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
 {
     for (int i = 0; i < core->container_count; i++) {
         const struct stki_open_container *open = &core->containers[i];
 
         if (!open->container->partial && !open->arranged && strcmp(open->container->path, path) == 0 &&
-            same_text(open->format, opts->format) && stki_source_equal(open->source, opts->source))
+            stki_text_equal(open->format, opts->format) && stki_source_equal(open->source, opts->source))
             return open->container;
     }
     return NULL;
