@@ -23,7 +23,7 @@ INLINE struct splitter splitter(const stki_lane *lane, int channel)
             int at = (step < 0 ? (15 - i) * -step : i * step) + channel - 16 * k;
             pick[i] = (uint8_t)(at >= 0 && at < 16 ? at : 128);
         }
-        splitter.pick[k] = _mm256_broadcastsi128_si256(load_128(pick));
+        splitter.pick[k] = _mm256_broadcastsi128_si256(bytes_16(pick));
     }
     return splitter;
 }
@@ -36,7 +36,7 @@ INLINE __m256i split(const struct splitter *splitter, const uint8_t *src, int64_
 
     for (int k = 0; k < parts; k++) {
         __m256i part =
-            _mm256_inserti128_si256(_mm256_castsi128_si256(load_128(at + 16 * k)), load_128(other + 16 * k), 1);
+            _mm256_inserti128_si256(_mm256_castsi128_si256(bytes_16(at + 16 * k)), bytes_16(other + 16 * k), 1);
         bytes = _mm256_or_si256(bytes, _mm256_shuffle_epi8(part, splitter->pick[k]));
     }
     return bytes;

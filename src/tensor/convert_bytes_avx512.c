@@ -83,9 +83,9 @@ INLINE void bytes(const struct byte_kernel *kernel, uint8_t *dst, int64_t n, int
     for (int64_t k = 0; k < count; k++) {
         int64_t at = i + (down ? count - 1 - k : k) * LINE;
         if (kernel->lane->streaming)
-            store(dst + at, byte_line(kernel, at, LINE, false), true);
+            store_unit(dst + at, byte_line(kernel, at, LINE, false), LINE, true);
         else
-            store(dst + at, byte_line(kernel, at, LINE, false), false);
+            store_unit(dst + at, byte_line(kernel, at, LINE, false), LINE, false);
     }
     i += count * LINE;
     if (i < n)
@@ -140,6 +140,6 @@ void stki_avx512_copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
         i = n;
     copy_some(dst, src, i);
     for (; i + LINE <= n; i += LINE)
-        store(dst + i, _mm512_loadu_si512(src + i), true);
+        store_unit(dst + i, vi_load(src + i), LINE, true);
     copy_some(dst + i, src + i, n - i);
 }

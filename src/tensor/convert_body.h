@@ -1,0 +1,385 @@
+/* convert_body.h: the kernels of convert_internal.h as text, compiled once for each instruction set. The including file
+ * gives, besides the names of its vector_*.h:
+ *
+ *     struct reader             where elements come from: what is named below, and what its load needs for pixels
+ *         at                        address of element 0; pixels: of byte 0 of pixel 0, and `lead` bytes from there
+ *         step, size                bytes from element to element, and bytes that each surely has
+ *         room                      the last whole units may be read if so many elements follow the n of a run
+ *         alone                     the first elements of a run must not be read with a whole unit: they reach below it
+ *     load(…, first, k, valid, tight)   vector k of the unit at element `first` as f32, of which `valid` elements are
+ *                               wanted, the others any value. `tight`: no byte beyond them is read (if STKI_MASKED)
+ *     set_reader(reader, lane, channel)   for interleaved pixels
+ *     has_shortcut(from, to, lane)        whether `shortcut` holds in packing, which is compiled with and without it
+ *     F32_OF_u16(at, lanes) …   a vector of f32 from adjacent elements; those not defined are left to the compiler
+ *     ALIGNS, TURNS             whether runs begin with a part of a line, so that the rest is written in whole ones;
+ *                               whether patterns stay in registers where their length divides three vectors
+ *
+ * The unit of work is a unit of the destination, made from up to four vectors of f32. A run begins with a part of a
+ * line up to the next boundary, goes on with whole lines, and ends with a part of one. Parts go through the same code,
+ * under masks or by way of a small buffer, so that there is no second arithmetic for the edges.
+ */
+#include "convert_planes.h"
+#include <string.h>
+
+/* Which coefficients a vector takes: one pair for all; three vectors in turn; or any pattern, loaded where it is. */
+enum pairing { PAIR_ONE, PAIR_TURNS, PAIR_WALK };
+
+struct levels {
+    vf zero_point, low, high;
+#ifdef STKI_TAME_BYTES
+    struct tame_levels tame;
+#endif
+};
+
+struct pairs {
+    vf a[3], b[3]; /* one pair for all in [0], or those of three vectors in turn */
+    const float *a_at, *b_at;
+    int64_t phase, advance, period; /* pairs that repeat */
+};
+
+/* What stays the same over all runs of a call. */
+struct kernel {
+    const stki_lane *lane;
+    struct reader reader;
+    struct pairs pairs;
+    struct levels levels;
+};
+
+INLINE int element_size(enum stki_convert_dst to)
+{
+    return to == STKI_DST_U8 || to == STKI_DST_I8 ? 1 : to == STKI_DST_F16 || to == STKI_DST_BF16 ? 2 : 4;
+}
+
+/* ---- rounding and packing --------------------------------------------------------------------------------------- */
+
+/* clamp(rint(y) + zero_point, low, high); NaN counts as 0 before the zero point is added. */
+INLINE vf level(vf y, const struct levels *levels)
+{
+    return vf_min(vf_max(vf_add(vf_rint(y), levels->zero_point), levels->low), levels->high);
+}
+
+INLINE vunit pack(enum stki_convert_dst to, const vf *y, int groups, const struct levels *levels, bool shortcut)
+{
+    vi q[4];
+
+    switch (to) {
+    case STKI_DST_U8:
+    case STKI_DST_I8:
+#ifdef STKI_TAME_BYTES
+        if (shortcut)
+            return pack_tame_bytes(to == STKI_DST_I8, y, &levels->tame);
+#endif
+        for (int k = 0; k < groups; k++)
+            q[k] = vi_of_f32(level(y[k], levels));
+        return pack_bytes(to == STKI_DST_I8, q);
+    case STKI_DST_F16:
+        return pack_f16(y);
+    case STKI_DST_BF16:
+        return pack_bf16(y, shortcut);
+    case STKI_DST_I32:
+        for (int k = 0; k < groups; k++)
+            q[k] = vi_of_f32_saturated(level(y[k], levels));
+        return pack_i32(q);
+    default:
+        for (int k = 0; k < groups; k++)
+            q[k] = vi_bits_of(y[k]);
+        return pack_i32(q);
+    }
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------ */
+
+INLINE void set_pairs(struct pairs *pairs, enum pairing pairing, const stki_lane *lane, int64_t channel)
+{
+    *pairs = (struct pairs){.a_at = lane->a, .b_at = lane->b, .phase = channel, .period = lane->period};
+    if (pairing == PAIR_ONE) {
+        pairs->a[0] = vf_all(lane->a[channel]);
+        pairs->b[0] = vf_all(lane->b[channel]);
+    } else {
+        pairs->advance = WIDTH % lane->period;
+    }
+}
+
+INLINE void set_turns(struct pairs *pairs)
+{
+    for (int k = 0; k < 3; k++) {
+        int64_t phase = (pairs->phase + k * WIDTH) % pairs->period;
+        pairs->a[k] = vf_load(pairs->a_at + phase);
+        pairs->b[k] = vf_load(pairs->b_at + phase);
+    }
+}
+
+INLINE void set_levels(struct levels *levels, const stki_lane *lane)
+{
+    levels->zero_point = vf_all(lane->zero_point);
+    levels->low = vf_all(lane->low);
+    levels->high = vf_all(lane->high);
+#ifdef STKI_TAME_BYTES
+    levels->tame = tame_levels(lane);
+#endif
+}
+
+/* Elements [first, first + valid), at most a unit; `turn` counts vectors since set_turns. */
+INLINE vunit unit(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
+                  struct kernel *kernel, const struct reader *reader, int64_t first, int64_t valid, bool tight,
+                  int turn)
+{
+    const int groups = PER_UNIT(element_size(to)) / WIDTH;
+    struct pairs *pairs = &kernel->pairs;
+    vf y[4];
+
+    for (int k = 0; k < groups; k++) {
+        int64_t here = valid - k * WIDTH < WIDTH ? valid - k * WIDTH : WIDTH;
+        int set = pairing == PAIR_TURNS ? (turn + k) % 3 : 0;
+        y[k] = vf_all(0);
+        if (here <= 0)
+            continue;
+        vf x = load(from, reader, first, k, here, tight);
+        if (pairing == PAIR_WALK) {
+            pairs->a[0] = vf_load(pairs->a_at + pairs->phase);
+            pairs->b[0] = vf_load(pairs->b_at + pairs->phase);
+            pairs->phase += here < WIDTH ? here % pairs->period : pairs->advance;
+            if (pairs->phase >= pairs->period)
+                pairs->phase -= pairs->period;
+        }
+        y[k] = vf_fma(x, pairs->a[set], pairs->b[set]);
+    }
+    return pack(to, y, groups, &kernel->levels, shortcut);
+}
+
+/* Elements [first, last), under masks less than a unit; nothing else is read or written. */
+#if STKI_MASKED
+INLINE void parts(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
+                  struct kernel *kernel, uint8_t *dst, int64_t first, int64_t last)
+{
+    const int64_t size = element_size(to);
+
+    if (first < last)
+        store_some(dst + first * size,
+                   unit(from, to, pairing, shortcut, kernel, &kernel->reader, first, last - first, true, 0),
+                   (last - first) * size);
+}
+#else
+INLINE void part(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut, struct kernel *kernel,
+                 uint8_t *dst, int64_t first, int64_t valid)
+{
+    enum { ROOM = 4 * UNIT };
+    const int64_t size = element_size(to), whole = PER_UNIT(size);
+    uint8_t in[ROOM + UNIT] = {0}, out[sizeof(vunit)];
+    const uint8_t *at = kernel->reader.at - kernel->reader.lead + first * kernel->reader.step;
+    struct reader own = kernel->reader;
+    int64_t phase = kernel->pairs.phase, reach = (valid - 1) * own.step;
+
+    if (from == FROM_PIXELS && own.step < 0) {
+        own.at = in + ROOM + own.lead;
+        memcpy(in + ROOM + reach, at + reach, (size_t)(own.size - reach));
+    } else {
+        own.at = in + own.lead;
+        memcpy(in, at, (size_t)(reach + own.size));
+    }
+    store_unit(out, unit(from, to, pairing, shortcut, kernel, &own, 0, whole, false, 0), whole * size, false);
+    if (pairing == PAIR_WALK)
+        kernel->pairs.phase = (phase + valid) % kernel->pairs.period;
+    memcpy(dst, out, (size_t)(valid * size));
+}
+
+INLINE void parts(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
+                  struct kernel *kernel, uint8_t *dst, int64_t first, int64_t last)
+{
+    const int64_t size = element_size(to), whole = PER_UNIT(size);
+
+    for (; first < last; first += whole)
+        part(from, to, pairing, shortcut, kernel, dst + first * size, first,
+             last - first < whole ? last - first : whole);
+}
+#endif
+
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
+
+/* A line of the destination from element `first` on. */
+INLINE void line(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut, struct kernel *kernel,
+                 uint8_t *dst, int64_t first, bool tight, bool streaming, int turn)
+{
+    const int64_t size = element_size(to), whole = PER_UNIT(size);
+    vunit units[LINE / UNIT];
+
+    for (int k = 0; k < LINE / UNIT; k++)
+        units[k] = unit(from, to, pairing, shortcut, kernel, &kernel->reader, first + k * whole, whole, tight, turn);
+    for (int k = 0; k < LINE / UNIT; k++)
+        store_unit(dst + (first + k * whole) * size, units[k], whole * size, streaming);
+}
+
+/* Whole lines from element i on, as far as elements [i, end) reach; returns where it stopped. */
+INLINE int64_t lines(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
+                     struct kernel *kernel, uint8_t *dst, int64_t i, int64_t end, bool tight, bool streaming)
+{
+    const int groups = PER_UNIT(element_size(to)) / WIDTH;
+    const int64_t whole = LINE / UNIT * PER_UNIT(element_size(to));
+
+    if (TURNS && pairing == PAIR_WALK && 3 * WIDTH % kernel->pairs.period == 0) {
+        set_turns(&kernel->pairs);
+        for (; i + 3 * whole <= end; i += 3 * whole)
+            for (int k = 0; k < 3; k++)
+                line(from, to, PAIR_TURNS, shortcut, kernel, dst, i + k * whole, tight, streaming, k * groups);
+    }
+    const int64_t count = end > i ? (end - i) / whole : 0;
+    const bool down = from == FROM_PIXELS && kernel->lane->downwards;
+    for (int64_t k = 0; k < count; k++)
+        line(from, to, pairing, shortcut, kernel, dst, i + (down ? count - 1 - k : k) * whole, tight, streaming, 0);
+    return i + count * whole;
+}
+
+/* `ahead` more elements follow the n in the source and may be read. */
+INLINE void run(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut, struct kernel *kernel,
+                uint8_t *dst, int64_t n, int64_t ahead)
+{
+    const int size = element_size(to);
+    const int64_t whole = PER_UNIT(size), behind = (int64_t)((uintptr_t)dst % LINE);
+    const bool aligned = behind % size == 0;
+    int64_t i = 0;
+
+    if (ALIGNS && aligned && behind)
+        i = (LINE - behind) / size;
+    else if (from == FROM_PIXELS && kernel->reader.alone)
+        i = LINE / size;
+    if (i > n)
+        i = n;
+    parts(from, to, pairing, shortcut, kernel, dst, 0, i);
+    int64_t end = n, beyond = ahead - kernel->reader.room;
+    if (from == FROM_PIXELS && beyond < 0)
+        end = n + beyond;
+    const bool streaming = ALIGNS && kernel->lane->streaming && aligned;
+    if (streaming)
+        i = lines(from, to, pairing, shortcut, kernel, dst, i, end, false, true);
+    else
+        i = lines(from, to, pairing, shortcut, kernel, dst, i, end, false, false);
+    for (; UNIT < LINE && i + whole <= end; i += whole)
+        store_unit(dst + i * size, unit(from, to, pairing, shortcut, kernel, &kernel->reader, i, whole, false, 0),
+                   whole * size, false);
+    if (STKI_MASKED && from == FROM_PIXELS)
+        i = lines(from, to, pairing, shortcut, kernel, dst, i, n, true, streaming);
+    parts(from, to, pairing, shortcut, kernel, dst, i, n);
+}
+
+INLINE void one_run(enum source from, enum stki_convert_dst to, enum pairing pairing, bool shortcut,
+                    const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel)
+{
+    const int size = from == FROM_F32 ? 4 : 1;
+    struct kernel kernel = {.lane = lane, .reader = {.at = src, .step = size, .size = size}};
+
+    set_pairs(&kernel.pairs, pairing, lane, channel);
+    set_levels(&kernel.levels, lane);
+    run(from, to, pairing, shortcut, &kernel, dst, n, 0);
+}
+
+INLINE void plane(enum stki_convert_dst to, bool shortcut, const stki_lane *lane, uint8_t *dst, const uint8_t *src,
+                  const stki_rows *rows, int channel)
+{
+    struct kernel kernel = {.lane = lane};
+
+    set_pairs(&kernel.pairs, PAIR_ONE, lane, channel);
+    set_levels(&kernel.levels, lane);
+    set_reader(&kernel.reader, lane, channel);
+    for (int64_t r = 0; r < rows->rows; r++) {
+        kernel.reader.at = src + r * rows->src_row + kernel.reader.lead;
+        run(FROM_PIXELS, to, PAIR_ONE, shortcut, &kernel, dst + r * rows->dst_row, rows->n, rows->ahead);
+    }
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------ */
+
+/* A vector of elements a step, the last ones under a mask or by way of a buffer. */
+#if STKI_MASKED
+#define LOAD(name, bytes_each)                                                    \
+    static void load_##name(float *dst, const uint8_t *src, int64_t n)            \
+    {                                                                             \
+        for (int64_t i = 0; i < n; i += WIDTH) {                                  \
+            const uint8_t *at = src + i * bytes_each;                             \
+            __mmask16 lanes = (__mmask16)low_bits(n - i < WIDTH ? n - i : WIDTH); \
+            _mm512_mask_storeu_ps(dst + i, lanes, F32_OF_##name(at, lanes));      \
+        }                                                                         \
+    }
+#else
+#define LOAD(name, bytes_each)                                                \
+    static void load_##name(float *dst, const uint8_t *src, int64_t n)        \
+    {                                                                         \
+        int64_t i = 0;                                                        \
+        for (; i + WIDTH <= n; i += WIDTH)                                    \
+            vf_store(dst + i, F32_OF_##name(src + i * bytes_each, 0));        \
+        if (i < n) {                                                          \
+            uint8_t rest[WIDTH * bytes_each] = {0};                           \
+            float last[WIDTH];                                                \
+            memcpy(rest, src + i * bytes_each, (size_t)(n - i) * bytes_each); \
+            vf_store(last, F32_OF_##name(rest, 0));                           \
+            memcpy(dst + i, last, (size_t)(n - i) * sizeof(float));           \
+        }                                                                     \
+    }
+#endif
+#define LOAD_EACH(name, type)                                          \
+    static void load_##name(float *dst, const uint8_t *src, int64_t n) \
+    {                                                                  \
+        for (int64_t i = 0; i < n; i++) {                              \
+            type x;                                                    \
+            memcpy(&x, src + i * (int64_t)sizeof x, sizeof x);         \
+            dst[i] = (float)x;                                         \
+        }                                                              \
+    }
+
+#ifdef F32_OF_u8
+LOAD(u8, 1)
+LOAD(i8, 1)
+#else
+LOAD_EACH(u8, uint8_t)
+LOAD_EACH(i8, int8_t)
+#endif
+LOAD(u16, 2)
+LOAD(i16, 2)
+LOAD(f16, 2)
+LOAD(bf16, 2)
+LOAD(i32, 4)
+LOAD(f32, 4)
+LOAD(f64, 8)
+#ifdef F32_OF_i64
+LOAD(i64, 8)
+#else
+LOAD_EACH(i64, int64_t)
+#endif
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
+
+#define RUN(name, from, to, pairing)                                                                      \
+    static void name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, int64_t n, int64_t channel) \
+    {                                                                                                     \
+        if (has_shortcut(from, to, lane))                                                                 \
+            one_run(from, to, pairing, true, lane, dst, src, n, channel);                                 \
+        else                                                                                              \
+            one_run(from, to, pairing, false, lane, dst, src, n, channel);                                \
+    }
+#define KERNELS(name, to)                                                                                    \
+    RUN(u8_##name, FROM_U8, to, PAIR_ONE)                                                                    \
+    RUN(u8_##name##_pattern, FROM_U8, to, PAIR_WALK)                                                         \
+    RUN(f32_##name, FROM_F32, to, PAIR_ONE)                                                                  \
+    RUN(f32_##name##_pattern, FROM_F32, to, PAIR_WALK)                                                       \
+    static void plane_##name(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, \
+                             int channel)                                                                    \
+    {                                                                                                        \
+        if (has_shortcut(FROM_PIXELS, to, lane))                                                             \
+            plane(to, true, lane, dst, src, rows, channel);                                                  \
+        else                                                                                                 \
+            plane(to, false, lane, dst, src, rows, channel);                                                 \
+    }
+KERNELS(u8, STKI_DST_U8)
+KERNELS(i8, STKI_DST_I8)
+KERNELS(i32, STKI_DST_I32)
+KERNELS(f16, STKI_DST_F16)
+KERNELS(bf16, STKI_DST_BF16)
+KERNELS(f32, STKI_DST_F32)
+
+/* The members that every instruction set has. */
+#define STKI_CONVERT_BODY                                                                                        \
+    .load = {load_u8, load_i8, load_u16, load_i16, load_i32, load_i64, load_f16, load_bf16, load_f32, load_f64}, \
+    .run_f32 = {{f32_u8, f32_u8_pattern},   {f32_i8, f32_i8_pattern},     {f32_i32, f32_i32_pattern},            \
+                {f32_f16, f32_f16_pattern}, {f32_bf16, f32_bf16_pattern}, {f32_f32, f32_f32_pattern}},           \
+    .run_u8 = {{u8_u8, u8_u8_pattern},   {u8_i8, u8_i8_pattern},     {u8_i32, u8_i32_pattern},                   \
+               {u8_f16, u8_f16_pattern}, {u8_bf16, u8_bf16_pattern}, {u8_f32, u8_f32_pattern}},                  \
+    .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32}, .join = STKI_JOINS, .part = STKI_PARTS

@@ -1,0 +1,146 @@
+/* vector_avx2.h: vectors of AVX2 with FMA and F16C, under the names that the *_body.h files use. Only files that are
+ * compiled for these instruction sets may include it.
+ *
+ * A unit is one vector of 32 bytes, half a cache line: 32, 16 or 8 elements of 1, 2 or 4 bytes.
+ */
+#ifndef STKI_VECTOR_AVX2_H
+#define STKI_VECTOR_AVX2_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define STKI_MASKED 0 /* partial vectors go through a buffer */
+
+enum { WIDTH = 8, UNIT = 32, LINE = 64 };
+#define PER_UNIT(size) (UNIT / (size))
+
+typedef __m256 vf;  /* WIDTH f32 */
+typedef __m256i vi; /* WIDTH i32, or bytes */
+typedef __m256d vd; /* WIDTH / 2 f64 */
+typedef vi vunit;
+
+/* ---- memory; no address needs to be aligned, but for non-temporal stores ---- */
+
+INLINE __m128i bytes_8(const void *at)
+{
+    return _mm_loadl_epi64((const __m128i *)at);
+}
+
+INLINE __m128i bytes_16(const void *at)
+{
+    return _mm_loadu_si128((const __m128i *)at);
+}
+
+INLINE vi vi_load(const void *at)
+{
+    return _mm256_loadu_si256((const __m256i *)at);
+}
+
+INLINE vf vf_load(const void *at)
+{
+    return _mm256_loadu_ps((const float *)at);
+}
+
+INLINE vd vd_load(const void *at)
+{
+    return _mm256_loadu_pd((const double *)at);
+}
+
+INLINE void vf_store(void *to, vf x)
+{
+    _mm256_storeu_ps((float *)to, x);
+}
+
+INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
+{
+    (void)bytes;
+    if (streaming)
+        _mm256_stream_si256((__m256i *)to, x);
+    else
+        _mm256_storeu_si256((__m256i *)to, x);
+}
+
+/* ---- arithmetic ---- */
+
+#define vf_all _mm256_set1_ps
+#define vf_add _mm256_add_ps
+#define vf_sub _mm256_sub_ps
+#define vf_mul _mm256_mul_ps
+#define vf_fma _mm256_fmadd_ps /* a * b + c */
+#define vf_min _mm256_min_ps
+#define vf_max _mm256_max_ps
+#define vf_of_i32 _mm256_cvtepi32_ps
+#define vi_of_f32 _mm256_cvtps_epi32 /* INT32_MIN for what does not fit */
+#define vi_bits_of _mm256_castps_si256
+#define vf_of_bits _mm256_castsi256_ps
+
+INLINE vf vf_join(__m128 low, __m128 high)
+{
+    return _mm256_set_m128(high, low);
+}
+
+/* To nearest even; NaN gives 0. */
+INLINE vf vf_rint(vf x)
+{
+    return _mm256_round_ps(_mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)),
+                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* The conversion makes INT32_MIN of what does not fit, which is right below. */
+INLINE vi vi_of_f32_saturated(vf x)
+{
+    vi above = _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ));
+
+    return _mm256_blendv_epi8(_mm256_cvtps_epi32(x), _mm256_set1_epi32(INT32_MAX), above);
+}
+
+/* ---- packing ---- */
+
+/* The upper halves, rounded to nearest even by integer addition, in the low 16 bits of each lane; `numbers`: none is
+ * NaN, else NaN is made quiet. */
+INLINE vi vi_round_bf16(vf x, bool numbers)
+{
+    vi bits = _mm256_castps_si256(x), upper = _mm256_srli_epi32(bits, 16);
+    vi odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    vi sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    vi nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+
+    if (numbers)
+        return _mm256_srli_epi32(sum, 16);
+    return _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), nan);
+}
+
+INLINE vunit pack_bf16(const vf *x, bool numbers)
+{
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(vi_round_bf16(x[0], numbers), vi_round_bf16(x[1], numbers)),
+                                    0xd8);
+}
+
+INLINE vunit pack_f16(const vf *x)
+{
+    return _mm256_setr_m128i(_mm256_cvtps_ph(x[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                             _mm256_cvtps_ph(x[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+/* Packing works inside halves of a vector; this puts the quarters in order. */
+INLINE vunit in_order(vi packed)
+{
+    return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+/* Four vectors of i32 as bytes, saturated. */
+INLINE vunit pack_bytes(bool is_signed, const vi *x)
+{
+    vi low = _mm256_packs_epi32(x[0], x[1]), high = _mm256_packs_epi32(x[2], x[3]);
+
+    return in_order(is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high));
+}
+
+INLINE vunit pack_i32(const vi *x)
+{
+    return x[0];
+}
+
+#endif
