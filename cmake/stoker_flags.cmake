@@ -33,8 +33,12 @@ endif()
 
 # stoker_folder(NAME USES...): one folder of src/ as an object library that sees the public headers, its own and those of
 # the folders it may use; a wrong #include fails to compile. -iquote keeps our file names away from <system> headers. Files
-# whose path matches STOKER_LEFT_OUT are not part of this build.
+# whose path matches STOKER_LEFT_OUT are not part of this build. The calls, from the bottom up, are the one list of folders:
+# folders.txt in the build folder repeats it for tests.
+file(WRITE ${PROJECT_BINARY_DIR}/folders.txt "")
 function(stoker_folder folder)
+  string(REPLACE ";" " " line "${folder};${ARGN}")
+  file(APPEND ${PROJECT_BINARY_DIR}/folders.txt "${line}\n")
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${STOKER_ROOT}/src/${folder}/*.c)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

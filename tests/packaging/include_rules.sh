@@ -1,6 +1,6 @@
 #!/bin/bash
-# Who may include whom (docs/architecture.md): base <- tensor <- io, order <- plan <- pipeline <- prep, loadbench and play see the public API and base, and a
-# library's header is included in few stated places. First by reading every #include, then by compiling: with a folder's own
+# Who may include whom (docs/architecture.md): the folders of src/ as src/CMakeLists.txt lists them, loadbench and play see the
+# public API and base, and a library's header is included in few stated places. First by reading every #include, then by compiling: with a folder's own
 # flags a header from above must not be found.
 #     include_rules.sh CC BUILD_DIR
 set -u
@@ -10,19 +10,12 @@ cd "$root" || exit 2
 failed=0
 
 declare -A may=(
-    [src/base]="src/base" [src/tensor]="src/tensor src/base" [src/io]="src/io src/tensor src/base"
-    [src/io/arrays]="src/io/arrays src/io src/tensor src/base" [src/io/images]="src/io/images src/io src/tensor src/base"
-    [src/io/hdf5]="src/io/hdf5 src/io src/tensor src/base"
-    [src/io/records]="src/io/records src/io/arrays src/io/images src/io src/tensor src/base"
-    [src/gpu]="src/gpu src/tensor src/base" [src/order]="src/order src/tensor src/base" [src/plan]="src/plan src/io src/tensor src/base"
-    [src/pipeline]="src/pipeline src/order src/plan src/io src/gpu src/tensor src/base"
-    [src/prep/sinks]="src/prep/sinks src/io src/io/arrays src/io/images src/io/hdf5 src/io/records src/tensor src/base"
-    [src/prep/finish]="src/prep/finish src/prep/sinks src/io src/io/images src/tensor src/base"
-    [src/prep/stats]="src/prep/stats src/prep/finish src/prep/sinks src/tensor src/base"
-    [src/prep]="src/prep src/prep/sinks src/prep/finish src/prep/stats src/pipeline src/order src/plan src/io src/io/images src/tensor src/base"
     [tools/live]="tools/live" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
     [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
 )
+while read -r -a line; do # the folders of the library: the build's own list
+    may[src/${line[0]}]="${line[*]/#/src/}"
+done <"$build/folders.txt"
 # loadbench's rooms, from the bottom up: each sees those before it. Nobody but the program itself sees report and make.
 rooms="src/base tools/live"
 for room in figures machine measure result; do
