@@ -12,6 +12,7 @@
  * The disk's own cache, or that of a machine around a virtual one, is not dropped: the first run may be the only one
  * that is cold there. The order of runs is shuffled by repeat for that reason. */
 #include "clock.h"
+#include "npy.h"
 #include "philox.h"
 #include "reader.h"
 #include "thread.h"

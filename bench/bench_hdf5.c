@@ -11,6 +11,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "container.h"
+#include "format.h"
 #include "hdf5_chunks.h"
 #include "npy_write.h"
 #include "thread.h"

@@ -8,6 +8,7 @@
 #include "bench_support.h"
 #include "container.h"
 #include "decode.h"
+#include "format.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>

@@ -11,6 +11,7 @@
 #include "decode.h"
 #include "error.h"
 #include "files.h"
+#include "format.h"
 #include "npy_write.h"
 #include <math.h>
 #include <stdio.h>

@@ -12,6 +12,8 @@
 #include "clock.h"
 #include "container.h"
 #include "file.h"
+#include "format.h"
+#include "format_options.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

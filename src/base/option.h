@@ -171,7 +171,8 @@ struct stki_option_table {
         *shorthand; /* the row that a scalar in place of the map stands for: `pad: 128` is {to: 128}; NULL: none */
     /* NULL, or the tables of which one adds its rows, by a format or an encoding; NULL behind the last one. */
     const stki_option_table *(*choice)(int index);
-    void (*about)(const stki_option_table *table, FILE *to); /* NULL, or writes a line above the rows in the docs */
+    /* NULL, or, of a section, writes a line above the rows of some tables below it in the docs; false: not this one. */
+    bool (*about)(const stki_option_table *table, FILE *to);
 };
 
 #define STKI_OPTION_TABLE(section_, rows_)                                                   \

@@ -221,6 +221,23 @@ static const stki_option *find_row(const stki_option_table *table, const char *n
     return row;
 }
 
+void stki_print_parts(stki_print *print, const stki_option_part *parts, int count, const stki_node *map,
+                      const char *path)
+{
+    for (int i = 0; map && map->kind == STKI_NODE_MAP && i < map->count; i++)
+        for (int p = 0; p < count; p++) {
+            const stki_option_table *of;
+            const stki_option *row = find_row(parts[p].table, map->keys[i], &of);
+
+            if (row && row->alias_of && row->type == find_row(of, row->alias_of, &of)->type)
+                row = find_row(of, row->alias_of, &of);
+            if (row) {
+                print_row(print, of, row, map->items[i], path);
+                break;
+            }
+        }
+}
+
 void stki_print_map(stki_print *print, const stki_option_table *table, const stki_node *map, const char *path)
 {
     for (int i = 0; map && map->kind == STKI_NODE_MAP && i < map->count; i++) {

@@ -117,7 +117,7 @@ static const char *range_text(const stki_option *row, char *buffer, int size)
     return stki_option_range(row, buffer, size);
 }
 
-void stki_options_help(const stki_option_table *table, FILE *to)
+static void write_help(const stki_option_table *table, const stki_option_table *section, FILE *to)
 {
     char range[256];
     int i, widest = 0;
@@ -125,8 +125,8 @@ void stki_options_help(const stki_option_table *table, FILE *to)
     for (i = 0; i < table->count; i++)
         widest = (int)strlen(table->rows[i].name) > widest ? (int)strlen(table->rows[i].name) : widest;
     fprintf(to, "%s:\n", table->section);
-    if (table->about)
-        table->about(table, to);
+    if (section->about)
+        (void)section->about(table, to);
     for (i = 0; i < table->count; i++) {
         const stki_option *row = &table->rows[i];
 
@@ -137,6 +137,11 @@ void stki_options_help(const stki_option_table *table, FILE *to)
         else
             fprintf(to, "; default %s\n", default_text(row));
     }
+}
+
+void stki_options_help(const stki_option_table *table, FILE *to)
+{
+    write_help(table, table, to);
 }
 
 /* A cell: the bars that would end it are escaped. */
@@ -170,36 +175,40 @@ static void options_markdown(const stki_option_table *table, FILE *to)
 
 /* ---- sections ---------------------------------------------------------------------------------------------------- */
 
+/* Where the tables of a section are written. */
+typedef struct writing {
+    const stki_option_table *section;
+    FILE *to;
+} writing;
+
 static void help_of(const stki_option_table *table, void *context)
 {
-    FILE *to = context;
+    const writing *w = context;
 
-    if (ftell(to) > 0)
-        putc('\n', to);
-    stki_options_help(table, to);
+    if (ftell(w->to) > 0)
+        putc('\n', w->to);
+    write_help(table, w->section, w->to);
 }
 
 void stki_sections_help(const stki_option_table *const *sections, FILE *to)
 {
     for (int i = 0; sections[i]; i++)
-        stki_options_each(sections[i], help_of, to);
+        stki_options_each(sections[i], help_of, &(writing){sections[i], to});
 }
 
 static void markdown_of(const stki_option_table *table, void *context)
 {
-    FILE *to = context;
+    const writing *w = context;
 
-    fprintf(to, "### `%s`\n\n", table->section);
-    if (table->about) {
-        table->about(table, to);
-        putc('\n', to);
-    }
-    options_markdown(table, to);
-    putc('\n', to);
+    fprintf(w->to, "### `%s`\n\n", table->section);
+    if (w->section->about && w->section->about(table, w->to))
+        putc('\n', w->to);
+    options_markdown(table, w->to);
+    putc('\n', w->to);
 }
 
 void stki_sections_markdown(const stki_option_table *const *sections, FILE *to)
 {
     for (int i = 0; sections[i]; i++)
-        stki_options_each(sections[i], markdown_of, to);
+        stki_options_each(sections[i], markdown_of, &(writing){sections[i], to});
 }

@@ -34,10 +34,6 @@ bool stki_classes_are_texts(const stki_reader *reader);
 /* The texts of all samples in the order in which they first occur, and the number of each sample in `numbers` (room for
  * reader->count; NULL: not needed). Reads all samples. STK_E_BAD_VALUE: a text that is no name. */
 stk_status stki_classes_of_texts(const stki_reader *reader, stki_classes *out, int64_t *numbers, stk_error *err);
-/* Adds the names that a file or folder has: class folders, a list of images, a table of text or lines of JSON (the member
- * that opts->name or opts->prefer names): sorted. Of any other text, one a line: in that order, and *ordered is set. */
-stk_status stki_classes_of_path(const char *path, const stki_reader_opts *opts, stki_classes *out, bool *ordered,
-                                stk_error *err);
 /* A text file of one name a line, in that order. */
 stk_status stki_classes_read_lines(const char *path, stki_classes *out, stk_error *err);
 

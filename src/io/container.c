@@ -2,7 +2,6 @@
 #include "container.h"
 #include "allocate.h"
 #include "error.h"
-#include "format.h"
 #include "sums.h"
 #include "text_build.h"
 #include <inttypes.h>
@@ -138,17 +137,6 @@ void stki_container_free(stki_container *c)
 /* ---- for everybody ------------------------------------------------------------------------------------------------
  */
 
-stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
-{
-    static const stki_reader_opts defaults;
-    const stki_file_format *format;
-    stk_status status;
-
-    opts = opts ? opts : &defaults;
-    status = stki_file_format_of(path, opts, &format, err);
-    return status ? status : format->open(path, opts, out, err);
-}
-
 stki_container *stki_container_retain(const stki_container *container)
 {
     stki_container *c = (stki_container *)(uintptr_t)container;
@@ -283,22 +271,4 @@ stk_status stki_container_reader(const stki_container *c, int64_t member, const 
         stki_reader_destroy(*out);
     }
     return status || !opts->sums ? status : stki_sums_reader(*out, c->path, c->members[member].name, opts, out, err);
-}
-
-stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
-{
-    static const stki_reader_opts defaults;
-    stki_container *container;
-    int64_t member;
-    stk_status status;
-
-    opts = opts ? opts : &defaults;
-    status = stki_container_open(path, opts, &container, err);
-    if (status)
-        return status;
-    status = stki_container_find(container, opts, &member, err);
-    if (!status)
-        status = stki_container_reader(container, member, opts, out, err);
-    stki_container_release(container);
-    return status;
 }

@@ -48,6 +48,8 @@ typedef struct stki_class_column {
     int64_t count;
 } stki_class_column;
 
+enum { STKI_FORMAT_HEAD = 1024 }; /* bytes of a file's beginning that a format may look at */
+
 typedef struct stki_container_ops {
     const char *format; /* "npz" */
     /* The member as an array; a compressed one is unpacked into memory (under opts->memory_limit). The caller releases
@@ -67,8 +69,14 @@ typedef struct stki_container_ops {
     void (*destroy)(stki_container *container); /* what is behind the struct's own; frees the struct */
 } stki_container_ops;
 
+/* Opens any file or folder: stki_container_open of format.h, which lies above the formats. */
+typedef stk_status stki_open_fn(const char *path, const struct stki_reader_opts *opts, stki_container **out,
+                                stk_error *err);
+
 struct stki_container {
     const stki_container_ops *ops;
+    const stki_source_group *const *groups; /* of options, that its format takes; set by stki_container_open */
+    stki_open_fn *open;                     /* for members whose samples are files; set by the same */
     stki_counter refs;
     char *path; /* owned */
     int64_t member_count;
@@ -97,15 +105,6 @@ void stki_container_warn(stki_container *container, const char *format, ...) STK
 /* Frees the common part and the struct; what ops->destroy ends with. */
 void stki_container_free(stki_container *container);
 
-/* By content, then by name, or opts->format. */
-stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* Are these several files that are named like images? */
-/* Whether a file of text is one sample (source.unit: file). */
-bool stki_container_whole_texts(const stki_reader_opts *opts);
-bool stki_container_of_images(char *const *paths, int64_t count);
-/* Such files as one container with the members "image" and "path", a sample each (formats.c). */
-stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,
-                                      stki_container **out, stk_error *err);
 stki_container *stki_container_retain(const stki_container *container);
 void stki_container_release(stki_container *container); /* NULL is fine */
 /* STK_E_NOT_FOUND names members that are near or all there are. A slash before a member's name may be left out. name

@@ -8,7 +8,6 @@
 #include "files.h"
 #include "allocate.h"
 #include "checked.h"
-#include "container.h"
 #include "error.h"
 #include "thread.h"
 #include "thread_pool.h"
@@ -20,6 +19,7 @@ enum { CACHE = 64, SCANNERS = 8, FEW = 64 /* files that one thread scans faster 
 struct files {
     stki_reader base; /* first member */
     stki_file_list list;
+    stki_open_fn *open;
     stki_reader_opts opts;
     char *name;      /* copy of opts.name */
     int64_t first;   /* the first file that could be read */
@@ -47,7 +47,7 @@ static stk_status open_sample(const struct files *f, int64_t index, stk_tensor *
     stki_array array;
     stk_tensor found;
     int64_t member;
-    stk_status status = stki_container_open(path, &f->opts, &container, err);
+    stk_status status = f->open(path, &f->opts, &container, err);
 
     if (status)
         return status;
@@ -363,7 +363,8 @@ static stk_status describe(struct files *f, stk_error *err)
     return status;
 }
 
-stk_status stki_files_open(const stki_file_list *list, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const stki_reader_opts *opts,
+                           stki_reader **out, stk_error *err)
 {
     struct files *f = stki_zalloc(sizeof *f);
     stk_status status = STK_OK;
@@ -375,6 +376,7 @@ stk_status stki_files_open(const stki_file_list *list, const stki_reader_opts *o
     f->base.access = "mmap";
     f->base.file_bytes = f->base.data_offset = -1;
     f->base.copies = true; /* a file a sample: not cut into parts */
+    f->open = open;
     f->opts = *opts;
     f->name = opts->name ? stki_strdup(opts->name) : NULL;
     f->opts.name = f->name;

@@ -2,7 +2,7 @@
 #ifndef STKI_FILES_H
 #define STKI_FILES_H
 
-#include "reader.h"
+#include "container.h"
 
 typedef struct stki_file_list {
     char **paths; /* owned */
@@ -22,8 +22,9 @@ void stki_file_list_fini(stki_file_list *list);
  *
  * A file that cannot be read, or has another dtype or number of axes than the first file that can, fails when its
  * sample is read; the reader's note counts such files. If none can be read, this fails with the error of the first. The
- * list is copied. */
-stk_status stki_files_open(const stki_file_list *list, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
+ * list is copied; `open` opens a file. */
+stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const stki_reader_opts *opts,
+                           stki_reader **out, stk_error *err);
 /* One sample of text that fails with `error` whenever it is read. */
 stk_status stki_unreadable_text(const char *path, const stk_error *error, stki_reader **out, stk_error *err);
 /* Is it the file that is at fault, rather than the configuration or a lack of memory? */

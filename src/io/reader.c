@@ -1,7 +1,6 @@
 /* reader.c: what all readers share. */
 #include "reader.h"
 #include "allocate.h"
-#include "decode.h"
 #include "error.h"
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +18,8 @@ void stki_scratch_fini(stki_scratch *scratch)
         stki_scratch_fini(scratch->second);
     stki_free(scratch->second);
     stki_block_free(&stki_heap, scratch->data, scratch->capacity, SCRATCH_ALIGNMENT);
-    stki_decoder_destroy(scratch->decoder);
+    if (scratch->decoder)
+        scratch->destroy_decoder(scratch->decoder);
     *scratch = (stki_scratch){0};
 }
 

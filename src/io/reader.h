@@ -36,7 +36,8 @@ typedef struct stki_scratch {
     void *data;
     int64_t capacity;
     struct stki_decoder *decoder; /* of images; made at first use (stki_scratch_decoder in decode.h) */
-    struct stki_scratch *second;  /* for readers over readers; made at first use */
+    void (*destroy_decoder)(struct stki_decoder *decoder);
+    struct stki_scratch *second; /* for readers over readers; made at first use */
     uint64_t draw;         /* drawn for the sample that is read next; readers that run code of the user hand it on */
     stki_counter warnings; /* samples that were decoded in spite of warnings; any thread may look */
 } stki_scratch;
@@ -198,10 +199,6 @@ typedef struct stki_reader_opts {
     bool verify;         /* check the sums that the file carries, also where data is mapped */
     bool sums;           /* check every record against FILE.sums (sums.h) */
 } stki_reader_opts;
-
-/* By the file's content and name. STK_E_UNSUPPORTED names what it looks like. */
-stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
-stk_status stki_npy_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err);
 
 /* Synthetic samples, a pure function of (seed, index), in every form that a real reader can take. */
 enum stki_synthetic_form {

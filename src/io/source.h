@@ -14,10 +14,8 @@
 
 #define STKI_SOURCE_SECTION "dataset.fields.NAME.source"
 /* The table of a group: STKI_SOURCE_TABLE("tables of text", csv_rows). */
-#define STKI_SOURCE_TABLE(what, rows) \
-    STKI_OPTION_TABLE_WITH(STKI_SOURCE_SECTION " (" what ")", rows, .about = stki_source_about)
+#define STKI_SOURCE_TABLE(what, rows) STKI_OPTION_TABLE(STKI_SOURCE_SECTION " (" what ")", rows)
 
-struct stki_file_format;
 struct stki_member;
 struct stki_container;
 struct stki_reader_opts;
@@ -41,31 +39,24 @@ typedef struct stki_source {
     const stki_node *map;
     int count;
     const stki_source_group **groups;
+    const char **takers; /* of groups[i]: the formats that take it, "csv, text" */
     stki_option_part *parts;
 } stki_source;
 
-/* Group number i of those of all formats, each once. NULL: i is too large. */
-const stki_source_group *stki_source_group_at(int i);
-/* Its table: a `choice` of the section's own table. */
-const stki_option_table *stki_source_table_at(int i);
-
-/* Reads the map by all groups, those in `own` (ended by NULL) first. An unknown key names the nearest of all. */
-stk_status stki_source_read(const stki_node *map, const stki_source_group *const *own, stki_document *document,
-                            const stki_source **out, stk_error *err);
+/* Fills the struct of the group's table. */
+stk_status stki_source_defaults(const stki_source_group *group, void *values, stk_error *err);
 /* Copies the values of a group to its struct; the defaults where opts->source is NULL. */
 void stki_source_values(const struct stki_reader_opts *opts, const stki_source_group *group, void *out);
+/* Whether the group is in a list that ends with NULL, or that is NULL. */
+bool stki_source_holds(const stki_source_group *const *list, const stki_source_group *group);
 /* Whether all formats read the same values from both. NULL holds the defaults. */
 bool stki_source_equal(const stki_source *a, const stki_source *b);
 /* STK_E_CONFIG: an option was given that no member of this format takes. */
-stk_status stki_source_check_format(const stki_source *source, const struct stki_file_format *format, stk_error *err);
+stk_status stki_source_check_format(const stki_source *source, const char *format,
+                                    const stki_source_group *const *groups, stk_error *err);
 /* STK_E_CONFIG: an option was given that this member does not take. */
 stk_status stki_source_check_member(const struct stki_reader_opts *opts, const struct stki_container *container,
                                     int64_t member, stk_error *err);
 /* The same for samples that come from no file; `varying`: of sizes of their own. */
 stk_status stki_source_check_synthetic(const stki_source *source, bool varying, stk_error *err);
-/* "Taken by: csv, text." for the docs of a group's table. */
-void stki_source_about(const stki_option_table *table, FILE *to);
-/* Which formats take the group: "csv, text"; cut if it does not fit. Returns the buffer. */
-const char *stki_source_takers(const stki_source_group *group, char *buffer, size_t size);
-
 #endif

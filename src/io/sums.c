@@ -64,17 +64,18 @@ static void STK_PRINTF(2, 3) put(char how[STKI_SUMS_HOW], const char *format, ..
 
 /* Options of the formats that may change their samples. Those that work above the formats stand in no table here: the
  * ones that change records are in the opts. */
-static void put_options(char how[STKI_SUMS_HOW], const stki_node *map)
+static void put_options(char how[STKI_SUMS_HOW], const stki_source *source)
 {
-    static const stki_option_table formats = {.section = STKI_SOURCE_SECTION, .choice = stki_source_table_at};
     stki_print print = {0};
+    int first = 0;
 
-    stki_print_map(&print, &formats, map, "source");
+    while (first < source->count && source->groups[first]->refuses)
+        first++;
+    stki_print_parts(&print, source->parts + first, source->count - first, source->map, "source");
     if (stki_print_end(&print, NULL) != STK_OK)
         put(how, "; ?"); /* which is no way to read anything */
     for (int i = 0; i < print.count; i++)
-        if (strcmp(print.lines[i].section, formats.section) != 0)
-            put(how, "; %s=%s", print.lines[i].path, print.lines[i].value);
+        put(how, "; %s=%s", print.lines[i].path, print.lines[i].value);
     stki_print_fini(&print);
 }
 
@@ -92,7 +93,7 @@ void stki_sums_how(const stki_reader *reader, const stki_reader_opts *opts, char
     if (opts->window_length && opts->window_dilation > 1)
         put(how, " of every %" PRId64, opts->window_dilation);
     if (opts->source)
-        put_options(how, opts->source->map);
+        put_options(how, opts->source);
 }
 
 /* ---- the file's bytes ----------------------------------------------------------------------------------------------

@@ -43,9 +43,6 @@ struct stki_writer {
     int64_t name_count, name_room;
 };
 
-/* By opts->…: `format` is "npy", "npz", …, or NULL: by the ending of `path`. */
-stk_status stki_writer_create(const char *path, const char *format, const stki_writer_opts *opts, stki_writer **out,
-                              stk_error *err);
 /* STK_E_BAD_ARG: out of turn; a name that is no UTF-8, or that is there already. */
 stk_status stki_writer_begin(stki_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
                              const int64_t *row_shape, int64_t rows, stk_error *err);
@@ -58,12 +55,5 @@ stk_status stki_writer_add(stki_writer *writer, const char *name, const stk_tens
  * an array would be missing. */
 stk_status stki_writer_commit(stki_writer *writer, stk_error *err);
 void stki_writer_abort(stki_writer *writer); /* NULL is fine */
-
-stk_status stki_npy_array_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
-stk_status stki_npz_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
-stk_status stki_pt_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
-stk_status stki_safetensors_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
-stk_status stki_raw_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
-stk_status stki_hdf5_writer(const char *path, const stki_writer_opts *opts, stki_writer **out, stk_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "format_options.h"
 #include "own_shapes.h"
 #include "padding.h"
 #include "prefetch.h"
@@ -252,7 +253,8 @@ static const stki_option dataset_rows[] = {
               .flags = STKI_BY_VALUE, .inner = &stki_pair_table, .examples = STKI_PAIR_EXAMPLES,
               STKI_C_PARSED(stk_loader_opts, pair)),
 };
-static const stki_option_table dataset_table = STKI_OPTION_TABLE("dataset", dataset_rows);
+static const stki_option_table dataset_table =
+    STKI_OPTION_TABLE_WITH("dataset", dataset_rows, .about = stki_source_about);
 
 const stki_option_table *const stki_config_sections[] = {&loader_table, &dataset_table, &stki_datasets_table, NULL};
 

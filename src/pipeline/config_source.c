@@ -3,6 +3,7 @@
 #include "config.h"
 #include "error.h"
 #include "format.h"
+#include "format_options.h"
 #include "source_common.h"
 #include "windows.h"
 #include <string.h>
@@ -205,7 +206,7 @@ static stk_status check_format(const stki_source *source, const char *name, stk_
 {
     const stki_file_format *format = name ? stki_file_format_named(name) : NULL;
 
-    return format ? stki_source_check_format(source, format, err) : STK_OK;
+    return format ? stki_source_check_format(source, format->name, format->groups, err) : STK_OK;
 }
 
 /* Given, and not to say that there is none. */

@@ -5,6 +5,7 @@
 #include "container.h"
 #include "error.h"
 #include "files.h"
+#include "format.h"
 #include "pairs.h"
 #include "segments.h"
 #include "text_check.h"
@@ -410,7 +411,7 @@ static stk_status open_arrays(const stki_field_config *field, const stki_file_li
                               stki_shards *all, stk_error *err)
 {
     stki_reader *reader;
-    stk_status status = stki_files_open(list, opts, &reader, err);
+    stk_status status = stki_files_open(list, stki_container_open, opts, &reader, err);
 
     if (status == STK_OK && field->window.length > 0)
         status = open_segments(field, opts, reader, &reader, err);

@@ -1,6 +1,7 @@
 /* field_classes.c: see field_classes.h. */
 #include "field_classes.h"
 #include "allocate.h"
+#include "class_file.h"
 #include "core.h"
 #include "dtype.h"
 #include "error.h"

@@ -2,6 +2,7 @@
 #include "selection.h"
 #include "allocate.h"
 #include "error.h"
+#include "format.h"
 #include "order_print.h"
 #include "permutation.h"
 #include "sums.h"

@@ -4,6 +4,7 @@
 #define STKT_FUZZ_FILE_H
 
 #include "container.h"
+#include "format.h"
 #include "fuzz.h"
 #include "tensor_internal.h"
 #include <string.h>
@@ -125,6 +126,7 @@ static inline void fuzz_container(const uint8_t *data, size_t size, const stki_r
     if (status) {
         fuzz_check_failure(status, &err);
     } else {
+        stki_container_complete(c);
         for (int64_t i = 0; i < c->member_count && i < 64; i++)
             fuzz_read_member(c, i, opts);
         stki_container_release(c);

@@ -4,6 +4,7 @@
 #define STKT_FUZZ_RECORDS_H
 
 #include "allocate.h"
+#include "format.h"
 #include "fuzz_file.h"
 
 enum { FUZZ_RECORDS = 40 }; /* of one member */
@@ -88,6 +89,7 @@ static inline void fuzz_record_file(const uint8_t *data, size_t size, const stki
     if (status) {
         fuzz_check_failure(status, &err);
     } else {
+        stki_container_complete(c);
         for (int64_t i = 0; i < c->member_count && i < 32; i++)
             fuzz_read_records(c, i, opts);
         stki_container_release(c);

@@ -1,6 +1,7 @@
 /* test_archive_threads.c: stki-threads: many threads read the members of one open .npz, .pt or .safetensors at once,
  * stored and deflated, by sample, while others let go of the container. */
 #include "container.h"
+#include "format.h"
 #include "io_files.h"
 #include "stk_test.h"
 #include "thread.h"

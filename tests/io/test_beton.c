@@ -5,6 +5,7 @@
 #include "beton.h"
 #include "beton_build.h"
 #include "file.h"
+#include "format.h"
 #include "source_opts.h"
 #include "stk_test.h"
 #include "tensor_internal.h"

@@ -3,6 +3,7 @@
  */
 #include "allocate.h"
 #include "beton.h"
+#include "format.h"
 #include "io_files.h"
 #include "output.h"
 #include "sha256.h"

@@ -3,6 +3,7 @@
 #include "container.h"
 #include "error.h"
 #include "files.h"
+#include "format.h"
 #include "io_files.h"
 #include "stk_test.h"
 
@@ -166,7 +167,7 @@ static void check_files(int64_t (*length)(int), bool variable)
     stki_scratch scratch;
     stki_reader *reader;
 
-    assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_OK);
+    assert_int_equal(stki_files_open(&list, stki_container_open, &(stki_reader_opts){0}, &reader, &err), STK_OK);
     stki_file_list_fini(&list);
     assert_int_equal(reader->count, COUNT);
     assert_int_equal(reader->variable, variable);
@@ -211,7 +212,7 @@ static void a_file_that_differs_is_named(void **state)
 
     (void)state;
     write_sample("f003.npy", 3, 3, "<u2", "False");
-    assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_OK);
+    assert_int_equal(stki_files_open(&list, stki_container_open, &(stki_reader_opts){0}, &reader, &err), STK_OK);
     assert_non_null(strstr(reader->note, "f003.npy"));
     stki_scratch_init(&scratch);
     assert_int_equal(reader->ops->read(reader, 3, NULL, &scratch, &t, &err), STK_E_MISMATCH);
@@ -223,7 +224,7 @@ static void a_file_that_differs_is_named(void **state)
     stki_scratch_fini(&scratch);
     stki_reader_destroy(reader);
     write_sample("f003.npy", 3, 3, "|u1", "False");
-    assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_OK);
+    assert_int_equal(stki_files_open(&list, stki_container_open, &(stki_reader_opts){0}, &reader, &err), STK_OK);
     write_sample("f003.npy", 3, 4, "|u1", "False"); /* another one since */
     stki_scratch_init(&scratch);
     assert_int_equal(reader->ops->read(reader, 3, NULL, &scratch, &t, &err), STK_E_MISMATCH);
@@ -257,7 +258,7 @@ static void files_that_cannot_be_read(void **state)
         assert_int_equal(truncate(list.paths[0], 90), 0);
         assert_int_equal(truncate(list.paths[6], 131), 0); /* of 134 and more: the header is whole */
         assert_int_equal(remove(list.paths[149]), 0);
-        assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_OK);
+        assert_int_equal(stki_files_open(&list, stki_container_open, &(stki_reader_opts){0}, &reader, &err), STK_OK);
         assert_int_equal(reader->count, 150);
         assert_int_equal(reader->ndim, 2);
         assert_int_equal(reader->variable, varying);
@@ -287,7 +288,8 @@ static void files_that_cannot_be_read(void **state)
         for (int i = 0; i < 150; i++)
             if (i != 149)
                 assert_int_equal(truncate(list.paths[i], 90), 0);
-        assert_int_equal(stki_files_open(&list, &(stki_reader_opts){0}, &reader, &err), STK_E_TRUNCATED);
+        assert_int_equal(stki_files_open(&list, stki_container_open, &(stki_reader_opts){0}, &reader, &err),
+                         STK_E_TRUNCATED);
         assert_string_equal(err.file, list.paths[0]);
         stki_file_list_fini(&list);
     }
@@ -305,7 +307,7 @@ static void memory_may_run_out(void **state)
         stki_reader *reader;
 
         stki_memory_fail_at(n);
-        status = stki_files_open(&list, &(stki_reader_opts){.name = ""}, &reader, &err);
+        status = stki_files_open(&list, stki_container_open, &(stki_reader_opts){.name = ""}, &reader, &err);
         stki_memory_fail_at(0);
         assert_true(status == STK_OK || status == STK_E_MEMORY);
         if (status == STK_OK)

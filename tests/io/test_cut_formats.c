@@ -3,6 +3,7 @@
  * changed. */
 #include "container.h"
 #include "error.h"
+#include "format.h"
 #include "io_files.h"
 #include "stk_test.h"
 #include "sums.h"

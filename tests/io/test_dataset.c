@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "dataset_internal.h"
 #include "io_files.h"
+#include "npy.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

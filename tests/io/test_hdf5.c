@@ -5,6 +5,7 @@
 #include "container.h"
 #include "error.h"
 #include "file.h"
+#include "format.h"
 #include "hdf5_files.h"
 #include "hdf5_reader.h"
 #include "io_files.h"

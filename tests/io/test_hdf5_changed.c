@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 #include "container.h"
 #include "error.h"
+#include "format.h"
 #include "hdf5_files.h"
 #include "io_files.h"
 #include <fcntl.h>

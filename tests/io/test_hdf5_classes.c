@@ -2,6 +2,7 @@
  * where the damage says what is right. */
 #include "cmocka_all.h"
 #include "container.h"
+#include "format.h"
 #include "hdf5_dataset.h"
 #include "hdf5_files.h"
 #include "io_files.h"

@@ -4,10 +4,12 @@
 #include "cmocka_all.h"
 #include "container.h"
 #include "dtype.h"
+#include "format.h"
 #include "hdf5_files.h"
 #include "io_files.h"
 #include "output.h"
 #include "tensor_internal.h"
+#include "hdf5_container.h"
 #include "writer.h"
 #include <dirent.h>
 #include <signal.h>

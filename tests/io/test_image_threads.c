@@ -1,5 +1,6 @@
 /* test_image_threads.c: one reader of images under many threads at once, each with its own scratch. stki-threads */
 #include "container.h"
+#include "format.h"
 #include "image_folder.h"
 #include "io_files.h"
 #include "png_make.h"

@@ -2,6 +2,7 @@
  * tests/oracle; those here are made byte by byte. */
 #include "allocate.h"
 #include "container.h"
+#include "format.h"
 #include "io_files.h"
 #include "pt_tensor.h"
 #include "source_opts.h"

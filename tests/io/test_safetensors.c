@@ -1,6 +1,7 @@
 /* test_safetensors.c: headers of .safetensors, right and wrong, and tensors that do not cover the data exactly. */
 #include "allocate.h"
 #include "container.h"
+#include "format.h"
 #include "io_files.h"
 #include "stk_test.h"
 #include <stoker/tensor.h>

@@ -2,6 +2,7 @@
  * Python's tarfile wrote is read by the oracle driver. */
 #include "allocate.h"
 #include "file.h"
+#include "format.h"
 #include "source_opts.h"
 #include "stk_test.h"
 #include "tar.h"

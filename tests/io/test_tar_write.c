@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "file_compare.h"
+#include "format.h"
 #include "output.h"
 #include "source_opts.h"
 #include "tar.h"

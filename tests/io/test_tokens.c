@@ -2,6 +2,7 @@
  * are the limits of each number, documents in pieces, options and failures. */
 #include "allocate.h"
 #include "file.h"
+#include "format.h"
 #include "io_files.h"
 #include "stk_test.h"
 #include "tokens.h"

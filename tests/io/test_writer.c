@@ -3,12 +3,14 @@
  * writes; check_written.py there reads them with the libraries that the formats come from. */
 #include "allocate.h"
 #include "container.h"
+#include "format.h"
 #include "io_files.h"
 #include "output.h"
+#include "safetensors_test.h"
 #include "spill.h"
 #include "stk_test.h"
 #include "writer.h"
-#include "writer_test.h"
+#include "writers.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stoker/dataset.h>

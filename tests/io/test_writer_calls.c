@@ -2,6 +2,7 @@
  * that a file which lacks what was refused is never finished. */
 #include "allocate.h"
 #include "container.h"
+#include "format.h"
 #include "io_files.h"
 #include "source_opts.h"
 #include "stk_test.h"

@@ -2,6 +2,7 @@
  *     resize_cases CASES.tsv      inputs are .npy files beside it; ends with "N passed, N failed"
  */
 #include "allocate.h"
+#include "format.h"
 #include "reader.h"
 #include "resize.h"
 #include "sha256.h"

@@ -1,5 +1,6 @@
 /* oracle_arrays.c: files of named arrays. Each is read mapped and positionally, each array whole and sample by sample;
  * all must agree with the manifest. Of a file that is refused, opening it or reading a member must give the class. */
+#include "format.h"
 #include "oracle.h"
 #include "sha256.h"
 #include "source_opts.h"

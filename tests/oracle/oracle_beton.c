@@ -1,4 +1,5 @@
 /* oracle_beton.c: .beton files as FFCV wrote them: every field of every sample, mapped and positionally. */
+#include "format.h"
 #include "oracle.h"
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* oracle_jpeg.c: JPEG files and folders of them: decoded to RGB and gray, upright, with the fast DCT and at 1/2, 1/4
  * and 1/8, against the SHA-256 of what the original library made of each. */
+#include "format.h"
 #include "image_load.h"
 #include "jpeg_decode.h"
 #include "oracle.h"

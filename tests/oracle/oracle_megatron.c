@@ -1,5 +1,6 @@
 /* oracle_megatron.c: Megatron's indexed token files: every sequence, every document, the list of documents and modes.
  */
+#include "format.h"
 #include "oracle.h"
 #include "sha256.h"
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* oracle_records.c: what the checks of record files share. */
+#include "format.h"
 #include "oracle.h"
 #include "sha256.h"
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* oracle_webdataset.c: tar archives as Python's tarfile and webdataset see them: samples, keys, and every file's bytes;
  * then every extension through its reader. */
 #include "file.h"
+#include "format.h"
 #include "oracle.h"
 #include "sha256.h"
 #include "source_opts.h"

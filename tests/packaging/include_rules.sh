@@ -11,7 +11,7 @@ failed=0
 
 declare -A may=(
     [tools/live]="tools/live" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
-    [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io src/tensor src/base" [examples]="examples"
+    [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io/formats src/io src/tensor src/base" [examples]="examples"
 )
 while read -r -a line; do # the folders of the library: the build's own list
     may[src/${line[0]}]="${line[*]/#/src/}"
@@ -28,11 +28,6 @@ may[tools/loadbench/report]="tools/loadbench/report $rooms"
 may[tools/loadbench/study]="tools/loadbench/study tools/loadbench/show $rooms"
 may[tools/loadbench/make]="tools/loadbench/make ${rooms//tools\/loadbench\/result/}"
 may[tools/loadbench]="tools/loadbench tools/loadbench/make tools/loadbench/report tools/loadbench/study tools/loadbench/show $rooms tools/sheet"
-# Files of io that know the formats behind it.
-declare -A also=(
-    [src/io/formats.c]="src/io/arrays src/io/images src/io/hdf5 src/io/records"
-    [src/io/reader.c]="src/io/images" [src/io/dataset_public.c]="src/io/arrays"
-)
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda.h]="src/gpu/cuda_calls.h" [cuda_runtime_api.h]="src/gpu/cuda_calls.h" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"
@@ -68,7 +63,7 @@ for folder in "${!may[@]}"; do
             */*) say "$file: \"$header\": a path; folders are found by the compiler's flags" ;;
             esac
             found=no
-            for from in ${may[$folder]} ${also[$file]:-}; do
+            for from in ${may[$folder]}; do
                 [ -e "$from/$header" ] && found=yes
             done
             [ $found = yes ] || say "$file: \"$header\" is in none of: ${may[$folder]}"
@@ -102,7 +97,7 @@ try() { # FOLDER HEADER: does a file of FOLDER find HEADER?
     echo "#include \"$2\"" | (cd /tmp && $cc -x c -std=c11 -D_GNU_SOURCE -M -o /dev/null $(flags_of "$1") - 2>/dev/null)
 }
 
-for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h order:reader.h plan:ring.h pipeline:sink.h prep/sinks:finish.h prep/finish:observe.h prep/stats:core.h; do
+for pair in base:tensor_internal.h base:reader.h base:order.h tensor:reader.h tensor:order.h io:order.h io:npz.h io/arrays:format.h order:reader.h plan:ring.h pipeline:sink.h prep/sinks:finish.h prep/finish:observe.h prep/stats:core.h; do
     try "src/${pair%%:*}" "${pair##*:}" && say "src/${pair%%:*} can include ${pair##*:}"
 done
 for pair in figures:loadbench_machine.h machine:loadbench_run.h measure:loadbench_result.h result:loadbench_json_parts.h show:loadbench_sweep.h \

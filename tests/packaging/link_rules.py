@@ -30,22 +30,16 @@ KNOWN = {
     "gpu/kernel_plan_convert.c gpu/kernel_plan_sum.c gpu/providers.c tensor/cpu_device.c tensor/device.c "
     "tensor/device_memory.c tensor/record.c tensor/storage.c tensor/stream.c tensor/sync_device.c tensor/tensor.c",
     "gpu/prefetch.c gpu/prefetch_thread.c",
-    "io/arrays/llmc.c io/arrays/megatron.c io/arrays/npy.c io/arrays/npz.c io/arrays/pt.c io/arrays/raw.c "
-    "io/arrays/safetensors.c io/container.c io/files.c io/formats.c io/hdf5/hdf5_array.c io/hdf5/hdf5_cf.c "
-    "io/hdf5/hdf5_chunked.c io/hdf5/hdf5_chunks.c io/hdf5/hdf5_container.c io/hdf5/hdf5_dataset.c "
-    "io/hdf5/hdf5_file.c io/hdf5/hdf5_groups.c io/hdf5/hdf5_list.c io/hdf5/hdf5_samples.c io/hdf5/hdf5_sources.c "
-    "io/images/image_file.c io/images/image_folder.c io/images/image_options.c io/images/image_reader.c "
-    "io/records/beton.c io/records/beton_reader.c io/records/csv.c io/records/csv_files.c io/records/csv_reader.c "
-    "io/records/text.c io/records/text_reader.c io/records/webdataset.c io/records/webdataset_reader.c io/source.c "
-    "io/source_common.c",
-    "io/arrays/npy_array_write.c io/arrays/npy_write.c io/writer.c",
+    "io/arrays/llmc.c io/arrays/raw.c",
+    "io/arrays/npy_array_write.c io/arrays/npy_write.c",
     "io/arrays/pt_build.c io/arrays/pt_pickle.c",
+    "io/records/beton.c io/records/beton_reader.c",
+    "io/records/csv.c io/records/csv_files.c io/records/csv_reader.c",
     "pipeline/config.c pipeline/config_classes.c pipeline/config_datasets.c pipeline/config_order.c "
     "pipeline/config_ranks.c pipeline/config_source.c",
     "pipeline/core.c pipeline/feed.c",
     "pipeline/fill.c pipeline/fill_failed.c pipeline/fill_made.c pipeline/watch.c",
     "pipeline/loader.c pipeline/resume.c",
-    "pipeline/token_source.c -> io/arrays/documents.c",
     "plan/color_rows.c plan/own_shapes.c plan/plan.c plan/plan_made.c plan/plan_window.c plan/resample.c",
     "plan/color_steps.c plan/geometry_read.c plan/late_steps.c plan/transform.c",
     "prep/count_job.c prep/count_pass.c prep/prep.c prep/prep_ask.c prep/prep_commit.c prep/prep_join.c "

@@ -1,5 +1,6 @@
 /* stki-threads: a loader over folders of images: parts of images of different sizes, labels, and what a bad one does.
  */
+#include "format.h"
 #include "io_files.h"
 #include "jpeg_make.h"
 #include "loader_test.h"

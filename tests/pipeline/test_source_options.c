@@ -5,6 +5,7 @@
 #include "config.h"
 #include "container.h"
 #include "format.h"
+#include "format_options.h"
 #include "io_files.h"
 #include "jpeg_make.h"
 #include "loader_test.h"

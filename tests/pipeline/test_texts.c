@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "file.h"
+#include "format.h"
 #include "io_files.h"
 #include "json_text.h"
 #include "loader_test.h"

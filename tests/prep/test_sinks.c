@@ -5,6 +5,7 @@
 #include "beton.h"
 #include "container.h"
 #include "error.h"
+#include "format.h"
 #include "output.h"
 #include "sink_rows.h"
 #include "source_opts.h"

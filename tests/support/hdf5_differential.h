@@ -4,6 +4,7 @@
 
 #include "cmocka_all.h"
 #include "container.h"
+#include "format.h"
 #include "hdf5_files.h"
 #include "hdf5_reader.h"
 #include "io_files.h"

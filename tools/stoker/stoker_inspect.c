@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "error.h"
+#include "format.h"
 #include "stoker_args.h"
 #include "stoker_digest.h"
 #include "stoker_json.h"

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "container.h"
 #include "error.h"
+#include "format.h"
 #include "text_build.h"
 #include "thread.h"
 #include <errno.h>

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "container.h"
 #include "error.h"
+#include "format.h"
 #include "live_line.h"
 #include "stoker_args.h"
 #include "stoker_check.h"

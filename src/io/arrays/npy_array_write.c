@@ -1,8 +1,8 @@
 /* npy_array_write.c: an .npy file through the table of writer.h: one array, whose name is not kept. */
 #include "allocate.h"
+#include "array_writers.h"
 #include "error.h"
 #include "npy_write.h"
-#include "writer.h"
 
 struct npy_array {
     stki_writer base; /* first member */

@@ -2,11 +2,11 @@
  * longest, and again at the end. */
 #include "npy_write.h"
 #include "allocate.h"
+#include "array_writers.h"
 #include "checked.h"
 #include "error.h"
 #include "npy_form.h"
 #include "output.h"
-#include "writer.h"
 #include <inttypes.h>
 
 struct stki_npy_writer {

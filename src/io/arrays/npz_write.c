@@ -1,9 +1,9 @@
 /* npz_write.c: .npz files. Each array is a member NAME.npy, stored or deflated, its data at a multiple of 64 where it
  * is stored. The number of rows may be known at the end only: the .npy header is written last (zip_write.h). */
 #include "allocate.h"
+#include "array_writers.h"
 #include "error.h"
 #include "npy_form.h"
-#include "writer.h"
 #include "zip_write.h"
 #include <string.h>
 

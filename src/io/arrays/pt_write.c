@@ -3,11 +3,11 @@
  * behind them: readers find members by the archive's directory.
  */
 #include "allocate.h"
+#include "array_writers.h"
 #include "error.h"
 #include "saved.h"
 #include "tensor_internal.h"
 #include "text_build.h"
-#include "writer.h"
 #include "zip_write.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* raw_write.c: a file of nothing but the values of one array, through the table of writer.h. What they are is not kept:
  * who reads it states dtype and shape (raw.c). */
 #include "allocate.h"
+#include "array_writers.h"
 #include "error.h"
 #include "output.h"
-#include "writer.h"
 
 struct raw_writer {
     stki_writer base; /* first member */

@@ -3,15 +3,15 @@
  * original library does: each begins at a multiple of its elements, and the data at a multiple of 64.
  */
 #include "allocate.h"
+#include "array_writers.h"
 #include "checked.h"
 #include "error.h"
 #include "output.h"
+#include "safetensors_test.h"
 #include "saved.h"
 #include "spill.h"
 #include "tensor_internal.h"
 #include "text_build.h"
-#include "writer.h"
-#include "writer_test.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

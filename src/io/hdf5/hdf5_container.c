@@ -7,7 +7,6 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
-#include "format.h"
 #include "hdf5_chunks.h"
 #include "hdf5_list.h"
 #include "hdf5_reader.h"

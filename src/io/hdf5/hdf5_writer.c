@@ -10,11 +10,11 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "hdf5_container.h"
 #include "hdf5_pack.h"
 #include "hdf5_sink.h"
 #include "hdf5_type.h"
 #include "thread.h"
-#include "writer.h"
 #include <inttypes.h>
 #include <string.h>
 

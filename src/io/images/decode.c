@@ -104,6 +104,7 @@ stk_status stki_scratch_decoder(stki_scratch *scratch, stki_decoder **out, stk_e
 {
     stk_status status = scratch->decoder ? STK_OK : stki_decoder_create(&scratch->decoder, err);
 
+    scratch->destroy_decoder = stki_decoder_destroy;
     *out = scratch->decoder;
     return status;
 }

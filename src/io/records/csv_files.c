@@ -53,8 +53,8 @@ static stk_status set_root(stki_image_set *set, const char *path, stk_error *err
 }
 
 /* Whole arrays, by the reader of files that are one sample each. */
-static stk_status open_arrays(const struct listed *listed, const stki_reader_opts *opts, stki_reader **out,
-                              stk_error *err)
+static stk_status open_arrays(const struct listed *listed, stki_open_fn *open, const stki_reader_opts *opts,
+                              stki_reader **out, stk_error *err)
 {
     stki_reader_opts each = *opts;
     stki_file_list list = {0};
@@ -71,7 +71,7 @@ static stk_status open_arrays(const struct listed *listed, const stki_reader_opt
             status = stki_file_list_add_file(&list, path, err);
     }
     if (status == STK_OK)
-        status = stki_files_open(&list, &each, out, err);
+        status = stki_files_open(&list, open, &each, out, err);
     stki_file_list_fini(&list);
     return status;
 }
@@ -93,7 +93,7 @@ stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opt
         status = stki_csv_walk_run(&(stki_csv_walk){csv, column, &t, take_path}, err);
     if (status == STK_OK)
         status = stki_csv_listed(opts) == STKI_LISTED_ARRAYS
-                     ? open_arrays(listed, opts, out, err)
+                     ? open_arrays(listed, csv->base.open, opts, out, err)
                      : stki_image_reader_open(&listed->base, &listed->set, &decode, out, err);
     stki_container_release(&listed->base);
     return status;

@@ -8,7 +8,7 @@
 #include "output.h"
 #include "sink_parts.h"
 #include "spill.h"
-#include "writer.h"
+#include "writers.h"
 #include <inttypes.h>
 #include <sys/stat.h>
 

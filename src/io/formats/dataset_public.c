@@ -1,7 +1,8 @@
-/* dataset_public.c: the writers of <stoker/dataset.h>, which are those of this folder under their public names. */
+/* dataset_public.c: the writers of <stoker/dataset.h>, which are those of writer.h and npy_write.h under their public
+ * names. */
 #include "error.h"
 #include "npy_write.h"
-#include "writer.h"
+#include "writers.h"
 #include <inttypes.h>
 #include <stoker/dataset.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* writer_test.h: what tests may change in writers. */
-#ifndef STKI_WRITER_TEST_H
-#define STKI_WRITER_TEST_H
+/* safetensors_test.h: what tests may change in the writer of safetensors. */
+#ifndef STKI_SAFETENSORS_TEST_H
+#define STKI_SAFETENSORS_TEST_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* class_file.c: the names of classes that a file or a folder has, whatever its format. */
-#include "classes.h"
+/* class_file.c: see class_file.h. */
+#include "class_file.h"
 #include "container.h"
 #include "error.h"
 #include "format.h"
@@ -32,7 +32,7 @@ static stk_status of_container(const char *path, const stki_reader_opts *opts, c
 {
     stki_container *container;
     int64_t member;
-    stk_status status = format->open(path, opts, &container, err);
+    stk_status status = stki_file_format_open(format, path, opts, &container, err);
 
     if (status != STK_OK)
         return status;

@@ -213,6 +213,37 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
                         "there is no reader for it among %s", names(all, sizeof all));
 }
 
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+void stki_container_complete(stki_container *container)
+{
+    const stki_file_format *format = stki_file_format_named(container->ops->format);
+
+    container->groups = format ? format->groups : NULL;
+    container->open = stki_container_open;
+}
+
+stk_status stki_file_format_open(const stki_file_format *format, const char *path, const stki_reader_opts *opts,
+                                 stki_container **out, stk_error *err)
+{
+    stk_status status = format->open(path, opts, out, err);
+
+    if (status == STK_OK)
+        stki_container_complete(*out);
+    return status;
+}
+
+stk_status stki_container_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
+{
+    static const stki_reader_opts defaults;
+    const stki_file_format *format;
+    stk_status status;
+
+    opts = opts ? opts : &defaults;
+    status = stki_file_format_of(path, opts, &format, err);
+    return status == STK_OK ? stki_file_format_open(format, path, opts, out, err) : status;
+}
+
 bool stki_container_whole_texts(const stki_reader_opts *opts)
 {
     return stki_text_whole(opts);
@@ -230,5 +261,27 @@ bool stki_container_of_images(char *const *paths, int64_t count)
 stk_status stki_container_open_images(char *const *paths, int64_t count, const stki_reader_opts *opts,
                                       stki_container **out, stk_error *err)
 {
-    return stki_image_files_container(paths, count, opts, out, err);
+    stk_status status = stki_image_files_container(paths, count, opts, out, err);
+
+    if (status == STK_OK)
+        stki_container_complete(*out);
+    return status;
+}
+
+stk_status stki_reader_open(const char *path, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
+{
+    static const stki_reader_opts defaults;
+    stki_container *container;
+    int64_t member;
+    stk_status status;
+
+    opts = opts ? opts : &defaults;
+    status = stki_container_open(path, opts, &container, err);
+    if (status)
+        return status;
+    status = stki_container_find(container, opts, &member, err);
+    if (!status)
+        status = stki_container_reader(container, member, opts, out, err);
+    stki_container_release(container);
+    return status;
 }
