@@ -10,8 +10,8 @@ cd "$root" || exit 2
 failed=0
 
 declare -A may=(
-    [tools/live]="tools/live" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/stoker src/base"
-    [tools/stoker]="tools/stoker tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io/formats src/io src/tensor src/base" [examples]="examples"
+    [tools/live]="tools/live" [tools/args]="tools/args src/base" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/args tools/stoker src/base"
+    [tools/stoker]="tools/stoker tools/args tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io/formats src/io src/tensor src/base" [examples]="examples"
 )
 while read -r -a line; do # the folders of the library: the build's own list
     may[src/${line[0]}]="${line[*]/#/src/}"
@@ -27,7 +27,7 @@ may[tools/loadbench/show]="tools/loadbench/show $rooms"
 may[tools/loadbench/report]="tools/loadbench/report $rooms"
 may[tools/loadbench/study]="tools/loadbench/study tools/loadbench/show $rooms"
 may[tools/loadbench/make]="tools/loadbench/make ${rooms//tools\/loadbench\/result/}"
-may[tools/loadbench]="tools/loadbench tools/loadbench/make tools/loadbench/report tools/loadbench/study tools/loadbench/show $rooms tools/sheet"
+may[tools/loadbench]="tools/loadbench tools/loadbench/make tools/loadbench/report tools/loadbench/study tools/loadbench/show $rooms tools/args tools/sheet"
 # Headers of other libraries, and the files (as patterns) that may include them.
 declare -A only_in=(
     [hdf5.h]="src/io/hdf5/hdf5_library.h" [cuda.h]="src/gpu/cuda_calls.h" [cuda_runtime_api.h]="src/gpu/cuda_calls.h" [cuda_runtime.h]="src/gpu/*.cu" [yaml.h]="src/base/*"

@@ -191,7 +191,7 @@ static int measure_transfer(const struct lb_args *args)
 
 static int act(const struct lb_args *args)
 {
-    switch (args->action) {
+    switch ((enum lb_action)args->action) {
     case LB_HELP:
         lb_args_help(stdout);
         return finish_output(EXIT_FINE);

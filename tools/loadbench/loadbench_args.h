@@ -21,7 +21,7 @@ enum lb_action {
 };
 
 struct lb_args {
-    enum lb_action action;
+    int action;        /* an lb_action */
     const char *file;  /* the config, or the specification of --make; NULL where the action needs none */
     const char **sets; /* assignments in the order given; freed by lb_args_fini, the texts are argv's */
     int set_count;
@@ -31,6 +31,7 @@ struct lb_args {
     const char *intervals; /* of --intervals, or NULL */
     int accelerators;      /* of --accelerators */
     bool json, force, digest;
+    bool cache; /* --cache was given, which is one of the sets */
     /* What is made of results (loadbench_study.h); the texts are argv's, the lists are freed by lb_args_fini. */
     bool check_prediction, tune;
     const char **sweeps, **required;

@@ -32,7 +32,7 @@ static int act(const struct pl_args *args, FILE *page)
     stk_error err;
     stk_status status;
 
-    switch (args->action) {
+    switch ((enum pl_action)args->action) {
     case PL_CHAIN:
     case PL_READ:
     case PL_HELP:

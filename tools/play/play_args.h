@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stoker/tensor.h>
 
+enum pl_action { PL_READ, PL_CHAIN, PL_MEMORY, PL_PRECISION, PL_HELP }; /* PL_READ: commands come on stdin */
+
 struct pl_args {
-    enum pl_action { PL_CHAIN, PL_READ, PL_MEMORY, PL_PRECISION, PL_HELP } action; /* PL_READ: commands come on stdin */
-    char *chain;                                                                   /* PL_CHAIN */
-    const char *html;                                                              /* NULL: no page */
+    int action;       /* a pl_action */
+    char *chain;      /* PL_CHAIN */
+    const char *html; /* NULL: no page */
     const char *what; /* PL_MEMORY: a number of parameters, or a shape */
     double amplitude; /* PL_PRECISION */
     double range;     /* of the fixed int8 */

@@ -1,5 +1,6 @@
 /* stoker_inspect.c: `stoker inspect FILE [NAME]`: what a file holds, as a table or as JSON. */
 #include "allocate.h"
+#include "args.h"
 #include "container.h"
 #include "error.h"
 #include "format.h"
@@ -26,9 +27,9 @@ struct inspect {
 
 enum { OPTIONS = 5 };
 
-static void options_of(struct inspect *in, struct st_option *options)
+static void options_of(struct inspect *in, struct arg_option *options)
 {
-    const struct st_option table[OPTIONS] = {
+    const struct arg_option table[OPTIONS] = {
         {"--json", NULL, "one JSON object instead of a table", &in->json, NULL, NULL},
         {"--sha256", NULL, "read all values: the SHA-256 of their C-order little-endian bytes", &in->sha256, NULL,
          NULL},
@@ -43,7 +44,7 @@ static void options_of(struct inspect *in, struct st_option *options)
 static int help(void)
 {
     struct inspect none = {0};
-    struct st_option options[OPTIONS];
+    struct arg_option options[OPTIONS];
 
     options_of(&none, options);
     fputs("Usage: stoker inspect FILE [NAME] [OPTIONS]\n"
@@ -56,7 +57,7 @@ static int help(void)
           "  stoker inspect tokens.bin --source='{format: raw, dtype: uint16}'\n"
           "\n",
           stdout);
-    st_args_help(options, OPTIONS);
+    arg_help(options, OPTIONS, 20, stdout);
     fputs("\nExit status: 0 fine, 1 the file or a member asked for cannot be read, 2 the command is wrong.\n", stdout);
     return stoker_finish_output("inspect", STOKER_FINE);
 }
@@ -308,14 +309,14 @@ static int inspect(struct inspect *in)
 int stoker_inspect(int argc, char **argv)
 {
     struct inspect in = {0};
-    struct st_option options[OPTIONS];
+    struct arg_option options[OPTIONS];
     stki_document *document = NULL;
     stk_error err;
     stk_status status;
     int code;
 
     options_of(&in, options);
-    status = st_args_read(argc, argv, options, OPTIONS, in.words, 2, &in.word_count, &err);
+    status = arg_read(argc, argv, options, OPTIONS, NULL, in.words, 2, &in.word_count, &err);
     if (!status && in.help)
         return help();
     if (!status && in.word_count == 0)

@@ -2,10 +2,9 @@
  */
 #include "stoker_prep_args.h"
 #include "allocate.h"
+#include "args.h"
 #include "error.h"
-#include "stoker_args.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { OPTIONS = 16, MOST_WORKERS = 1024 };
@@ -14,9 +13,9 @@ struct texts {
     const char *tasks, *workers, *jobs, *launcher;
 };
 
-static void options_of(struct st_prep_args *a, struct texts *t, struct st_option *options)
+static void options_of(struct st_prep_args *a, struct texts *t, struct arg_option *options)
 {
-    const struct st_option table[OPTIONS] = {
+    const struct arg_option table[OPTIONS] = {
         {"--set", "KEY=VALUE", "change one key of the job, --set output.path=b.beton; may be repeated", NULL, a->sets,
          &a->set_count},
         {"--dry-run", NULL, "say what would be done, how large it becomes and how long it takes, and stop", &a->dry_run,
@@ -47,7 +46,7 @@ void st_prep_args_help(void)
 {
     struct st_prep_args none = {0};
     struct texts texts = {0};
-    struct st_option options[OPTIONS];
+    struct arg_option options[OPTIONS];
 
     options_of(&none, &texts, options);
     fputs("Usage: stoker prep JOB.yaml [--set KEY=VALUE]... [OPTIONS]\n"
@@ -62,33 +61,20 @@ void st_prep_args_help(void)
           "  stoker prep train.yaml --task 2/8; ...; stoker prep train.yaml --merge\n"
           "\n",
           stdout);
-    st_args_help(options, OPTIONS);
+    arg_help(options, OPTIONS, 20, stdout);
     fputs("\nExit status: 0 done (or this task's share is), 1 the data or the run failed, 2 the command or the job is\n"
           "wrong, 130 or 143 stopped by Ctrl-C or SIGTERM: the same command goes on.\n",
           stdout);
 }
 
-static stk_status read_number(const char *option, const char *text, int64_t least, int64_t most, int64_t *out,
-                              stk_error *err)
-{
-    char *end = NULL;
-    long long n = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
-
-    if (!end || *end || n < least || n > most)
-        return stki_fail(err, STK_E_CONFIG, "%s: found \"%s\", expected %lld to %lld", option, text, (long long)least,
-                         (long long)most);
-    *out = n;
-    return STK_OK;
-}
-
 static stk_status read_workers(struct st_prep_args *a, const char *option, const char *text, stk_error *err)
 {
-    int64_t workers;
-    stk_status status = read_number(option, text, 1, MOST_WORKERS, &workers, err);
+    long long workers;
+    stk_status status = arg_number(option, text, 1, MOST_WORKERS, &workers, err);
 
     if (status != STK_OK)
         return status;
-    a->workers_set = stki_format("prep.num_workers=%lld", (long long)workers);
+    a->workers_set = stki_format("prep.num_workers=%lld", workers);
     if (!a->workers_set)
         return stki_fail_memory(err, 64, "the command line");
     a->sets[a->set_count++] = a->workers_set;
@@ -103,7 +89,7 @@ static stk_status read_texts(struct st_prep_args *a, const struct texts *t, stk_
         return stki_fail(err, STK_E_CONFIG, "--launcher: found \"%s\", expected auto or none", t->launcher);
     a->ignore_launcher = t->launcher && strcmp(t->launcher, "none") == 0;
     if (t->tasks)
-        status = read_number("--tasks", t->tasks, 1, INT64_C(1) << 30, &a->tasks, err);
+        status = arg_number("--tasks", t->tasks, 1, 1 << 30, &a->tasks, err);
     if (status == STK_OK && t->workers && t->jobs)
         return stki_fail(err, STK_E_CONFIG, "--workers and --jobs are the same option: give one of them");
     if (status == STK_OK && t->workers)
@@ -136,7 +122,7 @@ static stk_status check_together(const struct st_prep_args *a, stk_error *err)
 
 stk_status st_prep_args_read(int argc, char **argv, struct st_prep_args *out, stk_error *err)
 {
-    struct st_option options[OPTIONS];
+    struct arg_option options[OPTIONS];
     struct texts texts = {0};
     int words = 0;
     stk_status status;
@@ -146,7 +132,7 @@ stk_status st_prep_args_read(int argc, char **argv, struct st_prep_args *out, st
     if (!out->sets)
         return stki_fail_memory(err, argc, "the command line");
     options_of(out, &texts, options);
-    status = st_args_read(argc, argv, options, OPTIONS, &out->file, 1, &words, err);
+    status = arg_read(argc, argv, options, OPTIONS, NULL, &out->file, 1, &words, err);
     if (status == STK_OK)
         status = read_texts(out, &texts, err);
     if (status == STK_OK && !out->help && !out->help_options)

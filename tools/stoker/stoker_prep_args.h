@@ -12,7 +12,7 @@ struct st_prep_args {
     int set_count;
     bool dry_run, show_config, force, restart, merge, no_space_check, json_progress, quiet, help, help_options;
     const char *task; /* "i/N" as it was written; NULL: not said */
-    int64_t tasks;    /* 0: not said */
+    long long tasks;  /* 0: not said */
     bool ignore_launcher;
 
     char *workers_set; /* an assignment made of --workers; among the sets */

@@ -1,5 +1,6 @@
 /* stoker_verify.c: `stoker verify FILE [NAME]`: reads and checks every record, and writes checksums of them. */
 #include "allocate.h"
+#include "args.h"
 #include "clock.h"
 #include "container.h"
 #include "error.h"
@@ -31,9 +32,9 @@ struct verify {
     bool failed;
 };
 
-static void options_of(struct verify *v, struct st_option *options)
+static void options_of(struct verify *v, struct arg_option *options)
 {
-    const struct st_option table[OPTIONS] = {
+    const struct arg_option table[OPTIONS] = {
         {"--threads", "N", "that read and check; by default as many as there are processors", NULL, &v->threads, NULL},
         {"--json", NULL, "one JSON object with every bad record", &v->json, NULL, NULL},
         {"--write-sums", NULL, "write the XXH3 sum of each record to FILE.sums", &v->write_sums, NULL, NULL},
@@ -48,7 +49,7 @@ static void options_of(struct verify *v, struct st_option *options)
 static int help(void)
 {
     struct verify none = {0};
-    struct st_option options[OPTIONS];
+    struct arg_option options[OPTIONS];
 
     options_of(&none, options);
     fputs("Usage: stoker verify FILE [NAME] [OPTIONS]\n"
@@ -64,7 +65,7 @@ static int help(void)
           "  stoker verify train.manifest.json\n"
           "\n",
           stdout);
-    st_args_help(options, OPTIONS);
+    arg_help(options, OPTIONS, 20, stdout);
     fputs("\nExit status: 0 all records are good, 1 some are not or the file cannot be read, 2 the command is wrong.\n",
           stdout);
     return stoker_finish_output("verify", STOKER_FINE);
@@ -302,17 +303,11 @@ static int verify(struct verify *v, int threads)
 
 static stk_status read_threads(const char *text, int *out, stk_error *err)
 {
-    char *end;
-    long n;
+    long long threads = stki_cpu_count();
+    const stk_status status = text ? arg_number("--threads", text, 1, MOST_THREADS, &threads, err) : STK_OK;
 
-    *out = stki_cpu_count();
-    if (!text)
-        return STK_OK;
-    n = strtol(text, &end, 10);
-    if (end == text || *end || n < 1 || n > MOST_THREADS)
-        return stki_fail(err, STK_E_CONFIG, "--threads: found %s, expected 1 to %d", text, MOST_THREADS);
-    *out = (int)n;
-    return STK_OK;
+    *out = (int)threads;
+    return status;
 }
 
 /* What goes with a manifest, and with nothing else. */
@@ -333,14 +328,14 @@ static stk_status check_manifest_words(const struct verify *v, stk_error *err)
 int stoker_verify(int argc, char **argv)
 {
     struct verify v = {0};
-    struct st_option options[OPTIONS];
+    struct arg_option options[OPTIONS];
     stki_document *document = NULL;
     stk_error err;
     stk_status status;
     int threads = 1, code;
 
     options_of(&v, options);
-    status = st_args_read(argc, argv, options, OPTIONS, v.words, 2, &v.word_count, &err);
+    status = arg_read(argc, argv, options, OPTIONS, NULL, v.words, 2, &v.word_count, &err);
     if (!status && v.help)
         return help();
     if (!status && v.word_count == 0)
