@@ -19,7 +19,7 @@ typedef struct stki_notes {
 /* Adds a sentence of at most 1023 bytes, unless it is there already. Without memory for it it is counted as one more.
  */
 void stki_notes_add(stki_notes *notes, const char *format, ...) STK_PRINTF(2, 3);
-void stki_notes_add_list(stki_notes *notes, const char *format, va_list args);
+void stki_notes_add_list(stki_notes *notes, const char *format, va_list args) STK_PRINTF(2, 0);
 int stki_notes_count(const stki_notes *notes);
 /* Lives until fini. NULL: `index` is outside [0, count). */
 const char *stki_notes_get(const stki_notes *notes, int index);

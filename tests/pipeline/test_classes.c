@@ -54,7 +54,7 @@ static int make_data(void **state)
 /* ---- reading -------------------------------------------------------------------------------------------------------
  */
 
-static char *in_folder(char *text, size_t size, const char *format, va_list args)
+static char *STK_PRINTF(3, 0) in_folder(char *text, size_t size, const char *format, va_list args)
 {
     char raw[2048];
     size_t used = 0;
@@ -70,7 +70,7 @@ static char *in_folder(char *text, size_t size, const char *format, va_list args
 }
 
 /* @NAME in the config is the file of that name in the test's folder. */
-static stk_status open_config(stk_loader **out, stk_error *err, const char *format, va_list args)
+static stk_status STK_PRINTF(3, 0) open_config(stk_loader **out, stk_error *err, const char *format, va_list args)
 {
     char text[4096];
 

@@ -48,7 +48,7 @@ static void comment_of(const char *opts_type, const char *member, char *out, siz
     *out = '\0';
 }
 
-static void must_say(const char *member, const char *comment, const char *format, ...)
+static void STK_PRINTF(3, 4) must_say(const char *member, const char *comment, const char *format, ...)
 {
     char what[128], dense[128], *to = dense;
     va_list args;
