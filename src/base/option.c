@@ -122,13 +122,6 @@ static bool in_range(const stki_option *row, const void *values)
     return value >= row->low && value <= row->high; /* NaN is outside */
 }
 
-static bool is_allowed(const stki_option *row, const void *values)
-{
-    if ((takes_numbers(row) || row->type == STKI_OPT_ENUM) && stki_option_word(row, stki_option_int(row, values)))
-        return true;
-    return row->type != STKI_OPT_ENUM && in_range(row, values);
-}
-
 /* ---- one row ----------------------------------------------------------------------------------------------------- */
 
 static bool read_word(const stki_option *row, const stki_node *node, void *values)
@@ -408,27 +401,4 @@ bool stki_options_equal(const stki_option_table *table, const void *a, const voi
         if (!row_equal(&table->rows[i], a, b))
             return false;
     return true;
-}
-
-static stk_status fail_range(const stki_option_table *table, const stki_option *row, const void *values, stk_error *err)
-{
-    char found[40], range[256];
-
-    if (row->type == STKI_OPT_DOUBLE)
-        stki_format_double(stki_option_double(row, values), found);
-    else
-        snprintf(found, sizeof found, "%" PRId64, stki_option_int(row, values));
-    stki_option_range(row, range, sizeof range);
-    return stki_fail_at(err, STK_E_RANGE, (stki_place){.record = -1, .offset = -1, .found = found, .expected = range},
-                        "%s.%s", table->section, row->name);
-}
-
-stk_status stki_options_check(const stki_option_table *table, const void *values, stk_error *err)
-{
-    int i;
-
-    for (i = 0; i < table->count; i++)
-        if (!table->rows[i].alias_of && !is_allowed(&table->rows[i], values))
-            return fail_range(table, &table->rows[i], values, err);
-    return STK_OK;
 }

@@ -95,6 +95,8 @@ typedef struct stki_option {
     const char *instead_of;         /* rows of the same table that exclude this one, with spaces between them */
     const stki_need *need;          /* NULL: none */
     const stki_option_table *inner; /* NODE: the table that reads a map given as the value */
+    int64_t (*implied)(const stki_node *map); /* INT: what the default comes to beside the map's other options, so that
+                                                 saying that number says nothing; NULL: the default is a value */
     const char *c_name; /* a member of the public struct that says it, STKI_C(stk_loader_opts, prefetch); NULL: none */
     int64_t c_offset;
     enum stki_c_type c_type;
@@ -221,9 +223,6 @@ stk_status stki_options_read_parts(const stki_option_part *parts, int count, con
  * not given. The struct is as large as this library knows it. */
 stk_status stki_options_give(const stki_option_table *table, const void *opts, stki_document *document,
                              const char *path, stk_error *err);
-/* The range check alone, for structs filled through the C API, STK_E_RANGE: "loader.batch_size: found 0, expected 1 to
- * 1073741824 rows". */
-stk_status stki_options_check(const stki_option_table *table, const void *values, stk_error *err);
 /* Calls `visit` for the table, its choices and the tables inside it, each where its section name puts it: a table that
  * two sections share is visited in one of them. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),

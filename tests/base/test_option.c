@@ -54,7 +54,6 @@ static void defaults(void **state)
     assert_string_equal(opts.name, "none given");
     assert_null(opts.fields);
     assert_int_equal(opts.untouched, 0x5a5a5a5a5a5a5a5a);
-    assert_int_equal(stki_options_check(&table, &opts, NULL), STK_OK);
 }
 
 static void values_from_a_config(void **state)
@@ -195,36 +194,6 @@ static void facts_of_a_wrong_value(void **state)
     assert_string_equal(err.expected, "a whole number in decimal");
     assert_int_equal(stki_options_read(&table, node_at(document, "loader"), &opts, NULL, NULL), STK_E_CONFIG);
     stki_document_destroy(document);
-}
-
-static void assert_check_fails(const struct opts *opts, const char *message)
-{
-    stk_error err = {0};
-
-    assert_message(&err, stki_options_check(&table, opts, &err), STK_E_RANGE, message);
-}
-
-static void ranges_of_a_struct(void **state)
-{
-    struct opts fine, opts;
-
-    (void)state;
-    stki_options_defaults(&table, &fine);
-    opts = fine;
-    opts.batch_size = 0;
-    assert_check_fails(&opts, "loader.batch_size: found 0, expected 1 to 1073741824 rows");
-    opts = fine;
-    opts.num_workers = -2;
-    assert_check_fails(&opts, "loader.num_workers: found -2, expected auto or 0 to 1024 threads");
-    opts = fine;
-    opts.rate = NAN;
-    assert_check_fails(&opts, "loader.rate: found nan, expected 0 to 1");
-    opts = fine;
-    opts.order = (enum order)2;
-    assert_check_fails(&opts, "loader.order: found 2, expected sequential or random");
-    opts = fine;
-    opts.timeout = -2;
-    assert_check_fails(&opts, "loader.timeout: found -2, expected infinite or 1ns to 3600s");
 }
 
 static void values_as_json(void **state)
@@ -412,7 +381,6 @@ int main(void)
         cmocka_unit_test(wrong_keys),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(facts_of_a_wrong_value),
-        cmocka_unit_test(ranges_of_a_struct),
         cmocka_unit_test(values_as_json),
         cmocka_unit_test(units_in_json_keys),
         cmocka_unit_test(the_echo_reads_back),

@@ -166,8 +166,6 @@ static void check_options(const stki_node *root)
     status = stki_options_read(&table, root, &opts, NULL, &err);
     if (status != STK_OK)
         check_failure(status, &err);
-    else
-        DEMAND(stki_options_check(&table, &opts, &err) == STK_OK);
 }
 
 static void check_document(const stki_document *document)
