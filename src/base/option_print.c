@@ -141,6 +141,9 @@ static void print_value(stki_print *print, const stki_option_table *table, const
 
     alone.offset = 0;
     stki_option_default(&alone, &usual);
+    if (row->implied && stki_option_read(&alone, node, &value, NULL) == STK_OK &&
+        value.number == row->implied(node->parent))
+        return;
     if (row->type == STKI_OPT_NODE || (row->flags & STKI_PATH) || /* paths as they are written */
         stki_option_read(&alone, node, &value, NULL) != STK_OK)
         stki_print_json(print, table->section, row->name, path, stki_node_json(node));

@@ -38,10 +38,12 @@ static const char *const fit_words[] = {"best", "apart", NULL};
 static const char *const take_words[] = {"first", "last", "all", NULL}; /* as enum stki_take */
 static const char *const group_examples[] = {"none", "video", NULL};
 
+static int64_t span_of(const stki_node *window);
+
 static const stki_option window_rows[] = {
     STKI_INT(stki_window, length, 1, 1, MOST, "samples", "Samples of a window"),
     STKI_INT(stki_window, stride, 0, 0, MOST, "samples",
-             "From one window to the next; 0: its span, so that none overlap"),
+             "From one window to the next; 0: its span, so that none overlap", .implied = span_of),
     STKI_INT(stki_window, dilation, 1, 1, MOST, "samples", "From one sample of a window to the next"),
     STKI_ENUM(stki_window, offsets, fixed, offset_words,
               "Where windows begin: every stride; every stride from another offset each epoch; or anywhere, as many of "
@@ -152,6 +154,16 @@ static stk_status read_pack(const stki_node *node, stki_tokens *out, stk_error *
     out->packed = true;
     out->pack = (stki_pack_opts){o.length, o.overlap, o.value, o.fit == 1, !o.segments};
     return status;
+}
+
+static int64_t span_of(const stki_node *map)
+{
+    stki_window window = {0};
+
+    stki_options_defaults(&window_table, &window);
+    return stki_options_read(&window_table, map, &window, NULL, NULL) == STK_OK
+               ? stki_window_span(window.length, window.dilation)
+               : 0;
 }
 
 static stk_status read_window(const stki_node *node, stki_window *window, stki_reader_opts *out, stk_error *err)

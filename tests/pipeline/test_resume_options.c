@@ -9,13 +9,13 @@
 #include "io_files.h"
 #include "loader_handle.h"
 #include "loader_test.h"
-#include "option_row.h"
+#include "option_values.h"
 #include "png_make.h"
 #include "sums.h"
 #include "zip_build.h"
 #include <sys/stat.h>
 
-enum { MOST_BATCHES = 60, BEFORE = 2, VALUES = 12 };
+enum { MOST_BATCHES = 60, BEFORE = 2 };
 
 /* ---- fixtures ---------------------------------------------------------------------------------------------------- */
 
@@ -275,55 +275,6 @@ static bool says_so(const stki_option_table *table, const stki_option *row, cons
     return differs;
 }
 
-/* ---- values of an option ----------------------------------------------------------------------------------------- */
-
-static int add_number(char values[VALUES][128], int count, const stki_option *row, double value)
-{
-    bool whole = row->type != STKI_OPT_DOUBLE;
-
-    if (count == VALUES || value < row->low || value > row->high)
-        return count;
-    if (row->type == STKI_OPT_TIME)
-        snprintf(values[count], 128, "%.0fns", value);
-    else
-        snprintf(values[count], 128, whole ? "%.0f" : "%.17g", value);
-    return count + 1;
-}
-
-static int values_of(const stki_option *row, char values[VALUES][128])
-{
-    double cap = row->type == STKI_OPT_SIZE ? 16 << 20 : row->type == STKI_OPT_TIME ? 1e6 : 100;
-    double usual = 0;
-    int count = 0;
-
-    for (int i = 0; row->examples && row->examples[i]; i++)
-        snprintf(values[count++], 128, "%s", row->examples[i]);
-    if (row->type == STKI_OPT_BOOL)
-        for (int i = 0; i < 2; i++)
-            snprintf(values[count++], 128, "%s", i ? "true" : "false");
-    for (int i = 0; row->type != STKI_OPT_BOOL && row->words && row->words[i]; i++)
-        snprintf(values[count++], 128, "%s", row->words[i]);
-    if (row->type == STKI_OPT_INT || row->type == STKI_OPT_DOUBLE || row->type == STKI_OPT_SIZE ||
-        row->type == STKI_OPT_TIME) {
-        union {
-            int64_t number;
-            double real;
-        } value = {0};
-        stki_option alone = *row;
-
-        alone.offset = 0;
-        stki_option_default(&alone, &value);
-        usual = row->type == STKI_OPT_DOUBLE ? value.real : (double)value.number;
-        count = add_number(values, count, row, row->low);
-        count = add_number(values, count, row, row->high < cap ? row->high : cap);
-        count = add_number(values, count, row, usual + 1);
-        count = add_number(values, count, row, 3);
-        count = add_number(values, count, row, row->type == STKI_OPT_DOUBLE ? usual / 3 + 0.2 : 2);
-        count = add_number(values, count, row, 700);
-    }
-    return count;
-}
-
 /* ---- one option in one fixture ----------------------------------------------------------------------------------- */
 
 typedef struct tally {
@@ -396,23 +347,6 @@ static void check_value(const char *config, const char *set, const stki_option_t
         complain(counts, set, "its line has changed, and the position is accepted");
 }
 
-/* Where options of that section go, or false. */
-static bool place_in(const fixture *f, const char *section, char *place, size_t size)
-{
-    size_t length = strcspn(section, " ");
-    const char *at = f->places;
-
-    while (at && *at) {
-        if (strncmp(at, section, length) == 0 && at[length] == '=') {
-            snprintf(place, size, "%.*s", (int)strcspn(at + length + 1, " "), at + length + 1);
-            return true;
-        }
-        at = strchr(at, ' ');
-        at += at ? 1 : 0;
-    }
-    return false;
-}
-
 static stream bases[sizeof fixtures / sizeof fixtures[0]];
 
 static const char *path_of_state(size_t number)
@@ -437,8 +371,8 @@ static void check_map(const stki_option_table *table, const stki_option *row, in
 
 static void check_row(const stki_option_table *table, const stki_option *row, int *wrong)
 {
-    char values[VALUES][128], name[256];
-    int count = values_of(row, values);
+    char values[STKT_VALUES][STKT_VALUE], name[256];
+    int count = stkt_values_of(row, values);
     tally counts = {0};
 
     snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(table->section, " "), table->section, row->name);
@@ -455,7 +389,7 @@ static void check_row(const stki_option_table *table, const stki_option *row, in
     for (size_t f = 0; f < sizeof fixtures / sizeof fixtures[0]; f++) {
         char place[256], set[512], *config;
 
-        if (!place_in(&fixtures[f], table->section, place, sizeof place))
+        if (!stkt_place_in(fixtures[f].places, table->section, place, sizeof place))
             continue;
         config = config_of(&fixtures[f]);
         for (int v = 0; v < count; v++) {
@@ -578,6 +512,46 @@ static void every_transform(void **state)
         }
     }
     assert_int_equal(wrong, 0);
+}
+
+/* ---- two ways to say one thing ----------------------------------------------------------------------------------- */
+
+static void effective_values_are_compared(void **state)
+{
+    static const struct {
+        const char *one, *other;
+        bool same;
+    } rows[] = {
+        {"window: {length: 4}", "window: {length: 4, stride: 4}", true},
+        {"window: {length: 4, stride: 4}", "window: {length: 4, stride: 0}", true},
+        {"window: {length: 3, dilation: 2}", "window: {length: 3, dilation: 2, stride: 5}", true}, /* 0, 2, 4 */
+        {"window: {length: 3, dilation: 2}", "window: {length: 3, dilation: 2, stride: 6}", false},
+        {"window: {length: 4}", "window: {length: 4, stride: 5}", false},
+        {"documents: {end: 1}, pack: 9", "documents: {end: 1}, pack: {length: 9, value: 0}", true},
+        {"documents: {end: 1}, pack: 9", "documents: {end: 1}, pack: {length: 9, value: 3}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *sources[] = {rows[i].one, rows[i].other};
+        char configs[2][1024];
+
+        for (int k = 0; k < 2; k++)
+            snprintf(configs[k], sizeof configs[k],
+                     "{dataset: {fields: {x: {path: '%s/tokens.npy', source: {%s}}}}, loader: {" RUN "}}", folder,
+                     sources[k]);
+        for (int k = 0; k < 2; k++) {
+            static stream base;
+            stk_error err;
+            stk_loader *loader = open_set(configs[k], NULL, &err);
+
+            assert_non_null(loader);
+            run(loader, path_of_state(98), &base);
+            stk_loader_destroy(loader);
+            if (is_refused(configs[1 - k], NULL, path_of_state(98), &base) == rows[i].same)
+                fail_msg("%s and %s: %s", rows[i].one, rows[i].other, rows[i].same ? "refused" : "accepted");
+        }
+    }
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -886,6 +860,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return print_hash(argv[1]);
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_option), cmocka_unit_test(every_transform),
+                                       cmocka_unit_test(effective_values_are_compared),
                                        cmocka_unit_test(every_machine)};
 
     make_files();
