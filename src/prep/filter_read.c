@@ -7,9 +7,12 @@
 static const char *const any_words[] = {"any", NULL};
 
 static const stki_option label_rows[] = {
-    STKI_STRING(stki_label_rule, field, "label", "The field, one whole number a sample, or a text"),
-    STKI_NODE(stki_label_rule, keep, "Samples with one of these stay: numbers, or names of classes"),
-    STKI_NODE(stki_label_rule, drop, "Samples with one of these go", .instead_of = "keep"),
+    STKI_STRING(stki_label_rule, field, "label", "The field, one whole number a sample, or a text",
+                .examples = STKI_EXAMPLES("label", "other")),
+    STKI_NODE(stki_label_rule, keep, "Samples with one of these stay: numbers, or names of classes",
+              .examples = STKI_EXAMPLES("[1, 2]", "[3]")),
+    STKI_NODE(stki_label_rule, drop, "Samples with one of these go", .instead_of = "keep",
+              .examples = STKI_EXAMPLES("[1, 2]", "[3]")),
 };
 static const stki_option_table label_table = STKI_OPTION_TABLE("prep.filter.label", label_rows);
 
@@ -17,7 +20,8 @@ static const stki_option_table label_table = STKI_OPTION_TABLE("prep.filter.labe
 #define LIMIT_BYTES(member, help) STKI_SIZE_WORDS(stki_size_rule, member, any, 0, INT64_MAX, any_words, -1, help)
 
 static const stki_option size_rows[] = {
-    STKI_STRING(stki_size_rule, field, "image", "The field whose samples are measured"),
+    STKI_STRING(stki_size_rule, field, "image", "The field whose samples are measured",
+                .examples = STKI_EXAMPLES("image", "other")),
     LIMIT(min_height, "pixels", "Images: lower ones go"),
     LIMIT(max_height, "pixels", "Images: higher ones go"),
     LIMIT(min_width, "pixels", "Images: narrower ones go"),

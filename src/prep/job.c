@@ -78,7 +78,7 @@ static const stki_option output_rows[] = {
     STKI_STRING(stki_output_section, path, NULL, "The file, or what the names of several files are made of",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_STRING(stki_output_section, format, NULL, "Its format; by default what the ending of the path says",
-                .flags = STKI_BY_VALUE),
+                .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("npy", "raw")),
     STKI_NODE(stki_output_section, fields,
               "What becomes of a field beyond the loader's transforms: {NAME: {encode: jpeg, quality: 90}}",
               .flags = STKI_NAMED, .inner = &stki_finish_table),

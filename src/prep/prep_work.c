@@ -93,7 +93,9 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     }
     adopt_mode(run, found);
     adopt_policy(run, found);
-    if (stki_job_differs(found, run->identity, difference, sizeof difference))
+    if (stki_job_differs(json_object_get(found, "job"), json_object_get(run->identity, "job"), difference,
+                         sizeof difference) || /* an option tells more than what follows from it */
+        stki_job_differs(found, run->identity, difference, sizeof difference))
         status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
                               "the work folder is of another job, or of other data (%s); go on with that one, or begin "
                               "anew with --restart",

@@ -13,9 +13,10 @@ typedef struct keep_options {
 
 static const stki_option keep_rows[] = {
     STKI_STRING(keep_options, encode, "keep", "keep: images stay the files they were (docs/encode.md)",
-                .flags = STKI_GIVEN),
+                .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("keep", "jpeg")),
     STKI_STRING(keep_options, extension, NULL,
-                "Of files in archives, without the dot; by default what each image is: jpg or png"),
+                "Of files in archives, without the dot; by default what each image is: jpg or png",
+                .examples = STKI_EXAMPLES("jpg", "jpeg")),
 };
 static const stki_option_table keep_table = STKI_OPTION_TABLE("output.fields.NAME (encode: keep)", keep_rows);
 

@@ -13,8 +13,9 @@ typedef struct png_options {
 
 static const stki_option png_rows[] = {
     STKI_STRING(png_options, encode, "png", "png: images become PNG files, without a loss (docs/encode.md)",
-                .flags = STKI_GIVEN),
-    STKI_STRING(png_options, extension, "png", "Of files in archives, without the dot"),
+                .flags = STKI_GIVEN, .examples = STKI_EXAMPLES("png", "jpeg")),
+    STKI_STRING(png_options, extension, "png", "Of files in archives, without the dot",
+                .examples = STKI_EXAMPLES("png", "PNG")),
     STKI_INT(png_options, level, 6, 0, 9, "", "Of compression; 0: none"),
 };
 static const stki_option_table png_table = STKI_OPTION_TABLE("output.fields.NAME (encode: png)", png_rows);

@@ -17,8 +17,10 @@ static const stki_option_table *finisher_table(int index)
 
 static const stki_option rows[] = {
     STKI_STRING(stki_finish_options, encode, NULL,
-                "What is done to rows on their way into the file: jpeg, png, keep, tokens", .flags = STKI_GIVEN),
-    STKI_STRING(stki_finish_options, extension, NULL, "Of the field's files in archives, without the dot"),
+                "What is done to rows on their way into the file: jpeg, png, keep, tokens", .flags = STKI_GIVEN,
+                .examples = STKI_EXAMPLES("jpeg", "png")),
+    STKI_STRING(stki_finish_options, extension, NULL, "Of the field's files in archives, without the dot",
+                .examples = STKI_EXAMPLES("bin", "raw")),
     STKI_BOOL(stki_finish_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
 };
 const stki_option_table stki_finish_table =
