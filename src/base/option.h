@@ -199,6 +199,11 @@ typedef struct stki_option_notes {
 stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
                                 stk_error *err);
 
+/* Refuses keys of the root that are neither a section nor one of `others` (sections of other programs, ended by NULL;
+ * may be NULL itself). */
+stk_status stki_sections_check(const stki_option_table *const *sections, const char *const *others,
+                               const stki_node *root, stk_error *err);
+
 /* Fills the struct with the defaults. Members without a row are left alone. */
 void stki_options_defaults(const stki_option_table *table, void *values);
 /* Reads a map into the struct (defaults or whatever it holds stay where a key is absent; NULL or nothing is an empty

@@ -1,5 +1,5 @@
-/* option_settle.c: prepares a document for reading, see stki_sections_settle. Everything here follows from the rows:
- * which exclude each other, which are paths, and which tables are inside which. */
+/* option_settle.c: checks the sections of a document and prepares it for reading, see stki_sections_settle. Everything
+ * here follows from the rows: which exclude each other, which are paths, and which tables are inside which. */
 #include "document_build.h"
 #include "error.h"
 #include "option.h"
@@ -116,4 +116,41 @@ stk_status stki_sections_settle(const stki_option_table *const *sections, stki_d
             if (strcmp(document->root->keys[k], sections[i]->section) == 0)
                 status = settle(&s, sections[i], document->root->items[k]);
     return status;
+}
+
+static stk_status fail_section(const stki_option_table *const *sections, const char *const *names, int count,
+                               const stki_node *node, stk_error *err)
+{
+    char list[256];
+    const char *near = stki_nearest_word(node->key, names, count);
+    const char *section = near ? NULL : stki_sections_hint(sections, node->key);
+
+    if (near)
+        return stki_fail_key(err, node, "unknown section, did you mean %s?", near);
+    if (section)
+        return stki_fail_key(err, node, "unknown section, did you mean %.*s.%s?", (int)strcspn(section, " "), section,
+                             node->key);
+    return stki_fail_key(err, node, "unknown section, expected %s", stki_word_list(names, count, list, sizeof list));
+}
+
+stk_status stki_sections_check(const stki_option_table *const *sections, const char *const *others,
+                               const stki_node *root, stk_error *err)
+{
+    enum { MOST = 32 };
+    const char *names[MOST];
+    int count = 0;
+
+    for (int i = 0; sections[i] && count < MOST; i++)
+        names[count++] = sections[i]->section;
+    for (int i = 0; others && others[i] && count < MOST; i++)
+        names[count++] = others[i];
+    for (int i = 0; i < root->count; i++) {
+        int k = 0;
+
+        while (k < count && strcmp(root->keys[i], names[k]) != 0)
+            k++;
+        if (k == count)
+            return fail_section(sections, names, count, root->items[i], err);
+    }
+    return STK_OK;
 }

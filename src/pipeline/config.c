@@ -502,34 +502,11 @@ static stk_status read_loader(stki_loader_config *config, const stki_config_form
     return stki_config_ranks(config, section, err);
 }
 
-/* Sections of other programs may stand in the same file. */
-static stk_status check_sections(const stki_node *root, stk_error *err)
-{
-    static const char *const known[] = {"dataset", "datasets", "loader", "bench", "prep", "output", "stats"};
-
-    for (int i = 0; i < root->count; i++) {
-        bool found = false;
-        const char *near, *section;
-
-        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
-            found |= strcmp(root->keys[i], known[k]) == 0;
-        if (found)
-            continue;
-        near = stki_nearest_word(root->keys[i], known, (int)(sizeof known / sizeof known[0]));
-        section = near ? NULL : stki_sections_hint(stki_config_sections, root->keys[i]);
-        if (section)
-            return stki_fail_key(err, root->items[i], "unknown section, did you mean %.*s.%s?",
-                                 (int)strcspn(section, " "), section, root->keys[i]);
-        return stki_fail_key(err, root->items[i], "unknown section%s%s%s",
-                             near ? ", did you mean " : " (known: dataset, datasets, loader, bench)", near ? near : "",
-                             near ? "?" : "");
-    }
-    return STK_OK;
-}
-
 stk_status stki_config_read(stki_document *document, const char *base_dir, stki_loader_config **out, stk_error *err)
 {
-    static const stki_config_form loader = {.table = &loader_table, .sections = stki_config_sections};
+    static const char *const others[] = {"bench", "prep", "output", "stats", NULL};
+    static const stki_config_form loader = {
+        .table = &loader_table, .sections = stki_config_sections, .other_sections = others};
 
     return stki_config_read_as(&loader, document, base_dir, out, err);
 }
@@ -549,7 +526,7 @@ stk_status stki_config_read_as(const stki_config_form *form, stki_document *docu
     config->section = form->table->section;
     if (base_dir && !(config->base_dir = stki_strdup(base_dir)))
         status = stki_fail_memory(err, (int64_t)strlen(base_dir), "a path");
-    if (status == STK_OK && (status = check_sections(root, err)) == STK_OK &&
+    if (status == STK_OK && (status = stki_sections_check(form->sections, form->other_sections, root, err)) == STK_OK &&
         (status = stki_sections_settle(form->sections, document, base_dir, err)) == STK_OK &&
         (status = read_loader(config, form, root, err)) == STK_OK &&
         (status = read_dataset(config, root, err)) == STK_OK) {

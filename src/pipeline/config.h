@@ -113,7 +113,8 @@ typedef struct stki_config_form {
     const stki_option_table *table; /* of stki_loader_config; its section */
     const stki_option_table *other; /* further options of that section; NULL: none */
     void *other_values;
-    const stki_option_table *const *sections;                        /* of the whole document, ended by NULL */
+    const stki_option_table *const *sections; /* of the whole document, ended by NULL */
+    const char *const *other_sections;        /* that other programs read, ended by NULL; NULL: none */
     void (*preset)(stki_loader_config *config, const void *context); /* what the document does not say; NULL: nothing */
     const void *context;
 } stki_config_form;

@@ -363,6 +363,36 @@ static void paths_of_a_text(void **state)
     stki_document_destroy(document);
 }
 
+static void sections_that_nobody_reads(void **state)
+{
+    static const char *const others[] = {"bench", NULL};
+    static const struct {
+        const char *text, *names; /* NULL: it is fine */
+    } cases[] = {{"loader: {}\ndatasets: []\nbench: {}\n", NULL},
+                 {"lodaer: {}\n", "loader"},
+                 {"benhc: {}\n", "bench"},
+                 {"bucket_by: x\n", "loader.bucket_by"},
+                 {"zzzzzz: 1\n", "dataset"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stki_document *document = parse_fine(cases[i].text);
+        stk_error err = {0};
+        stk_status status = stki_sections_check(sections, others, stki_document_root(document), &err);
+
+        assert_int_equal(status, cases[i].names ? STK_E_CONFIG : STK_OK);
+        if (cases[i].names)
+            assert_non_null(strstr(err.message, cases[i].names));
+        stki_document_destroy(document);
+    }
+    {
+        stki_document *document = parse_fine("bench: {}\n");
+
+        assert_int_equal(stki_sections_check(sections, NULL, stki_document_root(document), NULL), STK_E_CONFIG);
+        stki_document_destroy(document);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +403,7 @@ int main(void)
         cmocka_unit_test(needs_that_are_notes),
         cmocka_unit_test(paths_start_where_they_are_written),
         cmocka_unit_test(paths_of_a_text),
+        cmocka_unit_test(sections_that_nobody_reads),
     };
 
     return cmocka_run_group_tests(tests, fresh_root, remove_root);
