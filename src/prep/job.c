@@ -2,7 +2,6 @@
  * options of `prep` too, read and checked by the loader's code, whose messages name the job's section and lines. */
 #include "job.h"
 #include "allocate.h"
-#include "checked.h"
 #include "clock.h"
 #include "error.h"
 #include "filter.h"
@@ -87,19 +86,9 @@ static const stki_option output_rows[] = {
     STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX, "Files of about so many bytes each instead; 0: one",
               .instead_of = "shard_rows"),
 };
-enum { OUTPUT_ROWS = sizeof output_rows / sizeof output_rows[0], FORMAT_ROWS = 32 };
 static const stki_option_table output_table = STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table);
 
 const stki_option_table *const stki_job_sections[] = {&prep_table, &output_table, &stki_stats_table, NULL};
-
-static bool is_one_of(const char *key, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(key, words[i]) == 0)
-            return true;
-    return false;
-}
-#define IS_ONE_OF(key, words) is_one_of(key, words, sizeof(words) / sizeof(words)[0])
 
 /* ---- the document --------------------------------------------------------------------------------------------------
  */
@@ -120,27 +109,6 @@ static stk_status read_document(const stki_job *job, stki_document **out, stk_er
     return status;
 }
 
-static stk_status check_sections(const stki_node *root, stk_error *err)
-{
-    static const char *const known[] = {"dataset", "datasets", "prep", "output", "stats"};
-
-    for (int i = 0; i < root->count; i++) {
-        const char *near;
-
-        if (IS_ONE_OF(root->keys[i], known))
-            continue;
-        if (strcmp(root->keys[i], "loader") == 0)
-            return stki_fail_key(err, root->items[i],
-                                 "found it in a preparation job, where order, split, num_workers and the like stand in "
-                                 "prep: move them there");
-        near = stki_nearest_word(root->keys[i], known, 5);
-        return stki_fail_key(err, root->items[i], "unknown section%s%s%s",
-                             near ? ", did you mean " : " (known: dataset, datasets, prep, output, stats)",
-                             near ? near : "", near ? "?" : "");
-    }
-    return STK_OK;
-}
-
 /* All sections of a job's document, ended by NULL. */
 typedef struct job_tables {
     const stki_option_table *all[6];
@@ -150,6 +118,17 @@ static job_tables job_sections(void)
 {
     return (job_tables){
         {&prep_table, stki_config_sections[1], stki_config_sections[2], &output_table, &stki_stats_table, NULL}};
+}
+
+static stk_status check_sections(const job_tables *tables, const stki_node *root, stk_error *err)
+{
+    const stki_node *loader = stki_node_get(root, "loader");
+
+    if (loader)
+        return stki_fail_key(err, loader,
+                             "found it in a preparation job, where order, split, num_workers and the like stand in "
+                             "prep: move them there");
+    return stki_sections_check(tables->all, NULL, root, err);
 }
 
 /* The job keeps the books of what fails itself, since it goes on across runs. */
@@ -210,35 +189,21 @@ static stk_status read_prep(stki_job *job, const stki_node *prep, stk_error *err
 /* ---- output --------------------------------------------------------------------------------------------------------
  */
 
-/* Reads `output` by the common table and that of the format as one, so that unknown keys are named with the nearest of
- * both. */
+/* By the common table and that of the format. */
 static stk_status read_output(stki_job *job, const stki_node *node, stk_error *err)
 {
     const stki_option_table *own = job->format->table;
-    stki_option rows[OUTPUT_ROWS + FORMAT_ROWS];
-    stki_option_table table = {"output", rows, OUTPUT_ROWS};
-    const int64_t common = stki_round_up((int64_t)sizeof job->output, 16), bytes = common + job->format->options_bytes;
-    char *values = stki_zalloc(bytes);
-    stk_status status;
 
-    if (!values)
-        return stki_fail_memory(err, bytes, "output options");
-    memcpy(rows, output_rows, sizeof output_rows);
-    for (int i = 0; own && i < own->count && table.count < OUTPUT_ROWS + FORMAT_ROWS; i++) {
-        rows[table.count] = own->rows[i];
-        rows[table.count++].offset += own->rows[i].alias_of ? 0 : common;
+    stki_options_defaults(&output_table, &job->output);
+    if (own) {
+        job->format_options = stki_zalloc(job->format->options_bytes);
+        if (!job->format_options)
+            return stki_fail_memory(err, job->format->options_bytes, "output options");
+        stki_options_defaults(own, job->format_options);
     }
-    stki_options_defaults(&table, values);
-    status = stki_options_read(&table, node, values, NULL, err);
-    if (status == STK_OK) {
-        memcpy(&job->output, values, sizeof job->output);
-        if (own && !(job->format_options = stki_zalloc(job->format->options_bytes)))
-            status = stki_fail_memory(err, job->format->options_bytes, "output options");
-        else if (own)
-            memcpy(job->format_options, values + common, (size_t)job->format->options_bytes);
-    }
-    stki_free(values);
-    return status;
+    return stki_options_read_parts(
+        (stki_option_part[]){{&output_table, &job->output, NULL}, {own, job->format_options, NULL}}, own ? 2 : 1, node,
+        NULL, err);
 }
 
 static const char *text_of(const stki_node *map, const char *key)
@@ -328,13 +293,8 @@ static stk_status find_paths(stki_job *job, stk_error *err)
 /* ---- all of it ------------------------------------------------------------------------------------------------------
  */
 
-static stk_status check_together(const stki_job *job, const stki_node *root, stk_error *err)
+static stk_status check_fields(const stki_job *job, stk_error *err)
 {
-    const stki_node *node;
-
-    if (job->format && (node = stki_node_get(stki_node_get(root, "stats"), "path")) != NULL)
-        return stki_fail_key(err, node,
-                             "found it beside output, where the statistics are NAME.stats.json: leave it out");
     if (job->output.fields && job->output.fields->kind != STKI_NODE_MAP)
         return stki_fail_value(err, job->output.fields, "a map of fields, {NAME: {…}}");
     for (int i = 0; job->output.fields && i < job->output.fields->count; i++)
@@ -371,8 +331,9 @@ static stk_status read_what(stki_job *job, const stki_node *root, stk_error *err
     if (!output && job->stats)
         return without_output(job, job->stats, err);
     if (stki_node_get(job->stats, "path"))
-        return stki_fail_key(err, stki_node_get(job->stats, "path"),
-                             "found it beside output, where statistics are NAME.stats.json beside the data");
+        return stki_fail_key(
+            err, stki_node_get(job->stats, "path"),
+            "found it beside output, where the statistics are NAME.stats.json beside the data: leave it out");
     status = find_format(job, output, err);
     return status == STK_OK ? read_output(job, output, err) : status;
 }
@@ -389,10 +350,10 @@ stk_status stki_job_read(const char *file, const char *text, const char *base_di
     if (status != STK_OK)
         return status;
     root = stki_document_root(job->document);
-    if ((status = check_sections(root, err)) != STK_OK ||
+    if ((status = check_sections(&tables, root, err)) != STK_OK ||
         (status = stki_sections_settle(tables.all, job->document, job->base_dir, err)) != STK_OK ||
         (status = read_prep(job, stki_node_get(root, "prep"), err)) != STK_OK ||
-        (status = read_what(job, root, err)) != STK_OK || (status = check_together(job, root, err)) != STK_OK ||
+        (status = read_what(job, root, err)) != STK_OK || (status = check_fields(job, err)) != STK_OK ||
         (status = stki_filter_check(job->prep.filter, err)) != STK_OK)
         return status;
     return find_paths(job, err);
