@@ -2,9 +2,10 @@
  * page is still one. Waiting times come into the bins that they belong to. */
 #include "io_files.h"
 #include "loadbench_histogram.h"
-#include "loadbench_html.h"
+#include "html.h"
 #include "loadbench_report.h"
 #include "loadbench_result.h"
+#include "loadbench_svg.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,7 +134,7 @@ static void what_could_be_markup_is_none(void **state)
     FILE *to = open_memstream(&text, &size);
 
     (void)state;
-    lb_html_text(to, "a<b>&\"'\x01\n\xc3\xa4");
+    html_text(to, "a<b>&\"'\x01\n\xc3\xa4");
     fclose(to);
     assert_string_equal(text, "a&lt;b&gt;&amp;&quot;&#39;\xef\xbf\xbd\n\xc3\xa4");
     free(text);

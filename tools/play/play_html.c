@@ -1,5 +1,6 @@
 /* play_html.c: see play_html.h. */
 #include "play_html.h"
+#include "html.h"
 #include "play.h"
 #include "play_ops.h"
 #include "play_page.h"
@@ -17,7 +18,7 @@ void pl_html_begin(FILE *to, const char *chain)
         "Steps of one colour share one storage.");
     if (*chain) {
         fputs("<p><code>", to);
-        pl_page_text(to, chain);
+        html_text(to, chain);
         fputs("</code></p>\n", to);
     }
 }
@@ -33,7 +34,7 @@ static void put_fact(FILE *to, const char *name, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     fprintf(to, "<dt>%s</dt><dd>", name);
-    pl_page_text(to, text);
+    html_text(to, text);
     fputs("</dd>\n", to);
 }
 
@@ -66,7 +67,7 @@ static void put_said(const struct pl_step *step, FILE *to)
     if (!step->said)
         return;
     fputs(step->how == PL_TEXT ? "<pre>" : "<p class=\"note\">", to);
-    pl_page_text(to, step->said);
+    html_text(to, step->said);
     fputs(step->how == PL_TEXT ? "</pre>\n" : "</p>\n", to);
 }
 
@@ -79,7 +80,7 @@ stk_status pl_html_step(const struct pl_session *session, int index, FILE *to, s
 
     fprintf(to, "<section class=\"step h%d\" id=\"step%d\">\n<h2><span class=\"n\">%d</span><code>", storage % PL_HUES,
             index + 1, index + 1);
-    pl_page_text(to, step->text);
+    html_text(to, step->text);
     fputs("</code>", to);
     if (step->how == PL_TEXT) {
         fputs("</h2>\n", to);
@@ -109,13 +110,13 @@ stk_status pl_html_step(const struct pl_session *session, int index, FILE *to, s
 void pl_html_trouble(const struct pl_trouble *trouble, const char *command, const char *figure, FILE *to)
 {
     fputs("<section class=\"step bad\">\n<h2><span class=\"n\">✗</span><code>", to);
-    pl_page_text(to, command);
+    html_text(to, command);
     fputs("</code></h2>\n<p>", to);
-    pl_page_text(to, trouble->err.message);
+    html_text(to, trouble->err.message);
     fputs("</p>\n", to);
     if (*trouble->why) {
         fputs("<p>", to);
-        pl_page_text(to, trouble->why);
+        html_text(to, trouble->why);
         fputs("</p>\n", to);
     }
     if (figure)

@@ -2,6 +2,7 @@
 #include "play_memory.h"
 #include "allocate.h"
 #include "error.h"
+#include "html.h"
 #include "play.h"
 #include "play_ops.h"
 #include "play_page.h"
@@ -111,11 +112,11 @@ static void show(const char *title, const struct pl_table *table, const char *no
     if (!page)
         return;
     fputs("<section class=\"step\"><h2>", page);
-    pl_page_text(page, title);
+    html_text(page, title);
     fputs("</h2>\n", page);
     pl_table_html(table, page);
     fputs("<p class=\"note\">", page);
-    pl_page_text(page, note);
+    html_text(page, note);
     fputs("</p></section>\n", page);
 }
 

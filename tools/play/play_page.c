@@ -1,6 +1,7 @@
 /* play_page.c: the frame of a page and its style sheet. */
 #include "play_page.h"
 #include "error.h"
+#include "html.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,40 +60,18 @@ static const char style[] =
     "transparent))}\n"
     "footer{color:var(--soft);font-size:.8rem;margin-top:2rem}\n";
 
-void pl_page_text(FILE *to, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            fputs("&lt;", to);
-            break;
-        case '>':
-            fputs("&gt;", to);
-            break;
-        case '&':
-            fputs("&amp;", to);
-            break;
-        case '"':
-            fputs("&quot;", to);
-            break;
-        default:
-            fputc((unsigned char)*text < 32 && *text != '\n' && *text != '\t' ? '?' : *text, to);
-        }
-    }
-}
-
 void pl_page_begin(FILE *to, const char *title, const char *lead)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
           to);
-    pl_page_text(to, title);
+    html_text(to, title);
     fputs("</title>\n<style>\n", to);
     fputs(style, to);
     for (int i = 0; i < PL_HUES; i++)
         fprintf(to, ".h%d{--h:var(--h%d)}", i, i);
     fputs("\n</style>\n</head>\n<body>\n<h1>", to);
-    pl_page_text(to, title);
+    html_text(to, title);
     fprintf(to, "</h1>\n<p class=\"lead\">%s</p>\n", lead);
 }
 

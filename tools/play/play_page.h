@@ -13,8 +13,6 @@ enum { PL_HUES = 6 }; /* classes h0 to h5 set the colour of a storage, or of a l
 
 void pl_page_begin(FILE *to, const char *title, const char *lead);
 void pl_page_end(FILE *to);
-/* With < > & and quotes written out. */
-void pl_page_text(FILE *to, const char *text);
 
 /* A page in memory, and then the file; the file is only touched when the page is whole. */
 struct pl_page {

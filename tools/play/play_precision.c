@@ -4,6 +4,7 @@
 #include "play_precision.h"
 #include "allocate.h"
 #include "error.h"
+#include "html.h"
 #include "play_page.h"
 #include "play_table.h"
 #include <inttypes.h>
@@ -196,7 +197,7 @@ static void draw_panel(const struct form *form, const float *sine, const struct 
 static void begin_page(FILE *page, const char *title)
 {
     fputs("<section class=\"step\"><h2>", page);
-    pl_page_text(page, title);
+    html_text(page, title);
     fputs("</h2>\n<p class=\"lead\">Grey: the sine in float32. Blue: what the form keeps of it. Below: the error, each "
           "at its "
           "own scale. A red ground: infinite or not a number.</p>\n<div class=\"planes\">\n",

@@ -2,6 +2,7 @@
 #include "play_sparse.h"
 #include "allocate.h"
 #include "error.h"
+#include "html.h"
 #include "play.h"
 #include "play_ops.h"
 #include "play_page.h"
@@ -181,7 +182,7 @@ stk_status pl_sparse_table(int ndim, const int64_t *shape, stk_dtype dtype, FILE
             tell_worth(&matrix, &forms[f], stdout);
     if (page) {
         fputs("<section class=\"step\"><h2>", page);
-        pl_page_text(page, title);
+        html_text(page, title);
         fputs("</h2>\n", page);
         pl_table_html(table, page);
         fputs("<p class=\"how\">* smaller than dense. The dot in the chart is where the form begins to be worth "

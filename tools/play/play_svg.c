@@ -1,5 +1,6 @@
 /* play_svg.c: see play_svg.h. */
 #include "play_svg.h"
+#include "html.h"
 #include "play_cells.h"
 #include "play_page.h"
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static void put_value(FILE *to, double x, double y, double size, const char *cla
     if (size < 13)
         fprintf(to, " style=\"font-size:%.1fpx\"", size);
     fputc('>', to);
-    pl_page_text(to, text);
+    html_text(to, text);
     fputs("</text>", to);
 }
 
@@ -264,7 +265,7 @@ void pl_svg_broadcast(const char *const names[2], const int ndims[2], const int6
     for (int row = 0; row < 3; row++) {
         fprintf(to, "<text class=\"v e u\" x=\"%d\" y=\"%d\">", NAMES - 10,
                 row * PLACE_HIGH + 18 + (row == 2 ? 10 : 0));
-        pl_page_text(to, row < 2 ? names[row] : "result");
+        html_text(to, row < 2 ? names[row] : "result");
         fputs("</text>\n", to);
     }
     fprintf(to, "<path class=\"axis\" d=\"M4 %dH%d\"/>\n", 2 * PLACE_HIGH + 4, width - 4);

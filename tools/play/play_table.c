@@ -1,5 +1,6 @@
 /* play_table.c: see play_table.h. */
 #include "play_table.h"
+#include "html.h"
 #include "play_page.h"
 #include <stdarg.h>
 #include <string.h>
@@ -47,7 +48,7 @@ void pl_table_html(const struct pl_table *table, FILE *to)
         fputs("<tr>", to);
         for (int c = 0; c < table->columns; c++) {
             fputs(r ? "<td>" : "<th>", to);
-            pl_page_text(to, table->text[r][c]);
+            html_text(to, table->text[r][c]);
             fputs(r ? "</td>" : "</th>", to);
         }
         fputs("</tr>\n", to);

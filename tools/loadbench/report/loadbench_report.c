@@ -3,7 +3,7 @@
 #include "loadbench_report.h"
 #include "allocate.h"
 #include "error.h"
-#include "loadbench_html.h"
+#include "html.h"
 #include "loadbench_output.h"
 #include "loadbench_report_parts.h"
 #include "loadbench_result.h"
@@ -20,11 +20,11 @@
 void lb_report_section(FILE *to, const char *title, const char *lead)
 {
     fputs("<section><h2>", to);
-    lb_html_text(to, title);
+    html_text(to, title);
     fputs("</h2>\n", to);
     if (lead) {
         fputs("<p class=\"lead\">", to);
-        lb_html_text(to, lead);
+        html_text(to, lead);
         fputs("</p>\n", to);
     }
 }
@@ -33,9 +33,9 @@ void lb_report_section(FILE *to, const char *title, const char *lead)
 static void print_started(FILE *to, const char *started)
 {
     if (strlen(started) == 20)
-        lb_html_textf(to, "%.10s %.5s UTC", started, started + 11);
+        html_textf(to, "%.10s %.5s UTC", started, started + 11);
     else
-        lb_html_text(to, started);
+        html_text(to, started);
 }
 
 static void print_head(FILE *to, const char *title)
@@ -44,7 +44,7 @@ static void print_head(FILE *to, const char *title)
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<link rel=\"icon\" href=\"data:,\">\n<title>",
           to);
-    lb_html_text(to, title);
+    html_text(to, title);
     fputs(" – loadbench</title>\n<style>\n", to);
     fputs(lb_report_style, to);
     fputs("</style></head>\n<body><main>\n", to);
@@ -53,7 +53,7 @@ static void print_head(FILE *to, const char *title)
 static void print_foot(FILE *to, const char *version)
 {
     fputs("<footer>Made by loadbench ", to);
-    lb_html_text(to, version);
+    html_text(to, version);
     fputs(". Figures are of this machine, at this time; docs/loadbench.md says how they are measured.</footer>\n"
           "</main></body></html>\n",
           to);
@@ -69,12 +69,12 @@ static void name_of(const char *path, char *out, size_t size)
 static void tile(FILE *to, const char *what, const char *value, const char *note)
 {
     fputs("<div><dt>", to);
-    lb_html_text(to, what);
+    html_text(to, what);
     fputs("</dt><dd>", to);
-    lb_html_text(to, value);
+    html_text(to, value);
     if (*note) {
         fputs("<small>", to);
-        lb_html_text(to, note);
+        html_text(to, note);
         fputs("</small>", to);
     }
     fputs("</dd></div>\n", to);
@@ -162,17 +162,17 @@ static void print_result(FILE *to, const json_t *tree)
     print_head(to, name);
     fputs("<header><p class=\"eyebrow\">loadbench · ", to);
     print_started(to, lb_text_at(tree, "started"));
-    lb_html_textf(to, " · %s", lb_text_at(tree, "machine.cpu"));
+    html_textf(to, " · %s", lb_text_at(tree, "machine.cpu"));
     fputs("</p>\n<h1>", to);
-    lb_html_text(to, name);
+    html_text(to, name);
     fputs("</h1>\n<p class=\"verdict\">", to);
-    lb_html_text(to, text);
+    html_text(to, text);
     fputs("</p>\n", to);
     if (strcmp(lb_text_at(tree, "verdict.binds"), "unknown") != 0) {
         fputs("<p class=\"confidence\">Confidence: ", to);
-        lb_html_text(to, lb_text_at(tree, "verdict.confidence"));
+        html_text(to, lb_text_at(tree, "verdict.confidence"));
         if (*lb_text_at(tree, "verdict.doubt"))
-            lb_html_textf(to, ", since %s", lb_text_at(tree, "verdict.doubt"));
+            html_textf(to, ", since %s", lb_text_at(tree, "verdict.doubt"));
         fputs("</p>\n", to);
     }
     fputs("</header>\n", to);
@@ -193,7 +193,7 @@ static void print_result(FILE *to, const json_t *tree)
         json_array_foreach(json_object_get(tree, "notes"), i, note)
         {
             fputs("<li>", to);
-            lb_html_text(to, lb_text_of(note));
+            html_text(to, lb_text_of(note));
             fputs("</li>\n", to);
         }
         fputs("</ul></section>\n", to);
@@ -210,12 +210,12 @@ static void print_sweep(FILE *to, const json_t *tree)
     name_of(lb_text_at(tree, "file"), name, sizeof name);
     print_head(to, name);
     fputs("<header><p class=\"eyebrow\">loadbench · sweep</p>\n<h1>", to);
-    lb_html_text(to, name);
+    html_text(to, name);
     fputs("</h1>\n<p class=\"verdict\">", to);
     if (*lb_text_at(tree, "best"))
-        lb_html_textf(to, "Most samples a second: %s.", lb_text_at(tree, "best"));
+        html_textf(to, "Most samples a second: %s.", lb_text_at(tree, "best"));
     else
-        lb_html_text(to, "No point of the sweep could be run.");
+        html_text(to, "No point of the sweep could be run.");
     fputs("</p></header>\n", to);
     lb_report_sweep(to, tree);
     facts = lb_tree_at(tree, "sweep.first_point");

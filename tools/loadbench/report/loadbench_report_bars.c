@@ -1,6 +1,6 @@
 /* loadbench_report_bars.c: shares of the time and of the machine's limits, as bars with their numbers beside them. */
+#include "html.h"
 #include "loadbench_foresee.h"
-#include "loadbench_html.h"
 #include "loadbench_predict.h"
 #include "loadbench_report_parts.h"
 #include "loadbench_scalars.h"
@@ -12,14 +12,14 @@
 static void bar(FILE *to, bool binds, const char *what, double share, const char *value, const char *note)
 {
     fprintf(to, "<div class=\"row%s\"><span class=\"what\">", binds ? " binds" : "");
-    lb_html_text(to, what);
+    html_text(to, what);
     fprintf(to, "</span><span class=\"bar\"><i style=\"width:%.2f%%\"></i></span><span class=\"value\">",
             100 * fmin(1, fmax(0, share)));
-    lb_html_text(to, value);
+    html_text(to, value);
     fputs("</span>", to);
     if (note && *note) {
         fputs("<span class=\"note\">", to);
-        lb_html_text(to, note);
+        html_text(to, note);
         fputs("</span>", to);
     }
     fputs("</div>\n", to);
@@ -146,7 +146,7 @@ void lb_report_limits(FILE *to, const json_t *tree)
     }
     if (*lb_text_at(tree, "limits.excess")) {
         fputs("<p class=\"lead\">", to);
-        lb_html_textf(to, "%s: %s.", binding, lb_text_at(tree, "limits.excess"));
+        html_textf(to, "%s: %s.", binding, lb_text_at(tree, "limits.excess"));
         fputs("</p>\n", to);
     }
     fputs("</section>\n", to);

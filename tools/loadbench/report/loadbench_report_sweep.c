@@ -1,6 +1,6 @@
 /* loadbench_report_sweep.c: a sweep as a plot and a table. The key with the most values that are numbers lies along the
  * plot, the combinations of the others are a line each, named at its end; the best of them is drawn strongly. */
-#include "loadbench_html.h"
+#include "html.h"
 #include "loadbench_report_parts.h"
 #include "loadbench_scalars.h"
 #include "loadbench_svg.h"
@@ -271,28 +271,28 @@ static void print_point(FILE *to, const json_t *keys, const json_t *point, bool 
     json_array_foreach(keys, i, key)
     {
         fputs("<td>", to);
-        lb_html_text(to, value_of(point, lb_text_of(key)));
+        html_text(to, value_of(point, lb_text_of(key)));
         fputs("</td>", to);
     }
     if (failure) {
         fprintf(to, "<td class=\"text failed\" colspan=\"%d\">", (int)(sizeof figures / sizeof figures[0]) + 2);
-        lb_html_text(to, failure);
+        html_text(to, failure);
         fputs("</td></tr>\n", to);
         return;
     }
     for (size_t k = 0; k < sizeof figures / sizeof figures[0]; k++) {
         fputs("<td>", to);
-        lb_html_text(to, lb_scalar_at(point, figures[k], &value) ? LB_NUMBER(value) : "–");
+        html_text(to, lb_scalar_at(point, figures[k], &value) ? LB_NUMBER(value) : "–");
         fputs("</td>", to);
         if (k == 0) {
             fputs("<td class=\"quiet\">", to);
             if (lb_scalar_at(point, "result.samples_per_s.spread_percent", &value) && value > 0)
-                lb_html_textf(to, "%.1f %%", value);
+                html_textf(to, "%.1f %%", value);
             fputs("</td>", to);
         }
     }
     fputs("<td class=\"text\">", to);
-    lb_html_text(to, lb_text_at(point, "verdict.binds"));
+    html_text(to, lb_text_at(point, "verdict.binds"));
     fputs("</td></tr>\n", to);
 }
 
@@ -324,7 +324,7 @@ void lb_report_sweep(FILE *to, const json_t *tree)
     json_array_foreach(keys, i, one)
     {
         fputs("<th>", to);
-        lb_html_text(to, last_part(lb_text_of(one)));
+        html_text(to, last_part(lb_text_of(one)));
         fputs("</th>", to);
     }
     fputs("<th>samples/s</th><th>spread</th><th>wait p99, us</th><th>CPU s/GB</th><th>slots, MB</th>"

@@ -1,6 +1,6 @@
 /* loadbench_report_tables.c: what is read rather than seen: figures of all repeats, comparisons, requirements, machine,
  * data and config. */
-#include "loadbench_html.h"
+#include "html.h"
 #include "loadbench_report_parts.h"
 #include "loadbench_result.h"
 #include "loadbench_scalars.h"
@@ -11,7 +11,7 @@
 static void cell(FILE *to, const char *css, const char *text)
 {
     fprintf(to, "<td%s%s%s>", *css ? " class=\"" : "", css, *css ? "\"" : "");
-    lb_html_text(to, text);
+    html_text(to, text);
     fputs("</td>", to);
 }
 
@@ -118,7 +118,7 @@ void lb_report_compared(FILE *to, const json_t *tree)
     json_array_foreach(differences, i, one)
     {
         fputs("<li>", to);
-        lb_html_text(to, lb_text_of(one));
+        html_text(to, lb_text_of(one));
         fputs("</li>\n", to);
     }
     fputs(json_array_size(differences) > 0 ? "</ul></section>\n" : "</section>\n", to);
@@ -155,17 +155,17 @@ static void print_fact(FILE *to, const char *path, const json_t *value)
     size_t i;
 
     fputs("<dt>", to);
-    lb_html_text(to, path);
+    html_text(to, path);
     fputs("</dt><dd>", to);
     if (json_is_array(value)) {
         json_array_foreach(value, i, one)
         {
             value_text(one, text, sizeof text);
-            lb_html_textf(to, "%s%s", i > 0 ? ", " : "", text);
+            html_textf(to, "%s%s", i > 0 ? ", " : "", text);
         }
     } else {
         value_text(value, text, sizeof text);
-        lb_html_text(to, *text ? text : "–");
+        html_text(to, *text ? text : "–");
     }
     fputs("</dd>\n", to);
 }

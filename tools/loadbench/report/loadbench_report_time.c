@@ -1,6 +1,6 @@
 /* loadbench_report_time.c: throughput, workers and queue over the time of a repeat, and how long the consumer waited.
  * The repeat that stands for all is the one with the median rate; the others are drawn faintly behind it. */
-#include "loadbench_html.h"
+#include "html.h"
 #include "loadbench_report_parts.h"
 #include "loadbench_scalars.h"
 #include "loadbench_statistics.h"

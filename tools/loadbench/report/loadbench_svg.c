@@ -1,6 +1,6 @@
 /* loadbench_svg.c: see loadbench_svg.h. Colours are the style sheet's: shapes only have classes. */
 #include "loadbench_svg.h"
-#include "loadbench_html.h"
+#include "html.h"
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ void lb_plot_begin(struct lb_plot *plot, FILE *to, int which, double height, dou
     plot->x1 = plot->y1 = 1;
     fprintf(to, "<svg class=\"%s\" viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"", plot->narrow ? "narrow" : "wide",
             plot->width, height);
-    lb_html_text(to, label);
+    html_text(to, label);
     fputs("\">\n", to);
 }
 
@@ -40,6 +40,19 @@ double lb_plot_y(const struct lb_plot *plot, double y)
     return plot->bottom - (plot->bottom - plot->top) * fmin(1, fmax(0, at));
 }
 
+const char *lb_tick_text(char *buffer, int size, double value)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T"};
+    int i = 0;
+
+    while (fabs(value) >= 999.9995 && i < 4) {
+        value /= 1000;
+        i++;
+    }
+    snprintf(buffer, (size_t)size, "%.4g%s", fabs(value) < 1e-12 ? 0 : value, prefixes[i]);
+    return buffer;
+}
+
 double lb_tick_step(double span, int count)
 {
     const double least = span / count, power = pow(10, floor(log10(least))), times = least / power;
@@ -50,7 +63,7 @@ void lb_plot_text(const struct lb_plot *plot, double px, double py, const char *
                   const char *text)
 {
     fprintf(plot->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">", px, py, anchor, css);
-    lb_html_text(plot->to, text);
+    html_text(plot->to, text);
     fputs("</text>\n", plot->to);
 }
 

@@ -41,6 +41,8 @@ void lb_plot_text(const struct lb_plot *plot, double px, double py, const char *
                   const char *text);
 void lb_plot_rect(const struct lb_plot *plot, double px, double py, double width, double height, const char *css);
 
+/* A number for the label of an axis: "0", "2.5k", "40M", "0.05". */
+const char *lb_tick_text(char *buffer, int size, double value);
 /* 1, 2 or 5 times a power of ten: the distance of about `count` ticks over `span`. */
 double lb_tick_step(double span, int count);
 

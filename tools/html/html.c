@@ -1,9 +1,8 @@
-/* loadbench_html.c: see loadbench_html.h. */
-#include "loadbench_html.h"
-#include <math.h>
+/* html.c: see html.h. */
+#include "html.h"
 #include <stdarg.h>
 
-void lb_html_text(FILE *to, const char *text)
+void html_text(FILE *to, const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++)
         switch (*at) {
@@ -33,7 +32,7 @@ void lb_html_text(FILE *to, const char *text)
         }
 }
 
-void lb_html_textf(FILE *to, const char *format, ...)
+void html_textf(FILE *to, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -41,18 +40,5 @@ void lb_html_textf(FILE *to, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    lb_html_text(to, text);
-}
-
-const char *lb_tick_text(char *buffer, int size, double value)
-{
-    static const char *const prefixes[] = {"", "k", "M", "G", "T"};
-    int i = 0;
-
-    while (fabs(value) >= 999.9995 && i < 4) {
-        value /= 1000;
-        i++;
-    }
-    snprintf(buffer, (size_t)size, "%.4g%s", fabs(value) < 1e-12 ? 0 : value, prefixes[i]);
-    return buffer;
+    html_text(to, text);
 }
