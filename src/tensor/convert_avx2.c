@@ -97,7 +97,7 @@ INLINE bool has_shortcut(enum source from, enum stki_convert_dst to, const stki_
 #define F32_OF_bf16(at, lanes) vf_of_bits(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bytes_16(at)), 16))
 #define F32_OF_i32(at, lanes) vf_of_i32(vi_load(at))
 #define F32_OF_f32(at, lanes) vf_load(at)
-#define F32_OF_f64(at, lanes) vf_join(_mm256_cvtpd_ps(vd_load(at)), _mm256_cvtpd_ps(vd_load((at) + UNIT)))
+#define F32_OF_f64(at, lanes) vf_of_f64(vd_load(at), vd_load((at) + UNIT))
 
 #include "convert_body.h"
 

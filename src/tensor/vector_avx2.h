@@ -43,6 +43,14 @@ INLINE vf vf_load(const void *at)
     return _mm256_loadu_ps((const float *)at);
 }
 
+/* The first `count` lanes; the others are 0. */
+INLINE vf vf_load_some(const void *at, int64_t count)
+{
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+
+    return _mm256_maskload_ps((const float *)at, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lanes));
+}
+
 INLINE vd vd_load(const void *at)
 {
     return _mm256_loadu_pd((const double *)at);
@@ -51,6 +59,11 @@ INLINE vd vd_load(const void *at)
 INLINE void vf_store(void *to, vf x)
 {
     _mm256_storeu_ps((float *)to, x);
+}
+
+INLINE void vf_stream(void *to, vf x)
+{
+    _mm256_stream_ps((float *)to, x);
 }
 
 INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
@@ -74,6 +87,13 @@ INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
 #define vf_of_i32 _mm256_cvtepi32_ps
 #define vi_of_f32 _mm256_cvtps_epi32 /* INT32_MIN for what does not fit */
 #define vi_bits_of _mm256_castps_si256
+#define vi_zero _mm256_setzero_si256
+#define vd_all _mm256_set1_pd
+#define vd_sub _mm256_sub_pd
+#define vd_mul _mm256_mul_pd
+#define vd_of_lower_i32(x) _mm256_cvtepi32_pd(_mm256_castsi256_si128(x))
+#define vd_of_upper_i32(x) _mm256_cvtepi32_pd(_mm256_extracti128_si256(x, 1))
+#define vf_of_f64(low, high) vf_join(_mm256_cvtpd_ps(low), _mm256_cvtpd_ps(high))
 #define vf_of_bits _mm256_castsi256_ps
 
 INLINE vf vf_join(__m128 low, __m128 high)

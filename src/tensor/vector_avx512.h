@@ -49,6 +49,11 @@ INLINE void vf_store_some(void *to, vf x, int64_t count)
     _mm512_mask_storeu_ps(to, (__mmask16)low_bits(count), x);
 }
 
+INLINE void vf_stream(void *to, vf x)
+{
+    _mm512_stream_ps((float *)to, x);
+}
+
 INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
 {
     (void)bytes;
@@ -76,6 +81,13 @@ INLINE void store_some(void *to, vunit x, int64_t bytes)
 #define vf_of_i32 _mm512_cvtepi32_ps
 #define vi_of_f32 _mm512_cvtps_epi32 /* INT32_MIN for what does not fit */
 #define vi_bits_of _mm512_castps_si512
+#define vi_zero _mm512_setzero_si512
+#define vd_all _mm512_set1_pd
+#define vd_sub _mm512_sub_pd
+#define vd_mul _mm512_mul_pd
+#define vd_of_lower_i32(x) _mm512_cvtepi32_pd(_mm512_castsi512_si256(x))
+#define vd_of_upper_i32(x) _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(x, 1))
+#define vf_of_f64(low, high) vf_join(_mm512_cvtpd_ps(low), _mm512_cvtpd_ps(high))
 #define vf_of_bits _mm512_castsi512_ps
 
 INLINE vf vf_join(__m256 low, __m256 high)
