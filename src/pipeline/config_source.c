@@ -228,7 +228,8 @@ static bool says_yes(const stki_node *node)
            !(node->kind == STKI_NODE_SCALAR && (strcmp(node->text, "false") == 0 || strcmp(node->text, "none") == 0));
 }
 
-/* Options that exclude each other, for reasons of their own. */
+/* Options that exclude each other without saying the same: no later source replaces the earlier one's, as the rows'
+ * instead_of would have it. */
 static stk_status check_together(const stki_node *map, stk_error *err)
 {
     static const char *const pairs[][2] = {{"documents", "window"},

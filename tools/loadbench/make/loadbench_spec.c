@@ -63,6 +63,21 @@ enum {
     FILE_ROWS
 };
 
+/* What a key is of. */
+#define OF(...)                                         \
+    .need = &(const stki_need)                          \
+    {                                                   \
+        .key = "values", .words = (const char *const[]) \
+        {                                               \
+            __VA_ARGS__, NULL                           \
+        }                                               \
+    }
+static const stki_need drawn_labels = {.key = "draw", .words = &draw_words[LB_DRAW_UNIFORM]},
+                       drawn_values = {.key = "values",
+                                       .words = (const char *const[]){"bytes", "uniform", "normal", "pictures", NULL},
+                                       .otherwise = &drawn_labels},
+                       needs_jpeg = {.key = "encode", .words = &encode_words[1]};
+
 /* The rows of a field stand in the table of fields and, for files of one field, in that of files; there they lie in the
  * first member of the struct. */
 #define FIELD(kind, member, ...) kind(struct lb_made_field, member, __VA_ARGS__)
@@ -70,25 +85,27 @@ enum {
     [SHAPE] = FIELD(STKI_NODE, shape, "Of one sample, [224, 224, 3]; none: one number"),                              \
     [DTYPE] = FIELD(STKI_STRING, dtype, "u8", "Of the elements"),                                                     \
     [SEED] = FIELD(STKI_INT, seed, 0, 0, INT64_C(1) << 62, "",                                                        \
-                   "Of this field alone; by default make.seed and the field's place"),                                \
+                   "Of this field alone; by default make.seed and the field's place", .need = &drawn_values),         \
     [VALUES] = FIELD(STKI_ENUM, values, bytes, value_words,                                                           \
                      "Random bytes, uniform or normal numbers, labels, a constant, or pictures: smooth, with noise"), \
-    [LOW] = FIELD(STKI_DOUBLE, low, 0, -1e300, 1e300, "", "Least value of uniform"),                                  \
-    [HIGH] = FIELD(STKI_DOUBLE, high, 1, -1e300, 1e300, "", "First value above those of uniform"),                    \
-    [MEAN] = FIELD(STKI_DOUBLE, mean, 0, -1e300, 1e300, "", "Of normal"),                                             \
-    [STD] = FIELD(STKI_DOUBLE, std, 1, 0, 1e300, "", "Of normal"),                                                    \
-    [VALUE] = FIELD(STKI_DOUBLE, value, 0, -1e300, 1e300, "", "Of constant"),                                         \
-    [CLASSES] = FIELD(STKI_INT, classes, 10, 1, 1e15, "", "Of labels"),                                               \
+    [LOW] = FIELD(STKI_DOUBLE, low, 0, -1e300, 1e300, "", "Least value of uniform", OF("uniform")),                   \
+    [HIGH] = FIELD(STKI_DOUBLE, high, 1, -1e300, 1e300, "", "First value above those of uniform", OF("uniform")),     \
+    [MEAN] = FIELD(STKI_DOUBLE, mean, 0, -1e300, 1e300, "", "Of normal", OF("normal")),                               \
+    [STD] = FIELD(STKI_DOUBLE, std, 1, 0, 1e300, "", "Of normal", OF("normal")),                                      \
+    [VALUE] = FIELD(STKI_DOUBLE, value, 0, -1e300, 1e300, "", "Of constant", OF("constant")),                         \
+    [CLASSES] = FIELD(STKI_INT, classes, 10, 1, 1e15, "", "Of labels", OF("labels")),                                 \
     [DRAW] = FIELD(STKI_ENUM, draw, turns, draw_words,                                                                \
-                   "Of labels: the row modulo classes, any class by chance, or class k 1/(k+1) times as often as 0"), \
-    [COMPRESSIBILITY] = FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                              \
-                              "Of bytes: the part of every 4 KiB that is zeros, so that it packs to the rest"),       \
-    [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Of pictures: how much of them is noise"),                   \
+                   "Of labels: the row modulo classes, any class by chance, or class k 1/(k+1) times as often as 0",  \
+                   OF("labels")),                                                                                     \
+    [COMPRESSIBILITY] =                                                                                               \
+        FIELD(STKI_DOUBLE, compressibility, 0, 0, 1, "",                                                              \
+              "Of bytes: the part of every 4 KiB that is zeros, so that it packs to the rest", OF("bytes")),          \
+    [DETAIL] = FIELD(STKI_DOUBLE, detail, 0.1, 0, 1, "", "Of pictures: how much of them is noise", OF("pictures")),   \
     [SPREAD] = FIELD(STKI_DOUBLE, spread, 0, 0, 1, "",                                                                \
                      "Samples of sizes of their own: the standard deviation of the sides of an image, or of the "     \
                      "length of a record, as a part of shape"),                                                       \
     [ENCODE] = FIELD(STKI_ENUM, encode, none, encode_words, "Images as they are, or as JPEG"),                        \
-    [QUALITY] = FIELD(STKI_INT, quality, 90, 1, 100, "", "Of JPEG")
+    [QUALITY] = FIELD(STKI_INT, quality, 90, 1, 100, "", "Of JPEG", .need = &needs_jpeg)
 
 static const stki_option field_rows[FIELD_ROWS] = {FIELD_TABLE};
 const stki_option_table lb_make_field_table = STKI_OPTION_TABLE("make.files.fields.NAME", field_rows);
@@ -136,35 +153,6 @@ static stk_status read_shape(struct lb_made_field *field, stk_error *err)
     return STK_OK;
 }
 
-/* A key that the chosen values make nothing of would mislead whoever reads the specification. */
-static stk_status check_uses(const stki_node *node, const struct lb_made_field *field, const bool *seen, stk_error *err)
-{
-    static const struct {
-        int row;
-        unsigned kinds; /* a bit each */
-    } uses[] = {
-        {SEED, 1U << LB_VALUES_BYTES | 1U << LB_VALUES_UNIFORM | 1U << LB_VALUES_NORMAL | 1U << LB_VALUES_PICTURES},
-        {LOW, 1U << LB_VALUES_UNIFORM},
-        {HIGH, 1U << LB_VALUES_UNIFORM},
-        {MEAN, 1U << LB_VALUES_NORMAL},
-        {STD, 1U << LB_VALUES_NORMAL},
-        {VALUE, 1U << LB_VALUES_CONSTANT},
-        {CLASSES, 1U << LB_VALUES_LABELS},
-        {DRAW, 1U << LB_VALUES_LABELS},
-        {COMPRESSIBILITY, 1U << LB_VALUES_BYTES},
-        {DETAIL, 1U << LB_VALUES_PICTURES},
-    };
-    const bool draws = field->values == LB_VALUES_LABELS && field->draw != LB_DRAW_TURNS;
-
-    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
-        if (seen[uses[i].row] && !(uses[i].kinds >> field->values & 1) && !(uses[i].row == SEED && draws))
-            return stki_fail_key(err, stki_node_get(node, field_rows[uses[i].row].name), "has no use with values: %s",
-                                 value_words[field->values]);
-    if (seen[QUALITY] && field->encode == 0)
-        return stki_fail_key(err, stki_node_get(node, "quality"), "has no use with encode: none");
-    return STK_OK;
-}
-
 static bool is_image(const struct lb_made_field *field)
 {
     return field->ask.dtype == STK_U8 && field->ndim == 3 && (field->lengths[2] == 3 || field->lengths[2] == 1) &&
@@ -191,8 +179,6 @@ static stk_status finish_field(const stki_node *node, int64_t seed, int64_t coun
     stk_error why;
     stk_status status = read_shape(field, err);
 
-    if (status == STK_OK)
-        status = check_uses(node, field, seen, err);
     if (status != STK_OK)
         return status;
     field->ask = (struct lb_values_ask){
