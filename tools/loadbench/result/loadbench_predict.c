@@ -140,48 +140,36 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
 }
 
 /* One change, run as the config says. */
-static stk_status run_one(const char *path, const char *const *sets, int set_count, struct lb_prediction *one,
-                          stk_error *err)
+static void run_one(const char *path, const char *const *sets, int set_count, struct lb_prediction *one)
 {
-    struct lb_result *result = stki_zalloc(sizeof *result);
-    struct lb_config config = {0};
-    stk_error own;
-    stk_status status;
+    struct lb_point *point;
+    stk_error err;
+    const stk_status status = lb_point_measure(path, sets, set_count, &point, &err);
 
-    if (!result)
-        return stki_fail_memory(err, sizeof *result, "the result");
-    status = lb_config_open(path, sets, set_count, false, &config, &own);
-    if (status == STK_OK)
-        status = lb_result_measure(&config, result, &own);
     one->checked = status != STK_END;
-    if (status == STK_OK) {
-        one->measured = lb_result_samples_per_s(result);
-    } else if (status != STK_END) {
-        snprintf(one->failure, sizeof one->failure, "%.255s", own.message);
-    }
-    lb_result_fini(result);
-    stki_free(result);
-    lb_config_close(&config);
-    return STK_OK;
+    if (status == STK_OK)
+        one->measured = lb_result_samples_per_s(&point->result);
+    else if (status != STK_END)
+        snprintf(one->failure, sizeof one->failure, "%.255s", err.message);
+    lb_point_destroy(point);
 }
 
 stk_status lb_predict_check(const char *path, const char *const *sets, int set_count,
                             struct lb_predictions *predictions, stk_error *err)
 {
     const char **all = stki_zalloc_array(set_count + 2, sizeof *all);
-    stk_status status = STK_OK;
 
     if (!all)
         return stki_fail_memory(err, set_count, "the assignments");
     for (int i = 0; i < set_count; i++)
         all[i] = sets[i];
     all[set_count] = "bench.limit=false"; /* it says nothing new here */
-    for (int i = 0; i < predictions->count && status == STK_OK && !lb_stop_asked; i++) {
+    for (int i = 0; i < predictions->count && !lb_stop_asked; i++) {
         all[set_count + 1] = predictions->each[i].set;
-        status = run_one(path, all, set_count + 2, &predictions->each[i], err);
+        run_one(path, all, set_count + 2, &predictions->each[i]);
     }
     stki_free(all);
-    return status;
+    return STK_OK;
 }
 
 static double percent(double now, double then)

@@ -404,3 +404,30 @@ void lb_result_fini(struct lb_result *result)
     stki_free(result->repeat);
     memset(result, 0, sizeof *result);
 }
+
+stk_status lb_point_measure(const char *path, const char *const *sets, int set_count, struct lb_point **out,
+                            stk_error *err)
+{
+    struct lb_point *point = stki_zalloc(sizeof *point);
+    stk_status status;
+
+    *out = NULL;
+    if (!point)
+        return stki_fail_memory(err, sizeof *point, "the result");
+    if ((status = lb_config_open(path, sets, set_count, false, &point->config, err)) != STK_OK ||
+        (status = lb_result_measure(&point->config, &point->result, err)) != STK_OK) {
+        lb_point_destroy(point);
+        return status;
+    }
+    *out = point;
+    return STK_OK;
+}
+
+void lb_point_destroy(struct lb_point *point)
+{
+    if (!point)
+        return;
+    lb_result_fini(&point->result);
+    lb_config_close(&point->config);
+    stki_free(point);
+}

@@ -43,6 +43,16 @@ struct lb_result {
 stk_status lb_result_measure(const struct lb_config *config, struct lb_result *out, stk_error *err);
 void lb_result_fini(struct lb_result *result);
 
+/* A config with some more assignments, and its result: a point of a sweep or of a search. */
+struct lb_point {
+    struct lb_config config;
+    struct lb_result result;
+};
+/* Reads and measures it. NULL after a failure, which may also be one of lb_config_open. */
+stk_status lb_point_measure(const char *path, const char *const *sets, int set_count, struct lb_point **out,
+                            stk_error *err);
+void lb_point_destroy(struct lb_point *point); /* NULL is fine */
+
 /* A figure of struct lb_run over all repeats. */
 struct lb_summary lb_result_figure(const struct lb_result *result, const struct lb_figure *figure);
 double lb_result_samples_per_s(const struct lb_result *result); /* the median */

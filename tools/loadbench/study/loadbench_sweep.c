@@ -84,18 +84,11 @@ static void keep_facts(const json_t *tree, json_t *facts)
 static stk_status measure(const char *path, const char *const *sets, int count, json_t *point, json_t *facts,
                           stk_error *err)
 {
-    struct lb_result *result = stki_zalloc(sizeof *result);
-    struct lb_config config = {0};
+    struct lb_point *run;
     json_t *tree = NULL;
-    stk_status status = result ? STK_OK : stki_fail_memory(err, sizeof *result, "the result");
+    stk_status status = lb_point_measure(path, sets, count, &run, err);
 
-    if (status == STK_OK)
-        status = lb_config_open(path, sets, count, false, &config, err);
-    if (status == STK_OK)
-        status = lb_result_measure(&config, result, err);
-    if (status == STK_OK)
-        tree = lb_result_tree(result, err);
-    if (status == STK_OK && !tree)
+    if (status == STK_OK && !(tree = lb_result_tree(&run->result, err)))
         status = STK_E_MEMORY;
     if (tree) {
         keep(tree, point);
@@ -103,10 +96,7 @@ static stk_status measure(const char *path, const char *const *sets, int count, 
             keep_facts(tree, facts);
     }
     json_decref(tree);
-    if (result)
-        lb_result_fini(result);
-    stki_free(result);
-    lb_config_close(&config);
+    lb_point_destroy(run);
     return status;
 }
 

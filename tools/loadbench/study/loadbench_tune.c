@@ -124,41 +124,35 @@ static stk_status measure(const struct tuning *tuning, const struct setting *set
                           json_t **effective, stk_error *err)
 {
     const char **sets = stki_zalloc_array(tuning->set_count + 4 + COORDINATES, sizeof *sets);
-    struct lb_result *result = stki_zalloc(sizeof *result);
-    struct lb_config config = {0};
+    struct lb_point *point;
     char texts[COORDINATES][64];
     int count = 0;
-    stk_status status = sets && result ? STK_OK : stki_fail_memory(err, sizeof *result, "the result");
+    stk_status status;
 
-    if (status == STK_OK) { /* shorter than usual; the user's own assignments win */
-        sets[count++] = "bench.limit=false";
-        sets[count++] = "bench.run_time=1s";
-        sets[count++] = "bench.ramp=0.25s";
-        for (int i = 0; i < tuning->set_count; i++)
-            sets[count++] = tuning->sets[i];
-        sets[count++] = "bench.repeats=1";
-        for (int i = 0; i < COORDINATES; i++)
-            if (setting->at[i] >= 0) {
-                snprintf(texts[i], sizeof texts[i], "%s=%s", coordinates[i].key, coordinates[i].ladder[setting->at[i]]);
-                sets[count++] = texts[i];
-            }
-        status = lb_config_open(tuning->path, sets, count, false, &config, err);
-    }
-    if (status == STK_OK)
-        status = lb_result_measure(&config, result, err);
+    if (!sets)
+        return stki_fail_memory(err, tuning->set_count, "the assignments");
+    sets[count++] = "bench.limit=false"; /* shorter than usual; the user's own assignments win */
+    sets[count++] = "bench.run_time=1s";
+    sets[count++] = "bench.ramp=0.25s";
+    for (int i = 0; i < tuning->set_count; i++)
+        sets[count++] = tuning->sets[i];
+    sets[count++] = "bench.repeats=1";
+    for (int i = 0; i < COORDINATES; i++)
+        if (setting->at[i] >= 0) {
+            snprintf(texts[i], sizeof texts[i], "%s=%s", coordinates[i].key, coordinates[i].ladder[setting->at[i]]);
+            sets[count++] = texts[i];
+        }
+    status = lb_point_measure(tuning->path, sets, count, &point, err);
     if (status == STK_OK) {
-        const struct lb_run *run = &result->runs[0];
-        out->rate = 1e9 * lb_ratio((double)run->samples, (double)run->elapsed_ns);
+        const struct lb_run *run = &point->result.runs[0];
+        out->rate = lb_result_samples_per_s(&point->result);
         out->cpus = lb_ratio((double)(run->usage.user_ns + run->usage.system_ns), (double)run->elapsed_ns);
         out->memory_bytes = used_memory(run);
         if (effective)
-            *effective = json_incref(result->facts.effective.all);
+            *effective = json_incref(point->result.facts.effective.all);
     }
-    if (result)
-        lb_result_fini(result);
-    stki_free(result);
+    lb_point_destroy(point);
     stki_free(sets);
-    lb_config_close(&config);
     return status;
 }
 
