@@ -123,7 +123,7 @@ static stk_status make_room(stki_caching_pool *pool, const stki_pool_request *re
         pool->stats.retries += first;
         stki_pool_process(pool);
         if (request->class != STKI_POOL_EXACT)
-            status = stki_pool_take(pool, request, out);
+            status = stki_pool_take(pool, request, stki_pool_use_add, out);
         if (status != STK_OK)
             dropped = drop_cache(pool, &kept);
         hope = kept > 0 || pool->waiting_blocks > 0;
@@ -178,7 +178,7 @@ static stk_status pool_alloc(stki_pool *base, int64_t bytes, stk_stream *stream,
                          : stki_pool_fail_memory(pool, &request, "no device has that much", err);
     stki_lock(&pool->lock);
     stki_pool_process(pool);
-    status = stki_pool_take(pool, &request, &block);
+    status = stki_pool_take(pool, &request, stki_pool_use_add, &block);
     unlock(pool);
     if (status == STK_AGAIN)
         status = grow(pool, &request, &block, err);

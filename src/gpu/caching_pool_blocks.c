@@ -7,8 +7,6 @@
 
 #define MIB (INT64_C(1) << 20)
 
-const char stki_pool_nobody = 0;
-
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 bool stki_pool_request_init(const stki_caching_pool *pool, int64_t bytes, stk_stream *stream, stki_pool_request *out)
@@ -135,13 +133,13 @@ static void use_block(stki_caching_pool *pool, stki_pool_block *block, int64_t a
 /* The best block of a segment that belongs to nobody: whole, it is the stream's from now on; a part of one is used
  * beside its owner, as any other stream would. */
 static stki_pool_block *take_from_nobody(stki_caching_pool *pool, stki_pool_block **tree,
-                                         const stki_pool_request *request)
+                                         const stki_pool_request *request, stki_pool_use_fn *use)
 {
     stki_pool_block *block = stki_pool_tree_best(*tree, &stki_pool_nobody, request->block_bytes);
 
     if (!block)
         return NULL;
-    if (!stki_pool_whole(block->segment) && (!request->stream || !stki_pool_use_add(pool, block, request->stream)))
+    if (!stki_pool_whole(block->segment) && (!request->stream || !use(pool, block, request->stream)))
         return NULL;
     stki_pool_tree_remove(tree, block);
     if (stki_pool_whole(block->segment))
@@ -149,7 +147,8 @@ static stki_pool_block *take_from_nobody(stki_caching_pool *pool, stki_pool_bloc
     return block;
 }
 
-stk_status stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_block **out)
+stk_status stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use,
+                          stki_pool_block **out)
 {
     stki_pool_block **tree = &pool->tree[request->class != STKI_POOL_SMALL], *block;
 
@@ -159,7 +158,7 @@ stk_status stki_pool_take(stki_caching_pool *pool, const stki_pool_request *requ
     if (block)
         stki_pool_tree_remove(tree, block);
     else
-        block = take_from_nobody(pool, tree, request);
+        block = take_from_nobody(pool, tree, request, use);
     if (!block)
         return STK_AGAIN;
     split(pool, block, request->block_bytes);

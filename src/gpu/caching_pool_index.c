@@ -9,6 +9,8 @@
 
 enum { FIRST_CHAINS = 256 };
 
+const char stki_pool_nobody = 0;
+
 /* ---- free blocks ------------------------------------------------------------------------------------------------- */
 
 /* Does `block` come before a block of that owner, size and address? */

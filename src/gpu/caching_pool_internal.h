@@ -164,8 +164,12 @@ typedef struct stki_pool_request {
 bool stki_pool_request_init(const stki_caching_pool *pool, int64_t bytes, stk_stream *stream, stki_pool_request *out);
 /* At least `count` spare blocks. */
 bool stki_pool_reserve(stki_caching_pool *pool, int64_t count);
-/* From the cache. STK_AGAIN: there is none. STK_E_MEMORY: no memory for bookkeeping. */
-stk_status stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_block **out);
+/* `stream` uses the block. False: no memory to remember it. */
+typedef bool stki_pool_use_fn(stki_caching_pool *pool, stki_pool_block *block, stk_stream *stream);
+/* From the cache; `use` is called for part of a segment that is nobody's. STK_AGAIN: there is none. STK_E_MEMORY: no
+ * memory for bookkeeping. */
+stk_status stki_pool_take(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_use_fn *use,
+                          stki_pool_block **out);
 /* Memory of the driver joins, with two spare blocks that are there, and its first block is taken. */
 stki_pool_block *stki_pool_adopt(stki_caching_pool *pool, const stki_pool_request *request, stki_pool_segment *segment,
                                  void *memory);
@@ -178,8 +182,7 @@ void stki_pool_detach(stki_caching_pool *pool, stki_pool_segment *segment);
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
-/* `stream` uses the block. False: no memory to remember it. */
-bool stki_pool_use_add(stki_caching_pool *pool, stki_pool_block *block, stk_stream *stream);
+stki_pool_use_fn stki_pool_use_add;
 /* Everything queued so far in the streams that use the block is now waited for. STK_OK: the block waits, or has nothing
  * to wait for (waits == 0). An error: some streams could not be asked, which has been noted. */
 stk_status stki_pool_uses_record(stki_caching_pool *pool, stki_pool_block *block);

@@ -1,5 +1,4 @@
-/* prefetch_internal.h: what the two halves of the prefetcher share: prefetch.c, the consumer's side and its life, and
- * prefetch_thread.c, the thread. */
+/* prefetch_internal.h: the prefetcher's state, for prefetch.c and its tests. */
 #ifndef STKI_PREFETCH_INTERNAL_H
 #define STKI_PREFETCH_INTERNAL_H
 
@@ -69,26 +68,5 @@ struct stki_prefetch {
 
     stki_counter batches, bytes, copy_ns, convert_ns, exposed_ns, wait_upstream_ns, wait_slot_ns, wait_next_ns;
 };
-
-static inline void stki_prefetch_push(stki_prefetch_queue *queue, int slot)
-{
-    queue->slot[(queue->first + queue->count++) % STKI_PREFETCH_MAX_DEPTH] = slot;
-}
-
-static inline int stki_prefetch_pop(stki_prefetch_queue *queue)
-{
-    int slot = queue->slot[queue->first];
-
-    queue->first = (queue->first + 1) % STKI_PREFETCH_MAX_DEPTH;
-    queue->count--;
-    return slot;
-}
-
-/* Nothing comes behind what is queued, and of that nothing from `slot` on (-1: all of it stays). The first outcome
- * counts. Any thread, without the lock. */
-void stki_prefetch_finish(stki_prefetch *prefetch, stk_status status, const stk_error *error, int slot);
-void stki_prefetch_unref(stki_prefetch *prefetch);
-/* prefetch_thread.c: the thread's life. */
-void stki_prefetch_run(void *prefetch);
 
 #endif

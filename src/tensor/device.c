@@ -5,7 +5,6 @@
 #include "thread.h"
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MAX_DEVICES = 64 };
@@ -34,7 +33,7 @@ stk_status stki_device_register(stk_device *device, stk_error *err)
     return status;
 }
 
-static stk_device *registered(const char *name)
+stk_device *stki_device_registered(const char *name)
 {
     int count = atomic_load_explicit(&device_count, memory_order_acquire);
 
@@ -42,52 +41,6 @@ static stk_device *registered(const char *name)
         if (!strcmp(devices[i]->name, name))
             return devices[i];
     return NULL;
-}
-
-static const stki_device_provider *provider_of(const char *name)
-{
-    for (const stki_device_provider *const *at = stki_device_providers; *at; at++) {
-        size_t length = strlen((*at)->prefix);
-        if (!strncmp(name, (*at)->prefix, length) && (name[length] == 0 || name[length] == ':'))
-            return *at;
-    }
-    return NULL;
-}
-
-stk_status stk_device_find(const char *name, stk_device **out, stk_error *err)
-{
-    const stki_device_provider *provider;
-    char known[160] = "cpu";
-    size_t used = 3;
-    int count;
-
-    if (!name || !strcmp(name, "cpu")) {
-        *out = stk_device_cpu();
-        return STK_OK;
-    }
-    *out = registered(name);
-    if (*out)
-        return STK_OK;
-    provider = provider_of(name);
-    if (provider)
-        return provider->find(name, out, err);
-    for (const stki_device_provider *const *at = stki_device_providers; *at && used < sizeof known; at++)
-        used += (size_t)snprintf(known + used, sizeof known - used, ", %s", (*at)->prefix);
-    count = atomic_load_explicit(&device_count, memory_order_acquire);
-    for (int i = 0; i < count && used < sizeof known; i++)
-        if (!provider_of(devices[i]->name))
-            used += (size_t)snprintf(known + used, sizeof known - used, ", %s", devices[i]->name);
-    return stki_fail(err, STK_E_DEVICE, "no device '%s' here (there are: %s)", name, known);
-}
-
-int stk_cuda_device_count(stk_error *err)
-{
-    const stki_device_provider *provider = provider_of("cuda");
-
-    if (provider)
-        return provider->count(err);
-    (void)stki_fail(err, STK_E_DEVICE, "this stoker was built without CUDA");
-    return 0;
 }
 
 stk_status stk_device_get_properties(stk_device *device, stk_device_properties *out, stk_error *err)

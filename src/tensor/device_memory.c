@@ -57,19 +57,6 @@ void stki_device_record_stream(stk_device *device, stk_device_memory kind, void 
         pool->ops->record_stream(pool, block, stream);
 }
 
-static void forget_stream(void *context, stk_device *device)
-{
-    if (device->pool)
-        device->pool->ops->forget_stream(device->pool, context);
-    if (device->pinned_pool)
-        device->pinned_pool->ops->forget_stream(device->pinned_pool, context);
-}
-
-void stki_device_forget_stream(stk_stream *stream)
-{
-    stki_device_each(forget_stream, stream);
-}
-
 stk_status stk_device_get_memory_stats(stk_device *device, stk_device_memory kind, stk_device_memory_stats *out,
                                        stk_error *err)
 {

@@ -15,7 +15,5 @@ void stki_device_free(stk_device *device, stk_device_memory kind, void *block, i
 /* `stream` has work on the block, or will before it is freed. In device memory the stream that it was made under needs
  * none of this; in pinned memory every stream does, since it is the processor that goes on with the block. */
 void stki_device_record_stream(stk_device *device, stk_device_memory kind, void *block, stk_stream *stream);
-/* The stream is about to be destroyed: all pools hear of it. */
-void stki_device_forget_stream(stk_stream *stream);
 
 #endif

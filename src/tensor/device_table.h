@@ -119,17 +119,17 @@ void stki_device_each(void (*visit)(void *context, stk_device *device), void *co
 
 /* Adds a device for good; at most 64. Called before the device is first looked for. */
 stk_status stki_device_register(stk_device *device, stk_error *err);
+/* NULL: no device of this name was added. */
+stk_device *stki_device_registered(const char *name);
 /* A second memory space for tests, registered on first call: memory of its own, copies through the table only. */
 stk_device *stki_device_test(void);
 
 /* Makers of devices, asked by stk_device_find for names that begin with theirs; they register what they make. The list
- * is in src/gpu/providers.c and ends with NULL. */
+ * is in src/gpu/providers.c. */
 typedef struct stki_device_provider {
     const char *prefix; /* "cuda" finds "cuda" and "cuda:0" */
     stk_status (*find)(const char *name, stk_device **out, stk_error *err);
     int (*count)(stk_error *err);
 } stki_device_provider;
-
-extern const stki_device_provider *const stki_device_providers[];
 
 #endif

@@ -128,7 +128,7 @@ static void set_geometry(stk_holder *about, const stk_tensor *tensor)
 {
     about->dtype = tensor->dtype;
     about->ndim = tensor->ndim;
-    about->offset_bytes = stk_tensor_offset_bytes(tensor);
+    about->offset_bytes = stki_tensor_offset_bytes(tensor);
     memcpy(about->shape, tensor->shape, sizeof tensor->shape);
     memcpy(about->strides, tensor->strides, sizeof tensor->strides);
 }

@@ -18,6 +18,12 @@ struct stk_storage {
     bool pinned;  /* ordinary memory from a device's pinned pool */
 };
 
+/* Where the tensor's first element lies in its storage. */
+static inline int64_t stki_tensor_offset_bytes(const stk_tensor *tensor)
+{
+    return tensor->storage ? (int64_t)((uintptr_t)tensor->data - (uintptr_t)tensor->storage->data) : 0;
+}
+
 /* `bytes` of ordinary memory that is pinned for a device. */
 stk_status stki_storage_create_pinned(stk_device *device, int64_t bytes, stk_storage **out, stk_error *err);
 

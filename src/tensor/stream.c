@@ -1,15 +1,10 @@
-/* stream.c: the public face of streams and events: the device's table does the work. Waits look and sleep, so that a
- * timeout holds whatever a driver does.
- */
+/* stream.c: the public face of streams and events: the device's table does the work. */
 #include "stream.h"
-#include "clock.h"
-#include "device_memory.h"
 #include "device_table.h"
 #include "error.h"
-#include "thread.h"
 #include <inttypes.h>
 
-enum { MAX_CURRENT = 65, FIRST_LOOK_NS = 2000, LONGEST_SLEEP_NS = 200000 };
+enum { MAX_CURRENT = 65 };
 
 /* A thread's streams, one a device, the CPU and at most 64 others. Places are filled from the front and a program uses
  * one or two, so a search ends at the first that never had a device. */
@@ -35,6 +30,14 @@ stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream **out, s
     return device->ops->stream_wrap(device, native, out, err);
 }
 
+static void forget_stream(void *context, stk_device *device)
+{
+    if (device->pool)
+        device->pool->ops->forget_stream(device->pool, context);
+    if (device->pinned_pool)
+        device->pinned_pool->ops->forget_stream(device->pinned_pool, context);
+}
+
 void stk_stream_destroy(stk_stream *stream)
 {
     if (!stream)
@@ -42,7 +45,7 @@ void stk_stream_destroy(stk_stream *stream)
     for (int i = 0; i < MAX_CURRENT && current[i].device; i++)
         if (current[i].stream == stream)
             current[i].stream = NULL;
-    stki_device_forget_stream(stream);
+    stki_device_each(forget_stream, stream);
     stream->device->ops->stream_destroy(stream->device, stream);
 }
 
@@ -73,34 +76,6 @@ stk_status stk_stream_spin(stk_stream *stream, int64_t ns, stk_error *err)
     if (!stream || ns < 0)
         return stki_fail(err, STK_E_BAD_ARG, "spinning needs a stream and a time of at least 0 ns");
     return stream->device->ops->spin(stream->device, ns, stream, err);
-}
-
-typedef stk_status (*query_fn)(void *what, stk_error *err);
-
-static stk_status wait_until(query_fn query, void *what, const char *noun, int64_t timeout_ns, stk_error *err)
-{
-    int64_t start = stki_now_ns(), deadline = stki_deadline_ns(timeout_ns), sleep_ns = FIRST_LOOK_NS;
-    stk_status status;
-
-    while ((status = query(what, err)) == STK_AGAIN) {
-        int64_t left = deadline - stki_now_ns();
-        if (left <= 0)
-            return stki_fail(err, STK_E_TIMEOUT, "%s is not done after %.3f s", noun,
-                             (double)(stki_now_ns() - start) / 1e9);
-        stki_sleep_ns(sleep_ns < left ? sleep_ns : left);
-        sleep_ns = sleep_ns * 2 < LONGEST_SLEEP_NS ? sleep_ns * 2 : LONGEST_SLEEP_NS;
-    }
-    return status;
-}
-
-static stk_status query_stream(void *what, stk_error *err)
-{
-    return stk_stream_query(what, err);
-}
-
-stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err)
-{
-    return wait_until(query_stream, stream, "the stream", timeout_ns, err);
 }
 
 stk_stream *stk_stream_set_current(stk_device *device, stk_stream *stream)
@@ -152,16 +127,6 @@ stk_status stk_event_record(stk_event *event, stk_stream *stream, stk_error *err
 stk_status stk_event_query(stk_event *event, stk_error *err)
 {
     return event->device->ops->event_query(event->device, event, err);
-}
-
-static stk_status query_event(void *what, stk_error *err)
-{
-    return stk_event_query(what, err);
-}
-
-stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err)
-{
-    return wait_until(query_event, event, "the event", timeout_ns, err);
 }
 
 stk_status stk_event_elapsed(const stk_event *from, const stk_event *to, int64_t *out_ns, stk_error *err)

@@ -263,7 +263,7 @@ int64_t stk_tensor_alignment(const stk_tensor *tensor)
 
 int64_t stk_tensor_offset_bytes(const stk_tensor *tensor)
 {
-    return tensor->storage ? (int64_t)((uintptr_t)tensor->data - (uintptr_t)tensor->storage->data) : 0;
+    return stki_tensor_offset_bytes(tensor);
 }
 
 stk_status stk_tensor_element_strides(const stk_tensor *tensor, int64_t *strides, int64_t *offset, stk_error *err)

@@ -1,5 +1,6 @@
 /* test_npy_write.c: .npy files written: bytes as NumPy writes them, and what is left when the disk fails. */
 #include "allocate.h"
+#include "array_writers.h"
 #include "io_files.h"
 #include "npy.h"
 #include "npy_write.h"
@@ -10,6 +11,21 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+
+/* One whole tensor of any strides. */
+static stk_status write_tensor(const char *path, const stk_tensor *tensor, stk_error *err)
+{
+    stki_writer *w;
+    stk_status status = stki_npy_array_writer(path, NULL, &w, err);
+
+    if (status)
+        return status;
+    status = stki_writer_add(w, "", tensor, err);
+    if (!status)
+        return stki_writer_commit(w, err);
+    stki_writer_abort(w);
+    return status;
+}
 
 static stk_error err;
 
@@ -268,9 +284,9 @@ static void test_p13_dev_full(void **state)
     assert_non_null(strstr(err.message, "/dev/full"));
     assert_non_null(strstr(err.message, "No space left"));
     assert_int_equal(stk_tensor_borrow(large, STK_U8, 1, shape, NULL, &t, &err), STK_OK);
-    assert_int_equal(stki_npy_write_tensor("/dev/full", &t, &err), STK_E_IO);
+    assert_int_equal(write_tensor("/dev/full", &t, &err), STK_E_IO);
     /* A device that takes everything is written in place, and stays. */
-    assert_int_equal(stki_npy_write_tensor("/dev/null", &t, &err), STK_OK);
+    assert_int_equal(write_tensor("/dev/null", &t, &err), STK_OK);
     assert_int_equal(access("/dev/null", W_OK), 0);
 }
 
@@ -336,22 +352,22 @@ static void test_tensors_of_any_strides(void **state)
             for (int b = 0; b < B; b++)
                 expected[(c * A + a) * B + b] = data[(a * B + b) * C + (C - 1 - c)];
     assert_int_equal(stk_tensor_borrow(data, STK_I16, 3, shape, NULL, &t, &err), STK_OK);
-    assert_int_equal(stki_npy_write_tensor(path, &t, &err), STK_OK);
+    assert_int_equal(write_tensor(path, &t, &err), STK_OK);
     file_is(path, "{'descr': '<i2', 'fortran_order': False, 'shape': (700, 3, 401), }", data,
             sizeof(int16_t) * A * B * C);
     assert_int_equal(stk_tensor_permute(&t, dims, &permuted, &err), STK_OK);
     assert_int_equal(stk_tensor_flip(&permuted, 0, &flipped, &err), STK_OK);
-    assert_int_equal(stki_npy_write_tensor(path, &flipped, &err), STK_OK);
+    assert_int_equal(write_tensor(path, &flipped, &err), STK_OK);
     file_is(path, "{'descr': '<i2', 'fortran_order': False, 'shape': (401, 700, 3), }", expected,
             sizeof(int16_t) * A * B * C);
     assert_int_equal(stk_tensor_borrow(data + 5, STK_I16, 0, NULL, NULL, &scalar, &err), STK_OK);
-    assert_int_equal(stki_npy_write_tensor(path, &scalar, &err), STK_OK);
+    assert_int_equal(write_tensor(path, &scalar, &err), STK_OK);
     file_is(path, "{'descr': '<i2', 'fortran_order': False, 'shape': (), }", data + 5, 2);
     assert_int_equal(stki_npy_open_array(path, NULL, &back, &err), STK_OK);
     assert_int_equal(back.ndim, 0);
     stk_tensor_release(&back);
     t.dtype = STK_BF16;
-    assert_int_equal(stki_npy_write_tensor(stkt_path("bf16.npy"), &t, &err), STK_E_UNSUPPORTED);
+    assert_int_equal(write_tensor(stkt_path("bf16.npy"), &t, &err), STK_E_UNSUPPORTED);
     assert_int_equal(files_beginning("bf16.npy"), 0);
     free(data);
     free(expected);
@@ -368,17 +384,17 @@ static void test_tensors_of_other_files(void **state)
     (void)state;
     stkt_write_npy(from, ">u2", "False", "(2,)", 64, big, 4);
     assert_int_equal(stki_npy_open_array(from, NULL, &t, &err), STK_OK);
-    assert_int_equal(stki_npy_write_tensor(to, &t, &err), STK_OK);
+    assert_int_equal(write_tensor(to, &t, &err), STK_OK);
     stk_tensor_release(&t);
     file_is(to, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", little, 4);
     stkt_write_npy(from, "|b1", "False", "(4,)", 64, odd, 4);
     assert_int_equal(stki_npy_open_array(from, NULL, &t, &err), STK_OK);
-    assert_int_equal(stki_npy_write_tensor(to, &t, &err), STK_OK);
+    assert_int_equal(write_tensor(to, &t, &err), STK_OK);
     stk_tensor_release(&t);
     file_is(to, "{'descr': '|b1', 'fortran_order': False, 'shape': (4,), }", truth, 4);
     stkt_write_npy(from, "<f4", "False", "(2, 0, 3)", 64, "", 0);
     assert_int_equal(stki_npy_open_array(from, NULL, &t, &err), STK_OK);
-    assert_int_equal(stki_npy_write_tensor(to, &t, &err), STK_OK);
+    assert_int_equal(write_tensor(to, &t, &err), STK_OK);
     stk_tensor_release(&t);
     file_is(to, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0, 3), }", NULL, 0);
 }
@@ -398,7 +414,7 @@ static void test_every_allocation_failing(void **state)
     stki_memory_read(STKI_MEM_HOST, &before);
     do {
         stki_memory_fail_at(++n);
-        status = stki_npy_write_tensor(path, &t, &err);
+        status = write_tensor(path, &t, &err);
         assert_true(status == STK_OK || status == STK_E_MEMORY);
         assert_int_equal(files_beginning("memory.npy"), status == STK_OK);
     } while (status && n < 50);

@@ -25,16 +25,6 @@ import sys
 KNOWN = {
     "base/document.c base/include.c base/node_value.c base/variable.c base/yaml.c",
     "base/option.c base/option_rules.c",
-    "gpu/caching_pool.c gpu/caching_pool_blocks.c gpu/caching_pool_report.c gpu/caching_pool_streams.c "
-    "gpu/caching_pool_tags.c gpu/host_device.c gpu/host_event.c gpu/kernel_ops.c gpu/kernel_plan.c "
-    "gpu/kernel_plan_convert.c gpu/kernel_plan_sum.c gpu/providers.c tensor/cpu_device.c tensor/device.c "
-    "tensor/device_memory.c tensor/record.c tensor/storage.c tensor/stream.c tensor/sync_device.c tensor/tensor.c",
-    "gpu/prefetch.c gpu/prefetch_thread.c",
-    "io/arrays/llmc.c io/arrays/raw.c",
-    "io/arrays/npy_array_write.c io/arrays/npy_write.c",
-    "io/arrays/pt_build.c io/arrays/pt_pickle.c",
-    "io/records/beton.c io/records/beton_reader.c",
-    "io/records/csv.c io/records/csv_files.c io/records/csv_reader.c",
     "pipeline/config.c pipeline/config_classes.c pipeline/config_datasets.c pipeline/config_order.c "
     "pipeline/config_ranks.c pipeline/config_source.c",
     "pipeline/core.c pipeline/feed.c",
@@ -46,14 +36,10 @@ KNOWN = {
     "prep/prep_make.c prep/prep_sample.c",
     "prep/finish/finish_jpeg.c prep/finish/finish_keep.c prep/finish/finish_png.c prep/finish/finish_tokens.c "
     "prep/finish/finishers.c",
-    "prep/finish/token_join.c prep/finish/vocabulary.c prep/finish/vocabulary_json.c "
-    "prep/finish/vocabulary_tiktoken.c",
     "prep/prep_open.c prep/prep_work.c",
     "tensor/convert.c tensor/convert_plan.c",
     "tensor/copy.c tensor/copy_pattern.c",
     "tensor/copy_tensor.c tensor/view_shape.c",
-    "tensor/device.c -> gpu/providers.c",
-    "tensor/device_table.h: stki_device_providers is in gpu",
     "tensor/pinned.c tensor/stage.c tensor/transfer.c",
 }
 

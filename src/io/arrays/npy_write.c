@@ -2,7 +2,6 @@
  * longest, and again at the end. */
 #include "npy_write.h"
 #include "allocate.h"
-#include "array_writers.h"
 #include "checked.h"
 #include "error.h"
 #include "npy_form.h"
@@ -108,18 +107,4 @@ void stki_npy_abort(stki_npy_writer *w)
         return;
     stki_output_abort(w->output);
     stki_free(w);
-}
-
-stk_status stki_npy_write_tensor(const char *path, const stk_tensor *tensor, stk_error *err)
-{
-    stki_writer *w;
-    stk_status status = stki_npy_array_writer(path, NULL, &w, err);
-
-    if (status)
-        return status;
-    status = stki_writer_add(w, "", tensor, err);
-    if (!status)
-        return stki_writer_commit(w, err);
-    stki_writer_abort(w);
-    return status;
 }

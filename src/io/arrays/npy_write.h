@@ -18,7 +18,4 @@ stk_status stki_npy_append(stki_npy_writer *writer, const void *rows, int64_t co
 stk_status stki_npy_commit(stki_npy_writer *writer, stk_error *err);
 void stki_npy_abort(stki_npy_writer *writer); /* NULL is fine */
 
-/* One whole tensor of any strides. */
-stk_status stki_npy_write_tensor(const char *path, const stk_tensor *tensor, stk_error *err);
-
 #endif

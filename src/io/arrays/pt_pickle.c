@@ -5,10 +5,20 @@
 #include "allocate.h"
 #include "error.h"
 #include "npy_header.h"
-#include "pt_machine.h"
 #include "text_check.h"
 #include <inttypes.h>
 #include <string.h>
+
+struct machine {
+    const char *bytes;
+    int64_t length, at, op_at;
+    const char *label;
+    stk_error *err;
+    stki_pt_pickle *pickle;
+    int32_t *stack, depth, stack_room; /* numbers of values */
+    int32_t *marks, mark_count, mark_room;
+    int32_t *memo, memo_room, memo_count; /* -1: nothing there */
+};
 
 /* ---- failing ------------------------------------------------------------------------------------------------------
  */
@@ -19,7 +29,7 @@ static stk_status fail(const struct machine *m, stk_status status, const char *w
     return stki_fail_at(m->err, status, (stki_place){m->label, -1, m->op_at, found, expected}, "%s", what);
 }
 
-stk_status stki_pt_corrupt(const struct machine *m, const char *found, const char *expected)
+static stk_status corrupt(const struct machine *m, const char *found, const char *expected)
 {
     return fail(m, STK_E_CORRUPT, "wrong pickle", found, expected);
 }
@@ -67,7 +77,7 @@ static stk_status refuse_opcode(const struct machine *m, unsigned char op)
                         refused[i].status == STK_E_UNSAFE ? "refused for security: this would build objects"
                                                           : "outside the pickles that torch.save writes",
                         refused[i].name, "plain values and tensors");
-    return stki_pt_corrupt(m, STKI_TEXT("byte 0x%02x", op), "an opcode");
+    return corrupt(m, STKI_TEXT("byte 0x%02x", op), "an opcode");
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------
@@ -90,7 +100,7 @@ static stk_status grow(const struct machine *m, void *block, int32_t count, int3
     return STK_OK;
 }
 
-stk_status stki_pt_add_item(const struct machine *m, int32_t to, int32_t item)
+static stk_status add_item(const struct machine *m, int32_t to, int32_t item)
 {
     stki_pt_value *value = &m->pickle->values[to];
     stk_status status = grow(m, &value->items, value->count, &value->room, sizeof *value->items);
@@ -100,7 +110,7 @@ stk_status stki_pt_add_item(const struct machine *m, int32_t to, int32_t item)
     return status;
 }
 
-stk_status stki_pt_push(struct machine *m, int32_t value)
+static stk_status push(struct machine *m, int32_t value)
 {
     stk_status status = grow(m, &m->stack, m->depth, &m->stack_room, sizeof *m->stack);
 
@@ -109,7 +119,7 @@ stk_status stki_pt_push(struct machine *m, int32_t value)
     return status;
 }
 
-stk_status stki_pt_push_new(struct machine *m, stki_pt_value value)
+static stk_status push_new(struct machine *m, stki_pt_value value)
 {
     stki_pt_pickle *p = m->pickle;
     stk_status status = grow(m, &p->values, p->count, &p->room, sizeof *p->values);
@@ -117,20 +127,20 @@ stk_status stki_pt_push_new(struct machine *m, stki_pt_value value)
     if (status)
         return status;
     p->values[p->count] = value;
-    return stki_pt_push(m, p->count++);
+    return push(m, p->count++);
 }
 
-stk_status stki_pt_pop(struct machine *m, int32_t *out)
+static stk_status pop(struct machine *m, int32_t *out)
 {
     if (m->depth <= (m->mark_count ? m->marks[m->mark_count - 1] : 0))
-        return stki_pt_corrupt(m, "an empty stack", "a value for the opcode");
+        return corrupt(m, "an empty stack", "a value for the opcode");
     *out = m->stack[--m->depth];
     return STK_OK;
 }
 
 static stk_status peek(struct machine *m, int32_t *out)
 {
-    stk_status status = stki_pt_pop(m, out);
+    stk_status status = pop(m, out);
 
     m->depth += !status;
     return status;
@@ -163,7 +173,7 @@ static stk_status take_number(struct machine *m, int bytes, uint64_t *out)
 
 static stk_status push_integer(struct machine *m, enum stki_pt_kind kind, int64_t integer)
 {
-    return stki_pt_push_new(m, (stki_pt_value){.kind = kind, .integer = integer});
+    return push_new(m, (stki_pt_value){.kind = kind, .integer = integer});
 }
 
 static stk_status do_integer(struct machine *m, int bytes)
@@ -185,7 +195,7 @@ static stk_status do_long1(struct machine *m)
     if (status)
         return status;
     if (bytes > 8)
-        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_LONG, .text = p, .length = (int64_t)bytes});
+        return push_new(m, (stki_pt_value){.kind = STKI_PT_LONG, .text = p, .length = (int64_t)bytes});
     if (bytes > 0 && p[bytes - 1] & 0x80)
         n = UINT64_MAX;
     for (uint64_t i = bytes; i-- > 0;)
@@ -205,7 +215,7 @@ static stk_status do_float(struct machine *m)
     for (int i = 0; i < 8; i++) /* the one big-endian number */
         bits = bits << 8 | (unsigned char)p[i];
     memcpy(&real, &bits, sizeof real);
-    return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_FLOAT, .real = real});
+    return push_new(m, (stki_pt_value){.kind = STKI_PT_FLOAT, .real = real});
 }
 
 static int64_t first_bad(const char *text, int64_t length)
@@ -235,10 +245,10 @@ static stk_status do_text(struct machine *m, int length_bytes, enum stki_pt_kind
         return status;
     if (kind == STKI_PT_TEXT && first_bad(text, (int64_t)length) >= 0) {
         if (!python2)
-            return stki_pt_corrupt(m, "a text with other bytes", "UTF-8");
+            return corrupt(m, "a text with other bytes", "UTF-8");
         kind = STKI_PT_BYTES;
     }
-    return stki_pt_push_new(m, (stki_pt_value){.kind = kind, .text = text, .length = (int64_t)length});
+    return push_new(m, (stki_pt_value){.kind = kind, .text = text, .length = (int64_t)length});
 }
 
 /* ---- containers ---------------------------------------------------------------------------------------------------
@@ -257,7 +267,7 @@ static stk_status do_mark(struct machine *m)
 static stk_status pop_mark(struct machine *m, int32_t *first)
 {
     if (m->mark_count == 0)
-        return stki_pt_corrupt(m, "no mark", "one below the values");
+        return corrupt(m, "no mark", "one below the values");
     *first = m->marks[--m->mark_count];
     return STK_OK;
 }
@@ -275,7 +285,7 @@ static stk_status tuple_of(struct machine *m, int32_t first)
     if (bytes)
         memcpy(tuple.items, m->stack + first, (size_t)bytes);
     m->depth = first;
-    status = stki_pt_push_new(m, tuple);
+    status = push_new(m, tuple);
     if (status && m->pickle->count == values) /* it did not get into the table */
         stki_free(tuple.items);
     return status;
@@ -294,7 +304,7 @@ static stk_status do_short_tuple(struct machine *m, int32_t count)
     int32_t floor = m->mark_count ? m->marks[m->mark_count - 1] : 0;
 
     if (m->depth - floor < count)
-        return stki_pt_corrupt(m, "an empty stack", STKI_TEXT("%d values", count));
+        return corrupt(m, "an empty stack", STKI_TEXT("%d values", count));
     return tuple_of(m, m->depth - count);
 }
 
@@ -311,11 +321,11 @@ static stk_status add_items(struct machine *m, int32_t first, enum stki_pt_kind 
         return status;
     found = m->pickle->values[to].kind;
     if (found != kind && found != STKI_PT_OTHER)
-        return stki_pt_corrupt(m, "something else", kind == STKI_PT_LIST ? "a list below" : "a dict below");
+        return corrupt(m, "something else", kind == STKI_PT_LIST ? "a list below" : "a dict below");
     if (kind == STKI_PT_DICT && (end - first) % 2)
-        return stki_pt_corrupt(m, "a key without a value", "pairs");
+        return corrupt(m, "a key without a value", "pairs");
     for (int32_t i = first; i < end && !status && found == kind; i++)
-        status = stki_pt_add_item(m, to, m->stack[i]);
+        status = add_item(m, to, m->stack[i]);
     return status;
 }
 
@@ -324,7 +334,7 @@ static stk_status do_add_one(struct machine *m, enum stki_pt_kind kind)
     int32_t count = kind == STKI_PT_LIST ? 1 : 2, floor = m->mark_count ? m->marks[m->mark_count - 1] : 0;
 
     if (m->depth - floor < count + 1)
-        return stki_pt_corrupt(m, "an empty stack", "a container and its items");
+        return corrupt(m, "an empty stack", "a container and its items");
     return add_items(m, m->depth - count, kind);
 }
 
@@ -380,8 +390,8 @@ static stk_status do_get(struct machine *m, int bytes)
     if (status)
         return status;
     if (index >= (uint64_t)m->memo_room || m->memo[index] < 0)
-        return stki_pt_corrupt(m, STKI_TEXT("number %" PRIu64, index), "one that was put into the memo");
-    return stki_pt_push(m, m->memo[index]);
+        return corrupt(m, STKI_TEXT("number %" PRIu64, index), "one that was put into the memo");
+    return push(m, m->memo[index]);
 }
 
 /* ---- names --------------------------------------------------------------------------------------------------------
@@ -396,7 +406,7 @@ static stk_status push_global(struct machine *m, const char *module, int64_t mod
     char shown[44], shown_name[44];
 
     if (global)
-        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_GLOBAL, .global = global});
+        return push_new(m, (stki_pt_value){.kind = STKI_PT_GLOBAL, .global = global});
     return fail(m, STK_E_UNSAFE, "refused for security: the file wants to use something that could run code",
                 STKI_TEXT("%s.%s", stki_npy_printable(shown, sizeof shown, module, module_bytes),
                           stki_npy_printable(shown_name, sizeof shown_name, name, name_bytes)),
@@ -434,16 +444,199 @@ static stk_status do_stack_global(struct machine *m)
 {
     int32_t name, module;
     const stki_pt_value *values;
-    stk_status status = stki_pt_pop(m, &name);
+    stk_status status = pop(m, &name);
 
     if (!status)
-        status = stki_pt_pop(m, &module);
+        status = pop(m, &module);
     if (status)
         return status;
     values = m->pickle->values;
     if (values[name].kind != STKI_PT_TEXT || values[module].kind != STKI_PT_TEXT)
-        return stki_pt_corrupt(m, "something else", "two texts");
+        return corrupt(m, "something else", "two texts");
     return push_global(m, values[module].text, values[module].length, values[name].text, values[name].length);
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------------------
+ */
+
+/* What "calls" become: the name of a storage, the parts of a tensor, an empty dict. Arguments are checked here for
+ * their kinds; whether their numbers fit the data is checked by pt_tensor.c. BINPERSID: a storage's name. REDUCE: a
+ * name of the table and its arguments. BUILD: attributes of a dict, which are left out. */
+
+static const stki_pt_value *value_at(const struct machine *m, int32_t number)
+{
+    return &m->pickle->values[number];
+}
+
+static bool is_text(const stki_pt_value *value, const char *text)
+{
+    return value->kind == STKI_PT_TEXT && value->length == (int64_t)strlen(text) &&
+           !memcmp(value->text, text, strlen(text));
+}
+
+/* A tuple: what is checked here must not change later, as a list could. */
+static bool is_sizes(const struct machine *m, const stki_pt_value *value)
+{
+    if (value->kind != STKI_PT_TUPLE && value->kind != STKI_PT_TORCH_SIZE)
+        return false;
+    for (int32_t i = 0; i < stki_pt_item_count(m->pickle, value); i++)
+        if (stki_pt_item(m->pickle, value, i)->kind != STKI_PT_INT)
+            return false;
+    return true;
+}
+
+/* ---- storages -----------------------------------------------------------------------------------------------------
+ */
+
+/* Digits only: it becomes part of a member's name and must never be a path. */
+static bool is_key(const stki_pt_value *value)
+{
+    if (value->kind != STKI_PT_TEXT || value->length < 1 || value->length > 20)
+        return false;
+    for (int64_t i = 0; i < value->length; i++)
+        if (value->text[i] < '0' || value->text[i] > '9')
+            return false;
+    return true;
+}
+
+static stk_status do_persistent(struct machine *m)
+{
+    int32_t number;
+    const stki_pt_value *id, *class;
+    stk_status status = pop(m, &number);
+
+    if (status)
+        return status;
+    id = value_at(m, number);
+    if (id->kind != STKI_PT_TUPLE || id->count != 5 || !is_text(stki_pt_item(m->pickle, id, 0), "storage"))
+        return corrupt(m, "another persistent id", "('storage', class, key, location, count)");
+    class = stki_pt_item(m->pickle, id, 1);
+    if (class->kind != STKI_PT_GLOBAL ||
+        (class->global->role != STKI_PT_STORAGE && class->global->role != STKI_PT_UNTYPED))
+        return corrupt(m, "something else", "a storage class");
+    if (!is_key(stki_pt_item(m->pickle, id, 2)))
+        return corrupt(m, "another storage key", "up to 20 digits");
+    if (stki_pt_item(m->pickle, id, 3)->kind != STKI_PT_TEXT)
+        return corrupt(m, "something else", "a storage's location");
+    if (stki_pt_item(m->pickle, id, 4)->kind != STKI_PT_INT || stki_pt_item(m->pickle, id, 4)->integer < 0)
+        return corrupt(m, "something else", "a storage's number of elements");
+    return push_new(m, (stki_pt_value){.kind = STKI_PT_STORED, .integer = number});
+}
+
+/* ---- tensors and others -------------------------------------------------------------------------------------------
+ */
+
+static const struct {
+    int32_t least, most, dtype_at;
+} takes[] = {[STKI_PT_REBUILD_V1] = {4, 4, -1}, [STKI_PT_REBUILD_V2] = {6, 7, -1}, [STKI_PT_REBUILD_V3] = {7, 8, 6}};
+
+static stk_status rebuild(struct machine *m, const stki_pt_global *global, int32_t number)
+{
+    const stki_pt_value *args = value_at(m, number);
+    int32_t dtype_at = takes[global->role].dtype_at;
+    const char *expected = "(storage, offset, size, stride, …)";
+
+    if (args->count < takes[global->role].least || args->count > takes[global->role].most)
+        return corrupt(m, STKI_TEXT("%d arguments of %s", args->count, global->name), expected);
+    if (stki_pt_item(m->pickle, args, 0)->kind != STKI_PT_STORED ||
+        stki_pt_item(m->pickle, args, 1)->kind != STKI_PT_INT || !is_sizes(m, stki_pt_item(m->pickle, args, 2)) ||
+        !is_sizes(m, stki_pt_item(m->pickle, args, 3)))
+        return corrupt(m, STKI_TEXT("other arguments of %s", global->name), expected);
+    if (dtype_at >= 0 && (stki_pt_item(m->pickle, args, dtype_at)->kind != STKI_PT_GLOBAL ||
+                          stki_pt_item(m->pickle, args, dtype_at)->global->role != STKI_PT_DTYPE))
+        return corrupt(m, "something else", "a dtype");
+    return push_new(m, (stki_pt_value){.kind = STKI_PT_TENSOR, .global = global, .integer = number});
+}
+
+static stk_status parameter(struct machine *m, const stki_pt_value *args)
+{
+    const stki_pt_value *tensor = args->count > 0 ? stki_pt_item(m->pickle, args, 0) : NULL;
+
+    if (!tensor || (tensor->kind != STKI_PT_TENSOR && tensor->kind != STKI_PT_OTHER))
+        return corrupt(m, "something else", "a tensor as parameter");
+    return push(m, args->items[0]);
+}
+
+/* () or, as Python 2 wrote it, ([[key, value], …]). */
+static stk_status ordered_dict(struct machine *m, int32_t number)
+{
+    const stki_pt_value *args = value_at(m, number), *pairs = NULL;
+    int32_t dict = m->pickle->count, list = -1;
+    stk_status status;
+
+    if (args->count > 0) {
+        list = args->items[0];
+        pairs = value_at(m, list);
+    }
+    if (args->count > 1 || (pairs && pairs->kind != STKI_PT_LIST))
+        return corrupt(m, "other arguments", "none, or a list of pairs");
+    status = push_new(m, (stki_pt_value){.kind = STKI_PT_DICT});
+    for (int32_t i = 0; !status && list >= 0 && i < value_at(m, list)->count; i++) {
+        const stki_pt_value *pair = stki_pt_item(m->pickle, value_at(m, list), i);
+
+        if ((pair->kind != STKI_PT_LIST && pair->kind != STKI_PT_TUPLE) || pair->count != 2)
+            return corrupt(m, "something else", "pairs of key and value");
+        status = add_item(m, dict, pair->items[0]);
+        if (!status)
+            status = add_item(m, dict, pair->items[1]);
+    }
+    return status;
+}
+
+static stk_status torch_size(struct machine *m, const stki_pt_value *args)
+{
+    const stki_pt_value *sizes = args->count == 1 ? stki_pt_item(m->pickle, args, 0) : NULL;
+
+    if (!sizes || sizes->kind == STKI_PT_TORCH_SIZE || !is_sizes(m, sizes))
+        return corrupt(m, "other arguments", "a tuple of integers");
+    return push_new(m, (stki_pt_value){.kind = STKI_PT_TORCH_SIZE, .integer = args->items[0]});
+}
+
+static stk_status do_reduce(struct machine *m)
+{
+    int32_t args, callable;
+    const stki_pt_global *global;
+    stk_status status = pop(m, &args);
+
+    if (!status)
+        status = pop(m, &callable);
+    if (status)
+        return status;
+    if (value_at(m, callable)->kind != STKI_PT_GLOBAL || value_at(m, args)->kind != STKI_PT_TUPLE)
+        return corrupt(m, "something else", "a name and a tuple of arguments");
+    global = value_at(m, callable)->global;
+    switch (global->role) {
+    case STKI_PT_REBUILD_V1:
+    case STKI_PT_REBUILD_V2:
+    case STKI_PT_REBUILD_V3:
+        return rebuild(m, global, args);
+    case STKI_PT_PARAMETER:
+        return parameter(m, value_at(m, args));
+    case STKI_PT_ORDERED_DICT:
+        return ordered_dict(m, args);
+    case STKI_PT_SIZE:
+        return torch_size(m, value_at(m, args));
+    case STKI_PT_OPAQUE:
+    case STKI_PT_UNSUPPORTED:
+        return push_new(m, (stki_pt_value){.kind = STKI_PT_OTHER, .global = global});
+    default:
+        return corrupt(m, STKI_TEXT("%s.%s", global->module, global->name), "something that takes arguments");
+    }
+}
+
+static stk_status do_build(struct machine *m)
+{
+    int32_t state, target;
+    stk_status status = pop(m, &state);
+
+    if (!status)
+        status = pop(m, &target);
+    if (status)
+        return status;
+    if (value_at(m, target)->kind != STKI_PT_OTHER &&
+        (value_at(m, target)->kind != STKI_PT_DICT || value_at(m, state)->kind != STKI_PT_DICT))
+        return corrupt(m, "something else", "a dict and a dict of its attributes");
+    return push(m, target);
 }
 
 /* ---- the machine --------------------------------------------------------------------------------------------------
@@ -469,7 +662,7 @@ static stk_status step(struct machine *m, unsigned char op)
     case 0x95: /* FRAME */
         return take_number(m, 8, &ignored);
     case 'N':
-        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_NONE});
+        return push_new(m, (stki_pt_value){.kind = STKI_PT_NONE});
     case 0x88:
     case 0x89:
         return push_integer(m, STKI_PT_BOOL, op == 0x88);
@@ -506,9 +699,9 @@ static stk_status step(struct machine *m, unsigned char op)
     case 0x87:
         return do_short_tuple(m, op - 0x84);
     case ']':
-        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_LIST});
+        return push_new(m, (stki_pt_value){.kind = STKI_PT_LIST});
     case '}':
-        return stki_pt_push_new(m, (stki_pt_value){.kind = STKI_PT_DICT});
+        return push_new(m, (stki_pt_value){.kind = STKI_PT_DICT});
     case 'a':
         return do_add_one(m, STKI_PT_LIST);
     case 'e':
@@ -532,12 +725,12 @@ static stk_status step(struct machine *m, unsigned char op)
     case 0x93:
         return do_stack_global(m);
     case 'Q':
-        return stki_pt_persistent(m);
+        return do_persistent(m);
     case 'R':
     case 0x81: /* NEWOBJ: the same to what is in the table */
-        return stki_pt_reduce(m);
+        return do_reduce(m);
     case 'b':
-        return stki_pt_build(m);
+        return do_build(m);
     default:
         return refuse_opcode(m, op);
     }
@@ -560,7 +753,7 @@ static stk_status run(struct machine *m)
             return status;
     }
     if (m->depth != 1 || m->mark_count != 0)
-        return stki_pt_corrupt(m, STKI_TEXT("%d values and %d marks", m->depth, m->mark_count), "one value at the end");
+        return corrupt(m, STKI_TEXT("%d values and %d marks", m->depth, m->mark_count), "one value at the end");
     m->pickle->root = m->stack[0];
     return STK_OK;
 }

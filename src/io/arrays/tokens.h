@@ -8,6 +8,12 @@
 
 enum { STKI_LLMC_HEADER = 1024, STKI_LLMC_READ = 12, STKI_MEGATRON_HEADER = 34 };
 
+/* ---- one_array.c ---- */
+
+/* A container of the one array "", which it takes over; also when it fails. `format` is static. */
+stk_status stki_one_array(const char *path, const char *format, const stki_array *array, stki_container **out,
+                          stk_error *err);
+
 /* ---- llmc.c ---- */
 
 /* `head`: the first min(STKI_LLMC_READ, file_bytes) bytes. On success the file holds exactly `count` tokens. */
@@ -20,9 +26,6 @@ stk_status stki_llmc_open(const char *path, const stki_reader_opts *opts, stki_c
 
 extern const stki_source_group stki_raw_source;
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* A container of the one array "", which it takes over; also when it fails. `format` is static. */
-stk_status stki_one_array(const char *path, const char *format, const stki_array *array, stki_container **out,
-                          stk_error *err);
 
 /* ---- megatron_index.c ---- */
 

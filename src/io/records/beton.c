@@ -6,34 +6,13 @@
 #include "decode.h"
 #include "error.h"
 #include "source_common.h"
-#include "thread.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-struct stki_beton_lazy {
-    stki_mutex lock;
-    bool made; /* guarded by lock; the table is fixed from then on */
-    stki_beton_table table;
-};
-
 static stki_beton *beton_of(const stki_container *base)
 {
     return (stki_beton *)(uintptr_t)base;
-}
-
-stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table **out, stk_error *err)
-{
-    struct stki_beton_lazy *lazy = beton->lazy;
-    stk_status status = STK_OK;
-
-    stki_lock(&lazy->lock);
-    if (!lazy->made)
-        status = stki_beton_table_build(beton->file, &beton->layout, &lazy->table, err);
-    lazy->made = lazy->made || !status;
-    stki_unlock(&lazy->lock);
-    *out = &lazy->table;
-    return status;
 }
 
 /* ---- the container's calls -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #define STKI_BETON_H
 
 #include "container.h"
+#include "thread.h"
 
 enum stki_beton_kind {
     STKI_BETON_FLOAT = 0,
@@ -85,8 +86,6 @@ typedef struct stki_beton_table {
     uint32_t *order;    /* NULL: the entries of a sample follow one another */
 } stki_beton_table;
 
-stk_status stki_beton_table_build(const stki_file *file, const stki_beton_layout *layout, stki_beton_table *out,
-                                  stk_error *err);
 void stki_beton_table_fini(stki_beton_table *table);
 /* Bytes allocated to `sample` at `pointer`, the most where there are several; -1: none. */
 stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, uint64_t pointer, int64_t *bytes,
@@ -94,19 +93,25 @@ stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, 
 
 /* ---- beton.c, beton_reader.c ---- */
 
+typedef struct stki_beton_lazy {
+    stki_mutex lock;
+    bool made; /* guarded by lock; the table is fixed from then on */
+    stki_beton_table table;
+} stki_beton_lazy;
+
 typedef struct stki_beton {
     stki_container base; /* first member */
     stki_file *file;
     stki_beton_layout layout;
     stki_beton_field *fields;
-    struct stki_beton_lazy *lazy; /* the table, made when a field first needs it */
+    stki_beton_lazy *lazy; /* the table, made when a field first needs it */
 } stki_beton;
 
 stk_status stki_beton_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 /* Takes the file over, also when it fails. */
 stk_status stki_beton_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 bool stki_beton_matches(const char *head, int64_t length);
-/* The table of allocations; made once, any thread. */
+/* beton_index.c: the table of allocations; made once, any thread. */
 stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table **out, stk_error *err);
 /* STK_E_MISMATCH: the user names another type (NONE: none) than a field that is no array has. */
 stk_status stki_beton_check_type(const stki_beton_field *field, stk_dtype named, const char *path, stk_error *err);

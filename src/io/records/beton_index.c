@@ -223,8 +223,7 @@ static stk_status index_samples(stki_beton_table *table, stk_error *err)
     return status || !runs.apart ? status : sort_entries(table, err);
 }
 
-stk_status stki_beton_table_build(const stki_file *file, const stki_beton_layout *layout, stki_beton_table *out,
-                                  stk_error *err)
+static stk_status build(const stki_file *file, const stki_beton_layout *layout, stki_beton_table *out, stk_error *err)
 {
     bool regular;
     stk_status status;
@@ -297,4 +296,18 @@ stk_status stki_beton_table_find(const stki_beton_table *table, int64_t sample, 
             *bytes = (int64_t)e.bytes;
     }
     return STK_OK;
+}
+
+stk_status stki_beton_table_of(const stki_beton *beton, const stki_beton_table **out, stk_error *err)
+{
+    stki_beton_lazy *lazy = beton->lazy;
+    stk_status status = STK_OK;
+
+    stki_lock(&lazy->lock);
+    if (!lazy->made)
+        status = build(beton->file, &beton->layout, &lazy->table, err);
+    lazy->made = lazy->made || !status;
+    stki_unlock(&lazy->lock);
+    *out = &lazy->table;
+    return status;
 }

@@ -58,7 +58,7 @@ bool stki_csv_is(const stki_csv_cell *cell, const char *text); /* does it mean t
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
 bool stki_csv_number(const stki_csv_cell *cell, double *out); /* nan and inf in any case too */
 
-/* ---- csv.c ---- */
+/* ---- csv_table.c ---- */
 
 enum stki_csv_kind { STKI_CSV_WHOLE, STKI_CSV_REAL, STKI_CSV_TEXT };
 
@@ -90,9 +90,10 @@ enum stki_listed {
 extern const stki_source_group stki_csv_source;
 enum stki_listed stki_csv_listed(const stki_reader_opts *opts);
 
-stk_status stki_csv_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
-/* Takes the file over, also when it fails. */
-stk_status stki_csv_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+/* What stands between two cells: the option, or by the file's name. */
+char stki_csv_delimiter(const char *path, const stki_reader_opts *opts);
+/* The header and where each record begins; `begins`: where the header does. */
+stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err);
 /* The line of the file that a record begins in, from 1 on; 0: not to be had. Looks at the file from its beginning. */
 int64_t stki_csv_line(const stki_csv *csv, int64_t record);
 /* One cell of a record whose bytes are in memory. */
@@ -123,5 +124,11 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
 /* The samples are the files that a column names. */
 stk_status stki_csv_files(const stki_csv *csv, int column, const stki_reader_opts *opts, stki_reader **out,
                           stk_error *err);
+
+/* ---- csv.c ---- */
+
+stk_status stki_csv_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err);
+/* Takes the file over, also when it fails. */
+stk_status stki_csv_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
 #endif

@@ -233,3 +233,20 @@ stk_status stki_token_join(const stki_vocabulary *v, stki_token_joiner *joiner, 
     *ids = c.id;
     return STK_OK;
 }
+
+stk_status stki_vocabulary_settle(stki_vocabulary *v, bool all_alone, stk_error *err)
+{
+    stki_token_joiner joiner = {0};
+    stk_status status = stki_vocabulary_two_bytes(v, err);
+
+    for (int64_t i = 0; i < v->count && status == STK_OK && !all_alone; i++) {
+        stki_token *token = &v->tokens[i];
+        const uint32_t *ids;
+        int64_t count;
+
+        status = stki_token_join(v, &joiner, v->bytes + token->at, token->length, &ids, &count, err);
+        token->alone = status == STK_OK && count == 1;
+    }
+    stki_token_joiner_fini(&joiner);
+    return status;
+}

@@ -86,9 +86,11 @@ static inline uint32_t stki_vocabulary_joined(const stki_vocabulary *vocabulary,
 /* The id of a special token; -1: there is none of that name. */
 int64_t stki_vocabulary_special(const stki_vocabulary *vocabulary, const char *name);
 
-/* ---- for those who make one: vocabulary_tiktoken.c, vocabulary_json.c ----------------------------------------------
+/* ---- for those who make one: vocabulary_open.c, vocabulary_tiktoken.c, vocabulary_json.c
+ * ----------------------------------------------
  */
 
+stk_status stki_vocabulary_create(const char *path, stki_vocabulary **out, stk_error *err);
 /* Further tokens; their order is that in which they are added. STK_E_CORRUPT: the bytes or the id are there already
  * (checked at the end by stki_vocabulary_finish). `bytes` NULL: room for `length` bytes, which the caller fills in. */
 stk_status stki_vocabulary_add(stki_vocabulary *vocabulary, const uint8_t *bytes, int64_t length, int64_t id,
@@ -100,7 +102,9 @@ stk_status stki_vocabulary_finish(stki_vocabulary *vocabulary, stk_error *err);
 stk_status stki_vocabulary_pairs(stki_vocabulary *vocabulary, int64_t count, stk_error *err);
 stk_status stki_vocabulary_add_pair(stki_vocabulary *vocabulary, const uint8_t *left, int64_t left_bytes,
                                     const uint8_t *right, int64_t right_bytes, int64_t line, stk_error *err);
-/* Which tokens stand alone: all of them, or those that joining their bytes comes to. */
+/* The table two_bytes; then, in token_join.c, which tokens stand alone: all of them, or those that joining their bytes
+ * comes to. */
+stk_status stki_vocabulary_two_bytes(stki_vocabulary *vocabulary, stk_error *err);
 stk_status stki_vocabulary_settle(stki_vocabulary *vocabulary, bool all_alone, stk_error *err);
 
 stk_status stki_vocabulary_tiktoken(const char *text, int64_t length, stki_vocabulary *vocabulary, stk_error *err);

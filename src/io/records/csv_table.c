@@ -1,0 +1,397 @@
+/* csv_table.c: the passes through the records of a table of text, and its options; see csv.h. A mapped file is looked
+ * at where it is; another one is read a piece at a time, with what is left of the piece before in front of it. */
+#include "allocate.h"
+#include "csv.h"
+#include "error.h"
+#include "npy_header.h"
+#include "source_common.h"
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+enum { PIECE = 1 << 20, NAME_MOST = 255 };
+
+/* ---- records one after the other --------------------------------------------------------------------------------- */
+
+typedef struct scan {
+    const stki_csv *csv;
+    const char *data;
+    char *buffer;             /* where the file is not mapped; data is in it */
+    int64_t room, from, have; /* from: where in the file data begins; have: bytes of it */
+    int64_t next;             /* in data: the next record */
+    int64_t line, next_line;  /* of the record at hand and of the next one, from 1 on */
+    int64_t start;            /* in the file: the record at hand */
+} scan;
+
+static stk_status scan_init(scan *s, const stki_csv *csv, int64_t from, stk_error *err)
+{
+    *s = (scan){.csv = csv, .from = from, .next_line = 1};
+    if (csv->file->map) {
+        s->data = (const char *)csv->file->map + from;
+        s->have = csv->file->size - from;
+        return STK_OK;
+    }
+    s->room = PIECE;
+    s->data = s->buffer = stki_zalloc(s->room);
+    return s->buffer ? STK_OK : stki_fail_memory(err, s->room, "a piece of a table");
+}
+
+static void scan_fini(scan *s)
+{
+    stki_free(s->buffer);
+}
+
+static bool is_last(const scan *s)
+{
+    return s->from + s->have == s->csv->file->size;
+}
+
+/* The rest of the piece moves to the front, more comes behind it. */
+static stk_status read_more(scan *s, stk_error *err)
+{
+    const int64_t rest = s->have - s->next;
+    int64_t more;
+    stk_status status;
+
+    memmove(s->buffer, s->buffer + s->next, (size_t)rest);
+    s->from += s->next;
+    s->have = rest;
+    s->next = 0;
+    if (rest > s->room / 2) {
+        char *larger = s->room < STKI_CSV_RECORD ? stki_resize(s->buffer, 2 * s->room) : NULL;
+
+        if (s->room >= STKI_CSV_RECORD)
+            return stki_fail_at(err, STK_E_LIMIT,
+                                (stki_place){s->csv->base.path, -1, s->from, "more", "at most 64 MiB"},
+                                "line %" PRId64 ": the record's bytes (is a quote left open?)", s->next_line);
+        if (!larger)
+            return stki_fail_memory(err, 2 * s->room, "a record of a table");
+        s->data = s->buffer = larger;
+        s->room *= 2;
+    }
+    more = s->csv->file->size - s->from - s->have;
+    more = more < s->room - s->have ? more : s->room - s->have;
+    status = stki_file_read(s->csv->file, s->from + s->have, s->buffer + s->have, more, err);
+    s->have += more;
+    return status;
+}
+
+static stk_status fail_record(const scan *s, const stki_csv_problem *problem, stk_error *err)
+{
+    const stki_csv *csv = s->csv;
+    const bool named = problem->column < csv->column_count;
+    char shown[96];
+
+    return stki_fail_at(
+        err, STK_E_CORRUPT, (stki_place){csv->base.path, -1, s->start + problem->at, problem->found, problem->expected},
+        "line %" PRId64 ", column %d%s%s%s", s->line, problem->column + 1, named ? " (" : "",
+        named ? stki_text_end(shown, sizeof shown, csv->columns[problem->column].name) : "", named ? ")" : "");
+}
+
+static int64_t lines_in(const char *at, int64_t count)
+{
+    const char *end = at + count;
+    int64_t lines = 0;
+
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
+        lines++;
+        at++;
+    }
+    return lines;
+}
+
+static bool is_empty_line(const char *at, int64_t bytes)
+{
+    return bytes > 0 && (*at == '\n' || (bytes == 2 && *at == '\r'));
+}
+
+/* The next record that is no empty line. *count: its cells; 0: there is none. */
+static stk_status scan_next(scan *s, const stki_csv_want *want, int *count, stk_error *err)
+{
+    for (;;) {
+        const char *at = s->data + s->next;
+        stki_csv_problem problem;
+        int64_t used;
+        enum stki_csv_result result;
+
+        *count = 0;
+        if (s->next == s->have && is_last(s))
+            return STK_OK;
+        result = stki_csv_read(at, s->have - s->next, is_last(s), s->csv->delimiter, want, count, &used, &problem);
+        s->start = s->from + s->next;
+        s->line = s->next_line;
+        if (result == STKI_CSV_TOO_MANY) {
+            *count = want->most + 1;
+            return STK_OK;
+        }
+        if (result == STKI_CSV_BROKEN) {
+            s->line += lines_in(at, problem.at);
+            return fail_record(s, &problem, err);
+        }
+        if (result == STKI_CSV_MORE) {
+            stk_status status = read_more(s, err);
+
+            if (status != STK_OK)
+                return status;
+            continue;
+        }
+        s->next += used;
+        s->next_line += lines_in(at, used);
+        if (!is_empty_line(at, used))
+            return STK_OK;
+    }
+}
+
+/* ---- what is asked later ----------------------------------------------------------------------------------------- */
+
+int64_t stki_csv_line(const stki_csv *csv, int64_t record)
+{
+    const int64_t start = stki_places_at(&csv->start, record);
+    int64_t line = 1;
+    char block[4096];
+
+    for (int64_t at = 0; at < start;) {
+        const int64_t left = start - at;
+        const int64_t count = left < (int64_t)sizeof block ? left : (int64_t)sizeof block;
+
+        if (stki_file_read(csv->file, at, block, count, NULL) != STK_OK)
+            return 0;
+        line += lines_in(block, count);
+        at += count;
+    }
+    return line;
+}
+
+stk_status stki_csv_fail(const stki_csv *csv, int column, int64_t record, stk_status status, const stki_csv_cell *found,
+                         const char *expected, stk_error *err)
+{
+    char shown[96], cell[64];
+
+    return stki_fail_at(err, status,
+                        (stki_place){csv->base.path, record, stki_places_at(&csv->start, record),
+                                     found->length == 0 ? "an empty cell"
+                                                        : stki_npy_printable(cell, sizeof cell, found->at,
+                                                                             found->length < 40 ? found->length : 40),
+                                     expected},
+                        "line %" PRId64 ", column %d (%s)", stki_csv_line(csv, record), column + 1,
+                        stki_text_end(shown, sizeof shown, csv->columns[column].name));
+}
+
+stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, const char *bytes, stki_csv_cell *out,
+                            stk_error *err)
+{
+    const stki_csv_want want = {out, csv->column_count, column};
+    stki_csv_problem problem;
+    int64_t used, from, to;
+    int count = 0;
+
+    stki_places_pair(&csv->start, record, &from, &to);
+    if (stki_csv_read(bytes, to - from, true, csv->delimiter, &want, &count, &used, &problem) == STKI_CSV_RECORD_READ &&
+        count == csv->column_count)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CORRUPT,
+                        (stki_place){csv->base.path, record, from, "another one", "the one that was opened"},
+                        "the record was written to");
+}
+
+stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
+{
+    const stki_csv *csv = walk->csv;
+    stki_csv_cell cell;
+    const stki_csv_want want = {&cell, csv->column_count, walk->column};
+    scan s;
+    stk_status status = scan_init(&s, csv, stki_places_at(&csv->start, 0), err);
+
+    for (int64_t i = 0; i < csv->count && status == STK_OK; i++) {
+        int count;
+
+        status = scan_next(&s, &want, &count, err);
+        if (status == STK_OK && (count != csv->column_count || s.start != stki_places_at(&csv->start, i)))
+            status = stki_fail_at(err, STK_E_CORRUPT,
+                                  (stki_place){csv->base.path, i, s.start, "another record", "the one that was opened"},
+                                  "the table was written to");
+        if (status == STK_OK)
+            status = walk->take(walk->context, i, &cell, err);
+    }
+    scan_fini(&s);
+    return status;
+}
+
+/* ---- the header -------------------------------------------------------------------------------------------------- */
+
+static stk_status fail_header(const stki_csv *csv, int column, const char *found, const char *expected, stk_error *err)
+{
+    return stki_fail_at(err, STK_E_CORRUPT, (stki_place){csv->base.path, -1, -1, found, expected},
+                        "column %d of the header line", column + 1);
+}
+
+static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell, stk_error *err)
+{
+    const int64_t bytes = stki_csv_bytes(cell);
+    char *name;
+
+    if (bytes == 0)
+        return fail_header(csv, column, "an empty cell", "a name", err);
+    if (bytes > NAME_MOST)
+        return fail_header(csv, column, STKI_TEXT("%" PRId64 " bytes", bytes), "a name of at most 255 bytes", err);
+    csv->columns[column].name = name = stki_zalloc(bytes + 1);
+    if (!name)
+        return stki_fail_memory(err, bytes + 1, "the name of a column");
+    stki_csv_text(cell, name);
+    csv->column_count = column + 1;
+    for (int i = 0; i < column; i++)
+        if (strcmp(csv->columns[i].name, name) == 0)
+            return fail_header(csv, column, STKI_TEXT("%s again", name), "names that differ", err);
+    return STK_OK;
+}
+
+static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_error *err)
+{
+    const stki_csv_want want = {cells, STKI_CSV_COLUMNS, -1};
+    bool numbers = true;
+    int count;
+    double number;
+    stk_status status = scan_next(s, &want, &count, err);
+
+    if (status == STK_OK && count == 0)
+        status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){csv->base.path, -1, -1, "no line", "a header line"},
+                              "the names of the columns");
+    if (status == STK_OK && count > STKI_CSV_COLUMNS)
+        status = stki_fail_at(err, STK_E_LIMIT, (stki_place){csv->base.path, -1, -1, "more", "at most 4096"},
+                              "columns of the header line");
+    if (status != STK_OK)
+        return status;
+    csv->columns = stki_zalloc_array(count, sizeof *csv->columns);
+    if (!csv->columns)
+        return stki_fail_memory(err, count * (int64_t)sizeof *csv->columns, "the columns of a table");
+    for (int i = 0; i < count && status == STK_OK; i++) {
+        numbers = numbers && stki_csv_number(&cells[i], &number);
+        status = take_name(csv, i, &cells[i], err);
+    }
+    if (status == STK_OK && numbers)
+        stki_container_warn(&csv->base, "all names of its columns are numbers: is the header line missing?");
+    return status;
+}
+
+/* ---- the records ------------------------------------------------------------------------------------------------- */
+
+static bool is_all_digits(const stki_csv_cell *cell)
+{
+    for (int64_t i = 0; i < cell->length; i++)
+        if (!strchr("0123456789+- \t", cell->at[i]))
+            return false;
+    return true;
+}
+
+/* A whole number beyond 64 bits is a text: a double would lose its last digits. */
+static enum stki_csv_kind kind_of(const stki_csv_cell *cell)
+{
+    int64_t whole;
+    double number;
+
+    if (stki_csv_whole(cell, &whole))
+        return STKI_CSV_WHOLE;
+    return !is_all_digits(cell) && stki_csv_number(cell, &number) ? STKI_CSV_REAL : STKI_CSV_TEXT;
+}
+
+static void look_at(stki_csv_column *column, const stki_csv_cell *cell, int64_t record)
+{
+    const int64_t bytes = stki_csv_bytes(cell);
+
+    column->longest = bytes > column->longest ? bytes : column->longest;
+    if (column->kind != STKI_CSV_TEXT) {
+        const enum stki_csv_kind kind = kind_of(cell);
+
+        column->kind = kind > column->kind ? kind : column->kind;
+        column->first_text = record;
+    }
+}
+
+static stk_status read_records(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_error *err)
+{
+    const stki_csv_want want = {cells, csv->column_count, -1};
+    stk_status status;
+    int count;
+
+    while ((status = scan_next(s, &want, &count, err)) == STK_OK && count > 0) {
+        if (count != csv->column_count)
+            return stki_fail_at(err, STK_E_CORRUPT,
+                                (stki_place){csv->base.path, csv->count, s->start,
+                                             count > csv->column_count ? "more cells" : STKI_TEXT("%d cells", count),
+                                             STKI_TEXT("%d, as in the header line", csv->column_count)},
+                                "line %" PRId64, s->line);
+        for (int i = 0; i < count; i++)
+            look_at(&csv->columns[i], &cells[i], csv->count);
+        if ((status = stki_places_add(&csv->start, s->start, err)) != STK_OK)
+            return status;
+        csv->count++;
+    }
+    if (status == STK_OK)
+        status = stki_places_add(&csv->start, csv->file->size, err);
+    return status == STK_OK ? stki_places_end(&csv->start, err) : status;
+}
+
+stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err)
+{
+    stki_csv_cell *cells = stki_zalloc_array(STKI_CSV_COLUMNS, sizeof *cells);
+    scan s;
+    stk_status status = scan_init(&s, csv, begins, err);
+
+    if (status == STK_OK && !cells)
+        status = stki_fail_memory(err, STKI_CSV_COLUMNS * (int64_t)sizeof *cells, "the cells of a record");
+    if (status == STK_OK)
+        status = read_header(csv, &s, cells, err);
+    if (status == STK_OK)
+        status = read_records(csv, &s, cells, err);
+    scan_fini(&s);
+    stki_free(cells);
+    return status;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+typedef struct csv_options {
+    const char *delimiter;
+    int files;
+} csv_options;
+
+static const char *const files_words[] = {"none", "images", "arrays", "bytes", NULL}; /* as enum stki_listed */
+
+static const stki_option csv_rows[] = {
+    STKI_ENUM(csv_options, files, none, files_words,
+              "The column names files, relative to the table's folder, which are the samples: images, arrays (.npy and "
+              "the like, one each) or any file's bytes"),
+    STKI_STRING(csv_options, delimiter, NULL, "The character between cells; by default a comma, of .tsv files a tab",
+                .examples = STKI_EXAMPLES(",", ";")),
+};
+static const stki_option_table csv_table = STKI_SOURCE_TABLE("tables of text", csv_rows);
+
+static stk_status check_csv(const stki_node *map, void *values, stk_error *err)
+{
+    const csv_options *csv = values;
+
+    if (csv->delimiter && (strlen(csv->delimiter) != 1 || strchr("\"\n\r", *csv->delimiter)))
+        return stki_fail_value(err, stki_node_get(map, "delimiter"), "one character that is no quote and no line end");
+    return STK_OK;
+}
+
+const stki_source_group stki_csv_source = {&csv_table, sizeof(csv_options), check_csv, NULL};
+
+enum stki_listed stki_csv_listed(const stki_reader_opts *opts)
+{
+    csv_options csv;
+
+    stki_source_values(opts, &stki_csv_source, &csv);
+    return (enum stki_listed)csv.files;
+}
+
+char stki_csv_delimiter(const char *path, const stki_reader_opts *opts)
+{
+    const size_t length = strlen(path);
+    csv_options csv;
+
+    stki_source_values(opts, &stki_csv_source, &csv);
+    if (csv.delimiter)
+        return *csv.delimiter;
+    return length > 4 && strcasecmp(path + length - 4, ".tsv") == 0 ? '\t' : ',';
+}

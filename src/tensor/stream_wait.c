@@ -1,0 +1,50 @@
+/* stream_wait.c: waiting for streams and events. Waits look and sleep, so that a timeout holds whatever a driver does.
+ * It lies below the devices, which wait too. */
+#include "clock.h"
+#include "device_table.h"
+#include "error.h"
+#include "thread.h"
+
+enum { FIRST_LOOK_NS = 2000, LONGEST_SLEEP_NS = 200000 };
+
+typedef stk_status (*query_fn)(void *what, stk_error *err);
+
+static stk_status wait_until(query_fn query, void *what, const char *noun, int64_t timeout_ns, stk_error *err)
+{
+    int64_t start = stki_now_ns(), deadline = stki_deadline_ns(timeout_ns), sleep_ns = FIRST_LOOK_NS;
+    stk_status status;
+
+    while ((status = query(what, err)) == STK_AGAIN) {
+        int64_t left = deadline - stki_now_ns();
+        if (left <= 0)
+            return stki_fail(err, STK_E_TIMEOUT, "%s is not done after %.3f s", noun,
+                             (double)(stki_now_ns() - start) / 1e9);
+        stki_sleep_ns(sleep_ns < left ? sleep_ns : left);
+        sleep_ns = sleep_ns * 2 < LONGEST_SLEEP_NS ? sleep_ns * 2 : LONGEST_SLEEP_NS;
+    }
+    return status;
+}
+
+static stk_status query_stream(void *what, stk_error *err)
+{
+    stk_stream *stream = what;
+
+    return stream ? stream->device->ops->stream_query(stream->device, stream, err) : STK_OK;
+}
+
+stk_status stk_stream_synchronize(stk_stream *stream, int64_t timeout_ns, stk_error *err)
+{
+    return wait_until(query_stream, stream, "the stream", timeout_ns, err);
+}
+
+static stk_status query_event(void *what, stk_error *err)
+{
+    stk_event *event = what;
+
+    return event->device->ops->event_query(event->device, event, err);
+}
+
+stk_status stk_event_synchronize(stk_event *event, int64_t timeout_ns, stk_error *err)
+{
+    return wait_until(query_event, event, "the event", timeout_ns, err);
+}
