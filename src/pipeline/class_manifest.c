@@ -1,6 +1,6 @@
 /* class_manifest.c: names of classes from the manifests of preparation jobs (docs/prep.md): the one that the config
- * names for a data set, else NAME.manifest.json beside a file NAME.npy, NAME-00003.tar and the like, if it lists the
- * file with the size that it has. */
+ * names for a data set, else NAME.manifest.json beside a file NAME.npy, NAME-00003.tar, NAME.FIELD.npy and the like, if
+ * it lists the file with the size that it has. */
 #include "allocate.h"
 #include "core.h"
 #include "dtype.h"
@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 enum { SHARD_DIGITS = 5 };
+
+#define MANIFEST ".manifest.json"
 
 /* ---- the table in a manifest ---------------------------------------------------------------------------------------
  */
@@ -28,11 +30,49 @@ static const json_t *field_named(const json_t *fields, const char *name)
     return NULL;
 }
 
-/* The field that has the member's name, or the loader's, or is the only one. NULL: none. */
-static const json_t *classes_in(const json_t *manifest, const char *member, const char *name)
+static const char *base_name(const char *path)
 {
-    const json_t *fields = json_object_get(manifest, "fields"), *field = field_named(fields, member);
+    const char *slash = strrchr(path, '/');
 
+    return slash ? slash + 1 : path;
+}
+
+/* Without "-00003" at its end. */
+static int without_number(const char *name, int length)
+{
+    int at = length;
+
+    while (at > 0 && isdigit((unsigned char)name[at - 1]))
+        at--;
+    return length - at >= SHARD_DIGITS && at > 1 && name[at - 1] == '-' ? at - 1 : length;
+}
+
+/* The field of NAME.FIELD.npy or NAME-00003.FIELD.npy beside NAME.manifest.json. NULL: the file holds all fields. */
+static const json_t *field_of_file(const json_t *fields, const char *manifest, const char *file)
+{
+    const char *stem = base_name(manifest), *base = base_name(file), *end = strstr(stem, MANIFEST);
+    const char *dot = strrchr(base, '.');
+
+    for (size_t i = 0; end && dot && i < json_array_size(fields); i++) {
+        const json_t *field = json_array_get(fields, i);
+        const char *name = json_string_value(json_object_get(field, "name"));
+        const int length = (int)(dot - base), own = name ? (int)strlen(name) + 1 : length,
+                  rest = own < length ? length - own : 0;
+
+        if (rest > 0 && base[rest] == '.' && memcmp(base + rest + 1, name, (size_t)own - 1) == 0 &&
+            (rest == end - stem || without_number(base, rest) == end - stem) &&
+            memcmp(base, stem, (size_t)(end - stem)) == 0)
+            return field;
+    }
+    return NULL;
+}
+
+/* The field that has the member's name, or the file's, or the loader's, or is the only one. NULL: none. */
+static const json_t *classes_in(const stki_part_list *list, const char *file, const char *member, const char *name)
+{
+    const json_t *fields = json_object_get(list->manifest, "fields"), *field = field_named(fields, member);
+
+    field = field || !file ? field : field_of_file(fields, list->path, file);
     field = field ? field : field_named(fields, name);
     field = field || json_array_size(fields) != 1 ? field : json_array_get(fields, 0);
     return json_object_get(field, "classes");
@@ -64,7 +104,7 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
 
     if (status != STK_OK)
         return status;
-    classes = classes_in(list.manifest, member, field);
+    classes = classes_in(&list, NULL, member, field);
     status = json_array_size(classes) > 0 ? read_names(path, classes, out, err)
                                           : stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
                                                          "it has no names of classes for field %s", field);
@@ -92,35 +132,39 @@ static void beside_fini(beside *b)
  */
 static stk_status look(beside *b, const char *stem, int length, const char *file, bool *found, stk_error *err)
 {
-    char *path = stki_format("%.*s.manifest.json", length, stem);
+    char *path = stki_format("%.*s" MANIFEST, length, stem);
 
     *found = false;
     if (!path)
         return stki_fail_memory(err, length, "a path");
-    if (!b->path || strcmp(b->path, path) != 0) {
-        beside_fini(b);
-        *b = (beside){.path = path};
-        b->there = access(path, F_OK) == 0 && stki_part_list_open(path, &b->list, NULL) == STK_OK;
-    } else {
+    if ((b->path && strcmp(b->path, path) == 0) || access(path, F_OK) != 0) {
+        *found = b->path && strcmp(b->path, path) == 0 && b->there && stki_part_list_fits(&b->list, file);
         stki_free(path);
+        return STK_OK;
     }
+    beside_fini(b);
+    *b = (beside){.path = path};
+    b->there = stki_part_list_open(path, &b->list, NULL) == STK_OK;
     *found = b->there && stki_part_list_fits(&b->list, file);
     return STK_OK;
 }
 
+/* Of a.b-00003.c.npy: a.b-00003.c, a.b-00003, a.b and a. */
 static stk_status find_beside(beside *b, const char *file, bool *found, stk_error *err)
 {
-    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file, *dot = strrchr(base, '.'), *end, *digit;
-    stk_status status;
+    const char *base = base_name(file);
+    stk_status status = STK_OK;
 
     *found = false;
-    if (!dot || dot == base)
-        return STK_OK;
-    status = look(b, file, (int)(dot - file), file, found, err);
-    for (end = digit = dot; digit > base && isdigit((unsigned char)digit[-1]);)
-        digit--;
-    if (status == STK_OK && !*found && end - digit >= SHARD_DIGITS && digit > base + 1 && digit[-1] == '-')
-        status = look(b, file, (int)(digit - 1 - file), file, found, err);
+    for (int length = (int)strlen(base) - 1; length > 0 && !*found && status == STK_OK; length--) {
+        const int shorter = without_number(base, length), before = (int)(base - file);
+
+        if (base[length] != '.')
+            continue;
+        status = look(b, file, before + length, file, found, err);
+        if (status == STK_OK && !*found && shorter < length)
+            status = look(b, file, before + shorter, file, found, err);
+    }
     return status;
 }
 
@@ -167,7 +211,7 @@ static stk_status of_file(const stki_field_config *config, const stki_part_list 
 
     if (status != STK_OK || !found)
         return status;
-    classes = classes_in(list->manifest, config->source.name, config->name);
+    classes = classes_in(list, reader->path, config->source.name, config->name);
     if (json_array_size(classes) == 0)
         return STK_OK;
     status = read_names(list->path, classes, &more, err);

@@ -528,6 +528,32 @@ static void test_jobs(void **state)
     CHECK(open_loader("dataset: {fields: {label: {path: @alone.npy}}}"), "", 3, 1, 7);
 }
 
+/* Several fields as arrays are files NAME.FIELD.npy, whatever the loader calls the field. */
+static void test_jobs_of_fields(void **state)
+{
+    static const char job[] =
+        "dataset: {fields: {label: {path: @a.csv, source: {name: class, classes: %s}}, id: {path: @a.csv}}}\n"
+        "prep: {order: sequential}\noutput: {path: @%s.npy%s}";
+
+    (void)state;
+    run_job(job, "[dog, 'cat, big']", "one", "");
+    run_job(job, "['cat, big', dog]", "other.way", "");
+    run_job(job, "['cat, big', dog]", "parts", ", shard_rows: 2");
+    CHECK(open_loader("dataset: {fields: {label: {path: @one.label.npy}}}"), "dog cat, big", 0, 1, 0);
+    CHECK(open_loader("dataset: {fields: {id: {path: @one.label.npy}, label: {path: @other.way.label.npy}}}"),
+          "cat, big dog", 1, 0, 1);
+    CHECK(open_loader("dataset: {fields: {label: {path: @one.id.npy}}}"), "", 1, 2, 3);
+    CHECK(open_loader("dataset: {fields: {label: {path: '@parts-*.label.npy'}}}"), "cat, big dog", 1, 0, 1);
+    CHECK(open_loader("dataset: {manifest: @one.manifest.json, fields: {label: {path: @one.label.npy}}}"),
+          "dog cat, big", 0, 1, 0);
+    refused(STK_E_MISMATCH, "other.way.manifest.json", "one.manifest.json",
+            "dataset: {fields: {label: {path: [@one.label.npy, @other.way.label.npy]}}}");
+    refused(STK_E_MISMATCH, "other.way.manifest.json", "one.manifest.json",
+            "datasets: [{fields: {label: {path: @one.label.npy}}}, {fields: {label: {path: @other.way.label.npy}}}]\n"
+            "loader: {mixture_stop: all_exhausted}");
+    refused(STK_E_MISMATCH, "one.manifest.json", "dog", "dataset: {fields: {label: {path: [@one.label.npy, @fa]}}}");
+}
+
 static void test_told(void **state)
 {
     stk_loader *loader = open_loader("dataset: {fields: {label: {path: [@fa, @fb]}}}");
@@ -623,14 +649,14 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),   cmocka_unit_test(test_fields_apart),
-        cmocka_unit_test(test_texts),     cmocka_unit_test(test_given),
-        cmocka_unit_test(test_old_word),  cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_skip_everywhere),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_jobs),      cmocka_unit_test(test_told),
-        cmocka_unit_test(test_c_options), cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_folders),  cmocka_unit_test(test_fields_apart),
+        cmocka_unit_test(test_texts),    cmocka_unit_test(test_given),
+        cmocka_unit_test(test_old_word), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_unknown),  cmocka_unit_test(test_skip_everywhere),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_jobs),     cmocka_unit_test(test_jobs_of_fields),
+        cmocka_unit_test(test_told),     cmocka_unit_test(test_c_options),
+        cmocka_unit_test(test_budget),   cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, make_data, NULL);
