@@ -70,7 +70,7 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
 /* The same in two parts; `origin` stands in messages. */
 stk_status stki_document_set_value(stki_document *document, const char *path, const char *value, const char *origin,
                                    stk_error *err);
-/* The same with a scalar as it is; quoted: a text, whatever it looks like. */
+/* The same with a scalar that is not parsed; quoted: it is a text even if it looks like a number. */
 stk_status stki_document_set_text(stki_document *document, const char *path, const char *text, bool quoted,
                                   const char *origin, stk_error *err);
 /* The document as YAML that reads back to the same tree: includes, variables and aliases resolved. */
@@ -82,21 +82,21 @@ const stki_node *stki_node_get(const stki_node *map, const char *key);
 const stki_node *stki_node_at(const stki_node *list, int index);
 /* An empty scalar that is not quoted. Also true for NULL. */
 bool stki_node_is_null(const stki_node *node);
-/* Whether both say the same, wherever they stand; maps in the same order. */
+/* Whether both have the same content; the entries of maps must be in the same order. */
 bool stki_node_equal(const stki_node *a, const stki_node *b);
 /* "a text", "a list", "a map" or "nothing", for messages. */
 const char *stki_node_kind_name(const stki_node *node);
 /* "loader.batch_size", "fields.image.transforms.0"; "" for the root; cut if it does not fit. Returns the buffer. */
 const char *stki_node_path(const stki_node *node, char *buffer, int size);
-/* The path that a scalar names, as it is opened: relative ones start from the folder of the file that they stand in,
- * those of a text from base_dir (NULL: the working directory), those of assignments from the working directory. NULL:
- * no memory. The caller frees it. */
+/* The path to open for a scalar: a relative one starts from the folder of the file that the scalar is in, in a text
+ * from base_dir (NULL: the working directory), in an assignment from the working directory. NULL: no memory. The
+ * caller frees it. */
 char *stki_node_path_from(const stki_node *node, const char *base_dir);
-/* node->opened of a text that is not empty; its text where that is not set. */
+/* node->opened, or the node's text if that is not set. STK_E_CONFIG: not a text, or an empty one. */
 stk_status stki_node_file(const stki_node *node, const char **out, stk_error *err);
 /* Sets node->opened. */
 stk_status stki_document_resolve(stki_document *document, stki_node *node, const char *base_dir, stk_error *err);
-/* Every text whose `opened` is set becomes that path, with the working directory in front. */
+/* Replaces every text whose `opened` is set by that path, made absolute. */
 stk_status stki_document_absolute(stki_document *document, stk_error *err);
 
 /* As new JSON: plain scalars become null, bool, integer or real where they are one, the rest is text. NULL: no memory.

@@ -1,5 +1,5 @@
-/* document_path.c: from where a path in a config starts: one in a file from that file's folder, one in a text from the
- * folder that is given for it, one of an assignment from the working directory. */
+/* document_path.c: where relative paths in a config start: in a file from that file's folder, in a text from the folder
+ * that was given with it, in an assignment from the working directory. */
 #include "allocate.h"
 #include "document_build.h"
 #include "error.h"

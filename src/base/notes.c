@@ -1,4 +1,4 @@
-/* notes.c: see notes.h. Texts are never moved or changed once they can be seen, so that asking needs no lock. */
+/* notes.c: see notes.h. A text is never moved or changed once it is visible, so that reading needs no lock. */
 #include "notes.h"
 #include "allocate.h"
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "33 more notes" as it was said; kept, since somebody may still read it. */
+/* "33 more notes" as a caller got it; kept until the end, since the caller may still use it. */
 struct stki_more_notes {
     struct stki_more_notes *older;
     int64_t more;
@@ -45,7 +45,7 @@ int stki_notes_count(const stki_notes *notes)
     return notes->count + (notes->more > 0);
 }
 
-/* The last note as it is now. */
+/* The last note in its current form. */
 static const char *say_more(stki_notes *notes)
 {
     struct stki_more_notes *said = notes->said, *now;
@@ -72,7 +72,7 @@ const char *stki_notes_get(const stki_notes *notes, int index)
         return NULL;
     if (index < count)
         return notes->texts[index];
-    return notes->more > 0 ? say_more((stki_notes *)(uintptr_t)notes) : NULL; /* which remembers what it says */
+    return notes->more > 0 ? say_more((stki_notes *)(uintptr_t)notes) : NULL; /* it only adds to `said` */
 }
 
 void stki_notes_fini(stki_notes *notes)

@@ -1,5 +1,5 @@
-/* notes.h: what is worth knowing of a run, one sentence each, each text once. One thread at a time adds, any thread
- * asks meanwhile. All zero is empty. */
+/* notes.h: a list of notes about a run, one sentence each, without repeats. One thread at a time adds; any thread may
+ * read meanwhile. All zero is empty. */
 #ifndef STKI_NOTES_H
 #define STKI_NOTES_H
 
@@ -10,14 +10,13 @@
 enum { STKI_NOTES = 32 }; /* that are kept; beyond them the last note says how many more there were */
 
 typedef struct stki_notes {
-    _Atomic int count; /* grows behind the text */
+    _Atomic int count; /* incremented after the text was stored */
     char *texts[STKI_NOTES];
     _Atomic int64_t more;
-    _Atomic(struct stki_more_notes *) said; /* the last note, newest first: asked at different times it differs */
+    _Atomic(struct stki_more_notes *) said; /* every form of the last note that was read, newest first */
 } stki_notes;
 
-/* Adds a sentence of at most 1023 bytes, unless it is there already. Without memory for it it is counted as one more.
- */
+/* Adds a sentence of at most 1023 bytes unless the list has it. If there is no memory for it, it is only counted. */
 void stki_notes_add(stki_notes *notes, const char *format, ...) STK_PRINTF(2, 3);
 void stki_notes_add_list(stki_notes *notes, const char *format, va_list args) STK_PRINTF(2, 0);
 int stki_notes_count(const stki_notes *notes);

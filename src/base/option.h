@@ -36,7 +36,7 @@ enum stki_option_type {
 };
 
 /* What an option can change. The default is the safe one: saved positions, checksums and jobs compare the option.
- * Options that change how their file is opened only, but not what is read, are ON_NOTHING. */
+ * Options that only change how a file is opened, but not what is read from it, are ON_NOTHING. */
 enum stki_effect {
     STKI_ON_SAMPLES,  /* the values that are delivered, or their order */
     STKI_ON_FAILURES, /* only which samples fail: compared where failed samples may be left out or replaced */
@@ -47,7 +47,7 @@ enum stki_effect {
 enum stki_option_flags {
     STKI_PATH = 1, /* TEXT or NODE: a path, or a list of them; relative ones start from the folder of the config file */
     STKI_IN_JOB = 2,   /* rows of `loader`: also a key of `prep` */
-    STKI_BY_VALUE = 4, /* what the option comes to is compared (a count, a set of samples), not how it is written */
+    STKI_BY_VALUE = 4, /* its result is compared (a count, a set of samples) instead of its text */
     STKI_GIVEN = 8,    /* given with its default, or as an empty map, is not the same as not given */
     STKI_NAMED = 16    /* rows with `inner`: a map of names, each with a map that the table reads */
 };
@@ -58,19 +58,19 @@ typedef struct stki_need {
     const char *const *words; /* values that satisfy the need, ended by NULL; NULL: any that is not the default */
     const char *const *when;  /* the values of the row that have the need, ended by NULL; NULL: all */
     bool note;                /* an unmet need is a note instead of an error */
-    const struct stki_need *otherwise; /* what satisfies it as well; NULL: nothing else */
+    const struct stki_need *otherwise; /* an alternative that also satisfies the row; NULL: none */
 } stki_need;
 
 /* Members of public structs. */
 enum stki_c_type {
     STKI_C_NONE,
     STKI_C_BOOL,
-    STKI_C_ENUM, /* places of the words; of a BOOL, 1 is the one that is not the default */
+    STKI_C_ENUM, /* an index into the words; for a BOOL row, 1 is the value that is not the default */
     STKI_C_INT64,
     STKI_C_UINT64,
     STKI_C_DOUBLE,
     STKI_C_TEXT,  /* const char * */
-    STKI_C_CONFIG /* the same in the language of the configs */
+    STKI_C_CONFIG /* const char *, parsed as config text */
 };
 
 typedef struct stki_option_table stki_option_table;
@@ -97,15 +97,15 @@ typedef struct stki_option {
     const stki_option_table *inner; /* NODE: the table that reads a map given as the value */
     int64_t (*implied)(const stki_node *map); /* INT: what the default comes to beside the map's other options, so that
                                                  saying that number says nothing; NULL: the default is a value */
-    const char *c_name; /* a member of the public struct that says it, STKI_C(stk_loader_opts, prefetch); NULL: none */
+    const char *c_name; /* the member of a public struct for this option, STKI_C(stk_loader_opts, prefetch); or NULL */
     int64_t c_offset;
     enum stki_c_type c_type;
-    int64_t c_zero;              /* the member's value that stands for 0, since 0 is the default; 0: none */
+    int64_t c_zero;              /* the member's value that means 0, since 0 means the default; 0: none */
     const char *const *examples; /* two different valid values, ended by NULL, for the docs and the tests of TEXT and
                                     NODE rows */
 } stki_option;
 
-/* Further members of a row: where a public struct says the same. */
+/* Further members of a row: the member of a public struct for the same option. */
 #define STKI_C(struct_type, member) \
     .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member),                                            \
     .c_type = _Generic(((struct_type *)0)->member, bool : STKI_C_BOOL, int : STKI_C_ENUM, unsigned : STKI_C_ENUM,     \
@@ -169,8 +169,7 @@ struct stki_option_table {
     const char *section; /* "loader" */
     const stki_option *rows;
     int count;
-    const char
-        *shorthand; /* the row that a scalar in place of the map stands for: `pad: 128` is {to: 128}; NULL: none */
+    const char *shorthand; /* the row that a scalar in place of the map sets: `pad: 128` is {to: 128}; NULL: none */
     /* NULL, or the tables of which one adds its rows, by a format or an encoding; NULL behind the last one. */
     const stki_option_table *(*choice)(int index);
     /* NULL, or, of a section, writes a line above the rows of some tables below it in the docs; false: not this one. */
@@ -181,21 +180,21 @@ struct stki_option_table {
     {                                                                                        \
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]) \
     }
-/* With further members behind the rows: `.shorthand = "to"`. */
+/* With further members after the rows: `.shorthand = "to"`. */
 #define STKI_OPTION_TABLE_WITH(section_, rows_, ...)                                                      \
     {                                                                                                     \
         .section = section_, .rows = rows_, .count = (int)(sizeof(rows_) / sizeof(rows_)[0]), __VA_ARGS__ \
     }
 
-/* Takes what has no effect where that is no error. */
+/* Receives a note for each option that has no effect where that is not an error. */
 typedef struct stki_option_notes {
     void (*add)(void *context, const char *note);
     void *context;
 } stki_option_notes;
 
-/* Prepares a document for reading, in the tree of the sections (ended by NULL): of options that exclude each other,
- * what an earlier source said goes out of its map, and paths become what is opened (node->opened). Keys that belong to
- * another section are refused with its name. */
+/* Prepares a document for reading by the sections (ended by NULL): of mutually exclusive options, the ones from earlier
+ * sources are removed from their map, and the paths to open are computed (node->opened). A key that belongs to another
+ * section is refused, and the message names that section. */
 stk_status stki_sections_settle(const stki_option_table *const *sections, stki_document *document, const char *base_dir,
                                 stk_error *err);
 
@@ -209,11 +208,11 @@ void stki_options_defaults(const stki_option_table *table, void *values);
 /* Reads a map into the struct (defaults or whatever it holds stay where a key is absent; NULL or nothing is an empty
  * map; a scalar is the row that `shorthand` names). An unknown key names the nearest known one. Options that exclude
  * each other are an error, or the one of the later source counts (an including file is later than what it includes, an
- * assignment later than both). An option that does nothing for want of another is an error, too, or a note where a
- * later source took the other away. `seen` (may be NULL, `count` flags) says which rows were given and count. */
+ * assignment later than both). An option that has no effect without another one is an error too, or a note if a later
+ * source removed the other one. `seen` (may be NULL, `count` flags): the rows that were given and have effect. */
 stk_status stki_options_read(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                              stk_error *err);
-/* The same with the notes, which the other one drops. */
+/* The same, passing notes on instead of dropping them. */
 stk_status stki_options_read_noting(const stki_option_table *table, const stki_node *map, void *values, bool *seen,
                                     const stki_option_notes *notes, stk_error *err);
 /* The same where several tables share one map: an entry is read by every table that has a row for its key. */
@@ -224,15 +223,15 @@ typedef struct stki_option_part {
 } stki_option_part;
 stk_status stki_options_read_parts(const stki_option_part *parts, int count, const stki_node *map,
                                    const stki_option_notes *notes, stk_error *err);
-/* option_struct.c: hangs what the members of a public struct say into the document at `path` ("loader"); 0 and NULL are
- * not given. The struct is as large as this library knows it. */
+/* option_struct.c: adds the members of a public struct to the document at `path` ("loader"); 0 and NULL count as not
+ * given. The struct must have the size that this library knows. */
 stk_status stki_options_give(const stki_option_table *table, const void *opts, stki_document *document,
                              const char *path, stk_error *err);
 /* Calls `visit` for the table, its choices and the tables inside it, each where its section name puts it: a table that
  * two sections share is visited in one of them. */
 void stki_options_each(const stki_option_table *table, void (*visit)(const stki_option_table *table, void *context),
                        void *context);
-/* Whether both hold the same values; texts and nodes by what they say, not by where they lie. */
+/* Whether both hold the same values; texts and nodes are compared by content. */
 bool stki_options_equal(const stki_option_table *table, const void *a, const void *b);
 /* The row with that name, or NULL. */
 const stki_option *stki_options_find(const stki_option_table *table, const char *name);
@@ -245,8 +244,8 @@ json_t *stki_options_json(const stki_option_table *table, const void *values);
 void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
 /* A table for people: name, type or words, range, default, help. */
 void stki_options_help(const stki_option_table *table, FILE *to);
-/* option_ask.c: what "dataset.fields.image.layout" comes to in a document, defaults included, as new JSON: sizes in
- * bytes, times in ns, paths as they are opened. NULL: there is no such option, or no memory. */
+/* option_ask.c: the effective value of "dataset.fields.image.layout" in a document, defaults included, as new JSON:
+ * sizes in bytes, times in ns, paths as they are opened. NULL: there is no such option, or no memory. */
 json_t *stki_sections_value(const stki_option_table *const *sections, const stki_node *root, const char *name);
 /* The section that has a key of that name, "dataset.fields.NAME.source"; the first of several; NULL: none has. */
 const char *stki_sections_hint(const stki_option_table *const *sections, const char *key);

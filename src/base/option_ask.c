@@ -1,4 +1,4 @@
-/* option_ask.c: options by their dotted names, and all of them as JSON: for programs that look. */
+/* option_ask.c: one option by its dotted name, the section that has a key, and all tables as JSON. */
 #include "option.h"
 #include "option_row.h"
 #include <string.h>
@@ -18,7 +18,7 @@ static bool next_part(const char **name, char *part, size_t size)
     return true;
 }
 
-/* What the row comes to where `node` is given, perhaps NULL. */
+/* The effective value of the row; `node` is what was given, or NULL. */
 static json_t *value_of(const stki_option *row, const stki_node *node)
 {
     union {

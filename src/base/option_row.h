@@ -8,7 +8,7 @@ int64_t stki_option_int(const stki_option *row, const void *values); /* bools, w
 double stki_option_double(const stki_option *row, const void *values);
 const char *stki_option_text(const stki_option *row, const void *values);
 
-/* The value alone: of the row's offset in `values`. Not of rows with `alias_of`. */
+/* One value, at the row's offset in `values`. Not for rows with `alias_of`. */
 stk_status stki_option_read(const stki_option *row, const stki_node *node, void *values, stk_error *err);
 void stki_option_default(const stki_option *row, void *values);
 json_t *stki_option_json(const stki_option *row, const void *values); /* not of nodes */
@@ -22,10 +22,10 @@ const char *stki_option_word(const stki_option *row, int64_t value);
 /* "auto or 0 to 1024 threads", "true or false", "4KiB to 1GiB"; in `buffer`, which is returned. */
 const char *stki_option_range(const stki_option *row, char *buffer, int size);
 
-/* option_rules.c: false: a later source says otherwise. */
+/* option_rules.c: *counts is false if a later source overrides the option. */
 stk_status stki_option_counts(const stki_option_table *table, const stki_node *map, const stki_option *row,
                               const stki_node *node, bool *counts, stk_error *err);
-/* That a given option has what it needs; after the whole map was read. `notes` may be NULL. */
+/* Checks that a given option has what it needs, after the whole map was read. `notes` may be NULL. */
 stk_status stki_option_needs(const stki_option_table *table, const stki_node *map, const void *values,
                              const stki_option *row, const stki_node *node, const stki_option_notes *notes,
                              stk_error *err);

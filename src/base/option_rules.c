@@ -1,7 +1,7 @@
-/* option_rules.c: which options of a map go together. Of two spellings of one fact, the one from the later source
- * counts (an including file is later than what it includes, an assignment is later than both); two in one source are an
- * error. An option whose need is not met does nothing, which is an error too, or a note where a later source took away
- * what it needs. */
+/* option_rules.c: which options of a map exclude or need each other. Of mutually exclusive options, the one from the
+ * later source counts (an including file is later than what it includes, an assignment is later than both); two in one
+ * source are an error. An option whose need is not met has no effect, which is an error too, or a note if a later
+ * source removed what it needs. */
 #include "error.h"
 #include "option_row.h"
 #include <string.h>
@@ -21,7 +21,7 @@ static bool is_named(const char *list, const char *name)
     return false;
 }
 
-/* Is it `row` that is called an alternative to the other one? */
+/* Does `row` state that it replaces the other one? */
 static bool replaces(const stki_option *row, const stki_option *other)
 {
     return (row->alias_of && strcmp(row->alias_of, fact_of(other)) == 0) || is_named(row->instead_of, fact_of(other));
@@ -83,7 +83,7 @@ static bool node_is(const stki_node *node, const char *const *words)
     return false;
 }
 
-/* Is what the row came to one of the words? */
+/* Is the effective value of the row one of the words? */
 static bool value_is(const stki_option *row, const stki_node *node, const void *values, const char *const *words)
 {
     static const char *const truth[] = {"false", "true"};
@@ -97,7 +97,7 @@ static bool value_is(const stki_option *row, const stki_node *node, const void *
     return row->type != STKI_OPT_DOUBLE && is_word(stki_option_word(row, stki_option_int(row, values)), words);
 }
 
-/* The node in `map` that says what `row` is, by whichever name; the latest one. */
+/* The node in `map` that sets `row`, under any of its names; the latest one. */
 static const stki_node *said(const stki_option_table *table, const stki_node *map, const stki_option *row)
 {
     const stki_node *latest = NULL;

@@ -76,7 +76,7 @@ static stk_status settle_row(const settling *s, const stki_option *row, stki_nod
     return status;
 }
 
-/* The reader of the table names the nearest of its own keys. */
+/* If no section has the key, the reader of the table names the nearest of its own keys. */
 static stk_status refuse_elsewhere(const settling *s, const stki_node *node)
 {
     const char *section = stki_sections_hint(s->sections, node->key);

@@ -1,12 +1,12 @@
-/* option_struct.c: what the members of a public struct say, as nodes of a document, so that structs and config files
- * are read, checked and reported by the same code. */
+/* option_struct.c: members of public structs as nodes of a document, so that the same code reads, checks and reports
+ * structs and config files. */
 #include "error.h"
 #include "option.h"
 #include "option_row.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* A member as it would stand in a config; NULL: it is not given. */
+/* A member as it would be written in a config; NULL: it is not given. */
 static const char *text_of(const stki_option *row, const void *opts, char *buffer, size_t size)
 {
     const char *from = (const char *)opts + row->c_offset, *text, *word;
@@ -47,7 +47,7 @@ static const char *text_of(const stki_option *row, const void *opts, char *buffe
     return word ? word : buffer;
 }
 
-/* Enums have no number in a config: their values are the places of the words. */
+/* Enums have no number in a config: their values are indices into the words. */
 static stk_status check_enum(const stki_option_table *table, const stki_option *row, const char **text, stk_error *err)
 {
     const int last = row->type == STKI_OPT_BOOL ? 1 : stki_option_word_count(row) - 1;

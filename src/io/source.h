@@ -4,8 +4,8 @@
  * that no group of the member holds is refused when the file is opened, and already with the config where source.format
  * is given.
  *
- * The format is not known before the file is opened, so one map is read by all groups first. What it says lies in the
- * config's document and lives as long; nothing here changes after it was read, so any thread may look.
+ * The format is not known before the file is opened, so all groups read the map first. The values are allocated in the
+ * config's document and live as long; they do not change after they were read, so any thread may use them.
  */
 #ifndef STKI_SOURCE_H
 #define STKI_SOURCE_H
@@ -34,7 +34,7 @@ typedef struct stki_source_group {
                            const struct stki_container *container, const struct stki_member *member);
 } stki_source_group;
 
-/* What one map says: groups[i] filled parts[i]. */
+/* The values of one map: groups[i] filled parts[i]. */
 typedef struct stki_source {
     const stki_node *map;
     int count;

@@ -1,6 +1,6 @@
 /* config_opts.c: the C structs as a config document, so that everything is read and checked in one place and errors
- * read alike: "options: loader.prefetch: found 5000, expected 1 to 1024 slots". The rows of the tables know most
- * members; here is what is no single value: lists, dtypes, and the two members whose zero depends on another one. */
+ * look alike: "options: loader.prefetch: found 5000, expected 1 to 1024 slots". The rows of the tables cover most
+ * members; the rest is here: lists, dtypes, and members whose zero has a meaning of its own or depends on another. */
 #include "allocate.h"
 #include "config.h"
 #include "error.h"
@@ -32,8 +32,8 @@ static void put_members(writer *w, const stki_option_table *table, const void *o
         w->status = stki_options_give(table, opts, w->document, path, w->err);
 }
 
-/* Element `index` of an array of structs. They lie as far apart as the program that made them thinks, which may know
- * fewer members, or more. */
+/* Element `index` of an array of structs. The distance between elements is their struct_size: the calling program may
+ * know fewer members than this library, or more. */
 static bool take_element(writer *w, const char *array, const char *init, const void *first, int64_t index, void *out,
                          size_t size)
 {

@@ -83,9 +83,9 @@ struct stki_core {
     stki_part_list *lists; /* of the manifests that the config names, while files are opened */
     int list_count;
     bool in_place, over_samples; /* windows are samples that readers give, or are made of samples (sample_windows.h) */
-    const stki_field *bucket_field; /* whose lengths loader.bucket_by sorts by; NULL: none */
-    void *names;                    /* of files, while they are opened (core_files.c) */
-    stki_u128 pairing;              /* of the orders that files were put in to go with others; 0: none */
+    const stki_field *bucket_field;  /* whose lengths loader.bucket_by sorts by; NULL: none */
+    struct stki_source_names *names; /* of files, while they are opened (core_files.c) */
+    stki_u128 pairing;               /* of the orders that files were put in to go with others; 0: none */
     stki_order *order;
     stki_order_quality quality; /* of order: block */
     stki_batching batching;

@@ -82,7 +82,7 @@ void stki_core_forget_containers(stki_core *core)
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* The first named files of a data set, with which those of its other fields are paired. */
-typedef struct source_names {
+typedef struct stki_source_names {
     stki_names samples, shards;
     int number, first; /* of the field of the shards, and where its readers begin */
     int paired;        /* the last field whose shards are paired with them by name; 0: none */
@@ -97,7 +97,7 @@ static stk_status names_of_source(stki_core *core, int source, source_names **ou
         if (!core->names)
             return stki_fail_memory(err, count * (int64_t)sizeof(source_names), "the names of files");
     }
-    *out = (source_names *)core->names + source;
+    *out = &core->names[source];
     return STK_OK;
 }
 
@@ -312,7 +312,7 @@ static stk_status open_shards(stki_core *core, int source, const stki_field_conf
 stk_status stki_core_check_partners(const stki_core *core, int source, int number, const stki_shards *all, int from,
                                     stk_error *err)
 {
-    const source_names *names = core->names ? (const source_names *)core->names + source : NULL;
+    const source_names *names = core->names ? &core->names[source] : NULL;
     const stki_field *other;
 
     if (!names || number == 0 || names->paired != number)

@@ -66,7 +66,7 @@ static void print_files(stki_print *print, const stki_field *field, const char *
                     stki_u128_text(hash, text));
 }
 
-/* Dtype, layout and shape of what is delivered. How much room there is for images of their own shapes says nothing. */
+/* Dtype, layout and shape of what is delivered. The room for images of their own shapes is not compared. */
 static void print_rows(stki_print *print, const stki_field_plan *plan, const char *path)
 {
     stki_row_form form;
@@ -98,7 +98,7 @@ static void print_fold(stki_print *print, const stki_fold *fold, const char *pat
 
         stki_fingerprint_bytes(&hash, pair, sizeof pair);
     }
-    for (int c = 0; c < fold->erase.before_count; c++) { /* where among the folded steps the erasing stands */
+    for (int c = 0; c < fold->erase.before_count; c++) { /* the place of erasing among the folded steps */
         float pair[2] = {(float)fold->erase.before_a[c], (float)fold->erase.before_b[c]};
 
         stki_fingerprint_bytes(&hash, pair, sizeof pair);
@@ -106,7 +106,7 @@ static void print_fold(stki_print *print, const stki_fold *fold, const char *pat
     stki_print_text(print, "transforms", path, "coefficients %s", stki_u128_text(hash, text));
 }
 
-/* Every other step as it is written, and whether it came behind arithmetic. */
+/* Every other step as it is written, and whether it comes after arithmetic. */
 static void print_steps(stki_print *print, const stki_node *transforms, const char *above)
 {
     bool behind = false;
@@ -148,7 +148,7 @@ static void print_order(stki_print *print, const stki_core *core)
             stki_print_text(print, parts[i].name, parts[i].path, "%016" PRIx64, parts[i].hash);
 }
 
-/* The numbers that the field's table gives, however the config says it. */
+/* The field's table of classes, however the config specifies it. */
 static void print_classes(stki_print *print, const stki_field_classes *classes, const char *path)
 {
     stki_u128 hash = {0};
@@ -163,7 +163,7 @@ static void print_classes(stki_print *print, const stki_field_classes *classes, 
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* Whose failed samples are left out or replaced: there, options count that decide which ones fail. */
+/* Where failed samples are left out or replaced, options that decide which samples fail are compared too. */
 static void print_policy(stki_print *print, int on_error, const char *path)
 {
     print->failures = on_error != STK_ON_ERROR_FAIL;

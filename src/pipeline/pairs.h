@@ -22,7 +22,7 @@ enum stki_pair_by { STKI_PAIR_AUTO, STKI_PAIR_BY_NAME, STKI_PAIR_BY_POSITION };
 typedef struct stki_pair_config {
     enum stki_pair_by by;
     int strip_count;
-    const char *strip[STKI_PAIR_MOST_STRIPS]; /* texts that are left out at the end of names */
+    const char *strip[STKI_PAIR_MOST_STRIPS]; /* suffixes that are not compared */
 } stki_pair_config;
 
 stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_error *err); /* NULL: the default */
@@ -52,11 +52,11 @@ typedef struct stki_names {
 stk_status stki_names_add(stki_names *names, const stki_named_part *part, stk_error *err);
 void stki_names_fini(stki_names *names);
 
-/* What came of it. */
+/* The result of pairing. */
 typedef struct stki_paired {
-    int64_t *order; /* order[i] is what must take place i of the second field; NULL: as it is. stki_free */
+    int64_t *order; /* order[i]: the sample of the second field that moves to place i; NULL: unchanged. stki_free */
     bool by_name;
-    char *note; /* a list goes by position though its names differ; or NULL. stki_free */
+    char *note; /* a list is paired by position although its names differ; or NULL. stki_free */
 } stki_paired;
 
 /* Pairs `names` with `first`. STK_E_MISMATCH names the files without a partner, or two that cannot be told apart. */

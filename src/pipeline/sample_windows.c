@@ -108,7 +108,7 @@ static stk_status cut(cut_list *cuts, int64_t at, stk_error *err)
     return STK_OK;
 }
 
-/* Samples that are files of their own: where the folder is another one than before. */
+/* For samples that are files: where the folder changes. */
 static stk_status cut_folders(cut_list *cuts, const stki_reader *reader, int64_t first, stk_error *err)
 {
     char paths[2][STKI_RECORD_PATH];
@@ -147,7 +147,7 @@ static stk_status cut_field(cut_list *cuts, const stki_field *field, stk_error *
     return status;
 }
 
-/* Where the field's value is another one than before. */
+/* Where the field's value changes. */
 static stk_status cut_values(cut_list *cuts, const stki_field *field, stk_error *err)
 {
     stk_status status = STK_OK;
@@ -216,7 +216,7 @@ static stk_status find_cuts(const stki_core *core, const stki_window *window, cu
 /* ---- the data set -------------------------------------------------------------------------------------------------
  */
 
-static void say_groups(stki_core *core, const stki_windows *windows)
+static void note_short_groups(stki_core *core, const stki_windows *windows)
 {
     if (windows->short_groups > 0)
         stki_config_note(core->config,
@@ -226,8 +226,8 @@ static void say_groups(stki_core *core, const stki_windows *windows)
                          stki_window_span(windows->length, windows->dilation), windows->short_samples);
 }
 
-/* What the fields give of a window. */
-static void tell_fields(stki_core *core, const stki_window *window)
+/* Sets what each field gives of a window. */
+static void set_field_windows(stki_core *core, const stki_window *window)
 {
     for (int i = 0; i < core->dataset->field_count; i++) {
         stki_field_config *config = &core->config->fields[i];
@@ -267,9 +267,9 @@ stk_status stki_windows_over_samples(stki_core *core, stk_error *err)
     stki_free(cuts.at);
     if (status != STK_OK)
         return status;
-    say_groups(core, windows);
+    note_short_groups(core, windows);
     number_sources(core, windows);
-    tell_fields(core, window);
+    set_field_windows(core, window);
     stki_dataset_use_windows(core->dataset, windows);
     return STK_OK;
 }
