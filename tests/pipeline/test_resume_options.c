@@ -5,6 +5,7 @@
  * vacuous unless it stands in `explained`. Options of fields that are compared as they are said need a line of their
  * own that tells the two configs apart: it isn't enough that another option's line, or what opening has found, does. */
 #include "config.h"
+#include "format.h"
 #include "hdf5_files.h"
 #include "io_files.h"
 #include "loader_handle.h"
@@ -554,6 +555,40 @@ static void effective_values_are_compared(void **state)
     }
 }
 
+/* Files of another name, number or length, whose samples look alike. */
+static void other_files_are_refused(void **state)
+{
+    static const char *const paths[] = {"'%D/a.npy'", "'%D/b.npy'", "['%D/a.npy', '%D/b.npy']", "'%D/longer/a.npy'"};
+    static stream base;
+    stk_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        for (size_t k = 0; k < sizeof paths / sizeof paths[0]; k++) {
+            fixture from = {.config = NULL}, to = {.config = NULL};
+            char configs[2][1024], *before, *after;
+            stk_loader *loader;
+
+            for (int c = 0; c < 2; c++)
+                snprintf(
+                    configs[c], sizeof configs[c],
+                    "{dataset: {fields: {x: {path: %s}}}, loader: {batch_size: 1, num_workers: 0, epoch_length: 4}}",
+                    paths[c ? k : i]);
+            from.config = configs[0];
+            to.config = configs[1];
+            before = config_of(&from);
+            after = config_of(&to);
+            loader = open_set(before, NULL, &err);
+            assert_non_null(loader);
+            run(loader, path_of_state(97), &base);
+            stk_loader_destroy(loader);
+            if (is_refused(after, NULL, path_of_state(97), &base) != (i != k))
+                fail_msg("from %s to %s: %s", paths[i], paths[k], i == k ? "refused" : "accepted");
+            free(before);
+            free(after);
+        }
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static FILE *create(const char *name)
@@ -777,10 +812,14 @@ static void make_hdf5(void)
 static void make_files(void)
 {
     const char *path = stkt_path("x");
+    char longer[600];
 
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
     for (int i = 0; i < 4; i++)
         make_array((const char *const[]){"a.npy", "b.npy", "c.npy", "d.npy"}[i], "<i2", "(5, 3, 4)", 2, 60, i);
+    snprintf(longer, sizeof longer, "%s/longer", folder);
+    assert_int_equal(mkdir(longer, 0755), 0);
+    make_array("longer/a.npy", "<i2", "(6, 3, 4)", 2, 72, 0);
     make_array("image.npy", "|u1", "(12, 3, 4, 3)", 1, 432, 5);
     make_array("big.npy", "|u1", "(10, 8, 8, 3)", 1, 1920, 8);
     make_array("one.npy", "<u2", "(12, 1, 4)", 2, 48, 6);
@@ -861,7 +900,7 @@ int main(int argc, char **argv)
         return print_hash(argv[1]);
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_option), cmocka_unit_test(every_transform),
                                        cmocka_unit_test(effective_values_are_compared),
-                                       cmocka_unit_test(every_machine)};
+                                       cmocka_unit_test(other_files_are_refused), cmocka_unit_test(every_machine)};
 
     make_files();
     return cmocka_run_group_tests(tests, NULL, NULL);

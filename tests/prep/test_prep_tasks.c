@@ -193,7 +193,7 @@ static void test_work_folder(void **unused)
     assert_status(
         stkt_prep_run(&opts, NULL, &err, stkt_text("%s", job(output_of("one", "k.npy"), "fields: {x: {alias: true}}"))),
         STK_E_MISMATCH);
-    assert_says("job.output.fields");
+    assert_says("output.fields");
     assert_says("--restart");
     snprintf(lock, sizeof lock, "%s.prep/lock", output_of("one", "k.npy"));
     fd = open(lock, O_RDWR | O_CLOEXEC);
