@@ -73,6 +73,8 @@ typedef struct stki_loader_config {
     stki_ranks ranks;    /* what the keys above come to */
     int64_t *index_list; /* the subset, or NULL */
     int64_t index_count;
+    bool
+        leaves_out; /* samples by their classes or by a filter, from the lists of indices: a split is of what is left */
     double *weight_list; /* of every sample, or NULL: they come from one of the next */
     int64_t weight_count;
     const char *weights_path, *weights_name, *weights_field;

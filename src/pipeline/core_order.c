@@ -132,7 +132,9 @@ static stk_status empty_subset(const stki_loader_config *config, const char *dat
                      "share of val) has none of the %lld samples%s",
                      of, name, behind, config->section, split->part == STKI_SPLIT_VAL ? "val" : "train",
                      stki_split_methods[split->method], split->fraction, (long long)(listed > 0 ? listed : count),
-                     listed > 0 ? " that indices lists" : "");
+                     listed <= 0          ? ""
+                     : config->leaves_out ? " that are left"
+                                          : " that indices lists");
 }
 
 /* One data set's subset: its list, and the part of a split. */
@@ -148,6 +150,7 @@ static stk_status select_samples(const stki_core *core, const material *m, int64
     if (split->method == STKI_SPLIT_CONTIGUOUS && !m->one_each)
         status = stki_window_split(core, &groups, err);
     groups.numbers = m->one_each ? m->groups : NULL;
+    groups.of_indices = core->config->leaves_out && *indices;
     if (status == STK_OK)
         status = stki_split_select(core->dataset, first, count, split, &groups, *indices, *index_count, list,
                                    index_count, err);

@@ -543,6 +543,8 @@ stk_status stki_classes_leave_out(stki_core *core, stk_error *err)
     stki_loader_config *config = core->config;
     stk_status status = STK_OK;
 
+    for (int i = 0; i < config->field_count; i++)
+        config->leaves_out = config->leaves_out || config->fields[i].classes.unknown == STKI_UNKNOWN_SKIP;
     if (!core->left_out)
         return STK_OK;
     if (core->over_samples)

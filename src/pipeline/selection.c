@@ -44,6 +44,7 @@ typedef struct keys {
     int64_t first;
     const stki_split_config *split;
     const int64_t *numbers;  /* as in stki_split_groups */
+    const uint8_t *divided;  /* a flag a sample: the split is of it; NULL: of all */
     const stki_field *field; /* NULL: the sample's number is the key */
     bool path;
     stki_scratch scratch;
@@ -101,8 +102,9 @@ static stk_status find_key(keys *k, stk_error *err)
                            k->split->section);
 }
 
-/* val[i] for i < n, of samples from `at` on. */
-static stk_status decide(keys *k, int64_t count, int64_t at, int64_t n, bool *val, stk_error *err)
+/* val[i] for i < n, of samples[i], the sample at place `at + i` of the `count` that are divided. */
+static stk_status decide(keys *k, int64_t count, int64_t at, const int64_t *samples, int64_t n, bool *val,
+                         stk_error *err)
 {
     const stki_split_config *split = k->split;
 
@@ -118,7 +120,7 @@ static stk_status decide(keys *k, int64_t count, int64_t at, int64_t n, bool *va
     }
     for (int64_t i = 0; i < n; i++) {
         uint64_t key, hash;
-        stk_status status = key_of(k, at + i, &key, err);
+        stk_status status = key_of(k, samples[i], &key, err);
 
         if (status != STK_OK)
             return status;
@@ -128,30 +130,60 @@ static stk_status decide(keys *k, int64_t count, int64_t at, int64_t n, bool *va
     return STK_OK;
 }
 
+static int64_t divided_in(const uint8_t *divided, int64_t begin, int64_t end)
+{
+    int64_t count = divided ? 0 : end - begin;
+
+    for (int64_t i = begin; divided && i < end; i++)
+        count += divided[i];
+    return count;
+}
+
+/* Flags of the samples that the list names, those outside left to list(). */
+static stk_status mark_divided(const int64_t *indices, int64_t index_count, int64_t count, uint8_t **out,
+                               stk_error *err)
+{
+    *out = stki_zalloc(count ? count : 1);
+    if (!*out)
+        return stki_fail_memory(err, count, "the samples of a split");
+    for (int64_t i = 0; i < index_count; i++)
+        if (indices[i] >= 0 && indices[i] < count)
+            (*out)[indices[i]] = 1;
+    return STK_OK;
+}
+
 /* A flag a sample: does it belong to the part? Returns how many do. */
 static stk_status choose(keys *k, int64_t count, uint8_t *chosen, int64_t *total, stk_error *err)
 {
+    const int64_t all = divided_in(k->divided, 0, count);
+    int64_t samples[BLOCK], next = 0;
     bool val[BLOCK];
 
     *total = 0;
-    for (int64_t at = 0; at < count; at += BLOCK) {
-        int64_t n = count - at < BLOCK ? count - at : BLOCK;
-        stk_status status = decide(k, count, at, n, val, err);
+    for (int64_t at = 0; at < all; at += BLOCK) {
+        int64_t n = 0;
+        stk_status status;
 
+        for (; n < BLOCK && at + n < all; next++)
+            if (!k->divided || k->divided[next])
+                samples[n++] = next;
+        status = decide(k, all, at, samples, n, val, err);
         if (status != STK_OK)
             return status;
         for (int64_t i = 0; i < n; i++) {
-            chosen[at + i] = val[i] == (k->split->part == STKI_SPLIT_VAL);
-            *total += chosen[at + i];
+            chosen[samples[i]] = val[i] == (k->split->part == STKI_SPLIT_VAL);
+            *total += chosen[samples[i]];
         }
     }
     return STK_OK;
 }
 
 /* The same by place. */
-static void choose_places(const stki_split_groups *groups, const stki_split_config *split, int64_t first, int64_t count,
-                          uint8_t *chosen, int64_t *total)
+static void choose_places(const keys *k, const stki_split_groups *groups, int64_t count, uint8_t *chosen,
+                          int64_t *total)
 {
+    const stki_split_config *split = k->split;
+    const int64_t first = k->first;
     const stki_split_groups whole = {.first = (int64_t[]){first, first + count}, .count = 1, .step = 1, .span = 1};
 
     groups = groups->count > 0 ? groups : &whole;
@@ -159,15 +191,19 @@ static void choose_places(const stki_split_groups *groups, const stki_split_conf
     for (int64_t g = 0; g < groups->count; g++) {
         const int64_t begin = groups->first[g] - first, end = groups->first[g + 1] - first;
         const int64_t gap = (split->gap < 0 ? groups->span - 1 : split->gap) / groups->step;
-        const int64_t val = end - llrint(split->fraction * (double)(end - begin));
-        const bool is_val = split->part == STKI_SPLIT_VAL, divided = val < end;
-        const int64_t from = is_val ? val : begin, to = is_val ? end : divided ? val - gap : end;
+        const bool is_val = split->part == STKI_SPLIT_VAL;
+        int64_t val = end, left, from, to;
 
         if (begin < 0 || end > count)
             continue; /* of another data set */
+        left = llrint(split->fraction * (double)divided_in(k->divided, begin, end));
+        while (left > 0)
+            left -= divided_in(k->divided, val - 1, val), val--;
+        from = is_val ? val : begin;
+        to = is_val || val == end ? end : val - gap;
         for (int64_t i = from; i < to; i++)
-            chosen[i] = 1;
-        *total += to > from ? to - from : 0;
+            chosen[i] = !k->divided || k->divided[i];
+        *total += to > from ? divided_in(k->divided, from, to) : 0;
     }
 }
 
@@ -201,7 +237,7 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
                              int64_t **out, int64_t *out_count, stk_error *err)
 {
     keys k = {.dataset = dataset, .first = first, .split = split, .numbers = groups->numbers};
-    uint8_t *chosen;
+    uint8_t *chosen, *divided = NULL;
     int64_t total = 0;
     stk_status status = find_key(&k, err);
 
@@ -211,13 +247,17 @@ stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t
     if (!chosen)
         return stki_fail_memory(err, count, "the samples of a split");
     stki_scratch_init(&k.scratch);
-    if (split->method == STKI_SPLIT_CONTIGUOUS)
-        choose_places(groups, split, first, count, chosen, &total);
-    else
+    if (groups->of_indices)
+        status = mark_divided(indices, index_count, count, &divided, err);
+    k.divided = divided;
+    if (status == STK_OK && split->method == STKI_SPLIT_CONTIGUOUS)
+        choose_places(&k, groups, count, chosen, &total);
+    else if (status == STK_OK)
         status = choose(&k, count, chosen, &total, err);
     if (status == STK_OK)
         status = list(chosen, count, total, indices, index_count, out, out_count, err);
     stki_scratch_fini(&k.scratch);
+    stki_free(divided);
     stki_free(chosen);
     return status;
 }

@@ -6,22 +6,24 @@
 #include "config.h"
 #include "dataset_internal.h"
 
-/* What a split by place divides: runs of numbers, `step` samples from one number to the next, each standing for `span`
+/* What a split divides; by place: runs of numbers, `step` samples from one number to the next, each standing for `span`
  * neighboring samples. */
 typedef struct stki_split_groups {
     int64_t *first; /* count + 1 numbers */
     int64_t count, step, span;
     const int64_t *numbers; /* what is divided stands for these numbers of the data set; NULL: for its own */
+    bool of_indices;        /* the samples of the list alone are divided; else all, and the list then chooses */
 } stki_split_groups;
 
 /* The samples of [first, first + count) of a data set that belong to the part, by their number from `first` on: all in
  * rising order, or those of `indices` (NULL: none given) in its order. stki_free(*out). STK_E_RANGE: an index outside.
  *
- *     exact   sample i is val where the keyed bijection of the split's seed sends i below round(fraction * count)
+ *     exact   sample i is val where the keyed bijection of the split's seed sends i below round(fraction * count);
+ *             with of_indices, i is its place among the samples that are divided, and count their number
  *     hash    sample i is val where XXH3-64 with the split's seed, of the 8 bytes of its key, lies below
  *             fraction * 2^64; the key being i, or the XXH3-64 of a field's values or of its file's name
- *     contiguous  the last round(fraction * n) numbers of each group of n are val; those that begin `gap` samples or
- *             fewer before them belong to neither part
+ *     contiguous  of those that are divided, the last round(fraction * n) numbers of each group of n are val; those
+ * that begin `gap` samples or fewer before them belong to neither part
  */
 stk_status stki_split_select(const stki_dataset *dataset, int64_t first, int64_t count, const stki_split_config *split,
                              const stki_split_groups *groups, const int64_t *indices, int64_t index_count,

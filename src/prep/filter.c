@@ -122,6 +122,7 @@ stk_status stki_filter_apply(const stki_node *node, stki_core *core, const _Atom
     status = stki_filter_read(node, f.steps, &f.count, err);
     if (status != STK_OK || f.count == 0)
         return status;
+    config->leaves_out = true;
     if (config->dataset_count > 0)
         return stki_fail_key(err, node,
                              "found it with several data sets, expected one: filter each by a job of its own");

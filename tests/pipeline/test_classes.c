@@ -379,6 +379,60 @@ static void test_skip_everywhere(void **state)
     refused(STK_E_RANGE, "index 1 of the subset", "9", "dataset: {fields: %s}\nloader: {indices: [2, 9]}", fields);
 }
 
+/* cls: 6 images of each of ant, cat and dog, numbers 0 to 5, 6 to 11 and 12 to 17. A split is of the 12 that skip
+ * leaves: its parts have nothing in common and are all of them together. */
+static void test_skip_and_split(void **state)
+{
+    static const char config[] =
+        "dataset: {fields: {label: {path: @cls, source: {classes: [dog, cat], unknown_class: skip}}}}\n"
+        "loader: {batch_size: 5, last_batch: partial, %s split: {part: %s, fraction: %g, method: %s}}";
+    static const struct {
+        double fraction;
+        const char *method, *indices;
+        int64_t val, train;
+    } cases[] = {{0.5, "exact", "", 6, 6},
+                 {0.25, "exact, seed: 7", "", 3, 9},
+                 {0.25, "contiguous", "", 3, 9},
+                 {0.5, "exact", "indices: [0, 17, 16, 1, 6, 2, 7, 16, 8, 9],", 3, 4},
+                 {0.5, "contiguous", "indices: [0, 17, 16, 1, 6, 2, 7, 8],", 2, 3}};
+    int64_t val[MOST], train[MOST];
+
+    (void)state;
+    for (int i = 0; i < 18; i++) {
+        static const char *const classes[] = {"ant", "cat", "dog"};
+        char path[64];
+
+        snprintf(path, sizeof path, "cls/%s/%02d.jpg", classes[i / 6], i);
+        add_image(path);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stk_loader *loader = open_loader(config, cases[i].indices, "val", cases[i].fraction, cases[i].method);
+
+        if (i == 3) { /* 16 twice, in one part: 6 samples that differ, so that each part has 3 of them */
+            const int64_t rows = stk_loader_samples(loader);
+
+            assert_true(rows == 3 || rows == 4);
+            stk_loader_destroy(loader);
+            loader = open_loader(config, cases[i].indices, "train", cases[i].fraction, cases[i].method);
+            assert_int_equal(stk_loader_samples(loader), 7 - rows);
+            stk_loader_destroy(loader);
+            continue;
+        }
+        assert_int_equal(read_labels(loader, val), cases[i].val);
+        stk_loader_destroy(loader);
+        loader = open_loader(config, cases[i].indices, "train", cases[i].fraction, cases[i].method);
+        assert_int_equal(read_labels(loader, train), cases[i].train);
+        stk_loader_destroy(loader);
+        for (int s = 0; s < 18; s++) {
+            assert_true(val[s] == HIDDEN || train[s] == HIDDEN);
+            if (s < 6 || !*cases[i].indices)
+                assert_int_equal(val[s] != HIDDEN || train[s] != HIDDEN, s >= 6);
+            if (strcmp(cases[i].method, "contiguous") == 0 && s < (*cases[i].indices ? 16 : 15))
+                assert_int_equal(val[s], HIDDEN);
+        }
+    }
+}
+
 /* ---- refused -------------------------------------------------------------------------------------------------------
  */
 
@@ -649,14 +703,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),  cmocka_unit_test(test_fields_apart),
-        cmocka_unit_test(test_texts),    cmocka_unit_test(test_given),
-        cmocka_unit_test(test_old_word), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_unknown),  cmocka_unit_test(test_skip_everywhere),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_jobs),     cmocka_unit_test(test_jobs_of_fields),
-        cmocka_unit_test(test_told),     cmocka_unit_test(test_c_options),
-        cmocka_unit_test(test_budget),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_folders),        cmocka_unit_test(test_fields_apart),
+        cmocka_unit_test(test_texts),          cmocka_unit_test(test_given),
+        cmocka_unit_test(test_old_word),       cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_skip_everywhere),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_skip_and_split),
+        cmocka_unit_test(test_resume),         cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_jobs_of_fields), cmocka_unit_test(test_told),
+        cmocka_unit_test(test_c_options),      cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, make_data, NULL);

@@ -66,7 +66,7 @@ static int remove_data(void **state)
 typedef struct chosen {
     const char *filter, *loader;
     stki_filter_counts counts;
-    int64_t count, samples[IMAGES];
+    int64_t count, samples[IMAGES], epoch; /* epoch: samples of one, after a split */
     _Atomic bool cancelled;
 } chosen;
 
@@ -115,6 +115,7 @@ static stk_status choose(chosen *c, stk_error *err)
     if (status != STK_OK)
         return status;
     assert_true(c->loader || stk_loader_samples(loader) == c->count);
+    c->epoch = stk_loader_samples(loader);
     stk_loader_destroy(loader);
     return STK_OK;
 }
@@ -220,8 +221,38 @@ static void after_indices_and_before_split(void **unused)
     assert_int_equal(c.counts.rules[0].dropped, 2);
     assert_ok(choose(&part, &err));
     assert_int_equal(part.count, 8);
+    assert_int_equal(part.epoch, 4);
     assert_status(choose(&outside, &err), STK_E_RANGE);
     assert_says("found 12");
+}
+
+/* Of the 4 cats, or of the 6 others of a list of 7 samples, exactly the fraction is val. */
+static void split_is_of_what_stays(void **unused)
+{
+    static const struct {
+        const char *filter, *indices, *method;
+        int64_t left;
+    } cases[] = {{"keep: [cat]", "", "exact", 4},
+                 {"keep: [cat]", "", "contiguous", 4},
+                 {"drop: [ant]", ", indices: [11, 9, 7, 5, 10, 6, 0]", "exact", 6},
+                 {"drop: [ant]", ", indices: [11, 9, 7, 5, 10, 6, 0]", "contiguous", 6},
+                 {"keep: [ant, bee, cat]", ", indices: [11, 7, 9, 10]", "exact", 4}};
+    stk_error err;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int seed = 0; seed < 5; seed++)
+            for (int val = 0; val < 2; val++) {
+                char filter[100], loader[160];
+                chosen c = {.filter = filter, .loader = loader};
+
+                snprintf(filter, sizeof filter, "{filter: {label: {%s}}}", cases[i].filter);
+                snprintf(loader, sizeof loader, "%s, split: {part: %s, fraction: 0.5, method: %s, seed: %d}",
+                         cases[i].indices, val ? "val" : "train", cases[i].method, seed);
+                assert_ok(choose(&c, &err));
+                assert_int_equal(c.count, cases[i].left);
+                assert_int_equal(c.epoch, cases[i].left / 2);
+            }
 }
 
 static void what_cannot_be_read_stays(void **unused)
@@ -323,6 +354,7 @@ int main(void)
         cmocka_unit_test(by_sizes),
         cmocka_unit_test(by_bytes_of_files),
         cmocka_unit_test(after_indices_and_before_split),
+        cmocka_unit_test(split_is_of_what_stays),
         cmocka_unit_test(what_cannot_be_read_stays),
         cmocka_unit_test(filters_that_are_refused),
         cmocka_unit_test(memory_runs_out),
