@@ -23,7 +23,7 @@ json_t *lb_json_rows(json_t *object, const struct lb_figure *rows, int count, in
 /* The text of a tree: indented, a list of numbers on one line. free() it. NULL: no memory. */
 char *lb_json_dump(const json_t *tree);
 
-/* loadbench_json_intervals.c. What happened between the marks, a list a quantity. */
+/* loadbench_json_intervals.c: what happened between the marks, a list per figure. */
 json_t *lb_json_intervals(const struct lb_marks *marks);
 
 #endif
