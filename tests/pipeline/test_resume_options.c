@@ -379,7 +379,7 @@ static void check_row(const stki_option_table *table, const stki_option *row, in
     snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(table->section, " "), table->section, row->name);
     if (row->inner && (row->flags & STKI_GIVEN) && has_line(table, row))
         check_map(table, row, wrong);
-    if (row->alias_of || row->inner || row->effect == STKI_ON_RANKS || (row->flags & STKI_PATH) ||
+    if (row->alias_of || (row->inner && !row->examples) || row->effect == STKI_ON_RANKS || (row->flags & STKI_PATH) ||
         strcmp(name, "dataset.fields") == 0)
         return;
     if (count == 0) {
