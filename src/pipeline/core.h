@@ -70,8 +70,8 @@ struct stki_core {
         struct stki_container *container;
         bool arranged; /* its samples are in the order of another field's: for one field only */
     } * containers;
-    int container_count;
-    int source_count; /* data sets that are mixed; 0: there is one */
+    int container_count, *container_places; /* a hash table by path (core_files.c) */
+    int source_count;                       /* data sets that are mixed; 0: there is one */
     struct stki_core_source {
         const char *name; /* belongs to the config */
         double weight;

@@ -3,6 +3,7 @@
 #include "core_files.h"
 #include "allocate.h"
 #include "container.h"
+#include "digest.h"
 #include "error.h"
 #include "files.h"
 #include "format.h"
@@ -27,10 +28,33 @@ stk_status stki_shards_add(stki_shards *all, stki_reader *reader, stk_error *err
 
 /* ---- containers -------------------------------------------------------------------------------------------------- */
 
+/* Containers have room for a power of two, the table of places for twice as many: a number plus 1; 0: free. */
+static int container_room(int count)
+{
+    int room = count > 0 ? 16 : 0;
+
+    while (room < count)
+        room *= 2;
+    return room;
+}
+
+/* Where the search for a path begins; it goes on to the first free place. */
+static uint64_t place_of(const stki_core *core, const char *path)
+{
+    return stki_digest_64(path, (int64_t)strlen(path)) & (uint64_t)(2 * container_room(core->container_count) - 1);
+}
+
+static uint64_t next_place(const stki_core *core, uint64_t place)
+{
+    return (place + 1) & (uint64_t)(2 * container_room(core->container_count) - 1);
+}
+
 static stki_container *container_before(const stki_core *core, const char *path, const stki_reader_opts *opts)
 {
-    for (int i = 0; i < core->container_count; i++) {
-        const struct stki_open_container *open = &core->containers[i];
+    if (core->container_count == 0)
+        return NULL;
+    for (uint64_t k = place_of(core, path); core->container_places[k] > 0; k = next_place(core, k)) {
+        const struct stki_open_container *open = &core->containers[core->container_places[k] - 1];
 
         if (!open->container->partial && !open->arranged && strcmp(open->container->path, path) == 0 &&
             stki_text_equal(open->format, opts->format) && stki_source_equal(open->source, opts->source))
@@ -39,21 +63,49 @@ static stki_container *container_before(const stki_core *core, const char *path,
     return NULL;
 }
 
+static void place_container(stki_core *core, int number)
+{
+    uint64_t k = place_of(core, core->containers[number].container->path);
+
+    while (core->container_places[k] > 0)
+        k = next_place(core, k);
+    core->container_places[k] = number + 1;
+}
+
+/* Room for one more. */
+static stk_status grow_containers(stki_core *core, stk_error *err)
+{
+    const int64_t room = container_room(core->container_count + 1);
+    struct stki_open_container *containers;
+    int *places;
+
+    if (room == container_room(core->container_count))
+        return STK_OK;
+    containers = stki_resize(core->containers, room * (int64_t)sizeof *containers);
+    core->containers = containers ? containers : core->containers;
+    places = containers ? stki_zalloc_array(2 * room, sizeof *places) : NULL;
+    if (!places)
+        return stki_fail_memory(err, room * (int64_t)sizeof *containers, "open files");
+    stki_free(core->container_places);
+    core->container_places = places;
+    return STK_OK;
+}
+
 static stk_status open_container(stki_core *core, const char *path, const stki_reader_opts *opts, stki_container **out,
                                  stk_error *err)
 {
-    struct stki_open_container *containers;
+    const int count = core->container_count;
     stk_status status = stki_container_open(path, opts, out, err);
 
     if (status != STK_OK)
         return status;
-    containers = stki_resize(core->containers, (core->container_count + 1) * (int64_t)sizeof *containers);
-    if (!containers) {
+    if ((status = grow_containers(core, err)) != STK_OK) {
         stki_container_release(*out);
-        return stki_fail_memory(err, (core->container_count + 1) * (int64_t)sizeof *containers, "open files");
+        return status;
     }
-    core->containers = containers;
-    containers[core->container_count++] = (struct stki_open_container){opts->format, opts->source, *out, false};
+    core->containers[core->container_count++] = (struct stki_open_container){opts->format, opts->source, *out, false};
+    for (int i = container_room(count) < container_room(count + 1) ? 0 : count; i <= count; i++)
+        place_container(core, i);
     return STK_OK;
 }
 
@@ -76,7 +128,9 @@ void stki_core_forget_containers(stki_core *core)
     while (core->container_count > 0)
         stki_container_release(core->containers[--core->container_count].container);
     stki_free(core->containers);
+    stki_free(core->container_places);
     core->containers = NULL;
+    core->container_places = NULL;
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
