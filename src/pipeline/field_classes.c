@@ -6,15 +6,16 @@
 #include "dtype.h"
 #include "error.h"
 #include "files.h"
-#include "nearest_word.h"
 #include "storage.h"
 #include "token_source.h"
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-enum { NEAREST_AMONG = 10000, NAMES_SHOWN = 3 };
+enum { NAMES_SHOWN = 3 };
 
 void stki_field_classes_fini(stki_field_classes *classes)
 {
@@ -31,6 +32,7 @@ void stki_class_shards_fini(stki_class_shards *shards)
     for (int i = 0; i < shards->count; i++) {
         stki_classes_fini(&shards->shards[i].names);
         stki_reader_destroy(shards->shards[i].texts);
+        stki_container_release(shards->shards[i].container);
         stki_free(shards->shards[i].path);
     }
     stki_free(shards->shards);
@@ -104,6 +106,8 @@ static stk_status open_named(stki_class_shards *shards, const stki_class_column 
 
     if (status == STK_OK)
         status = stki_classes_add_all(&shard->names, column->names, err);
+    if (status == STK_OK)
+        shard->container = stki_container_retain(container);
     if (status == STK_OK)
         status = numbers_reader(shard, column->count, container->ops->format, opts, out, err);
     if (status == STK_OK && column->count > 0)
@@ -281,34 +285,53 @@ static stk_status make_table(settling *s, stk_error *err)
 /* ---- new numbers ---------------------------------------------------------------------------------------------------
  */
 
+/* The name in the table that differs only in case; NULL: none. */
+static const char *spelled_otherwise(const stki_classes *names, const char *name)
+{
+    for (int64_t i = 0; i < names->count; i++)
+        if (strcasecmp(stki_classes_name(names, i), name) == 0)
+            return stki_classes_name(names, i);
+    return NULL;
+}
+
+/* The sample's own file in a folder; else the shard's, in which `where` says the place. Returns it, for stki_free. */
+static char *path_of(const stki_class_shard *shard, int64_t sample)
+{
+    const stki_container *container = shard->container;
+    char name[PATH_MAX];
+
+    return container && sample < container->named && container->ops->name(container, sample, name, sizeof name)
+               ? stki_format("%s/%s", shard->path, name)
+               : stki_strdup(shard->path);
+}
+
 static stk_status fail_unknown(const settling *s, const stki_class_shard *shard, int64_t sample, const char *name,
                                stk_error *err)
 {
     const stki_classes *names = &s->classes->names;
-    const int64_t count = names->count;
-    char where[STKI_READER_WHERE] = "";
-    const char **words = count <= NEAREST_AMONG ? stki_zalloc_array(count + 1, sizeof *words) : NULL, *near = NULL;
-    stk_status status;
+    const char *near = spelled_otherwise(names, name), *first = names->count > 0 ? stki_classes_name(names, 0) : "none";
+    char where[STKI_READER_WHERE] = "", expected[sizeof err->expected], *path = path_of(shard, sample);
 
-    for (int64_t i = 0; words && i < count; i++)
-        words[i] = stki_classes_name(names, i);
-    if (words)
-        near = stki_nearest_word(name, words, (int)count);
+    if (!path)
+        return stki_fail_memory(err, (int64_t)strlen(shard->path), "a path");
+    stki_text(expected, sizeof expected, "one of the %" PRId64 " of source.classes (%s%.40s%s", names->count,
+              near ? "did you mean " : "", near ? near : first,
+              near               ? "?)"
+              : names->count > 1 ? ", …)"
+                                 : ")");
     if (shard->texts)
         stki_reader_where(shard->texts, sample, where);
-    status = stki_fail_at(err, STK_E_MISMATCH,
-                          (stki_place){shard->path, sample, -1, name,
-                                       STKI_TEXT("one of the %" PRId64 " of source.classes (%s%s%s)", count,
-                                                 near        ? "is it "
-                                                 : count > 0 ? stki_classes_name(names, 0)
-                                                             : "none",
-                                                 near        ? near
-                                                 : count > 1 ? ", …"
-                                                             : "",
-                                                 near ? "?" : "")},
-                          "%sclass; unknown_class: skip or a number accepts others", where);
-    stki_free(words);
-    return status;
+    stki_fail_at(
+        err, STK_E_MISMATCH, (stki_place){path, sample, -1, NULL, NULL},
+        "%sclass: found %.80s, expected %s; unknown_class: skip leaves such samples out, and a number is given "
+        "to them",
+        where, name, expected);
+    if (err) {
+        stki_text(err->found, sizeof err->found, "%s", name);
+        stki_text(err->expected, sizeof err->expected, "%s", expected);
+    }
+    stki_free(path);
+    return STK_E_MISMATCH;
 }
 
 /* A flag for each sample of the whole. All fields have as many samples, or opening fails later. */

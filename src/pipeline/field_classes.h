@@ -24,10 +24,11 @@ void stki_field_classes_fini(stki_field_classes *classes);
 typedef struct stki_class_shard {
     int number; /* of the shard in its field */
     stki_classes names;
-    int64_t *numbers;   /* places in names; belongs to the storage that the shard's reader keeps */
-    int64_t count;      /* of them */
-    char *path;         /* for messages */
-    stki_reader *texts; /* what they were read from, for messages; NULL: class folders */
+    int64_t *numbers;          /* places in names; belongs to the storage that the shard's reader keeps */
+    int64_t count;             /* of them */
+    char *path;                /* for messages */
+    stki_reader *texts;        /* what they were read from, for messages; NULL: class folders … */
+    stki_container *container; /* … which know the samples' files; NULL: texts */
 } stki_class_shard;
 
 /* The shards of a field while its files are opened. Starts as {0}. */
