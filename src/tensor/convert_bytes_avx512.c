@@ -125,13 +125,6 @@ void stki_avx512_split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t 
     byte_plane(false, lane, dst, src, rows, channel);
 }
 
-/* A store under an empty mask still asks for the line, so there is none. */
-static void copy_some(uint8_t *dst, const uint8_t *src, int64_t n)
-{
-    if (n > 0)
-        _mm512_mask_storeu_epi8(dst, low_bits(n), _mm512_maskz_loadu_epi8(low_bits(n), src));
-}
-
 void stki_avx512_copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
 {
     int64_t i = (int64_t)(-(uintptr_t)dst % LINE);

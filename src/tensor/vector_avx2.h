@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define STKI_MASKED 0 /* partial vectors go through a buffer */
@@ -59,6 +60,42 @@ INLINE vd vd_load(const void *at)
 INLINE void vf_store(void *to, vf x)
 {
     _mm256_storeu_ps((float *)to, x);
+}
+
+/* The first `count` lanes. */
+INLINE void vf_store_some(void *to, vf x, int64_t count)
+{
+    float all[WIDTH];
+
+    vf_store(all, x);
+    memcpy(to, all, (size_t)count * sizeof(float));
+}
+
+/* `count` f16, at most WIDTH; lanes behind them are 0. */
+INLINE vf vf_load_f16(const void *at, int64_t count)
+{
+    uint16_t all[WIDTH] = {0};
+
+    if (count == WIDTH)
+        return _mm256_cvtph_ps(bytes_16(at));
+    memcpy(all, at, (size_t)count * 2);
+    return _mm256_cvtph_ps(bytes_16(all));
+}
+
+INLINE void vf_store_f16(void *to, vf x, int64_t count)
+{
+    const __m128i all = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+
+    if (count == WIDTH)
+        _mm_storeu_si128((__m128i *)to, all);
+    else
+        memcpy(to, &all, (size_t)count * 2);
+}
+
+/* Less than a unit. */
+INLINE void copy_some(void *to, const void *from, int64_t bytes)
+{
+    memcpy(to, from, (size_t)bytes);
 }
 
 INLINE void vf_stream(void *to, vf x)

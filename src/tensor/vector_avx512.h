@@ -49,6 +49,25 @@ INLINE void vf_store_some(void *to, vf x, int64_t count)
     _mm512_mask_storeu_ps(to, (__mmask16)low_bits(count), x);
 }
 
+/* `count` f16, at most WIDTH; lanes behind them are 0. */
+INLINE vf vf_load_f16(const void *at, int64_t count)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)low_bits(count), at));
+}
+
+INLINE void vf_store_f16(void *to, vf x, int64_t count)
+{
+    _mm256_mask_storeu_epi16(to, (__mmask16)low_bits(count),
+                             _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+/* Less than a unit. A store under an empty mask still asks for the line, so there is none. */
+INLINE void copy_some(void *to, const void *from, int64_t bytes)
+{
+    if (bytes > 0)
+        _mm512_mask_storeu_epi8(to, low_bits(bytes), _mm512_maskz_loadu_epi8(low_bits(bytes), from));
+}
+
 INLINE void vf_stream(void *to, vf x)
 {
     _mm512_stream_ps((float *)to, x);
