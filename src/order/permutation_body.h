@@ -1,0 +1,98 @@
+/* permutation_body.h: a pass of the network over VECTORS vectors of LANES values at a time, as text, for the computed
+ * orders of large data sets. The same function as in permutation.c. The halves lie in 64-bit lanes, where a
+ * multiplication of 32 by 32 bits takes them; four vectors go side by side, as each waits for its multiplications.
+ *
+ * The including file defines `lanes`, a vector of LANES 64-bit values, and what is done with it.
+ */
+enum { VECTORS = 4 };
+
+/* hi ^ lo of each product ends in the lower half of its lane; what is above is not looked at. */
+static inline lanes multiply_fold(lanes x, lanes factor)
+{
+    lanes product = multiply(x, factor);
+
+    return xor_of(product, shift_right(product, 32));
+}
+
+static inline lanes change(lanes changed, lanes other, lanes key0, lanes key1, lanes mask)
+{
+    lanes mixed = multiply_fold(xor_of(other, key0), all(STKI_MIX_FACTOR_0));
+
+    mixed = multiply_fold(add_32(mixed, key1), all(STKI_MIX_FACTOR_1));
+    return xor_masked(changed, mixed, mask);
+}
+
+static inline void change_all(lanes *changed, const lanes *other, const uint32_t *keys, lanes mask)
+{
+    const lanes key0 = all(keys[0]), key1 = all(keys[1]);
+
+    for (int v = 0; v < VECTORS; v++)
+        changed[v] = change(changed[v], other[v], key0, key1, mask);
+}
+
+int PASS(const stki_permutation *permutation, uint64_t *restrict values, int32_t *restrict place, int count,
+         uint64_t *restrict out)
+{
+    const __m128i half_bits = _mm_cvtsi32_si128(permutation->half_bits);
+    const lanes mask = all((UINT64_C(1) << permutation->half_bits) - 1);
+    const lanes exchange = all(permutation->exchange);
+
+    for (int i = 0; i < count; i += LANES * VECTORS) {
+        lanes left[VECTORS], right[VECTORS];
+
+        for (int v = 0; v < VECTORS; v++) {
+            lanes value = load(values + i + v * LANES);
+
+            left[v] = shift_all_right(value, half_bits);
+            right[v] = and_of(value, mask);
+        }
+        for (int round = 0; round < permutation->rounds; round += 2) {
+            change_all(left, right, permutation->keys[round], mask);
+            change_all(right, left, permutation->keys[round + 1], mask);
+        }
+        for (int v = 0; v < VECTORS; v++) {
+            lanes value = or_of(shift_all_left(left[v], half_bits), right[v]);
+
+            store(values + i + v * LANES, exchanged(value, exchange));
+        }
+    }
+    return stki_permutation_settle(permutation->n, values, place, count, out);
+}
+
+/* The same, in all of each lane. */
+static inline lanes of_lanes_64(const uint32_t *table, lanes which)
+{
+    return and_of(of_lanes(table, which), all(UINT32_MAX));
+}
+
+int PASSES(const stki_permutations *set, uint64_t *restrict values, uint64_t *restrict which, int32_t *restrict place,
+           int count, uint64_t *restrict out)
+{
+    for (int i = 0; i < count; i += LANES * VECTORS) {
+        lanes left[VECTORS], right[VECTORS], number[VECTORS], mask[VECTORS];
+
+        for (int v = 0; v < VECTORS; v++) {
+            lanes value = load(values + i + v * LANES);
+
+            number[v] = load(which + i + v * LANES);
+            mask[v] = of_lanes_64(set->masks, number[v]);
+            left[v] = shift_each_right(value, of_lanes_64(set->half_bits, number[v]));
+            right[v] = and_of(value, mask[v]);
+        }
+        for (int round = 0; round < set->rounds; round += 2) {
+            for (int v = 0; v < VECTORS; v++)
+                left[v] = change(left[v], right[v], of_lanes(set->keys[round][0], number[v]),
+                                 of_lanes(set->keys[round][1], number[v]), mask[v]);
+            for (int v = 0; v < VECTORS; v++)
+                right[v] = change(right[v], left[v], of_lanes(set->keys[round + 1][0], number[v]),
+                                  of_lanes(set->keys[round + 1][1], number[v]), mask[v]);
+        }
+        for (int v = 0; v < VECTORS; v++) {
+            lanes half_bits = of_lanes_64(set->half_bits, number[v]);
+            lanes value = or_of(shift_each_left(left[v], half_bits), right[v]);
+
+            store(values + i + v * LANES, exchanged(value, of_lanes_64(set->exchange, number[v])));
+        }
+    }
+    return stki_permutations_settle(set->n, values, which, place, count, out);
+}
