@@ -58,7 +58,7 @@ stk_status stki_document_text(stki_document *document, const char *text, int64_t
     return STK_OK;
 }
 
-static stk_status document_create(stki_document **out, stk_error *err)
+stk_status stki_document_create(stki_document **out, stk_error *err)
 {
     *out = stki_zalloc(sizeof **out);
     return *out ? STK_OK : stki_fail_memory(err, sizeof **out, "a config");
@@ -75,35 +75,6 @@ void stki_document_destroy(stki_document *document)
         stki_free(block);
     }
     stki_free(document);
-}
-
-stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
-                               stki_document **out, stk_error *err)
-{
-    stki_document *document;
-    stk_status status = document_create(&document, err);
-
-    if (status == STK_OK)
-        status = stki_include_text(document, text, length, origin, base_dir, err);
-    if (status == STK_OK)
-        *out = document;
-    else
-        stki_document_destroy(document);
-    return status;
-}
-
-stk_status stki_document_open(const char *path, stki_document **out, stk_error *err)
-{
-    stki_document *document;
-    stk_status status = document_create(&document, err);
-
-    if (status == STK_OK)
-        status = stki_include_file(document, path, err);
-    if (status == STK_OK)
-        *out = document;
-    else
-        stki_document_destroy(document);
-    return status;
 }
 
 const stki_node *stki_document_root(const stki_document *document)

@@ -124,5 +124,7 @@ stk_status stki_node_time(const stki_node *node, int64_t *out_ns,
 /* The index of the node's text in `words`, which NULL ends; else names the nearest or lists them. A word "null" is
  * found by null, with or without quotes. */
 stk_status stki_node_word(const stki_node *node, const char *const *words, int *out, stk_error *err);
+/* Refuses keys of a map that are not among `count` keys. */
+stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err);
 
 #endif

@@ -36,10 +36,8 @@ stk_status stki_node_append(stki_document *document, stki_node *parent, stki_nod
 stk_status stki_node_copy(stki_document *document, const stki_node *from, const stki_node_seat *seat, stki_node **out,
                           stk_error *err);
 
-/* Reads a text with its includes into `document`, whose root it becomes. include.c. */
-stk_status stki_include_text(stki_document *document, const char *text, int64_t length, const char *origin,
-                             const char *base_dir, stk_error *err);
-stk_status stki_include_file(stki_document *document, const char *path, stk_error *err);
+/* An empty one. */
+stk_status stki_document_create(stki_document **out, stk_error *err);
 
 /* One YAML text to a tree whose top sits at `seat` (its line 0: the origin has no lines). *out is NULL if the text is
  * empty. */

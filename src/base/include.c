@@ -271,8 +271,8 @@ static stk_status load_file(stki_document *document, const char *path, const stk
     return status;
 }
 
-stk_status stki_include_text(stki_document *document, const char *text, int64_t length, const char *origin,
-                             const char *base_dir, stk_error *err)
+static stk_status include_text(stki_document *document, const char *text, int64_t length, const char *origin,
+                               const char *base_dir, stk_error *err)
 {
     const stki_node_seat seat = {.file = origin};
     const char *file;
@@ -281,7 +281,38 @@ stk_status stki_include_text(stki_document *document, const char *text, int64_t 
     return status == STK_OK ? load_text(document, text, length, file, base_dir, NULL, &document->root, err) : status;
 }
 
-stk_status stki_include_file(stki_document *document, const char *path, stk_error *err)
+static stk_status include_file(stki_document *document, const char *path, stk_error *err)
 {
     return load_file(document, path, NULL, NULL, &document->root, err);
+}
+
+/* ---- documents -------------------------------------------------------------------------------------------------- */
+
+stk_status stki_document_parse(const char *text, int64_t length, const char *origin, const char *base_dir,
+                               stki_document **out, stk_error *err)
+{
+    stki_document *document;
+    stk_status status = stki_document_create(&document, err);
+
+    if (status == STK_OK)
+        status = include_text(document, text, length, origin, base_dir, err);
+    if (status == STK_OK)
+        *out = document;
+    else
+        stki_document_destroy(document);
+    return status;
+}
+
+stk_status stki_document_open(const char *path, stki_document **out, stk_error *err)
+{
+    stki_document *document;
+    stk_status status = stki_document_create(&document, err);
+
+    if (status == STK_OK)
+        status = include_file(document, path, err);
+    if (status == STK_OK)
+        *out = document;
+    else
+        stki_document_destroy(document);
+    return status;
 }

@@ -3,6 +3,7 @@
  * and times are worked out in whole numbers, so that 0.1s is exactly 100 ms. */
 #include "document_build.h"
 #include "error.h"
+#include "nearest_word.h"
 #include "node_scalar.h"
 #include <locale.h>
 #include <stdlib.h>
@@ -234,4 +235,23 @@ stk_status stki_node_word(const stki_node *node, const char *const *words, int *
     if (nearest)
         return stki_fail_value(err, node, "%s; did you mean %s?", list, nearest);
     return stki_fail_value(err, node, "%s", list);
+}
+
+stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err)
+{
+    if (map->kind != STKI_NODE_MAP)
+        return stki_fail_value(err, map, "a map");
+    for (int i = 0; i < map->count; i++) {
+        bool known = false;
+        const char *near;
+
+        for (int k = 0; k < count; k++)
+            known |= strcmp(map->keys[i], keys[k]) == 0;
+        if (known)
+            continue;
+        near = stki_nearest_word(map->keys[i], keys, count);
+        return stki_fail_key(err, map->items[i], "unknown key%s%s%s", near ? ", did you mean " : "", near ? near : "",
+                             near ? "?" : "");
+    }
+    return STK_OK;
 }

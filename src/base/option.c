@@ -8,58 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- members ----------------------------------------------------------------------------------------------------- */
-
 static void *member(void *values, const stki_option *row)
 {
     return (char *)values + row->offset;
-}
-
-static const void *member_read(const void *values, const stki_option *row)
-{
-    return (const char *)values + row->offset;
-}
-
-int64_t stki_option_int(const stki_option *row, const void *values)
-{
-    int64_t value;
-    int word;
-
-    if (row->type == STKI_OPT_BOOL)
-        return *(const bool *)member_read(values, row);
-    if (row->type == STKI_OPT_ENUM) {
-        memcpy(&word, member_read(values, row), sizeof word);
-        return word;
-    }
-    memcpy(&value, member_read(values, row), sizeof value);
-    return value;
-}
-
-double stki_option_double(const stki_option *row, const void *values)
-{
-    return *(const double *)member_read(values, row);
-}
-
-const char *stki_option_text(const stki_option *row, const void *values)
-{
-    return *(const char *const *)member_read(values, row);
-}
-
-int stki_option_word_count(const stki_option *row)
-{
-    int count = 0;
-
-    while (row->words && row->words[count])
-        count++;
-    return count;
-}
-
-const char *stki_option_word(const stki_option *row, int64_t value)
-{
-    int count = stki_option_word_count(row);
-    int64_t index = row->type == STKI_OPT_ENUM ? value : row->words_base - value;
-
-    return index >= 0 && index < count ? row->words[index] : NULL;
 }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
@@ -222,16 +173,6 @@ void stki_options_defaults(const stki_option_table *table, void *values)
             stki_option_default(&table->rows[i], values);
 }
 
-const stki_option *stki_options_find(const stki_option_table *table, const char *name)
-{
-    int i;
-
-    for (i = 0; i < table->count; i++)
-        if (strcmp(table->rows[i].name, name) == 0)
-            return &table->rows[i];
-    return NULL;
-}
-
 const stki_option *stki_option_in(const stki_option_table *table, const char *name)
 {
     const stki_option *row = stki_options_find(table, name);
@@ -390,8 +331,8 @@ static bool row_equal(const stki_option *row, const void *a, const void *b)
         return stki_option_double(row, a) == stki_option_double(row, b);
     if (row->type != STKI_OPT_NODE)
         return stki_option_int(row, a) == stki_option_int(row, b);
-    memcpy(&one, member_read(a, row), sizeof one);
-    memcpy(&other, member_read(b, row), sizeof other);
+    memcpy(&one, stki_option_member(row, a), sizeof one);
+    memcpy(&other, stki_option_member(row, b), sizeof other);
     return stki_node_equal(one, other);
 }
 

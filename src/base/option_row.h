@@ -4,6 +4,12 @@
 
 #include "option.h"
 
+/* Where the row's value lies in the struct. */
+static inline const void *stki_option_member(const stki_option *row, const void *values)
+{
+    return (const char *)values + row->offset;
+}
+
 int64_t stki_option_int(const stki_option *row, const void *values); /* bools, whole numbers, sizes, times, enums */
 double stki_option_double(const stki_option *row, const void *values);
 const char *stki_option_text(const stki_option *row, const void *values);

@@ -7,7 +7,6 @@
 #include "device_table.h"
 #include "error.h"
 #include "failed.h"
-#include "feed.h"
 #include "first_steps.h"
 #include "log.h"
 #include "sample_windows.h"
@@ -599,7 +598,8 @@ static void core_destroy(stki_core *core)
 
     stki_core_forget_containers(core);
     stki_print_fini(&core->print);
-    stki_feed_destroy(core->feed);
+    if (core->feed)
+        core->destroy_feed(core->feed);
     stki_ring_destroy(core->ring);
     stki_progress_destroy(core->progress);
     for (int i = 0; core->workers && i < workers; i++) {

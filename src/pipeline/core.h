@@ -112,6 +112,7 @@ struct stki_core {
     char pin_reason[160]; /* why they are, or are not */
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
+    void (*destroy_feed)(struct stki_feed *feed);
 
     stki_counter failed_samples; /* without rows that are lost with their partner */
     bool settles;                /* some failed samples are left out or replaced (failed.h) */

@@ -296,6 +296,7 @@ stk_status stki_feed_create(stki_core *core, stki_feed **out, stk_error *err)
         return stki_fail_memory(err, sizeof *feed, "the way to a device");
     feed->core = core;
     *out = feed; /* the core takes it apart */
+    core->destroy_feed = stki_feed_destroy;
     if ((status = make_batches(feed, err)) == STK_OK && (status = ask_for_buffers(feed, err)) == STK_OK)
         status = start(feed, err);
     return status;

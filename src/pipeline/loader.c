@@ -15,16 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static stk_status forked(stk_error *err)
-{
-    return stki_fail(err, STK_E_FORKED, "this loader was opened in the parent process: open one in the child");
-}
-
-static bool is_forked(const stk_loader *loader)
-{
-    return loader->fork_generation != stki_fork_generation();
-}
-
 /* ---- open
  * ----------------------------------------------------------------------------------------------------------------- */
 
@@ -60,18 +50,6 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 static stk_status check_out(const void *out, stk_error *err)
 {
     return out ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "out: found NULL, expected where the result goes");
-}
-
-static stk_status check_loader(const stk_loader *loader, stk_error *err)
-{
-    return loader ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "loader: found NULL, expected one that was opened");
-}
-
-stk_status stki_loader_check(const stk_loader *loader, stk_error *err)
-{
-    stk_status status = check_loader(loader, err);
-
-    return status == STK_OK && is_forked(loader) ? forked(err) : status;
 }
 
 stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err)
@@ -215,12 +193,12 @@ static void close_feed(stk_loader *loader, int64_t deadline)
 stk_status stk_loader_close(stk_loader *loader, stk_error *err)
 {
     char report[512];
-    stk_status status = check_loader(loader, err);
+    stk_status status = stki_loader_given(loader, err);
 
     if (status != STK_OK)
         return status;
-    if (is_forked(loader))
-        return forked(err);
+    if (stki_loader_is_forked(loader))
+        return stki_loader_fail_forked(err);
     if (!loader->closed) {
         int64_t deadline = stki_deadline_ns(loader->core->config->close_timeout);
 
@@ -249,7 +227,8 @@ void stk_loader_destroy(stk_loader *loader)
 {
     if (!loader)
         return;
-    if (!is_forked(loader) && loader->core) { /* a child may not touch locks that a thread of the parent held */
+    if (!stki_loader_is_forked(loader) &&
+        loader->core) { /* a child may not touch locks that a thread of the parent held */
         (void)stk_loader_close(loader, NULL);
         stki_core_release(loader->core);
     }
@@ -454,11 +433,11 @@ stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t ti
     stki_totals after;
     stk_status status;
 
-    if ((status = check_loader(loader, err)) != STK_OK || (status = check_out(out, err)) != STK_OK)
+    if ((status = stki_loader_given(loader, err)) != STK_OK || (status = check_out(out, err)) != STK_OK)
         return status;
     core = loader->core;
-    if (is_forked(loader))
-        return forked(err);
+    if (stki_loader_is_forked(loader))
+        return stki_loader_fail_forked(err);
     if (timeout_ns < STK_TIMEOUT_INFINITE)
         return stki_fail(err, STK_E_BAD_ARG, "timeout_ns: found %lld, expected 0 or more, or STK_TIMEOUT_INFINITE (-1)",
                          (long long)timeout_ns);

@@ -4,6 +4,8 @@
 #define STKI_LOADER_HANDLE_H
 
 #include "core.h"
+#include "error.h"
+#include "thread.h"
 
 struct stk_loader {
     stki_core *core;
@@ -24,7 +26,27 @@ struct stk_loader {
 };
 
 /* STK_E_BAD_ARG: NULL. STK_E_FORKED: it was opened in the parent process. */
-stk_status stki_loader_check(const stk_loader *loader, stk_error *err);
+static inline stk_status stki_loader_fail_forked(stk_error *err)
+{
+    return stki_fail(err, STK_E_FORKED, "this loader was opened in the parent process: open one in the child");
+}
+
+static inline bool stki_loader_is_forked(const stk_loader *loader)
+{
+    return loader->fork_generation != stki_fork_generation();
+}
+
+static inline stk_status stki_loader_given(const stk_loader *loader, stk_error *err)
+{
+    return loader ? STK_OK : stki_fail(err, STK_E_BAD_ARG, "loader: found NULL, expected one that was opened");
+}
+
+static inline stk_status stki_loader_check(const stk_loader *loader, stk_error *err)
+{
+    stk_status status = stki_loader_given(loader, err);
+
+    return status == STK_OK && stki_loader_is_forked(loader) ? stki_loader_fail_forked(err) : status;
+}
 
 /* loader_echo.c: sets options_json. */
 stk_status stki_loader_echo(stk_loader *loader, stk_error *err);

@@ -72,9 +72,6 @@ typedef struct stki_geometry {
     const char *box_field; /* whose samples are the boxes (top, left, height, width); NULL: none */
 } stki_geometry;
 
-/* transform.c: refuses keys of a map that are not among `count` keys. */
-stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err);
-
 /* Is this the name of a step of geometry? */
 bool stki_geometry_knows(const char *operation);
 /* NULL behind the last one. */

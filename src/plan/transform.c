@@ -153,25 +153,6 @@ static stk_status numbers(const stki_node *node, const char *what, double **out,
     return STK_OK;
 }
 
-stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, int count, stk_error *err)
-{
-    if (map->kind != STKI_NODE_MAP)
-        return stki_fail_value(err, map, "a map");
-    for (int i = 0; i < map->count; i++) {
-        bool known = false;
-        const char *near;
-
-        for (int k = 0; k < count; k++)
-            known |= strcmp(map->keys[i], keys[k]) == 0;
-        if (known)
-            continue;
-        near = stki_nearest_word(map->keys[i], keys, count);
-        return stki_fail_key(err, map->items[i], "unknown key%s%s%s", near ? ", did you mean " : "", near ? near : "",
-                             near ? "?" : "");
-    }
-    return STK_OK;
-}
-
 /* `unit`, or a number to multiply by. */
 static stk_status scale_factor(state *s, const stki_node *node, double *out, stk_error *err)
 {

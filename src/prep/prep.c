@@ -114,46 +114,6 @@ void stk_prep_cancel(stk_prep *prep)
         atomic_store_explicit(&prep->cancelled, true, memory_order_relaxed);
 }
 
-/* ---- progress ------------------------------------------------------------------------------------------------------
- */
-
-void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total, int64_t piece_total)
-{
-    run->progress = (stk_prep_progress){.struct_size = sizeof run->progress,
-                                        .phase = (int32_t)phase,
-                                        .row_total = row_total,
-                                        .piece_total = piece_total,
-                                        .rows = phase == STK_PREP_DONE ? row_total : 0,
-                                        .bytes_in = run->progress.bytes_in,
-                                        .resumed_rows = run->progress.resumed_rows,
-                                        .failed_rows = run->progress.failed_rows};
-    run->began_ns = stki_now_ns();
-    (void)stki_prep_tick(run, true, NULL);
-}
-
-stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err)
-{
-    const int64_t time = stki_now_ns();
-
-    if (run->opts->progress && (now || time - run->ticked_ns >= run->opts->progress_interval_ns)) {
-        stk_loader_stats stats = {.struct_size = sizeof stats};
-
-        run->ticked_ns = time;
-        if (run->loader && stk_loader_get_stats(run->loader, &stats, NULL) == STK_OK)
-            run->progress.bytes_in = stats.bytes_read;
-        run->progress.elapsed_ns = time - run->began_ns;
-        run->opts->progress(run->opts->progress_context, &run->progress);
-    }
-    if (atomic_load_explicit(run->cancelled, memory_order_relaxed))
-        return stki_fail(err, STK_E_CANCELLED, "the job was asked to stop; run it again to go on");
-    return STK_OK;
-}
-
-static void tick(void *context)
-{
-    (void)stki_prep_tick(context, false, NULL);
-}
-
 /* ---- notes ---------------------------------------------------------------------------------------------------------
  */
 
@@ -290,16 +250,6 @@ static void set_result(stk_prep *prep, const stki_prep_totals *totals)
     r->work_folder = prep->job.work;
 }
 
-stki_prep_run stki_prep_begin(stk_prep *prep)
-{
-    return (stki_prep_run){.job = &prep->job,
-                           .name = &prep->name,
-                           .opts = &prep->opts,
-                           .cancelled = &prep->cancelled,
-                           .notes = &prep->notes,
-                           .lock = -1};
-}
-
 /* A job without output. */
 static stk_status count_alone(stk_prep *prep, stk_error *err)
 {
@@ -319,15 +269,6 @@ static stk_status count_alone(stk_prep *prep, stk_error *err)
     r->stats_path = prep->stats_path;
     r->work_folder = prep->job.work;
     return status;
-}
-
-stk_status stki_prep_run_open(stk_prep *prep, stki_prep_run *run, stk_error *err)
-{
-    *run = stki_prep_begin(prep);
-    run->rows.tick = tick;
-    run->rows.tick_context = run;
-    stki_prep_phase(run, STK_PREP_OPENING, 0, 0);
-    return stki_prep_open(run, err);
 }
 
 /* What steps of the transforms wait for. Opened with parameters that stand for them first: what is wrong with the rest

@@ -7,35 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- looking -------------------------------------------------------------------------------------------------------
- */
-
-stk_status stki_prep_begin_look(stk_prep *prep, stki_job *real, stk_error *err)
-{
-    stki_job look = {0};
-    stk_status status;
-
-    *real = prep->job;
-    if (!stki_count_needed(&prep->job))
-        return STK_OK;
-    status = stki_job_read(real->file, real->text, real->base_dir, (const char *const *)real->sets, real->set_count,
-                           &look, err);
-    if (status == STK_OK)
-        status = stki_count_pretend(&look, err);
-    if (status == STK_OK)
-        prep->job = look;
-    else
-        stki_job_fini(&look);
-    return status;
-}
-
-void stki_prep_end_look(stk_prep *prep, stki_job *real)
-{
-    if (prep->job.document != real->document)
-        stki_job_fini(&prep->job);
-    prep->job = *real;
-}
-
 /* ---- answers -------------------------------------------------------------------------------------------------------
  */
 

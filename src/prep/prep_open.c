@@ -477,11 +477,3 @@ void stki_prep_close(stki_prep_run *run)
     json_decref(run->identity);
     stki_work_close(run);
 }
-
-int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact)
-{
-    *exact = true;
-    for (int i = 0; i < run->field_count; i++)
-        *exact = *exact && !run->fields[i].finisher && run->fields[i].out.kind == STKI_SINK_ARRAY;
-    return run->row_bytes > INT64_MAX / (run->cuts.positions + 1) ? INT64_MAX : run->row_bytes * run->cuts.positions;
-}

@@ -389,6 +389,14 @@ static stk_status check_space(const char *folder, int64_t needed, stk_error *err
         "the disk is too small for what is still to be written; make room, or --no-space-check");
 }
 
+int64_t stki_prep_output_bytes(const stki_prep_run *run, bool *exact)
+{
+    *exact = true;
+    for (int i = 0; i < run->field_count; i++)
+        *exact = *exact && !run->fields[i].finisher && run->fields[i].out.kind == STKI_SINK_ARRAY;
+    return run->row_bytes > INT64_MAX / (run->cuts.positions + 1) ? INT64_MAX : run->row_bytes * run->cuts.positions;
+}
+
 stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err)
 {
     const bool spooled = run->mode == STKI_PREP_SPOOLED, apart = device_of(run->work) != device_of(run->making);

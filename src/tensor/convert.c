@@ -293,8 +293,10 @@ static stk_status compile(stki_convert *convert, const stki_convert_desc *desc, 
         if (!convert->table)
             return stki_fail_memory(err, 256 * STKI_TABLE_CHANNELS, "tables of a conversion");
     }
-    if (!convert->empty)
+    if (!convert->empty) {
+        convert->kernels = stki_convert_kernels_of(isa);
         stki_convert_plan(convert, desc, isa);
+    }
     return STK_OK;
 }
 

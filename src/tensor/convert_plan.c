@@ -399,7 +399,6 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
 
     take_axes(convert, desc);
     plan_prefetch(convert, desc);
-    convert->kernels = stki_convert_kernels_of(isa);
     if (!convert->kernels) {
         convert->lane.streaming = false;
         if (convert->axis_count == 0)

@@ -6,11 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64, BLOCK = 4096, TILE_BLOCK = 32768 }; /* bytes */
+enum { LINE = 64, BLOCK = 4096, CAST_BLOCK = 4096, TILE_BLOCK = 32768 }; /* bytes */
 
 static int size_index(int64_t size)
 {
     return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : -1;
+}
+
+/* ---- adjacent elements ------------------------------------------------------------------------------------------- */
+
+/* The cast goes into a block that stays in the first-level cache, and from there past the caches in whole lines. */
+static void stream_cast(const stki_copy *copy, char *dst, const char *src, int64_t count)
+{
+    _Alignas(LINE) char block[CAST_BLOCK];
+    int64_t size = copy->dst_size, first = (int64_t)(-(uintptr_t)dst % LINE) / size, whole = CAST_BLOCK / size;
+
+    for (int64_t done = 0, n = first ? first : whole; done < count; done += n, n = whole) {
+        n = n < count - done ? n : count - done;
+        if (copy->adjacent)
+            copy->adjacent(block, src + done * copy->src_size, n);
+        else
+            stki_cast_row(&copy->cast, block, size, src + done * copy->src_size, copy->src_size, n);
+        copy->fast->stream(dst + done * size, block, n * size);
+    }
+}
+
+void stki_copy_run(const stki_copy *copy, char *dst, const char *src, int64_t count)
+{
+    if (copy->lines)
+        copy->lines(dst, src, count, copy->streaming, copy->adjacent);
+    else if (copy->streaming && copy->cast.raw)
+        copy->fast->stream(dst, src, count * copy->dst_size);
+    else if (copy->streaming)
+        stream_cast(copy, dst, src, count);
+    else if (copy->adjacent)
+        copy->adjacent(dst, src, count);
+    else
+        stki_cast_row(&copy->cast, dst, copy->dst_size, src, copy->src_size, count);
 }
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "error.h"
 #include "profile_scope.h"
 #include "record.h"
+#include "stage.h"
 #include "storage.h"
 #include "tensor_internal.h"
 #include "transfer.h"

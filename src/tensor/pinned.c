@@ -1,4 +1,4 @@
-/* pinned.c: tensors in pinned memory, and which streams use a tensor's memory. */
+/* pinned.c: tensors in pinned memory. */
 #include "device_memory.h"
 #include "error.h"
 #include "profile_scope.h"
@@ -39,11 +39,6 @@ stk_status stk_tensor_empty_pinned(stk_dtype dtype, int ndim, const int64_t *sha
     return status ? status : stki_tensor_new_pinned(dtype, ndim, shape, strides, bytes, device, out, err);
 }
 
-bool stk_tensor_is_pinned(const stk_tensor *tensor)
-{
-    return (tensor->flags & STK_TENSOR_PINNED) != 0;
-}
-
 stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err)
 {
     STKI_PROFILE("pin");
@@ -73,21 +68,5 @@ stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tens
         return status;
     }
     *out = made;
-    return STK_OK;
-}
-
-stk_status stk_tensor_record_stream(const stk_tensor *tensor, stk_stream *stream, stk_error *err)
-{
-    stk_storage *storage = tensor->storage;
-    bool pinned = storage && storage->pinned;
-    stk_device *owner = pinned ? storage->context : stki_tensor_device(tensor);
-
-    if (!stream)
-        return STK_OK; /* what is done without a stream is done */
-    if (!pinned && owner != stream->device)
-        return stki_fail(err, STK_E_BAD_DEVICE, "a tensor on %s is used in a stream of %s", owner->name,
-                         stream->device->name);
-    if (storage && !storage->free_fn && !storage->small)
-        stki_device_record_stream(owner, pinned ? STK_MEMORY_PINNED : STK_MEMORY_DEVICE, storage->data, stream);
     return STK_OK;
 }

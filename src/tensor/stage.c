@@ -9,6 +9,15 @@
 
 enum { STAGE_ALIGNMENT = 64 };
 
+stk_status stki_device_copy_now(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
+                                int64_t bytes, stk_error *err)
+{
+    stk_stream *stream = stk_stream_current(device);
+    stk_status status = device->ops->copy(device, dst, dst_on_device, src, src_on_device, bytes, stream, err);
+
+    return status || !stream ? status : stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
+}
+
 /* The block, and where its bytes are on the device. */
 static stk_status prepare(stki_stage *stage, const stk_tensor *tensor, stk_error *err)
 {

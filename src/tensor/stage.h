@@ -25,4 +25,9 @@ stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, s
 stk_status stki_stage_commit(stki_stage *stage, stk_error *err);
 void stki_stage_end(stki_stage *stage);
 
+/* Plain bytes between a device and ordinary memory of any kind, behind what the thread's current stream holds. Done
+ * when it returns. */
+stk_status stki_device_copy_now(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
+                                int64_t bytes, stk_error *err);
+
 #endif

@@ -1,5 +1,6 @@
 /* tensor.c: making tensors, letting go of them, and what can be asked about one. */
 #include "checked.h"
+#include "device_memory.h"
 #include "device_table.h"
 #include "dtype.h"
 #include "error.h"
@@ -284,5 +285,26 @@ stk_status stk_tensor_element_strides(const stk_tensor *tensor, int64_t *strides
         strides[i] = tensor->strides[i] / size;
     if (offset)
         *offset = bytes / size;
+    return STK_OK;
+}
+
+bool stk_tensor_is_pinned(const stk_tensor *tensor)
+{
+    return (tensor->flags & STK_TENSOR_PINNED) != 0;
+}
+
+stk_status stk_tensor_record_stream(const stk_tensor *tensor, stk_stream *stream, stk_error *err)
+{
+    stk_storage *storage = tensor->storage;
+    bool pinned = storage && storage->pinned;
+    stk_device *owner = pinned ? storage->context : stki_tensor_device(tensor);
+
+    if (!stream)
+        return STK_OK; /* what is done without a stream is done */
+    if (!pinned && owner != stream->device)
+        return stki_fail(err, STK_E_BAD_DEVICE, "a tensor on %s is used in a stream of %s", owner->name,
+                         stream->device->name);
+    if (storage && !storage->free_fn && !storage->small)
+        stki_device_record_stream(owner, pinned ? STK_MEMORY_PINNED : STK_MEMORY_DEVICE, storage->data, stream);
     return STK_OK;
 }

@@ -80,15 +80,6 @@ static stk_status copy_bytes(const transfer *t, stk_device *mover, const stk_ten
     return wait_for(stream, err);
 }
 
-stk_status stki_device_copy_now(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
-                                int64_t bytes, stk_error *err)
-{
-    stk_stream *stream = stk_stream_current(device);
-    stk_status status = device->ops->copy(device, dst, dst_on_device, src, src_on_device, bytes, stream, err);
-
-    return status || !stream ? status : wait_for(stream, err);
-}
-
 /* ---- by way of ordinary memory ----------------------------------------------------------------------------------- */
 
 /* stki_stage works in the current stream. */

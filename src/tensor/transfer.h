@@ -15,9 +15,4 @@
 stk_status stki_tensor_transfer_on(const stk_tensor *dst, const stk_tensor *src, stk_stream *stream, bool non_blocking,
                                    stk_error *err);
 
-/* Plain bytes between a device and ordinary memory of any kind, behind what the thread's current stream holds. Done
- * when it returns. */
-stk_status stki_device_copy_now(stk_device *device, void *dst, bool dst_on_device, const void *src, bool src_on_device,
-                                int64_t bytes, stk_error *err);
-
 #endif

@@ -1,9 +1,6 @@
 /* finishers.c: what can be done to rows between loader and sink; a line each. */
 #include "error.h"
 #include "finish.h"
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 const stki_finisher_ops *const stki_finishers[] = {
@@ -32,51 +29,4 @@ const stki_finisher_ops *stki_finisher_find(const char *name)
         if (!strcmp(stki_finishers[i]->name, name))
             return stki_finishers[i];
     return NULL;
-}
-
-stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
-                              ...)
-{
-    char what[512];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    return options ? stki_fail_node(err, options, "%s", what)
-                   : stki_fail(err, STK_E_CONFIG, "output.fields.%s: %s", in->name, what);
-}
-
-stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_field *in, const char *encode,
-                                    stk_error *err)
-{
-    const int64_t *shape = in->shape;
-
-    if (in->dtype != STK_U8)
-        return stki_finish_refuse(err, options, in,
-                                  "encode: %s needs pixels of uint8, found %s: give dataset.fields.%s no other dtype",
-                                  encode, stk_dtype_name(in->dtype), in->name);
-    if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
-        return stki_finish_refuse(
-            err, options, in, "encode: %s needs images, height x width x channels, found rows of %d axes in field %s",
-            encode, in->ndim, in->name);
-    if (in->ndim == 3 && shape[2] != 0 && shape[2] != 1 && shape[2] != 3)
-        return stki_finish_refuse(
-            err, options, in,
-            "encode: %s needs images of 1 or 3 channels, height x width x channels, found %" PRId64 " x %" PRId64
-            " x %" PRId64 " in field %s%s",
-            encode, shape[0], shape[1], shape[2], in->name,
-            shape[0] == 1 || shape[0] == 3 ? ": give it layout: nhwc" : "");
-    return STK_OK;
-}
-
-void stki_finish_gives_images(const stki_sink_field *in, stki_sink_field *out)
-{
-    out->kind = STKI_SINK_IMAGE;
-    out->image = false;
-    out->channel_axis = 0;
-    if (in->ndim == 2) {
-        out->ndim = 3;
-        out->shape[2] = 1;
-    }
 }

@@ -1,0 +1,36 @@
+/* prep_progress.c: how far a job is, told to its caller at intervals, and the wish to stop; see prep_run.h. */
+#include "clock.h"
+#include "error.h"
+#include "prep_run.h"
+
+void stki_prep_phase(stki_prep_run *run, stk_prep_phase phase, int64_t row_total, int64_t piece_total)
+{
+    run->progress = (stk_prep_progress){.struct_size = sizeof run->progress,
+                                        .phase = (int32_t)phase,
+                                        .row_total = row_total,
+                                        .piece_total = piece_total,
+                                        .rows = phase == STK_PREP_DONE ? row_total : 0,
+                                        .bytes_in = run->progress.bytes_in,
+                                        .resumed_rows = run->progress.resumed_rows,
+                                        .failed_rows = run->progress.failed_rows};
+    run->began_ns = stki_now_ns();
+    (void)stki_prep_tick(run, true, NULL);
+}
+
+stk_status stki_prep_tick(stki_prep_run *run, bool now, stk_error *err)
+{
+    const int64_t time = stki_now_ns();
+
+    if (run->opts->progress && (now || time - run->ticked_ns >= run->opts->progress_interval_ns)) {
+        stk_loader_stats stats = {.struct_size = sizeof stats};
+
+        run->ticked_ns = time;
+        if (run->loader && stk_loader_get_stats(run->loader, &stats, NULL) == STK_OK)
+            run->progress.bytes_in = stats.bytes_read;
+        run->progress.elapsed_ns = time - run->began_ns;
+        run->opts->progress(run->opts->progress_context, &run->progress);
+    }
+    if (atomic_load_explicit(run->cancelled, memory_order_relaxed))
+        return stki_fail(err, STK_E_CANCELLED, "the job was asked to stop; run it again to go on");
+    return STK_OK;
+}
