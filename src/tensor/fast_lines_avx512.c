@@ -3,27 +3,13 @@
  * loops of fast_cast.h.
  */
 #include "fast.h"
-#include <immintrin.h>
-
-#define INLINE static inline __attribute__((always_inline))
-
-enum { LINE = 64 };
+#include "vector_avx512.h"
 
 /* ---- loading 16 or 8 elements ------------------------------------------------------------------------------------ */
-
-INLINE __m512i bytes_64(const char *at)
-{
-    return _mm512_loadu_si512(at);
-}
 
 INLINE __m256i bytes_32(const char *at)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)at);
-}
-
-INLINE __m128i bytes_16(const char *at)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
 INLINE __m128i bytes_8(const char *at)
@@ -42,24 +28,19 @@ INLINE __m512i join_4(__m128i a, __m128i b, __m128i c, __m128i d)
                 _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1));
 }
 
-INLINE __m512 join_ps(__m256 low, __m256 high)
-{
-    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
-}
-
 /* 16 elements as f32, with one rounding. */
 #define F32_OF_u8(at) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes_16(at)))
 #define F32_OF_i8(at) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes_16(at)))
 #define F32_OF_u16(at) _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(bytes_32(at)))
 #define F32_OF_i16(at) _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(bytes_32(at)))
-#define F32_OF_u32(at) _mm512_cvtepu32_ps(bytes_64(at))
-#define F32_OF_i32(at) _mm512_cvtepi32_ps(bytes_64(at))
-#define F32_OF_u64(at) join_ps(_mm512_cvtepu64_ps(bytes_64(at)), _mm512_cvtepu64_ps(bytes_64((at) + 64)))
-#define F32_OF_i64(at) join_ps(_mm512_cvtepi64_ps(bytes_64(at)), _mm512_cvtepi64_ps(bytes_64((at) + 64)))
+#define F32_OF_u32(at) _mm512_cvtepu32_ps(vi_load(at))
+#define F32_OF_i32(at) _mm512_cvtepi32_ps(vi_load(at))
+#define F32_OF_u64(at) vf_join(_mm512_cvtepu64_ps(vi_load(at)), _mm512_cvtepu64_ps(vi_load((at) + 64)))
+#define F32_OF_i64(at) vf_join(_mm512_cvtepi64_ps(vi_load(at)), _mm512_cvtepi64_ps(vi_load((at) + 64)))
 #define F32_OF_f16(at) _mm512_cvtph_ps(bytes_32(at))
 #define F32_OF_bf16(at) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bytes_32(at)), 16))
-#define F32_OF_f32(at) _mm512_loadu_ps(at)
-#define F32_OF_f64(at) join_ps(_mm512_cvtpd_ps(_mm512_loadu_pd(at)), _mm512_cvtpd_ps(_mm512_loadu_pd((at) + 64)))
+#define F32_OF_f32(at) vf_load(at)
+#define F32_OF_f64(at) vf_join(_mm512_cvtpd_ps(vd_load(at)), _mm512_cvtpd_ps(vd_load((at) + 64)))
 
 /* 8 elements as f64. */
 #define F64_OF_u8(at) _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(bytes_8(at)))
@@ -68,8 +49,8 @@ INLINE __m512 join_ps(__m256 low, __m256 high)
 #define F64_OF_i16(at) _mm512_cvtepi32_pd(_mm256_cvtepi16_epi32(bytes_16(at)))
 #define F64_OF_u32(at) _mm512_cvtepu32_pd(bytes_32(at))
 #define F64_OF_i32(at) _mm512_cvtepi32_pd(bytes_32(at))
-#define F64_OF_u64(at) _mm512_cvtepu64_pd(bytes_64(at))
-#define F64_OF_i64(at) _mm512_cvtepi64_pd(bytes_64(at))
+#define F64_OF_u64(at) _mm512_cvtepu64_pd(vi_load(at))
+#define F64_OF_i64(at) _mm512_cvtepi64_pd(vi_load(at))
 #define F64_OF_f16(at) _mm512_cvtps_pd(_mm256_cvtph_ps(bytes_16(at)))
 #define F64_OF_bf16(at) _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bytes_16(at)), 16)))
 #define F64_OF_f32(at) _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)(at)))
@@ -81,15 +62,9 @@ INLINE __m256i half(__m512 x)
     return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* The upper halves, rounded to nearest even by integer addition; a NaN is made quiet. */
 INLINE __m256i brain(__m512 x)
 {
-    __m512i bits = _mm512_castps_si512(x), upper = _mm512_srli_epi32(bits, 16);
-    __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
-    __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-
-    return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(
-        _mm512_srli_epi32(sum, 16), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), upper, _mm512_set1_epi32(0x40)));
+    return _mm512_cvtepi32_epi16(vi_round_bf16(x));
 }
 
 /* Truncated and saturated to [low, high], both exact in f32; NaN gives 0. */
@@ -118,16 +93,16 @@ INLINE __m512i to_i64(__m256 x)
 
 INLINE __m512i whole_8(const char *at, float low, float high)
 {
-    return join_4(_mm512_cvtepi32_epi8(clamped(_mm512_loadu_ps(at), low, high)),
-                  _mm512_cvtepi32_epi8(clamped(_mm512_loadu_ps(at + 64), low, high)),
-                  _mm512_cvtepi32_epi8(clamped(_mm512_loadu_ps(at + 128), low, high)),
-                  _mm512_cvtepi32_epi8(clamped(_mm512_loadu_ps(at + 192), low, high)));
+    return join_4(_mm512_cvtepi32_epi8(clamped(vf_load(at), low, high)),
+                  _mm512_cvtepi32_epi8(clamped(vf_load(at + 64), low, high)),
+                  _mm512_cvtepi32_epi8(clamped(vf_load(at + 128), low, high)),
+                  _mm512_cvtepi32_epi8(clamped(vf_load(at + 192), low, high)));
 }
 
 INLINE __m512i whole_16(const char *at, float low, float high)
 {
-    return join(_mm512_cvtepi32_epi16(clamped(_mm512_loadu_ps(at), low, high)),
-                _mm512_cvtepi32_epi16(clamped(_mm512_loadu_ps(at + 64), low, high)));
+    return join(_mm512_cvtepi32_epi16(clamped(vf_load(at), low, high)),
+                _mm512_cvtepi32_epi16(clamped(vf_load(at + 64), low, high)));
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
@@ -207,7 +182,7 @@ LINES(i16_64, 2, 8, _mm512_cvtepi16_epi64(bytes_16(at)))
 LINES(u32_64, 4, 8, _mm512_cvtepu32_epi64(bytes_32(at)))
 LINES(i32_64, 4, 8, _mm512_cvtepi32_epi64(bytes_32(at)))
 
-#define NARROW(at, from, to, step) _mm512_cvtepi##from##_epi##to(bytes_64((at) + 64 * (step)))
+#define NARROW(at, from, to, step) _mm512_cvtepi##from##_epi##to(vi_load((at) + 64 * (step)))
 LINES(n16_8, 2, 1, join(NARROW(at, 16, 8, 0), NARROW(at, 16, 8, 1)))
 LINES(n32_16, 4, 2, join(NARROW(at, 32, 16, 0), NARROW(at, 32, 16, 1)))
 LINES(n64_32, 8, 4, join(NARROW(at, 64, 32, 0), NARROW(at, 64, 32, 1)))
