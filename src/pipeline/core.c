@@ -429,6 +429,8 @@ static stk_status make_plans(stki_core *core, stk_error *err)
         core->plan_count = i + 1;
         status = stki_plan_resolve(&core->config->fields[i], &core->dataset->fields[i], &core->plans[i], err);
         core->has_ragged = core->has_ragged || core->plans[i].ragged;
+        if (status == STK_OK)
+            status = stki_classes_check_rows(core, i, err);
     }
     for (int i = 0; i < n && status == STK_OK && core->dataset->windows; i++)
         if (core->plans[i].mix)

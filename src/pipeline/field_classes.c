@@ -7,6 +7,7 @@
 #include "error.h"
 #include "files.h"
 #include "storage.h"
+#include "tensor_internal.h"
 #include "token_source.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -589,6 +590,42 @@ stk_status stki_classes_leave_out(stki_core *core, stk_error *err)
     stki_free(core->left_out);
     core->left_out = NULL;
     return status;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------
+ */
+
+static bool holds(stk_dtype dtype, int64_t number)
+{
+    static const int64_t none[1] = {0};
+    double there = (double)number, back = 0;
+    _Alignas(16) uint8_t element[16];
+
+    stki_copy_strided(element, dtype, none, &there, STK_F64, none, false, 0, none);
+    stki_copy_strided(&back, STK_F64, none, element, dtype, none, false, 0, none);
+    return back == there;
+}
+
+stk_status stki_classes_check_rows(const stki_core *core, int field, stk_error *err)
+{
+    const stki_field_config *config = &core->config->fields[field];
+    const stki_field_plan *plan = &core->plans[field];
+    const int64_t count = core->classes[field].names.count, unknown = config->classes.unknown;
+
+    if (count == 0 || plan->ragged || config->transforms)
+        return STK_OK;
+    if (core->classes[field].assigned && unknown != STKI_UNKNOWN_ERROR && unknown != STKI_UNKNOWN_SKIP &&
+        !holds(plan->dtype, unknown))
+        return stki_fail(err, STK_E_CONFIG,
+                         "dataset.fields.%s.source.unknown_class: found %" PRId64 ", which %s does not hold",
+                         config->name, unknown, stk_dtype_name(plan->dtype));
+    /* Floating-point types hold every number below one that they hold beside the next smaller one. */
+    if (!holds(plan->dtype, count - 1) || (count > 1 && !holds(plan->dtype, count - 2)))
+        return stki_fail(err, STK_E_CONFIG,
+                         "dataset.fields.%s.dtype: found %s, expected a type that holds the numbers of %" PRId64
+                         " classes, 0 to %" PRId64,
+                         config->name, stk_dtype_name(plan->dtype), count, count - 1);
+    return STK_OK;
 }
 
 /* ---- what others ask -----------------------------------------------------------------------------------------------

@@ -59,6 +59,9 @@ stk_status stki_classes_of_manifests(const struct stki_core *core, int field, co
 /* The table of a field in the manifest at `path`. STK_E_NOT_FOUND: it has none. */
 stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
                                     stk_error *err);
+/* STK_E_CONFIG: rows that are numbers of classes have a dtype that does not hold all of them, or not the number of
+ * unknown classes. Of a plan that is resolved. */
+stk_status stki_classes_check_rows(const struct stki_core *core, int field, stk_error *err);
 /* As new JSON, a list of names. NULL: no memory. */
 json_t *stki_classes_json(const stki_classes *classes);
 /* Adds the names to a report of statistics (docs/statistics.md) that counts the values of the field's rows. */

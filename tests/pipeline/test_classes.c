@@ -334,6 +334,38 @@ static void test_unknown(void **state)
             "2}}}}}");
 }
 
+/* uint8 holds 0 to 255: 256 classes, and float16 all whole numbers to 2048: 2049 of them. */
+static void test_dtypes(void **state)
+{
+    static const struct {
+        int count;
+        const char *dtype;
+        bool fits;
+    } cases[] = {{256, "u8", true},   {257, "u8", false},   {128, "i8", true},    {129, "i8", false},
+                 {2049, "f16", true}, {2050, "f16", false}, {2051, "f16", false}, {2, "bool", true},
+                 {3, "bool", false},  {2051, "f32", true}};
+    static const char config[] =
+        "dataset: {fields: {label: {path: @fc, dtype: %s, source: {classes: @long.txt, unknown_class: %s}}}}";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        FILE *file = fopen(stkt_path("long.txt"), "w");
+
+        assert_non_null(file);
+        for (int n = 0; n < cases[i].count; n++)
+            fprintf(file, n == 1 ? "n03\n" : "x%d\n", n);
+        fclose(file);
+        if (cases[i].fits)
+            stk_loader_destroy(open_loader(config, cases[i].dtype, "error"));
+        else
+            refused(STK_E_CONFIG, "label", cases[i].dtype, config, cases[i].dtype, "error");
+    }
+    refused(STK_E_CONFIG, "unknown_class: found -1", "u8",
+            "dataset: {fields: {label: {path: @fa, dtype: u8, source: {classes: [n01], unknown_class: -1}}}}");
+    stk_loader_destroy(open_loader(
+        "dataset: {fields: {label: {path: @fa, dtype: u8, source: {classes: [n01], unknown_class: 255}}}}"));
+}
+
 /* What is left out of one field is left out of all of them, for every rank, with an index list and in one data set of
  * two; and it is no failed sample. */
 static void test_skip_everywhere(void **state)
@@ -705,15 +737,12 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),        cmocka_unit_test(test_fields_apart),
-        cmocka_unit_test(test_texts),          cmocka_unit_test(test_given),
-        cmocka_unit_test(test_old_word),       cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_skip_everywhere),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_skip_and_split),
-        cmocka_unit_test(test_resume),         cmocka_unit_test(test_jobs),
-        cmocka_unit_test(test_jobs_of_fields), cmocka_unit_test(test_told),
-        cmocka_unit_test(test_c_options),      cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_folders),   cmocka_unit_test(test_fields_apart),   cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_given),     cmocka_unit_test(test_old_word),       cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_dtypes),         cmocka_unit_test(test_skip_everywhere),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_skip_and_split), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_jobs),      cmocka_unit_test(test_jobs_of_fields), cmocka_unit_test(test_told),
+        cmocka_unit_test(test_c_options), cmocka_unit_test(test_budget),         cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, make_data, NULL);
