@@ -201,7 +201,7 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
 
 /* One file. The data set's own manifest comes first. */
 static stk_status of_file(const stki_field_config *config, const stki_part_list *own, beside *b,
-                          const stki_reader *reader, stki_classes *out, char **origin, stk_error *err)
+                          const stki_reader *reader, stki_classes *out, char **origin, bool *named, stk_error *err)
 {
     const stki_part_list *list = own->count > 0 ? own : &b->list;
     stki_classes more = {0};
@@ -209,11 +209,13 @@ static stk_status of_file(const stki_field_config *config, const stki_part_list 
     bool found = own->count > 0;
     stk_status status = found ? STK_OK : find_beside(b, reader->path, &found, err);
 
+    *named = false;
     if (status != STK_OK || !found)
         return status;
     classes = classes_in(list, reader->path, config->source.name, config->name);
     if (json_array_size(classes) == 0)
         return STK_OK;
+    *named = true;
     status = read_names(list->path, classes, &more, err);
     if (status == STK_OK)
         status = merge(config->name, out, origin, &more, list->path, err);
@@ -223,21 +225,24 @@ static stk_status of_file(const stki_field_config *config, const stki_part_list 
 
 stk_status stki_classes_of_manifests(const stki_core *core, int field, const stki_class_shards *shards,
                                      stki_reader *const *readers, int reader_count, const int *first, stki_classes *out,
-                                     char **origin, stk_error *err)
+                                     char **origin, bool *plain, stk_error *err)
 {
     beside b = {0};
     int d = 0, named = 0;
     stk_status status = STK_OK;
 
     for (int i = 0; i < reader_count && status == STK_OK; i++) {
+        bool has_names = named < shards->count && shards->shards[named].number == i;
+
         while (d + 1 < core->list_count && first[d + 1] <= i)
             d++;
-        if (named < shards->count && shards->shards[named].number == i)
-            named++;
-        else if (is_class_number(readers[i]))
+        named += has_names;
+        if (!has_names && is_class_number(readers[i]))
             status = of_file(core->source_count > 0 ? &core->config->datasets[d].fields[field]
                                                     : &core->config->fields[field],
-                             &core->lists[d], &b, readers[i], out, origin, err);
+                             &core->lists[d], &b, readers[i], out, origin, &has_names, err);
+        if (plain)
+            plain[i] = !has_names;
     }
     beside_fini(&b);
     return status;

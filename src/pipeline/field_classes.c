@@ -6,6 +6,7 @@
 #include "dtype.h"
 #include "error.h"
 #include "files.h"
+#include "first_steps.h"
 #include "storage.h"
 #include "tensor_internal.h"
 #include "token_source.h"
@@ -454,6 +455,61 @@ static stk_status fail_numbers(const settling *s, stk_error *err)
                         "source.classes of field %s is for class folders and texts: leave it out", s->config->name);
 }
 
+/* Numbers without names, beside names: they can only be of the table's classes. What cannot be read fails in its place.
+ */
+static stk_status check_plain(const settling *s, const stki_reader *reader, stk_error *err)
+{
+    static const int64_t none[STK_MAX_DIMS] = {0};
+    const int64_t count = s->classes->names.count;
+    stki_scratch scratch;
+    stk_status status = STK_OK;
+
+    if (reader->ndim > 0 || reader->variable || stki_first_steps_call(s->config->transforms))
+        return STK_OK;
+    stki_scratch_init(&scratch);
+    for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
+        stk_tensor sample;
+        double number;
+        char path[STKI_RECORD_PATH];
+
+        if (reader->ops->read(reader, i, NULL, &scratch, &sample, NULL) != STK_OK)
+            continue;
+        stki_copy_strided(&number, STK_F64, none, sample.data, sample.dtype, none,
+                          (sample.flags & STK_TENSOR_SWAPPED) != 0, 0, none);
+        stki_reader_done(reader, &sample);
+        if (!(number >= 0 && number < (double)count) && number != (double)s->config->classes.unknown)
+            status = stki_fail_at(err, STK_E_MISMATCH,
+                                  (stki_place){stki_reader_path(reader, i, path), i, -1, STKI_TEXT("%.17g", number),
+                                               STKI_TEXT("0 to %" PRId64 ", a class of the table", count - 1)},
+                                  "field %s has numbers here and names of %" PRId64
+                                  " classes in other files, and numbers stay as they are",
+                                  s->config->name, count);
+    }
+    stki_scratch_fini(&scratch);
+    return status;
+}
+
+static stk_status check_all_plain(const settling *s, const bool *plain, stk_error *err)
+{
+    const char *first = NULL;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < s->reader_count && status == STK_OK; i++)
+        if (plain[i] && s->readers[i]->count > 0) {
+            first = first ? first : s->readers[i]->path;
+            status = check_plain(s, s->readers[i], err);
+        }
+    if (status == STK_OK && first)
+        stki_config_note(s->core->config,
+                         "%s: the numbers of %s have no names and stay as they are, beside the names of other files: "
+                         "are its classes numbered 0: %.40s%s%.40s (%s)?",
+                         s->config->name, first, stki_classes_name(&s->classes->names, 0),
+                         s->classes->names.count > 1 ? ", 1: " : "",
+                         s->classes->names.count > 1 ? stki_classes_name(&s->classes->names, 1) : "",
+                         s->classes->origin);
+    return status;
+}
+
 /* Names for numbers that stay as they are: the manifests' alone, or they must agree with the field's table. */
 static stk_status use_manifests(settling *s, stk_error *err)
 {
@@ -462,8 +518,13 @@ static stk_status use_manifests(settling *s, stk_error *err)
     char *origin = NULL;
     int64_t i = 0;
     const int field = (int)(classes - s->core->classes);
-    stk_status status = stki_classes_of_manifests(s->core, field, s->shards, s->readers, s->reader_count, s->first,
-                                                  &found, &origin, err);
+    bool *plain = classes->assigned ? stki_zalloc_array(s->reader_count, sizeof *plain) : NULL;
+    stk_status status;
+
+    if (classes->assigned && !plain)
+        return stki_fail_memory(err, s->reader_count, "the files of a field");
+    status = stki_classes_of_manifests(s->core, field, s->shards, s->readers, s->reader_count, s->first, &found,
+                                       &origin, plain, err);
 
     if (status == STK_OK && found.count > 0 && !classes->assigned) {
         classes->names = found;
@@ -482,8 +543,11 @@ static stk_status use_manifests(settling *s, stk_error *err)
             "manifest "
             "where there are names",
             s->config->name, classes->origin);
+    if (status == STK_OK && plain && classes->names.count > 0)
+        status = check_all_plain(s, plain, err);
     stki_classes_fini(&found);
     stki_free(origin);
+    stki_free(plain);
     return status;
 }
 

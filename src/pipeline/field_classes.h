@@ -52,10 +52,11 @@ stk_status stki_classes_settle(struct stki_core *core, int field, stki_class_sha
 stk_status stki_classes_leave_out(struct stki_core *core, stk_error *err);
 
 /* class_manifest.c: the names that manifests have for the numbers of a field's files; none found: *out stays empty.
- * STK_E_MISMATCH: files of the field whose manifests number their classes differently. */
+ * `plain` (NULL: not needed): a flag a reader, that its numbers have no names. STK_E_MISMATCH: files of the field whose
+ * manifests number their classes differently. */
 stk_status stki_classes_of_manifests(const struct stki_core *core, int field, const stki_class_shards *shards,
                                      stki_reader *const *readers, int reader_count, const int *first, stki_classes *out,
-                                     char **origin, stk_error *err);
+                                     char **origin, bool *plain, stk_error *err);
 /* The table of a field in the manifest at `path`. STK_E_NOT_FOUND: it has none. */
 stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
                                     stk_error *err);

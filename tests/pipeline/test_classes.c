@@ -46,6 +46,7 @@ static int make_data(void **state)
     add_text("b.jsonl", "{\"text\": \"b\\u0065e\"}\n");
     add_text("a.lst", "x.jpg\tdog\ny z.jpg\tcat, big\n");
     add_text("b.lst", "z.jpg\tbee\n");
+    add_text("two.lst", "fa/n01/a.jpg\t0\nfa/n01/b.jpg\t2\n");
     add_text("classes.txt", "dog\r\nbee\nunused\ncat, big\n\n");
     stkt_write_npy(stkt_path("two.npy"), "<i8", "False", "(2,)", 64, ids, sizeof ids);
     return 0;
@@ -283,10 +284,24 @@ static void test_old_word(void **state)
 /* Numbers stay what they are: beside names, and where they are all there is. */
 static void test_numbers(void **state)
 {
+    stk_loader *loader;
+
     (void)state;
     CHECK(open_loader("dataset: {fields: {label: {path: @two.npy}}}"), "", 3, 1);
-    CHECK(open_loader("dataset: {fields: {label: {path: [@fa, @two.npy]}}}\nloader: {batch_size: 9}"), "n01 n02", 0, 0,
-          1, 3, 1);
+    /* Numbers beside names must be those of classes of the table: there are 2, 0 and 1; or 4. */
+    refused(STK_E_MISMATCH, "two.npy: record 0", "found 3", "dataset: {fields: {label: {path: [@fa, @two.npy]}}}");
+    refused(STK_E_MISMATCH, "two.npy: record 0", "found 3",
+            "datasets: [{fields: {label: {path: @fa}}}, {fields: {label: {path: @two.npy}}}]\n"
+            "loader: {mixture_stop: all_exhausted}");
+    refused(STK_E_MISMATCH, "two.lst", "found 2", "dataset: {fields: {label: {path: [@fa, @two.lst]}}}");
+    loader = open_loader("dataset: {fields: {label: {path: [@fa, @two.npy], source: {classes: [n02, n01, a, b]}}}}\n"
+                         "loader: {batch_size: 9}");
+    assert_int_equal(stk_loader_note_count(loader), 1);
+    assert_non_null(strstr(stk_loader_note(loader, 0), "two.npy"));
+    CHECK(loader, "n02 n01 a b", 1, 1, 0, 3, 1);
+    CHECK(open_loader("dataset: {fields: {label: {path: [@fa, @two.npy], source: {classes: [n01, n02], unknown_class: "
+                      "3}}}}\nloader: {batch_size: 9}"),
+          "n01 n02", 0, 0, 1, 3, 1);
     CHECK(open_loader("dataset: {fields: {label: {path: @numbers.csv, source: {name: class}}}}"), "", 10, 9);
     CHECK(open_loader("dataset: {fields: {label: {path: @numbers.csv, source: {name: class, dtype: u8, classes: "
                       "sorted}}}}"),
