@@ -128,6 +128,9 @@ void stki_config_destroy(stki_loader_config *config); /* NULL is fine */
 /* One sentence about what differs from what was asked for; said once (notes.h). For the thread that opens the loader,
  * or calls next. */
 void stki_config_note(stki_loader_config *config, const char *format, ...) STK_PRINTF(2, 3);
+/* The same for option.h, whose `context` is the config. */
+void stki_config_add_note(void *config, const char *text);
+extern const char *const stki_on_error_words[];
 /* The loader section with the values in effect. */
 json_t *stki_config_json(const stki_loader_config *config);
 /* The sections that a loader reads, each with those inside it; ended by NULL. */
@@ -155,7 +158,7 @@ stk_status stki_config_options(stki_loader_config *config, const stki_option_tab
 /* config_datasets.c: the list `datasets`. */
 stk_status stki_config_datasets(stki_loader_config *config, const stki_node *list, stk_error *err);
 extern const stki_option_table stki_datasets_table;
-extern const stki_option_table stki_field_table; /* config.c: of `fields` */
+extern const stki_option_table stki_field_table; /* config_fields.c: of `fields` */
 
 /* config_order.c: `split` and `weights`, and that the keys about the order go together. */
 enum stki_split_part { STKI_SPLIT_TRAIN, STKI_SPLIT_VAL };

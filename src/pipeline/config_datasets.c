@@ -140,8 +140,7 @@ static stk_status read_one(stki_loader_config *config, const stki_node *node, in
         return status;
     dataset->weight = o.weight;
     dataset->on_error = -1;
-    if (o.on_error &&
-        (status = stki_node_word(o.on_error, stki_config_words("on_error"), &dataset->on_error, err)) != STK_OK)
+    if (o.on_error && (status = stki_node_word(o.on_error, stki_on_error_words, &dataset->on_error, err)) != STK_OK)
         return status;
     dataset->manifest = o.manifest;
     if ((status = stki_pair_read(o.pair, &dataset->pair, err)) != STK_OK)
