@@ -173,12 +173,15 @@ void stki_options_defaults(const stki_option_table *table, void *values)
             stki_option_default(&table->rows[i], values);
 }
 
-const stki_option *stki_option_in(const stki_option_table *table, const char *name)
+const stki_option *stki_option_in(const stki_option_table *table, const char *name, const stki_option_table **of)
 {
-    const stki_option *row = stki_options_find(table, name);
+    const stki_option_table *at = table;
+    const stki_option *row = stki_options_find(at, name);
 
-    for (int i = 0; !row && table->choice && table->choice(i); i++)
-        row = stki_options_find(table->choice(i), name);
+    for (int i = 0; !row && table->choice && (at = table->choice(i)) != NULL; i++)
+        row = stki_options_find(at, name);
+    if (of)
+        *of = at;
     return row;
 }
 

@@ -54,7 +54,7 @@ static json_t *value_in(const stki_option_table *table, const stki_node *node, c
             index = *digit >= '0' && *digit <= '9' && index < 1000000 ? 10 * index + *digit - '0' : 1000000;
         return stki_node_at(node, index) ? value_in(table, stki_node_at(node, index), name) : NULL;
     }
-    if (!(row = stki_option_in(table, part)))
+    if (!(row = stki_option_in(table, part, NULL)))
         return NULL;
     child = node && node->kind == STKI_NODE_SCALAR && table->shorthand && strcmp(table->shorthand, part) == 0
                 ? node

@@ -212,16 +212,13 @@ static void print_row(stki_print *print, const stki_option_table *table, const s
         print->lines[i].failure |= row->effect == STKI_ON_FAILURES;
 }
 
-static const stki_option *find_row(const stki_option_table *table, const char *name, const stki_option_table **of)
+/* The row that the key sets, under its own name or another one of the same type; *of: its table. NULL: none. */
+static const stki_option *row_of(const stki_option_table *table, const char *key, const stki_option_table **of)
 {
-    const stki_option *row = stki_options_find(table, name);
+    const stki_option *row = stki_option_in(table, key, of);
+    const stki_option *meant = row && row->alias_of ? stki_options_find(*of, row->alias_of) : row;
 
-    *of = table;
-    for (int i = 0; !row && table->choice && table->choice(i); i++) {
-        *of = table->choice(i);
-        row = stki_options_find(*of, name);
-    }
-    return row;
+    return meant && meant->type == row->type ? meant : row;
 }
 
 void stki_print_parts(stki_print *print, const stki_option_part *parts, int count, const stki_node *map,
@@ -230,10 +227,8 @@ void stki_print_parts(stki_print *print, const stki_option_part *parts, int coun
     for (int i = 0; map && map->kind == STKI_NODE_MAP && i < map->count; i++)
         for (int p = 0; p < count; p++) {
             const stki_option_table *of;
-            const stki_option *row = find_row(parts[p].table, map->keys[i], &of);
+            const stki_option *row = row_of(parts[p].table, map->keys[i], &of);
 
-            if (row && row->alias_of && row->type == find_row(of, row->alias_of, &of)->type)
-                row = find_row(of, row->alias_of, &of);
             if (row) {
                 print_row(print, of, row, map->items[i], path);
                 break;
@@ -245,10 +240,8 @@ void stki_print_map(stki_print *print, const stki_option_table *table, const stk
 {
     for (int i = 0; map && map->kind == STKI_NODE_MAP && i < map->count; i++) {
         const stki_option_table *of;
-        const stki_option *row = find_row(table, map->keys[i], &of);
+        const stki_option *row = row_of(table, map->keys[i], &of);
 
-        if (row && row->alias_of && row->type == find_row(table, row->alias_of, &of)->type)
-            row = find_row(table, row->alias_of, &of);
         if (row) {
             print_row(print, of, row, map->items[i], path);
         } else { /* read by hand somewhere: compared as it is written */

@@ -33,11 +33,11 @@ typedef struct stki_print {
     bool failed; /* memory ran out: lines are missing */
 } stki_print;
 
-/* Adds the rows of `map`, which `table` reads, below `path`: as JSON, in the order of the map. */
-/* The same of a map that several tables read; keys of none are left out. */
+/* Adds the options of `map`, which `table` reads, below `path`. A key without a row is added as it is written. */
+void stki_print_map(stki_print *print, const stki_option_table *table, const stki_node *map, const char *path);
+/* The same for a map that several tables read; keys without a row are left out. */
 void stki_print_parts(stki_print *print, const stki_option_part *parts, int count, const stki_node *map,
                       const char *path);
-void stki_print_map(stki_print *print, const stki_option_table *table, const stki_node *map, const char *path);
 /* Adds one line; takes over `value` (NULL: memory ran out). `section` and `name` must outlive the print. */
 void stki_print_json(stki_print *print, const char *section, const char *name, const char *path, json_t *value);
 /* The same for a value that opening has found, as text. */

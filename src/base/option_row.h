@@ -19,8 +19,8 @@ stk_status stki_option_read(const stki_option *row, const stki_node *node, void 
 void stki_option_default(const stki_option *row, void *values);
 json_t *stki_option_json(const stki_option *row, const void *values); /* not of nodes */
 
-/* The row with that name in the table or in one of its choices, or NULL. */
-const stki_option *stki_option_in(const stki_option_table *table, const char *name);
+/* The row with that name in the table or in one of its choices, or NULL. *of (may be NULL): the row's own table. */
+const stki_option *stki_option_in(const stki_option_table *table, const char *name, const stki_option_table **of);
 
 int stki_option_word_count(const stki_option *row);
 /* The word that stands for the value, or NULL. */

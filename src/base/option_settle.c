@@ -91,11 +91,11 @@ static stk_status settle(const settling *s, const stki_option_table *table, stki
     stk_status status = STK_OK;
 
     if (node->kind == STKI_NODE_SCALAR)
-        return table->shorthand ? settle_row(s, stki_option_in(table, table->shorthand), node) : STK_OK;
+        return table->shorthand ? settle_row(s, stki_option_in(table, table->shorthand, NULL), node) : STK_OK;
     if (node->kind == STKI_NODE_MAP)
         status = drop_older(s, table, node);
     for (int i = 0; i < node->count && status == STK_OK; i++) {
-        const stki_option *row = node->kind == STKI_NODE_MAP ? stki_option_in(table, node->keys[i]) : NULL;
+        const stki_option *row = node->kind == STKI_NODE_MAP ? stki_option_in(table, node->keys[i], NULL) : NULL;
 
         if (node->kind == STKI_NODE_LIST && node->items[i]->kind == STKI_NODE_MAP)
             status = settle(s, table, node->items[i]);
