@@ -146,7 +146,8 @@ typedef struct stk_prep_result {
 } stk_prep_result;
 
 STK_API stk_status stk_prep_get_result(const stk_prep *job, stk_prep_result *out, stk_error *err);
-/* The job with everything resolved, as YAML; what a work folder is compared with. Free with stk_text_free. */
+/* The job as YAML that means the same from any folder: includes, variables and assignments are applied, and paths are
+ * absolute. Free with stk_text_free. NULL: no memory, or the working directory has no path in UTF-8. */
 STK_API char *stk_prep_job_text(const stk_prep *job);
 /* The tables of a job's keys, for people. Free with stk_text_free. NULL: no memory. */
 STK_API char *stk_prep_options_help(void);

@@ -96,8 +96,8 @@ char *stki_node_path_from(const stki_node *node, const char *base_dir);
 stk_status stki_node_file(const stki_node *node, const char **out, stk_error *err);
 /* Sets node->opened. */
 stk_status stki_document_resolve(stki_document *document, stki_node *node, const char *base_dir, stk_error *err);
-/* Replaces every text whose `opened` is set by that path, made absolute. */
-stk_status stki_document_absolute(stki_document *document, stk_error *err);
+/* stki_document_write, with every text whose `opened` is set replaced by that path, made absolute. */
+stk_status stki_document_write_absolute(const stki_document *document, FILE *to, stk_error *err);
 
 /* As new JSON: plain scalars become null, bool, integer or real where they are one, the rest is text. NULL: no memory.
  */

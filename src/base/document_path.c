@@ -81,14 +81,20 @@ static stk_status make_absolute(stki_document *document, stki_node *node, const 
     return status;
 }
 
-stk_status stki_document_absolute(stki_document *document, stk_error *err)
+stk_status stki_document_write_absolute(const stki_document *document, FILE *to, stk_error *err)
 {
     char *folder = realpath(".", NULL);
-    stk_status status;
+    stki_document *copy = NULL;
+    stk_status status = STK_OK;
 
     if (!folder)
         return stki_fail(err, STK_E_IO, "the working directory has no path");
-    status = make_absolute(document, document->root, folder, err);
+    if ((status = stki_document_parse("", 0, "", STKI_NO_INCLUDE, &copy, err)) == STK_OK &&
+        (status = stki_node_copy(copy, document->root, &(stki_node_seat){.file = "", .depth = 1}, &copy->root, err)) ==
+            STK_OK &&
+        (status = make_absolute(copy, copy->root, folder, err)) == STK_OK)
+        stki_document_write(copy, to);
+    stki_document_destroy(copy);
     free(folder);
     return status;
 }

@@ -68,7 +68,10 @@ static stk_status settle_row(const settling *s, const stki_option *row, stki_nod
     stk_status status = row->flags & STKI_PATH ? resolve(s, row, node) : STK_OK;
 
     if (!row->inner)
+    stki_node *path;
         return status;
+    for (int i = 0; row->path_in && status == STK_OK && (path = row->path_in(node, i)); i++)
+        status = stki_document_resolve(s->document, path, s->base_dir, s->err);
     if (!(row->flags & STKI_NAMED))
         return settle(s, row->inner, node);
     for (int i = 0; node->kind == STKI_NODE_MAP && i < node->count && status == STK_OK; i++)

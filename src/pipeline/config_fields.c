@@ -62,7 +62,7 @@ static const stki_option field_rows[] = {
               "A list of steps: those that move pixels (crop, resize, random_horizontal_flip, …), then arithmetic "
               "(normalize, quantize, …); docs/transforms.md",
               .flags = STKI_BY_VALUE, .examples = STKI_EXAMPLES("[{normalize: imagenet}]", "[{scale: 0.5}]"),
-              STKI_C_PARSED(stk_field_opts, transforms)),
+              .path_in = stki_transforms_path, STKI_C_PARSED(stk_field_opts, transforms)),
     STKI_NODE(field_options, pad,
               "Rows of varying length become one length and a mask: batch, a number, or {to, value, truncate}",
               .flags = STKI_GIVEN, .inner = &stki_pad_table, STKI_C_PARSED(stk_field_opts, pad)),

@@ -136,11 +136,9 @@ stk_status stk_loader_config_text(const char *path, const char *const *sets, int
     *out = NULL;
     if ((status = read_file(path, sets, set_count, &config, err)) != STK_OK)
         return status;
-    status = stki_document_absolute(config->document, err);
-    memory = status == STK_OK ? open_memstream(&text, &length) : NULL;
-    if (memory)
-        stki_document_write(config->document, memory);
-    if (status == STK_OK && (!memory || fclose(memory) != 0 || !(*out = stki_strdup(text))))
+    memory = open_memstream(&text, &length);
+    status = memory ? stki_document_write_absolute(config->document, memory, err) : STK_OK;
+    if (!memory || fclose(memory) != 0 || (status == STK_OK && !(*out = stki_strdup(text))))
         status = stki_fail_memory(err, 4096, "a config");
     free(text); /* the library's own texts are counted */
     stki_config_destroy(config);

@@ -172,6 +172,8 @@ typedef struct stki_field_plan {
     struct stki_fold *fold;
 } stki_field_plan;
 
+/* The file number `index` that a list of transforms reads parameters from; NULL: there are no more. */
+stki_node *stki_transforms_path(const stki_node *transforms, int index);
 /* What can be said of a field's layouts and transforms without knowing its data. */
 stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
 /* Works out what a row is. The config and the field must outlive the plan. */

@@ -243,6 +243,19 @@ static stk_status normalize_by_file(state *s, const stki_node *node, stk_error *
     return status;
 }
 
+/* The file of parameters that a step's map names; NULL: none. */
+static stki_node *file_of(const stki_node *map)
+{
+    for (int i = 0; map->kind == STKI_NODE_MAP && i < map->count; i++) {
+        stki_node *item = map->items[i];
+
+        if ((strcmp(map->keys[i], "stats") == 0 || strcmp(map->keys[i], "file") == 0) &&
+            item->kind == STKI_NODE_SCALAR && !stki_node_is_null(item) && *item->text && !of_a_job(item))
+            return item;
+    }
+    return NULL;
+}
+
 static stk_status op_normalize(state *s, const stki_node *node, stk_error *err)
 {
     static const char *const keys[] = {"mean", "std", "scale", "stats", "per"};
@@ -597,6 +610,20 @@ static stk_status step(state *s, const stki_node *node, stk_error *err)
         if (strcmp(node->keys[0], operations[i].operation.name) == 0)
             return operations[i].read(s, node->items[0], err);
     return unknown(node, err);
+}
+
+stki_node *stki_transforms_path(const stki_node *transforms, int index)
+{
+    for (int i = 0; transforms->kind == STKI_NODE_LIST && i < transforms->count; i++) {
+        const stki_node *node = transforms->items[i];
+        const bool reads = node->kind == STKI_NODE_MAP && node->count == 1 &&
+                           (strcmp(node->keys[0], "normalize") == 0 || strcmp(node->keys[0], "quantize") == 0);
+        stki_node *path = reads ? file_of(node->items[0]) : NULL;
+
+        if (path && index-- == 0)
+            return path;
+    }
+    return NULL;
 }
 
 stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, int64_t channels, stki_fold **out,

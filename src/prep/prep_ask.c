@@ -137,30 +137,32 @@ stk_status stk_prep_get_estimate(stk_prep *prep, int64_t most_ns, stk_prep_estim
     return status;
 }
 
-static char *text_by(void (*write)(const stk_prep *prep, FILE *to), const stk_prep *prep)
+static stk_status write_job(const stk_prep *prep, FILE *to)
+{
+    return stki_document_write_absolute(prep->job.document, to, NULL);
+}
+
+static stk_status write_help(const stk_prep *prep, FILE *to)
+{
+    (void)prep;
+    stki_sections_help(stki_job_sections, to);
+    return STK_OK;
+}
+
+static char *text_by(stk_status (*write)(const stk_prep *prep, FILE *to), const stk_prep *prep)
 {
     char *text = NULL, *copy = NULL;
     size_t size;
     FILE *to = open_memstream(&text, &size);
+    stk_status status;
 
     if (!to)
         return NULL;
-    write(prep, to);
-    if (fclose(to) == 0)
+    status = write(prep, to);
+    if (fclose(to) == 0 && status == STK_OK)
         copy = stki_strdup(text);
     free(text);
     return copy;
-}
-
-static void write_job(const stk_prep *prep, FILE *to)
-{
-    stki_document_write(prep->job.document, to);
-}
-
-static void write_help(const stk_prep *prep, FILE *to)
-{
-    (void)prep;
-    stki_sections_help(stki_job_sections, to);
 }
 
 char *stk_prep_job_text(const stk_prep *prep)

@@ -113,7 +113,7 @@ static void a_config_as_one_text(void **state)
 {
     char dir[512], path[600], *out = NULL;
     const char *const sets[] = {"loader.order=random", "loader.error_list=here"};
-    json_t *json, *fields;
+    json_t *json, *fields, *steps;
     stk_error err;
     FILE *file;
 
@@ -128,7 +128,8 @@ static void a_config_as_one_text(void **state)
     file = fopen(path, "w");
     assert_non_null(file);
     fputs("include: low.yaml\ndataset: {fields: {x: {path: 'a$$b.npy', source: {index_cache: none}},\n"
-          "  y: {path: b.tar, source: {index_cache: idx}}}}\n",
+          "  y: {path: b.tar, source: {index_cache: idx}, transforms: [{normalize: {stats: s.json, per: channel}},\n"
+          "      {quantize: {file: q.json}}]}}}\n",
           file);
     fclose(file);
     assert_ok(stk_loader_config_text(path, sets, 2, &out, &err));
@@ -156,6 +157,13 @@ static void a_config_as_one_text(void **state)
     assert_string_equal(
         json_string_value(json_object_get(json_object_get(json_object_get(fields, "x"), "source"), "index_cache")),
         "none");
+    steps = json_object_get(json_object_get(fields, "y"), "transforms");
+    snprintf(path, sizeof path, "%s/s.json", dir);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(json_array_get(steps, 0), "normalize"), "stats")), path);
+    snprintf(path, sizeof path, "%s/q.json", dir);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(json_array_get(steps, 1), "quantize"), "file")), path);
     assert_non_null(getcwd(dir, sizeof dir));
     snprintf(path, sizeof path, "%s/here", dir);
     assert_string_equal(json_string_value(json_object_get(json_object_get(json, "loader"), "error_list")), path);
