@@ -10,6 +10,7 @@ struct stki_document {
     int64_t read_bytes, text_bytes, node_count; /* against the limits */
     stki_node *root;                            /* its layer is the largest one in the tree */
     int layer;                                  /* of new nodes */
+    bool assigned;                              /* that is the layer of the assignments, which are one source */
 };
 
 /* Where a new node goes, and what stands in messages about it. */

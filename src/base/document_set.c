@@ -176,9 +176,9 @@ stk_status stki_document_set(stki_document *document, const char *assignment, st
     snprintf(origin, sizeof origin, "--set %.80s%s", assignment, strlen(assignment) > 80 ? "..." : "");
     if (!equals)
         return stki_fail(err, STK_E_CONFIG, "%s: found no =, expected KEY=VALUE", origin);
-    document->layer = document->root->layer + 1; /* over all that was said before */
+    if (!document->assigned) /* over all that was said before */
+        document->root->layer = document->layer = document->root->layer + 1;
+    document->assigned = true;
     status = set(document, assignment, equals - assignment, equals + 1, AS_YAML, origin, err);
-    if (status == STK_OK)
-        document->root->layer = document->layer;
     return status;
 }

@@ -250,7 +250,9 @@ static void two_in_one_source_are_refused(void **state)
     set(document, "loader={order: random, shuffle: true}");
     assert_int_equal(read_loader(document, &o, NULL), STK_E_CONFIG);
     set(document, "loader={batch_size: 1}");
-    set(document, "loader.global_batch_size=2"); /* two assignments are two sources */
+    set(document, "loader.global_batch_size=2"); /* all assignments are one source */
+    assert_int_equal(read_loader(document, &o, NULL), STK_E_CONFIG);
+    set(document, "loader={global_batch_size: 2}"); /* of one key, the last one counts */
     read_fine(document, &o);
     assert_int_equal(o.global_batch_size, 2);
     stki_document_destroy(document);
