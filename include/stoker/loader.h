@@ -125,7 +125,7 @@ typedef struct stk_transform {
  * the new function. Any thread. STK_E_LIMIT: there are 64. */
 STK_API stk_status stk_transform_register(const stk_transform *transform, stk_error *err);
 
-/* One named field. Texts are copied. */
+/* One named field. Texts are copied. Those in the config language may be empty, which is the same as NULL. */
 typedef struct stk_field_opts {
     uint32_t struct_size; /* set by STK_FIELD_OPTS_INIT */
     uint32_t path_count;
@@ -163,7 +163,7 @@ typedef struct stk_dataset_opts {
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
-/* Zero is the default of every member. */
+/* Zero is the default of every member. Texts in the config language may be empty, which is the same as NULL. */
 typedef struct stk_loader_opts {
     uint32_t struct_size; /* set by STK_LOADER_OPTS_INIT */
     uint32_t field_count;

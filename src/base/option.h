@@ -103,6 +103,7 @@ typedef struct stki_option {
     int64_t c_offset;
     enum stki_c_type c_type;
     int64_t c_zero;              /* the member's value that means 0, since 0 means the default; 0: none */
+    const char *c_zero_name;     /* the name of that value's macro */
     const char *const *examples; /* two different valid values, ended by NULL, for the docs and the tests of TEXT and
                                     NODE rows */
 } stki_option;
@@ -112,6 +113,7 @@ typedef struct stki_option {
     .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member),                                            \
     .c_type = _Generic(((struct_type *)0)->member, bool : STKI_C_BOOL, int : STKI_C_ENUM, unsigned : STKI_C_ENUM,     \
                        int64_t : STKI_C_INT64, uint64_t : STKI_C_UINT64, double : STKI_C_DOUBLE, const char * : STKI_C_TEXT)
+#define STKI_C_ZERO(macro) .c_zero = macro, .c_zero_name = #macro
 #define STKI_C_PARSED(struct_type, member) \
     .c_name = #member, .c_offset = (int64_t)offsetof(struct_type, member), .c_type = STKI_C_CONFIG
 

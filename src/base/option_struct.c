@@ -62,6 +62,15 @@ static stk_status check_enum(const stki_option_table *table, const stki_option *
                      row->name, *text, last);
 }
 
+/* Of negative numbers, these rows take the one that stands for 0. */
+static stk_status check_zero(const stki_option_table *table, const stki_option *row, const char *text, stk_error *err)
+{
+    if (!row->c_zero || *text != '-')
+        return STK_OK;
+    return stki_fail(err, STK_E_CONFIG, "options: %s.%s: found %s, expected %s (%" PRId64 "), 0 or more",
+                     table->section, row->name, text, row->c_zero_name, row->c_zero);
+}
+
 stk_status stki_options_give(const stki_option_table *table, const void *opts, stki_document *document,
                              const char *path, stk_error *err)
 {
@@ -72,7 +81,8 @@ stk_status stki_options_give(const stki_option_table *table, const void *opts, s
         char buffer[64], where[352];
         const char *text = row->c_type ? text_of(row, opts, buffer, sizeof buffer) : NULL;
 
-        if (!text || (status = check_enum(table, row, &text, err)) != STK_OK)
+        if (!text || (status = check_enum(table, row, &text, err)) != STK_OK ||
+            (status = check_zero(table, row, text, err)) != STK_OK)
             continue;
         snprintf(where, sizeof where, "%s.%s", path, row->name);
         status = row->c_type == STKI_C_CONFIG

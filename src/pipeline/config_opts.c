@@ -53,6 +53,20 @@ static bool take_element(writer *w, const char *array, const char *init, const v
     return true;
 }
 
+/* A name that an earlier field has would take that field's place. */
+static stk_status check_name(const stk_field_opts *first, int64_t index, const char *name, stk_error *err)
+{
+    writer w = {.err = err};
+    stk_field_opts f;
+
+    for (int64_t i = 0; i < index && take_element(&w, "fields", "", first, i, &f, sizeof f); i++)
+        if (strcmp(f.name, name) == 0)
+            return stki_fail(err, STK_E_CONFIG,
+                             "options: fields[%lld].name: found \"%.200s\", which is the name of fields[%lld] too",
+                             (long long)index, name, (long long)i);
+    return w.status;
+}
+
 /* `where`: "dataset", or "datasets.2". */
 static void put_field(writer *w, const char *where, const stk_field_opts *first, int64_t index)
 {
@@ -72,6 +86,8 @@ static void put_field(writer *w, const char *where, const stk_field_opts *first,
                               (long long)index, f.name ? f.name : "NULL");
         return;
     }
+    if ((w->status = check_name(first, index, f.name, w->err)) != STK_OK)
+        return;
     snprintf(path, sizeof path, "%s.fields.%s", where, f.name);
     put(w, path, "{}");
     for (uint32_t i = 0; i < f.path_count; i++) {

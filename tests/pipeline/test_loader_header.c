@@ -83,10 +83,7 @@ static void check_row(const char *opts_type, const stki_option *row)
     if (row->type == STKI_OPT_TIME)
         must_say(row->c_name, comment, "STK_TIMEOUT_INFINITE");
     if (row->c_zero)
-        must_say(row->c_name, comment,
-                 strcmp(row->name, "num_workers") == 0  ? "STK_WORKERS_INLINE"
-                 : strcmp(row->name, "num_epochs") == 0 ? "STK_EPOCHS_ENDLESS"
-                                                        : "STK_NO_ERRORS");
+        must_say(row->c_name, comment, "%s", row->c_zero_name);
 }
 
 static int check_table(const char *opts_type, const stki_option_table *table)
@@ -146,6 +143,25 @@ static void fields_of_an_older_program(void **state)
     assert_non_null(strstr(err.message, "fields[1].struct_size"));
 }
 
+static void two_fields_of_one_name(void **state)
+{
+    stk_field_opts fields[2] = {STK_FIELD_OPTS_INIT, STK_FIELD_OPTS_INIT};
+    stk_loader_opts opts = STK_LOADER_OPTS_INIT;
+    stk_loader *loader;
+    stk_error err;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fields[i].name = "twin";
+        fields[i].synthetic = "{count: 6, shape: [2], dtype: u8}";
+    }
+    opts.fields = fields;
+    opts.field_count = 2;
+    assert_status(stk_loader_open(&opts, &loader, &err), STK_E_CONFIG);
+    assert_non_null(strstr(err.message, "fields[1].name: found \"twin\""));
+    assert_non_null(strstr(err.message, "fields[0]"));
+}
+
 /* Members reach the same checks as keys of a config file. */
 static void members_are_checked_by_their_rows(void **state)
 {
@@ -155,7 +171,10 @@ static void members_are_checked_by_their_rows(void **state)
         const char *says;
     } wrong[] = {
         {offsetof(stk_loader_opts, prefetch), 5000, "options: loader.prefetch: found 5000, expected 1 to 1024 slots"},
-        {offsetof(stk_loader_opts, num_workers), -2, "options: loader.num_workers: found -2"},
+        {offsetof(stk_loader_opts, num_workers), -2,
+         "options: loader.num_workers: found -2, expected STK_WORKERS_INLINE (-1), 0 or more"},
+        {offsetof(stk_loader_opts, num_epochs), -2, "expected STK_EPOCHS_ENDLESS (-1)"},
+        {offsetof(stk_loader_opts, max_errors), -2, "expected STK_NO_ERRORS (-1)"},
         {offsetof(stk_loader_opts, timeout_ns), -2, "options: loader.timeout: found -2ns"},
         {offsetof(stk_loader_opts, max_errors), 4, "options: loader.max_errors: does nothing without on_error"},
         {offsetof(stk_loader_opts, bucket_window), 4, "options: loader.bucket_window: does nothing without bucket_by"},
@@ -214,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_header_says_what_the_rows_say),
         cmocka_unit_test(fields_of_an_older_program),
+        cmocka_unit_test(two_fields_of_one_name),
         cmocka_unit_test(members_are_checked_by_their_rows),
     };
 
