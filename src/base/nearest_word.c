@@ -51,16 +51,13 @@ static const char *containing_word(const char *word, const char *const *words, i
     return NULL;
 }
 
-const char *stki_nearest_word(const char *word, const char *const *words, int count)
+/* With at most `most` changes. */
+static const char *word_within(const char *word, int most, const char *const *words, int count)
 {
-    int length = (int)strnlen(word, LONGEST + 1), best, i;
     const char *nearest = NULL;
+    int best = most + 1;
 
-    if (length > LONGEST)
-        return NULL;
-    best = length / 3 < 2 ? 2 : length / 3;
-    best = smaller(best, length - 1) + 1; /* a word with no letter in common is never meant */
-    for (i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         int far;
 
         if (strlen(words[i]) > LONGEST)
@@ -71,19 +68,43 @@ const char *stki_nearest_word(const char *word, const char *const *words, int co
             nearest = words[i];
         }
     }
+    return nearest;
+}
+
+const char *stki_nearest_word(const char *word, const char *const *words, int count)
+{
+    const int length = (int)strnlen(word, LONGEST + 1), most = length / 3 < 2 ? 2 : length / 3;
+    const char *nearest;
+
+    if (length > LONGEST)
+        return NULL;
+    nearest = word_within(word, smaller(most, length - 1), words, count); /* a letter at least is in common */
     return nearest ? nearest : containing_word(word, words, count);
+}
+
+bool stki_is_near_word(const char *word, const char *const *words, int count)
+{
+    const int length = (int)strnlen(word, LONGEST + 1);
+
+    return length <= LONGEST &&
+           (word_within(word, smaller(1, length - 1), words, count) || containing_word(word, words, count));
 }
 
 const char *stki_word_list(const char *const *words, int count, char *buffer, int size)
 {
-    int i, used = 0;
+    static const char more[] = ", …";
+    int used = 0;
 
     buffer[0] = '\0';
-    for (i = 0; i < count && used < size; i++)
-        used += snprintf(buffer + used, (size_t)(size - used), "%s%s",
-                         i == 0           ? ""
-                         : i == count - 1 ? " or "
-                                          : ", ",
-                         words[i]);
+    for (int i = 0; i < count; i++) {
+        const char *before = i == 0 ? "" : i == count - 1 ? " or " : ", ";
+        const int length = (int)(strlen(before) + strlen(words[i])), behind = i < count - 1 ? (int)sizeof more - 1 : 0;
+
+        if (used + length + behind >= size) { /* room for this is left, unless not even the first word fits */
+            snprintf(buffer + used, (size_t)(size - used), "%s", used ? more : "");
+            break;
+        }
+        used += snprintf(buffer + used, (size_t)(size - used), "%s%s", before, words[i]);
+    }
     return buffer;
 }

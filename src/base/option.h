@@ -251,7 +251,8 @@ void stki_options_help(const stki_option_table *table, FILE *to);
 /* option_ask.c: the effective value of "dataset.fields.image.layout" in a document, defaults included, as new JSON:
  * sizes in bytes, times in ns, paths as they are opened. NULL: there is no such option, or no memory. */
 json_t *stki_sections_value(const stki_option_table *const *sections, const stki_node *root, const char *name);
-/* The section that has a key of that name, "dataset.fields.NAME.source"; the first of several; NULL: none has. */
+/* The section that has a key of that name, "dataset.fields.NAME.source"; of several the usual one: a section before the
+ * maps of a field, and these before other maps. NULL: none has. */
 const char *stki_sections_hint(const stki_option_table *const *sections, const char *key);
 /* All tables of the sections as new JSON: [{"section": …, "options": [{"name": …, "type": …}, …]}, …]. */
 json_t *stki_sections_json(const stki_option_table *const *sections);

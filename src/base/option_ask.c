@@ -88,14 +88,28 @@ json_t *stki_sections_value(const stki_option_table *const *sections, const stki
 
 typedef struct hint {
     const char *key, *section;
+    int far; /* of the section */
 } hint;
+
+/* How unlikely a section is to be meant: first the sections themselves, then what every field has, then the rest. */
+static int far_of(const char *section)
+{
+    int far = strchr(section, '.') && !strstr(section, ".NAME") ? 100 : 0;
+
+    for (; *section && *section != ' '; section++)
+        far += *section == '.';
+    return far;
+}
 
 static void look_for(const stki_option_table *table, void *context)
 {
     hint *of = context;
+    const int far = far_of(table->section);
 
-    if (!of->section && stki_options_find(table, of->key))
+    if (stki_options_find(table, of->key) && (!of->section || far < of->far)) {
         of->section = table->section;
+        of->far = far;
+    }
 }
 
 const char *stki_sections_hint(const stki_option_table *const *sections, const char *key)

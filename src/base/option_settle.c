@@ -6,6 +6,8 @@
 #include "option_row.h"
 #include <string.h>
 
+enum { MOST_KEYS = 256 };
+
 typedef struct settling {
     const stki_option_table *const *sections;
     stki_document *document;
@@ -66,12 +68,12 @@ static stk_status settle(const settling *s, const stki_option_table *table, stki
 static stk_status settle_row(const settling *s, const stki_option *row, stki_node *node)
 {
     stk_status status = row->flags & STKI_PATH ? resolve(s, row, node) : STK_OK;
-
-    if (!row->inner)
     stki_node *path;
-        return status;
+
     for (int i = 0; row->path_in && status == STK_OK && (path = row->path_in(node, i)); i++)
         status = stki_document_resolve(s->document, path, s->base_dir, s->err);
+    if (!row->inner)
+        return status;
     if (!(row->flags & STKI_NAMED))
         return settle(s, row->inner, node);
     for (int i = 0; node->kind == STKI_NODE_MAP && i < node->count && status == STK_OK; i++)
@@ -79,10 +81,28 @@ static stk_status settle_row(const settling *s, const stki_option *row, stki_nod
     return status;
 }
 
-/* If no section has the key, the reader of the table names the nearest of its own keys. */
-static stk_status refuse_elsewhere(const settling *s, const stki_node *node)
+static int add_names(const stki_option_table *table, const char **names, int count)
 {
-    const char *section = stki_sections_hint(s->sections, node->key);
+    for (int i = 0; i < table->count && count < MOST_KEYS; i++)
+        names[count++] = table->rows[i].name;
+    return count;
+}
+
+/* Is it one of the table's keys that is meant? */
+static bool has_near(const stki_option_table *table, const char *key)
+{
+    const char *names[MOST_KEYS];
+    int count = add_names(table, names, 0);
+
+    for (int i = 0; table->choice && table->choice(i); i++)
+        count = add_names(table->choice(i), names, count);
+    return stki_is_near_word(key, names, count);
+}
+
+/* If no section has the key, or one of the table's own is near, the reader of the table names that one. */
+static stk_status refuse_elsewhere(const settling *s, const stki_option_table *table, const stki_node *node)
+{
+    const char *section = has_near(table, node->key) ? NULL : stki_sections_hint(s->sections, node->key);
 
     return section ? stki_fail_key(s->err, node, "unknown key, did you mean %.*s.%s?", (int)strcspn(section, " "),
                                    section, node->key)
@@ -103,7 +123,7 @@ static stk_status settle(const settling *s, const stki_option_table *table, stki
         if (node->kind == STKI_NODE_LIST && node->items[i]->kind == STKI_NODE_MAP)
             status = settle(s, table, node->items[i]);
         else if (node->kind == STKI_NODE_MAP)
-            status = row ? settle_row(s, row, node->items[i]) : refuse_elsewhere(s, node->items[i]);
+            status = row ? settle_row(s, row, node->items[i]) : refuse_elsewhere(s, table, node->items[i]);
     }
     return status;
 }

@@ -11,6 +11,9 @@ static const char *const contiguous_words[] = {"contiguous", NULL};
 static const char *const gap_words[] = {"auto", NULL};
 const char *const stki_stop_words[] = {"first_exhausted", "all_exhausted", NULL};
 
+static const char *const drawn_words[] = {"exact", "hash", NULL};
+
+static const stki_need needs_drawn = {.key = "method", .words = drawn_words};
 static const stki_need needs_hash = {.key = "method", .words = &stki_split_methods[STKI_SPLIT_HASH]};
 static const stki_need needs_contiguous = {.key = "method", .words = contiguous_words};
 
@@ -22,7 +25,7 @@ static const stki_option split_rows[] = {
         "exact: that many samples, drawn at random; contiguous: the last ones of each group of windows, or of the "
         "data set where there are no windows; hash: each sample by the hash of its key, so that samples added "
         "later leave the others in their part"),
-    STKI_INT(stki_split_config, seed, 0, 0, INT64_MAX, "", "Another one gives another split"),
+    STKI_INT(stki_split_config, seed, 0, 0, INT64_MAX, "", "Another one gives another split", .need = &needs_drawn),
     STKI_STRING(
         stki_split_config, key, "index",
         "What method: hash looks at: index, path (the name of the sample's file), or a field whose equal values "

@@ -376,6 +376,21 @@ static void random_word(uint64_t *random, char *word, int64_t longest)
     word[length] = '\0';
 }
 
+/* What does not fit is left out word by word. */
+static void lists_of_words_end_with_whole_words(void **state)
+{
+    static const char *const words[] = {"one", "three", "seven"};
+    char buffer[64];
+
+    (void)state;
+    assert_string_equal(stki_word_list(words, 3, buffer, sizeof buffer), "one, three or seven");
+    assert_string_equal(stki_word_list(words, 3, buffer, 20), "one, three or seven"); /* 19 bytes and the end */
+    assert_string_equal(stki_word_list(words, 3, buffer, 19), "one, three, …");
+    assert_string_equal(stki_word_list(words, 3, buffer, 15), "one, …"); /* "…" has 3 bytes */
+    assert_string_equal(stki_word_list(words, 3, buffer, 4), "");
+    assert_string_equal(stki_word_list(words, 1, buffer, 4), "one");
+}
+
 static void nearest_words_against_all_edits(void **state)
 {
     uint64_t random = 9;
@@ -435,6 +450,7 @@ int main(void)
         cmocka_unit_test(long_texts_are_shown_in_part),
         cmocka_unit_test(nearest_words),
         cmocka_unit_test(nearest_words_against_all_edits),
+        cmocka_unit_test(lists_of_words_end_with_whole_words),
         cmocka_unit_test(lengths_of_near_words),
     };
 
