@@ -72,11 +72,50 @@ static const char *refusal(const question *q, const stki_source *source, int g, 
     return source->takers[g];
 }
 
-static stk_status fail(const question *q, const stki_source *source, const stki_option *row, const char *takers,
-                       stk_error *err)
+/* Members of the container that take the group: "image or label"; empty: none. */
+static const char *members_with(const stki_container *container, const stki_source_group *group, char *text, int size)
+{
+    enum { MOST = 32 };
+    const char *names[MOST];
+    int count = 0;
+
+    for (int64_t i = 0; i < container->member_count && count < MOST; i++)
+        if (stki_source_holds(container->members[i].groups ? container->members[i].groups : container->groups, group))
+            names[count++] = container->members[i].name;
+    return stki_word_list(names, count, text, size);
+}
+
+/* Whether the format takes an option of that name. */
+static bool takes(const question *q, const char *name)
+{
+    for (int g = 0; q->container->groups && q->container->groups[g]; g++)
+        if (stki_options_find(q->container->groups[g]->table, name))
+            return true;
+    return false;
+}
+
+/* The format takes the option, but this member does not. */
+static stk_status fail_member(const question *q, const stki_source *source, const stki_option *row,
+                              const stki_source_group *group, stk_error *err)
+{
+    char names[128];
+    const bool others = *members_with(q->container, group, names, sizeof names);
+
+    return stki_fail_key(err, stki_node_get(source->map, row->name),
+                         "%s: %s member %s does not take this option, which is for %s%s", q->container->path, q->what,
+                         q->member->name, others ? "other members: " : "",
+                         others              ? names
+                         : takes(q, "files") ? "files that a member names: files says of what kind they are"
+                                             : "members of another kind");
+}
+
+static stk_status fail(const question *q, const stki_source *source, const stki_option *row,
+                       const stki_source_group *group, const char *takers, stk_error *err)
 {
     const char *name = q->member && q->member->name ? q->member->name : "";
 
+    if (*name && q->container && stki_source_holds(q->container->groups, group))
+        return fail_member(q, source, row, group, err);
     return stki_fail_key(err, stki_node_get(source->map, row->name),
                          "%s%s%s%s%s does not take this option, which is for %s",
                          q->container ? q->container->path : "", q->container ? ": " : "", q->what,
@@ -91,7 +130,7 @@ static stk_status check(const question *q, const stki_source *source, stk_error 
             const char *takers = source->parts[g].seen[i] ? refusal(q, source, g, row) : NULL;
 
             if (takers)
-                return fail(q, source, row, takers, err);
+                return fail(q, source, row, source->groups[g], takers, err);
         }
     return STK_OK;
 }

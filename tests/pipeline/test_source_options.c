@@ -260,6 +260,22 @@ static void stated_format(void **state)
     assert_says("did you mean delimiter");
 }
 
+/* Where only other members of the file take an option, they are named; else how a member becomes one that does. */
+static void a_member_that_does_not_take_it(void **state)
+{
+    const struct kind text = {"a.tar", "txt", "name: txt, ", ""}, number = {"a.csv", "n", "name: n, ", ""};
+    uint64_t hash;
+    stk_error err;
+
+    (void)state;
+    assert_status(outcome(&text, "color: gray", &hash, &err), STK_E_CONFIG);
+    assert_says("color");
+    assert_says("jpg");
+    assert_status(outcome(&number, "color: gray", &hash, &err), STK_E_CONFIG);
+    assert_says("color");
+    assert_says("files");
+}
+
 /* Two groups that share a name must mean the same by it. */
 static void names_are_clear(void **state)
 {
@@ -326,8 +342,9 @@ static void make_files(void)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_pair), cmocka_unit_test(above_the_formats),
-                                       cmocka_unit_test(stated_format), cmocka_unit_test(names_are_clear)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair), cmocka_unit_test(above_the_formats), cmocka_unit_test(stated_format),
+        cmocka_unit_test(a_member_that_does_not_take_it), cmocka_unit_test(names_are_clear)};
 
     make_files();
     return cmocka_run_group_tests(tests, NULL, NULL);
