@@ -290,6 +290,8 @@ static int inspect(struct inspect *in)
                   container->members[only].why ? container->members[only].why : container->path);
         status = err.status;
     }
+    if (!status && in->source)
+        status = st_args_check(container, only, &in->opts, &err);
     if (status) {
         stki_container_release(container);
         return refuse(in, &err);
