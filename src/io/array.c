@@ -285,6 +285,7 @@ static stk_status describe_samples(struct array_reader *r, const char *path, con
     base->count = along;
     if (opts->window_length > 0) {
         base->windows = true;
+        base->longest_group = along;
         step = opts->window_stride > 0 ? opts->window_stride : opts->window_length;
         base->count = stki_window_count(along, opts->window_length, dilation, step);
     }

@@ -87,6 +87,7 @@ struct stki_reader {
     bool swapped;                /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
     bool draws;                  /* read looks at the scratch's draw */
     bool windows;                /* samples are windows along opts->axis, as opts->window_length asks */
+    int64_t longest_group;       /* windows: samples of the longest run that they do not leave; 0: not known */
     bool copies;                 /* read works: decodes or copies into scratch; a sample is then not cut into parts */
     const char *access;          /* "mmap", "pread", "memory", "none": what is really used */
     const char *note;            /* why it is not what was asked for (a failed mapping), or NULL */

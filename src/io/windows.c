@@ -29,6 +29,7 @@ stk_status stki_windows_create(const int64_t *cuts, int64_t group_count, int64_t
     for (int64_t g = 0; g < group_count; g++) {
         const int64_t samples = cuts[g + 1] - cuts[g], count = stki_window_count(samples, length, dilation, step);
 
+        w->longest_group = samples > w->longest_group ? samples : w->longest_group;
         if (count == 0) {
             w->short_groups += samples > 0;
             w->short_samples += samples;

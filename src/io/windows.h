@@ -14,6 +14,7 @@ typedef struct stki_windows {
     int64_t *number;                     /* of each group's first window, and `count` behind the last */
     int64_t *first;                      /* each group's first sample */
     int64_t short_groups, short_samples; /* groups that are shorter than a window, and their samples */
+    int64_t longest_group;               /* samples */
 } stki_windows;
 
 /* Samples from a window's first to its last, both counted. */

@@ -459,6 +459,8 @@ stk_status stki_core_make_order(stki_core *core, stk_error *err)
              (long long)core->batching.length, (long long)core->steps, (long long)global,
              (long long)config->world_size);
     core->max_rows = stki_batching_max_rows(&core->batching);
+    if (core->dataset->count == 0 && !config->allow_empty && stki_windows_fail(core, err) != STK_OK)
+        return STK_E_EMPTY;
     if (core->dataset->count == 0 && !config->allow_empty)
         return stki_fail_at(err, STK_E_EMPTY,
                             (stki_place){.file = core->dataset->fields[0].shards[0]->path, .record = -1, .offset = -1},

@@ -26,6 +26,8 @@ static const stki_field_config *field_of(const stki_loader_config *config, int d
 stk_status stki_window_of(const stki_loader_config *config, const stki_window **out, stk_error *err)
 {
     const stki_field_config *first = NULL;
+    const bool several = config->dataset_count > 0;
+    int first_in = 0;
 
     *out = NULL;
     for (int i = 0; i < config->field_count; i++) {
@@ -41,12 +43,15 @@ stk_status stki_window_of(const stki_loader_config *config, const stki_window **
                                  config->datasets[d].name, field->name);
             if (field->window.length == 0)
                 continue;
+            first_in = first ? first_in : d;
             first = first ? first : field;
             if (!same_window(&field->window, &first->window))
                 return stki_fail(err, STK_E_CONFIG,
-                                 "dataset.fields.%s: its source.window differs from that of field %s; all windows of a "
-                                 "loader have one length, stride, dilation, offsets, group_by and take",
-                                 field->name, first->name);
+                                 "%s%s%sfield %s: its source.window differs from that of %s%s%sfield %s; all windows "
+                                 "of a loader have one length, stride, dilation, offsets, group_by and take",
+                                 several ? "data set " : "", several ? config->datasets[d].name : "",
+                                 several ? ": " : "", field->name, several ? "data set " : "",
+                                 several ? config->datasets[first_in].name : "", several ? ", " : "", first->name);
         }
     }
     *out = first ? &first->window : NULL;
@@ -271,6 +276,41 @@ stk_status stki_windows_over_samples(stki_core *core, stk_error *err)
     number_sources(core, windows);
     set_field_windows(core, window);
     stki_dataset_use_windows(core->dataset, windows);
+    return STK_OK;
+}
+
+/* Samples of the longest run that the windows of a field do not leave; 0: not known. */
+static int64_t longest_group(const stki_core *core, int number)
+{
+    const stki_field *field = &core->dataset->fields[number];
+    int64_t longest = 0;
+
+    if (core->dataset->windows)
+        return core->dataset->windows->longest_group;
+    for (int k = 0; k < field->shard_count; k++)
+        if (field->shards[k]->longest_group > longest)
+            longest = field->shards[k]->longest_group;
+    return longest;
+}
+
+stk_status stki_windows_fail(const stki_core *core, stk_error *err)
+{
+    for (int i = 0; i < core->dataset->field_count; i++) {
+        const stki_window *window = &core->config->fields[i].window;
+        const int64_t longest = longest_group(core, i);
+        char found[32];
+
+        if (window->length == 0)
+            continue;
+        snprintf(found, sizeof found, "%" PRId64, longest);
+        return stki_fail_at(
+            err, STK_E_EMPTY,
+            (stki_place){core->dataset->fields[i].shards[0]->path, -1, -1, longest > 0 ? found : NULL,
+                         STKI_TEXT("%" PRId64 " or more", stki_window_span(window->length, window->dilation))},
+            "no window fits: field %s: source.window: {length: %" PRId64 ", dilation: %" PRId64 ", group_by: %s}: "
+            "samples of the longest group",
+            core->dataset->fields[i].name, window->length, window->dilation, window->group_by);
+    }
     return STK_OK;
 }
 

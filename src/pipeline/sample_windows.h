@@ -20,6 +20,8 @@ bool stki_windows_in_place(const stki_field_config *field, const stki_reader *re
 /* Finds the groups, numbers their windows and sets what each field gives of a window. All fields of the data set must
  * have the same number of samples. */
 stk_status stki_windows_over_samples(stki_core *core, stk_error *err);
+/* STK_E_EMPTY with the window and the longest group; STK_OK: no field has a window. Of a data set without samples. */
+stk_status stki_windows_fail(const stki_core *core, stk_error *err);
 /* Runs of the data set's numbers that windows do not leave: *out holds *count + 1 of them (stki_free). Without windows
  * each data set is one. */
 stk_status stki_window_groups(const stki_core *core, int64_t **out, int64_t *count, stk_error *err);

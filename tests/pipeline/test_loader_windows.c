@@ -648,6 +648,33 @@ static void an_unreadable_file_fails_its_segment(void **state)
     assert_int_equal(drain(loader, x, NULL), 3 * 5);
 }
 
+/* The error has the samples that a window needs and those of the longest group. */
+static void no_window_fits(void **state)
+{
+    static const struct {
+        const char *text, *file, *found, *expected;
+    } cases[] = {
+        {"{dataset: {fields: {x: {path: series.npy, source: {window: {length: 300, dilation: 4}}}}}}", "series.npy",
+         "1000", "1197 or more"},
+        {"{dataset: {fields: {x: {path: series.npy, source: {window: {length: 1001}}}}}}", "series.npy", "1000",
+         "1001 or more"},
+        {"{dataset: {fields: {x: {path: labels.npy, source: {window: {length: 32, group_by: y}}}, y: {path: "
+         "videos.npy}}}}",
+         "labels.npy", "31", "32 or more"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stk_loader *loader;
+        stk_error err;
+
+        assert_status(stk_loader_open_text(cases[i].text, stkt_dir, NULL, 0, &loader, &err), STK_E_EMPTY);
+        assert_non_null(strstr(err.file, cases[i].file));
+        assert_string_equal(err.found, cases[i].found);
+        assert_string_equal(err.expected, cases[i].expected);
+    }
+}
+
 static void what_cannot_be_a_window_is_refused(void **state)
 {
     (void)state;
@@ -684,6 +711,7 @@ int main(void)
         cmocka_unit_test(files_give_segments),
         cmocka_unit_test(videos_give_clips),
         cmocka_unit_test(an_unreadable_file_fails_its_segment),
+        cmocka_unit_test(no_window_fits),
         cmocka_unit_test(what_cannot_be_a_window_is_refused),
     };
 

@@ -43,6 +43,7 @@ stk_status stki_hdf5_samples_of(const stki_hdf5_dataset *d, const stki_reader_op
     base->ndim = 0;
     if (out->window) {
         base->windows = true;
+        base->longest_group = along;
         out->step = opts->window_stride > 0 ? opts->window_stride : opts->window_length;
         base->count = along < opts->window_length ? 0 : (along - opts->window_length) / out->step + 1;
     }
