@@ -267,6 +267,8 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
     if (status == STK_OK)
         status = open_windows(core, err);
     if (status == STK_OK)
+        stki_core_note_pairs(core);
+    if (status == STK_OK)
         status = stki_classes_leave_out(core, err);
     close_lists(core);
     for (int i = 0; status == STK_OK && i < core->dataset->field_count; i++) {

@@ -177,17 +177,33 @@ static void keep_names(stki_names *first, stki_names *names)
     stki_names_fini(names);
 }
 
+static stki_pair_config *pair_of(stki_core *core, int source)
+{
+    return core->config->dataset_count > 0 ? &core->config->datasets[source].pair : &core->config->pair;
+}
+
+void stki_core_note_pairs(stki_core *core)
+{
+    for (int d = 0; d == 0 || d < core->config->dataset_count; d++) {
+        char *unused = stki_pair_unused(pair_of(core, d));
+
+        if (unused && core->config->dataset_count > 0)
+            stki_config_note(core->config, "data set %s: %s", core->config->datasets[d].name, unused);
+        else if (unused)
+            stki_config_note(core->config, "dataset.%s", unused);
+        stki_free(unused);
+    }
+}
+
 static stk_status pair(stki_core *core, int source, stki_names *first, stki_names *names, stki_paired *out,
                        stk_error *err)
 {
-    const stki_loader_config *config = core->config;
     stk_status status;
 
     *out = (stki_paired){0};
     if (!first->field)
         return STK_OK;
-    status = stki_pair_names(config->dataset_count > 0 ? &config->datasets[source].pair : &config->pair, first, names,
-                             out, err);
+    status = stki_pair_names(pair_of(core, source), first, names, out, err);
     if (out->note)
         stki_config_note(core->config, "%s", out->note);
     stki_free(out->note);

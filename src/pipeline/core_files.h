@@ -28,6 +28,8 @@ stk_status stki_core_check_partners(const stki_core *core, int source, int numbe
 
 /* Free what is kept while a data set is opened: names of files; containers, which fields of one file share. */
 void stki_core_forget_names(stki_core *core);
+/* Says which parts of `pair` had no effect; when all fields are open. */
+void stki_core_note_pairs(stki_core *core);
 void stki_core_forget_containers(stki_core *core);
 
 #endif

@@ -492,17 +492,48 @@ static char *note_of(const stki_pair_config *how, const stki_names *first, const
         name_of(names, at, buffers[1]));
 }
 
-stk_status stki_pair_names(const stki_pair_config *how, stki_names *first, stki_names *names, stki_paired *out,
+static void mark_strips(stki_pair_config *how, const stki_names *names)
+{
+    static const stki_pair_config plain;
+    char buffer[MOST_NAME];
+
+    for (int64_t i = 0; i < names->count && how->stripped != (1U << how->strip_count) - 1; i++)
+        for (enum rule rule = RELATIVE; rule <= WILDCARDS; rule++) {
+            const span key = key_of(&plain, names, rule, i, buffer);
+
+            for (int k = 0; k < how->strip_count; k++)
+                how->stripped |= strip_one(&(span){key.at, key.length}, how->strip[k]) ? 1U << k : 0;
+        }
+}
+
+char *stki_pair_unused(const stki_pair_config *how)
+{
+    if (!how->paired && (how->by == STKI_PAIR_BY_NAME || how->strip_count > 0))
+        return stki_format("pair: %s has no effect: no two fields have files as samples or shards to pair by name",
+                           how->by == STKI_PAIR_BY_NAME ? "name" : "strip");
+    for (int k = 0; k < how->strip_count; k++)
+        if (!(how->stripped >> k & 1))
+            return stki_format("pair: strip has no effect: no name of a file ends with %s, before its ending",
+                               how->strip[k]);
+    return NULL;
+}
+
+stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names *names, stki_paired *out,
                            stk_error *err)
 {
     const bool found = all_found(first) && all_found(names);
     stk_status status;
 
     *out = (stki_paired){0};
-    if (how->by == STKI_PAIR_BY_POSITION || same_source(first, names))
+    if (how->by == STKI_PAIR_BY_POSITION)
         return STK_OK;
+    how->paired = true;
     measure_folders(first);
     measure_folders(names);
+    mark_strips(how, first);
+    mark_strips(how, names);
+    if (same_source(first, names))
+        return STK_OK;
     if (how->by == STKI_PAIR_AUTO && !found) {
         out->note = names->shards || first->count != names->count ? NULL : note_of(how, first, names);
         return STK_OK;

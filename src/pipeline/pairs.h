@@ -23,6 +23,8 @@ typedef struct stki_pair_config {
     enum stki_pair_by by;
     int strip_count;
     const char *strip[STKI_PAIR_MOST_STRIPS]; /* suffixes that are not compared */
+    bool paired;                              /* set when names of two fields are compared */
+    unsigned stripped;                        /* bit i: a name ends with strip[i] */
 } stki_pair_config;
 
 stk_status stki_pair_read(const stki_node *node, stki_pair_config *out, stk_error *err); /* NULL: the default */
@@ -60,7 +62,10 @@ typedef struct stki_paired {
 } stki_paired;
 
 /* Pairs `names` with `first`. STK_E_MISMATCH names the files without a partner, or two that cannot be told apart. */
-stk_status stki_pair_names(const stki_pair_config *how, stki_names *first, stki_names *names, stki_paired *out,
+stk_status stki_pair_names(stki_pair_config *how, stki_names *first, stki_names *names, stki_paired *out,
                            stk_error *err);
+
+/* What of the option had no effect on the names that were paired; NULL: all of it had one. stki_free. */
+char *stki_pair_unused(const stki_pair_config *how);
 
 #endif

@@ -375,13 +375,47 @@ static int write_files(void **state)
     return 0;
 }
 
+/* What has no effect is noted. */
+static void options_without_effect(void **state)
+{
+    stk_loader *loader;
+
+    (void)state;
+    folder("with"), folder("mask");
+    touch("with", (const char *const[]){"a_image.jpg", "b_image.jpg", NULL});
+    touch("mask", (const char *const[]){"a_mask.png", "b_mask.png", NULL});
+    array("plain1.npy", 1), array("plain2.npy", 2);
+    loader = expect(paths("with"), paths("mask"), "pair: {strip: [_image, _mask]},", "a_image.jpg b_image.jpg",
+                    "a_mask.png b_mask.png");
+    assert_int_equal(notes_with(loader, "no effect"), 0);
+    stk_loader_destroy(loader);
+    loader = expect(paths("with"), paths("mask"), "pair: {strip: [_image, _mask, _foo]},", "a_image.jpg b_image.jpg",
+                    "a_mask.png b_mask.png");
+    assert_int_equal(notes_with(loader, "_foo"), 1);
+    stk_loader_destroy(loader);
+    loader = expect("{path: plain1.npy}", "{path: plain2.npy}", "pair: name,", "1", "2");
+    assert_int_equal(notes_with(loader, "dataset.pair: name has no effect"), 1);
+    stk_loader_destroy(loader);
+    loader = expect("{path: plain1.npy}", "{path: plain2.npy}", "pair: auto,", "1", "2");
+    assert_int_equal(notes_with(loader, "pair"), 0);
+    stk_loader_destroy(loader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders),    cmocka_unit_test(twins),           cmocka_unit_test(classes),
-        cmocka_unit_test(patterns),   cmocka_unit_test(shards),          cmocka_unit_test(strips),
-        cmocka_unit_test(lists),      cmocka_unit_test(several_folders), cmocka_unit_test(data_sets),
-        cmocka_unit_test(the_option), cmocka_unit_test(the_c_structs),
+        cmocka_unit_test(options_without_effect),
+        cmocka_unit_test(folders),
+        cmocka_unit_test(twins),
+        cmocka_unit_test(classes),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(shards),
+        cmocka_unit_test(strips),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(several_folders),
+        cmocka_unit_test(data_sets),
+        cmocka_unit_test(the_option),
+        cmocka_unit_test(the_c_structs),
     };
 
     return cmocka_run_group_tests(tests, write_files, NULL);
