@@ -17,6 +17,7 @@
 #include "pad.h"
 #include "tensor_internal.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 static stki_counter convert_fails_in;
@@ -39,30 +40,6 @@ static void doing(stki_worker *worker, enum stki_stage stage, const char *path, 
     stki_count_set(&worker->record, record);
     stki_count_set(&worker->since_ns, now);
     atomic_store_explicit(&worker->stage, stage, memory_order_relaxed);
-}
-
-void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
-{
-    const uint8_t before = atomic_exchange_explicit(&batch->row_failed[row], STKI_ROW_FAILED, memory_order_relaxed);
-
-    if (before != STKI_ROW_FAILED) {
-        stki_count(&core->failed_samples, 1);
-        stki_count(&batch->failed_rows, before == STKI_ROW_FINE);
-        stki_failed_note(core, batch, row, false, error);
-    }
-    stki_slot_fail(batch, row, error);
-}
-
-void stki_row_fails_with_partner(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
-{
-    uint8_t before = STKI_ROW_FINE;
-
-    if (atomic_compare_exchange_strong_explicit(&batch->row_failed[row], &before, STKI_ROW_FAILED_WITH_PARTNER,
-                                                memory_order_relaxed, memory_order_relaxed)) {
-        stki_count(&batch->failed_rows, 1);
-        stki_failed_note(core, batch, row, true, error);
-    }
-    stki_slot_fail(batch, row, error);
 }
 
 /* What a reader says of bytes that a changed file no longer has is beside the point. */
@@ -333,8 +310,7 @@ static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_p
     return length;
 }
 
-int64_t stki_fill_measure(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                          stki_worker *worker)
+static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_worker *worker)
 {
     int64_t length;
 
@@ -643,8 +619,11 @@ static int64_t convert_window(const stki_field_plan *plan, const stki_making_of 
     return n;
 }
 
-stk_status stki_fill_window(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                            stki_worker *worker, stk_error *err)
+static stk_status make_whole_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
+                                 const stki_making_of *of, stki_worker *worker, stk_error *err);
+
+static stk_status fill_window(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                              stki_worker *worker, stk_error *err)
 {
     const stki_field_plan *each = plan->each;
     stk_status status = STK_OK;
@@ -657,15 +636,54 @@ stk_status stki_fill_window(stki_core *core, stk_batch *batch, const stki_field_
         if (n > 0)
             continue;
         n = 1;
-        status = stki_made_row(core, batch, each, &sample, worker, err);
+        status = make_whole_row(core, batch, each, &sample, worker, err);
     }
     return status;
 }
 
-stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                           stki_worker *worker, stk_error *err)
+static stk_status fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                             stki_worker *worker, stk_error *err)
 {
     return make_row(core, batch, plan, of, 0, 1, worker, err);
+}
+
+static stk_status make_one_hot(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker,
+                               stk_error *err)
+{
+    const int64_t size = stk_dtype_size(plan->dtype), classes = plan->one_hot->classes, one = 1, none = 0;
+    int64_t within, label = -1;
+    const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
+    char path[STKI_RECORD_PATH];
+    stk_tensor sample;
+    stk_status status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
+
+    if (status != STK_OK)
+        return status;
+    stki_copy_strided(&label, STK_I64, &none, sample.data, sample.dtype, &none,
+                      (sample.flags & STK_TENSOR_SWAPPED) != 0, 1, &one);
+    stki_watch_use(worker, plan, shard, of->index, &sample);
+    stki_reader_done(shard, &sample);
+    if (label < 0 || label >= classes)
+        return stki_fail_at(err, STK_E_RANGE,
+                            (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                         STKI_TEXT("%" PRId64, label), STKI_TEXT("0 to %" PRId64, classes - 1)},
+                            "%s: one_hot: the label", plan->name);
+    stki_copy_strided(of->to, plan->dtype, plan->strides, plan->on_off, plan->dtype, &none, false, 1, &classes);
+    memcpy((char *)of->to + label * size, plan->on_off + size, (size_t)size);
+    return STK_OK;
+}
+
+/* One row that is not mixed. */
+static stk_status make_whole_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
+                                 const stki_making_of *of, stki_worker *worker, stk_error *err)
+{
+    stk_status status = plan->each      ? fill_window(core, batch, plan, of, worker, err)
+                        : plan->one_hot ? make_one_hot(plan, of, worker, err)
+                                        : fill_plain(core, batch, plan, of, worker, err);
+
+    if (status == STK_OK && plan->erase)
+        stki_made_erase(plan, &of->occasion, of->to);
+    return status;
 }
 
 static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
@@ -769,7 +787,7 @@ static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *
                       stki_worker *worker)
 {
     while (row < last) {
-        int64_t n = plan->made ? stki_made_fill(core, batch, plan, row, last, worker)
+        int64_t n = plan->made ? stki_made_fill(core, batch, plan, row, last, make_whole_row, worker)
                                : fill_mapped(core, batch, plan, row, last, worker);
 
         if (n == 0 && !stki_sample_has_failed(batch, row))
@@ -783,7 +801,7 @@ static void fill_rows(stki_core *core, stk_batch *batch, const stki_field_plan *
     }
 }
 
-void stki_fill_again(stki_core *core, stk_batch *batch, int64_t row, stki_worker *worker)
+static void fill_again(stki_core *core, stk_batch *batch, int64_t row, stki_worker *worker)
 {
     stki_watch_begin(worker, batch, row, row + 1);
     for (int f = 0; f < core->plan_count; f++)
@@ -804,7 +822,7 @@ static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_work
         if (plan->may_split && plan->units >= parts)
             fill_row(core, batch, plan, row, part, parts, worker);
         else if (part == 0 && plan->made)
-            stki_made_fill(core, batch, plan, row, row + 1, worker);
+            stki_made_fill(core, batch, plan, row, row + 1, make_whole_row, worker);
         else if (part == 0 && !stki_sample_has_failed(batch, row))
             fill_row(core, batch, plan, row, 0, 1, worker);
     }
@@ -856,7 +874,8 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
     if (slot->phase != 0 && stki_counted(&batch->failed_rows) > 0)
         clear_failed(core, batch);
     if (batch->failures)
-        stki_failed_settle(core, batch, slot->phase != 0, &core->workers[number]);
+        stki_failed_settle(core, batch, slot->phase != 0, &(const stki_refill){fill_again, measure},
+                           &core->workers[number]);
     if (slot->phase == 0) {
         for (int f = 0; f < core->plan_count; f++) {
             int64_t *offsets;

@@ -76,7 +76,8 @@ static void make_room(stk_batch *batch, const stki_field_plan *plan, int64_t row
 }
 
 /* The lengths of the row's sample, put in place. False: it cannot be had, or does not fit into this batch. */
-static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, stki_worker *worker)
+static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, const stki_refill *refill,
+                stki_worker *worker)
 {
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field_plan *plan = &core->plans[f];
@@ -84,7 +85,7 @@ static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, s
 
         if (!plan->ragged)
             continue;
-        length = stki_fill_measure(core, batch, plan, row, worker);
+        length = refill->measure(core, batch, plan, row, worker);
         if (length < 0 || (laid_out && plan->pad.padded && length > stki_padded_length(batch, plan)))
             return false;
         if (laid_out && !plan->pad.padded)
@@ -95,7 +96,8 @@ static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, s
     return true;
 }
 
-static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *failure, bool laid_out, stki_worker *worker)
+static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *failure, bool laid_out,
+                    const stki_refill *refill, stki_worker *worker)
 {
     int64_t row = failure->row;
 
@@ -106,9 +108,9 @@ static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *fail
             continue;
         clear(batch, row);
         take(core, batch, row, sample);
-        if (fit(core, batch, row, laid_out, worker)) {
+        if (fit(core, batch, row, laid_out, refill, worker)) {
             if (laid_out)
-                stki_fill_again(core, batch, row, worker);
+                refill->again(core, batch, row, worker);
             if (!stki_row_has_failed(batch, row)) {
                 failure->substitute = sample;
                 return true;
@@ -180,7 +182,8 @@ static bool find_error(stk_batch *batch)
     return false;
 }
 
-void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki_worker *worker)
+void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, const stki_refill *refill,
+                        stki_worker *worker)
 {
     if (!core->settles)
         return;
@@ -190,7 +193,7 @@ void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki
         if (!stki_row_has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
             policy == STK_ON_ERROR_FAIL)
             continue; /* in the last phase a substitute of the first one may have failed */
-        failure->settled = policy == STK_ON_ERROR_SKIP || replace(core, batch, failure, last_phase, worker);
+        failure->settled = policy == STK_ON_ERROR_SKIP || replace(core, batch, failure, last_phase, refill, worker);
     }
     if (!last_phase)
         return;

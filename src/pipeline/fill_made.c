@@ -59,7 +59,7 @@ static void erase_with_noise(const stki_field_plan *plan, const int64_t *shape, 
             }
 }
 
-static void erase(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row)
+void stki_made_erase(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row)
 {
     int64_t shape[STK_MAX_DIMS];
     stki_rectangle box;
@@ -84,47 +84,6 @@ static void erase(const stki_field_plan *plan, const stki_occasion *occasion, ui
 
 /* ---- labels -------------------------------------------------------------------------------------------------------
  */
-
-static stk_status make_one_hot(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker,
-                               stk_error *err)
-{
-    const int64_t size = stk_dtype_size(plan->dtype), classes = plan->one_hot->classes, one = 1, none = 0;
-    int64_t within, label = -1;
-    const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
-    char path[STKI_RECORD_PATH];
-    stk_tensor sample;
-    stk_status status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
-
-    if (status != STK_OK)
-        return status;
-    stki_copy_strided(&label, STK_I64, &none, sample.data, sample.dtype, &none,
-                      (sample.flags & STK_TENSOR_SWAPPED) != 0, 1, &one);
-    stki_watch_use(worker, plan, shard, of->index, &sample);
-    stki_reader_done(shard, &sample);
-    if (label < 0 || label >= classes)
-        return stki_fail_at(err, STK_E_RANGE,
-                            (stki_place){stki_reader_path(shard, within, path), within, -1,
-                                         STKI_TEXT("%" PRId64, label), STKI_TEXT("0 to %" PRId64, classes - 1)},
-                            "%s: one_hot: the label", plan->name);
-    stki_copy_strided(of->to, plan->dtype, plan->strides, plan->on_off, plan->dtype, &none, false, 1, &classes);
-    memcpy((char *)of->to + label * size, plan->on_off + size, (size_t)size);
-    return STK_OK;
-}
-
-/* ---- one row ------------------------------------------------------------------------------------------------------
- */
-
-stk_status stki_made_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                         stki_worker *worker, stk_error *err)
-{
-    stk_status status = plan->each      ? stki_fill_window(core, batch, plan, of, worker, err)
-                        : plan->one_hot ? make_one_hot(plan, of, worker, err)
-                                        : stki_fill_plain(core, batch, plan, of, worker, err);
-
-    if (status == STK_OK && plan->erase)
-        erase(plan, &of->occasion, of->to);
-    return status;
-}
 
 static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
 {
@@ -266,7 +225,7 @@ static bool pair_is_fine(stki_core *core, stk_batch *batch, int64_t row, bool bo
 
 /* A row, and with `both` the next one, which is its partner: mixed in f32 and rounded. */
 static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, bool both,
-                       stki_mixing mixing, stki_worker *worker)
+                       stki_mixing mixing, stki_make_row_fn *make, stki_worker *worker)
 {
     const stki_field_plan *f32 = plan->unrounded;
     const int64_t bytes = (f32->row_bytes + 63) / 64 * 64;
@@ -280,10 +239,10 @@ static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan 
     b = a ? a + bytes / (int64_t)sizeof *a : NULL;
     if (pair.own == STK_OK) {
         of = of_row(batch, row, a);
-        pair.own = stki_made_row(core, batch, f32, &of, worker, &pair.own_error);
+        pair.own = make(core, batch, f32, &of, worker, &pair.own_error);
         if (both || (mixing.mixes && pair.own == STK_OK)) {
             of = of_partner(batch, row, both, b);
-            pair.partner = stki_made_row(core, batch, f32, &of, worker, &pair.partner_error);
+            pair.partner = make(core, batch, f32, &of, worker, &pair.partner_error);
         }
     }
     if (!pair_is_fine(core, batch, row, both, &pair))
@@ -302,7 +261,7 @@ static void fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan 
 
 /* The label, the label of the partner that the row is mixed with, or its own, and the share of the first. */
 static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                        stki_worker *worker)
+                        stki_make_row_fn *make, stki_worker *worker)
 {
     const stki_mixing mixing = mixing_of(core, batch, plan, row);
     char *values = stki_slot_values(batch, plan) + row * plan->row_bytes,
@@ -310,10 +269,10 @@ static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan
     stki_pair pair = {.partner = STK_OK};
     stki_making_of of = of_row(batch, row, values);
 
-    pair.own = stki_made_row(core, batch, plan, &of, worker, &pair.own_error);
+    pair.own = make(core, batch, plan, &of, worker, &pair.own_error);
     if (pair.own == STK_OK && mixing.mixes) {
         of = of_partner(batch, row, false, partners);
-        pair.partner = stki_made_row(core, batch, plan, &of, worker, &pair.partner_error);
+        pair.partner = make(core, batch, plan, &of, worker, &pair.partner_error);
     }
     if (!pair_is_fine(core, batch, row, false, &pair))
         return;
@@ -323,7 +282,7 @@ static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan
 }
 
 int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                       stki_worker *worker)
+                       stki_make_row_fn *make, stki_worker *worker)
 {
     stki_making_of of;
     stk_error error;
@@ -336,15 +295,15 @@ int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan 
         const bool both = mixing.mixes && row + 1 < last && partner_of(batch, row, &own) == own + 1 &&
                           !stki_sample_has_failed(batch, row + 1);
 
-        fill_mixed(core, batch, plan, row, both, mixing, worker);
+        fill_mixed(core, batch, plan, row, both, mixing, make, worker);
         return 1 + both;
     }
     if (plan->has_partners) {
-        fill_labels(core, batch, plan, row, worker);
+        fill_labels(core, batch, plan, row, make, worker);
         return 1;
     }
     of = of_row(batch, row, stki_slot_values(batch, plan) + row * plan->row_bytes);
-    if (stki_made_row(core, batch, plan, &of, worker, &error) != STK_OK)
+    if (make(core, batch, plan, &of, worker, &error) != STK_OK)
         stki_row_fails(core, batch, row, &error);
     return 1;
 }

@@ -13,23 +13,18 @@ typedef struct stki_making_of {
     int64_t row; /* of the batch */
 } stki_making_of;
 
-/* fill.c: one row as the plan's conversion makes it. Errors name file and record. */
-stk_status stki_fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                           stki_worker *worker, stk_error *err);
+/* Makes one row that is not mixed; errors name file and record. fill.c has it. */
+typedef stk_status stki_make_row_fn(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
+                                    const stki_making_of *of, stki_worker *worker, stk_error *err);
 
-/* fill.c: a row that is a window: each of its samples as the plan of one makes it, with the draws of the row. */
-stk_status stki_fill_window(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                            stki_worker *worker, stk_error *err);
-
-/* One row that is not mixed. */
-stk_status stki_made_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                         stki_worker *worker, stk_error *err);
 /* Works out the partners of all rows (mixing). */
 stk_status stki_made_begin(stki_core *core, stk_batch *batch, stk_error *err);
 /* Does the row of this field (or of its rows in f32) hold a part of its partner? */
 bool stki_made_mixes(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row);
 /* Makes the row, or it and the next one; rows that fail are failed. Returns how many were made. */
 int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                       stki_worker *worker);
+                       stki_make_row_fn *make, stki_worker *worker);
+/* Erases the boxes that the plan draws for the row. */
+void stki_made_erase(const stki_field_plan *plan, const stki_occasion *occasion, uint8_t *row);
 
 #endif

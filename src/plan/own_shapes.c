@@ -316,6 +316,26 @@ static stk_status window_place(const stki_field_plan *plan, stki_resampler *resa
     return status;
 }
 
+stk_status stki_bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
+{
+    const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
+    int64_t strides[STK_MAX_DIMS], bytes;
+    bool adjacent = !swapped;
+    stk_status status = stki_row_major(view->dtype, view->ndim, view->shape, strides, &bytes, err);
+
+    if (status != STK_OK)
+        return status;
+    for (int i = 0; i < view->ndim; i++)
+        adjacent = adjacent && (view->strides[i] == strides[i] || view->shape[i] == 1);
+    *out = view->data;
+    if (adjacent || (status = stki_scratch_reserve(to, bytes, err)) != STK_OK)
+        return status;
+    stki_copy_strided(to->data, view->dtype, strides, view->data, view->dtype, view->strides, swapped, view->ndim,
+                      view->shape);
+    *out = to->data;
+    return STK_OK;
+}
+
 /* The resized pixels that the window needs, from a view of what the resizer looks at: in `to`, lines of `line` bytes.
  */
 static stk_status resize_into(stki_resampler *resampler, const stk_tensor *view, void *to, int64_t line, stk_error *err)

@@ -33,4 +33,7 @@ stk_status stki_own_shape(const stki_field_plan *plan, const int64_t *shape, con
 stk_status stki_own_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                           stk_error *err);
 
+/* Row-major elements of the view, in native byte order; a copy in `to` where they are not. */
+stk_status stki_bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err);
+
 #endif

@@ -13,13 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const layout_names[] = {"", "nchw", "nhwc", "channels_last"};
-
-const char *stki_layout_name(enum stki_layout layout)
-{
-    return layout_names[layout];
-}
-
 /* A message about a field: with its place in the config where there is one. */
 static stk_status STK_PRINTF(4, 5)
     fail(stk_error *err, const stki_field_config *config, stk_status status, const char *format, ...)
@@ -342,6 +335,20 @@ static bool holds_boxes(const stki_field *field)
     }
 }
 
+static stk_status resolve(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
+                          stki_field_plan *plan, stk_error *err);
+
+/* The same rows in f32, before they are rounded. */
+static stk_status make_unrounded(stki_field_plan *plan, stk_error *err)
+{
+    stki_field_plan *inner = stki_zalloc(sizeof *inner);
+
+    if (!inner)
+        return stki_fail_memory(err, sizeof *inner, "a plan");
+    plan->unrounded = inner;
+    return resolve(plan->config, plan->field, STK_F32, inner, err);
+}
+
 stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
 {
     stk_status status;
@@ -364,6 +371,9 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
                 stk_dtype_name(plan->box_field->dtype), STKI_SHAPE(plan->box_field->ndim, plan->box_field->shape));
     }
     status = stki_made_link(plans, count, err);
+    for (int i = 0; i < count && status == STK_OK; i++)
+        if (plans[i].mixed_by && plans[i].one_hot)
+            status = make_unrounded(&plans[i], err);
     for (int i = 0; i < count; i++) {
         plans[i].number = i;
         if (plans[i].unrounded)
@@ -451,6 +461,8 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
     for (int i = 0; i < field->shard_count; i++)
         plan->may_split = plan->may_split && !field->shards[i]->copies;
     status = stki_made_resolve(plan, err);
+    if (status == STK_OK && plan->mix)
+        status = make_unrounded(plan, err);
     if (dtype != STK_DTYPE_NONE && plan->one_hot) {
         plan->dtype = dtype;
         return stki_row_major(dtype, 1, plan->shape, plan->strides, &plan->row_bytes, err);
@@ -458,23 +470,17 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
     return status;
 }
 
-stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
-                             stk_error *err)
-{
-    return config->row_samples > 0 ? stki_window_resolve(config, field, plan, err)
-                                   : resolve(config, field, STK_DTYPE_NONE, plan, err);
-}
-
-stk_status stki_plan_resolve_sample(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
-                                    stk_error *err)
+static stk_status resolve_sample(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                                 stk_error *err)
 {
     return resolve(config, field, STK_DTYPE_NONE, plan, err);
 }
 
-stk_status stki_plan_resolve_as(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
-                                stki_field_plan *plan, stk_error *err)
+stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
+                             stk_error *err)
 {
-    return resolve(config, field, dtype, plan, err);
+    return config->row_samples > 0 ? stki_window_resolve(config, field, resolve_sample, plan, err)
+                                   : resolve(config, field, STK_DTYPE_NONE, plan, err);
 }
 
 /* What all conversions of a plan have in common. */
@@ -544,11 +550,6 @@ static bool same_geometry(const stki_field_plan *plan, const stki_reader *x, con
     if (plan->resample)
         return true;
     return x->swapped == y->swapped && memcmp(x->strides, y->strides, (size_t)x->ndim * sizeof x->strides[0]) == 0;
-}
-
-int64_t stki_plan_line_stride(const stki_field_plan *plan)
-{
-    return plan->strides[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1];
 }
 
 /* A conversion of `lines` pixel rows of the block into as many of the row. */
@@ -796,11 +797,20 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
 
     if (status == STK_OK && plan->unrounded)
         plan->unrounded->box_field = plan->box_field;
-    return status == STK_OK && plan->made ? stki_made_compile(plan, stores, bytes_in_flight, err) : status;
+    if (status == STK_OK && plan->unrounded)
+        status = stki_plan_compile(plan->unrounded, STKI_STORES_CACHED, bytes_in_flight, err);
+    return status == STK_OK && plan->made ? stki_made_compile(plan, stores, err) : status;
 }
 
 void stki_plan_fini(stki_field_plan *plan)
 {
+    stki_field_plan *const inner[] = {plan->each, plan->unrounded};
+
+    for (int i = 0; i < 2; i++)
+        if (inner[i]) {
+            stki_plan_fini(inner[i]);
+            stki_free(inner[i]);
+        }
     stki_made_fini(plan);
     for (int i = 0; plan->turned && i < plan->convert_count * STKI_ORIENTATIONS; i++)
         stki_convert_destroy(plan->turned[i]);

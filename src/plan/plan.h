@@ -179,12 +179,6 @@ stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
 /* Works out what a row is. The config and the field must outlive the plan. */
 stk_status stki_plan_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
                              stk_error *err);
-/* The same with rows of another dtype that nothing rounds to levels: what rows are before that. */
-stk_status stki_plan_resolve_as(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
-                                stki_field_plan *plan, stk_error *err);
-/* The same for one sample of a row that is a window. */
-stk_status stki_plan_resolve_sample(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
-                                    stk_error *err);
 /* Finds the fields that plans name. */
 stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
@@ -209,10 +203,18 @@ stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *sto
 /* From here on the plan makes `stored`; it owns the conversion. Between resolve and compile. */
 void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_convert *convert, const char *device);
 
-const char *stki_layout_name(enum stki_layout layout);
+static inline const char *stki_layout_name(enum stki_layout layout)
+{
+    static const char *const names[] = {"", "nchw", "nhwc", "channels_last"};
+
+    return names[layout];
+}
 
 /* From one pixel row of a row to the next, bytes. */
-int64_t stki_plan_line_stride(const stki_field_plan *plan);
+static inline int64_t stki_plan_line_stride(const stki_field_plan *plan)
+{
+    return plan->strides[plan->layout == STKI_LAYOUT_NHWC ? 0 : 1];
+}
 /* Bytes from a window's first element to what is element 0, 0, … of the row. `strides`: along the sample's axes. */
 static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_orientation o, const int64_t *strides)
 {

@@ -78,19 +78,6 @@ static stk_status resolve_erase(stki_field_plan *plan, stk_error *err)
     return check_cutout(plan, err);
 }
 
-/* The same rows in f32, before they are rounded. */
-static stk_status make_unrounded(stki_field_plan *plan, stk_error *err)
-{
-    stki_field_plan *inner = stki_zalloc(sizeof *inner);
-    stk_status status;
-
-    if (!inner)
-        return stki_fail_memory(err, sizeof *inner, "a plan");
-    plan->unrounded = inner;
-    status = stki_plan_resolve_as(plan->config, plan->field, STK_F32, inner, err);
-    return status;
-}
-
 static stk_status check_mixable(const stki_field_plan *plan, const stki_node *node, stk_error *err)
 {
     if (plan->ragged)
@@ -113,7 +100,7 @@ static stk_status resolve_mix(stki_field_plan *plan, stk_error *err)
                               "which axes are height and width? Say how the file holds the samples: source: {layout: "
                               "nhwc} or {layout: nchw}");
     plan->mix = mix;
-    return make_unrounded(plan, err);
+    return STK_OK;
 }
 
 stk_status stki_made_resolve(stki_field_plan *plan, stk_error *err)
@@ -139,7 +126,6 @@ stk_status stki_made_resolve(stki_field_plan *plan, stk_error *err)
 static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bool *alone, stk_error *err)
 {
     const stki_node *node = plan->mix->node;
-    stk_status status = STK_OK;
 
     if (labels == plan || labels->mix || labels->mixed_by)
         return stki_fail_node(err, node, "labels: field %s is mixed already", labels->name);
@@ -149,7 +135,7 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
     labels->made = true;
     labels->may_run_many = labels->may_split = false;
     if (labels->one_hot)
-        return (status = check_mixable(labels, node, err)) != STK_OK ? status : make_unrounded(labels, err);
+        return check_mixable(labels, node, err);
     if (labels->ragged)
         return stki_fail_node(err, node, "labels: field %s has rows of lengths of their own", labels->name);
     if (*alone)
@@ -306,11 +292,10 @@ static stk_status make_rounding(const stki_field_plan *plan, int64_t n, enum stk
     return stki_convert_create(&desc, out, err);
 }
 
-static stk_status make_roundings(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight,
-                                 stk_error *err)
+static stk_status make_roundings(stki_field_plan *plan, enum stki_stores stores, stk_error *err)
 {
     const int64_t elements = plan->row_bytes / stk_dtype_size(plan->dtype), rest = elements % STKI_MADE_BLOCK;
-    stk_status status = stki_plan_compile(plan->unrounded, STKI_STORES_CACHED, bytes_in_flight, err);
+    stk_status status = STK_OK;
 
     if (status == STK_OK && elements >= STKI_MADE_BLOCK)
         status = make_rounding(plan, STKI_MADE_BLOCK, stores, &plan->round, err);
@@ -319,7 +304,7 @@ static stk_status make_roundings(stki_field_plan *plan, enum stki_stores stores,
     return status;
 }
 
-stk_status stki_made_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err)
+stk_status stki_made_compile(stki_field_plan *plan, enum stki_stores stores, stk_error *err)
 {
     stk_status status = STK_OK;
 
@@ -328,20 +313,12 @@ stk_status stki_made_compile(stki_field_plan *plan, enum stki_stores stores, int
     if (status == STK_OK && plan->one_hot)
         status = make_on_off(plan, err);
     if (status == STK_OK && plan->unrounded)
-        status = make_roundings(plan, stores, bytes_in_flight, err);
+        status = make_roundings(plan, stores, err);
     return status;
 }
 
 void stki_made_fini(stki_field_plan *plan)
 {
-    if (plan->each) {
-        stki_plan_fini(plan->each);
-        stki_free(plan->each);
-    }
-    if (plan->unrounded) {
-        stki_plan_fini(plan->unrounded);
-        stki_free(plan->unrounded);
-    }
     stki_convert_destroy(plan->round);
     stki_convert_destroy(plan->round_rest);
     stki_free(plan->erased);

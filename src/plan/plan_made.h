@@ -11,9 +11,9 @@ enum { STKI_MADE_BLOCK = 4096 /* elements of a row that are mixed and rounded wh
 stk_status stki_made_resolve(stki_field_plan *plan, stk_error *err);
 /* Fields that are mixed along. */
 stk_status stki_made_link(stki_field_plan *plans, int count, stk_error *err);
-/* Conversions of the made rows; the plan's own are compiled. */
-stk_status stki_made_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
-void stki_made_fini(stki_field_plan *plan);
+/* Conversions of the made rows; the plan's own and those of the plans in it are compiled. */
+stk_status stki_made_compile(stki_field_plan *plan, enum stki_stores stores, stk_error *err);
+void stki_made_fini(stki_field_plan *plan); /* not of the plans in it */
 /* Rows are mixed: the image's or its labels'. */
 static inline const stki_mix *stki_plan_mix(const stki_field_plan *plan)
 {

@@ -24,8 +24,8 @@ static stk_status check_sample(const stki_field_config *config, const stki_field
     return STK_OK;
 }
 
-stk_status stki_window_resolve(const stki_field_config *config, const stki_field *field, stki_field_plan *plan,
-                               stk_error *err)
+stk_status stki_window_resolve(const stki_field_config *config, const stki_field *field, stki_resolve_fn *resolve,
+                               stki_field_plan *plan, stk_error *err)
 {
     const int64_t samples = config->row_samples;
     stki_field_plan *each = stki_zalloc(sizeof *each);
@@ -34,8 +34,7 @@ stk_status stki_window_resolve(const stki_field_config *config, const stki_field
     *plan = (stki_field_plan){.field = field, .name = field->name, .config = config, .made = true, .each = each};
     if (!each)
         return stki_fail_memory(err, sizeof *each, "a plan");
-    if ((status = stki_plan_resolve_sample(config, field, each, err)) != STK_OK ||
-        (status = check_sample(config, each, err)) != STK_OK)
+    if ((status = resolve(config, field, each, err)) != STK_OK || (status = check_sample(config, each, err)) != STK_OK)
         return status;
     plan->dtype = each->dtype;
     plan->ndim = each->ndim + 1;

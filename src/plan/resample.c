@@ -216,26 +216,6 @@ static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int
     out->data = (char *)sample->data + top * sample->strides[y] + left * sample->strides[x];
 }
 
-stk_status stki_bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
-{
-    const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
-    int64_t strides[STK_MAX_DIMS], bytes;
-    bool adjacent = !swapped;
-    stk_status status = stki_row_major(view->dtype, view->ndim, view->shape, strides, &bytes, err);
-
-    if (status != STK_OK)
-        return status;
-    for (int i = 0; i < view->ndim; i++)
-        adjacent = adjacent && (view->strides[i] == strides[i] || view->shape[i] == 1);
-    *out = view->data;
-    if (adjacent || (status = stki_scratch_reserve(to, bytes, err)) != STK_OK)
-        return status;
-    stki_copy_strided(to->data, view->dtype, strides, view->data, view->dtype, view->strides, swapped, view->ndim,
-                      view->shape);
-    *out = to->data;
-    return STK_OK;
-}
-
 /* The whole block becomes the row. */
 static void store_block(const stki_field_plan *plan, const stki_resampler *resampler, const void *block, uint8_t *row)
 {

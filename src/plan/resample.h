@@ -29,9 +29,6 @@ typedef struct stki_resampler {
 
 void stki_resampler_fini(stki_resampler *resampler);
 
-/* Row-major elements of the view, in native byte order; a copy in `to` where they are not. */
-stk_status stki_bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err);
-
 /* Rows in shapes of their own: that of the row which this sample becomes, from its header. */
 stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
                                  const stki_occasion *occasion, const stki_reader *shard, int64_t within,

@@ -1,0 +1,49 @@
+/* test_device_find.c: a statically linked program that refers to nothing of the library but stk_device_find finds all
+ * kinds of devices: none of them registers itself, so nothing else would link them in. */
+#include "cmocka_all.h"
+#include <stoker/device.h>
+#include <string.h>
+
+static void finds_host(void **state)
+{
+    stk_device *device = NULL;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(stk_device_find("host", &device, &err), STK_OK);
+    assert_non_null(device);
+}
+
+/* Where there is no GPU, the provider of cuda devices says why; it is not unknown. */
+static void knows_cuda(void **state)
+{
+    stk_device *device = NULL;
+    stk_error err;
+    stk_status status = stk_device_find("cuda", &device, &err);
+
+    (void)state;
+    assert_true(status == STK_OK || status == STK_E_DEVICE);
+    if (status == STK_E_DEVICE)
+        assert_null(strstr(err.message, "there are:"));
+}
+
+static void lists_what_there_is(void **state)
+{
+    stk_device *device = NULL;
+    stk_error err;
+
+    (void)state;
+    assert_int_equal(stk_device_find("abacus", &device, &err), STK_E_DEVICE);
+    assert_non_null(strstr(err.message, "cpu, host, cuda"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_host),
+        cmocka_unit_test(knows_cuda),
+        cmocka_unit_test(lists_what_there_is),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
