@@ -186,7 +186,7 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
         if (strcmp(stki_classes_name(out, i), stki_classes_name(more, i)) != 0)
             return stki_fail_at(
                 err, STK_E_MISMATCH, (stki_place){path, -1, -1, stki_classes_name(more, i), stki_classes_name(out, i)},
-                "field %s: class %lld has another name in %s: labels mean other classes in these files; "
+                "field %s: class %lld is not the one %s: labels mean other classes in these files; "
                 "make both with the same source.classes",
                 field, (long long)i, *origin);
     if (more->count > out->count) {

@@ -427,9 +427,10 @@ static void say_unknown(const settling *s)
     if (s->unknown.count == 0)
         return;
     if (s->left_out > 0)
-        stki_config_note(
-            s->core->config, "%s: unknown_class: skip leaves out %" PRId64 " samples of %" PRId64 " classes (%s%s)",
-            s->config->name, s->left_out, s->unknown.count, names, s->unknown.count > NAMES_SHOWN ? ", …" : "");
+        stki_config_note(s->core->config,
+                         "%s: unknown_class: skip leaves out %" PRId64 " sample%s of %" PRId64 " class%s (%s%s)",
+                         s->config->name, s->left_out, s->left_out == 1 ? "" : "s", s->unknown.count,
+                         s->unknown.count == 1 ? "" : "es", names, s->unknown.count > NAMES_SHOWN ? ", …" : "");
     else
         stki_config_note(s->core->config,
                          "%s: %" PRId64 " samples of %" PRId64 " classes (%s%s) that source.classes does not have get "
