@@ -204,6 +204,7 @@ static void make_npy(void)
 {
     char path[512], from[512];
     stki_reader_opts opts = {.name = "x"};
+    stki_npy_writer *writer;
     stki_container *c;
     stki_array array;
     stk_tensor t;
@@ -214,7 +215,9 @@ static void make_npy(void)
     if (!access(path, F_OK))
         return;
     if (stki_container_open(from, &opts, &c, &err) || stki_container_array(c, 0, &opts, &array, &err) ||
-        stki_array_tensor(&array, from, &t, &err) || stki_npy_write_tensor(path, &t, &err))
+        stki_array_tensor(&array, from, &t, &err) ||
+        stki_npy_create(path, t.dtype, t.ndim - 1, t.shape + 1, false, &writer, &err) ||
+        stki_npy_append(writer, t.data, t.shape[0], &err) || stki_npy_commit(writer, &err))
         die(path, &err);
     stk_tensor_release(&t);
     stki_array_release(&array);
