@@ -105,7 +105,7 @@ bool stk_batch_last_of_epoch(const stk_batch *batch)
 
 stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err)
 {
-    stki_part part;
+    stki_batch_tensor part;
 
     if (!batch || !name || !out)
         return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL", !batch ? "batch" : !name ? "name" : "out");

@@ -17,7 +17,7 @@ static stk_status contradiction(const stki_loader_config *config, const stki_nod
 
 static stk_status ask_launcher(stki_loader_config *config, const stki_node *section, stk_error *err)
 {
-    stki_launch launch;
+    stki_launcher_ranks launch;
     stk_status status = stki_launch_find(&launch, err);
 
     if (status != STK_OK || !launch.name)

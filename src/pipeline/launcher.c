@@ -55,9 +55,9 @@ static bool is_batch_script(const struct launcher *launcher)
            !variable("SLURM_STEP_ID") && !variable("SLURM_STEPID");
 }
 
-stk_status stki_launch_find(stki_launch *out, stk_error *err)
+stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
 {
-    *out = (stki_launch){0};
+    *out = (stki_launcher_ranks){0};
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
         const struct launcher *launcher = &launchers[i];
         const char *size = variable(launcher->size_first) ? launcher->size_first : launcher->size;

@@ -7,15 +7,15 @@
 #include <stoker/status.h>
 
 /* What a launcher says. */
-typedef struct stki_launch {
+typedef struct stki_launcher_ranks {
     const char *name; /* "torchrun"; NULL: no launcher */
     const char *rank_variable, *size_variable;
     int64_t rank, world_size, local_size; /* local_size: processes on this machine; 0: not said */
-} stki_launch;
+} stki_launcher_ranks;
 
 /* The first launcher of the table whose two variables are set; an inner one (torchrun) stands before an outer one
  * (Slurm). STK_E_CONFIG: they are no numbers, or the rank is not one of the size. */
-stk_status stki_launch_find(stki_launch *out, stk_error *err);
+stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err);
 
 /* Where a process stands among those that read different data. */
 typedef struct stki_ranks {

@@ -32,7 +32,7 @@ int stk_loader_tensor_count(const stk_loader *loader)
 
 stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err)
 {
-    stki_part part;
+    stki_batch_tensor part;
     char found[512];
 
     if (index < 0 || index >= stki_part_count(loader->core))

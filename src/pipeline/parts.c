@@ -8,13 +8,13 @@
 
 static const char *const endings[] = {"", ".values", ".offsets", ".shapes", ".mask", ".lengths", "_mix", ""};
 
-static const enum stki_part_kind whole[] = {STKI_PART_WHOLE}, ragged[] = {STKI_PART_VALUES, STKI_PART_OFFSETS},
-                                 own[] = {STKI_PART_VALUES, STKI_PART_OFFSETS, STKI_PART_SHAPES},
-                                 padded[] = {STKI_PART_WHOLE, STKI_PART_MASK, STKI_PART_LENGTHS},
-                                 mixed[] = {STKI_PART_WHOLE, STKI_PART_PARTNER, STKI_PART_SHARE};
+static const enum stki_batch_tensor_kind whole[] = {STKI_PART_WHOLE}, ragged[] = {STKI_PART_VALUES, STKI_PART_OFFSETS},
+                                         own[] = {STKI_PART_VALUES, STKI_PART_OFFSETS, STKI_PART_SHAPES},
+                                         padded[] = {STKI_PART_WHOLE, STKI_PART_MASK, STKI_PART_LENGTHS},
+                                         mixed[] = {STKI_PART_WHOLE, STKI_PART_PARTNER, STKI_PART_SHARE};
 
 /* The parts that a field's rows come in; *count of them. */
-static const enum stki_part_kind *parts_of(const stki_field_plan *plan, int *count)
+static const enum stki_batch_tensor_kind *parts_of(const stki_field_plan *plan, int *count)
 {
     *count = plan->pad.padded || plan->has_partners || plan->own_shapes ? 3 : plan->ragged ? 2 : 1;
     return plan->has_partners ? mixed
@@ -44,14 +44,14 @@ int stki_part_count(const stki_core *core)
 }
 
 /* Part number `number`, and its name in three pieces. */
-static void part_at(const stki_core *core, int number, stki_part *out, const char *pieces[3])
+static void part_at(const stki_core *core, int number, stki_batch_tensor *out, const char *pieces[3])
 {
     pieces[1] = "";
     for (int i = 0, count; i < core->plan_count; i++, number -= count) {
-        const enum stki_part_kind *kinds = parts_of(&core->plans[i], &count);
+        const enum stki_batch_tensor_kind *kinds = parts_of(&core->plans[i], &count);
 
         if (number < count) {
-            *out = (stki_part){.plan = &core->plans[i], .kind = kinds[number]};
+            *out = (stki_batch_tensor){.plan = &core->plans[i], .kind = kinds[number]};
             pieces[0] = kinds[number] == STKI_PART_SHARE ? "mix_lambda" : core->plans[i].name;
             pieces[2] = endings[kinds[number]];
             return;
@@ -62,7 +62,7 @@ static void part_at(const stki_core *core, int number, stki_part *out, const cha
         int count = parts_of_view(core, view);
 
         if (number < count) {
-            *out = (stki_part){&core->plans[view->plan], number ? STKI_PART_MASK : STKI_PART_WHOLE, view};
+            *out = (stki_batch_tensor){&core->plans[view->plan], number ? STKI_PART_MASK : STKI_PART_WHOLE, view};
             pieces[0] = view->name;
             pieces[1] = view->ending;
             pieces[2] = endings[out->kind];
@@ -72,7 +72,7 @@ static void part_at(const stki_core *core, int number, stki_part *out, const cha
     }
 }
 
-void stki_part_at(const stki_core *core, int number, stki_part *out, char *name, int size)
+void stki_part_at(const stki_core *core, int number, stki_batch_tensor *out, char *name, int size)
 {
     const char *pieces[3] = {"", "", ""};
 
@@ -81,7 +81,7 @@ void stki_part_at(const stki_core *core, int number, stki_part *out, char *name,
 }
 
 /* Asked for every tensor of every batch: nothing is written out. */
-bool stki_part_find(const stki_core *core, const char *name, stki_part *out)
+bool stki_part_find(const stki_core *core, const char *name, stki_batch_tensor *out)
 {
     int count = stki_part_count(core);
 
@@ -106,7 +106,7 @@ stk_status stki_part_missing(const stki_core *core, const char *name, stk_error 
 {
     char names[320] = "", one[256];
     size_t used = 0;
-    stki_part part;
+    stki_batch_tensor part;
 
     for (int i = 0; i < stki_part_count(core) && used < sizeof names; i++) {
         int n;
@@ -153,7 +153,7 @@ static void mask_of(const stk_batch *batch, const stki_field_plan *plan, stk_ten
     out->strides[1] = 1;
 }
 
-void stki_part_tensor(const stk_batch *batch, const stki_part *part, stk_tensor *out)
+void stki_part_tensor(const stk_batch *batch, const stki_batch_tensor *part, stk_tensor *out)
 {
     const stki_field_plan *plan = part->plan;
     stki_row_form form;

@@ -134,7 +134,7 @@ static stk_status ask_scheduler(int64_t tasks, stki_task *out, stk_error *err)
 /* ---- together ------------------------------------------------------------------------------------------------------
  */
 
-static void take_launch(const stki_launch *launch, stki_task *out)
+static void take_launch(const stki_launcher_ranks *launch, stki_task *out)
 {
     out->task = launch->rank;
     out->tasks = launch->world_size;
@@ -145,7 +145,7 @@ static void take_launch(const stki_launch *launch, stki_task *out)
 
 /* Ranks within an element of an array of Slurm: each element is a job of its own, so its ranks are counted behind those
  * of the elements before it. */
-static void multiply(const stki_launch *launch, stki_task *array)
+static void multiply(const stki_launcher_ranks *launch, stki_task *array)
 {
     const size_t used = strlen(array->why);
 
@@ -158,7 +158,7 @@ static void multiply(const stki_launch *launch, stki_task *array)
 /* `out->tasks` 0: nobody started this process but the user. */
 static stk_status ask_environment(int64_t tasks, stki_task *out, stk_error *err)
 {
-    stki_launch launch;
+    stki_launcher_ranks launch;
     stk_status status = stki_launch_find(&launch, err);
 
     if (status != STK_OK)

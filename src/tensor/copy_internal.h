@@ -8,7 +8,7 @@
 #include "fast.h"
 #include "strided.h"
 
-enum stki_pattern {
+enum stki_copy_pattern {
     STKI_PATTERN_ROWS,         /* one axis: any strides, element by element */
     STKI_PATTERN_SHORT_ROWS,   /* two axes, the last short: the same, along the longer one in blocks */
     STKI_PATTERN_BLOCKS,       /* two axes: the same in pieces of rows, where the source is tighter across them */
@@ -27,7 +27,7 @@ typedef struct stki_copy {
     stki_fast_lines_fn lines;   /* the same by cache lines; NULL: not there */
     bool streaming;
     int64_t dst_size, src_size;
-    enum stki_pattern pattern;
+    enum stki_copy_pattern pattern;
     stki_shuffle shuffle;
     stki_tile_fn tile;
 } stki_copy;

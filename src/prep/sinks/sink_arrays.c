@@ -33,7 +33,7 @@ static struct arrays *arrays_of(const stki_sink *sink)
 /* ---- what can be held ---------------------------------------------------------------------------------------------
  */
 
-static stk_status check_part(const stki_sink_opts *opts, const stki_part *part, bool npy, stk_dtype except,
+static stk_status check_part(const stki_sink_opts *opts, const stki_sink_array *part, bool npy, stk_dtype except,
                              stk_error *err)
 {
     const stki_sink_field *field = &opts->fields[part->field];
@@ -69,7 +69,7 @@ stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype exc
 /* Bytes a sample; values of no known size are taken for the largest. */
 static int64_t weight(const struct arrays *a, int index)
 {
-    const stki_part *part = &a->parts.items[index];
+    const stki_sink_array *part = &a->parts.items[index];
     int64_t largest = a->common.opts.fields[part->field].largest_bytes;
 
     if (part->kind != STKI_PART_VALUES)
@@ -79,7 +79,7 @@ static int64_t weight(const struct arrays *a, int index)
 
 static stk_status begin(struct arrays *a, int index, stk_error *err)
 {
-    const stki_part *part = &a->parts.items[index];
+    const stki_sink_array *part = &a->parts.items[index];
     bool whole = part->kind == STKI_PART_ROWS;
     int64_t rows = a->common.opts.may_skip ? -1 : stki_part_expected(part, a->common.opts.most_rows);
 
@@ -170,7 +170,7 @@ stk_status stki_arrays_append(stki_sink *sink, const stki_sink_value *values, in
 
 static stk_status copy_part(struct arrays *a, int index, void *piece, int64_t at_once, stk_error *err)
 {
-    const stki_part *part = &a->parts.items[index];
+    const stki_sink_array *part = &a->parts.items[index];
     stk_status status = begin(a, index, err);
 
     for (int64_t row = 0, count; row < part->rows && !status; row += count) {

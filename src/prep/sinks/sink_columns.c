@@ -31,7 +31,8 @@ static struct columns *columns_of(const stki_sink *sink)
 /* ---- what can be held ---------------------------------------------------------------------------------------------
  */
 
-static stk_status make_form(const stki_sink_opts *opts, const stki_part *part, stki_npy_form *form, stk_error *err)
+static stk_status make_form(const stki_sink_opts *opts, const stki_sink_array *part, stki_npy_form *form,
+                            stk_error *err)
 {
     stk_status status = stki_npy_form_init(form, opts->path, part->dtype, part->ndim, part->shape, part->alias, err);
 
@@ -86,7 +87,7 @@ static int64_t final_rows(const struct columns *c, int index)
 /* Bytes up to the mark. */
 static stk_status read_mark(struct columns *c, int index, const json_t *mark, int64_t *keep, stk_error *err)
 {
-    stki_part *part = &c->parts.items[index];
+    stki_sink_array *part = &c->parts.items[index];
     json_t *rows = json_array_get(json_object_get(mark, "arrays"), (size_t)index);
 
     part->rows = json_is_integer(rows) ? json_integer_value(rows) : -1;

@@ -10,18 +10,18 @@ enum { AT_ONCE = 256 /* offsets or shapes that are handed on together */ };
 /* ---- making -------------------------------------------------------------------------------------------------------
  */
 
-static stk_status add(stki_parts *parts, const stki_sink_field *field, int index, enum stki_part_kind kind,
+static stk_status add(stki_parts *parts, const stki_sink_field *field, int index, enum stki_sink_array_kind kind,
                       stk_error *err)
 {
     static const char *const endings[] = {"", ".values", ".offsets", ".shapes"};
-    stki_part *part = &parts->items[parts->count++];
+    stki_sink_array *part = &parts->items[parts->count++];
     int64_t strides[STK_MAX_DIMS];
 
-    *part = (stki_part){.kind = kind,
-                        .field = index,
-                        .dtype = STK_I64,
-                        .alias = field->alias,
-                        .lengths = field->kind == STKI_SINK_RAGGED};
+    *part = (stki_sink_array){.kind = kind,
+                              .field = index,
+                              .dtype = STK_I64,
+                              .alias = field->alias,
+                              .lengths = field->kind == STKI_SINK_RAGGED};
     part->name = stki_format("%s%s", field->name, endings[kind]);
     if (!part->name)
         return stki_fail_memory(err, (int64_t)strlen(field->name) + 16, field->name);
@@ -80,7 +80,7 @@ void stki_parts_fini(stki_parts *parts)
     *parts = (stki_parts){0};
 }
 
-int64_t stki_part_expected(const stki_part *part, int64_t rows)
+int64_t stki_part_expected(const stki_sink_array *part, int64_t rows)
 {
     return part->kind == STKI_PART_VALUES ? -1 : part->kind == STKI_PART_OFFSETS ? rows + 1 : rows;
 }
@@ -117,7 +117,7 @@ stk_status stki_parts_begin(stki_parts *parts, stki_part_put take, void *context
 static stk_status append_bytes(const struct target *to, int index, const stki_sink_value *v, int64_t rows, int step,
                                stk_error *err)
 {
-    const stki_part *part = &to->parts->items[index];
+    const stki_sink_array *part = &to->parts->items[index];
     const char *from = v->bytes;
     int64_t size = 0;
     stk_status status = STK_OK;
@@ -143,7 +143,7 @@ static stk_status append_bytes(const struct target *to, int index, const stki_si
 static stk_status append_offsets(const struct target *to, int index, const stki_sink_value *v, int64_t rows, int step,
                                  stk_error *err)
 {
-    stki_part *part = &to->parts->items[index];
+    stki_sink_array *part = &to->parts->items[index];
     int64_t offsets[AT_ONCE];
     stk_status status = STK_OK;
 

@@ -8,11 +8,11 @@
 
 #include "sink_common.h"
 
-enum stki_part_kind { STKI_PART_ROWS, STKI_PART_VALUES, STKI_PART_OFFSETS, STKI_PART_SHAPES };
+enum stki_sink_array_kind { STKI_PART_ROWS, STKI_PART_VALUES, STKI_PART_OFFSETS, STKI_PART_SHAPES };
 
-typedef struct stki_part {
+typedef struct stki_sink_array {
     char *name;
-    enum stki_part_kind kind;
+    enum stki_sink_array_kind kind;
     int field;
     stk_dtype dtype;
     int ndim; /* of one row of the array */
@@ -21,17 +21,17 @@ typedef struct stki_part {
     int64_t rows;  /* of the array, so far */
     int64_t total; /* OFFSETS: the last one … */
     bool lengths;  /* … which counts entries along axis 0, not bytes */
-} stki_part;
+} stki_sink_array;
 
 typedef struct stki_parts {
-    stki_part *items;
+    stki_sink_array *items;
     int count;
 } stki_parts;
 
 stk_status stki_parts_init(stki_parts *parts, const stki_sink_field *fields, int field_count, stk_error *err);
 void stki_parts_fini(stki_parts *parts);
 /* The rows of the array that will be there when `rows` samples are; -1: that is not known before. */
-int64_t stki_part_expected(const stki_part *part, int64_t rows);
+int64_t stki_part_expected(const stki_sink_array *part, int64_t rows);
 
 /* Takes rows of part number `part`, one behind the other. `lasting`: they stay until the append ends; else they are
  * good for this call alone. */
