@@ -223,11 +223,9 @@ static stk_status check(const stki_reader *documents, const stki_pack_opts *opts
         return stki_fail_at(
             err, STK_E_CONFIG,
             (stki_place){documents->path, -1, -1, STKI_TEXT("%" PRId64, opts->value),
-                         STKI_TEXT("a value of %s, as the tokens are stored (windows are filled before dtype "
-                                   "and cast); to leave places out of a loss, mask where NAME.segments "
-                                   "is 0, or use pad: {value: …} without pack",
-                                   stk_dtype_long_name(documents->dtype))},
-            "source.pack.value");
+                         STKI_TEXT("a value of %s, as the tokens are stored", stk_dtype_long_name(documents->dtype))},
+            "source.pack.value (windows are filled before dtype and cast; to leave places out of a loss, mask where "
+            "NAME.segments is 0, or use pad: {value: …} without pack)");
     if (documents->swapped)
         for (int64_t i = 0, n = stk_dtype_size(documents->dtype); i < n / 2; i++) {
             char byte = s->value[i];

@@ -675,6 +675,22 @@ static void no_window_fits(void **state)
     }
 }
 
+static void windows_of_data_sets_that_differ(void **state)
+{
+    stk_loader *loader;
+    stk_error err;
+
+    (void)state;
+    assert_status(
+        stk_loader_open_text("{datasets: [{name: web, fields: {x: {path: series.npy, source: {window: {length: 2}}}}}, "
+                             "{name: books, fields: {x: {path: series.npy, source: {window: {length: 3}}}}}]}",
+                             stkt_dir, NULL, 0, &loader, &err),
+        STK_E_CONFIG);
+    assert_non_null(strstr(err.message, "source.window"));
+    assert_non_null(strstr(err.message, "web"));
+    assert_non_null(strstr(err.message, "books"));
+}
+
 static void what_cannot_be_a_window_is_refused(void **state)
 {
     (void)state;
@@ -712,6 +728,7 @@ int main(void)
         cmocka_unit_test(videos_give_clips),
         cmocka_unit_test(an_unreadable_file_fails_its_segment),
         cmocka_unit_test(no_window_fits),
+        cmocka_unit_test(windows_of_data_sets_that_differ),
         cmocka_unit_test(what_cannot_be_a_window_is_refused),
     };
 

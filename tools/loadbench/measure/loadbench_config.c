@@ -123,17 +123,6 @@ static stk_status settle_step(const stki_node *section, struct lb_bench *bench, 
     return STK_OK;
 }
 
-/* Given, but to be of no use; the complete config that --show-config prints has it as it is by default. */
-static stk_status check_limit(const stki_node *section, const struct lb_bench *bench, const bool *seen, stk_error *err)
-{
-    struct lb_bench usual;
-
-    stki_options_defaults(&lb_bench_table, &usual);
-    if (bench->limit || !seen[LIMIT_TIME] || bench->limit_time == usual.limit_time)
-        return STK_OK;
-    return stki_fail_key(err, key(section, LIMIT_TIME), "has no use with bench.limit: false");
-}
-
 static stk_status check_cold(const stki_node *section, const struct lb_bench *bench, stk_error *err)
 {
     if (bench->cache != LB_CACHE_COLD)
@@ -180,7 +169,6 @@ static stk_status read_bench(struct lb_config *out, bool digest, stk_error *err)
     num_epochs = stki_node_get(stki_node_get(root, "loader"), "num_epochs");
     out->endless = !num_epochs;
     if ((status = settle_step(section, &out->bench, seen, err)) != STK_OK ||
-        (status = check_limit(section, &out->bench, seen, err)) != STK_OK ||
         (status = check_cold(section, &out->bench, err)) != STK_OK)
         return status;
     if (out->bench.preset > 0 && !stki_node_get(stki_node_get(root, "loader"), "batch_size") &&
