@@ -50,7 +50,9 @@ int stki_option_word_count(const stki_option *row)
 const char *stki_option_word(const stki_option *row, int64_t value)
 {
     int count = stki_option_word_count(row);
-    int64_t index = row->type == STKI_OPT_ENUM ? value : row->words_base - value;
+    int64_t index = value;
 
+    if (row->type != STKI_OPT_ENUM && __builtin_sub_overflow(row->words_base, value, &index))
+        return NULL;
     return index >= 0 && index < count ? row->words[index] : NULL;
 }

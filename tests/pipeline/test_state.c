@@ -258,10 +258,12 @@ static void json_by_hand(void **state)
     assert_int_equal(read.epoch, 0);
     assert_int_equal(read.parts, STKI_STATE_SEED | STKI_STATE_ORDER);
     assert_int_equal(read.order, 1);
+    stki_state_fini(&read);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_status(stki_state_read(wrong[i].text, (int64_t)strlen(wrong[i].text), NULL, &read, &err),
                       wrong[i].status);
         assert_says(wrong[i].says);
+        stki_state_fini(&read);
     }
 }
 
