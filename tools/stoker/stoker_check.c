@@ -8,6 +8,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "source.h"
 #include "thread.h"
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,16 @@ static void part_free(struct part *part)
     stki_free(part);
 }
 
+static const stki_reader_opts *opts_of(const struct st_check *check, int64_t member)
+{
+    return check->members[member].plain ? check->plain : check->opts;
+}
+
 static stk_status open_whole(const struct st_check *check, struct part *part, stk_error *err)
 {
     const stki_container *c = check->container;
     stki_array array;
-    stk_status status = stki_container_array(c, part->member, check->opts, &array, err);
+    stk_status status = stki_container_array(c, part->member, opts_of(check, part->member), &array, err);
 
     if (status)
         return status;
@@ -109,7 +115,7 @@ static void describe(const struct st_check *check, const struct part *part, stru
 {
     stki_reader of_one = {.dtype = part->whole.dtype};
 
-    stki_sums_how(part->reader ? part->reader : &of_one, check->opts, result->how);
+    stki_sums_how(part->reader ? part->reader : &of_one, opts_of(check, part->member), result->how);
     result->count = part->count;
     result->read = true;
 }
@@ -134,10 +140,13 @@ static stk_status open_member(const struct st_check *check, struct part *part, s
     struct st_checked *result = &check->members[part->member];
     stk_status status;
 
+    result->plain =
+        check->plain && stki_source_check_member(check->opts, check->container, part->member, NULL) != STK_OK;
     if (m->kind == STKI_MEMBER_ARRAY && m->ndim == 0) {
         status = open_whole(check, part, err);
     } else {
-        status = stki_container_reader(check->container, part->member, check->opts, &part->reader, err);
+        status =
+            stki_container_reader(check->container, part->member, opts_of(check, part->member), &part->reader, err);
         part->count = status ? 0 : part->reader->count;
     }
     if (status)

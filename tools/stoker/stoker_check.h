@@ -22,6 +22,7 @@ struct st_checked {
     char how[STKI_SUMS_HOW];
     int64_t count, bad; /* records */
     bool read;          /* it was opened */
+    bool plain;         /* with the defaults, as it does not take the options */
     bool has_sums;      /* and its records were compared with them */
     uint64_t *sums;     /* of its records, with `keep` */
     stk_status refused; /* it could not be opened; why */
@@ -32,7 +33,8 @@ struct st_check {
     /* asked for */
     const stki_container *container;
     const stki_reader_opts *opts;
-    int64_t only; /* this member; -1: all */
+    const stki_reader_opts *plain; /* for members that do not take the options of opts->source; NULL: opts for all */
+    int64_t only;                  /* this member; -1: all */
     int threads;
     const stki_sums *sums; /* to compare with; NULL: none */
     bool sums_required;    /* a member without is refused */

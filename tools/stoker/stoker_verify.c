@@ -6,6 +6,7 @@
 #include "error.h"
 #include "format.h"
 #include "live_line.h"
+#include "source.h"
 #include "stoker_args.h"
 #include "stoker_check.h"
 #include "stoker_json.h"
@@ -166,6 +167,9 @@ static void show_text(const struct verify *v, const struct st_check *check)
                    stk_status_name(m->refused), m->why ? m->why : "");
         else if (m->read && check->sums && !m->has_sums)
             printf("note: %s has no sums\n", named(c->members[i].name));
+        if (m->plain)
+            printf("note: %s was read without the options of --source, which it does not take\n",
+                   named(c->members[i].name));
     }
     for (int64_t i = 0; i < shown; i++) {
         const struct st_bad *b = &check->bad.items[i];
@@ -265,8 +269,31 @@ static stk_status open_sums(struct verify *v, const stki_container *c, bool requ
     return stki_sums_open(c->path, out, err);
 }
 
+/* The options of --source must be ones that at least one member takes. */
+static stk_status check_source(const stki_container *c, const stki_reader_opts *opts, stk_error *err)
+{
+    stk_error first;
+    stk_status status = STK_OK;
+
+    for (int64_t i = 0; i < c->member_count; i++) {
+        stk_error own;
+        const stk_status taken = stki_source_check_member(opts, c, i, &own);
+
+        if (taken == STK_OK)
+            return STK_OK;
+        if (status == STK_OK) {
+            status = taken;
+            first = own;
+        }
+    }
+    if (status != STK_OK && err)
+        *err = first;
+    return status;
+}
+
 static int verify(struct verify *v, int threads)
 {
+    const stki_reader_opts plain = {.verify = true};
     struct st_check check = {.opts = &v->opts, .only = -1, .threads = threads, .keep = v->write_sums};
     stki_container *container;
     stki_sums *sums = NULL;
@@ -282,8 +309,12 @@ static int verify(struct verify *v, int threads)
     if (status)
         return refuse(v, &err);
     check.container = container;
-    if (v->opts.name)
+    if (v->opts.name) {
         status = stki_container_find(container, &v->opts, &check.only, &err);
+    } else {
+        check.plain = &plain;
+        status = check_source(container, &v->opts, &err);
+    }
     if (!status)
         status = open_sums(v, container, check.sums_required, &sums, &err);
     if (!status) {
