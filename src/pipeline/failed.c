@@ -198,13 +198,19 @@ static int64_t budget_of_epoch(const stki_core *core)
     return stki_failed_most(core->config->max_error_fraction, rows_of_epoch(core));
 }
 
-static stk_status over_budget(const struct stki_failure *failure, int64_t count, const char *key, const char *allowed,
-                              stk_error *err)
+stk_status stki_failed_over(const stk_error *last, int64_t count, const char *allowed, const char *key, stk_error *err)
 {
-    return stki_fail_at(err, STK_E_LIMIT,
-                        (stki_place){failure->error.file[0] ? failure->error.file : NULL, failure->error.record, -1,
-                                     STKI_TEXT("%" PRId64, count), allowed},
-                        "failed samples (loader.%s), the last one with: %s", key, failure->error.message);
+    const char *found = STKI_TEXT("%" PRId64, count);
+    const stki_place place = {last->file[0] ? last->file : NULL, last->record, -1, found, allowed};
+
+    if (!err)
+        return STK_E_LIMIT;
+    (void)stki_fail(err, STK_E_LIMIT,
+                    "too many failed samples: found %s, expected %s; raise %s to go on in spite of them; "
+                    "the last one failed with: %s",
+                    found, allowed, key, last->message);
+    stki_error_facts(err, place);
+    return STK_E_LIMIT;
 }
 
 static stk_status count(stki_core *core, const struct stki_failure *failure, stki_totals *after, stk_error *err)
@@ -218,13 +224,13 @@ static stk_status count(stki_core *core, const struct stki_failure *failure, stk
     after->failed++;
     after->epoch_failed++;
     if (config->max_errors >= 0 && after->failed > config->max_errors)
-        return over_budget(failure, after->failed, "max_errors", STKI_TEXT("at most %" PRId64, config->max_errors),
-                           err);
+        return stki_failed_over(&failure->error, after->failed, STKI_TEXT("at most %" PRId64, config->max_errors),
+                                "loader.max_errors", err);
     if (after->epoch_failed > budget_of_epoch(core))
-        return over_budget(
-            failure, after->epoch_failed, "max_error_fraction",
+        return stki_failed_over(
+            &failure->error, after->epoch_failed,
             STKI_TEXT("at most %" PRId64 " of %" PRId64 " in an epoch", budget_of_epoch(core), rows_of_epoch(core)),
-            err);
+            "loader.max_error_fraction", err);
     return STK_OK;
 }
 

@@ -52,6 +52,8 @@ int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t so
 
 /* The most of `rows` samples whose share is not above `fraction`. */
 int64_t stki_failed_most(double fraction, int64_t rows);
+/* STK_E_LIMIT: says how many samples failed, how many `key` allows, and why the last one did. */
+stk_status stki_failed_over(const stk_error *last, int64_t count, const char *allowed, const char *key, stk_error *err);
 
 /* failed.c: counts and lists the batch's failures, and adds them to what its steps add up to. Not STK_OK: the budget is
  * used up, or an epoch has come to nothing. For the thread that calls next. */

@@ -64,12 +64,9 @@ static stk_status note_skipped(struct maker *m, const stki_skipped *s, stk_error
     m->run->progress.failed_rows++;
     if (m->failed <= m->allowed)
         return STK_OK;
-    return stki_fail_at(err, STK_E_LIMIT,
-                        (stki_place){s->error.file[0] ? s->error.file : NULL, s->error.record, -1,
-                                     STKI_TEXT("%" PRId64, m->failed), STKI_TEXT("at most %" PRId64, m->allowed)},
-                        "failed samples (prep.%s), the last one with: %s",
-                        prep->max_errors >= 0 && m->allowed == prep->max_errors ? "max_errors" : "max_error_fraction",
-                        s->error.message);
+    return stki_failed_over(
+        &s->error, m->failed, STKI_TEXT("at most %" PRId64, m->allowed),
+        prep->max_errors >= 0 && m->allowed == prep->max_errors ? "prep.max_errors" : "prep.max_error_fraction", err);
 }
 
 int64_t stki_prep_allowed(const stki_prep_run *run)
