@@ -377,7 +377,7 @@ static stk_status read_angle(const stki_node *node, int *turns, stk_error *err)
     stk_status status = stki_node_int(node, &degrees, err);
 
     if (status == STK_OK && (degrees % 90 != 0 || degrees < -360 || degrees > 360))
-        return stki_fail_value(err, node, "a multiple of 90, counterclockwise");
+        return stki_fail_value(err, node, "0, 90, 180 or 270 degrees counterclockwise, or -90, -180 or -270");
     *turns |= 1 << ((degrees / 90 + 4) % 4);
     return status;
 }

@@ -818,7 +818,7 @@ static void refusals(void **state)
         {"[{random_horizontal_flip: 1.5}]", "0 to 1"},
         {"[{random_resized_crop: {size: 4, scale: [0.5, 0.2]}}]", "low <= high"},
         {"[{random_resized_crop: {size: 4, interpolation: cubic}}]", "bicubic"},
-        {"[{rotate: 45}]", "a multiple of 90"},
+        {"[{rotate: 45}]", "0, 90, 180 or 270"},
         {"[{random_rotate: [0, 90]}]", "found images of 13 x 17 (height x width), expected a square"},
         {"[{center_crop: [6, 4]}, {random_rotate: {angles: [0, 90]}}]", "found images of 6 x 4"},
         {"[{random_translate: {translate: 0.1}}]", "found 0.1, expected [horizontal, vertical]"},
