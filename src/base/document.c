@@ -353,6 +353,8 @@ stk_status stki_fail_value(stk_error *err, const stki_node *node, const char *ex
         show_list(node, items, sizeof items);
         snprintf(shown, sizeof shown, "a list %s", items);
         found = shown;
+    } else if (node->kind == STKI_NODE_LIST) {
+        found = "an empty list";
     }
     WORDS(expected, expected_format);
     snprintf(what, sizeof what, "found %s, expected %s", found, expected);

@@ -177,6 +177,8 @@ stk_status stki_node_int(const stki_node *node, int64_t *out, stk_error *err)
         return STK_OK;
     if (plain(node) && strspn(node->text, "+-0123456789") == strlen(node->text) && strlen(node->text) > 18)
         return stki_fail_value(err, node, "a whole number that fits in 64 bits, sign included");
+    if (node->kind == STKI_NODE_SCALAR && node->quoted && stki_scalar_int(node->text, out))
+        return stki_fail_value(err, node, "a whole number, written without quotes");
     return stki_fail_value(err, node, "a whole number in decimal");
 }
 

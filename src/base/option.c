@@ -208,6 +208,26 @@ void stki_options_each(const stki_option_table *table, void (*visit)(const stki_
     each_inner(table, visit, context);
 }
 
+/* What stands in parentheses in the sections of the table's choices that have the key: "npz or hdf5"; empty: none. */
+static const char *choices_with(const stki_option_table *table, const char *key, char *text, int size)
+{
+    enum { MOST = 16, ROOM = 64 };
+    char names[MOST][ROOM];
+    const char *words[MOST];
+    int count = 0;
+
+    for (int i = 0; table->choice && table->choice(i) && count < MOST; i++) {
+        const char *name = strchr(table->choice(i)->section, '(');
+
+        if (!name || !stki_options_find(table->choice(i), key))
+            continue;
+        snprintf(names[count], ROOM, "%.*s", (int)strcspn(name + 1, ")"), name + 1);
+        words[count] = names[count];
+        count++;
+    }
+    return stki_word_list(words, count, text, size);
+}
+
 static stk_status fail_unknown(const stki_option_part *parts, int part_count, const stki_node *node, stk_error *err)
 {
     const char *names[256];
@@ -218,6 +238,9 @@ static stk_status fail_unknown(const stki_option_part *parts, int part_count, co
     for (int p = 0; p < part_count; p++)
         for (int i = 0; i < parts[p].table->count && count < 256; i++)
             names[count++] = parts[p].table->rows[i].name;
+    for (int p = 0; p < part_count; p++)
+        if (*choices_with(parts[p].table, node->key, list, sizeof list))
+            return stki_fail_key(err, node, "is taken only with %s", list);
     nearest = stki_nearest_word(node->key, names, count);
     if (nearest)
         return stki_fail_key(err, node, "unknown key, did you mean %s?", nearest);

@@ -188,6 +188,15 @@ static int64_t only_readable(const stki_container *c, int64_t *count)
     return found;
 }
 
+/* What to write if source.name names no member; NULL: another name. */
+static const char *instead_of_name(const stki_container *c)
+{
+    for (int g = 0; c->groups && c->groups[g]; g++)
+        if (stki_options_find(c->groups[g]->table, "key"))
+            return "source.key for a key of the records";
+    return c->member_count == 1 && !*c->members[0].name ? "source.name left out" : NULL;
+}
+
 stk_status stki_container_find(const stki_container *c, const stki_reader_opts *opts, int64_t *out, stk_error *err)
 {
     char names[256];
@@ -198,8 +207,8 @@ stk_status stki_container_find(const stki_container *c, const stki_reader_opts *
         if (*out >= 0)
             return STK_OK;
         return stki_fail_at(err, STK_E_NOT_FOUND,
-                            (stki_place){c->path, -1, -1, list_names(c, names, sizeof names), NULL}, "it has no %s",
-                            opts->name);
+                            (stki_place){c->path, -1, -1, list_names(c, names, sizeof names), instead_of_name(c)},
+                            "it has no %s", opts->name);
     }
     *out = opts->prefer ? member_named(c, opts->prefer) : -1;
     if (*out >= 0)

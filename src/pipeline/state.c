@@ -137,7 +137,7 @@ int stki_state_write(const stki_state *state, uint8_t to[STKI_STATE_BYTES])
 static stk_status damaged(stk_error *err, const char *what, const char *found, const char *expected)
 {
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){NULL, -1, -1, found, expected},
-                        "saved state: %s; it was damaged or is no state", what);
+                        "the saved state is damaged: %s", what);
 }
 
 /* Numbers that no loader can have written. */
@@ -521,9 +521,11 @@ stk_status stki_state_read(const void *data, int64_t bytes, const char *origin, 
     while (blank < bytes && strchr(" \t\r\n", text[blank]) && text[blank])
         blank++;
     if (blank == bytes || text[blank] != '{')
-        return damaged(err, "beginning",
-                       bytes == 0 ? "nothing" : STKI_TEXT("%.*s", (int)(bytes < 16 ? bytes : 16), text),
-                       "STKSTATE, or { of JSON");
+        return stki_fail_at(
+            err, STK_E_CORRUPT,
+            (stki_place){NULL, -1, -1, bytes == 0 ? "nothing" : STKI_TEXT("%.*s", (int)(bytes < 16 ? bytes : 16), text),
+                         "STKSTATE, or { of JSON, at its beginning"},
+            "not a saved state");
     return read_text(text, bytes, origin, out, err);
 }
 

@@ -42,8 +42,8 @@ static stk_status read_layout(const stki_field_config *config, const char *name,
             *out = (enum stki_layout)i;
             return STK_OK;
         }
-    return fail(err, config, STK_E_CONFIG, "%slayout: found %s, expected nchw%s", of_source ? "source." : "", name,
-                of_source ? " or nhwc" : ", nhwc or channels_last");
+    return fail(err, config, STK_E_CONFIG, "%slayout: found %s, expected nchw%s", of_source ? "source." : "",
+                *name ? name : "\"\"", of_source ? " or nhwc" : ", nhwc or channels_last");
 }
 
 /* What the config says of the source, or what the format does. */
@@ -90,8 +90,8 @@ static stk_status resolve_axes(const stki_field_config *config, const stki_field
     }
     if (field->ndim != 3)
         return fail(err, config, STK_E_CONFIG,
-                    "source.layout: found %s for samples of %d axes, expected samples of 3 axes", config->source_layout,
-                    field->ndim);
+                    "source.layout: found %s for samples of %d ax%s, expected samples of 3 axes", config->source_layout,
+                    field->ndim, field->ndim == 1 ? "is" : "es");
     if (plan->layout == STKI_LAYOUT_NONE)
         plan->layout = source;
     *channels = field->shape[source == STKI_LAYOUT_NHWC ? 2 : 0];

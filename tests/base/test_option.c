@@ -150,6 +150,8 @@ static void wrong_values(void **state)
                       "t.yaml:2: loader.batch_size: found 0, expected 1 to 1073741824 rows");
     assert_read_fails("loader:\n  batch_size: many\n", NULL,
                       "t.yaml:2: loader.batch_size: found many, expected a whole number in decimal");
+    assert_read_fails("loader:\n  batch_size: \"3\"\n", NULL,
+                      "t.yaml:2: loader.batch_size: found \"3\", expected a whole number, written without quotes");
     assert_read_fails("loader:\n  batch_size:\n", NULL,
                       "t.yaml:2: loader.batch_size: found nothing, expected a whole number in decimal");
     assert_read_fails("loader:\n  num_workers: -1\n", NULL,
@@ -165,7 +167,7 @@ static void wrong_values(void **state)
     assert_read_fails("loader:\n  rate: 1.01\n", NULL, "t.yaml:2: loader.rate: found 1.01, expected 0 to 1");
     assert_read_fails("loader:\n  rate: .nan\n", NULL, "t.yaml:2: loader.rate: found .nan, expected a number");
     assert_read_fails("loader:\n  path: [a]\n", NULL, "t.yaml:2: loader.path: found a list [a], expected a text");
-    assert_read_fails("loader:\n  path: []\n", NULL, "t.yaml:2: loader.path: found a list, expected a text");
+    assert_read_fails("loader:\n  path: []\n", NULL, "t.yaml:2: loader.path: found an empty list, expected a text");
     assert_read_fails("loader:\n  path: [1, 'b', ~, [2], {c: 3}]\n", NULL,
                       "t.yaml:2: loader.path: found a list [1, \"b\", null, [...], {...}], expected a text");
     assert_read_fails("loader:\n  path: [123456789, 123456789, 123456789, 123456789, 1]\n", NULL,
