@@ -33,7 +33,8 @@ static const stki_option field_rows[] = {
 const stki_option_table stki_stats_field_table = STKI_OPTION_TABLE("stats.fields.NAME", field_rows);
 
 static const stki_option rows[] = {
-    STKI_STRING(stki_stats_section, path, NULL, "The file; by default NAME.stats.json beside the output",
+    STKI_STRING(stki_stats_section, path, NULL,
+                "The file of a job without output; with output it is NAME.stats.json beside the data",
                 .effect = STKI_ON_NOTHING, .flags = STKI_PATH),
     STKI_NODE(stki_stats_section, fields, "Of which fields, and what: {NAME: {…}}; by default all, with defaults",
               .flags = STKI_NAMED | STKI_GIVEN, .inner = &stki_stats_field_table),
