@@ -156,7 +156,7 @@ static void write_need(const stki_option_table *table, const stki_need *need, ch
         count++;
     stki_word_list(need->words, count, words, sizeof words);
     if (!count && row && row->fallback)
-        snprintf(text, size, "%s other than %s", need->key, row->fallback);
+        snprintf(text, size, need->when ? "\"%s\" other than %s" : "%s other than %s", need->key, row->fallback);
     else
         snprintf(text, size, "%s%s%s", need->key + (*need->key == '/'), count ? ": " : "", words);
 }

@@ -433,10 +433,11 @@ static void say_unknown(const settling *s)
                          s->unknown.count == 1 ? "" : "es", names, s->unknown.count > NAMES_SHOWN ? ", …" : "");
     else
         stki_config_note(s->core->config,
-                         "%s: %" PRId64 " samples of %" PRId64 " classes (%s%s) that source.classes does not have get "
+                         "%s: %" PRId64 " sample%s of %" PRId64 " class%s (%s%s) that source.classes does not have get "
                          "the number %" PRId64,
-                         s->config->name, s->renamed, s->unknown.count, names,
-                         s->unknown.count > NAMES_SHOWN ? ", …" : "", s->config->classes.unknown);
+                         s->config->name, s->renamed, s->renamed == 1 ? "" : "s", s->unknown.count,
+                         s->unknown.count == 1 ? "" : "es", names, s->unknown.count > NAMES_SHOWN ? ", …" : "",
+                         s->config->classes.unknown);
 }
 
 /* ---- all of it -----------------------------------------------------------------------------------------------------

@@ -269,7 +269,7 @@ static void refusals(void **state)
     refuse(fixed, "pad: batch", STK_E_CONFIG, "varying length");
     refuse(varying, "pad: 0", STK_E_CONFIG, "batch or 1 to");
     refuse(varying, "pad: most", STK_E_CONFIG, "found");
-    refuse(varying, "pad: {truncate: true}", STK_E_CONFIG, "truncate");
+    refuse(varying, "pad: {truncate: true}", STK_E_CONFIG, "truncate: true needs \"to\" other than batch");
     refuse(varying, "pad: {to: 3}", STK_E_LIMIT, "truncate: true");
     refuse(varying, "pad: {value: -1}", STK_E_CONFIG, "u16");
     refuse(varying, "pad: {value: 0.5}", STK_E_CONFIG, "0.5");

@@ -312,7 +312,7 @@ static void test_broken_tables(void **state)
         {"\n\n", 2, STK_E_CORRUPT, "header line"},
         {"x,x\n1,2\n", 8, STK_E_CORRUPT, "column 2 of the header line: found x again"},
         {"x,,y\n", 5, STK_E_CORRUPT, "column 2 of the header line: found an empty cell"},
-        {"x,y\n1,2\n\n3\n", 11, STK_E_CORRUPT, "line 4: found 1 cells, expected 2, as in the header line"},
+        {"x,y\n1,2\n\n3\n", 11, STK_E_CORRUPT, "line 4: found 1 cell, expected 2, as in the header line"},
         {"x,y\n1,2,3\n", 10, STK_E_CORRUPT, "line 2: found more cells, expected 2"},
         {"x,y\n1,a\"b\n", 10, STK_E_CORRUPT, "line 2, column 2 (y): found a quote inside a cell"},
         {"x,y\n\"a\"b,1\n", 11, STK_E_CORRUPT, "line 2, column 1 (x): found a character behind the closing quote"},

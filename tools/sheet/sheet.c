@@ -36,7 +36,8 @@ static stk_status as_hwc(const char *path, const stk_tensor *sample, stk_tensor 
         status = stk_tensor_permute(sample, hwc, out, err);
     else
         return stki_fail_at(err, status,
-                            (stki_place){path, -1, -1, STKI_TEXT("samples of %d axes", sample->ndim),
+                            (stki_place){path, -1, -1,
+                                         STKI_TEXT("samples of %d ax%s", sample->ndim, sample->ndim == 1 ? "is" : "es"),
                                          "[H, W], [H, W, 1 or 3] or [1 or 3, H, W]"},
                             "no images to show");
     if (!status && (out->shape[0] < 1 || out->shape[1] < 1 || out->shape[0] > 65535 || out->shape[1] > 65535)) {

@@ -317,7 +317,9 @@ static stk_status read_records(stki_csv *csv, scan *s, stki_csv_cell *cells, stk
         if (count != csv->column_count)
             return stki_fail_at(err, STK_E_CORRUPT,
                                 (stki_place){csv->base.path, csv->count, s->start,
-                                             count > csv->column_count ? "more cells" : STKI_TEXT("%d cells", count),
+                                             count > csv->column_count
+                                                 ? "more cells"
+                                                 : STKI_TEXT("%d cell%s", count, count == 1 ? "" : "s"),
                                              STKI_TEXT("%d, as in the header line", csv->column_count)},
                                 "line %" PRId64, s->line);
         for (int i = 0; i < count; i++)

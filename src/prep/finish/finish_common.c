@@ -29,8 +29,8 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
                                   encode, stk_dtype_name(in->dtype), in->name);
     if (in->kind != STKI_SINK_IMAGE && !(in->kind != STKI_SINK_BYTES && (in->ndim == 2 || in->ndim == 3)))
         return stki_finish_refuse(
-            err, options, in, "encode: %s needs images, height x width x channels, found rows of %d axes in field %s",
-            encode, in->ndim, in->name);
+            err, options, in, "encode: %s needs images, height x width x channels, found rows of %d ax%s in field %s",
+            encode, in->ndim, in->ndim == 1 ? "is" : "es", in->name);
     if (in->ndim == 3 && shape[2] != 0 && shape[2] != 1 && shape[2] != 3)
         return stki_finish_refuse(
             err, options, in,
