@@ -122,7 +122,7 @@ static stk_status open_texts(stki_class_shards *shards, const stki_container *co
                              int number, stki_reader **reader, stk_error *err)
 {
     stki_reader *texts = *reader;
-    stki_class_shard *shard;
+    stki_class_shard *shard = NULL;
     stk_status status = add_shard(shards, number, container->path, &shard, err);
 
     *reader = NULL;
