@@ -103,7 +103,7 @@ static stk_status open_named(stki_class_shards *shards, const stki_class_column 
                              const stki_container *container, const stki_reader_opts *opts, int number,
                              stki_reader **out, stk_error *err)
 {
-    stki_class_shard *shard;
+    stki_class_shard *shard = NULL;
     stk_status status = add_shard(shards, number, container->path, &shard, err);
 
     if (status == STK_OK)
