@@ -360,7 +360,7 @@ static stk_status describe(struct files *f, stk_error *err)
     memcpy(sample.shape, base->shape, sizeof sample.shape);
     status = stki_array_row_major(&sample, &base->max_bytes, base->path, err);
     memcpy(base->strides, sample.strides, sizeof base->strides);
-    return status;
+    return status == STK_OK ? stki_reader_check_size(base, f->opts.max_bytes, err) : status;
 }
 
 stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const stki_reader_opts *opts,

@@ -72,6 +72,16 @@ stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk
                         "no such sample");
 }
 
+stk_status stki_reader_check_size(const stki_reader *reader, int64_t max_bytes, stk_error *err)
+{
+    if (reader->variable || max_bytes == 0 || reader->max_bytes <= max_bytes)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){reader->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", reader->max_bytes),
+                                     STKI_TEXT("at most %" PRId64 " (source.max_bytes)", max_bytes)},
+                        "size of a sample");
+}
+
 void stki_reader_destroy(stki_reader *reader)
 {
     if (reader)

@@ -158,6 +158,9 @@ const char *stki_reader_where(const stki_reader *reader, int64_t index, char buf
 
 /* STK_E_RANGE: no sample has that number; what every read and shape begins with. */
 stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk_error *err);
+/* Arrays of one shape: STK_E_LIMIT if they are larger than `max_bytes`, where that is not 0. Where shapes vary, each is
+ * checked when it is read. */
+stk_status stki_reader_check_size(const stki_reader *reader, int64_t max_bytes, stk_error *err);
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 
 /* UNGUARDED: as AUTO, and a mapped file that is cut ends the process (see guard.h). */

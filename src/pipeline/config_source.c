@@ -192,7 +192,8 @@ static const stki_source_group field_source;
 static const char *refuses(const stki_option *row, const stki_source *source, const stki_container *container,
                            const stki_member *member)
 {
-    const bool varies = member->kind == STKI_MEMBER_RECORDS;
+    const bool number = member->ndim == 0 && member->dtype != STK_DTYPE_NONE;
+    const bool varies = member->kind == STKI_MEMBER_RECORDS && !number;
     const stki_reader_opts opts = {.source = source};
     source_options o;
 

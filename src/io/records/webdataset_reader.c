@@ -570,6 +570,8 @@ static stk_status describe(struct files *f, stk_error *err)
     if (!status && measure(f))
         status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){base->path, -1, -1, NULL, NULL},
                               "the largest .%s has more than 2^63 bytes", name_of(f));
+    if (!status && f->kind == STKI_TAR_NPY)
+        status = stki_reader_check_size(base, f->max_bytes, err);
     if (!status && f->kind != STKI_TAR_NPY && f->alias != STK_DTYPE_NONE && f->alias != base->dtype)
         status = stki_fail_at(err, STK_E_MISMATCH,
                               (stki_place){base->path, -1, -1, stk_dtype_long_name(base->dtype),
