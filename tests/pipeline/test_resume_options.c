@@ -294,11 +294,11 @@ static bool is_refused(const char *config, const char *set, const char *path, co
     json = stk_loader_restore_file(loader, path, &err);
     blob = stk_loader_restore(loader, base->blob, base->blob_bytes, &blob_err);
     if (json != blob)
-        fail_msg("%s: JSON says %s (%s), the blob %s (%s)", set, stk_status_name(json), err.message,
-                 stk_status_name(blob), blob_err.message);
+        fail_msg("%s: JSON says %d (%s), the blob %d (%s)", set ? set : "unchanged", (int)json, err.message, (int)blob,
+                 blob_err.message);
     /* Accepted: what comes next is what came then. */
     if (blob == STK_OK && base->count > BEFORE && next_hash(loader, &hash, &status) && hash != base->hashes[BEFORE])
-        print_message("%s: the position is accepted, and goes on with another batch\n", set);
+        print_message("%s: the position is accepted, and goes on with another batch\n", set ? set : "unchanged");
     stk_loader_destroy(loader);
     return blob != STK_OK;
 }

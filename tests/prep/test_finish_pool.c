@@ -678,7 +678,7 @@ static void options_that_do_not_fit(void **unused)
          "{encode: jpeg}",
          "layout: nhwc",
          {.kind = STKI_SINK_ARRAY, .dtype = STK_U8, .ndim = 3, .shape = {3, 20, 30}}},
-        {"jpeg", "{encode: jpeg}", "1 axes", {.kind = STKI_SINK_ARRAY, .dtype = STK_U8, .ndim = 1, .shape = {3}}},
+        {"jpeg", "{encode: jpeg}", "1 axis", {.kind = STKI_SINK_ARRAY, .dtype = STK_U8, .ndim = 1, .shape = {3}}},
         {"keep", "{encode: keep}", "decode: none", {.kind = STKI_SINK_IMAGE, .dtype = STK_U8, .ndim = 3}},
         {"keep", "{encode: keep, quality: 3}", "quality", {.kind = STKI_SINK_BYTES, .dtype = STK_U8, .ndim = 1}},
     };
