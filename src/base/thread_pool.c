@@ -168,20 +168,21 @@ stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t p
     stk_status status = STK_OK;
 
     assert(parts >= 0);
-    if (!stki_thread_pool_has_room(
-            pool)) /* room that it finds stays: only submit takes it, and a failure needs a task */
-        return stki_fail(err, STK_E_BUSY, "%s: a task must be taken first", pool->opts.name);
     stki_lock(&pool->lock);
-    if (pool->failed < INT64_MAX) {
+    if (pool->submitted - pool->taken >= pool->opts.depth) {
+        status = stki_fail(err, STK_E_BUSY, "%s: a task must be taken first", pool->opts.name);
+    } else if (pool->failed < INT64_MAX && pool->submitted == pool->taken) {
         status = fail(pool, err);
     } else {
         struct entry *e = entry_of(pool, pool->submitted);
 
         *e = (struct entry){.task = task, .parts = parts};
         pool->submitted++;
-        if (parts == 0)
+        /* After a failure, which may be later than the caller's look at the room, it is never run: next returns the
+         * error for it. */
+        if (pool->failed == INT64_MAX && parts == 0)
             end_phase(pool, e);
-        else
+        else if (pool->failed == INT64_MAX)
             wake_for(pool, parts);
     }
     stki_unlock(&pool->lock);

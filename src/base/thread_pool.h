@@ -42,10 +42,10 @@ stk_status stki_thread_pool_create(const stki_thread_pool_opts *opts, stki_threa
  * fine. */
 void stki_thread_pool_destroy(stki_thread_pool *pool);
 
-/* False: submit would return STK_E_BUSY. */
+/* False: `depth` tasks are submitted and not yet taken, or one of them has failed: call next. */
 bool stki_thread_pool_has_room(stki_thread_pool *pool);
-/* STK_E_BUSY: `depth` tasks are submitted, or one has failed and tasks are still to be taken: call next. Once all are
- * taken, the error of the one that failed. */
+/* STK_E_BUSY: `depth` tasks are submitted and not yet taken. A task that is submitted behind one that has failed is not
+ * run, and next returns the error for it. Once all are taken, submit returns the error of the first failure. */
 stk_status stki_thread_pool_submit(stki_thread_pool *pool, void *task, int64_t parts, stk_error *err);
 /* The oldest task. Runs parts, of later tasks too, until it has ended. STK_AGAIN: it has not at the deadline (at least
  * one part ran, if there was one to run). STK_END: there is none. Otherwise *task is set; the status is the task's:
