@@ -92,7 +92,7 @@ json_t *lb_json_rows(json_t *object, const struct lb_figure *rows, int count, in
 
 json_t *lb_json_group(json_t *object, enum lb_figure_group group, const void *owner)
 {
-    return lb_json_rows(object, lb_figures, lb_figure_count, group, owner);
+    return lb_json_rows(object, lb_figures, lb_figure_count, (int)group, owner);
 }
 
 static json_t *gpu_json(const struct lb_gpu *gpu)
