@@ -4,9 +4,9 @@
  *     dataset.fields.image.pad.to=128
  *     dataset.fields.image.source.shape=[3,4]
  *
- * Only what differs from the default, so that an option added later leaves old lines as they are. Whoever changes the
- * default of an option that is ON_SAMPLES or ON_FAILURES, or the meaning of a value, raises STKI_STATE_VERSION
- * (state.h), or old and new positions would be taken for one another.
+ * Only what differs from the default, so that an option added later leaves old lines as they are. A changed default of
+ * an option that is ON_SAMPLES or ON_FAILURES, or a changed meaning of a value, needs a higher STKI_STATE_VERSION
+ * (state.h); otherwise old and new positions would be taken for one another.
  *
  * Values are effective: 64MiB and 67108864, `pad: 128` and `pad: {to: 128}`, a default that is written and one that is
  * not are the same. Values that depend on the machine belong to rows ON_NOTHING, which are never printed.
