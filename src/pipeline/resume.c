@@ -259,9 +259,10 @@ static stk_status compare_version(const stk_loader *loader, const stki_state *st
                         "loader.resume: force goes on at its step");
 }
 
-/* The step over all epochs that a state means for this loader. A state of another global batch, which only `force` lets
- * come here, must end at a batch of this one. */
-static stk_status find_step(const stk_loader *loader, const stki_state *state, int64_t *out, stk_error *err)
+/* The step over all epochs that a state means for this loader; `what` is its name in errors. A state of another global
+ * batch, which only `force` lets come here, must end at a batch of this one. */
+static stk_status find_step(const stk_loader *loader, const stki_state *state, const char *what, int64_t *out,
+                            stk_error *err)
 {
     const stki_core *core = loader->core;
     int64_t epochs = core->config->num_epochs, epoch = state->epoch, step = state->step, rows, global;
@@ -278,13 +279,13 @@ static stk_status find_step(const stk_loader *loader, const stki_state *state, i
         return stki_fail_at(
             err, STK_E_RANGE,
             (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64, step), STKI_TEXT("0 to %" PRId64, core->steps)},
-            "saved state: step of the epoch");
+            "%s: step of the epoch", what);
     if (!stki_mul(epoch, core->steps, &global) || !stki_add(global, step, &global) || global == INT64_MAX ||
         (epochs > 0 && (epoch > epochs || (epoch == epochs && step > 0))))
         return stki_fail_at(err, STK_E_RANGE,
                             (stki_place){NULL, -1, -1, STKI_TEXT("%" PRId64 ", step %" PRId64, epoch, step),
                                          STKI_TEXT("at most %" PRId64 ", step 0", epochs)},
-                            "saved state: epoch (loader.num_epochs)");
+                            "%s: epoch (loader.num_epochs)", what);
     *out = global;
     return STK_OK;
 }
@@ -349,7 +350,7 @@ static stk_status restore(stk_loader *loader, const void *data, int64_t bytes, c
     stk_status status = stki_state_read(data, bytes, origin, &state, err);
 
     if (status == STK_OK && (status = compare(loader, &state, err)) == STK_OK &&
-        (status = find_step(loader, &state, &step, err)) == STK_OK) {
+        (status = find_step(loader, &state, "the saved state", &step, err)) == STK_OK) {
         totals = totals_of(loader->core, &state, step, &digest_from);
         go_to(loader, step, &totals, digest_from);
     }
@@ -424,7 +425,7 @@ stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t step, stk_
     if (epoch < 0 || step < 0)
         return stki_fail(err, STK_E_BAD_ARG, "epoch and step: found %" PRId64 " and %" PRId64 ", expected 0 or more",
                          epoch, step);
-    if ((status = find_step(loader, &state, &global, err)) != STK_OK)
+    if ((status = find_step(loader, &state, "seek", &global, err)) != STK_OK)
         return status;
     stki_progress_delivered(loader->core->progress, &delivered, &totals);
     totals = (stki_totals){.failed = totals.failed};
