@@ -42,7 +42,7 @@ static stki_convert *make(enum shape shape, stk_dtype src, stk_dtype dst, int64_
     static const float scaled_b[3] = {-113.2569f, -108.8617f, -96.49435f};
     const int64_t s = stk_dtype_size(src), d = stk_dtype_size(dst);
     bool quantized = arithmetic && (dst == STK_I8 || dst == STK_U8);
-    stki_convert_desc desc = {.source_count = 1, .src_dtype = src, .dst_dtype = dst, .ndim = 3};
+    stki_convert_desc desc = {.src_dtype = src, .dst_dtype = dst, .ndim = 3};
     stki_convert *convert = NULL;
     stk_error err;
 
@@ -77,7 +77,7 @@ static stki_convert *make(enum shape shape, stk_dtype src, stk_dtype dst, int64_
         desc.src_strides[0] = s;
         desc.dst_strides[0] = d;
     }
-    desc.arithmetic = arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE;
+    desc.affine = arithmetic;
     desc.channel_axis = shape == ROW ? -1 : 2;
     desc.channels = shape == ROW ? 1 : 3;
     desc.a = quantized ? scaled_a : limit_a;

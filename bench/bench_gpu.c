@@ -347,14 +347,13 @@ static stki_convert *plan_to(stk_dtype dtype)
 {
     static const float a[] = {0.0171F, 0.0175F, 0.0174F}, b[] = {-2.117F, -2.035F, -1.804F};
     int64_t size = stk_dtype_size(dtype);
-    stki_convert_desc desc = {.source_count = 1,
-                              .src_dtype = STK_U8,
+    stki_convert_desc desc = {.src_dtype = STK_U8,
                               .dst_dtype = dtype,
                               .ndim = 3,
                               .shape = {CHANNELS, SIDE, SIDE},
                               .src_strides = {1, SIDE * CHANNELS, CHANNELS},
                               .dst_strides = {SIDE * SIDE * size, SIDE * size, size},
-                              .arithmetic = STKI_ARITH_AFFINE,
+                              .affine = true,
                               .channel_axis = 0,
                               .channels = CHANNELS,
                               .a = a,

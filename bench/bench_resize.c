@@ -79,14 +79,13 @@ static void pass(const bench_way *way, int thread, int threads)
 static void make_picture(picture *p)
 {
     const float a[3] = {0.017f, 0.0175f, 0.0174f}, b[3] = {-2.1f, -2.0f, -1.8f};
-    stki_convert_desc desc = {.source_count = 1,
-                              .src_dtype = STK_U8,
+    stki_convert_desc desc = {.src_dtype = STK_U8,
                               .dst_dtype = STK_F32,
                               .ndim = 3,
                               .shape = {3, p->out_height, p->out_width},
                               .src_strides = {1, p->out_width * 3, 3},
                               .dst_strides = {p->out_height * p->out_width * 4, p->out_width * 4, 4},
-                              .arithmetic = STKI_ARITH_AFFINE,
+                              .affine = true,
                               .channel_axis = 0,
                               .channels = 3,
                               .a = a,

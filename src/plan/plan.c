@@ -511,12 +511,11 @@ static void describe(const stki_field_plan *plan, const stki_reader *shard, cons
     int64_t strides[STK_MAX_DIMS];
 
     *desc = (stki_convert_desc){
-        .source_count = 1,
         .src_dtype = plan->field->dtype,
         .dst_dtype = plan->dtype,
         .src_swapped = shard && shard->swapped,
         .ndim = plan->ndim,
-        .arithmetic = fold->arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE,
+        .affine = fold->arithmetic,
         .channel_axis = fold->channels > 1 ? (plan->layout == STKI_LAYOUT_NHWC ? 2 : 0) : -1,
         .channels = fold->channels,
         .a = m->a,
@@ -527,7 +526,7 @@ static void describe(const stki_field_plan *plan, const stki_reader *shard, cons
         .bytes_in_flight = m->bytes_in_flight,
     };
     if (plan->device_convert) { /* the samples as they are: the arithmetic is the device's */
-        desc->arithmetic = STKI_ARITH_NONE;
+        desc->affine = false;
         desc->channel_axis = -1;
         desc->channels = 1;
         desc->quantized = false;

@@ -269,14 +269,13 @@ static stk_status make_rounding(const stki_field_plan *plan, int64_t n, enum stk
 {
     static const float one = 1, minus_zero = -0.0f;
     const stki_fold *fold = plan->fold;
-    stki_convert_desc desc = {.source_count = 1,
-                              .src_dtype = STK_F32,
+    stki_convert_desc desc = {.src_dtype = STK_F32,
                               .dst_dtype = plan->dtype,
                               .ndim = 1,
                               .shape = {n},
                               .src_strides = {sizeof(float)},
                               .dst_strides = {stk_dtype_size(plan->dtype)},
-                              .arithmetic = STKI_ARITH_AFFINE,
+                              .affine = true,
                               .channel_axis = -1,
                               .channels = 1,
                               .a = &one,

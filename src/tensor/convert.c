@@ -75,23 +75,6 @@ const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa)
 
 /* ---- checking --------------------------------------------------------------------------------------------------- */
 
-static stk_status check_built(const stki_convert_desc *desc, stk_error *err)
-{
-    static const char *const later[] = {[STKI_ARITH_AFFINE_F64] = "arithmetic in f64",
-                                        [STKI_ARITH_COLOR_MATRIX] = "a color matrix",
-                                        [STKI_ARITH_STATISTIC] = "coefficients from a statistic of the sample"};
-
-    if (desc->source_count != 1)
-        return stki_fail(err, STK_E_UNSUPPORTED, "convert: %d sources: only one is built", desc->source_count);
-    if (desc->box_count != 0)
-        return stki_fail(err, STK_E_UNSUPPORTED, "convert: boxes filled with a value are not built");
-    if (desc->arithmetic == STKI_ARITH_NONE || desc->arithmetic == STKI_ARITH_AFFINE)
-        return STK_OK;
-    if ((int)desc->arithmetic > 0 && (int)desc->arithmetic <= STKI_ARITH_STATISTIC)
-        return stki_fail(err, STK_E_UNSUPPORTED, "convert: %s is not built", later[desc->arithmetic]);
-    return stki_fail(err, STK_E_BAD_ARG, "convert: arithmetic %d is unknown", (int)desc->arithmetic);
-}
-
 /* Sizes, and that no offset of an element leaves 63 bits. */
 static stk_status check_axes(const stki_convert_desc *desc, int64_t *out_numel, stk_error *err)
 {
@@ -158,16 +141,14 @@ static stk_status check_quantized(const stki_convert_desc *desc, stk_error *err)
 
 static stk_status check(const stki_convert_desc *desc, int64_t *out_numel, stk_error *err)
 {
-    stk_status status = check_built(desc, err);
+    stk_status status = check_axes(desc, out_numel, err);
 
-    if (status == STK_OK)
-        status = check_axes(desc, out_numel, err);
     if (status != STK_OK)
         return status;
     if (!stk_dtype_size(desc->src_dtype) || !stk_dtype_size(desc->dst_dtype))
         return stki_fail(err, STK_E_BAD_DTYPE, "convert: from %s to %s", stk_dtype_name(desc->src_dtype),
                          stk_dtype_name(desc->dst_dtype));
-    if (desc->arithmetic == STKI_ARITH_NONE)
+    if (!desc->affine)
         return desc->quantized ? stki_fail(err, STK_E_BAD_ARG, "convert: levels without arithmetic") : STK_OK;
     if (stki_convert_src_of(desc->src_dtype) == STKI_SRC_KINDS)
         return stki_fail(err, STK_E_BAD_DTYPE, "convert: no arithmetic on %s", stk_dtype_name(desc->src_dtype));
@@ -219,7 +200,7 @@ static bool cast_by_kernels(const stki_convert_desc *desc, enum stki_isa isa)
 {
     bool floating = desc->dst_dtype == STK_F16 || desc->dst_dtype == STK_BF16 || desc->dst_dtype == STK_F32;
 
-    return desc->arithmetic == STKI_ARITH_NONE && isa != STKI_ISA_REF && floating &&
+    return !desc->affine && isa != STKI_ISA_REF && floating &&
            (desc->src_dtype != desc->dst_dtype || desc->src_swapped) &&
            stki_convert_src_of(desc->src_dtype) != STKI_SRC_KINDS;
 }
@@ -250,7 +231,7 @@ static void fill(stki_convert *convert, const stki_convert_desc *desc, int64_t n
     convert->src_size = (int)stk_dtype_size(desc->src_dtype);
     convert->dst_size = (int)stk_dtype_size(desc->dst_dtype);
     convert->src_swapped = desc->src_swapped && convert->src_size > 1;
-    convert->arithmetic = desc->arithmetic == STKI_ARITH_AFFINE;
+    convert->arithmetic = desc->affine;
     convert->empty = numel == 0;
     convert->bytes_read = numel == 0 ? 0 : source_elements(desc) * convert->src_size;
     convert->bytes_written = numel * convert->dst_size;
@@ -312,12 +293,12 @@ stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa 
     if (!stki_isa_usable(isa))
         return stki_fail(err, STK_E_UNSUPPORTED, "convert: this processor cannot run the %s kernels",
                          stki_isa_name(isa));
-    if (own.arithmetic == STKI_ARITH_NONE || numel == 0) {
+    if (!own.affine || numel == 0) {
         own.a = &one;
         own.b = &minus_zero;
         own.channels = 1;
         if (cast_by_kernels(desc, isa))
-            own.arithmetic = STKI_ARITH_AFFINE;
+            own.affine = true;
     } else if (same_pairs(&own)) {
         own.channels = 1;
     }

@@ -13,41 +13,22 @@
 #include <stdbool.h>
 #include <stoker/tensor.h>
 
-enum stki_arithmetic {
-    STKI_ARITH_NONE,   /* exact copy or the core's cast, any dtype to any dtype */
-    STKI_ARITH_AFFINE, /* y = fmaf(x, a[c], b[c]) in f32, then store */
-    /* Known to the structure and refused by name (STK_E_UNSUPPORTED) until they are built: */
-    STKI_ARITH_AFFINE_F64,   /* the same in double */
-    STKI_ARITH_COLOR_MATRIX, /* y = M x, M 3 by 4, over the channels */
-    STKI_ARITH_STATISTIC     /* coefficients that depend on a statistic of the sample (contrast) */
-};
-
 enum stki_stores { STKI_STORES_AUTO, STKI_STORES_CACHED, STKI_STORES_STREAMING };
 
-enum { STKI_CONVERT_MAX_SOURCES = 2, STKI_CONVERT_MAX_BOXES = 4 };
-
-typedef struct stki_box {
-    int64_t start[STK_MAX_DIMS], length[STK_MAX_DIMS];
-} stki_box;
-
 typedef struct stki_convert_desc {
-    int source_count; /* 1; 2 (mixing two samples) is refused by name until it is built */
     stk_dtype src_dtype, dst_dtype;
     bool src_swapped; /* source elements are in the other byte order */
     int ndim;         /* axes of one sample, in the order of the destination's logical shape */
     int64_t shape[STK_MAX_DIMS];
     int64_t src_strides[STK_MAX_DIMS]; /* bytes, any sign, may be 0 */
     int64_t dst_strides[STK_MAX_DIMS]; /* bytes; distinct indices go to distinct places */
-    enum stki_arithmetic arithmetic;
+    bool affine; /* y = fmaf(x, a[c], b[c]) in f32, then store; else an exact copy or the core's cast, any dtypes */
     int channel_axis;   /* the axis whose index picks the coefficients; -1: one pair for all */
     int64_t channels;   /* length of a and b: 1, or shape[channel_axis] */
     const float *a, *b; /* copied at compile */
     bool quantized; /* integer destination: clamp(rint(y) + zero_point, qmin, qmax); false: zero_point 0 and the dtype's
                        own range */
     int32_t zero_point, qmin, qmax;
-    int box_count; /* boxes overwritten with a fill value (random erasing): must be 0 until it is built */
-    stki_box boxes[STKI_CONVERT_MAX_BOXES];
-    double fill;
     enum stki_stores stores;
     int64_t bytes_in_flight; /* what the ring's slots hold together: `auto` streams when that is beyond four fifths of
                                 the last-level cache */
@@ -55,9 +36,8 @@ typedef struct stki_convert_desc {
 
 typedef struct stki_convert stki_convert;
 
-/* STK_E_UNSUPPORTED names what is not built, STK_E_BAD_DTYPE a pair of dtypes that has no such arithmetic: arithmetic
- * sources are u8 i8 u16 i16 i32 i64 f16 bf16 f32 f64, destinations u8 i8 i32 f16 bf16 f32. Without arithmetic every
- * pair works. */
+/* STK_E_BAD_DTYPE names a pair of dtypes that has no arithmetic: its sources are u8 i8 u16 i16 i32 i64 f16 bf16 f32
+ * f64, its destinations u8 i8 i32 f16 bf16 f32. Without arithmetic every pair works. */
 stk_status stki_convert_create(const stki_convert_desc *desc, stki_convert **out, stk_error *err);
 void stki_convert_destroy(stki_convert *convert);
 

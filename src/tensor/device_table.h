@@ -121,8 +121,6 @@ void stki_device_each(void (*visit)(void *context, stk_device *device), void *co
 stk_status stki_device_register(stk_device *device, stk_error *err);
 /* NULL: no device of this name was added. */
 stk_device *stki_device_registered(const char *name);
-/* A second memory space for tests, registered on first call: memory of its own, copies through the table only. */
-stk_device *stki_device_test(void);
 
 /* Makers of devices, asked by stk_device_find for names that begin with theirs; they register what they make. The list
  * is in src/gpu/providers.c. */

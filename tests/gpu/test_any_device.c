@@ -660,15 +660,14 @@ static stki_convert_desc describe(const plan_case *row)
     static const float quant_a[] = {0.9F, 1.1F, 1.3F}, quant_b[] = {-100.25F, -120.5F, -90};
     int64_t src = stk_dtype_size(row->src), dst = stk_dtype_size(row->dst);
     int64_t height = HEIGHT - 2 * row->crop, width = WIDTH - 2 * row->crop;
-    stki_convert_desc desc = {.source_count = 1,
-                              .src_dtype = row->src,
+    stki_convert_desc desc = {.src_dtype = row->src,
                               .dst_dtype = row->dst,
                               .ndim = 3,
                               .shape = {CHANNELS, height, width},
                               .src_strides = {src, WIDTH * CHANNELS * src, CHANNELS * src},
                               .channel_axis = 0,
                               .channels = row->arithmetic ? CHANNELS : 1,
-                              .arithmetic = row->arithmetic ? STKI_ARITH_AFFINE : STKI_ARITH_NONE,
+                              .affine = row->arithmetic,
                               .a = row->quantized ? quant_a : a,
                               .b = row->quantized ? quant_b : b};
 

@@ -4,6 +4,7 @@
 #include "host_device.h"
 #include "pool_fixture.h"
 #include "profile_scope.h"
+#include "test_device.h"
 #include <jansson.h>
 #include <stoker/stoker.h>
 

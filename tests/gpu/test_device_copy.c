@@ -7,6 +7,7 @@
 #include "device_table.h"
 #include "host_device.h"
 #include "leak_check.h"
+#include "test_device.h"
 #include "test_random.h"
 #include <inttypes.h>
 #include <stoker/stoker.h>

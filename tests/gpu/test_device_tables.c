@@ -33,14 +33,13 @@ static stki_convert *make_convert(void)
 {
     stki_convert *convert = NULL;
     float a[CHANNELS], b[CHANNELS];
-    const stki_convert_desc desc = {.source_count = 1,
-                                    .src_dtype = STK_U8,
+    const stki_convert_desc desc = {.src_dtype = STK_U8,
                                     .dst_dtype = STK_F32,
                                     .ndim = 1,
                                     .shape = {CHANNELS},
                                     .src_strides = {1},
                                     .dst_strides = {4},
-                                    .arithmetic = STKI_ARITH_AFFINE,
+                                    .affine = true,
                                     .channels = CHANNELS,
                                     .a = a,
                                     .b = b};

@@ -261,14 +261,13 @@ static void a_plan_is_run_over_samples_in_a_stream(void **state)
 {
     enum { SAMPLES = 5, PIXELS = 6 };
     static const float scale[3] = {0.5F, 2, 3}, shift[3] = {1, -1, 0};
-    stki_convert_desc desc = {.source_count = 1,
-                              .src_dtype = STK_U8,
+    stki_convert_desc desc = {.src_dtype = STK_U8,
                               .dst_dtype = STK_F32,
                               .ndim = 2,
                               .shape = {3, PIXELS},
                               .src_strides = {1, 3},
                               .dst_strides = {4 * PIXELS, 4},
-                              .arithmetic = STKI_ARITH_AFFINE,
+                              .affine = true,
                               .channels = 3,
                               .a = scale,
                               .b = shift};

@@ -38,7 +38,7 @@ static void set_arithmetic(struct batch *batch)
 {
     stki_convert_desc *desc = &batch->desc;
 
-    desc->arithmetic = STKI_ARITH_AFFINE;
+    desc->affine = true;
     desc->channel_axis = desc->ndim > 0 && !check_one_in(3) ? (int)check_below(desc->ndim) : -1;
     desc->channels = desc->channel_axis < 0 || check_one_in(8) ? 1 : desc->shape[desc->channel_axis];
     desc->a = batch->a;
@@ -165,8 +165,7 @@ static void make_views(struct batch *batch, stk_dtype dst, stk_dtype src, int nd
     bool plain = check_one_in(3);
 
     memset(batch, 0, sizeof *batch);
-    batch->desc =
-        (stki_convert_desc){.source_count = 1, .src_dtype = src, .dst_dtype = dst, .channels = 1, .channel_axis = -1};
+    batch->desc = (stki_convert_desc){.src_dtype = src, .dst_dtype = dst, .channels = 1, .channel_axis = -1};
     check_view_make(&batch->src, src, ndim, shape, true, plain);
     check_view_make(&batch->dst, dst, ndim, shape, false, plain);
     batch->desc.src_swapped = stk_dtype_size(src) > 1 && check_one_in(4);
@@ -299,8 +298,7 @@ static void make_image(struct batch *batch, stk_dtype dst, const struct image *i
     struct check_view *src = &batch->src;
 
     memset(batch, 0, sizeof *batch);
-    batch->desc = (stki_convert_desc){
-        .source_count = 1, .src_dtype = STK_U8, .dst_dtype = dst, .channels = 1, .channel_axis = -1};
+    batch->desc = (stki_convert_desc){.src_dtype = STK_U8, .dst_dtype = dst, .channels = 1, .channel_axis = -1};
     check_view_make(src, STK_U8, 4, (const int64_t[]){shape[0], image->height, 1, line}, false, true);
     for (int64_t i = 0; i < src->bytes; i++)
         src->block[i] = (uint8_t)check_random();
@@ -406,8 +404,7 @@ static void test_what_runs(void **state)
 /* More axes than a nest has, and nothing to do. */
 static void test_limits(void **state)
 {
-    stki_convert_desc desc = {
-        .source_count = 1, .src_dtype = STK_U8, .dst_dtype = STK_U8, .ndim = 32, .channel_axis = -1};
+    stki_convert_desc desc = {.src_dtype = STK_U8, .dst_dtype = STK_U8, .ndim = 32, .channel_axis = -1};
     stki_convert *convert;
     stki_launch launch;
     stk_error err = {0};

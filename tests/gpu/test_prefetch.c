@@ -541,14 +541,13 @@ enum { ROWS = 8, ROW = 48 };
 static stki_convert *u8_to_f32(void)
 {
     static const float a = 0.25f, b = -3;
-    const stki_convert_desc desc = {.source_count = 1,
-                                    .src_dtype = STK_U8,
+    const stki_convert_desc desc = {.src_dtype = STK_U8,
                                     .dst_dtype = STK_F32,
                                     .ndim = 1,
                                     .shape = {ROW},
                                     .src_strides = {1},
                                     .dst_strides = {4},
-                                    .arithmetic = STKI_ARITH_AFFINE,
+                                    .affine = true,
                                     .channel_axis = -1,
                                     .channels = 1,
                                     .a = &a,

@@ -206,14 +206,13 @@ static void p01_all_batches_come_for_every_depth(void **state)
 static void rows_are_converted_on_the_device(void **state)
 {
     static const float a[] = {0.25f, 0.5f, 2}, b[] = {-3, 1, 0.125f};
-    const stki_convert_desc desc = {.source_count = 1,
-                                    .src_dtype = STK_U8,
+    const stki_convert_desc desc = {.src_dtype = STK_U8,
                                     .dst_dtype = STK_F32,
                                     .ndim = 2, /* pixels of three channels, to planes */
                                     .shape = {3, ROW / 3},
                                     .src_strides = {1, 3},
                                     .dst_strides = {ROW / 3 * 4, 4},
-                                    .arithmetic = STKI_ARITH_AFFINE,
+                                    .affine = true,
                                     .channel_axis = 0,
                                     .channels = 3,
                                     .a = a,

@@ -3,9 +3,10 @@ set(oracle_tensor ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB oracle_tensor_sources CONFIGURE_DEPENDS ${oracle_tensor}/test_cases*.c)
 add_executable(test_cases ${oracle_tensor_sources})
 set_target_properties(test_cases PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-target_link_libraries(test_cases PRIVATE stoker_flags stoker_static m)
+target_link_libraries(test_cases PRIVATE stoker_flags stoker_test_support stoker_static m)
 target_include_directories(test_cases SYSTEM PRIVATE ${oracle_tensor}) # casefile.h is kept as it came
-target_compile_options(test_cases PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/tensor"
+target_compile_options(test_cases PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/tests/support"
+                       "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/tensor"
     "SHELL:-iquote ${PROJECT_SOURCE_DIR}/src/base")
 
 foreach(cases

@@ -6,6 +6,7 @@
  */
 #include "test_cases.h"
 #include "device_table.h"
+#include "test_device.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>

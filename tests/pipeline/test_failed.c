@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "failed.h"
+#include "faulty.h"
 #include "loader_test.h"
 
 enum { COUNT = 103, BATCH = 10 };
@@ -254,8 +255,7 @@ static void budgets(void **state)
         const char *keys, *says;
     } cases[] = {
         {"on_error: skip, max_error_fraction: 1, max_errors: 4", "found 5, expected at most 4"},
-        {"on_error: substitute, max_error_fraction: 1, max_errors: 4",
-         "raise loader.max_errors"},
+        {"on_error: substitute, max_error_fraction: 1, max_errors: 4", "raise loader.max_errors"},
         {"on_error: skip, max_errors: 0", "found 1, expected at most 0"},
         {"on_error: skip, max_error_fraction: 0.01", "found 2, expected at most 1 of 103 in an epoch"},
         {"on_error: skip, max_error_fraction: 0.009", "found 1, expected at most 0 of 103 in an epoch"},

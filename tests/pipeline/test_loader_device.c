@@ -3,9 +3,11 @@
  * whose memory nobody may touch. */
 #include "clock.h"
 #include "device_table.h"
+#include "faulty.h"
 #include "feed.h"
 #include "host_device.h"
 #include "loader_test.h"
+#include "test_device.h"
 #include <dlpack/dlpack.h>
 #include <stdatomic.h>
 

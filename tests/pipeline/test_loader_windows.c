@@ -1,6 +1,7 @@
 /* test_loader_windows.c: stki-threads. Windows over samples: clips of images from folders, arrays, tar archives and
  * tables; what other fields give, groups, moving offsets, failed samples, resumes and ranks. Image i of a folder is of
  * one gray, 20 * i, and of a size of its own; frame f of the array of clips has (y, x, f) as its pixel (y, x). */
+#include "faulty.h"
 #include "jpeg_make.h"
 #include "loader_test.h"
 #include "tar_build.h"

@@ -3,6 +3,7 @@
  * sample and by bytes, for any number of ranks and workers, and over saved positions that are restored by another
  * number of ranks. Each failed sample is counted once.
  */
+#include "faulty.h"
 #include "io_files.h"
 #include "jpeg_make.h"
 #include "loader_handle.h"

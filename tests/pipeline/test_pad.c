@@ -1,6 +1,7 @@
 /* test_pad.c: stki-threads. Rows of varying length padded to their batch or to a number: values, mask and lengths
  * against the samples themselves, over dtypes, more axes, workers, the shorter last batch, failed rows, and what is
  * refused. */
+#include "faulty.h"
 #include "loader_test.h"
 #include "parts.h"
 

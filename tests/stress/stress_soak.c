@@ -4,6 +4,7 @@
  *     stress_soak [--turns N | --seconds N] [--seed N]
  * scripts/soak runs it under ThreadSanitizer and AddressSanitizer. A turn that goes wrong names its seed. */
 #include "clock.h"
+#include "faulty.h"
 #include "loader_test.h"
 #include "test_random.h"
 #include <dlpack/dlpack.h>

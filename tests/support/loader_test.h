@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "core.h"
 #include "error.h"
+#include "faulty.h"
 #include "stk_test.h"
 #include "thread.h"
 #include <stoker/stoker.h>

@@ -214,7 +214,7 @@ static inline void oracle_element(const stki_convert_desc *desc, uint8_t *dst, c
 {
     int64_t channel = desc->channels > 1 ? index[desc->channel_axis] : 0;
 
-    if (desc->arithmetic == STKI_ARITH_NONE && desc->src_dtype == desc->dst_dtype) {
+    if (!desc->affine && desc->src_dtype == desc->dst_dtype) {
         int size = (int)stk_dtype_size(desc->src_dtype);
         for (int i = 0; i < size; i++)
             dst[i] = src[desc->src_swapped ? size - 1 - i : i];
@@ -223,8 +223,7 @@ static inline void oracle_element(const stki_convert_desc *desc, uint8_t *dst, c
         return;
     }
     float x = oracle_load(desc->src_dtype, src, desc->src_swapped);
-    oracle_store(desc, dst,
-                 desc->arithmetic == STKI_ARITH_NONE ? x : oracle_fma(x, desc->a[channel], desc->b[channel]));
+    oracle_store(desc, dst, !desc->affine ? x : oracle_fma(x, desc->a[channel], desc->b[channel]));
 }
 
 /* Every NaN becomes the same one: payloads are not part of the definition. */

@@ -36,14 +36,13 @@ static uint64_t convert_one(stk_dtype src, const void *value, float a, float b, 
     for (int i = 0; i < (int)(sizeof isas / sizeof isas[0]); i++) {
         uint8_t from[N * 8], to[N * 4 + 1];
         stki_convert *convert;
-        stki_convert_desc desc = {.source_count = 1,
-                                  .src_dtype = src,
+        stki_convert_desc desc = {.src_dtype = src,
                                   .dst_dtype = dst,
                                   .ndim = 1,
                                   .shape = {N},
                                   .src_strides = {src_size},
                                   .dst_strides = {dst_size},
-                                  .arithmetic = STKI_ARITH_AFFINE,
+                                  .affine = true,
                                   .channel_axis = -1,
                                   .channels = 1,
                                   .a = &a,

@@ -12,6 +12,7 @@
 #include "device_table.h"
 #include "tensor_internal.h"
 #include "tensor_model.h"
+#include "test_device.h"
 #include <stdlib.h>
 #include <stoker/create.h>
 
@@ -256,14 +257,13 @@ static void across_devices(void **state)
 static void conversions(void **state)
 {
     static const float a[3] = {0.5f, 0.25f, 2}, b[3] = {0, 1, -1};
-    stki_convert_desc desc = {.source_count = 1,
-                              .src_dtype = STK_U8,
+    stki_convert_desc desc = {.src_dtype = STK_U8,
                               .dst_dtype = STK_F32,
                               .ndim = 3,
                               .shape = {3, 4, 5},
                               .src_strides = {1, 15, 3},
                               .dst_strides = {80, 20, 4},
-                              .arithmetic = STKI_ARITH_AFFINE,
+                              .affine = true,
                               .channels = 3,
                               .a = a,
                               .b = b};

@@ -5,6 +5,7 @@
 #include "device_table.h"
 #include "float_control.h"
 #include "ops_test.h"
+#include "test_device.h"
 
 static stk_tensor floats(int64_t count, const float *values)
 {

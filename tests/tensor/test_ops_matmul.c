@@ -7,6 +7,7 @@
 #include "ops_cblas.h"
 #include "ops_gemm.h"
 #include "ops_test.h"
+#include "test_device.h"
 
 static uint64_t state = 1;
 

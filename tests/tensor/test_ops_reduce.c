@@ -6,6 +6,7 @@
 #include "ops_extreme_loops.h"
 #include "ops_sum_loops.h"
 #include "ops_test.h"
+#include "test_device.h"
 
 static uint64_t state = 1;
 

@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "device_table.h"
 #include "ops_test.h"
+#include "test_device.h"
 
 static uint64_t state = 1;
 

@@ -6,6 +6,7 @@
 #include "print_number.h"
 #include "small_float.h"
 #include "stk_test.h"
+#include "test_device.h"
 #include "test_random.h"
 #include <locale.h>
 #include <math.h>

@@ -4,6 +4,7 @@
 #include "device_table.h"
 #include "profile_scope.h"
 #include "stk_test.h"
+#include "test_device.h"
 #include <jansson.h>
 #include <pthread.h>
 #include <stoker/stoker.h>

@@ -6,6 +6,7 @@
 #include "quant_internal.h"
 #include "stk_test.h"
 #include "tensor_model.h"
+#include "test_device.h"
 #include <math.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

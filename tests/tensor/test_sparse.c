@@ -6,6 +6,7 @@
 #include "sparse_internal.h"
 #include "stk_test.h"
 #include "tensor_model.h"
+#include "test_device.h"
 #include <math.h>
 #include <stoker/stoker.h>
 

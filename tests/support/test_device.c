@@ -2,6 +2,7 @@
  * reserved but cannot be read or written: whoever touches them without going through the table dies at once. The bytes
  * live in a shadow block beside them.
  */
+#include "test_device.h"
 #include "allocate.h"
 #include "checked.h"
 #include "convert.h"

@@ -1,9 +1,9 @@
-/* faulty.c: a reader that misbehaves on purpose, around one that doesn't. Every read passes through it, so it offers no
- * fast path; apart from its faults it answers as the inner reader does. */
+/* faulty.c: see faulty.h. Every read passes through it, so it offers no fast path; apart from its faults it behaves as
+ * the inner reader does. */
+#include "faulty.h"
 #include "allocate.h"
 #include "counter.h"
 #include "error.h"
-#include "reader.h"
 #include "thread.h"
 #include <inttypes.h>
 
