@@ -13,14 +13,29 @@ void stki_read_clocks_set(stki_read_clocks *clocks)
     mine = clocks;
 }
 
-int64_t stki_read_part_begin(bool maps)
+static void set_running(enum stki_read_part part, int64_t now)
 {
+    stki_count_set(&mine->running_since, now);
+    atomic_store_explicit(&mine->running, (int)part + 1, memory_order_release);
+}
+
+static void set_stopped(void)
+{
+    atomic_store_explicit(&mine->running, 0, memory_order_relaxed);
+}
+
+int64_t stki_read_part_begin(enum stki_read_part part, bool maps)
+{
+    int64_t now;
+
     if (!mine)
         return 0;
     mine->paging.watched = false;
     if (maps)
         stki_paging_begin(mine, &mine->paging);
-    return stki_now_ns();
+    now = stki_now_ns();
+    set_running(part, now);
+    return now;
 }
 
 void stki_read_part_end(enum stki_read_part part, int64_t began)
@@ -29,23 +44,30 @@ void stki_read_part_end(enum stki_read_part part, int64_t began)
         return;
     const int64_t ns = stki_now_ns() - began;
 
+    set_stopped();
     stki_count(&mine->ns[part], ns - stki_paging_end(mine, &mine->paging, ns));
 }
 
 int64_t stki_read_part_call_begin(void)
 {
+    int64_t now;
+
     if (!mine)
         return 0;
+    now = mine->skip > 0 ? stki_coarse_ns() : stki_now_ns();
+    set_running(STKI_READ_CALL, now);
     if (mine->skip > 0) {
         mine->skip--;
         return 0;
     }
-    return stki_now_ns();
+    return now;
 }
 
 /* The calls that were not timed stand before the one that was, and count as long as it. */
 void stki_read_part_call_end(int64_t began)
 {
+    if (mine)
+        set_stopped();
     if (began == 0)
         return;
     const int64_t ns = stki_now_ns() - began;

@@ -29,9 +29,11 @@ typedef struct stki_read_clocks {
     stki_counter ns[STKI_READ_COUNT];
     stki_counter page_ns;                      /* off the processor until a page of a mapped file had come */
     stki_counter unpacked_bytes, wanted_bytes; /* of packed chunks: what they gave, and what samples took of it */
-    int skip, weight;   /* of STKI_READ_CALL: calls that are not timed, and what the next one counts for */
-    int watch;          /* pieces of work that are still watched for pages */
-    stki_paging paging; /* of the part that runs */
+    int skip, weight;           /* of STKI_READ_CALL: calls that are not timed, and what the next one counts for */
+    int watch;                  /* pieces of work that are still watched for pages */
+    stki_paging paging;         /* of the part that runs */
+    _Atomic int running;        /* the part that runs, + 1; 0: none */
+    stki_counter running_since; /* ns; written before `running` */
 } stki_read_clocks;
 
 /* Of the calling thread from now on; NULL: none. */
@@ -39,7 +41,7 @@ void stki_read_clocks_set(stki_read_clocks *clocks);
 
 /* Around a part. begin returns 0 where nothing is counted. `maps`: it may touch mapped files; what it waits for their
  * pages is not counted as its own. */
-int64_t stki_read_part_begin(bool maps);
+int64_t stki_read_part_begin(enum stki_read_part part, bool maps);
 void stki_read_part_end(enum stki_read_part part, int64_t began);
 /* The same for what may be short and comes often. */
 int64_t stki_read_part_call_begin(void);

@@ -34,7 +34,15 @@ enum { STKI_REASONS = 64 }; /* statuses that failed samples are counted by */
 
 enum { STKI_WINDOW_TOGETHER = 256 }; /* samples of a window that are converted in one call */
 
-enum stki_stage { STKI_STAGE_IDLE, STKI_STAGE_ORDER, STKI_STAGE_READ, STKI_STAGE_CONVERT };
+/* What a worker is doing. CONVERT of mapped samples (MAPPED) waits for their pages. */
+enum stki_stage {
+    STKI_STAGE_IDLE,
+    STKI_STAGE_ORDER,
+    STKI_STAGE_READ,
+    STKI_STAGE_MAPPED,
+    STKI_STAGE_CONVERT,
+    STKI_STAGE_FINISH
+};
 
 /* One worker (or the caller's thread, inline). Clocks are written by it alone, padded apart from the neighbours'. */
 typedef struct stki_worker {
@@ -50,10 +58,13 @@ typedef struct stki_worker {
     stki_counter order_ns, read_ns, convert_ns, bytes_read, bytes_written;
     stki_read_clocks parts; /* of read_ns */
     stki_watch watch;       /* of the files it reads */
-    /* What it is doing, for stall reports. The path belongs to the data set, which the core keeps. */
+    /* What it is doing, for stall reports: written in this order, since_ns first as -1 and at last as the time, so that
+     * who finds it unchanged behind the others has read what belongs together. The path belongs to the data set, which
+     * the core keeps. */
+    _Atomic(const char *) path; /* NULL: no file; the record is then a step */
+    stki_counter record;
     _Atomic int stage;
-    _Atomic(const char *) path;
-    stki_counter record, since_ns;
+    stki_counter since_ns;
 } stki_worker;
 
 struct stki_core {
@@ -151,6 +162,15 @@ void stki_explain(const stki_core *core, FILE *to);
 stk_status stki_workers_start(stki_core *core, stk_error *err);
 /* Stops and joins. Returns how many had to be abandoned. */
 int stki_workers_stop(stki_core *core, int64_t timeout_ns);
+/* What a worker is doing now. */
+typedef struct stki_doing {
+    enum stki_stage stage;
+    int part;         /* of a read: enum stki_read_part; -1: none of them */
+    const char *path; /* NULL: no file; the record is then the step, over all epochs */
+    int64_t record, ns;
+} stki_doing;
+
+void stki_worker_look(const stki_worker *worker, stki_doing *out);
 /* "worker 2: reading images.npy record 17 for 3.2 s; …", at most `size` bytes. */
 void stki_workers_report(const stki_core *core, char *to, int size);
 

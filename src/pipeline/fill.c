@@ -36,10 +36,20 @@ static stk_batch *batch_of(stki_ring_slot *slot)
 
 static void doing(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now)
 {
-    atomic_store_explicit(&worker->path, path, memory_order_relaxed);
-    stki_count_set(&worker->record, record);
-    stki_count_set(&worker->since_ns, now);
-    atomic_store_explicit(&worker->stage, stage, memory_order_relaxed);
+    stki_count_set(&worker->since_ns, -1);
+    atomic_store_explicit(&worker->path, path, memory_order_release);
+    atomic_store_explicit(&worker->record, record, memory_order_release);
+    atomic_store_explicit(&worker->stage, stage, memory_order_release);
+    atomic_store_explicit(&worker->since_ns, now, memory_order_release);
+}
+
+/* Conversion of mapped samples from this one of the field on. */
+static void doing_mapped(stki_worker *worker, const stki_field *field, int64_t index, int64_t now)
+{
+    int64_t within;
+    const stki_reader *shard = stki_field_locate(field, index, &within);
+
+    doing(worker, STKI_STAGE_MAPPED, shard->path, within, now);
 }
 
 /* What a reader says of bytes that a changed file no longer has is beside the point. */
@@ -610,7 +620,7 @@ static int64_t convert_window(const stki_field_plan *plan, const stki_making_of 
     }
     if (n == 0)
         return 0;
-    doing(worker, STKI_STAGE_CONVERT, field->shards[0]->path, of->index, before);
+    doing_mapped(worker, field, of->index + k * dilation, before);
     stki_paging_begin(&worker->parts, &paging);
     stki_convert_run_many(convert, (char *)of->to + k * each->row_bytes, each->row_bytes, worker->pointers, n);
     stki_count(&worker->bytes_read, n * stki_convert_bytes_read(convert));
@@ -655,8 +665,10 @@ static stk_status make_one_hot(const stki_field_plan *plan, const stki_making_of
     const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
     char path[STKI_RECORD_PATH];
     stk_tensor sample;
-    stk_status status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
+    stk_status status;
 
+    doing(worker, STKI_STAGE_READ, shard->path, within, stki_coarse_ns());
+    status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
     if (status != STK_OK)
         return status;
     stki_copy_strided(&label, STK_I64, &none, sample.data, sample.dtype, &none,
@@ -726,7 +738,7 @@ static int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_p
     if (n == 0)
         return 0;
     before = stki_now_ns();
-    doing(worker, STKI_STAGE_CONVERT, field->shards[0]->path, batch->indices[row], before);
+    doing_mapped(worker, field, batch->samples[row], before);
     stki_paging_begin(&worker->parts, &paging);
     convert_list(core, batch, plan, row, n, worker);
     count_convert(worker, &paging, before);
@@ -775,7 +787,8 @@ static int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_p
     }
     if (n == 0)
         return 0;
-    doing(worker, STKI_STAGE_CONVERT, reader->path, batch->indices[row], between);
+    (void)stki_field_locate(plan->field, batch->samples[row], &within);
+    doing(worker, STKI_STAGE_CONVERT, reader->path, within, between);
     convert_list(core, batch, plan, row, n, worker);
     for (int64_t i = 0; i < n; i++)
         stk_storage_release(kept[i]);
@@ -866,9 +879,8 @@ static void clear_failed(const stki_core *core, stk_batch *batch)
             }
 }
 
-static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
+static int64_t end_phase(stki_core *core, stki_ring_slot *slot, int number)
 {
-    stki_core *core = context;
     stk_batch *batch = batch_of(slot);
 
     if (slot->phase != 0 && stki_counted(&batch->failed_rows) > 0)
@@ -896,6 +908,20 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
     if (core->config->digest != STK_DIGEST_NONE && batch->error_row < 0)
         batch->digest = stki_digest_rows(core, batch);
     return -1;
+}
+
+static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
+{
+    stki_core *core = context;
+    stki_worker *worker = &core->workers[number];
+    int64_t tiles;
+
+    doing(worker, STKI_STAGE_FINISH, NULL, slot->step, stki_coarse_ns());
+    stki_read_clocks_set(&worker->parts);
+    tiles = end_phase(core, slot, number);
+    stki_read_clocks_set(NULL);
+    doing(worker, STKI_STAGE_IDLE, NULL, -1, 0);
+    return tiles;
 }
 
 const stki_ring_work stki_fill_work = {.begin = begin, .tile = tile_of_phase, .phase_end = phase_end};

@@ -270,14 +270,18 @@ static stk_status timed_out(stk_loader *loader, int64_t waited, stk_error *err)
 static stk_status timed_out_on_device(stk_loader *loader, int64_t waited, const stk_error *cause, stk_error *err)
 {
     stki_prefetch_stats now;
+    stki_totals totals;
     char within[64], report[320];
+    int64_t step;
 
     waited_text(loader, waited, within, sizeof within);
     stki_feed_stats(loader->core->feed, &now);
     if (now.held == now.slots)
         return stki_fail(err, STK_E_TIMEOUT, "%s: %s (loader.device_prefetch)", within, cause->message);
     stki_workers_report(loader->core, report, sizeof report);
-    return stki_fail(err, STK_E_TIMEOUT, "%s: %s; %s", within, cause->message, report);
+    stki_progress_delivered(loader->core->progress, &step, &totals);
+    return stki_fail(err, STK_E_TIMEOUT, "%s: waiting for step %lld: %s; %s", within, (long long)step, cause->message,
+                     report);
 }
 
 /* The batch failed: its error is what the consumer gets from now on. */

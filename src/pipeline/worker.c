@@ -65,30 +65,68 @@ static int64_t offset_of(const stki_core *core, const char *path, int64_t record
     return -1;
 }
 
+/* What the worker wrote together; false: it went on to something else meanwhile. */
+static bool look_once(const stki_worker *worker, stki_doing *out, int64_t *since)
+{
+    *since = atomic_load_explicit(&worker->since_ns, memory_order_acquire);
+    out->stage = (enum stki_stage)atomic_load_explicit(&worker->stage, memory_order_acquire);
+    out->path = atomic_load_explicit(&worker->path, memory_order_acquire);
+    out->record = atomic_load_explicit(&worker->record, memory_order_acquire);
+    return *since >= 0 && *since == stki_counted(&worker->since_ns);
+}
+
+void stki_worker_look(const stki_worker *worker, stki_doing *out)
+{
+    enum { TRIES = 1000 };
+    const stki_read_clocks *parts = &worker->parts;
+    int64_t since, now;
+    int tries = 0;
+
+    while (!look_once(worker, out, &since) && ++tries < TRIES)
+        ;
+    out->part = -1;
+    if (out->stage == STKI_STAGE_READ) {
+        out->part = atomic_load_explicit(&parts->running, memory_order_acquire) - 1;
+        if (out->part >= 0 && stki_counted(&parts->running_since) > since) /* a coarse clock may be behind */
+            since = stki_counted(&parts->running_since);
+    }
+    now = stki_now_ns(); /* behind everything that it is compared with */
+    out->ns = since >= 0 && now > since ? now - since : 0;
+}
+
+/* Writes it behind what is there. */
+static int add_report(const stki_core *core, const stki_doing *doing, char *to, int size)
+{
+    static const char *const stages[] = {
+        "idle", "choosing the samples", "reading", "reading and converting", "converting", "finishing"};
+    static const char *const parts[STKI_READ_COUNT] = {"decoding", "unpacking", "in a transform of the program's own:"};
+    const char *what = doing->part >= 0 ? parts[doing->part] : stages[doing->stage];
+    const int64_t offset = doing->path ? offset_of(core, doing->path, doing->record) : -1;
+    char at[40] = "";
+
+    if (offset >= 0)
+        snprintf(at, sizeof at, " offset %lld", (long long)offset);
+    if (doing->path)
+        return snprintf(to, (size_t)size, "%s %s record %lld%s for %.1f s", what, doing->path, (long long)doing->record,
+                        at, (double)doing->ns * 1e-9);
+    return snprintf(to, (size_t)size, "%s of step %lld for %.1f s", what, (long long)doing->record,
+                    (double)doing->ns * 1e-9);
+}
+
 void stki_workers_report(const stki_core *core, char *to, int size)
 {
-    static const char *const stages[] = {"idle", "choosing samples", "reading", "converting"};
-    int64_t now = stki_now_ns();
     int used = 0;
 
     to[0] = '\0';
     for (int i = 0; i < (core->worker_count ? core->worker_count : 1) && used < size; i++) {
-        const stki_worker *worker = &core->workers[i];
-        int stage = atomic_load_explicit(&worker->stage, memory_order_relaxed);
-        const char *path = atomic_load_explicit(&worker->path, memory_order_relaxed);
-        int64_t record, offset;
+        stki_doing doing;
 
-        if (stage == STKI_STAGE_IDLE)
+        stki_worker_look(&core->workers[i], &doing);
+        if (doing.stage == STKI_STAGE_IDLE)
             continue;
-        record = stki_counted(&worker->record);
-        offset = path ? offset_of(core, path, record) : -1;
-        used += snprintf(to + used, (size_t)(size - used), "%sworker %d: %s %s record %lld", used ? "; " : "", i,
-                         stages[stage], path ? path : "order", (long long)record);
-        if (offset >= 0 && used < size)
-            used += snprintf(to + used, (size_t)(size - used), " offset %lld", (long long)offset);
+        used += snprintf(to + used, (size_t)(size - used), "%sworker %d: ", used ? "; " : "", i);
         if (used < size)
-            used += snprintf(to + used, (size_t)(size - used), " for %.1f s",
-                             (double)(now - stki_counted(&worker->since_ns)) * 1e-9);
+            used += add_report(core, &doing, to + used, size - used);
     }
     if (!to[0])
         snprintf(to, (size_t)size, "no worker is busy");

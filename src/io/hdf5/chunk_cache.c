@@ -268,7 +268,7 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
         if (deadline == 0) {
             deadline = stki_deadline_ns(PATIENCE_NS);
             stki_count(&user->waited, 1);
-            began = stki_read_part_begin(false);
+            began = stki_read_part_begin(STKI_READ_INFLATE, false);
         }
         if (!stki_wait(&cache->filled, &cache->lock, deadline))
             return stki_fail_at(err, STK_E_TIMEOUT, (stki_place){path, -1, -1, NULL, NULL},
