@@ -125,7 +125,7 @@ static void test_large_sizes(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        stki_tar_pax pax = {.size = -1};
+        stki_tar_pax pax = STKI_TAR_NO_PAX;
         stki_tar_header header;
         stki_output *o;
         int64_t count;
@@ -145,7 +145,7 @@ static void test_large_sizes(void **state)
             assert_int_equal(header.what, STKI_TAR_PAX);
             assert_ok(stki_tar_read_pax(bytes + 512, header.size, 512, "x.tar", &pax, &err));
             assert_int_equal(pax.size, sizes[i]);
-            assert_null(pax.path);
+            assert_null(pax.path.text);
             assert_ok(stki_tar_read_header(bytes + 1024, 1024, "x.tar", &header, &err));
             assert_int_equal(header.what, STKI_TAR_FILE);
             assert_string_equal(header.name, "key.bin");
@@ -162,7 +162,7 @@ static void test_pax_lengths(void **state)
 
     (void)state;
     for (int length = 97; length < 1010; length += length == 110 ? 860 : 1) {
-        stki_tar_pax pax = {.size = -1};
+        stki_tar_pax pax = STKI_TAR_NO_PAX;
         stki_tar_header header;
         stki_output *o;
         int64_t count;
@@ -175,7 +175,7 @@ static void test_pax_lengths(void **state)
         assert_ok(stki_tar_read_header(bytes, 0, "x.tar", &header, &err));
         assert_int_equal(header.what, STKI_TAR_PAX);
         assert_ok(stki_tar_read_pax(bytes + 512, header.size, 512, "x.tar", &pax, &err));
-        assert_int_equal(pax.path_bytes, length + 4);
+        assert_int_equal(pax.path.bytes, length + 4);
         free(bytes);
     }
 }

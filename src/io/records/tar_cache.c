@@ -1,8 +1,9 @@
 /* tar_cache.c: the index of a tar archive in a file of its own, laid out so that it is used from its mapping:
  *
- *     0     header, 80 bytes: magic, version, extensions X, the archive's size and time, samples N, entries E, bytes of
- *           keys K, files skipped, XXH3 of the whole index with this number 0
- *     80    E entries of 32 bytes
+ *     0     header, 96 bytes: magic, version, extensions X, the archive's size and time, samples N, entries E, bytes of
+ *           keys K, files skipped, links, others, runs R, XXH3 of the whole index with this number 0
+ *     96    E entries of 32 bytes
+ *           R runs of sparse members of 24 bytes
  *           N + 1 i64, where keys begin
  *           N + 1 u32, where samples begin; zeros to a multiple of 8
  *           X extensions of 256 bytes: 232 of name, i64 files, fewest and most bytes
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { VERSION = 3 /* indexes before it could list sparse members */ };
+enum { VERSION = 4 /* indexes before it knew no runs of sparse members and no links */ };
 #define MAGIC UINT64_C(0x5854414b4f545300) /* "\0STOKATX" */
 
 struct header {
@@ -30,13 +31,13 @@ struct header {
     uint32_t version, extensions;
     int64_t archive_bytes, archive_mtime_ns;
     int64_t samples, entries, key_bytes, skipped;
+    int64_t links, others, runs;
     uint64_t sum;
-    int64_t reserved;
 };
 
 /* Where each part begins. False: the numbers are no index of `bytes` bytes. */
 struct parts {
-    int64_t entries, key_at, first, extensions, keys, end;
+    int64_t entries, runs, key_at, first, extensions, keys, end;
 };
 
 static bool place(const struct header *h, struct parts *out)
@@ -44,10 +45,11 @@ static bool place(const struct header *h, struct parts *out)
     int64_t bytes;
 
     if (h->samples < 0 || h->entries < 0 || h->entries >= UINT32_MAX || h->samples > h->entries || h->key_bytes < 0 ||
-        h->extensions > STKI_TAR_EXTENSIONS)
+        h->extensions > STKI_TAR_EXTENSIONS || h->runs < 0 || h->runs >= UINT32_MAX)
         return false; /* from here on nothing but the keys is large */
     out->entries = sizeof *h;
-    out->key_at = out->entries + h->entries * (int64_t)sizeof(stki_tar_entry);
+    out->runs = out->entries + h->entries * (int64_t)sizeof(stki_tar_entry);
+    out->key_at = out->runs + h->runs * (int64_t)sizeof(stki_tar_run);
     out->first = out->key_at + (h->samples + 1) * (int64_t)sizeof(int64_t);
     bytes = (h->samples + 1) * (int64_t)sizeof(uint32_t);
     out->extensions = out->first + stki_round_up(bytes, 8);
@@ -113,6 +115,10 @@ static bool take(const char *bytes, int64_t size, const stki_file *archive, stki
     out->entry_count = h.entries;
     out->key_bytes = h.key_bytes;
     out->skipped = h.skipped;
+    out->links = h.links;
+    out->others = h.others;
+    out->run_count = h.runs;
+    out->runs = (const void *)(bytes + parts.runs);
     out->entries = (const void *)(bytes + parts.entries);
     out->key_at = (const void *)(bytes + parts.key_at);
     out->first = (const void *)(bytes + parts.first);
@@ -157,6 +163,7 @@ static stk_status set_sum(struct header *h, const stki_tar_index *index, stk_err
     if (!state)
         return stki_fail_memory(err, 1024, "the sum of an index");
     XXH3_64bits_update(state, index->entries, (size_t)h->entries * sizeof *index->entries);
+    XXH3_64bits_update(state, index->runs, (size_t)h->runs * sizeof *index->runs);
     XXH3_64bits_update(state, index->key_at, (size_t)(h->samples + 1) * sizeof *index->key_at);
     XXH3_64bits_update(state, index->first, (size_t)first);
     XXH3_64bits_update(state, zeros, (size_t)(stki_round_up(first, 8) - first));
@@ -173,6 +180,8 @@ static stk_status write_parts(stki_output *output, const struct header *h, const
 
     if (!status)
         status = stki_output_append(output, index->entries, h->entries * (int64_t)sizeof *index->entries, err);
+    if (!status)
+        status = stki_output_append(output, index->runs, h->runs * (int64_t)sizeof *index->runs, err);
     if (!status)
         status = stki_output_append(output, index->key_at, (h->samples + 1) * (int64_t)sizeof *index->key_at, err);
     if (!status)
@@ -195,7 +204,10 @@ stk_status stki_tar_cache_store(const char *path, const stki_file *archive, cons
                        .samples = index->sample_count,
                        .entries = index->entry_count,
                        .key_bytes = index->key_bytes,
-                       .skipped = index->skipped};
+                       .skipped = index->skipped,
+                       .links = index->links,
+                       .others = index->others,
+                       .runs = index->run_count};
     stki_output *output;
     stk_status status = set_sum(&h, index, err);
 

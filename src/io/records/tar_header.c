@@ -19,6 +19,7 @@ enum {
     SUM = 148,
     SUM_BYTES = 8,
     TYPE = 156,
+    LINK = 157,
     MAGIC = 257,
     PREFIX = 345,
     PREFIX_BYTES = 155
@@ -85,7 +86,8 @@ static bool is_zero(const unsigned char *block)
     return block[0] == 0 && !memcmp(block, block + 1, STKI_TAR_BLOCK - 1);
 }
 
-static stk_status read_size(const unsigned char *field, int64_t offset, const char *path, int64_t *out, stk_error *err)
+stk_status stki_tar_number(const unsigned char *field, int64_t offset, const char *path, const char *what, int64_t *out,
+                           stk_error *err)
 {
     char shown[SIZE_BYTES + 1];
     uint64_t value = field[0] & 0x3f;
@@ -94,24 +96,24 @@ static stk_status read_size(const unsigned char *field, int64_t offset, const ch
         if (read_octal(field, SIZE_BYTES, out))
             return STK_OK;
         return stki_fail_at(err, STK_E_CORRUPT,
-                            (stki_place){path, -1, offset + SIZE,
+                            (stki_place){path, -1, offset,
                                          stki_npy_printable(shown, sizeof shown, (const char *)field, SIZE_BYTES),
                                          "octal digits"},
-                            "size of a member");
+                            "%s", what);
     }
     for (int i = 1; i < SIZE_BYTES; i++) {
         if (value >> 55 || field[0] & 0x40) /* the next byte would not fit, or it is negative */
-            return stki_fail_at(err, STK_E_CORRUPT,
-                                (stki_place){path, -1, offset + SIZE,
-                                             field[0] & 0x40 ? "a negative number" : "more than 63 bits", NULL},
-                                "size of a member");
+            return stki_fail_at(
+                err, STK_E_CORRUPT,
+                (stki_place){path, -1, offset, field[0] & 0x40 ? "a negative number" : "more than 63 bits", NULL}, "%s",
+                what);
         value = value << 8 | field[i];
     }
     *out = (int64_t)value;
     return STK_OK;
 }
 
-static stk_status read_type(unsigned char type, const char *name, int64_t offset, const char *path,
+static stk_status read_type(unsigned char type, bool gnu, const char *name, int64_t offset, const char *path,
                             enum stki_tar_what *out, stk_error *err)
 {
     char shown[STKI_TAR_NAME];
@@ -123,12 +125,20 @@ static stk_status read_type(unsigned char type, const char *name, int64_t offset
         *out = STKI_TAR_FILE;
         return STK_OK;
     case '1':
+        *out = STKI_TAR_HARD_LINK;
+        return STK_OK;
     case '2':
+        *out = STKI_TAR_SYMLINK;
+        return STK_OK;
     case '3':
     case '4':
     case '5':
-    case '6': /* links, devices, folders, FIFOs */
+    case '6': /* devices, folders, FIFOs */
         *out = STKI_TAR_SKIP;
+        return STK_OK;
+    case 'V':
+    case 'D':
+        *out = STKI_TAR_OTHER;
         return STK_OK;
     case 'L':
         *out = STKI_TAR_LONG_NAME;
@@ -137,11 +147,18 @@ static stk_status read_type(unsigned char type, const char *name, int64_t offset
         *out = STKI_TAR_LONG_LINK;
         return STK_OK;
     case 'x':
+    case 'X': /* by Solaris tar */
         *out = STKI_TAR_PAX;
         return STK_OK;
     case 'g':
         *out = STKI_TAR_PAX_GLOBAL;
         return STK_OK;
+    case 'S':
+        if (gnu) {
+            *out = STKI_TAR_SPARSE;
+            return STK_OK;
+        }
+        /* fall through */
     default:
         return stki_fail_at(
             err, STK_E_UNSUPPORTED,
@@ -149,7 +166,8 @@ static stk_status read_type(unsigned char type, const char *name, int64_t offset
                          type > ' ' && type < 127 ? STKI_TEXT("type '%c'", type) : STKI_TEXT("type 0x%02x", type),
                          "a file, a folder, a link, a device, or a long name"},
             "member %s: %s", stki_npy_printable(shown, sizeof shown, name, (int64_t)strlen(name)),
-            type == 'S' ? "a sparse file (write the archive without --sparse)" : "a kind of member that is not read");
+            type == 'S' ? "a sparse file as star writes it (write the archive without -sparse)"
+                        : "a kind of member that is not read");
     }
 }
 
@@ -188,10 +206,12 @@ stk_status stki_tar_read_header(const void *block, int64_t offset, const char *p
                                          STKI_TEXT("%" PRId64, expected)},
                             "the header of a member is damaged, or this is no tar archive");
     read_name(b, out->name);
-    status = read_type(b[TYPE], out->name, offset, path, &out->what, err);
-    if (!status && out->what != STKI_TAR_SKIP) /* old archives give hard links a size, and no data follows */
-        status = read_size(b + SIZE, offset, path, &out->size, err);
-    return status;
+    copy_text(out->link, b + LINK, NAME_BYTES);
+    status = read_type(b[TYPE], !memcmp(b + MAGIC, "ustar  ", 8), out->name, offset, path, &out->what, err);
+    if (status != STK_OK || out->what == STKI_TAR_SKIP || out->what == STKI_TAR_HARD_LINK ||
+        out->what == STKI_TAR_SYMLINK) /* old archives give hard links a size, and no data follows */
+        return status;
+    return stki_tar_number(b + SIZE, offset + SIZE, path, "size of a member", &out->size, err);
 }
 
 /* ---- pax -----------------------------------------------------------------------------------------------------------
@@ -202,8 +222,7 @@ static stk_status fail_pax(const char *path, int64_t offset, const char *found, 
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, -1, offset, found, expected}, "a pax record");
 }
 
-/* Decimal digits at `text`; returns how many, 0 also where they don't fit. */
-static int64_t read_decimal(const char *text, int64_t length, int64_t *out)
+int64_t stki_tar_decimal(const char *text, int64_t length, int64_t *out)
 {
     int64_t at = 0, value = 0;
 
@@ -214,35 +233,85 @@ static int64_t read_decimal(const char *text, int64_t length, int64_t *out)
     return at;
 }
 
-/* Records whose presence changes what the data mean, as GNU tar, star and Solaris tar write them. GNU sparse files of
- * format 1.0 even keep their map of holes in front of the data. */
-static bool is_encoding(const char *key, int64_t bytes)
+stk_status stki_tar_next_record(const char *text, int64_t length, int64_t offset, const char *path, int64_t *at,
+                                stki_tar_record *out, stk_error *err)
 {
-    static const char *const begins[] = {"GNU.sparse.", "GNU.volume.filename", "SCHILY.realsize", "SCHILY.offset",
-                                         "SUN.holesdata"};
+    int64_t bytes = 0, left = length - *at, digits;
+    const char *line = text + *at, *key, *end, *equals;
 
-    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (bytes >= (int64_t)strlen(begins[i]) && !memcmp(key, begins[i], strlen(begins[i])))
-            return true;
-    return false;
+    if (left <= 0 || *line == '\0') /* some writers pad with NULs */
+        return STK_END;
+    digits = stki_tar_decimal(line, left, &bytes);
+    if (digits == 0 || bytes < digits + 2 || bytes > left || line[digits] != ' ')
+        return fail_pax(path, offset + *at, STKI_TEXT("length %" PRId64, bytes),
+                        STKI_TEXT("at most the %" PRId64 " bytes that are left", left), err);
+    key = line + digits + 1;
+    end = line + bytes - 1;
+    equals = memchr(key, '=', (size_t)(end - key));
+    if (*end != '\n' || !equals)
+        return fail_pax(path, offset + *at, *end != '\n' ? "no line end where the length says" : "no '='",
+                        "LENGTH key=value", err);
+    *out = (stki_tar_record){key, equals + 1, equals - key, end - equals - 1};
+    *at += bytes;
+    return STK_OK;
 }
 
-static stk_status take_record(const char *key, int64_t key_bytes, const char *value, int64_t bytes, int64_t offset,
-                              const char *path, stki_tar_pax *out, stk_error *err)
+bool stki_tar_record_is(const stki_tar_record *record, const char *key)
+{
+    return record->key_bytes == (int64_t)strlen(key) && !memcmp(record->key, key, (size_t)record->key_bytes);
+}
+
+static bool value_is(const stki_tar_record *record, char digit)
+{
+    return record->bytes == 1 && record->value[0] == digit;
+}
+
+static stk_status take_number(const stki_tar_record *record, int64_t offset, const char *path, int64_t *out,
+                              stk_error *err)
 {
     char shown[32];
 
-    if (key_bytes == 4 && !memcmp(key, "path", 4)) {
-        out->path = bytes > 0 ? value : NULL; /* an empty one takes an earlier one back */
-        out->path_bytes = bytes;
-    } else if (key_bytes == 4 && !memcmp(key, "size", 4)) {
-        out->size = -1;
-        if (bytes > 0 && read_decimal(value, bytes, &out->size) != bytes)
-            return fail_pax(path, offset, stki_npy_printable(shown, sizeof shown, value, bytes), "a size in digits",
-                            err);
-    } else if (bytes > 0 && !out->encoded && is_encoding(key, key_bytes)) {
-        out->encoded = key;
-        out->encoded_bytes = key_bytes;
+    *out = -1;
+    if (record->bytes > 0 && stki_tar_decimal(record->value, record->bytes, out) != record->bytes)
+        return fail_pax(path, offset, stki_npy_printable(shown, sizeof shown, record->value, record->bytes),
+                        "a size in digits", err);
+    return STK_OK;
+}
+
+static void take_text(const stki_tar_record *record, stki_tar_text *out)
+{
+    *out = (stki_tar_text){record->bytes > 0 ? record->value : NULL, record->bytes};
+}
+
+/* Records about sparse files by GNU tar and Solaris tar, and such that change what the data are in other ways. */
+static stk_status take_sparse(const stki_tar_record *record, int64_t offset, const char *path, stki_tar_pax *out,
+                              stk_error *err)
+{
+    static const char *const others[] = {"GNU.sparse.", "GNU.volume.filename", "SCHILY.offset"};
+
+    if (stki_tar_record_is(record, "GNU.sparse.size") || stki_tar_record_is(record, "GNU.sparse.realsize"))
+        return take_number(record, offset, path, &out->real_size, err);
+    if (stki_tar_record_is(record, "SCHILY.realsize"))
+        return take_number(record, offset, path, &out->star_size, err);
+    if (stki_tar_record_is(record, "GNU.sparse.name")) {
+        take_text(record, &out->sparse_path);
+    } else if (stki_tar_record_is(record, "GNU.sparse.map")) {
+        out->map = STKI_TAR_MAP_RECORD;
+        take_text(record, &out->map_text);
+    } else if (stki_tar_record_is(record, "SUN.holesdata")) {
+        out->map = STKI_TAR_MAP_HOLES;
+        take_text(record, &out->map_text);
+    } else if (stki_tar_record_is(record, "GNU.sparse.numblocks") || stki_tar_record_is(record, "GNU.sparse.offset") ||
+               stki_tar_record_is(record, "GNU.sparse.numbytes")) {
+        out->map = out->map == STKI_TAR_MAP_NONE ? STKI_TAR_MAP_RECORDS : out->map;
+    } else if (stki_tar_record_is(record, "GNU.sparse.major") && value_is(record, '1')) {
+        out->map = STKI_TAR_MAP_DATA;
+    } else if (stki_tar_record_is(record, "GNU.sparse.minor") && value_is(record, '0')) {
+        return STK_OK;
+    } else {
+        for (size_t i = 0; i < sizeof others / sizeof others[0] && !out->encoded.text; i++)
+            if (record->key_bytes >= (int64_t)strlen(others[i]) && !memcmp(record->key, others[i], strlen(others[i])))
+                out->encoded = (stki_tar_text){record->key, record->key_bytes};
     }
     return STK_OK;
 }
@@ -252,25 +321,24 @@ stk_status stki_tar_read_pax(const char *text, int64_t length, int64_t offset, c
 {
     int64_t at = 0;
 
-    while (at < length && text[at] != '\0') { /* some writers pad with NULs */
-        int64_t bytes = 0, digits = read_decimal(text + at, length - at, &bytes);
-        const char *key = text + at + digits + 1, *end, *equals;
-        stk_status status;
+    for (;;) {
+        int64_t begin = offset + at;
+        stki_tar_record record;
+        stk_status status = stki_tar_next_record(text, length, offset, path, &at, &record, err);
 
-        if (digits == 0 || bytes < digits + 2 || bytes > length - at || text[at + digits] != ' ')
-            return fail_pax(path, offset + at, STKI_TEXT("length %" PRId64, bytes),
-                            STKI_TEXT("at most the %" PRId64 " bytes that are left", length - at), err);
-        end = text + at + bytes - 1;
-        equals = memchr(key, '=', (size_t)(end - key));
-        if (*end != '\n' || !equals)
-            return fail_pax(path, offset + at, *end != '\n' ? "no line end where the length says" : "no '='",
-                            "LENGTH key=value", err);
-        status = take_record(key, equals - key, equals + 1, end - equals - 1, offset + at, path, out, err);
-        if (status)
+        if (status != STK_OK)
+            return status == STK_END ? STK_OK : status;
+        if (stki_tar_record_is(&record, "path"))
+            take_text(&record, &out->path); /* an empty one takes an earlier one back */
+        else if (stki_tar_record_is(&record, "linkpath"))
+            take_text(&record, &out->link);
+        else if (stki_tar_record_is(&record, "size"))
+            status = take_number(&record, begin, path, &out->size, err);
+        else if (record.bytes > 0)
+            status = take_sparse(&record, begin, path, out, err);
+        if (status != STK_OK)
             return status;
-        at += bytes;
     }
-    return STK_OK;
 }
 
 /* ---- names ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-/* tar_index.c: one pass over the headers of a tar archive gives, for every sample, where its files lie. Of images the
+/* tar_index.c: one pass over the headers of a tar archive gives, for every sample, where its files lie; archives with
+ * hard links take a second one, which keeps the names of all members. Of images the
  * size in pixels is noted too, so that nobody has to look for it later. Tar has no directory, so the pass touches every
  * member; that is why the index can be kept (tar_cache.c).
  *
@@ -11,47 +12,34 @@
 #include "npy_header.h"
 #include "tar.h"
 #include <inttypes.h>
+#include <jansson.h>
 #include <string.h>
 
 enum { IMAGE_HEAD = 64 << 10 /* of an image that is not mapped, read for its size */, KEY_SHOWN = 64 };
 
-/* A growing array; capacity doubles. */
-struct array {
-    void *data;
-    int64_t count, room;
+/* A member that a hard link may name. */
+struct named {
+    int64_t offset, size;
+    bool sparse;
 };
 
 struct builder {
     const stki_file *file;
-    struct array first, entries, key_at, keys; /* count in elements */
+    stki_tar_array first, entries, key_at, keys, runs;
     stki_tar_extension *extensions;
     int extension_count;
-    int64_t skipped;
+    int64_t skipped, links, hard_links, others;
+    /* All members by name, kept in a second pass if the first one met a hard link. Values: numbers of `named`. */
+    json_t *names;
+    stki_tar_array named;
     /* what extended headers say of the next member */
-    char *long_name;
-    int64_t long_bytes;
+    char *long_name, *long_link;
     char *pax_text, *global_text;
+    int64_t pax_bytes, pax_offset;
     stki_tar_pax pax, global;
     bool pending; /* a header that wants a member behind it */
     void *head;   /* IMAGE_HEAD bytes, made at first use */
 };
-
-static stk_status reserve(struct array *array, int64_t more, int64_t each, stk_error *err)
-{
-    int64_t room = array->room > 0 ? array->room : 64;
-    void *data;
-
-    if (array->count + more <= array->room)
-        return STK_OK;
-    while (room < array->count + more)
-        room *= 2; /* a file's bytes at most: far from 2^63 */
-    data = stki_resize(array->data, room * each);
-    if (!data)
-        return stki_fail_memory(err, room * each, "the index of an archive");
-    array->data = data;
-    array->room = room;
-    return STK_OK;
-}
 
 /* ---- samples -------------------------------------------------------------------------------------------------------
  */
@@ -67,12 +55,12 @@ static const char *current_key(const struct builder *b, int64_t *bytes)
 
 static stk_status begin_sample(struct builder *b, const char *key, int64_t bytes, stk_error *err)
 {
-    stk_status status = reserve(&b->first, 2, sizeof(uint32_t), err);
+    stk_status status = stki_tar_reserve(&b->first, 2, sizeof(uint32_t), err);
 
     if (!status)
-        status = reserve(&b->key_at, 2, sizeof(int64_t), err);
+        status = stki_tar_reserve(&b->key_at, 2, sizeof(int64_t), err);
     if (!status)
-        status = reserve(&b->keys, bytes, 1, err);
+        status = stki_tar_reserve(&b->keys, bytes, 1, err);
     if (status)
         return status;
     ((uint32_t *)b->first.data)[b->first.count++] = (uint32_t)b->entries.count;
@@ -132,11 +120,9 @@ static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error 
     static const stki_decode_opts as_stored;
     int64_t count = entry->size;
     stki_image_info info;
-    const void *bytes;
+    const void *bytes = stki_tar_index_mapped(b->file, entry);
 
-    if (b->file->map) {
-        bytes = (const char *)b->file->map + entry->offset;
-    } else {
+    if (!bytes) {
         stk_status status;
 
         if (!b->head)
@@ -144,7 +130,7 @@ static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error 
         if (!b->head)
             return stki_fail_memory(err, IMAGE_HEAD, "the beginning of an image");
         count = count < IMAGE_HEAD ? count : IMAGE_HEAD;
-        status = stki_file_read(b->file, entry->offset, b->head, count, err);
+        status = stki_tar_runs_read(b->runs.data, b->runs.count, b->file, entry, 0, b->head, count, err);
         if (status)
             return status;
         bytes = b->head;
@@ -153,8 +139,15 @@ static stk_status note_size(struct builder *b, stki_tar_entry *entry, stk_error 
         return STK_OK;
     entry->height = (uint32_t)info.stored_height;
     entry->width = (uint32_t)info.stored_width;
-    entry->orientation = (uint32_t)info.orientation;
+    entry->orientation = (uint16_t)info.orientation;
     return STK_OK;
+}
+
+/* Is a member of this name part of a sample? */
+static bool splits(stki_tar_text name, int64_t *key_bytes, int64_t *extension_at)
+{
+    return stki_tar_split_name(name.text, name.bytes, key_bytes, extension_at) &&
+           name.bytes - *extension_at < STKI_TAR_EXTENSION_NAME;
 }
 
 static void count_file(stki_tar_extension *extension, int64_t size)
@@ -164,59 +157,38 @@ static void count_file(stki_tar_extension *extension, int64_t size)
     extension->largest = size > extension->largest ? size : extension->largest;
 }
 
-/* What lies in the archive must be the file's bytes. */
-static stk_status check_plain(const struct builder *b, const char *name, int64_t bytes, int64_t offset, stk_error *err)
-{
-    const stki_tar_pax *pax = b->pax.encoded ? &b->pax : &b->global;
-    char shown[STKI_TAR_NAME], record[KEY_SHOWN];
-
-    if (!pax->encoded)
-        return STK_OK;
-    return stki_fail_at(
-        err, STK_E_UNSUPPORTED,
-        (stki_place){
-            b->file->path, -1, offset,
-            STKI_TEXT("pax record %s", stki_npy_printable(record, sizeof record, pax->encoded, pax->encoded_bytes)),
-            "the bytes of a whole file"},
-        "member %s is a sparse file or a part of a divided one: write the archive without --sparse and --multi-volume",
-        stki_npy_printable(shown, sizeof shown, name, bytes));
-}
-
-static stk_status add_file(struct builder *b, const char *name, int64_t bytes, int64_t offset, int64_t size,
+/* `member`: the place of its data, and whether it is sparse. `header`: the offset behind its header, for messages. */
+static stk_status add_file(struct builder *b, stki_tar_text name, int64_t header, const struct named *member,
                            stk_error *err)
 {
-    stki_tar_entry entry = {.offset = offset, .size = size};
+    stki_tar_entry entry = {.offset = member->offset, .size = member->size, .sparse = member->sparse};
     int64_t key_bytes, extension_at, current = -1;
     const char *key = NULL;
     stk_status status = STK_OK;
 
-    if (!stki_tar_split_name(name, bytes, &key_bytes, &extension_at) ||
-        bytes - extension_at >= STKI_TAR_EXTENSION_NAME) {
+    if (!splits(name, &key_bytes, &extension_at)) {
         b->skipped++;
         return STK_OK;
     }
-    status = check_plain(b, name, bytes, offset, err);
-    if (status)
-        return status;
     if (b->entries.count >= UINT32_MAX - 1)
-        return stki_fail_at(err, STK_E_LIMIT, (stki_place){b->file->path, -1, offset, NULL, "fewer than 2^32"},
+        return stki_fail_at(err, STK_E_LIMIT, (stki_place){b->file->path, -1, header, NULL, "fewer than 2^32"},
                             "too many files");
     if (b->first.count > 0)
         key = current_key(b, &current);
-    if (current != key_bytes || memcmp(key, name, (size_t)key_bytes) != 0)
-        status = begin_sample(b, name, key_bytes, err);
+    if (current != key_bytes || memcmp(key, name.text, (size_t)key_bytes) != 0)
+        status = begin_sample(b, name.text, key_bytes, err);
     if (!status)
-        status = extension_number(b, name + extension_at, bytes - extension_at, &entry.extension, err);
+        status = extension_number(b, name.text + extension_at, name.bytes - extension_at, &entry.extension, err);
     if (!status)
-        status = check_twice(b, entry.extension, offset, err);
+        status = check_twice(b, entry.extension, header, err);
     if (!status && stki_tar_kind_of(b->extensions[entry.extension].name) == STKI_TAR_IMAGE)
         status = note_size(b, &entry, err);
     if (!status)
-        status = reserve(&b->entries, 1, sizeof entry, err);
+        status = stki_tar_reserve(&b->entries, 1, sizeof entry, err);
     if (status)
         return status;
     ((stki_tar_entry *)b->entries.data)[b->entries.count++] = entry;
-    count_file(&b->extensions[entry.extension], size);
+    count_file(&b->extensions[entry.extension], entry.size);
     return STK_OK;
 }
 
@@ -249,25 +221,22 @@ static stk_status read_extra(struct builder *b, int64_t offset, int64_t size, ch
 
 static stk_status take_extra(struct builder *b, const stki_tar_header *header, int64_t offset, stk_error *err)
 {
-    char *unused = NULL;
     stk_status status;
 
     b->pending = b->pending || header->what != STKI_TAR_PAX_GLOBAL;
     switch (header->what) {
     case STKI_TAR_LONG_NAME:
-        status = read_extra(b, offset, header->size, &b->long_name, err);
-        b->long_bytes = status ? 0 : (int64_t)strlen(b->long_name);
-        return status;
+        return read_extra(b, offset, header->size, &b->long_name, err);
     case STKI_TAR_LONG_LINK:
-        status = read_extra(b, offset, header->size, &unused, err);
-        stki_free(unused);
-        return status;
+        return read_extra(b, offset, header->size, &b->long_link, err);
     case STKI_TAR_PAX:
-        b->pax = (stki_tar_pax){.size = -1};
+        b->pax = STKI_TAR_NO_PAX;
+        b->pax_bytes = header->size;
+        b->pax_offset = offset;
         status = read_extra(b, offset, header->size, &b->pax_text, err);
         return status ? status : stki_tar_read_pax(b->pax_text, header->size, offset, b->file->path, &b->pax, err);
     default:
-        b->global = (stki_tar_pax){.size = -1}; /* its text goes */
+        b->global = STKI_TAR_NO_PAX; /* its text goes */
         status = read_extra(b, offset, header->size, &b->global_text, err);
         return status ? status
                       : stki_tar_read_pax(b->global_text, header->size, offset, b->file->path, &b->global, err);
@@ -277,28 +246,27 @@ static stk_status take_extra(struct builder *b, const stki_tar_header *header, i
 static void forget_extra(struct builder *b)
 {
     stki_free(b->long_name);
+    stki_free(b->long_link);
     stki_free(b->pax_text);
-    b->long_name = b->pax_text = NULL;
-    b->long_bytes = 0;
-    b->pax = (stki_tar_pax){.size = -1};
+    b->long_name = b->long_link = b->pax_text = NULL;
+    b->pax = STKI_TAR_NO_PAX;
     b->pending = false;
 }
 
-/* The name that counts: pax, GNU, the header's own. */
-static const char *name_of(const struct builder *b, const stki_tar_header *header, int64_t *bytes)
+/* The text that counts: pax, GNU, pax of the whole archive, the header's own. */
+static stki_tar_text which(const stki_tar_text *pax, const char *gnu, const stki_tar_text *global, const char *own)
 {
-    const stki_tar_pax *pax = b->pax.path ? &b->pax : &b->global;
+    if (pax->text)
+        return *pax;
+    if (gnu)
+        return (stki_tar_text){gnu, (int64_t)strlen(gnu)};
+    return global->text ? *global : (stki_tar_text){own, (int64_t)strlen(own)};
+}
 
-    if (b->pax.path || (!b->long_name && pax->path)) {
-        *bytes = pax->path_bytes;
-        return pax->path;
-    }
-    if (b->long_name) {
-        *bytes = b->long_bytes;
-        return b->long_name;
-    }
-    *bytes = (int64_t)strlen(header->name);
-    return header->name;
+static stki_tar_text name_of(const struct builder *b, const stki_tar_header *header)
+{
+    return b->pax.sparse_path.text ? b->pax.sparse_path
+                                   : which(&b->pax.path, b->long_name, &b->global.path, header->name);
 }
 
 static stk_status fail_cut(const struct builder *b, int64_t offset, int64_t size, stk_error *err)
@@ -309,37 +277,189 @@ static stk_status fail_cut(const struct builder *b, int64_t offset, int64_t size
                         "the archive ends too early");
 }
 
+/* A member whose stored bytes are not its file's, by `record`. */
+static stk_status fail_encoded(const struct builder *b, stki_tar_text name, int64_t offset, stki_tar_text record,
+                               stk_error *err)
+{
+    char shown[STKI_TAR_NAME], key[KEY_SHOWN];
+
+    return stki_fail_at(
+        err, STK_E_UNSUPPORTED,
+        (stki_place){b->file->path, -1, offset,
+                     STKI_TEXT("pax record %s", stki_npy_printable(key, sizeof key, record.text, record.bytes)),
+                     "the bytes of a whole file"},
+        "member %s is a part of a divided file, or sparse in a format that is not read: write the archive without "
+        "--multi-volume and --sparse",
+        stki_npy_printable(shown, sizeof shown, name.text, name.bytes));
+}
+
+/* Where the bytes of a file are whose data begin at member->offset. `block` is its header. */
+static stk_status place_data(struct builder *b, const stki_tar_header *header, const unsigned char *block,
+                             stki_tar_text name, struct named *member, stk_error *err)
+{
+    static const char star[] = "SCHILY.realsize", gnu[] = "GNU.sparse.size";
+    const stki_tar_pax *pax = &b->pax;
+    stki_tar_sparse sparse = {member->offset, member->size, member->size, b->pax_text, b->pax_bytes, b->pax_offset};
+    int64_t data_at = member->offset;
+    stk_status status = STK_OK;
+
+    if (pax->encoded.text || b->global.encoded.text)
+        return fail_encoded(b, name, data_at, pax->encoded.text ? pax->encoded : b->global.encoded, err);
+    member->sparse = true;
+    if (header->what == STKI_TAR_SPARSE) {
+        status = stki_tar_sparse_gnu(b->file, block, &sparse, &b->runs, err);
+    } else if (pax->map != STKI_TAR_MAP_NONE) {
+        sparse.size = pax->real_size >= 0 ? pax->real_size : member->size;
+        status = stki_tar_sparse_pax(b->file, pax, &sparse, &b->runs, err);
+    } else {
+        member->sparse = false;
+        if (pax->real_size >= 0 && pax->real_size != member->size)
+            return fail_encoded(b, name, data_at, (stki_tar_text){gnu, sizeof gnu - 1}, err);
+    }
+    if (status == STK_OK && pax->star_size >= 0 && pax->star_size != sparse.size)
+        return fail_encoded(b, name, data_at, (stki_tar_text){star, sizeof star - 1}, err);
+    member->offset = sparse.offset;
+    member->size = sparse.size;
+    return status;
+}
+
+/* "./a" and "a" are one name. */
+static const char *plain_name(const char *name)
+{
+    while (name[0] == '.' && name[1] == '/')
+        name += 2;
+    return name;
+}
+
+static stk_status remember(struct builder *b, stki_tar_text name, const struct named *member, stk_error *err)
+{
+    stk_status status;
+    char *text;
+
+    if (!b->names)
+        return STK_OK;
+    status = stki_tar_reserve(&b->named, 1, sizeof *member, err);
+    if (status != STK_OK)
+        return status;
+    text = stki_format("%.*s", (int)name.bytes, name.text);
+    if (!text || json_object_set_new_nocheck(b->names, plain_name(text), json_integer(b->named.count)))
+        status = stki_fail_memory(err, name.bytes, "the name of a member");
+    else
+        ((struct named *)b->named.data)[b->named.count++] = *member;
+    stki_free(text);
+    return status;
+}
+
+static stk_status take_file(struct builder *b, const stki_tar_header *header, const unsigned char *block,
+                            int64_t header_at, int64_t size, stk_error *err)
+{
+    struct named member = {header_at + STKI_TAR_BLOCK, size, false};
+    stki_tar_text name = name_of(b, header);
+    int64_t key_bytes, extension_at;
+    bool wanted = splits(name, &key_bytes, &extension_at);
+    stk_status status = STK_OK;
+
+    if (wanted || b->names)
+        status = place_data(b, header, block, name, &member, wanted ? err : NULL);
+    if (status != STK_OK && !wanted) {
+        b->skipped++;
+        return STK_OK; /* no link to it is taken, either */
+    }
+    if (status == STK_OK)
+        status = add_file(b, name, header_at + STKI_TAR_BLOCK, &member, err);
+    return status == STK_OK ? remember(b, name, &member, err) : status;
+}
+
+static stk_status take_hard_link(struct builder *b, const stki_tar_header *header, int64_t offset, stk_error *err)
+{
+    stki_tar_text target = which(&b->pax.link, b->long_link, &b->global.link, header->link), name = name_of(b, header);
+    char *text;
+    json_t *number;
+    struct named member;
+    stk_status status;
+
+    b->hard_links++;
+    if (!b->names)
+        return STK_OK; /* the second pass takes it */
+    text = stki_format("%.*s", (int)target.bytes, target.text);
+    if (!text)
+        return stki_fail_memory(err, target.bytes, "the name of a member");
+    number = json_object_get(b->names, plain_name(text));
+    stki_free(text);
+    if (!number) {
+        b->links++;
+        return STK_OK;
+    }
+    member = ((const struct named *)b->named.data)[json_integer_value(number)];
+    status = add_file(b, name, offset + STKI_TAR_BLOCK, &member, err);
+    return status == STK_OK ? remember(b, name, &member, err) : status;
+}
+
+/* Bytes behind the header in the archive. */
+static int64_t stored_bytes(const struct builder *b, const stki_tar_header *header)
+{
+    if (header->what != STKI_TAR_FILE && header->what != STKI_TAR_SPARSE && header->what != STKI_TAR_OTHER)
+        return header->size;
+    return b->pax.size >= 0 ? b->pax.size : b->global.size >= 0 ? b->global.size : header->size;
+}
+
+/* A long map of old GNU tar lies between the header and the data. */
+static int64_t map_bytes(const struct builder *b, const stki_tar_header *header, const unsigned char *block,
+                         int64_t data)
+{
+    enum { MORE = 482, BLOCK_MORE = 504 };
+    unsigned char next[STKI_TAR_BLOCK];
+    int64_t bytes = 0;
+    bool more = header->what == STKI_TAR_SPARSE && block[MORE] != 0;
+
+    while (more && stki_file_read(b->file, data + bytes, next, sizeof next, NULL) == STK_OK) {
+        more = next[BLOCK_MORE] != 0;
+        bytes += STKI_TAR_BLOCK;
+    }
+    return bytes;
+}
+
 /* The member whose header lies at *offset; moves it to the next one. */
 static stk_status take_member(struct builder *b, int64_t *offset, bool *end, stk_error *err)
 {
     unsigned char block[STKI_TAR_BLOCK];
     stki_tar_header header;
-    int64_t data = *offset + STKI_TAR_BLOCK, size;
-    stk_status status = stki_file_read(b->file, *offset, block, sizeof block, err);
+    int64_t header_at = *offset, data = header_at + STKI_TAR_BLOCK, size;
+    stk_status status = stki_file_read(b->file, header_at, block, sizeof block, err);
 
     if (!status)
-        status = stki_tar_read_header(block, *offset, b->file->path, &header, err);
+        status = stki_tar_read_header(block, header_at, b->file->path, &header, err);
     if (status)
         return status;
     *end = header.what == STKI_TAR_END;
     if (*end)
         return STK_OK;
-    size = header.size;
-    if (header.what == STKI_TAR_FILE)
-        size = b->pax.size >= 0 ? b->pax.size : b->global.size >= 0 ? b->global.size : size;
+    size = stored_bytes(b, &header);
+    data += map_bytes(b, &header, block, data);
     if (!stki_inside(data, size, b->file->size))
         return fail_cut(b, data, size, err);
-    if (header.what == STKI_TAR_FILE) {
-        int64_t bytes;
-        const char *name = name_of(b, &header, &bytes);
-
-        status = add_file(b, name, bytes, data, size, err);
-    }
-    if (header.what == STKI_TAR_FILE || header.what == STKI_TAR_SKIP)
-        forget_extra(b);
-    else
-        status = take_extra(b, &header, data, err);
     *offset = data + stki_round_up(size, STKI_TAR_BLOCK);
+    switch (header.what) {
+    case STKI_TAR_FILE:
+    case STKI_TAR_SPARSE:
+        status = take_file(b, &header, block, header_at, size, err);
+        break;
+    case STKI_TAR_HARD_LINK:
+        status = take_hard_link(b, &header, header_at, err);
+        break;
+    case STKI_TAR_SYMLINK:
+        b->links++;
+        break;
+    case STKI_TAR_SKIP:
+        b->others += block[156] != '5'; /* folders are expected */
+        break;
+    case STKI_TAR_OTHER:
+        b->others++;
+        break;
+    default:
+        return take_extra(b, &header, data, err);
+    }
+    forget_extra(b);
     return status;
 }
 
@@ -368,50 +488,75 @@ static stk_status take_all(struct builder *b, stk_error *err)
 
 static stk_status finish(struct builder *b, stki_tar_index *out, stk_error *err)
 {
-    stk_status status = reserve(&b->first, 1, sizeof(uint32_t), err);
+    stk_status status = stki_tar_reserve(&b->first, 1, sizeof(uint32_t), err);
 
     if (!status)
-        status = reserve(&b->key_at, 1, sizeof(int64_t), err);
+        status = stki_tar_reserve(&b->key_at, 1, sizeof(int64_t), err);
     if (status)
         return status;
     ((uint32_t *)b->first.data)[b->first.count] = (uint32_t)b->entries.count;
     ((int64_t *)b->key_at.data)[b->first.count] = b->keys.count;
-    *out = (stki_tar_index){.sample_count = b->first.count,
-                            .entry_count = b->entries.count,
-                            .key_bytes = b->keys.count,
-                            .extension_count = b->extension_count,
-                            .skipped = b->skipped,
-                            .extensions = b->extensions,
-                            .first = b->first.data,
-                            .entries = b->entries.data,
-                            .key_at = b->key_at.data,
-                            .keys = b->keys.data,
-                            .blocks = {b->first.data, b->entries.data, b->key_at.data, b->keys.data, b->extensions},
-                            .source = "built"};
+    *out = (stki_tar_index){
+        .sample_count = b->first.count,
+        .entry_count = b->entries.count,
+        .key_bytes = b->keys.count,
+        .extension_count = b->extension_count,
+        .run_count = b->runs.count,
+        .skipped = b->skipped,
+        .links = b->links,
+        .others = b->others,
+        .extensions = b->extensions,
+        .first = b->first.data,
+        .entries = b->entries.data,
+        .key_at = b->key_at.data,
+        .keys = b->keys.data,
+        .runs = b->runs.data,
+        .blocks = {b->first.data, b->entries.data, b->key_at.data, b->keys.data, b->extensions, b->runs.data},
+        .source = "built"};
     return STK_OK;
 }
 
-stk_status stki_tar_index_build(const stki_file *file, stki_tar_index *out, stk_error *err)
+static stk_status build(const stki_file *file, bool names, int64_t *hard_links, stki_tar_index *out, stk_error *err)
 {
-    struct builder b = {.file = file, .pax = {.size = -1}, .global = {.size = -1}};
-    stk_status status = take_all(&b, err);
+    struct builder b = {.file = file, .pax = STKI_TAR_NO_PAX, .global = STKI_TAR_NO_PAX};
+    stk_status status = STK_OK;
 
-    if (!status)
+    b.names = names ? json_object() : NULL;
+    if (names && !b.names)
+        status = stki_fail_memory(err, 64, "the names of members");
+    if (status == STK_OK)
+        status = take_all(&b, err);
+    if (status == STK_OK)
         status = finish(&b, out, err);
+    *hard_links = b.hard_links;
     forget_extra(&b);
     stki_free(b.global_text);
     stki_free(b.head);
+    stki_free(b.named.data);
+    json_decref(b.names);
     if (status) {
-        stki_tar_index half = {.blocks = {b.first.data, b.entries.data, b.key_at.data, b.keys.data, b.extensions}};
+        stki_tar_index half = {
+            .blocks = {b.first.data, b.entries.data, b.key_at.data, b.keys.data, b.extensions, b.runs.data}};
 
         stki_tar_index_fini(&half);
     }
     return status;
 }
 
+stk_status stki_tar_index_build(const stki_file *file, stki_tar_index *out, stk_error *err)
+{
+    int64_t hard_links;
+    stk_status status = build(file, false, &hard_links, out, err);
+
+    if (status != STK_OK || hard_links == 0)
+        return status;
+    stki_tar_index_fini(out);
+    return build(file, true, &hard_links, out, err);
+}
+
 void stki_tar_index_fini(stki_tar_index *index)
 {
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof index->blocks / sizeof *index->blocks; i++)
         stki_free(index->blocks[i]);
     stki_file_close(index->kept);
     *index = (stki_tar_index){0};
@@ -445,7 +590,7 @@ stk_status stki_tar_index_find(const stki_tar_index *index, const stki_file *fil
 
         if (entry->extension != (uint32_t)extension)
             continue;
-        if (!stki_inside(entry->offset, entry->size, file->size))
+        if (entry->sparse ? entry->size < 0 || entry->offset < 0 : !stki_inside(entry->offset, entry->size, file->size))
             return fail_kept(file, sample, err);
         *out = entry;
         return STK_OK;

@@ -147,9 +147,18 @@ static stk_status add_members(stki_webdataset *set, const stki_decode_opts *deco
     if (index->skipped > 0)
         stki_container_warn(&set->base, "%" PRId64 " files belong to no sample (no extension, or a hidden name)",
                             index->skipped);
+    if (index->links > 0)
+        stki_container_warn(&set->base,
+                            "%" PRId64 " links are left out: symbolic ones, and hard ones to files that are not in the "
+                            "archive before them (tar --dereference --hard-dereference stores the files)",
+                            index->links);
+    if (index->others > 0)
+        stki_container_warn(&set->base, "%" PRId64 " members are no files: devices, volume labels, lists of folders",
+                            index->others);
     set->base.details =
-        json_pack("{s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
-                  (json_int_t)index->entry_count, "skipped", (json_int_t)index->skipped, "index", index->source);
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "samples", (json_int_t)index->sample_count, "files",
+                  (json_int_t)index->entry_count, "skipped", (json_int_t)index->skipped, "links",
+                  (json_int_t)index->links, "others", (json_int_t)index->others, "index", index->source);
     return status;
 }
 

@@ -47,12 +47,18 @@ static stk_status find(const struct files *f, int64_t index, const stki_tar_entr
     if (status)
         return status;
     status = stki_tar_index_find(&f->set->index, f->set->file, index, f->extension, out, err);
-    if (status || f->max_bytes == 0 || f->kind != STKI_TAR_BYTES || (*out)->size <= f->max_bytes)
+    if (status || f->max_bytes == 0 || (f->kind != STKI_TAR_BYTES && !(*out)->sparse) || (*out)->size <= f->max_bytes)
         return status;
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){f->base.path, index, (*out)->offset, STKI_TEXT("%" PRId64 " bytes", (*out)->size),
                                      STKI_TEXT("at most %" PRId64 " (max_bytes)", f->max_bytes)},
                         "its .%s is too long", name_of(f));
+}
+
+/* The first `count` bytes of a file. */
+static stk_status read_part(const struct files *f, const stki_tar_entry *entry, void *to, int64_t count, stk_error *err)
+{
+    return stki_tar_index_read(&f->set->index, f->set->file, entry, 0, to, count, err);
 }
 
 /* A file's bytes: of the mapping, else read into the scratch. */
@@ -61,13 +67,12 @@ static stk_status bytes_of(const struct files *f, int64_t index, const stki_tar_
 {
     stk_status status;
 
-    if (f->set->file->map) {
-        *out = (const char *)f->set->file->map + entry->offset;
+    *out = stki_tar_index_mapped(f->set->file, entry);
+    if (*out)
         return STK_OK;
-    }
     status = stki_scratch_reserve(scratch, entry->size > 0 ? entry->size : 1, err);
     if (!status)
-        status = stki_file_read(f->set->file, entry->offset, scratch->data, entry->size, err);
+        status = read_part(f, entry, scratch->data, entry->size, err);
     *out = scratch->data;
     return stki_fail_record(err, status, index);
 }
@@ -102,14 +107,13 @@ static stk_status read_image(const struct files *f, int64_t index, const stki_ta
     void *room;
     stk_status status;
 
-    if (f->set->file->map) {
-        bytes = (const char *)f->set->file->map + entry->offset;
-    } else {
+    bytes = stki_tar_index_mapped(f->set->file, entry);
+    if (!bytes) {
         status = stki_scratch_decoder(scratch, &decoder, err);
         if (!status)
             status = stki_decoder_room(decoder, entry->size > 0 ? entry->size : 1, &room, err);
         if (!status)
-            status = stki_file_read(f->set->file, entry->offset, room, entry->size, err);
+            status = read_part(f, entry, room, entry->size, err);
         if (status)
             return stki_fail_record(err, status, index);
         bytes = room;
@@ -136,12 +140,11 @@ static stk_status ask_shape(const struct files *f, int64_t index, const stki_tar
     void *head = NULL;
     stk_status status = STK_OK;
 
-    if (f->set->file->map) {
-        bytes = (const char *)f->set->file->map + entry->offset;
-    } else {
+    bytes = stki_tar_index_mapped(f->set->file, entry);
+    if (!bytes) {
         count = count < HEAD_MOST ? count : HEAD_MOST;
         bytes = head = stki_zalloc(count + 1);
-        status = head ? stki_file_read(f->set->file, entry->offset, head, count, err)
+        status = head ? read_part(f, entry, head, count, err)
                       : stki_fail_memory(err, count + 1, "the beginning of an image");
     }
     if (!status)
@@ -187,7 +190,7 @@ static stk_status read_class(const struct files *f, int64_t index, const stki_ta
 {
     char text[CLASS_MOST] = "", shown[48];
     int64_t value, count = entry->size < CLASS_MOST ? entry->size : CLASS_MOST;
-    stk_status status = stki_file_read(f->set->file, entry->offset, text, count, err);
+    stk_status status = read_part(f, entry, text, count, err);
 
     if (!status && (entry->size > CLASS_MOST || !parse_class(text, count, &value)))
         return stki_fail_at(err, STK_E_CORRUPT,
@@ -289,16 +292,16 @@ static stk_status read_npy(const struct files *f, int64_t index, const stki_tar_
 static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_entry *entry, stki_npy_header *out,
                            stk_error *err)
 {
-    const stki_file *file = f->set->file;
+    const void *mapped = stki_tar_index_mapped(f->set->file, entry);
     char prefix_bytes[STKI_NPY_PREFIX] = {0};
     int64_t known = entry->size < STKI_NPY_PREFIX ? entry->size : STKI_NPY_PREFIX;
     stki_npy_prefix prefix;
     stk_status status;
     char *head;
 
-    if (file->map)
-        return npy_header(f, index, (const char *)file->map + entry->offset, entry->size, out, err);
-    status = stki_file_read(file, entry->offset, prefix_bytes, known, err);
+    if (mapped)
+        return npy_header(f, index, mapped, entry->size, out, err);
+    status = read_part(f, entry, prefix_bytes, known, err);
     if (!status)
         status = stki_npy_read_prefix(prefix_bytes, entry->size, f->header_limit, f->base.path, &prefix, err);
     if (status)
@@ -306,7 +309,7 @@ static stk_status peek_npy(const struct files *f, int64_t index, const stki_tar_
     head = stki_zalloc(prefix.text_offset + prefix.text_bytes + STKI_NPY_PREFIX);
     if (!head)
         return stki_fail_memory(err, prefix.text_bytes, "an npy header");
-    status = stki_file_read(file, entry->offset, head, prefix.text_offset + prefix.text_bytes, err);
+    status = read_part(f, entry, head, prefix.text_offset + prefix.text_bytes, err);
     if (!status)
         status = npy_header(f, index, head, entry->size, out, err);
     stki_free(head);
@@ -409,7 +412,7 @@ static void files_will_need(const stki_reader *base, const int64_t *indices, int
     for (int64_t i = 0; i < count; i++) {
         const stki_tar_entry *entry;
 
-        if (!find(f, indices[i], &entry, NULL))
+        if (!find(f, indices[i], &entry, NULL) && !entry->sparse)
             ranges[n++] = (stki_range){entry->offset, entry->size};
         if (n == ADVISE_AT_ONCE || i == count - 1) {
             stki_file_will_need_ranges(f->set->file, ranges, n);
@@ -548,7 +551,7 @@ static stk_status describe(struct files *f, stk_error *err)
     base->file_bytes = file->size;
     base->file = file;
     base->data_offset = -1;
-    base->copies = !file->map || f->kind == STKI_TAR_IMAGE || f->kind == STKI_TAR_CLASS;
+    base->copies = !file->map || f->set->index.run_count > 0 || f->kind == STKI_TAR_IMAGE || f->kind == STKI_TAR_CLASS;
     switch (f->kind) {
     case STKI_TAR_IMAGE:
         survey_images(f);
