@@ -33,6 +33,9 @@ static const stkt_jpeg kinds[] = {
     {.width = 3, .height = 5, .h = 2, .v = 2},
     {.width = 17, .height = 33, .h = 2, .v = 2},
     {.width = 16, .height = 16, .h = 2, .v = 2, .quality = 30},
+    {.width = 18, .height = 35, .h = 2, .v = 2}, /* one column of chroma in the last MCU */
+    {.width = 35, .height = 18, .h = 2},
+    {.width = 36, .height = 19, .h = 2, .v = 2},
     {.width = 200, .height = 9, .h = 2, .v = 2},
     {.width = 9, .height = 200, .h = 2, .v = 1},
 };

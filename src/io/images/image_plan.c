@@ -7,6 +7,8 @@
 #include "exif.h"
 #include <inttypes.h>
 
+enum { NARROW = 5 }; /* pixels; libjpeg does not smooth rows of one or two chroma samples */
+
 struct range { /* of rows or columns */
     int64_t first, count;
 };
@@ -90,8 +92,10 @@ static struct range columns_decoded(struct range wanted, int64_t margin, int64_t
     int64_t first = wanted.first > margin ? wanted.first - margin : 0, last = wanted.first + wanted.count + margin;
 
     first -= first % step;
-    last = last < first + step ? first + step : last; /* a narrower one would be upsampled in another way */
+    last = last < first + step ? first + step : last; /* a narrower one would be upsampled in another way: */
     last = last < width ? last : width;
+    if (margin > 0 && last - first < NARROW && first >= step) /* at the right edge, too */
+        first -= step;
     return (struct range){first, last - first};
 }
 
