@@ -7,6 +7,7 @@
 #include "error.h"
 #include "exif.h"
 #include "image_kind.h"
+#include "jpeg_cut.h"
 #include "jpeg_decode.h"
 #include "jpeg_header.h"
 #include "log.h"
@@ -28,6 +29,7 @@ struct room {
 
 struct stki_decoder {
     struct room encoded; /* of stki_decoder_room */
+    struct room cut;     /* a smaller file made of the encoded one */
     struct room rows;    /* what a decoder needs beside the result */
     struct room turned;  /* an image before it is turned upright */
     bool warned;
@@ -65,6 +67,7 @@ void stki_decoder_destroy(stki_decoder *decoder)
     if (!decoder)
         return;
     room_free(&decoder->encoded);
+    room_free(&decoder->cut);
     room_free(&decoder->rows);
     room_free(&decoder->turned);
     stki_free(decoder);
@@ -128,6 +131,7 @@ static stk_status info_of_jpeg(const void *bytes, int64_t count, stki_image_info
         .margin = header.progressive  ? SMOOTHING * header.max_h
                   : header.subsampled ? 1
                                       : 0,
+        .restarts = header.restart > 0 && !header.progressive && !header.arithmetic,
         .least_bytes = stki_jpeg_least_bytes(&header),
     };
     return STK_OK;
@@ -196,6 +200,44 @@ stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decod
 
 /* ---- decoding --------------------------------------------------------------------------------------------------- */
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The file becomes one of the restart intervals that the part needs, and `how` says which part of that it is. The lines
+ * above and below belong to it where upsampling looks at them; the columns beside it do already. */
+static stk_status cut_jpeg(stki_decoder *decoder, const void **bytes, int64_t *count, int64_t margin,
+                           stki_jpeg_how *how, stk_error *err)
+{
+    const int64_t scale = how->scale, around = how->plain_upsampling ? 0 : margin;
+    const int64_t top = how->top * scale, bottom = (how->top + how->height) * scale + around;
+    const int64_t left = how->left * scale, right = (how->left + how->width) * scale;
+    stki_jpeg_box box = {.top = top - smaller(top, around), .left = left};
+    stki_jpeg_header header;
+    stk_status status = stki_jpeg_read_header(*bytes, *count, &header, err);
+
+    if (status == STK_OK)
+        status = room_reserve(&decoder->cut, *count, err);
+    if (status != STK_OK)
+        return status;
+    box.height = smaller(bottom, header.height) - box.top;
+    box.width = smaller(right, header.width) - box.left;
+    if (!stki_jpeg_cut(*bytes, *count, &header, &box, decoder->cut.data, count))
+        return STK_OK;
+    *bytes = decoder->cut.data;
+    how->stored_height = box.height;
+    how->stored_width = box.width;
+    how->top -= box.top / scale;
+    how->left -= box.left / scale;
+    return STK_OK;
+}
+
+static bool begins_whole(const stki_jpeg_how *how)
+{
+    return how->top == 0 && how->width * how->scale >= how->stored_width;
+}
+
 static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
                               const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err)
 {
@@ -213,6 +255,8 @@ static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t 
     int64_t warnings = 0;
     stk_status status = info->channels == 4 ? room_reserve(&decoder->rows, how.width * 4, err) : STK_OK;
 
+    if (status == STK_OK && info->restarts && !begins_whole(&how))
+        status = cut_jpeg(decoder, &bytes, &count, info->margin, &how, err);
     if (status)
         return status;
     status = stki_jpeg_decode(bytes, count, &how, to, part->stored_width * part->channels, decoder->rows.data,

@@ -21,6 +21,7 @@ typedef struct stki_image_info {
     /* What decoding a part needs to know. */
     bool swapped;            /* upright height is stored width */
     int block_width, margin; /* JPEG: columns decoded together, and beside a part that its pixels depend on */
+    bool restarts;           /* JPEG: parts may be cut out of the file at restart markers */
     bool whole_rows, whole;  /* PNG: parts are whole rows; the whole image */
     int64_t least_bytes;     /* an image of this size that has fewer is cut */
 } stki_image_info;

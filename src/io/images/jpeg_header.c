@@ -24,6 +24,7 @@ enum {
     SOI = 0xD8,
     EOI = 0xD9,
     SOS = 0xDA,
+    DRI = 0xDD,
     APP1 = 0xE1,
     TEM = 0x01
 };
@@ -170,6 +171,8 @@ static stk_status read_segment(struct walk *walk, int marker)
         status = read_frame(walk, marker, data, length - 2);
     else if (marker == APP1)
         read_exif(walk, data, length - 2);
+    else if (marker == DRI && length == 4)
+        walk->out->restart = data[0] << 8 | data[1];
     walk->at += length;
     return status;
 }

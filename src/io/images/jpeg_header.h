@@ -12,6 +12,7 @@ typedef struct stki_jpeg_header {
     int max_h, max_v;      /* largest sampling factors, 1 to 4 */
     bool subsampled;       /* a component has smaller ones */
     bool progressive, arithmetic;
+    int restart;         /* MCUs from one restart marker to the next; 0: there are none */
     int orientation;     /* 1 to 8 */
     int64_t scan_offset; /* of the marker of the first scan */
 } stki_jpeg_header;

@@ -1,0 +1,226 @@
+/* jpeg_cut.c: see jpeg_cut.h. With a restart interval of n, the encoder starts afresh after every n MCUs (the unit of
+ * compression, 8 x 8 pixels or, with subsampling, up to 32 x 32): it fills up the last byte, writes a marker, and
+ * predicts nothing from what came before. So an interval can be moved into another image of the same tables:
+ *
+ *     FF D8  tables, frame header, FF DD restart interval, FF DA scan header
+ *     interval 0  FF D0  interval 1  FF D1  …  interval 8  FF D0  …  last interval  FF D9
+ *
+ * What is kept is a rectangle of MCUs. Where intervals divide a row of MCUs, it consists of some of each of some rows;
+ * otherwise of all between two rows that begin with an interval. The frame header gets the smaller size; at the right
+ * and bottom edge of the image that is the true rest instead of whole MCUs, since upsampling treats the last pixels in
+ * a way of their own. Markers are numbered again. Segments that do not change pixels (EXIF, ICC profiles, comments) are
+ * left out.
+ *
+ * Inside an interval, FF stands only before 00. The markers are therefore found by a search for FF, which goes through
+ * the whole file: a file with one marker too few or too many has lost data somewhere, and counting tells where only if
+ * all are there. */
+#include "jpeg_cut.h"
+#include <string.h>
+
+enum {
+    SOF0 = 0xC0, /* baseline, and */
+    SOF1 = 0xC1, /* extended: both sequential, with Huffman codes */
+    DHT = 0xC4,
+    RST0 = 0xD0,
+    EOI = 0xD9,
+    SOS = 0xDA,
+    DQT = 0xDB,
+    DRI = 0xDD,
+    APP0 = 0xE0,  /* JFIF, and */
+    APP14 = 0xEE, /* Adobe: both say what the components mean */
+    APP15 = 0xEF,
+    COM = 0xFE
+};
+
+struct cut {
+    const uint8_t *from, *from_end;
+    uint8_t *to;
+    uint8_t *size;                                /* of the image, in the copied frame header */
+    int64_t mcu_height, mcu_width, rows, columns; /* of the image, in MCUs */
+    int64_t interval, count;                      /* MCUs of an interval; intervals of the image */
+    /* Intervals stand in lines: rows of MCUs that they divide, or else one a line. Those of lines [first_line,
+     * end_line) at places [first, end) are kept. */
+    int64_t a_line, first_line, end_line, first, end;
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* ---- which intervals -------------------------------------------------------------------------------------------- */
+
+static void measure(struct cut *cut, const stki_jpeg_header *header)
+{
+    const bool alone = header->components == 1; /* then an MCU is a block, whatever the sampling factors */
+
+    cut->mcu_height = alone ? 8 : 8 * header->max_v;
+    cut->mcu_width = alone ? 8 : 8 * header->max_h;
+    cut->rows = divide_up(header->height, cut->mcu_height);
+    cut->columns = divide_up(header->width, cut->mcu_width);
+    cut->interval = header->restart;
+    cut->count = divide_up(cut->rows * cut->columns, cut->interval);
+}
+
+static void extend(int64_t *start, int64_t *length, int64_t step, int64_t size)
+{
+    const int64_t first = *start / step * step, end = divide_up(*start + *length, step) * step;
+
+    *start = first;
+    *length = (end < size ? end : size) - first;
+}
+
+/* Extends the box to whole intervals. False: decoding the whole decodes no more than that. */
+static bool choose(struct cut *cut, const stki_jpeg_header *header, stki_jpeg_box *box)
+{
+    const bool divided = cut->columns % cut->interval == 0;
+    const int64_t step = cut->interval / common_divisor(cut->interval, cut->columns); /* rows to one that can begin */
+    const int64_t row = step * cut->mcu_height, column = cut->interval * cut->mcu_width;
+
+    extend(&box->top, &box->height, row, header->height);
+    if (divided) {
+        extend(&box->left, &box->width, column, header->width);
+        cut->a_line = cut->columns / cut->interval;
+        cut->first_line = box->top / cut->mcu_height;
+        cut->end_line = divide_up(box->top + box->height, cut->mcu_height);
+        cut->first = box->left / column;
+        cut->end = divide_up(box->left + box->width, column);
+    } else {
+        box->left = 0;
+        box->width = header->width;
+        cut->a_line = cut->end = 1;
+        cut->first_line = box->top / cut->mcu_height * cut->columns / cut->interval;
+        cut->end_line = divide_up(divide_up(box->top + box->height, cut->mcu_height) * cut->columns, cut->interval);
+    }
+    return box->top > 0 || box->width < header->width;
+}
+
+/* ---- the header ------------------------------------------------------------------------------------------------- */
+
+static void put(struct cut *cut, const uint8_t *bytes, int64_t count)
+{
+    memcpy(cut->to, bytes, (size_t)count);
+    cut->to += count;
+}
+
+static void put_size(const struct cut *cut, const stki_jpeg_box *box)
+{
+    cut->size[0] = (uint8_t)(box->height >> 8);
+    cut->size[1] = (uint8_t)box->height;
+    cut->size[2] = (uint8_t)(box->width >> 8);
+    cut->size[3] = (uint8_t)box->width;
+}
+
+/* A segment of `length` bytes behind its marker. False: it is none that is known to be harmless. */
+static bool take_segment(struct cut *cut, int marker, int64_t length)
+{
+    static const uint8_t ff = 0xFF;
+    const bool is_frame = marker == SOF0 || marker == SOF1;
+
+    if ((marker > APP0 && marker < APP14) || marker == APP15 || marker == COM)
+        return true;
+    if (!is_frame && marker != DHT && marker != DQT && marker != DRI && marker != SOS && marker != APP0 &&
+        marker != APP14)
+        return false;
+    put(cut, &ff, 1);
+    *cut->to++ = (uint8_t)marker;
+    if (is_frame && length >= 7)
+        cut->size = cut->to + 3;
+    put(cut, cut->from, length);
+    return true;
+}
+
+/* Up to the first interval. Stray bytes between segments are something to warn of. */
+static bool copy_header(struct cut *cut, int components)
+{
+    int marker = 0;
+
+    put(cut, cut->from, 2);
+    cut->from += 2;
+    while (marker != SOS) {
+        int64_t length;
+
+        if (cut->from == cut->from_end || *cut->from != 0xFF)
+            return false;
+        while (cut->from < cut->from_end && *cut->from == 0xFF)
+            cut->from++;
+        if (cut->from_end - cut->from < 4)
+            return false;
+        marker = *cut->from++;
+        length = cut->from[0] << 8 | cut->from[1];
+        if (length < 3 || length > cut->from_end - cut->from || (marker == SOS && cut->from[2] != components) ||
+            !take_segment(cut, marker, length))
+            return false;
+        cut->from += length;
+    }
+    return cut->size != NULL;
+}
+
+/* ---- intervals -------------------------------------------------------------------------------------------------- */
+
+/* The FF of the next marker, which is not 00 and no other FF. NULL: there is none. */
+static const uint8_t *next_marker(const uint8_t *at, const uint8_t *end)
+{
+    while (at < end && (at = memchr(at, 0xFF, (size_t)(end - at))) && end - at > 1) {
+        if (at[1] != 0 && at[1] != 0xFF)
+            return at;
+        at += at[1] == 0 ? 2 : 1;
+    }
+    return NULL;
+}
+
+/* False: an interval has no marker behind it, or not the one that it should have. */
+static bool copy_intervals(struct cut *cut)
+{
+    int64_t line = 0, place = 0;
+    int kept = 0;
+
+    for (int64_t i = 0; i < cut->count; i++) {
+        const uint8_t *marker = next_marker(cut->from, cut->from_end);
+        const int expected = i + 1 < cut->count ? RST0 + (int)(i & 7) : EOI;
+
+        if (!marker || marker[1] != expected)
+            return false;
+        if (line >= cut->first_line && line < cut->end_line && place >= cut->first && place < cut->end) {
+            put(cut, cut->from, marker + 1 - cut->from);
+            *cut->to++ = (uint8_t)(RST0 + (kept++ & 7));
+        }
+        cut->from = marker + 2;
+        if (++place == cut->a_line) {
+            place = 0;
+            line++;
+        }
+    }
+    cut->to[-1] = EOI;
+    return true;
+}
+
+bool stki_jpeg_cut(const void *bytes, int64_t count, const stki_jpeg_header *header, stki_jpeg_box *box, uint8_t *to,
+                   int64_t *made)
+{
+    struct cut cut = {.from = bytes, .from_end = (const uint8_t *)bytes + count, .to = to};
+    stki_jpeg_box whole = *box;
+
+    if (header->restart == 0)
+        return false;
+    measure(&cut, header);
+    if (!choose(&cut, header, &whole) || !copy_header(&cut, header->components))
+        return false;
+    put_size(&cut, &whole);
+    if (!copy_intervals(&cut))
+        return false;
+    *box = whole;
+    *made = cut.to - to;
+    return true;
+}
