@@ -1,11 +1,11 @@
 /* batch.c: what a lease can be asked, its end, and its export as DLPack. A batch is free when its lease and all its
  * exports have ended, in any order and on any thread, also after the loader is gone. */
+#include "batch_tensors.h"
 #include "core.h"
 #include "device_table.h"
 #include "dlpack_type.h"
 #include "error.h"
 #include "feed.h"
-#include "parts.h"
 #include <dlpack/dlpack.h>
 #include <string.h>
 
@@ -105,15 +105,15 @@ bool stk_batch_last_of_epoch(const stk_batch *batch)
 
 stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err)
 {
-    stki_batch_tensor part;
+    stki_batch_tensor which;
 
     if (!batch || !name || !out)
         return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL", !batch ? "batch" : !name ? "name" : "out");
     if (belongs_to_parent(batch))
         return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
-    if (!stki_part_find(batch->core, name, &part))
-        return stki_part_missing(batch->core, name, err);
-    stki_part_tensor(batch, &part, out);
+    if (!stki_batch_tensor_find(batch->core, name, &which))
+        return stki_batch_tensor_missing(batch->core, name, err);
+    stki_batch_tensor_get(batch, &which, out);
     return STK_OK;
 }
 

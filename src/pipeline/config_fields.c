@@ -4,9 +4,9 @@
 #include "config.h"
 #include "error.h"
 #include "format_options.h"
-#include "own_shapes.h"
-#include "padding.h"
 #include "prefetch.h"
+#include "rows_images.h"
+#include "rows_padded.h"
 #include "views.h"
 #include <stdarg.h>
 #include <stdlib.h>

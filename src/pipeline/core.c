@@ -395,7 +395,7 @@ static void choose_tiles(stki_core *core)
     core->parts_per_row = 1;
     if (core->layout.mixes) /* the rows of a pair are made together */
         core->rows_per_tile += core->rows_per_tile % 2;
-    if (core->has_ragged || core->layout.mixes || row < 4 * tile)
+    if (core->measures || core->layout.mixes || row < 4 * tile)
         return; /* cutting rows only pays when one is many tiles long */
     for (int i = 0; i < core->plan_count; i++) {
         const stki_field_plan *plan = &core->plans[i];
@@ -430,7 +430,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     for (int i = 0; i < n && status == STK_OK; i++) {
         core->plan_count = i + 1;
         status = stki_plan_resolve(&core->config->fields[i], &core->dataset->fields[i], &core->plans[i], err);
-        core->has_ragged = core->has_ragged || core->plans[i].ragged;
+        core->measures = core->measures || core->plans[i].rows->measured;
         if (status == STK_OK)
             status = stki_classes_check_rows(core, i, err);
     }

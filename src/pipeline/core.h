@@ -116,11 +116,11 @@ struct stki_core {
     int worker_count;        /* threads; 0: inline */
     stki_worker *workers;    /* max(worker_count, 1) */
     int64_t rows_per_tile, parts_per_row;
-    bool has_ragged, streams;
-    stk_device *device;   /* where the batches go; NULL: they stay where they are */
-    stk_device *pin;      /* in whose pinned memory the slots are; NULL: ordinary memory */
-    int pinned_slots;     /* of slot_count */
-    char pin_reason[160]; /* why they are, or are not */
+    bool measures, streams; /* measures: rows of some field have lengths */
+    stk_device *device;     /* where the batches go; NULL: they stay where they are */
+    stk_device *pin;        /* in whose pinned memory the slots are; NULL: ordinary memory */
+    int pinned_slots;       /* of slot_count */
+    char pin_reason[160];   /* why they are, or are not */
     int64_t device_slot_bytes;
     struct stki_feed *feed; /* NULL: no device */
     void (*destroy_feed)(struct stki_feed *feed);

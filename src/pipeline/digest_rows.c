@@ -12,8 +12,7 @@
  * A sum, so that neither workers nor ranks nor the size of batches matter.
  */
 #include "core.h"
-#include "own_shapes.h"
-#include "pad.h"
+#include "rows_images.h"
 
 enum { WORDS = 6, BLOCK = 128 };
 
@@ -22,23 +21,12 @@ static stki_u128 row_bytes(const stki_core *core, const stk_batch *batch, int64_
     stki_u128 print = {0};
 
     for (int i = 0; i < core->plan_count; i++) {
-        const stki_field_plan *plan = &core->plans[i];
+        stki_batch_row at;
 
-        if (plan->pad.padded) {
-            int64_t length = stki_slot_offsets(batch, plan)[row + 1]; /* its own: padding depends on the neighbours */
-
-            stki_fingerprint_bytes(&print, stki_padded_row(batch, plan, row), length * plan->item_bytes);
-        } else if (plan->ragged) {
-            const int64_t *offsets = stki_slot_offsets(batch, plan);
-
-            stki_fingerprint_bytes(&print, stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes,
-                                   (offsets[row + 1] - offsets[row]) * plan->item_bytes);
-            if (plan->own_shapes)
-                stki_fingerprint_bytes(&print, stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES,
-                                       STKI_OWN_SHAPE_BYTES);
-        } else {
-            stki_fingerprint_bytes(&print, stki_slot_values(batch, plan) + row * plan->row_bytes, plan->row_bytes);
-        }
+        stki_slot_row(batch, &core->plans[i], row, &at);
+        stki_fingerprint_bytes(&print, at.data, at.bytes); /* without padding, which depends on the neighbours */
+        if (at.shape)
+            stki_fingerprint_bytes(&print, at.shape, STKI_OWN_SHAPE_BYTES);
     }
     return print;
 }

@@ -97,7 +97,7 @@ static void explain_geometry(const stki_field_plan *plan, FILE *to)
             g->resizes       ? "one resize of one part of the image"
             : plan->resample ? "pixels are brought together in the worker's memory"
                              : "a view of the sample, nothing is copied");
-    if (ways > 1 && !plan->own_shapes)
+    if (ways > 1 && !plan->rows->has_shapes)
         fprintf(to, "; %d ways up, each with a conversion of its own", ways);
     if (g->pads && !plan->resample)
         fputs("; windows over the edge go by way of strips in the cache", to);
@@ -172,14 +172,14 @@ static void explain_field(const stki_core *core, int number, FILE *to)
     if (plan->each)
         fprintf(to, LEFT "%" PRId64 " samples, %" PRId64 " apart, with one draw of the random steps\n", "window",
                 plan->shape[0], plan->config->window.dilation);
-    if (plan->own_shapes) {
+    if (plan->rows->has_shapes) {
         fprintf(to, LEFT "%s of %s, each in a shape of its own, at most %s a row\n", "to", stk_dtype_name(form.dtype),
                 stki_layout_name(form.layout), SIZE(form.row_bytes));
         return;
     }
-    fprintf(to, LEFT "%s%s %s%s%s, %s a row\n", "to", plan->ragged ? "at most " : "", stk_dtype_name(form.dtype),
-            STKI_SHAPE(plan->ndim, form.shape), form.layout ? " " : "", stki_layout_name(form.layout),
-            SIZE(form.row_bytes));
+    fprintf(to, LEFT "%s%s %s%s%s, %s a row\n", "to", plan->rows->measured ? "at most " : "",
+            stk_dtype_name(form.dtype), STKI_SHAPE(plan->ndim, form.shape), form.layout ? " " : "",
+            stki_layout_name(form.layout), SIZE(form.row_bytes));
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------

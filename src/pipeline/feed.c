@@ -5,16 +5,15 @@
 #include "core.h"
 #include "error.h"
 #include "failed.h"
-#include "own_shapes.h"
 #include <stdio.h>
 #include <string.h>
 
 struct stki_feed {
     stki_core *core;
     stki_prefetch *prefetch;
-    stk_batch *batches;            /* one a device slot */
-    int (*parts)[STKI_FEED_PARTS]; /* of each plan; -1: it has none */
-    char *memory;                  /* of all batches: what a slot holds behind layout.rest */
+    stk_batch *batches;             /* one a device slot */
+    int (*parts)[STKI_ROW_TENSORS]; /* of each plan: the numbers of its tensors among the parts of a device slot */
+    char *memory;                   /* of all batches: what a slot holds behind layout.rest */
     int64_t memory_bytes;
     void **buffers; /* the caller's, one row of `depth` a plan; NULL: none */
 };
@@ -28,52 +27,34 @@ static void **buffers_of(const stki_feed *feed, int plan)
 }
 
 /* What lies side by side in the host's slot does so on the device, and goes over in one copy: so the parts come in the
- * order of the slot, values and masks field by field, then the offsets. */
+ * order of the slot, the late tensors last. */
 static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int64_t *slot_bytes)
 {
     const stki_core *core = feed->core;
     int64_t used = 0;
     int count = 0;
 
-    for (int i = 0; i < core->plan_count; i++) {
-        const stki_field_plan *plan = &core->plans[i];
-        void **buffers = buffers_of(feed, i);
+    for (int late = 0; late < 2; late++)
+        for (int i = 0; i < core->plan_count; i++)
+            for (int k = 0; k < core->plans[i].tensor_count; k++) {
+                const stki_row_tensor *tensor = &core->plans[i].tensors[k];
+                void **buffers = k == 0 ? buffers_of(feed, i) : NULL;
 
-        feed->parts[i][STKI_FEED_VALUES] = count;
-        feed->parts[i][STKI_FEED_MASK] = plan->pad.padded ? count + 1 : -1;
-        parts[count++] = (stki_prefetch_part){
-            .copy_offset = plan->slot_offset,
-            .copy_bytes = core->max_rows * plan->row_bytes,
-            .buffers = buffers && buffers[0] ? buffers : NULL,
-        };
-        if (plan->pad.padded)
-            parts[count++] =
-                (stki_prefetch_part){.copy_offset = plan->mask_offset, .copy_bytes = core->max_rows * plan->shape[0]};
-        feed->parts[i][STKI_FEED_PARTNER] = plan->has_partners ? count : -1;
-        feed->parts[i][STKI_FEED_SHARE] = plan->has_partners ? count + 1 : -1;
-        if (plan->has_partners) {
-            parts[count++] = (stki_prefetch_part){.copy_offset = plan->partner_offset,
-                                                  .copy_bytes = core->max_rows * plan->row_bytes};
-            parts[count++] = (stki_prefetch_part){.copy_offset = plan->share_offset,
-                                                  .copy_bytes = core->max_rows * (int64_t)sizeof(float)};
-        }
-    }
-    for (int i = 0; i < core->plan_count; i++) {
-        feed->parts[i][STKI_FEED_OFFSETS] = core->plans[i].ragged ? count : -1;
-        if (core->plans[i].ragged)
-            parts[count++] = (stki_prefetch_part){.copy_offset = core->plans[i].offsets_offset,
-                                                  .copy_bytes = (core->max_rows + 1) * (int64_t)sizeof(int64_t)};
-        feed->parts[i][STKI_FEED_SHAPES] = core->plans[i].own_shapes ? count : -1;
-        if (core->plans[i].own_shapes)
-            parts[count++] = (stki_prefetch_part){.copy_offset = core->plans[i].shapes_offset,
-                                                  .copy_bytes = core->max_rows * STKI_OWN_SHAPE_BYTES};
-    }
+                if (tensor->late != late)
+                    continue;
+                feed->parts[i][k] = count;
+                parts[count++] = (stki_prefetch_part){
+                    .copy_offset = tensor->offset,
+                    .copy_bytes = stki_tensor_room(tensor, core->max_rows),
+                    .buffers = buffers && buffers[0] ? buffers : NULL,
+                };
+            }
     for (int i = 0; i < count; i++) /* as in a slot of the ring; what is converted comes behind */
         if (parts[i].copy_offset + parts[i].copy_bytes > used)
             used = parts[i].copy_offset + parts[i].copy_bytes;
     for (int i = 0; i < core->plan_count; i++) {
         const stki_field_plan *plan = &core->plans[i];
-        stki_prefetch_part *part = &parts[feed->parts[i][STKI_FEED_VALUES]];
+        stki_prefetch_part *part = &parts[feed->parts[i][0]];
 
         if (!plan->device_convert)
             continue;
@@ -114,34 +95,15 @@ static void fill_loads(const stki_feed *feed, const stk_batch *from, stki_prefet
 {
     const stki_core *core = feed->core;
 
-    for (int i = 0; i < core->plan_count; i++) {
-        const stki_field_plan *plan = &core->plans[i];
-        const int64_t *offsets = plan->ragged ? stki_slot_offsets(from, plan) : NULL;
-        const int *parts = feed->parts[i];
-        int64_t entries = 0;
+    for (int i = 0; i < core->plan_count; i++)
+        for (int k = 0; k < core->plans[i].tensor_count; k++) {
+            const stki_row_tensor *tensor = &core->plans[i].tensors[k];
+            const int64_t units = stki_tensor_units(&core->plans[i], tensor, from->memory, from->rows);
 
-        if (plan->pad.padded) {
-            entries = from->rows * stki_padded_length(from, plan);
-            loads[parts[STKI_FEED_MASK]] = (stki_prefetch_load){stki_slot_pad_mask(from, plan), entries, 0};
-        } else if (plan->ragged) {
-            entries = from->rows > 0 ? offsets[from->rows] : 0;
+            loads[feed->parts[i][k]] =
+                (stki_prefetch_load){from->memory + tensor->offset,
+                                     (units + (tensor->extent == STKI_LENGTHS)) * tensor->unit_bytes, from->rows};
         }
-        if (plan->has_partners) {
-            loads[parts[STKI_FEED_PARTNER]] =
-                (stki_prefetch_load){stki_slot_partners(from, plan), from->rows * plan->row_bytes, 0};
-            loads[parts[STKI_FEED_SHARE]] =
-                (stki_prefetch_load){stki_slot_shares(from, plan), from->rows * (int64_t)sizeof(float), 0};
-        }
-        if (plan->ragged)
-            loads[parts[STKI_FEED_OFFSETS]] =
-                (stki_prefetch_load){offsets, (from->rows + 1) * (int64_t)sizeof *offsets, 0};
-        if (plan->own_shapes)
-            loads[parts[STKI_FEED_SHAPES]] =
-                (stki_prefetch_load){stki_slot_shapes(from, plan), from->rows * STKI_OWN_SHAPE_BYTES, 0};
-        loads[parts[STKI_FEED_VALUES]] =
-            (stki_prefetch_load){stki_slot_values(from, plan),
-                                 plan->ragged ? entries * plan->item_bytes : from->rows * plan->row_bytes, from->rows};
-    }
 }
 
 static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, stki_prefetch_load *loads, void **held,
@@ -243,7 +205,7 @@ static stk_status ask_for_buffers(stki_feed *feed, stk_error *err)
         stki_row_form form;
 
         stki_plan_form(plan, &form);
-        for (int64_t k = 0; k < depth && !plan->ragged; k++) {
+        for (int64_t k = 0; k < depth && !plan->rows->measured; k++) {
             buffers[k] = config->device_buffer(config->device_buffer_context, plan->name, (int)k,
                                                feed->core->max_rows * form.row_bytes);
             if (!buffers[k] != !buffers[0])
@@ -258,7 +220,7 @@ static stk_status ask_for_buffers(stki_feed *feed, stk_error *err)
 static stk_status start(stki_feed *feed, stk_error *err)
 {
     stki_core *core = feed->core;
-    stki_prefetch_part *parts = stki_zalloc_array((int64_t)STKI_FEED_PARTS * core->plan_count, sizeof *parts);
+    stki_prefetch_part *parts = stki_zalloc_array((int64_t)STKI_ROW_TENSORS * core->plan_count, sizeof *parts);
     stki_prefetch_opts opts = {
         .device = core->device,
         .depth = (int)core->config->device_prefetch,
@@ -269,7 +231,7 @@ static stk_status start(stki_feed *feed, stk_error *err)
     stk_status status;
 
     if (!parts)
-        return stki_fail_memory(err, STKI_FEED_PARTS * core->plan_count * (int64_t)sizeof *parts,
+        return stki_fail_memory(err, STKI_ROW_TENSORS * core->plan_count * (int64_t)sizeof *parts,
                                 "the parts of a slot");
     opts.part_count = describe_parts(feed, parts, &opts.slot_bytes);
     core->device_slot_bytes = opts.slot_bytes;
@@ -341,11 +303,12 @@ stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err)
     return stki_prefetch_settle(feed->prefetch, timeout_ns, err);
 }
 
-void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, enum stki_feed_part part)
+void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, const stki_row_tensor *tensor)
 {
     const stki_feed *feed = batch->core->feed;
 
-    return stki_prefetch_place(feed->prefetch, batch->device_slot, feed->parts[plan - batch->core->plans][part]);
+    return stki_prefetch_place(feed->prefetch, batch->device_slot,
+                               feed->parts[plan - batch->core->plans][tensor - plan->tensors]);
 }
 
 void stki_feed_guard(stk_batch *batch, bool exported, stk_stream *stream)

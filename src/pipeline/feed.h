@@ -3,7 +3,7 @@
  * tensors there, and its indices, mask and numbers in a small block of its own in ordinary memory, since the slot it
  * came in is being filled anew while the consumer has it.
  *
- *     ring ── feed: parts of a slot, facts of a batch ── prefetcher ── feed: stk_batch ── consumer
+ *     ring ── feed: tensors of a slot, facts of a batch ── prefetcher ── feed: stk_batch ── consumer
  */
 #ifndef STKI_FEED_H
 #define STKI_FEED_H
@@ -23,19 +23,9 @@ void stki_feed_destroy(stki_feed *feed); /* NULL is fine */
 stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_ns, stk_batch **out, stk_error *err);
 /* As stki_prefetch_settle. */
 stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err);
-/* Where a part of a field is on the device: its values, the mask of a padded one, the partners' labels and the
- * shares of mixed rows, its offsets or lengths. */
-enum stki_feed_part {
-    STKI_FEED_VALUES,
-    STKI_FEED_MASK,
-    STKI_FEED_PARTNER,
-    STKI_FEED_SHARE,
-    STKI_FEED_OFFSETS,
-    STKI_FEED_SHAPES,
-    STKI_FEED_PARTS
-};
-void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, enum stki_feed_part part);
-/* Whoever used the batch in `stream` is done with it once the stream has come so far; `exported`: a DLPack consumer,
+/* Where a tensor of the plan is on the device. */
+void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, const stki_row_tensor *tensor);
+/* The slot may be reused once `stream` has passed this point. `exported`: the batch was used by a DLPack consumer,
  * whose stream is the one that next was given. */
 void stki_feed_guard(stk_batch *batch, bool exported, stk_stream *stream);
 /* The last hold has ended. */

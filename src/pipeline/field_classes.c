@@ -678,7 +678,7 @@ stk_status stki_classes_check_rows(const stki_core *core, int field, stk_error *
     const stki_field_plan *plan = &core->plans[field];
     const int64_t count = core->classes[field].names.count, unknown = config->classes.unknown;
 
-    if (count == 0 || plan->ragged || config->transforms)
+    if (count == 0 || plan->rows->measured || config->transforms)
         return STK_OK;
     if (core->classes[field].assigned && unknown != STKI_UNKNOWN_ERROR && unknown != STKI_UNKNOWN_SKIP &&
         !holds(plan->dtype, unknown))
@@ -733,7 +733,7 @@ const stki_classes *stki_classes_of_rows(const stki_core *core, int field)
 {
     const stki_field_plan *plan = &core->plans[field];
 
-    if (core->classes[field].names.count == 0 || plan->ndim != 0 || plan->ragged || plan->config->transforms ||
+    if (core->classes[field].names.count == 0 || plan->ndim != 0 || plan->rows->measured || plan->config->transforms ||
         plan->mixed_by || stki_dtype_category(plan->dtype) != STKI_CATEGORY_WHOLE)
         return NULL;
     return &core->classes[field].names;

@@ -13,8 +13,7 @@
 #include "file.h"
 #include "fill_made.h"
 #include "log.h"
-#include "own_shapes.h"
-#include "pad.h"
+#include "rows_images.h"
 #include "tensor_internal.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -200,7 +199,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     advise(core, batch, worker);
     stki_count(&worker->order_ns, stki_now_ns() - before);
     doing(worker, STKI_STAGE_IDLE, NULL, -1, before);
-    return core->has_ragged ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
+    return core->measures ? (batch->rows + core->rows_per_tile - 1) / core->rows_per_tile : 0;
 }
 
 /* ---- phase 0: lengths ---------------------------------------------------------------------------------------------
@@ -258,7 +257,7 @@ static stki_occasion occasion_of(const stk_batch *batch, int64_t row)
 static int64_t measure_image(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
                              stki_worker *worker)
 {
-    int64_t within, *shape = stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES, elements;
+    int64_t within, *shape = stki_image_row_shape(plan, batch->memory, row), elements;
     const stki_reader *shard = stki_field_locate(plan->field, batch->samples[row], &within);
     const stki_occasion occasion = occasion_of(batch, row);
     char path[STKI_RECORD_PATH];
@@ -294,7 +293,7 @@ static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_p
     stk_error error;
     stk_status status;
 
-    if (plan->own_shapes)
+    if (plan->rows->has_shapes)
         return measure_image(core, batch, plan, row, worker);
     doing(worker, STKI_STAGE_READ, shard->path, within, stki_now_ns());
     stki_watch_use(worker, plan, shard, batch->samples[row], NULL);
@@ -303,16 +302,14 @@ static int64_t measure_row(stki_core *core, stk_batch *batch, const stki_field_p
         status = check_trailing(plan, shard, within, shape, &error);
     if (status != STK_OK) {
         read_fails(core, batch, shard, within, row, &error);
-    } else if (shape[0] > plan->shape[0] && plan->pad.truncate) {
+    } else if (shape[0] > plan->shape[0] && plan->truncates) {
         length = plan->shape[0];
     } else if (shape[0] > plan->shape[0] || shape[0] < 0) {
-        stki_fail_at(
-            &error, STK_E_LIMIT,
-            (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_TEXT("%lld", (long long)shape[0]),
-                         STKI_TEXT("at most %lld", (long long)plan->shape[0])},
-            plan->pad.to ? "%s: length of the sample (pad: {truncate: true} cuts longer ones)"
-                         : "%s: length of the sample (source.max_bytes of the field makes room for longer ones)",
-            plan->name);
+        stki_fail_at(&error, STK_E_LIMIT,
+                     (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                  STKI_TEXT("%lld", (long long)shape[0]),
+                                  STKI_TEXT("at most %lld", (long long)plan->shape[0])},
+                     "%s: length of the sample (%s)", plan->name, plan->too_long);
         read_fails(core, batch, shard, within, row, &error);
     } else {
         length = shape[0];
@@ -335,7 +332,7 @@ static void measure_into(stki_core *core, stk_batch *batch, const stki_field_pla
 {
     int64_t length = measure_row(core, batch, plan, row, worker);
 
-    stki_slot_offsets(batch, plan)[row + 1] = length < 0 ? 0 : length; /* summed up in phase_end */
+    stki_row_counts(plan, batch->memory)[row + 1] = length < 0 ? 0 : length;
 }
 
 static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_worker *worker)
@@ -345,7 +342,7 @@ static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_w
     last = last < batch->rows ? last : batch->rows;
     stki_watch_begin(worker, batch, first, last);
     for (int f = 0; f < core->plan_count; f++)
-        for (int64_t row = first; core->plans[f].ragged && row < last; row++)
+        for (int64_t row = first; core->plans[f].rows->measured && row < last; row++)
             measure_into(core, batch, &core->plans[f], row, worker);
     stki_watch_end(worker);
     stki_count(&worker->read_ns, stki_now_ns() - before);
@@ -374,12 +371,14 @@ static bool convert_may_run(stki_core *core, stk_batch *batch, const stki_field_
 static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_reader *shard,
                            int64_t within, int64_t row, const stk_tensor *sample, stki_worker *worker)
 {
-    const int64_t *offsets = stki_slot_offsets(batch, plan);
-    int64_t length = plan->pad.padded ? offsets[row + 1] : offsets[row + 1] - offsets[row], shape[STK_MAX_DIMS];
-    char path[STKI_RECORD_PATH], *to;
+    int64_t length, shape[STK_MAX_DIMS];
+    char path[STKI_RECORD_PATH];
+    stki_batch_row to;
     stk_error error;
 
-    if (sample->shape[0] != length && !(plan->pad.truncate && length == plan->shape[0] && sample->shape[0] > length)) {
+    stki_slot_row(batch, plan, row, &to);
+    length = to.entries;
+    if (sample->shape[0] != length && !(plan->truncates && length == plan->shape[0] && sample->shape[0] > length)) {
         stki_fail_at(&error, STK_E_CORRUPT,
                      (stki_place){stki_reader_path(shard, within, path), within, -1,
                                   STKI_TEXT("%lld", (long long)sample->shape[0]),
@@ -394,14 +393,12 @@ static void convert_ragged(stki_core *core, stk_batch *batch, const stki_field_p
     }
     memcpy(shape, sample->shape, sizeof shape);
     shape[0] = length;
-    to = plan->pad.padded ? stki_padded_row(batch, plan, row)
-                          : stki_slot_values(batch, plan) + offsets[row] * plan->item_bytes;
-    stki_copy_strided(to, plan->dtype, plan->strides, sample->data, sample->dtype, sample->strides,
+    stki_copy_strided(to.data, plan->dtype, plan->strides, sample->data, sample->dtype, sample->strides,
                       (sample->flags & STK_TENSOR_SWAPPED) != 0, sample->ndim, shape);
-    if (plan->pad.padded)
-        stki_pad_row(batch, plan, row);
+    if (plan->rows->complete)
+        plan->rows->complete(plan, batch->memory, row);
     stki_count(&worker->bytes_read, stk_tensor_nbytes(sample));
-    stki_count(&worker->bytes_written, length * plan->item_bytes);
+    stki_count(&worker->bytes_written, to.bytes);
 }
 
 /* What a row is seen through that is a view: what all are, or a placing of its own, which `own` holds. */
@@ -496,7 +493,7 @@ static stk_status check_measured(const stk_batch *batch, const stki_field_plan *
                                  const stki_resampler *resampler, const stki_reader *shard, int64_t within,
                                  stk_error *err)
 {
-    const int64_t *measured = stki_slot_shapes(batch, plan) + row * STKI_OWN_AXES;
+    const int64_t *measured = stki_image_row_shape(plan, batch->memory, row);
     char path[STKI_RECORD_PATH];
 
     if (memcmp(resampler->row_shape, measured, STKI_OWN_SHAPE_BYTES) == 0)
@@ -510,10 +507,12 @@ static stk_status check_measured(const stk_batch *batch, const stki_field_plan *
 
 static int64_t bytes_of_row(const stk_batch *batch, const stki_field_plan *plan, int64_t row)
 {
-    const int64_t *offsets = plan->own_shapes ? stki_slot_offsets(batch, plan) : NULL;
+    stki_batch_row at;
 
-    return offsets ? (offsets[row + 1] - offsets[row]) * plan->item_bytes
-                   : stki_convert_bytes_written(plan->converts[0]);
+    if (!plan->rows->has_shapes)
+        return stki_convert_bytes_written(plan->converts[0]);
+    stki_slot_row(batch, plan, row, &at);
+    return at.bytes;
 }
 
 /* One row by way of the worker's own memory: an image that is resized, or has a size of its own. */
@@ -531,7 +530,7 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     doing(worker, STKI_STAGE_READ, shard->path, within, before);
     give_draw(shard, of, worker);
     status = stki_resample_want(plan, resampler, of->index, &of->occasion, shard, within, &want, err);
-    if (status == STK_OK && plan->own_shapes)
+    if (status == STK_OK && plan->rows->has_shapes)
         status = check_measured(batch, plan, of->row, resampler, shard, within, err);
     if (status == STK_OK)
         status = shard->ops->read(shard, within, want, &worker->scratch, &sample, err);
@@ -579,7 +578,7 @@ static stk_status make_row(stki_core *core, stk_batch *batch, const stki_field_p
     doing(worker, STKI_STAGE_CONVERT, shard->path, within, between);
     stki_paging_begin(&worker->parts, &paging);
     if (convert_may_run(core, batch, plan, of->row, 1)) {
-        if (plan->ragged)
+        if (plan->rows->measured)
             convert_ragged(core, batch, plan, shard, within, of->row, &sample, worker);
         else
             convert_fixed(plan, placing, shard_number, of->to, &sample, part, parts, worker);
@@ -701,11 +700,12 @@ static stk_status make_whole_row(stki_core *core, stk_batch *batch, const stki_f
 static void fill_row(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
                      int64_t parts, stki_worker *worker)
 {
-    const int64_t at =
-        plan->own_shapes ? stki_slot_offsets(batch, plan)[row] * plan->item_bytes : row * plan->row_bytes;
-    const stki_making_of of = {batch->samples[row], occasion_of(batch, row), stki_slot_values(batch, plan) + at, row};
+    stki_making_of of = {batch->samples[row], occasion_of(batch, row), NULL, row};
+    stki_batch_row to;
     stk_error error;
 
+    stki_slot_row(batch, plan, row, &to);
+    of.to = to.data;
     if (make_row(core, batch, plan, &of, part, parts, worker, &error) != STK_OK)
         stki_row_fails(core, batch, row, &error);
 }
@@ -868,41 +868,17 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     doing(worker, STKI_STAGE_IDLE, NULL, -1, 0);
 }
 
-/* Rows without a sample of their own are padding from their first element on. */
-static void clear_failed(const stki_core *core, stk_batch *batch)
-{
-    for (int f = 0; f < core->plan_count; f++)
-        for (int64_t r = 0; core->plans[f].pad.padded && r < batch->rows; r++)
-            if (stki_row_has_failed(batch, r)) {
-                stki_slot_offsets(batch, &core->plans[f])[r + 1] = 0;
-                stki_pad_row(batch, &core->plans[f], r);
-            }
-}
-
 static int64_t end_phase(stki_core *core, stki_ring_slot *slot, int number)
 {
     stk_batch *batch = batch_of(slot);
 
-    if (slot->phase != 0 && stki_counted(&batch->failed_rows) > 0)
-        clear_failed(core, batch);
     if (batch->failures)
         stki_failed_settle(core, batch, slot->phase != 0, &(const stki_refill){fill_again, measure},
                            &core->workers[number]);
     if (slot->phase == 0) {
-        for (int f = 0; f < core->plan_count; f++) {
-            int64_t *offsets;
-
-            if (!core->plans[f].ragged)
-                continue;
-            if (core->plans[f].pad.padded) {
-                stki_pad_batch(batch, &core->plans[f]);
-                continue;
-            }
-            offsets = stki_slot_offsets(batch, &core->plans[f]);
-            offsets[0] = 0;
-            for (int64_t r = 0; r < batch->rows; r++)
-                offsets[r + 1] += offsets[r];
-        }
+        for (int f = 0; f < core->plan_count; f++)
+            if (core->plans[f].rows->settle)
+                core->plans[f].rows->settle(&core->plans[f], batch->memory, batch->rows);
         return byte_tiles(core, batch);
     }
     if (core->config->digest != STK_DIGEST_NONE && batch->error_row < 0)

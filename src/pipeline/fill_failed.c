@@ -4,7 +4,6 @@
  * A substitute is drawn by (seed, sample, attempt), so that a sample that fails is always replaced by the same one,
  * before and after a restart and on any rank. It takes the row with its transforms: they are drawn by position. */
 #include "failed.h"
-#include "pad.h"
 #include "permutation.h"
 #include "philox.h"
 #include <assert.h>
@@ -62,19 +61,6 @@ static void take(const stki_core *core, stk_batch *batch, int64_t row, int64_t s
     batch->samples[row] = stki_dataset_sample(core->dataset, sample);
 }
 
-/* Makes room for `length` entries in a row whose neighbours are there already. */
-static void make_room(stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t length)
-{
-    int64_t *offsets = stki_slot_offsets(batch, plan), old = offsets[row + 1], end = offsets[batch->rows];
-    int64_t grown = length - (old - offsets[row]);
-    char *values = stki_slot_values(batch, plan);
-
-    memmove(values + (old + grown) * plan->item_bytes, values + old * plan->item_bytes,
-            (size_t)((end - old) * plan->item_bytes));
-    for (int64_t r = row + 1; r <= batch->rows; r++)
-        offsets[r] += grown;
-}
-
 /* The lengths of the row's sample, put in place. False: it cannot be had, or does not fit into this batch. */
 static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, const stki_refill *refill,
                 stki_worker *worker)
@@ -83,15 +69,15 @@ static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, c
         const stki_field_plan *plan = &core->plans[f];
         int64_t length;
 
-        if (!plan->ragged)
+        if (!plan->rows->measured)
             continue;
         length = refill->measure(core, batch, plan, row, worker);
-        if (length < 0 || (laid_out && plan->pad.padded && length > stki_padded_length(batch, plan)))
+        if (length < 0)
             return false;
-        if (laid_out && !plan->pad.padded)
-            make_room(batch, plan, row, length);
-        else
-            stki_slot_offsets(batch, plan)[row + 1] = length;
+        if (!laid_out)
+            stki_row_counts(plan, batch->memory)[row + 1] = length;
+        else if (!plan->rows->fit(plan, batch->memory, batch->rows, row, length))
+            return false;
     }
     return true;
 }
@@ -123,28 +109,6 @@ static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *fail
     return false;
 }
 
-/* A row that stays in its place without a sample is zeros. */
-static void blank(const stki_core *core, stk_batch *batch, int64_t row)
-{
-    for (int f = 0; f < core->plan_count; f++) {
-        const stki_field_plan *plan = &core->plans[f];
-        const int64_t *offsets = plan->ragged ? stki_slot_offsets(batch, plan) : NULL;
-        char *values = stki_slot_values(batch, plan);
-
-        if (plan->pad.padded)
-            continue; /* padding already */
-        if (plan->ragged)
-            memset(values + offsets[row] * plan->item_bytes, 0,
-                   (size_t)((offsets[row + 1] - offsets[row]) * plan->item_bytes));
-        else
-            memset(values + row * plan->row_bytes, 0, (size_t)plan->row_bytes);
-        if (!plan->has_partners)
-            continue;
-        memset(stki_slot_partners(batch, plan) + row * plan->row_bytes, 0, (size_t)plan->row_bytes);
-        stki_slot_shares(batch, plan)[row] = 0;
-    }
-}
-
 static void leave_out(const stki_core *core, stk_batch *batch)
 {
     for (int64_t row = 0; row < batch->rows; row++) {
@@ -152,7 +116,8 @@ static void leave_out(const stki_core *core, stk_batch *batch)
             continue;
         batch->left_out += batch->mask[row];
         if (core->batching.last == STKI_LAST_PAD) {
-            blank(core, batch, row);
+            for (int f = 0; f < core->plan_count; f++)
+                core->plans[f].rows->clear(&core->plans[f], batch->memory, row);
             batch->valid -= batch->mask[row];
             batch->mask[row] = 0;
         }

@@ -265,7 +265,7 @@ static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan
 {
     const stki_mixing mixing = mixing_of(core, batch, plan, row);
     char *values = stki_slot_values(batch, plan) + row * plan->row_bytes,
-         *partners = stki_slot_partners(batch, plan) + row * plan->row_bytes;
+         *partners = batch->memory + plan->tensors[1].offset + row * plan->row_bytes;
     stki_pair pair = {.partner = STK_OK};
     stki_making_of of = of_row(batch, row, values);
 
@@ -278,7 +278,7 @@ static void fill_labels(stki_core *core, stk_batch *batch, const stki_field_plan
         return;
     if (!mixing.mixes)
         memcpy(partners, values, (size_t)plan->row_bytes);
-    stki_slot_shares(batch, plan)[row] = mixing.share;
+    ((float *)(void *)(batch->memory + plan->tensors[2].offset))[row] = mixing.share;
 }
 
 int64_t stki_made_fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,

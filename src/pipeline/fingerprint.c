@@ -75,10 +75,8 @@ static void print_rows(stki_print *print, const stki_field_plan *plan, const cha
 
     stki_plan_form(plan, &form);
     used = snprintf(text, sizeof text, "%s %s %s", stk_dtype_name(form.dtype), stki_layout_name(form.layout),
-                    plan->own_shapes ? "of own shapes"
-                    : plan->ragged   ? "varying"
-                                     : "");
-    for (int i = 0; i < plan->ndim && !plan->own_shapes; i++)
+                    plan->rows->word);
+    for (int i = 0; i < plan->ndim && !plan->rows->has_shapes; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, " %" PRId64, form.shape[i]);
     stki_print_text(print, "fields", path, "%s", text);
 }

@@ -1,6 +1,7 @@
 /* loader.c: the public face of a loader: open, next, close. The work is in core.c, fill.c and ring.c; loader_ask.c has
  * the questions. */
 #include "allocate.h"
+#include "batch_tensors.h"
 #include "clock.h"
 #include "core.h"
 #include "device_table.h"
@@ -9,7 +10,6 @@
 #include "feed.h"
 #include "loader_handle.h"
 #include "log.h"
-#include "parts.h"
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,9 +309,8 @@ static void deliver(stk_loader *loader, stk_batch *batch, const stki_totals *aft
     loader->waits_since_ns = 0;
     stki_count(&loader->batches, 1);
     stki_count(&loader->rows, batch->rows);
-    for (int i = 0; i < core->plan_count; i++) {
+    for (int i = 0; i < core->plan_count; i++)
         stki_count(&loader->batch_bytes, stki_plan_bytes(batch, &core->plans[i]));
-    }
     stki_log(STKI_LOG_ring, "epoch %lld step %lld is handed out", (long long)batch->epoch, (long long)batch->step);
 }
 

@@ -1,10 +1,10 @@
 /* loader_ask.c: the questions a loader answers: sizes, fields, notes, statistics. Any thread. */
 #include "allocate.h"
+#include "batch_tensors.h"
 #include "core.h"
 #include "error.h"
 #include "feed.h"
 #include "loader_handle.h"
-#include "parts.h"
 #include "plan_window.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,17 +27,18 @@ int stk_loader_field_count(const stk_loader *loader)
 
 int stk_loader_tensor_count(const stk_loader *loader)
 {
-    return stki_part_count(loader->core);
+    return stki_batch_tensor_count(loader->core);
 }
 
 stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err)
 {
-    stki_batch_tensor part;
+    stki_batch_tensor which;
     char found[512];
 
-    if (index < 0 || index >= stki_part_count(loader->core))
-        return stki_fail(err, STK_E_RANGE, "no tensor %d: a batch has %d", index, stki_part_count(loader->core));
-    stki_part_at(loader->core, index, &part, found, sizeof found);
+    if (index < 0 || index >= stki_batch_tensor_count(loader->core))
+        return stki_fail(err, STK_E_RANGE, "no tensor %d: a batch has %d", index,
+                         stki_batch_tensor_count(loader->core));
+    stki_batch_tensor_at(loader->core, index, &which, found, sizeof found);
     if (!name || (int)strlen(found) >= size)
         return stki_fail(err, STK_E_BAD_ARG, "name: found room for %d bytes, expected at least %zu", name ? size : 0,
                          strlen(found) + 1);
@@ -90,7 +91,7 @@ stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info 
     };
     out->shape[0] = core->max_rows;
     for (int i = 0; i < plan->ndim; i++)
-        out->shape[i + 1] = plan->ragged && i == 0 && plan->pad.to == 0 ? -1 : form.shape[i];
+        out->shape[i + 1] = plan->varies && i == 0 ? -1 : form.shape[i];
     return STK_OK;
 }
 

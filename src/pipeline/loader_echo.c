@@ -55,7 +55,7 @@ static json_t *field_json(const stki_core *core, int number)
     for (int i = 0; i < plan->ndim; i++)
         json_array_append_new(shape, json_integer(form.shape[i]));
     json_object_set_new(json, "batch_shape", shape);
-    json_object_set_new(json, "varying", json_boolean(plan->ragged));
+    json_object_set_new(json, "varying", json_boolean(plan->rows->measured));
     json_object_set_new(json, "row_bytes", json_integer(form.row_bytes));
     if (sample->convert_count)
         json_object_set_new(json, "kernel", json_string(stki_convert_name(sample->converts[0])));

@@ -4,7 +4,6 @@
 #include "device_memory.h"
 #include "error.h"
 #include "failed.h"
-#include "own_shapes.h"
 #include <string.h>
 
 #define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
@@ -20,6 +19,21 @@ static bool reserve(int64_t *used, int64_t count, int64_t each, int64_t alignmen
     return stki_add(*offset, bytes, used);
 }
 
+/* Room for max_rows rows of the plan's tensors, or for its late ones. */
+static bool reserve_tensors(stki_field_plan *plan, bool late, int64_t max_rows, int64_t *used)
+{
+    bool fits = true;
+
+    for (int i = 0; i < plan->tensor_count; i++) {
+        stki_row_tensor *tensor = &plan->tensors[i];
+        const bool counts = tensor->extent == STKI_OFFSETS || tensor->extent == STKI_LENGTHS;
+
+        if (tensor->late == late)
+            fits = fits && reserve(used, max_rows + counts, tensor->row_bytes, STKI_DEVICE_ALIGNMENT, &tensor->offset);
+    }
+    return fits;
+}
+
 stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_rows, stki_slot_layout *out,
                           stk_error *err)
 {
@@ -28,29 +42,16 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
 
     *out = (stki_slot_layout){.max_rows = max_rows};
     for (int i = 0; i < plan_count; i++) {
-        stki_field_plan *plan = &plans[i];
-
-        fits = fits && reserve(&used, max_rows, plan->row_bytes, STKI_DEVICE_ALIGNMENT, &plan->slot_offset);
-        if (plan->pad.padded)
-            fits = fits && reserve(&used, max_rows, plan->shape[0], STKI_DEVICE_ALIGNMENT, &plan->mask_offset);
-        if (plan->has_partners)
-            fits = fits && reserve(&used, max_rows, plan->row_bytes, STKI_DEVICE_ALIGNMENT, &plan->partner_offset) &&
-                   reserve(&used, max_rows, sizeof(float), STKI_DEVICE_ALIGNMENT, &plan->share_offset);
-        out->mixes = out->mixes || plan->mix;
-        out->windows = out->windows || plan->each;
-        if (!fits)
+        out->mixes = out->mixes || plans[i].mix;
+        out->windows = out->windows || plans[i].each;
+        if (!reserve_tensors(&plans[i], false, max_rows, &used))
             return stki_fail(err, STK_E_LIMIT,
-                             "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plan->name,
-                             (long long)max_rows, (long long)plan->row_bytes);
+                             "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plans[i].name,
+                             (long long)max_rows, (long long)plans[i].row_bytes);
     }
     fits = reserve(&used, 0, 0, STKI_DEVICE_ALIGNMENT, &out->rest);
-    for (int i = 0; i < plan_count && fits; i++) {
-        if (plans[i].ragged)
-            fits = reserve(&used, max_rows + 1, sizeof(int64_t), STKI_DEVICE_ALIGNMENT, &plans[i].offsets_offset);
-        if (plans[i].own_shapes)
-            fits =
-                fits && reserve(&used, max_rows, STKI_OWN_SHAPE_BYTES, STKI_DEVICE_ALIGNMENT, &plans[i].shapes_offset);
-    }
+    for (int i = 0; i < plan_count && fits; i++)
+        fits = reserve_tensors(&plans[i], true, max_rows, &used);
     if (!fits || !reserve(&used, max_rows, sizeof(int64_t), 64, &out->indices) ||
         !reserve(&used, out->windows ? max_rows : 0, sizeof(int64_t), 64, &out->samples) ||
         !reserve(&used, max_rows, 1, 64, &out->mask) || !reserve(&used, max_rows, 1, 64, &out->failed) ||
@@ -135,66 +136,50 @@ void stki_slot_fail(stk_batch *slot, int64_t row, const stk_error *error)
     stki_unlock(&slot->error_lock);
 }
 
-static void compact_fixed(char *rows, int64_t row_bytes, const _Atomic uint8_t *failed, int64_t count)
-{
-    int64_t kept = 0;
-
-    for (int64_t r = 0; r < count; r++) {
-        if (failed[r])
-            continue;
-        if (kept != r)
-            memmove(rows + kept * row_bytes, rows + r * row_bytes, (size_t)row_bytes);
-        kept++;
-    }
-}
-
-static void compact_ragged(char *values, int64_t *offsets, int64_t item_bytes, const _Atomic uint8_t *failed,
-                           int64_t count)
+static void compact_offsets(int64_t *offsets, const _Atomic uint8_t *failed, int64_t count)
 {
     int64_t kept = 0, at = 0;
 
     for (int64_t r = 0; r < count; r++) {
-        int64_t from = offsets[r], length = offsets[r + 1] - from;
+        int64_t length = offsets[r + 1] - offsets[r];
 
         if (failed[r])
             continue;
-        memmove(values + at * item_bytes, values + from * item_bytes, (size_t)(length * item_bytes));
         offsets[kept++] = at; /* kept <= r: the offsets still to be read lie behind */
         at += length;
     }
     offsets[kept] = at;
 }
 
-static void compact_padded(stk_batch *slot, const stki_field_plan *plan)
+/* Offsets come behind the tensors whose rows are found by them. */
+static void compact(stk_batch *slot, const stki_field_plan *plan, const stki_row_tensor *tensor)
 {
-    int64_t *lengths = stki_slot_offsets(slot, plan) + 1, length = stki_padded_length(slot, plan);
+    int64_t bytes;
+    char *to = NULL;
 
-    compact_fixed(stki_slot_values(slot, plan), length * plan->item_bytes, slot->row_failed, slot->rows);
-    compact_fixed((char *)stki_slot_pad_mask(slot, plan), length, slot->row_failed, slot->rows);
-    compact_fixed((char *)lengths, (int64_t)sizeof *lengths, slot->row_failed, slot->rows);
+    if (tensor->extent == STKI_OFFSETS) {
+        compact_offsets(stki_row_counts(plan, slot->memory), slot->row_failed, slot->rows);
+        return;
+    }
+    for (int64_t r = 0; r < slot->rows; r++) {
+        char *from = stki_tensor_row(plan, tensor, slot->memory, r, &bytes);
+
+        to = r == 0 ? from : to;
+        if (slot->row_failed[r])
+            continue;
+        if (to != from)
+            memmove(to, from, (size_t)bytes);
+        to += bytes;
+    }
 }
 
 void stki_slot_compact(stk_batch *slot, const stki_field_plan *plans, int plan_count)
 {
     int64_t kept = 0, valid = 0;
 
-    for (int i = 0; i < plan_count; i++) {
-        const stki_field_plan *plan = &plans[i];
-
-        if (plan->pad.padded)
-            compact_padded(slot, plan);
-        else if (plan->ragged)
-            compact_ragged(stki_slot_values(slot, plan), stki_slot_offsets(slot, plan), plan->item_bytes,
-                           slot->row_failed, slot->rows);
-        else
-            compact_fixed(stki_slot_values(slot, plan), plan->row_bytes, slot->row_failed, slot->rows);
-        if (plan->own_shapes)
-            compact_fixed(slot->memory + plan->shapes_offset, STKI_OWN_SHAPE_BYTES, slot->row_failed, slot->rows);
-        if (plan->has_partners) {
-            compact_fixed(slot->memory + plan->partner_offset, plan->row_bytes, slot->row_failed, slot->rows);
-            compact_fixed(slot->memory + plan->share_offset, sizeof(float), slot->row_failed, slot->rows);
-        }
-    }
+    for (int i = 0; i < plan_count; i++)
+        for (int k = 0; k < plans[i].tensor_count; k++)
+            compact(slot, &plans[i], &plans[i].tensors[k]);
     for (int64_t r = 0; r < slot->rows; r++) {
         if (slot->row_failed[r])
             continue;

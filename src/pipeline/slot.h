@@ -1,6 +1,6 @@
-/* slot.h: the memory of one batch. One block holds, field by field, the rows (256-byte aligned), a varying field's
- * offsets, then sample indices, mask, positions and row states. Allocated and touched once, used for every batch that
- * comes through. */
+/* slot.h: the memory of one batch. One block holds, field by field, the tensors of its rows (256-byte aligned), the
+ * late ones of all fields, then sample indices, mask, positions and row states. Allocated and touched once, used for
+ * every batch that comes through. */
 #ifndef STKI_SLOT_H
 #define STKI_SLOT_H
 
@@ -19,7 +19,7 @@ enum { STKI_DEVICE_ALIGNMENT = 256 }; /* of a field, for loads by a device, and 
 typedef struct stki_slot_layout {
     int64_t max_rows;
     int64_t bytes;
-    int64_t rest; /* behind the fields' values and masks: offsets and lengths, and what is known of each row */
+    int64_t rest; /* where the late tensors begin, and behind them what is known of each row */
     bool mixes;   /* some field's rows are mixed in pairs */
     bool windows; /* some field's rows are windows of samples */
     int64_t indices, samples, mask, positions, failed, sources, partners; /* offsets */
@@ -78,9 +78,15 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
 void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
 
+/* Of the field's rows, or their entries. */
 static inline char *stki_slot_values(const stk_batch *slot, const stki_field_plan *plan)
 {
-    return slot->memory + plan->slot_offset;
+    return slot->memory + plan->tensors[0].offset;
+}
+
+static inline void stki_slot_row(const stk_batch *slot, const stki_field_plan *plan, int64_t row, stki_batch_row *out)
+{
+    plan->rows->row(plan, slot->memory, row, out);
 }
 
 /* Anybody may ask, also while others still work on the row. */
@@ -93,40 +99,6 @@ static inline bool stki_row_has_failed(const stk_batch *slot, int64_t row)
 static inline bool stki_sample_has_failed(const stk_batch *slot, int64_t row)
 {
     return atomic_load_explicit(&slot->row_failed[row], memory_order_relaxed) == STKI_ROW_FAILED;
-}
-
-/* Rows in shapes of their own: three numbers a row. */
-static inline int64_t *stki_slot_shapes(const stk_batch *slot, const stki_field_plan *plan)
-{
-    return (int64_t *)(void *)(slot->memory + plan->shapes_offset);
-}
-
-static inline int64_t *stki_slot_offsets(const stk_batch *slot, const stki_field_plan *plan)
-{
-    return (int64_t *)(void *)(slot->memory + plan->offsets_offset);
-}
-
-/* Labels of mixed rows that are not mixed themselves: the partners' labels, and each row's own share. */
-static inline char *stki_slot_partners(const stk_batch *slot, const stki_field_plan *plan)
-{
-    return slot->memory + plan->partner_offset;
-}
-
-static inline float *stki_slot_shares(const stk_batch *slot, const stki_field_plan *plan)
-{
-    return (float *)(void *)(slot->memory + plan->share_offset);
-}
-
-/* Padded fields: 1 where a row has a value of its own. The first of the offsets is then the rows' common length, and
- * each row's own length follows. */
-static inline uint8_t *stki_slot_pad_mask(const stk_batch *slot, const stki_field_plan *plan)
-{
-    return (uint8_t *)slot->memory + plan->mask_offset;
-}
-
-static inline int64_t stki_padded_length(const stk_batch *slot, const stki_field_plan *plan)
-{
-    return stki_slot_offsets(slot, plan)[0];
 }
 
 void stki_slot_fail(stk_batch *slot, int64_t row, const stk_error *error);

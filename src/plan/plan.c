@@ -3,10 +3,10 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
-#include "own_shapes.h"
-#include "padding.h"
 #include "plan_made.h"
 #include "plan_window.h"
+#include "rows_images.h"
+#include "rows_padded.h"
 #include "tensor_internal.h"
 #include <math.h>
 #include <stdarg.h>
@@ -297,7 +297,7 @@ static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error
     plan->height_axis = planar ? 1 : 0;
     plan->width_axis = planar ? 2 : 1;
     plan->channel_axis = planar ? 0 : 2;
-    if (plan->own_shapes)
+    if (plan->config->ragged.asked)
         return resolve_own_geometry(plan, err);
     plan->resample = field->variable;
     if (plan->geometry) {
@@ -380,6 +380,8 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err)
             plans[i].unrounded->number = i;
         if (plans[i].each)
             plans[i].each->number = i;
+        if (status == STK_OK)
+            stki_plan_list_tensors(&plans[i]);
     }
     return status;
 }
@@ -415,6 +417,22 @@ static int64_t longest_of(const stki_field *field, int64_t max_bytes)
     return max_bytes / bytes > 0 ? max_bytes / bytes : 1;
 }
 
+/* Samples whose first axis varies. */
+static stk_status resolve_varying(stki_field_plan *plan, stk_error *err)
+{
+    const int64_t max_bytes = plan->config->source.max_bytes;
+
+    if (plan->fold->arithmetic)
+        return fail(err, plan->config, STK_E_UNSUPPORTED,
+                    "samples of different shapes allow no scale, normalize or quantize");
+    plan->rows = &stki_ragged_rows;
+    plan->varies = true;
+    plan->too_long = "source.max_bytes of the field makes room for longer ones";
+    if (max_bytes > 0)
+        plan->shape[0] = longest_of(plan->field, max_bytes);
+    return STK_OK;
+}
+
 static stk_status resolve(const stki_field_config *config, const stki_field *field, stk_dtype dtype,
                           stki_field_plan *plan, stk_error *err)
 {
@@ -425,7 +443,7 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
                               .name = field->name,
                               .config = config,
                               .ndim = field->ndim,
-                              .own_shapes = config->ragged.asked,
+                              .rows = &stki_fixed_rows,
                               .is_unrounded = dtype != STK_DTYPE_NONE};
     if (field->ndim + 1 > STK_MAX_DIMS)
         return fail(err, config, STK_E_UNSUPPORTED, "samples of %d axes: a batch would have more than %d", field->ndim,
@@ -433,31 +451,22 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
     if ((status = resolve_axes(config, field, plan, &channels, err)) != STK_OK ||
         (status = stki_fold_create(config, field->dtype, channels, &plan->fold, err)) != STK_OK ||
         (status = resolve_dtype(config, plan, err)) != STK_OK ||
-        (plan->own_shapes && (status = stki_own_check(plan, err)) != STK_OK) ||
+        (config->ragged.asked && (status = stki_own_check(plan, err)) != STK_OK) ||
         (status = resolve_image(plan, image, err)) != STK_OK)
         return status;
-    if (plan->own_shapes) {
-        plan->item_bytes = stk_dtype_size(plan->dtype);
+    if (config->ragged.asked)
         return (status = stki_own_resolve(plan, err)) != STK_OK ? status : resolve_strides(plan, err);
-    }
     if (dtype != STK_DTYPE_NONE) {
         plan->dtype = dtype;
         plan->fold->quantized = false;
     }
     for (int i = 0; i < plan->ndim; i++)
         plan->shape[i] = image[plan->source_axis[i]];
-    plan->ragged = field->variable && !plan->resample;
-    if (plan->ragged && plan->fold->arithmetic)
-        return fail(err, config, STK_E_UNSUPPORTED,
-                    "samples of different shapes allow no scale, normalize or quantize");
-    if (plan->ragged && config->source.max_bytes > 0)
-        plan->shape[0] = longest_of(field, config->source.max_bytes);
-    if ((status = stki_pad_resolve(plan, err)) != STK_OK)
+    if (field->variable && !plan->resample && (status = resolve_varying(plan, err)) != STK_OK)
         return status;
-    if ((status = resolve_strides(plan, err)) != STK_OK)
+    if ((status = stki_pad_resolve(plan, err)) != STK_OK || (status = resolve_strides(plan, err)) != STK_OK)
         return status;
-    plan->item_bytes = plan->ragged ? plan->strides[0] : 0;
-    plan->may_run_many = plan->may_split = !plan->ragged && !plan->resample;
+    plan->may_run_many = plan->may_split = !plan->rows->measured && !plan->resample;
     for (int i = 0; i < field->shard_count; i++)
         plan->may_split = plan->may_split && !field->shards[i]->copies;
     status = stki_made_resolve(plan, err);
@@ -760,9 +769,9 @@ static stk_status compile(stki_field_plan *plan, enum stki_stores stores, int64_
     float *a;
     stk_status status;
 
-    if (plan->own_shapes)
+    if (plan->rows->has_shapes)
         return make_fill(plan, err);
-    if (plan->ragged || plan->one_hot)
+    if (plan->rows->measured || plan->one_hot)
         return STK_OK;
     plan->converts = stki_zalloc_array(plan->field->shard_count, sizeof *plan->converts);
     plan->turned = stki_zalloc_array(plan->field->shard_count * (int64_t)STKI_ORIENTATIONS, sizeof *plan->turned);

@@ -10,6 +10,8 @@
 #include "geometry.h"
 #include "late_steps.h"
 #include "packed_reader.h"
+#include "row_layout.h"
+#include <string.h>
 
 /* `pad` of a field of varying length: rows of one length with a mask, instead of values and offsets. */
 typedef struct stki_pad {
@@ -19,7 +21,7 @@ typedef struct stki_pad {
     char element[16]; /* the value, in the field's dtype */
 } stki_pad;
 
-/* `ragged` of a field of images: each keeps a shape of its own (own_shapes.h). */
+/* `ragged` of a field of images: each keeps a shape of its own (rows_images.h). */
 typedef struct stki_ragged {
     bool asked;
     int64_t max_bytes; /* of a row; 0: the largest */
@@ -111,13 +113,16 @@ typedef struct stki_field_plan {
     stk_dtype dtype;
     enum stki_layout source_layout; /* of a sample */
     enum stki_layout layout;
-    int ndim;                      /* axes of a row */
-    int64_t shape[STK_MAX_DIMS];   /* of a row; ragged: axis 0 is the largest length */
-    int64_t strides[STK_MAX_DIMS]; /* bytes inside a row */
-    int64_t row_bytes;             /* ragged: of the largest row */
-    bool ragged;                   /* rows of different lengths lie one behind the other, offsets beside them */
-    int64_t item_bytes;            /* ragged: of one entry along axis 0 */
-    bool own_shapes; /* ragged: rows are images in shapes of their own, flat; ndim is 1 and an entry an element */
+    int ndim;                                  /* axes of a row */
+    int64_t shape[STK_MAX_DIMS];               /* of a row; of varying length: axis 0 is the largest */
+    int64_t strides[STK_MAX_DIMS];             /* bytes inside a row */
+    int64_t row_bytes;                         /* of the largest row */
+    const stki_row_layout *rows;               /* how they lie in a batch */
+    int tensor_count, counts;                  /* counts: which of them has the offsets or lengths */
+    stki_row_tensor tensors[STKI_ROW_TENSORS]; /* set by stki_plan_list_tensors */
+    bool varies;                               /* the length of axis 0 differs from batch to batch */
+    bool truncates;                            /* what is longer than shape[0] is cut to it */
+    const char *too_long;                      /* what to do about longer samples otherwise */
     stki_pad pad;
     int convert_count;
     stki_convert **converts; /* one for each way that shards are stored; ragged fields without arithmetic have none */
@@ -145,8 +150,6 @@ typedef struct stki_field_plan {
     bool may_run_many;                        /* fixed shapes: mapped rows can be converted by address */
     bool may_split;                           /* a sample may be cut into parts: reading it costs nothing */
     int64_t units;                            /* into which it may be cut: the fewest of all converts */
-    int64_t slot_offset, offsets_offset, mask_offset,
-        shapes_offset;            /* where the field lies in a slot's memory; set by the slot's layout */
     stki_convert *device_convert; /* from the row above to device_form; NULL: the row is what a consumer gets */
     stki_row_form device_form;
     char device_kernel[64]; /* "cuda:0 u8>f32" */
@@ -164,9 +167,8 @@ typedef struct stki_field_plan {
     uint8_t *on_off;                  /* one_hot: the element of another class, and of the label's */
     uint8_t *erased;                  /* the elements of an erased pixel, one a channel */
     double erased_a[STKI_LATE_CHANNELS], erased_b[STKI_LATE_CHANNELS];
-    int64_t partner_offset, share_offset; /* in a slot's memory */
-    struct stki_field_plan *each;         /* rows are windows: of one sample of them (plan_window.h); else NULL */
-    int number;                           /* among the loader's fields */
+    struct stki_field_plan *each; /* rows are windows: of one sample of them (plan_window.h); else NULL */
+    int number;                   /* among the loader's fields */
     const stki_field_config *config;
     int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */
     struct stki_fold *fold;
@@ -190,8 +192,6 @@ void stki_plan_describe(const stki_field_plan *plan, const float *coefficients, 
 
 /* ---- plan_split.c: rows made on a device ---- */
 
-/* The row as a consumer gets it. */
-void stki_plan_form(const stki_field_plan *plan, stki_row_form *out);
 /* Nothing is done to the samples, so a device has nothing to do either. */
 bool stki_plan_only_copies(const stki_field_plan *plan);
 /* The first thing of a resolved plan that has no form on a device, "resize" or another step's name; NULL: none. Lives
@@ -202,6 +202,75 @@ stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *sto
                                  stk_error *err);
 /* From here on the plan makes `stored`; it owns the conversion. Between resolve and compile. */
 void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_convert *convert, const char *device);
+
+/* The row as a consumer gets it. */
+static inline void stki_plan_form(const stki_field_plan *plan, stki_row_form *out)
+{
+    if (plan->device_convert) {
+        *out = plan->device_form;
+        return;
+    }
+    *out = (stki_row_form){.dtype = plan->dtype, .layout = plan->layout, .row_bytes = plan->row_bytes};
+    memcpy(out->shape, plan->shape, sizeof plan->shape);
+    memcpy(out->strides, plan->strides, sizeof plan->strides);
+}
+
+/* Of measured rows: the counts in a slot's memory, rows + 1 of them. */
+static inline int64_t *stki_row_counts(const stki_field_plan *plan, char *memory)
+{
+    return (int64_t *)(void *)(memory + plan->tensors[plan->counts].offset);
+}
+
+/* Where a row of a tensor lies in a slot's memory, and how many bytes it has. */
+static inline char *stki_tensor_row(const stki_field_plan *plan, const stki_row_tensor *tensor, char *memory,
+                                    int64_t row, int64_t *bytes)
+{
+    const int64_t *counts;
+
+    *bytes = tensor->unit_bytes;
+    switch (tensor->extent) {
+    case STKI_PER_ENTRY:
+        counts = stki_row_counts(plan, memory);
+        *bytes = (counts[row + 1] - counts[row]) * tensor->unit_bytes;
+        return memory + tensor->offset + counts[row] * tensor->unit_bytes;
+    case STKI_PER_PADDED_ENTRY:
+        *bytes = stki_row_counts(plan, memory)[0] * tensor->unit_bytes;
+        break;
+    case STKI_LENGTHS:
+        row++;
+        break;
+    case STKI_PER_ROW:
+    case STKI_OFFSETS:
+        break;
+    }
+    return memory + tensor->offset + row * *bytes;
+}
+
+/* Bytes of a slot with room for this many rows. */
+static inline int64_t stki_tensor_room(const stki_row_tensor *tensor, int64_t rows)
+{
+    const bool counts = tensor->extent == STKI_OFFSETS || tensor->extent == STKI_LENGTHS;
+
+    return (rows + counts) * tensor->row_bytes;
+}
+
+/* How many units a tensor has in a batch. */
+static inline int64_t stki_tensor_units(const stki_field_plan *plan, const stki_row_tensor *tensor, char *memory,
+                                        int64_t rows)
+{
+    switch (tensor->extent) {
+    case STKI_PER_ENTRY:
+        return rows > 0 ? stki_row_counts(plan, memory)[rows] : 0;
+    case STKI_PER_PADDED_ENTRY:
+        return rows * stki_row_counts(plan, memory)[0];
+    case STKI_OFFSETS:
+        return rows + 1;
+    case STKI_PER_ROW:
+    case STKI_LENGTHS:
+        break;
+    }
+    return rows;
+}
 
 static inline const char *stki_layout_name(enum stki_layout layout)
 {

@@ -80,7 +80,7 @@ static stk_status resolve_erase(stki_field_plan *plan, stk_error *err)
 
 static stk_status check_mixable(const stki_field_plan *plan, const stki_node *node, stk_error *err)
 {
-    if (plan->ragged)
+    if (plan->rows->measured)
         return stki_fail_node(err, node, "found field %s, whose rows have lengths of their own", plan->name);
     if (stki_convert_dst_of(plan->dtype) == STKI_DST_KINDS)
         return stki_fail_node(err, node, "found rows of %s in field %s, expected f16, bf16, f32, u8, i8 or i32",
@@ -136,7 +136,7 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
     labels->may_run_many = labels->may_split = false;
     if (labels->one_hot)
         return check_mixable(labels, node, err);
-    if (labels->ragged)
+    if (labels->rows->measured)
         return stki_fail_node(err, node, "labels: field %s has rows of lengths of their own", labels->name);
     if (*alone)
         return stki_fail_node(err, node, "labels: found a second field of labels that are not one_hot");
@@ -314,6 +314,18 @@ stk_status stki_made_compile(stki_field_plan *plan, enum stki_stores stores, stk
     if (status == STK_OK && plan->unrounded)
         status = make_roundings(plan, stores, err);
     return status;
+}
+
+void stki_plan_list_tensors(stki_field_plan *plan)
+{
+    plan->tensor_count = 0;
+    plan->rows->list(plan);
+    if (!plan->has_partners) /* the partners' labels, and the share of the first */
+        return;
+    plan->tensors[plan->tensor_count] = plan->tensors[0];
+    plan->tensors[plan->tensor_count].ending = "_mix";
+    plan->tensors[plan->tensor_count++].viewed = false;
+    stki_plan_add_tensor(plan, "", STKI_PER_ROW, STK_F32)->name = "mix_lambda";
 }
 
 void stki_made_fini(stki_field_plan *plan)

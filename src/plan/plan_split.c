@@ -8,17 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void stki_plan_form(const stki_field_plan *plan, stki_row_form *out)
-{
-    if (plan->device_convert) {
-        *out = plan->device_form;
-        return;
-    }
-    *out = (stki_row_form){.dtype = plan->dtype, .layout = plan->layout, .row_bytes = plan->row_bytes};
-    memcpy(out->shape, plan->shape, sizeof plan->shape);
-    memcpy(out->strides, plan->strides, sizeof plan->strides);
-}
-
 static bool holds_images(const stki_field *field)
 {
     for (int i = 0; i < field->shard_count; i++)
@@ -32,7 +21,7 @@ bool stki_plan_only_copies(const stki_field_plan *plan)
     int64_t strides[STK_MAX_DIMS], bytes;
 
     if (plan->made || plan->fold->arithmetic || plan->colors || plan->dtype != plan->field->dtype ||
-        (plan->geometry && plan->geometry->resizes) || (plan->field->variable && !plan->ragged) ||
+        (plan->geometry && plan->geometry->resizes) || (plan->field->variable && !plan->rows->measured) ||
         holds_images(plan->field) ||
         stki_row_major(plan->dtype, plan->ndim, plan->shape, strides, &bytes, NULL) != STK_OK)
         return false;
@@ -46,7 +35,7 @@ bool stki_plan_only_copies(const stki_field_plan *plan)
  * them; what computes new ones, or finds them first, is not copying. */
 const char *stki_plan_device_obstacle(const stki_field_plan *plan)
 {
-    if (plan->ragged)
+    if (plan->rows->measured)
         return "rows of different lengths";
     for (int i = 0; plan->geometry && plan->geometry->resizes && i < plan->geometry->count; i++)
         if (plan->geometry->steps[i].kind == STKI_RESIZE || plan->geometry->steps[i].kind == STKI_RANDOM_RESIZED_CROP)
@@ -105,4 +94,5 @@ void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_co
     memcpy(plan->strides, stored->strides, sizeof plan->strides);
     for (int i = 0; i < plan->ndim; i++)
         plan->source_axis[i] = i;
+    stki_plan_list_tensors(plan);
 }

@@ -9,7 +9,7 @@ static stk_status check_sample(const stki_field_config *config, const stki_field
 {
     const stki_reader *first = each->field->shards[0];
 
-    if (each->ragged)
+    if (each->rows->measured)
         return stki_fail_at(
             err, STK_E_UNSUPPORTED, (stki_place){first->path, -1, -1, NULL, NULL},
             "dataset.fields.%s: source.window: the samples differ in shape; windows need samples of one "
@@ -31,7 +31,8 @@ stk_status stki_window_resolve(const stki_field_config *config, const stki_field
     stki_field_plan *each = stki_zalloc(sizeof *each);
     stk_status status;
 
-    *plan = (stki_field_plan){.field = field, .name = field->name, .config = config, .made = true, .each = each};
+    *plan = (stki_field_plan){
+        .field = field, .name = field->name, .config = config, .made = true, .rows = &stki_fixed_rows, .each = each};
     if (!each)
         return stki_fail_memory(err, sizeof *each, "a plan");
     if ((status = resolve(config, field, each, err)) != STK_OK || (status = check_sample(config, each, err)) != STK_OK)

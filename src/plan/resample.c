@@ -3,8 +3,8 @@
 #include "allocate.h"
 #include "color_rows.h"
 #include "error.h"
-#include "own_shapes.h"
 #include "pad_lines.h"
+#include "store_image.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <math.h>
@@ -57,7 +57,7 @@ static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard
 
     if (status != STK_OK)
         return status;
-    if (!plan->own_shapes && (!plan->geometry || plan->alike)) {
+    if (!plan->rows->has_shapes && (!plan->geometry || plan->alike)) {
         bool same = memcmp(shape, plan->sample_shape, (size_t)plan->field->ndim * sizeof shape[0]) == 0;
 
         return same ? STK_OK : other_shape(plan, shard, within, shape, err);
@@ -151,7 +151,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     *out = NULL;
     if ((status = shape_of(plan, shard, within, shape, err)) != STK_OK)
         return status;
-    if (plan->own_shapes && !geometry)
+    if (plan->rows->has_shapes && !geometry)
         memcpy(resampler->row_shape, shape, sizeof resampler->row_shape);
     if (!geometry)
         return STK_OK;
@@ -164,7 +164,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     placing->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
     if (!geometry->resizes)
         placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
-    if (status == STK_OK && plan->own_shapes)
+    if (status == STK_OK && plan->rows->has_shapes)
         stki_own_placed(plan, shape, placing, resampler->row_shape);
     if (status == STK_OK)
         status = stki_resizer_set(resampler->resizer, &placing->job, err);
@@ -360,8 +360,8 @@ stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resa
         return status;
     if (!plan->geometry) {
         resampler->placing.orientation = (stki_orientation){0};
-        return plan->own_shapes ? stki_own_store(plan, resampler, sample, row, err)
-                                : copy(plan, resampler, sample, row, err);
+        return plan->rows->has_shapes ? stki_own_store(plan, resampler, sample, row, err)
+                                      : copy(plan, resampler, sample, row, err);
     }
     if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
         return place(plan, shard, within, status, err);
@@ -371,7 +371,7 @@ stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resa
     if (!view.data)
         return place(plan, shard, within, stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"),
                      err);
-    if (plan->own_shapes)
+    if (plan->rows->has_shapes)
         return stki_own_store(plan, resampler, &view, row, err);
     return plan->geometry->resizes ? resize(plan, resampler, &view, row, err) : copy(plan, resampler, &view, row, err);
 }

@@ -22,7 +22,7 @@ typedef struct stki_resampler {
     int64_t shape[STK_MAX_DIMS];
     stki_occasion occasion;
     stki_placing placing;
-    int64_t row_shape[3]; /* of a row in a shape of its own (own_shapes.h) */
+    int64_t row_shape[3]; /* of a row in a shape of its own (rows_images.h) */
     stki_want want;
     stki_given given;
 } stki_resampler;

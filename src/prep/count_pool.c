@@ -34,21 +34,20 @@ struct stki_count_pool {
 static stk_status count_lengths(stki_tally *tally, const stki_count_field *field, const stk_batch *batch,
                                 stk_error *err)
 {
-    const stki_field_plan *plan = field->plan;
-    const int64_t *offsets = stki_slot_offsets(batch, plan);
-    const int64_t channels = plan->own_shapes && !field->form.opaque ? field->form.channels : 1;
     stk_status status = STK_OK;
 
     for (int64_t row = 0; row < batch->rows && status == STK_OK; row++) {
-        const int64_t *shape = plan->own_shapes ? stki_slot_shapes(batch, plan) + 3 * row : NULL;
+        const int64_t channels = field->form.opaque ? 1 : field->form.channels;
+        stki_batch_row at;
 
-        if (shape && channels > 1 && shape[2] != channels)
+        stki_slot_row(batch, field->plan, row, &at);
+        if (at.shape && channels > 1 && at.shape[2] != channels)
             return stki_fail_at(err, STK_E_BAD_SHAPE,
                                 (stki_place){field->name, batch->indices[row], -1,
-                                             STKI_TEXT("%lld", (long long)shape[2]),
+                                             STKI_TEXT("%lld", (long long)at.shape[2]),
                                              STKI_TEXT("%lld", (long long)channels)},
                                 "channels (statistics by channel need as many in each row; say per: tensor)");
-        status = stki_tally_length(tally, shape ? shape[0] * shape[1] : offsets[row + 1] - offsets[row], err);
+        status = stki_tally_length(tally, at.shape ? at.shape[0] * at.shape[1] : at.entries, err);
     }
     return status;
 }
@@ -56,13 +55,11 @@ static stk_status count_lengths(stki_tally *tally, const stki_count_field *field
 static stk_status count_field(stki_tally *tally, const stki_count_field *field, const stk_batch *batch, stk_error *err)
 {
     const stki_field_plan *plan = field->plan;
-    int64_t elements = batch->rows * (plan->row_bytes / stk_dtype_size(plan->dtype));
-    stk_status status = STK_OK;
+    const stki_row_tensor *values = &plan->tensors[0];
+    const int64_t elements = stki_tensor_units(plan, values, batch->memory, batch->rows) *
+                             (values->unit_bytes / stk_dtype_size(plan->dtype));
+    stk_status status = plan->rows->measured ? count_lengths(tally, field, batch, err) : STK_OK;
 
-    if (plan->ragged) {
-        elements = stki_slot_offsets(batch, plan)[batch->rows] * (plan->item_bytes / stk_dtype_size(plan->dtype));
-        status = count_lengths(tally, field, batch, err);
-    }
     if (status == STK_OK)
         status = stki_tally_block(tally, &field->form, stki_slot_values(batch, plan), batch->rows, elements, err);
     return stki_fail_place(err, status, NULL, -1, field->name);
@@ -74,7 +71,7 @@ bool stki_count_pool_may_map(const stki_count_field *field)
 {
     const stki_field_plan *plan = field->plan;
 
-    if (plan->ragged || plan->geometry || plan->resample || !stki_plan_only_copies(plan))
+    if (plan->rows->measured || plan->geometry || plan->resample || !stki_plan_only_copies(plan))
         return false;
     for (int i = 0; i < plan->field->shard_count; i++) {
         const stki_reader *reader = plan->field->shards[i];

@@ -8,9 +8,9 @@
 #include "clock.h"
 #include "error.h"
 #include "failed.h"
-#include "own_shapes.h"
 #include "prep_file.h"
 #include "prep_run.h"
+#include "rows_images.h"
 #include "spool.h"
 #include <inttypes.h>
 #include <string.h>
@@ -338,16 +338,15 @@ void stki_prep_sources(const stki_prep_run *run, const stki_run_of_rows *rows, s
 
     for (int f = 0; f < run->field_count; f++) {
         const stki_field_plan *plan = run->fields[f].plan;
-        const char *values = stki_slot_values(batch, plan);
+        const int64_t *counts = plan->rows->measured ? stki_row_counts(plan, batch->memory) + rows->first : NULL;
+        stki_batch_row first = {0};
 
-        if (plan->ragged)
-            sources[f] = (stki_finish_source){
-                .bytes = values,
-                .step = plan->item_bytes,
-                .offsets = stki_slot_offsets(batch, plan) + rows->first,
-                .shapes = plan->own_shapes ? stki_slot_shapes(batch, plan) + rows->first * STKI_OWN_AXES : NULL};
-        else
-            sources[f] = (stki_finish_source){.bytes = values + rows->first * plan->row_bytes, .step = plan->row_bytes};
+        if (batch->rows > rows->first)
+            stki_slot_row(batch, plan, rows->first, &first);
+        sources[f] = (stki_finish_source){.bytes = counts ? stki_slot_values(batch, plan) : first.data,
+                                          .step = plan->tensors[0].unit_bytes,
+                                          .offsets = counts,
+                                          .shapes = first.shape};
     }
 }
 

@@ -5,8 +5,8 @@
 #include "clock.h"
 #include "decode.h"
 #include "error.h"
-#include "own_shapes.h"
 #include "prep_run.h"
+#include "rows_images.h"
 #include <string.h>
 
 #define BATCH_BYTES (INT64_C(2) << 20) /* of the largest rows */
@@ -22,7 +22,7 @@ static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
     const int64_t count = stki_field_count(field) - field->ahead, step = count > SAMPLED ? count / SAMPLED : 1;
     int64_t sum = 0, seen = 0;
 
-    if (!plan->ragged || count == 0)
+    if (!plan->rows->measured || count == 0)
         return plan->row_bytes;
     for (int64_t i = 0; i < count && seen < SAMPLED; i += step) {
         int64_t shape[STK_MAX_DIMS], within, bytes;
@@ -31,8 +31,8 @@ static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
 
         if (stki_reader_shape(shard, within, shape, &ignored) != STK_OK)
             continue;
-        bytes = shape[0] * plan->item_bytes;
-        for (int d = 1; plan->own_shapes && d < shard->ndim; d++)
+        bytes = shape[0] * plan->strides[0];
+        for (int d = 1; plan->rows->has_shapes && d < shard->ndim; d++)
             bytes *= shape[d];
         sum += bytes < plan->row_bytes ? bytes : plan->row_bytes;
         seen++;
@@ -154,15 +154,13 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
 {
     const stki_node *node = plan->config->node;
 
-    if (plan->pad.padded)
-        return stki_fail_node(err, node,
-                              "pad: rows of a job keep their own length; leave pad to the loader that reads "
-                              "the output");
+    if (plan->rows->no_job)
+        return stki_fail_node(err, node, "%s", plan->rows->no_job);
     if (plan->mix || plan->has_partners)
         return stki_fail_node(err, node,
                               "transforms: mixup and cutmix make rows out of pairs of a batch: leave them to "
                               "the loader that reads the output");
-    if (plan->own_shapes && (plan->dtype != STK_U8 || plan->source_layout == STKI_LAYOUT_NCHW))
+    if (plan->rows->has_shapes && (plan->dtype != STK_U8 || plan->source_layout == STKI_LAYOUT_NCHW))
         return stki_fail_node(err, node,
                               "ragged: found images that are not uint8, height x width x channels; the ones that "
                               "keep shapes of their own are written as pixels or as image files");
@@ -176,7 +174,7 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
 /* The axis of channels, plus 1; 0: none is known. */
 static int channel_axis(const stki_field_plan *plan)
 {
-    if (plan->ragged || plan->ndim < 1)
+    if (plan->rows->measured || plan->ndim < 1)
         return 0;
     if (plan->layout == STKI_LAYOUT_NCHW)
         return 1;
@@ -186,16 +184,16 @@ static int channel_axis(const stki_field_plan *plan)
 void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
 {
     *out = (stki_sink_field){.name = plan->name,
-                             .kind = plan->ragged ? STKI_SINK_RAGGED : STKI_SINK_ARRAY,
+                             .kind = plan->rows->measured ? STKI_SINK_RAGGED : STKI_SINK_ARRAY,
                              .dtype = plan->dtype,
                              .ndim = plan->ndim,
-                             .image = !plan->ragged && is_image(plan),
+                             .image = !plan->rows->measured && is_image(plan),
                              .channel_axis = channel_axis(plan),
                              .largest_bytes = plan->row_bytes};
     memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
-    if (plan->ragged && stki_image_opts(&plan->config->source).none)
+    if (plan->rows->measured && stki_image_opts(&plan->config->source).none)
         out->kind = STKI_SINK_BYTES;
-    if (plan->own_shapes) {
+    if (plan->rows->has_shapes) {
         out->kind = STKI_SINK_IMAGE;
         out->encodings = 1U << STKI_PLAIN;
         out->ndim = STKI_OWN_AXES;

@@ -3,7 +3,6 @@
  * refused. */
 #include "faulty.h"
 #include "loader_test.h"
-#include "parts.h"
 
 enum { COUNT = 61, LONGEST = 19 };
 
