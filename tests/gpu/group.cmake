@@ -4,3 +4,12 @@ if(STOKER_CUDA_FOUND)
       --include=${PROJECT_BINARY_DIR}/include)
   set_tests_properties(kernel_figures PROPERTIES LABELS "gpu;long" SKIP_RETURN_CODE 77 TIMEOUT 1500)
 endif()
+
+# scripts/gpu-check on the host device: its programs are built without the libraries of the readers and without CUDA, whose
+# compiler is slow and adds kernels alone. The first run builds, in one processor minute; later ones build what has changed.
+if(STOKER_SANITIZE STREQUAL "" AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME gpu_check COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}
+      "GPU_CHECK_CMAKE=-DSTOKER_CUDA=OFF -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}"
+      ${PROJECT_SOURCE_DIR}/scripts/gpu-check --device=host)
+  set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 1500 PROCESSORS 2)
+endif()
