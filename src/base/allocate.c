@@ -13,20 +13,6 @@
 
 static stki_memory_counters kinds[STKI_MEM_KINDS];
 
-static stki_counter fail_at;
-
-void stki_memory_fail_at(int64_t n)
-{
-    stki_count_set(&fail_at, n);
-}
-
-static bool must_fail(void)
-{
-    if (stki_counted(&fail_at) <= 0)
-        return false;
-    return atomic_fetch_sub_explicit(&fail_at, 1, memory_order_relaxed) == 1;
-}
-
 void stki_counters_note(stki_memory_counters *counters, int64_t bytes, int64_t blocks)
 {
     int64_t now = atomic_fetch_add_explicit(&counters->bytes, bytes, memory_order_relaxed) + bytes;
@@ -127,7 +113,7 @@ void *stki_block_alloc(const stki_allocator *allocator, int64_t bytes, int64_t a
 
     if (!allocator)
         allocator = &stki_heap;
-    if (bytes < 0 || bytes > INT64_MAX / 2 || alignment < 0 || (alignment & (alignment - 1)) || must_fail())
+    if (bytes < 0 || bytes > INT64_MAX / 2 || alignment < 0 || (alignment & (alignment - 1)))
         return NULL;
     block = allocator->alloc(allocator, bytes, alignment);
     if (block)
@@ -149,7 +135,7 @@ void *stki_zalloc(int64_t bytes)
 {
     void *block;
 
-    if (bytes < 0 || must_fail())
+    if (bytes < 0)
         return NULL;
     block = calloc(1, (size_t)(bytes ? bytes : 1));
     if (block)
@@ -169,7 +155,7 @@ void *stki_resize(void *block, int64_t bytes)
     int64_t before = block ? (int64_t)malloc_usable_size(block) : 0;
     void *moved;
 
-    if (bytes < 0 || must_fail())
+    if (bytes < 0)
         return NULL;
     moved = realloc(block, (size_t)(bytes ? bytes : 1));
     if (moved) {

@@ -1,4 +1,4 @@
-/* allocate.h: all memory of the library comes from here, so that it is counted by kind and its failures can be tested.
+/* allocate.h: all memory of the library comes from here, so that it is counted by kind.
  */
 #ifndef STKI_ALLOCATE_H
 #define STKI_ALLOCATE_H
@@ -62,8 +62,5 @@ void stki_memory_read(enum stki_memory_kind kind, stki_memory_stats *out);
 void stki_memory_reset_peak(enum stki_memory_kind kind);
 /* For devices and pinned memory, which do not come from an allocator above. */
 void stki_memory_note(enum stki_memory_kind kind, int64_t bytes, int64_t blocks);
-
-/* Tests: let the n-th allocation from now fail (1 is the next), once, on any thread; 0 switches it off. */
-void stki_memory_fail_at(int64_t n);
 
 #endif

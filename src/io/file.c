@@ -11,7 +11,6 @@
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
-#include "counter.h"
 #include "error.h"
 #include "stamp.h"
 #include <errno.h>
@@ -29,29 +28,6 @@ enum {
     PROBE_PAGES = 4,
     MERGE_GAP = 16 << 10 /* bytes between two ranges that are cheaper read than left out */
 };
-
-static stki_counter fail_maps, short_bytes, fail_read_at, fail_read_errno;
-
-void stki_file_test_fail_maps(int64_t n)
-{
-    stki_count_set(&fail_maps, n);
-}
-
-void stki_file_test_short_reads(int64_t bytes)
-{
-    stki_count_set(&short_bytes, bytes);
-}
-
-void stki_file_test_fail_read(int64_t n, int error_number)
-{
-    stki_count_set(&fail_read_errno, error_number);
-    stki_count_set(&fail_read_at, n);
-}
-
-static bool counts_down(stki_counter *counter) /* true: it was above 0 */
-{
-    return stki_counted(counter) > 0 && atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed) > 0;
-}
 
 static const char *kind_of(mode_t mode)
 {
@@ -126,8 +102,7 @@ static bool mincore_tells(const stki_file *file)
 
 static void map_whole(stki_file *file, enum stki_access access)
 {
-    void *map = counts_down(&fail_maps) ? (errno = ENOMEM, MAP_FAILED)
-                                        : mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
+    void *map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
 
     if (map == MAP_FAILED) {
         file->note = map_note(errno);
@@ -204,17 +179,6 @@ void stki_file_close(stki_file *file)
     stki_free(file);
 }
 
-static ssize_t read_some(const stki_file *file, int64_t offset, void *to, int64_t bytes)
-{
-    int64_t at_most = stki_counted(&short_bytes);
-
-    if (stki_counted(&fail_read_at) > 0 && atomic_fetch_sub_explicit(&fail_read_at, 1, memory_order_relaxed) == 1) {
-        errno = (int)stki_counted(&fail_read_errno);
-        return -1;
-    }
-    return pread(file->fd, to, (size_t)(at_most > 0 && at_most < bytes ? at_most : bytes), offset);
-}
-
 static stk_status fail_cut(const stki_file *file, int64_t offset, int64_t bytes, int64_t got, stk_error *err)
 {
     return stki_fail_at(
@@ -234,7 +198,7 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
         return stki_file_known_changed(file) ? stki_file_intact(file, -1, err) : STK_OK;
     }
     while (got < bytes) {
-        ssize_t n = read_some(file, offset + got, (char *)to + got, bytes - got);
+        ssize_t n = pread(file->fd, (char *)to + got, (size_t)(bytes - got), offset + got);
 
         if (n == 0) /* it was longer when it was opened */
             return fail_cut(file, offset, bytes, got, err);

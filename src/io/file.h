@@ -71,10 +71,4 @@ typedef struct stki_range {
 bool stki_file_advice_due(const stki_file *file);
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count);
 
-/* Test hooks: let the next n mappings fail; make reads short (at most n bytes a call; 0 off); make the n-th read from
- * now fail with an errno. */
-void stki_file_test_fail_maps(int64_t n);
-void stki_file_test_short_reads(int64_t bytes);
-void stki_file_test_fail_read(int64_t n, int error_number);
-
 #endif

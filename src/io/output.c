@@ -42,37 +42,6 @@ struct stki_output {
     char buffer[BUFFER];
 };
 
-/* ---- the system's side, with faults on demand ------------------------------------------------------------------- */
-
-static stki_counter fail_call[STKI_OUTPUT_CALLS], fail_errno;
-
-void stki_output_test_fail(enum stki_output_call call, int64_t n, int error_number)
-{
-    stki_count_set(&fail_errno, error_number);
-    stki_count_set(&fail_call[call], n);
-}
-
-static bool must_fail(enum stki_output_call call)
-{
-    if (stki_counted(&fail_call[call]) <= 0 ||
-        atomic_fetch_sub_explicit(&fail_call[call], 1, memory_order_relaxed) != 1)
-        return false;
-    errno = (int)stki_counted(&fail_errno);
-    return true;
-}
-
-static stki_counter skip_syncs;
-
-void stki_output_test_skip_syncs(bool skip)
-{
-    stki_count_set(&skip_syncs, skip);
-}
-
-bool stki_output_syncs(void)
-{
-    return !stki_counted(&skip_syncs);
-}
-
 static stk_status fail_earlier(stki_output *o, stk_error *err)
 {
     return stki_fail_at(err, (stk_status)o->failed, (stki_place){o->path, -1, -1, NULL, NULL},
@@ -94,7 +63,7 @@ static stk_status write_all(stki_output *o, const void *bytes, int64_t count, in
     const char *from = bytes;
 
     while (count > 0) {
-        ssize_t n = must_fail(STKI_OUTPUT_WRITE) ? -1 : pwrite(o->fd, from, (size_t)count, at);
+        ssize_t n = pwrite(o->fd, from, (size_t)count, at);
         if (n < 0 && errno != EINTR)
             return fail_write(o, count, err);
         if (n > 0) {
@@ -124,8 +93,7 @@ static stk_status write_parts(stki_output *o, stk_error *err)
     int first = 0;
 
     while (left > 0) {
-        ssize_t n =
-            must_fail(STKI_OUTPUT_WRITE) ? -1 : pwritev(o->fd, o->parts + first, o->part_count - first, (off_t)at);
+        ssize_t n = pwritev(o->fd, o->parts + first, o->part_count - first, (off_t)at);
         if (n < 0 && errno != EINTR)
             return fail_write(o, left, err);
         if (n > 0) {
@@ -159,8 +127,7 @@ static stk_status sync_directory(const char *path, stk_error *err)
     if (!dir)
         return stki_fail_memory(err, (int64_t)strlen(path), "a directory name");
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (must_fail(STKI_OUTPUT_SYNC_DIRECTORY) || fd < 0 ||
-        (stki_output_syncs() && fsync(fd) && errno != EINVAL)) /* some can't sync one */
+    if (fd < 0 || (fsync(fd) && errno != EINVAL)) /* some can't sync one */
         status = stki_fail_errno(err, errno, path, "cannot sync its directory");
     if (fd >= 0)
         (void)close(fd);
@@ -410,7 +377,7 @@ stk_status stki_output_sync(stki_output *o, stk_error *err)
 
     if (o->failed)
         return fail_earlier(o, err);
-    if (must_fail(STKI_OUTPUT_SYNC) || (stki_output_syncs() && fdatasync(o->fd))) {
+    if (fdatasync(o->fd)) {
         o->cause = errno;
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     } else {
@@ -477,18 +444,6 @@ stk_status stki_output_seek(stki_output *o, int64_t offset, stk_error *err)
     return status;
 }
 
-stk_status stki_output_end_at(stki_output *o, int64_t bytes, stk_error *err)
-{
-    stk_status status = o->failed ? fail_earlier(o, err) : flush(o, err);
-
-    if (status)
-        return status;
-    if (must_fail(STKI_OUTPUT_WRITE) || ftruncate(o->fd, (off_t)bytes))
-        return fail_write(o, bytes, err);
-    o->flushed = bytes;
-    return STK_OK;
-}
-
 /* ---- the end ------------------------------------------------------------------------------------------------------
  */
 
@@ -496,12 +451,11 @@ static stk_status finish_bytes(stki_output *o, stk_error *err)
 {
     stk_status status = flush(o, err);
 
-    if (!status && (must_fail(STKI_OUTPUT_SYNC) || (stki_output_syncs() && fsync(o->fd))) &&
-        (o->temporary || errno != EINVAL))
+    if (!status && fsync(o->fd) && (o->temporary || errno != EINVAL))
         status = stki_fail_errno(err, errno, o->path, "cannot sync");
     if (!status)
         status = sync_name(o, err);
-    if ((close(o->fd) || must_fail(STKI_OUTPUT_CLOSE)) && !status)
+    if (close(o->fd) && !status)
         status = stki_fail_errno(err, errno, o->path, "cannot close");
     o->fd = -1;
     return status;
@@ -511,7 +465,7 @@ static stk_status put_in_place(stki_output *o, stk_error *err)
 {
     stk_status status;
 
-    if (must_fail(STKI_OUTPUT_RENAME) || rename(o->temporary, o->path))
+    if (rename(o->temporary, o->path))
         return stki_fail_errno(err, errno, o->path, "cannot rename %s to it", o->temporary);
     stki_free(o->temporary);
     o->temporary = NULL;

@@ -43,26 +43,10 @@ stk_status stki_output_write_at(stki_output *output, int64_t offset, const void 
 stk_status stki_output_clear(stki_output *output, int64_t offset, int64_t count, stk_error *err);
 /* Appending goes on at `offset`. */
 stk_status stki_output_seek(stki_output *output, int64_t offset, stk_error *err);
-/* The file ends at `bytes`, wherever it ended: longer by zeros, or cut. Appending goes on there. */
-stk_status stki_output_end_at(stki_output *output, int64_t bytes, stk_error *err);
 /* Flushes, syncs, renames unless held; frees the output in any case. After any failed write it fails too. */
 stk_status stki_output_commit(stki_output *output, stk_error *err);
 void stki_output_abort(stki_output *output); /* NULL is fine */
 /* A whole file of this text and a newline, from create to commit. */
 stk_status stki_output_text(const char *path, const char *text, stk_error *err);
-
-/* Tests: the n-th call of a kind from now fails with an errno. */
-enum stki_output_call {
-    STKI_OUTPUT_WRITE,
-    STKI_OUTPUT_SYNC,
-    STKI_OUTPUT_CLOSE,
-    STKI_OUTPUT_RENAME,
-    STKI_OUTPUT_SYNC_DIRECTORY,
-    STKI_OUTPUT_CALLS
-};
-void stki_output_test_fail(enum stki_output_call call, int64_t n, int error_number);
-/* Tests that make thousands of files: syncs do nothing; their faults still come. */
-void stki_output_test_skip_syncs(bool skip);
-bool stki_output_syncs(void); /* are they real? */
 
 #endif

@@ -1,7 +1,6 @@
 /* journal.c: see journal.h. */
 #include "journal.h"
 #include "allocate.h"
-#include "counter.h"
 #include "digest.h"
 #include "error.h"
 #include "prep_file.h"
@@ -20,14 +19,6 @@ struct stki_journal {
     int fd;
     int64_t end;
 };
-
-static stki_counter fail_in, fail_errno;
-
-void stki_journal_test_fail(int64_t n, int error_number)
-{
-    stki_count_set(&fail_errno, error_number);
-    stki_count_set(&fail_in, n);
-}
 
 /* The JSON of a line of `length` bytes without its newline; NULL: it is none. */
 static json_t *parse(const char *line, int64_t length)
@@ -169,21 +160,15 @@ stk_status stki_journal_open(const char *path, stki_journal **out, json_t **line
 
 static stk_status write_line(stki_journal *journal, const char *line, int64_t bytes, stk_error *err)
 {
-    int64_t at = 0, most = bytes;
-    bool fails = stki_counted(&fail_in) > 0 && atomic_fetch_sub_explicit(&fail_in, 1, memory_order_relaxed) == 1;
+    int64_t at = 0;
 
-    if (fails)
-        most = bytes / 2;
-    while (at < most) {
-        ssize_t n = pwrite(journal->fd, line + at, (size_t)(most - at), journal->end + at);
+    while (at < bytes) {
+        ssize_t n = pwrite(journal->fd, line + at, (size_t)(bytes - at), journal->end + at);
 
         if (n < 0 && errno != EINTR)
             return stki_fail_errno(err, errno, journal->path, "cannot write %" PRId64 " bytes", bytes);
         at += n > 0 ? n : 0;
     }
-    if (fails)
-        return stki_fail_errno(err, (int)stki_counted(&fail_errno), journal->path, "cannot write %" PRId64 " bytes",
-                               bytes);
     if (fdatasync(journal->fd) != 0)
         return stki_fail_errno(err, errno, journal->path, "cannot sync");
     journal->end += bytes;

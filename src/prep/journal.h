@@ -27,7 +27,4 @@ stk_status stki_journal_append(stki_journal *journal, const json_t *line, stk_er
 stk_status stki_journal_clear(stki_journal *journal, stk_error *err);
 void stki_journal_close(stki_journal *journal); /* NULL is fine */
 
-/* Tests: the n-th append from now stops in the middle of its line with an errno. */
-void stki_journal_test_fail(int64_t n, int error_number);
-
 #endif

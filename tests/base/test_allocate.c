@@ -1,6 +1,7 @@
 /* test_allocate.c: memory is counted by kind, aligned as asked, and its failures come when they are ordered. */
 #include "allocate.h"
 #include "cmocka_all.h"
+#include "faults.h"
 #include <malloc.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* test_document_set.c: assignments by dotted path: maps, lists, what is made on the way, and what is refused. */
 #include "config_check.h"
+#include "faults.h"
 
 static void assert_set(stki_document *document, const char *assignment)
 {

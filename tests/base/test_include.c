@@ -1,5 +1,6 @@
 /* test_include.c: config files, what they include, and files that are none. */
 #include "config_check.h"
+#include "faults.h"
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 /* stki-threads: notes are said once, can be asked for while others are added, and say how many more there were. */
 #include "allocate.h"
+#include "faults.h"
 #include "notes.h"
 #include "stk_test.h"
 #include "thread.h"

@@ -1,5 +1,6 @@
 /* test_option_print.c: which options of a config are compared, and how they are written. */
 #include "allocate.h"
+#include "faults.h"
 #include "option_print.h"
 #include "stk_test.h"
 

@@ -1,5 +1,6 @@
 /* test_text_build.c: growing texts, and failures that are told at the end. */
 #include "allocate.h"
+#include "faults.h"
 #include "stk_test.h"
 #include "text_build.h"
 

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "cmocka_all.h"
 #include "counter.h"
+#include "faults.h"
 #include "thread.h"
 #include <math.h>
 #include <sched.h>

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "counter.h"
 #include "error.h"
+#include "faults.h"
 #include "stk_test.h"
 #include "test_random.h"
 #include "thread.h"

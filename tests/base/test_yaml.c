@@ -1,5 +1,6 @@
 /* test_yaml.c: YAML texts become trees that know their places, and wrong ones are refused with file and line. */
 #include "config_check.h"
+#include "faults.h"
 
 static void the_tree_of_a_config(void **state)
 {

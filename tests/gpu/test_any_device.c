@@ -7,6 +7,7 @@
 #include "allocate.h"
 #include "convert.h"
 #include "device_hold.h"
+#include "faults.h"
 #include "leak_check.h"
 #include "test_random.h"
 #include "thread.h"

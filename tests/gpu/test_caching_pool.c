@@ -4,6 +4,7 @@
  */
 #include "calm.h"
 #include "device_memory.h"
+#include "faults.h"
 #include "pool_fixture.h"
 #include <stoker/stoker.h>
 #include <sys/wait.h>

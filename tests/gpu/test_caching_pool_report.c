@@ -1,6 +1,7 @@
 /* test_caching_pool_report.c: what a caching pool says of itself: statistics, the message of a failure, snapshot,
  * summary, who holds what; and what of that is seen from outside.
  */
+#include "faults.h"
 #include "host_device.h"
 #include "pool_fixture.h"
 #include "profile_scope.h"

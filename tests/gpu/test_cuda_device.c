@@ -7,6 +7,7 @@
 #include "cuda_provider.h"
 #include "device_table.h"
 #include "fake_cuda.h"
+#include "faults.h"
 #include <stoker/device.h>
 #include <sys/wait.h>
 #include <unistd.h>

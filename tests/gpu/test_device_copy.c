@@ -5,6 +5,7 @@
 #include "calm.h"
 #include "clock.h"
 #include "device_table.h"
+#include "faults.h"
 #include "host_device.h"
 #include "leak_check.h"
 #include "test_device.h"

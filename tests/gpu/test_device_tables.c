@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "convert_internal.h"
 #include "device_tables.h"
+#include "faults.h"
 #include "kernel_ops.h"
 #include "kernel_twin.h"
 #include "quant_internal.h"

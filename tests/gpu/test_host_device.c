@@ -1,6 +1,7 @@
 /* test_host_device.c, stki-threads: the host device through its table, and what is said where a device is missing. */
 #include "allocate.h"
 #include "convert.h"
+#include "faults.h"
 #include "host_device.h"
 #include "stk_test.h"
 #include "tensor_internal.h"

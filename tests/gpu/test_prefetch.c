@@ -1,5 +1,6 @@
 /* stki-threads: the prefetcher over a made-up upstream, on the host device, whose streams are threads that can be held,
  * slowed down and made to fail. */
+#include "faults.h"
 #include "prefetch_fake.h"
 
 static void set_faults(stk_stream *stream, stki_host_faults faults)

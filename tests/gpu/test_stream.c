@@ -3,6 +3,7 @@
  * depends on the time anything takes. test_host_event.c has the events. */
 #include "allocate.h"
 #include "calm.h"
+#include "faults.h"
 #include "host_stream.h"
 #include "host_streams.h"
 #include "thread.h"

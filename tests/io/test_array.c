@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "array.h"
 #include "container.h"
+#include "faults.h"
 #include "io_files.h"
 #include "stk_test.h"
 #include "tensor_internal.h"

@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "beton.h"
 #include "beton_build.h"
+#include "faults.h"
 #include "file.h"
 #include "format.h"
 #include "source_opts.h"
@@ -685,19 +686,19 @@ static void test_reads_fail(void **state)
     (void)state;
     write_bytes(path, 100, in_order);
     for (int64_t n = 1; n < 6; n++) {
-        stki_file_test_fail_read(n, EIO);
+        stkt_fail_read(n, EIO);
         assert_status(open_field(path, "b", &opts, &reader, &err), STK_E_IO);
         assert_says("io.beton");
     }
-    stki_file_test_fail_read(0, 0);
-    stki_file_test_short_reads(7);
+    stkt_fail_read(0, 0);
+    stkt_short_reads(7);
     stki_scratch_init(&scratch);
     assert_ok(open_field(path, "b", &opts, &reader, &err));
     for (int64_t i = 0; i < 100; i++)
         check_bytes(reader, i, &scratch);
-    stki_file_test_short_reads(0);
+    stkt_short_reads(0);
     for (int64_t n = 1; n <= 3; n++) { /* its row, its entry, its bytes */
-        stki_file_test_fail_read(n, EIO);
+        stkt_fail_read(n, EIO);
         assert_status(reader->ops->read(reader, 9, NULL, &scratch, &t, &err), STK_E_IO);
         assert_int_equal(err.record, 9);
     }

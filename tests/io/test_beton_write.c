@@ -3,6 +3,7 @@
  */
 #include "allocate.h"
 #include "beton.h"
+#include "faults.h"
 #include "format.h"
 #include "io_files.h"
 #include "output.h"
@@ -437,13 +438,13 @@ static void test_output_fails(void **state)
 
     (void)state;
     stki_memory_read(STKI_MEM_HOST, &before);
-    for (int call = 0; call < STKI_OUTPUT_CALLS; call++)
+    for (int call = 0; call < STKT_CALLS; call++)
         for (int64_t n = 1; n < 30; n++) {
             stk_status status;
 
-            stki_output_test_fail((enum stki_output_call)call, n, ENOSPC);
+            stkt_fail_call((enum stkt_call)call, n, ENOSPC);
             status = write_all(path, 1 + (uint32_t)(n % 3), &err);
-            stki_output_test_fail((enum stki_output_call)call, 0, 0);
+            stkt_fail_call((enum stkt_call)call, 0, 0);
             if (!status) {
                 assert_true(n > 1);
                 assert_int_equal(unlink(path), 0);

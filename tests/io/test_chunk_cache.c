@@ -4,6 +4,7 @@
 #include "chunk_cache.h"
 #include "cmocka_all.h"
 #include "error.h"
+#include "faults.h"
 #include "thread.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "error.h"
+#include "faults.h"
 #include "files.h"
 #include "format.h"
 #include "io_files.h"

@@ -1,6 +1,7 @@
 /* test_dataset.c: fields and shards over one index space. */
 #include "allocate.h"
 #include "dataset_internal.h"
+#include "faults.h"
 #include "io_files.h"
 #include "npy.h"
 #include <setjmp.h>

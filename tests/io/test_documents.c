@@ -2,6 +2,7 @@
  * the beginning or the end of a document; short reads, refusals, failing allocations. */
 #include "allocate.h"
 #include "documents.h"
+#include "faults.h"
 #include "io_files.h"
 #include "stk_test.h"
 
@@ -135,11 +136,11 @@ static void many_documents(void **state)
             last = i;
         }
     for (int access = 0; access < 2; access++) {
-        stki_file_test_short_reads(access ? 4099 : 0);
+        stkt_short_reads(access ? 4099 : 0);
         assert_ok(open_tokens(tokens, COUNT, STK_U16, false, access ? STKI_ACCESS_PREAD : STKI_ACCESS_MMAP, false, MARK,
                               &reader, &err));
         check_documents(reader, lengths, documents, tokens);
-        stki_file_test_short_reads(0);
+        stkt_short_reads(0);
         reader->ops->will_need(reader, (const int64_t[]){0, documents - 1, 17}, 3);
         stki_reader_destroy(reader);
     }
@@ -164,7 +165,7 @@ static void refusals(void **state)
     assert_status(open_tokens(tokens, 3, STK_F32, false, STKI_ACCESS_MMAP, false, 1, &reader, &err), STK_E_UNSUPPORTED);
     assert_status(stki_documents_open(&array, "raw", path, 1, false, &opts, &reader, &err), STK_E_CONFIG);
     assert_says("window");
-    stki_file_test_fail_read(1, EIO);
+    stkt_fail_read(1, EIO);
     assert_status(open_tokens(tokens, 3, STK_U16, false, STKI_ACCESS_PREAD, false, 1, &reader, &err), STK_E_IO);
     assert_null(reader);
 }

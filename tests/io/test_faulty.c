@@ -1,6 +1,7 @@
 /* test_faulty.c: stki-threads: a reader that misbehaves exactly as it is told to. */
 #include "allocate.h"
 #include "clock.h"
+#include "faults.h"
 #include "faulty.h"
 #include "reader.h"
 #include "thread.h"

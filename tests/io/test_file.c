@@ -1,5 +1,6 @@
 /* test_file.c: files opened for reading: mapped, read, refused, failing. */
 #include "allocate.h"
+#include "faults.h"
 #include "file.h"
 #include "io_files.h"
 #include <setjmp.h>
@@ -133,7 +134,7 @@ static void test_failed_mapping_is_read(void **state)
     char got[5000];
 
     (void)state;
-    stki_file_test_fail_maps(1);
+    stkt_fail_maps(1);
     assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
     assert_null(file->map);
     assert_string_equal(file->access, "pread");
@@ -155,19 +156,19 @@ static void test_short_reads_and_errors(void **state)
 
     (void)state;
     assert_int_equal(stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &file, &err), STK_OK);
-    stki_file_test_short_reads(7);
+    stkt_short_reads(7);
     assert_int_equal(stki_file_read(file, 0, got, 1000, &err), STK_OK);
     assert_memory_equal(got, content, 1000);
-    stki_file_test_fail_read(3, EIO);
+    stkt_fail_read(3, EIO);
     memset(got, 0, sizeof got);
     assert_int_equal(stki_file_read(file, 100, got, 500, &err), STK_E_IO);
     assert_int_equal(err.offset, 114);
     assert_non_null(strstr(err.message, "Input/output error"));
     assert_non_null(strstr(err.message, path));
-    stki_file_test_fail_read(2, EINTR); /* an interruption is no error */
+    stkt_fail_read(2, EINTR); /* an interruption is no error */
     assert_int_equal(stki_file_read(file, 0, got, 1000, &err), STK_OK);
     assert_memory_equal(got, content, 1000);
-    stki_file_test_short_reads(0);
+    stkt_short_reads(0);
     stki_file_close(file);
 }
 

@@ -4,6 +4,7 @@
 #include "cmocka_all.h"
 #include "container.h"
 #include "error.h"
+#include "faults.h"
 #include "file.h"
 #include "format.h"
 #include "hdf5_files.h"
@@ -641,9 +642,9 @@ static void test_no_mapping(void **state)
     (void)state;
     for (int filters = 0; filters < 2; filters++) {
         make_rows(path, 50, 8, 7, 8, filters, false);
-        stki_file_test_fail_maps(8);
+        stkt_fail_maps(8);
         assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
-        stki_file_test_fail_maps(0);
+        stkt_fail_maps(0);
         assert_string_equal(reader->access, "pread");
         assert_non_null(strstr(reader->note, "mmap failed"));
         for (int i = 0; i < 50; i++)
@@ -663,7 +664,7 @@ static void test_failed_read(void **state)
     (void)state;
     make_rows(path, 50, 8, 7, 8, 1, false);
     assert_int_equal(open_reader(path, &opts, &reader), STK_OK);
-    stki_file_test_fail_read(1, EIO);
+    stkt_fail_read(1, EIO);
     assert_int_equal(sample(reader, 20, row), STK_E_IO);
     assert_int_equal(err.record, 20);
     assert_non_null(strstr(err.message, "failing.h5: record 20: "));

@@ -4,12 +4,13 @@
 #include "cmocka_all.h"
 #include "container.h"
 #include "dtype.h"
+#include "faults.h"
 #include "format.h"
+#include "hdf5_container.h"
 #include "hdf5_files.h"
 #include "io_files.h"
 #include "output.h"
 #include "tensor_internal.h"
-#include "hdf5_container.h"
 #include "writer.h"
 #include <dirent.h>
 #include <signal.h>
@@ -353,18 +354,18 @@ static void test_full_disk(void **state)
         assert_non_null(strstr(err.message, "full.h5"));
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
         assert_int_equal(files_like("full.h5"), 0);
-        for (int call = STKI_OUTPUT_SYNC; call < STKI_OUTPUT_CALLS; call++) {
-            stki_output_test_fail((enum stki_output_call)call, 1, ENOSPC);
+        for (int call = STKT_SYNC; call < STKT_CALLS; call++) {
+            stkt_fail_call((enum stkt_call)call, 1, ENOSPC);
             assert_false(try_to_write(stkt_path("full.h5"), &ways[k], 10));
-            stki_output_test_fail((enum stki_output_call)call, 0, 0);
+            stkt_fail_call((enum stkt_call)call, 0, 0);
             assert_int_equal(files_like("full.h5"), 0);
         }
         assert_true(try_to_write(stkt_path("full.h5"), &ways[k], 10));
         assert_int_equal(unlink(stkt_path("full.h5")), 0);
     }
-    stki_output_test_fail(STKI_OUTPUT_WRITE, 3, ENOSPC);
+    stkt_fail_call(STKT_WRITE, 3, ENOSPC);
     assert_false(try_to_write(stkt_path("full.h5"), &ways[0], 10));
-    stki_output_test_fail(STKI_OUTPUT_WRITE, 0, 0);
+    stkt_fail_call(STKT_WRITE, 0, 0);
     assert_int_equal(files_like("full.h5"), 0);
 }
 

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "error.h"
+#include "faults.h"
 #include "format.h"
 #include "image_folder.h"
 #include "image_set.h"

@@ -2,6 +2,7 @@
  * ones refused with their reason. */
 #include "allocate.h"
 #include "decode.h"
+#include "faults.h"
 #include "jpeg_header.h"
 #include "jpeg_make.h"
 #include "stk_test.h"

@@ -1,6 +1,7 @@
 /* test_npy.c: .npy files as samples and as whole arrays. The rows named N01 … N28 are those of the list of public
  * faults of other readers; the number of the public report stands beside each. */
 #include "allocate.h"
+#include "faults.h"
 #include "file.h"
 #include "io_files.h"
 #include "npy.h"
@@ -452,9 +453,9 @@ static void test_n26_no_mapping(void **state)
     for (int i = 0; i < 12; i++)
         data[i] = i * i;
     stkt_write_npy(path, "<i4", "False", "(3, 4)", 64, data, sizeof data);
-    stki_file_test_fail_maps(1);
+    stkt_fail_maps(1);
     reads_without_a_mapping(path, data);
-    stki_file_test_fail_maps(1);
+    stkt_fail_maps(1);
     assert_int_equal(stki_npy_open_array(path, NULL, &array, &err), STK_OK);
     assert_memory_equal(array.data, data, sizeof data);
     stk_tensor_release(&array);
@@ -601,15 +602,15 @@ static void test_failing_reads(void **state)
         stkt_write_npy(path, "|u1", fortran ? "True" : "False", "(2, 3)", 64, "abcdef", 6);
         reader = open_ok(path, STKI_ACCESS_PREAD, STK_DTYPE_NONE);
         stki_scratch_init(&scratch);
-        stki_file_test_fail_read(1, EIO);
+        stkt_fail_read(1, EIO);
         assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_E_IO);
         assert_int_equal(err.record, 1);
         assert_int_equal(err.offset, fortran ? 129 : 131);
         assert_non_null(strstr(err.message, path));
-        stki_file_test_short_reads(1);
+        stkt_short_reads(1);
         assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_OK);
         assert_int_equal(((char *)t.data)[2 * t.strides[0]], 'f');
-        stki_file_test_short_reads(0);
+        stkt_short_reads(0);
         stki_reader_done(reader, &t);
         assert_int_equal(truncate(path, 132), 0); /* cut while open */
         assert_int_equal(reader->ops->read(reader, 1, NULL, &scratch, &t, &err), STK_E_TRUNCATED);

@@ -1,6 +1,7 @@
 /* test_npy_write.c: .npy files written: bytes as NumPy writes them, and what is left when the disk fails. */
 #include "allocate.h"
 #include "array_writers.h"
+#include "faults.h"
 #include "io_files.h"
 #include "npy.h"
 #include "npy_write.h"
@@ -231,21 +232,21 @@ static void test_taken_temporary_names(void **state)
 /* P14 (markean/aimz#243): the last flush fails, or the sync, or anything on the way: an error, and nothing is there. */
 static void test_p14_failing_calls(void **state)
 {
-    static const char *const names[STKI_OUTPUT_CALLS] = {"write", "sync", "close", "rename", "directory"};
+    static const char *const names[STKT_CALLS] = {"write", "sync", "close", "rename", "directory"};
     const char *path = stkt_path("p14.npy");
 
     (void)state;
-    for (int call = 0; call < STKI_OUTPUT_CALLS; call++)
-        for (int64_t n = 1; n <= (call == STKI_OUTPUT_WRITE ? 3 : 1); n++) {
+    for (int call = 0; call < STKT_CALLS; call++)
+        for (int64_t n = 1; n <= (call == STKT_WRITE ? 3 : 1); n++) {
             stki_npy_writer *w = NULL;
             stk_status status;
-            stki_output_test_fail((enum stki_output_call)call, n, ENOSPC);
+            stkt_fail_call((enum stkt_call)call, n, ENOSPC);
             status = stki_npy_create(path, STK_U8, 0, NULL, false, &w, &err); /* writes the header */
             if (!status) {
                 assert_int_equal(stki_npy_append(w, "abc", 3, &err), STK_OK);
                 status = stki_npy_commit(w, &err); /* flushes, then writes the header again */
             }
-            stki_output_test_fail((enum stki_output_call)call, 0, 0);
+            stkt_fail_call((enum stkt_call)call, 0, 0);
             if (status != STK_E_IO || !strstr(err.message, "No space left") || !strstr(err.message, path))
                 fail_msg("%s %d: %s: %s", names[call], (int)n, stk_status_name(status), err.message);
             assert_int_equal(files_beginning("p14.npy"), 0);
@@ -261,7 +262,7 @@ static void test_p12_full_in_the_middle(void **state)
 
     (void)state;
     assert_int_equal(stki_npy_create(path, STK_U8, 0, NULL, false, &w, &err), STK_OK);
-    stki_output_test_fail(STKI_OUTPUT_WRITE, 2, ENOSPC);
+    stkt_fail_call(STKT_WRITE, 2, ENOSPC);
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err), STK_OK);
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err), STK_E_IO);
     assert_int_equal(stki_npy_append(w, large, sizeof large, &err),

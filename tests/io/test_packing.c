@@ -1,6 +1,7 @@
 /* test_packing.c: the plan of packed windows against its definition, worked out by trying every window for every piece;
  * that no element is lost or comes twice; known plans, large windows, refusals, failing allocations. */
 #include "allocate.h"
+#include "faults.h"
 #include "packing.h"
 #include "stk_test.h"
 

@@ -1,6 +1,7 @@
 /* test_places.c: where samples begin, in one to eight bytes each, against a plain array: steps of every width and
  * mixed, numbers that repeat, lists that end anywhere in a block; memory that runs out. */
 #include "allocate.h"
+#include "faults.h"
 #include "places.h"
 #include "stk_test.h"
 #include "test_random.h"

@@ -2,6 +2,7 @@
  */
 #include "allocate.h"
 #include "decode.h"
+#include "faults.h"
 #include "png_header.h"
 #include "png_make.h"
 #include "stk_test.h"

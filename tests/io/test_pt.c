@@ -2,6 +2,7 @@
  * tests/oracle; those here are made byte by byte. */
 #include "allocate.h"
 #include "container.h"
+#include "faults.h"
 #include "format.h"
 #include "io_files.h"
 #include "pt_tensor.h"
@@ -504,12 +505,12 @@ static void test_memory(void **state)
     assert_true(failures > 40);
     assert_int_equal(before.bytes, after.bytes);
     for (int n = 1;; n++) {
-        stki_file_test_fail_read(n, 5 /* EIO */);
+        stkt_fail_read(n, 5 /* EIO */);
         if (!open_and_read(path, STKI_ACCESS_PREAD))
             break;
         assert_int_equal(err.status, STK_E_IO);
     }
-    stki_file_test_fail_read(0, 0);
+    stkt_fail_read(0, 0);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* test_raw.c: files of nothing but values. */
 #include "allocate.h"
 #include "container.h"
+#include "faults.h"
 #include "format.h"
 #include "io_files.h"
 #include "source_opts.h"

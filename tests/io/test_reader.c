@@ -1,5 +1,6 @@
 /* test_reader.c: scratch memory, and picking a reader by what a file is. */
 #include "allocate.h"
+#include "faults.h"
 #include "format.h"
 #include "io_files.h"
 #include "reader.h"

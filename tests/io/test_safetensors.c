@@ -1,6 +1,7 @@
 /* test_safetensors.c: headers of .safetensors, right and wrong, and tensors that do not cover the data exactly. */
 #include "allocate.h"
 #include "container.h"
+#include "faults.h"
 #include "format.h"
 #include "io_files.h"
 #include "stk_test.h"
@@ -194,12 +195,12 @@ static void test_memory(void **state)
     assert_true(failures > 8);
     assert_int_equal(before.bytes, after.bytes);
     for (int n = 1;; n++) {
-        stki_file_test_fail_read(n, 5 /* EIO */);
+        stkt_fail_read(n, 5 /* EIO */);
         if (!open_once(path))
             break;
         assert_int_equal(err.status, STK_E_IO);
     }
-    stki_file_test_fail_read(0, 0);
+    stkt_fail_read(0, 0);
 }
 
 int main(void)

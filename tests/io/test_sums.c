@@ -1,6 +1,7 @@
 /* test_sums.c: checksums of records in a file beside the data: written, read, damaged, of another file. */
 #include "allocate.h"
 #include "config.h"
+#include "faults.h"
 #include "format.h"
 #include "io_files.h"
 #include "loader_test.h"

@@ -1,6 +1,7 @@
 /* test_synthetic.c: made-up samples are what they are said to be, in every form. */
 #include "allocate.h"
 #include "clock.h"
+#include "faults.h"
 #include "reader.h"
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* test_tar.c: tar archives as samples: single headers, grouping, the kinds of files, and the index that is kept. What
  * Python's tarfile wrote is read by the oracle driver. */
 #include "allocate.h"
+#include "faults.h"
 #include "file.h"
 #include "format.h"
 #include "source_opts.h"
@@ -931,17 +932,17 @@ static void test_reads_fail(void **state)
     (void)state;
     write_many(path, 3);
     for (int64_t n = 2; n < 8; n++) { /* the first is the look at what kind of file it is */
-        stki_file_test_fail_read(n, EIO);
+        stkt_fail_read(n, EIO);
         assert_status(open_kind(path, "txt", &opts, &reader, &err), STK_E_IO);
         assert_says("io.tar");
     }
-    stki_file_test_fail_read(0, 0);
-    stki_file_test_short_reads(100);
+    stkt_fail_read(0, 0);
+    stkt_short_reads(100);
     check_texts(path, &opts, 3);
-    stki_file_test_short_reads(0);
+    stkt_short_reads(0);
     stki_scratch_init(&scratch);
     assert_ok(open_kind(path, "cls", &opts, &reader, &err));
-    stki_file_test_fail_read(1, EIO);
+    stkt_fail_read(1, EIO);
     assert_status(reader->ops->read(reader, 2, NULL, &scratch, &sample, &err), STK_E_IO);
     assert_int_equal(err.record, 2);
     stki_reader_destroy(reader);

@@ -2,6 +2,7 @@
  * reader, keys and sizes at the limits of the fields, failures. */
 #include "allocate.h"
 #include "container.h"
+#include "faults.h"
 #include "file_compare.h"
 #include "format.h"
 #include "output.h"
@@ -250,8 +251,8 @@ static void test_every_allocation_failing(void **state)
 static void test_every_call_failing(void **state)
 {
     (void)state;
-    for (int call = 0; call < STKI_OUTPUT_CALLS; call++) {
-        stki_output_test_fail((enum stki_output_call)call, 1, ENOSPC);
+    for (int call = 0; call < STKT_CALLS; call++) {
+        stkt_fail_call((enum stkt_call)call, 1, ENOSPC);
         assert_status(write_golden(stkt_path("calls.tar"), &err), STK_E_IO);
         assert_says("calls.tar");
         assert_int_equal(stkt_files_beginning("calls"), 0);

@@ -1,6 +1,7 @@
 /* test_tokens.c: token files of llm.c and Megatron. What the original programs wrote is read by the oracle driver; here
  * are the limits of each number, documents in pieces, options and failures. */
 #include "allocate.h"
+#include "faults.h"
 #include "file.h"
 #include "format.h"
 #include "io_files.h"

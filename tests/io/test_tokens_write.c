@@ -1,6 +1,7 @@
 /* test_tokens_write.c: token files: the bytes that the formats' descriptions give (tests/data/written), those of files
  * that the original programs wrote, limits of each number, failures. */
 #include "allocate.h"
+#include "faults.h"
 #include "file_compare.h"
 #include "output.h"
 #include "spill.h"
@@ -175,12 +176,10 @@ static void test_counts(void **state)
     stki_tokens_making making = {.temporary = stkt_path("counts"), .mark = &mark};
     static const uint16_t tokens[2] = {7, 8};
     stk_tokens_writer *w;
-    stki_output *o;
 
     (void)state;
-    assert_ok(stki_output_hold("x", making.temporary, -1, &o, &err));
-    assert_ok(stki_output_end_at(o, 1024 + 2 * (int64_t)INT32_MAX, &err)); /* a hole: no bytes on the disk */
-    assert_ok(stki_output_commit(o, &err));
+    stkt_write_file(making.temporary, "", 0);
+    assert_int_equal(truncate(making.temporary, 1024 + 2 * (int64_t)INT32_MAX), 0); /* a hole: no bytes on the disk */
     assert_ok(stki_tokens_open("x.bin", STK_TOKENS_LLMC, STK_U16, &making, &w, &err));
     assert_ok(stk_tokens_append(w, tokens, 1, &err));
     assert_status(stk_tokens_append(w, tokens, 1, &err), STK_E_LIMIT);
@@ -215,15 +214,15 @@ static void test_every_allocation_failing(void **state)
 static void test_every_call_failing(void **state)
 {
     (void)state;
-    for (int call = 0; call < STKI_OUTPUT_CALLS; call++) {
-        stki_output_test_fail((enum stki_output_call)call, 1, ENOSPC);
+    for (int call = 0; call < STKT_CALLS; call++) {
+        stkt_fail_call((enum stkt_call)call, 1, ENOSPC);
         assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
         assert_says("calls");
         assert_int_equal(stkt_files_beginning("calls"), 0);
     }
-    stki_output_test_fail(STKI_OUTPUT_WRITE, 2, ENOSPC); /* of the index */
+    stkt_fail_call(STKT_WRITE, 2, ENOSPC); /* of the index */
     assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
-    stki_spill_test_fail_write(1, ENOSPC); /* of the lengths */
+    stkt_fail_call(STKT_SPILL_WRITE, 1, ENOSPC); /* of the lengths */
     assert_status(write_documents(stkt_path("calls"), STK_TOKENS_MEGATRON, STK_U16, &err), STK_E_IO);
     assert_int_equal(stkt_files_beginning("calls"), 0);
 }

@@ -1,6 +1,7 @@
 /* test_zip.c: zip directories, whole and broken: what the parser finds, and what it says. Archives are made here byte
  * by byte; those of the real libraries are in tests/oracle. */
 #include "allocate.h"
+#include "faults.h"
 #include "io_files.h"
 #include "stk_test.h"
 #include "zip.h"
@@ -386,12 +387,12 @@ static void test_memory_and_disk(void **state)
     assert_true(failures >= 4);
     stki_zip_close(&opened);
     for (int n = 1;; n++) {
-        stki_file_test_fail_read(n, 5 /* EIO */);
+        stkt_fail_read(n, 5 /* EIO */);
         if (!stki_zip_open(file, 0, &opened, &err))
             break;
         assert_int_equal(err.status, STK_E_IO);
     }
-    stki_file_test_fail_read(0, 0);
+    stkt_fail_read(0, 0);
     stki_zip_close(&opened);
     stki_file_close(file);
 }

@@ -1,6 +1,7 @@
 /* test_order.c, stki-threads: the order object: shuffle tables and their cache, subsets, epochs and seeds, unions over
  * ranks, failing allocations, and many threads at once. */
 #include "allocate.h"
+#include "faults.h"
 #include "order.h"
 #include "permutation.h"
 #include "thread.h"

@@ -2,6 +2,7 @@
  * same whatever the pieces it is asked in. */
 #include "allocate.h"
 #include "cmocka_all.h"
+#include "faults.h"
 #include "order.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * number of threads; lengths that are not known; the smaller batch at the end. */
 #include "allocate.h"
 #include "cmocka_all.h"
+#include "faults.h"
 #include "order.h"
 #include "permutation.h"
 #include "philox.h"

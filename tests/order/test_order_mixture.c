@@ -3,6 +3,7 @@
  * rules, subsets, refusals. */
 #include "allocate.h"
 #include "cmocka_all.h"
+#include "faults.h"
 #include "order.h"
 #include "order_mixture.h"
 #include "permutation.h"

@@ -2,6 +2,7 @@
  * independent of each other; random access; subsets, lengths, refusals. */
 #include "allocate.h"
 #include "cmocka_all.h"
+#include "faults.h"
 #include "order.h"
 #include "order_statistics.h"
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  * lines of JSON; from a list, a file, another folder or a manifest; classes that the table does not have; jobs and the
  * loaders of what they wrote. Every expected number is the place of a name in a list that stands here. */
 #include "allocate.h"
+#include "faults.h"
 #include "io_files.h"
 #include "loader_test.h"
 #include <stoker/stoker.h>

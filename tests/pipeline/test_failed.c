@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "failed.h"
+#include "faults.h"
 #include "faulty.h"
 #include "loader_test.h"
 

@@ -3,6 +3,7 @@
  * whose memory nobody may touch. */
 #include "clock.h"
 #include "device_table.h"
+#include "faults.h"
 #include "faulty.h"
 #include "feed.h"
 #include "host_device.h"

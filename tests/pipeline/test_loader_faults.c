@@ -1,6 +1,7 @@
 /* stki-threads: what a loader does when something fails, hangs or is too small. Errors are ordered with their batch,
  * stay, name their record, and are never taken for the end; timeouts pass. */
 #include "clock.h"
+#include "faults.h"
 #include "faulty.h"
 #include "loader_test.h"
 

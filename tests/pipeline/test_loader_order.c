@@ -2,6 +2,7 @@
  * mixtures, lengths of epochs, buckets and the quality of blocks; from configs and from the C structs; over ranks and
  * any number of workers. Every row's value says which sample of which file it is, so a wrong one is seen. */
 #include "allocate.h"
+#include "faults.h"
 #include "ids_test.h"
 #include <math.h>
 

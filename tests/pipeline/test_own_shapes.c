@@ -1,6 +1,7 @@
 /* test_own_shapes.c: stki-threads. `ragged: true`: images in shapes of their own through the whole loader. What lists
  * of transforms make of each image is in own_shapes/cases.tsv, made by torchvision and Pillow. */
 #include "allocate.h"
+#include "faults.h"
 #include "host_device.h"
 #include "image_reader.h"
 #include "io_files.h"

@@ -1,6 +1,7 @@
 /* test_part_list.c: the manifest of a preparation job as a loader and `stoker verify` read it: what it lists, what is
  * refused, and a loader that compares its files with it. */
 #include "allocate.h"
+#include "faults.h"
 #include "leak_check.h"
 #include "loader_test.h"
 #include "part_list.h"

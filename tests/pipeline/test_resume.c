@@ -4,6 +4,7 @@
 #include "calm.h"
 #include "clock.h"
 #include "draw.h"
+#include "faults.h"
 #include "faulty.h"
 #include "loader_test.h"
 #include <dlpack/dlpack.h>

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "calm.h"
 #include "clock.h"
+#include "faults.h"
 #include "ring.h"
 #include "stk_test.h"
 #include "test_random.h"

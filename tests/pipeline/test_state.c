@@ -1,6 +1,7 @@
 /* test_state.c: the two forms of a saved position. The blob is written here byte by byte once more, as docs/resume.md
  * draws it; every flipped bit and every cut of either form is noticed, or changes what is said openly. */
 #include "allocate.h"
+#include "faults.h"
 #include "state.h"
 #include "stk_test.h"
 

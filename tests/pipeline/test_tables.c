@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "container.h"
 #include "csv.h"
+#include "faults.h"
 #include "format.h"
 #include "io_files.h"
 #include "jpeg_make.h"

@@ -2,6 +2,7 @@
  * files is in texts/cases.tsv. */
 #include "allocate.h"
 #include "container.h"
+#include "faults.h"
 #include "file.h"
 #include "format.h"
 #include "io_files.h"

@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "beton.h"
 #include "beton_build.h"
+#include "faults.h"
 #include "io_files.h"
 #include "jpeg_make.h"
 #include "loader_test.h"

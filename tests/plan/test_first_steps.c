@@ -2,6 +2,7 @@
  * path and off it; the user's own function makes samples of another shape and dtype, by its random bits alike for any
  * number of workers, and its errors name file and record; parameters come from files of statistics and calibration.
  */
+#include "faults.h"
 #include "io_files.h"
 #include "loader_test.h"
 #include <math.h>

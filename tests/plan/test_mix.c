@@ -2,6 +2,7 @@
  * over ranks, layouts and dtypes, with labels mixed along; erasing and one-hot rows; distributions as torchvision
  * defines them; the same bits for any number of workers.
  */
+#include "faults.h"
 #include "io_files.h"
 #include "late_steps.h"
 #include "loader_test.h"

@@ -2,6 +2,7 @@
  * hand, however the reader gives its images, for any number of workers; sizes are torchvision's; refusals name what is
  * wrong.
  */
+#include "faults.h"
 #include "format.h"
 #include "image_reader.h"
 #include "io_files.h"

@@ -3,6 +3,7 @@
  * here. */
 #include "allocate.h"
 #include "count_job.h"
+#include "faults.h"
 #include "prep_file.h"
 #include "prep_test.h"
 #include <math.h>

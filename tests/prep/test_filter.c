@@ -1,6 +1,7 @@
 /* test_filter.c: which samples a job uses: by labels, numbers and names of classes and texts; by sizes of images, files
  * and rows; what it counts; samples that cannot be read stay; rules that are refused; memory that runs out. */
 #include "allocate.h"
+#include "faults.h"
 #include "filter.h"
 #include "jpeg_make.h"
 #include "loader_handle.h"

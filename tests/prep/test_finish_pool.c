@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "clock.h"
 #include "error.h"
+#include "faults.h"
 #include "finish_pool.h"
 #include "jpeg_decode.h"
 #include "jpeg_encode.h"

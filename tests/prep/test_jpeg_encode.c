@@ -1,6 +1,7 @@
 /* test_jpeg_encode.c: pixels become JPEG images: what they decode to against Pillow's images of the same pixels, shapes
  * that JPEG has not, and memory that runs out. */
 #include "allocate.h"
+#include "faults.h"
 #include "jpeg_decode.h"
 #include "jpeg_encode.h"
 #include "jpeg_header.h"

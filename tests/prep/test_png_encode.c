@@ -1,6 +1,7 @@
 /* test_png_encode.c: pixels become PNG images: taken apart by hand (checksums, zlib, filters) they are the same pixels;
  * in a field of a job; shapes that PNG has not; memory that runs out. */
 #include "allocate.h"
+#include "faults.h"
 #include "finish.h"
 #include "png_encode.h"
 #include "png_make.h"

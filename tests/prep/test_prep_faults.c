@@ -3,6 +3,7 @@
  * goes on.
  */
 #include "allocate.h"
+#include "faults.h"
 #include "journal.h"
 #include "jpeg_make.h"
 #include "leak_check.h"
@@ -43,7 +44,7 @@ static void expect_copy(const char *name)
 /* Every write, sync, rename … in turn; then the job goes on as if nothing had been. */
 static void test_calls(void **unused)
 {
-    static const enum stki_output_call calls[] = {STKI_OUTPUT_WRITE, STKI_OUTPUT_SYNC, STKI_OUTPUT_CLOSE};
+    static const enum stkt_call calls[] = {STKT_WRITE, STKT_SYNC, STKT_CLOSE};
     static const char *const outs[] = {"c.npy", "c.h5"};
     stk_error err;
 
@@ -53,9 +54,9 @@ static void test_calls(void **unused)
             for (int64_t n = 1; n < 40; n += n < 6 ? 1 : 5) {
                 stk_status status;
 
-                stki_output_test_fail(calls[c], n, ENOSPC);
+                stkt_fail_call(calls[c], n, ENOSPC);
                 status = stkt_prep_run(NULL, NULL, &err, job(stkt_path(outs[o]), ""));
-                stki_output_test_fail(calls[c], 0, 0);
+                stkt_fail_call(calls[c], 0, 0);
                 if (status == STK_OK) {
                     remove(stkt_path("c.manifest.json"));
                     remove(stkt_path("c.x.npy"));
@@ -69,11 +70,11 @@ static void test_calls(void **unused)
             }
     /* The journal's own writes are torn. */
     for (int64_t n = 1; n < 4; n++) {
-        stki_journal_test_fail(n, EIO);
+        stkt_fail_call(STKT_JOURNAL_WRITE, n, EIO);
         assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("j.npy"), "")), STK_E_IO);
         assert_false(stkt_is_there(stkt_path("j.x.npy")));
     }
-    stki_journal_test_fail(0, 0);
+    stkt_fail_call(STKT_JOURNAL_WRITE, 0, 0);
     assert_ok(stkt_prep_run(NULL, NULL, &err, job(stkt_path("j.npy"), "")));
     expect_copy("j");
 }
@@ -412,9 +413,9 @@ static void test_journal(void **unused)
     stk_error err;
 
     (void)unused, (void)m;
-    stki_journal_test_fail(4, EIO);
+    stkt_fail_call(STKT_JOURNAL_WRITE, 4, EIO);
     assert_status(stkt_prep_run(NULL, NULL, &err, job(stkt_path("y.npy"), "")), STK_E_IO);
-    stki_journal_test_fail(0, 0);
+    stkt_fail_call(STKT_JOURNAL_WRITE, 0, 0);
     snprintf(path, sizeof path, "%s", stkt_path("y.npy.prep/unit-00000.journal"));
     text = stkt_read_all(path, &n);
     text[40] ^= 1;

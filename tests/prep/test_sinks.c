@@ -5,6 +5,7 @@
 #include "beton.h"
 #include "container.h"
 #include "error.h"
+#include "faults.h"
 #include "format.h"
 #include "output.h"
 #include "sink_rows.h"
@@ -769,15 +770,15 @@ static void test_every_write_failing(void **state)
         if (cases[c].make == large)
             continue; /* the others' pages will do */
         set_up(&s, &cases[c], "writes");
-        for (int call = 0; call < STKI_OUTPUT_CALLS; call++) {
+        for (int call = 0; call < STKT_CALLS; call++) {
             stk_status status = STK_E_IO;
 
             for (int64_t n = 1; status; n += n < 8 ? 1 : 5) {
                 json_t *reached = NULL;
 
-                stki_output_test_fail((enum stki_output_call)call, n, ENOSPC);
+                stkt_fail_call((enum stkt_call)call, n, ENOSPC);
                 status = run_through(&s, &reached);
-                stki_output_test_fail((enum stki_output_call)call, 0, 0);
+                stkt_fail_call((enum stkt_call)call, 0, 0);
                 if (status && (status != STK_E_IO || !strstr(err.message, stkt_dir)))
                     fail_msg("%s: call %d, %d: %s", s.is->name, call, (int)n, err.message);
                 if (status && (s.ops->resumes || n == 1))
@@ -789,10 +790,10 @@ static void test_every_write_failing(void **state)
         for (int64_t n = 1; n < 4; n++) {
             json_t *reached = NULL;
 
-            stki_spill_test_fail_write(n, ENOSPC);
+            stkt_fail_call(STKT_SPILL_WRITE, n, ENOSPC);
             if (run_through(&s, &reached))
                 assert_ok(run_through(&s, &reached));
-            stki_spill_test_fail_write(0, 0);
+            stkt_fail_call(STKT_SPILL_WRITE, 0, 0);
             json_decref(reached);
         }
         tear_down(&s);
@@ -999,6 +1000,6 @@ int main(void)
         cmocka_unit_test(test_values_refused),
     };
 
-    stki_output_test_skip_syncs(true);
+    stkt_skip_syncs(true);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_stats_observe.c: statistics as observers of a job: rows of every kind, cut into calls in every way, say the
  * same; the section `stats` and its mistakes. */
 #include "allocate.h"
+#include "faults.h"
 #include "observe.h"
 #include "stats_options.h"
 #include "stk_test.h"

@@ -1,4 +1,5 @@
 /* test_stats_tally.c: statistics of fields against NumPy, and that the same bits come out however rows are shared. */
+#include "faults.h"
 #include "stats_golden.h"
 
 enum { CASES = sizeof cases / sizeof cases[0], ISAS = 3 };

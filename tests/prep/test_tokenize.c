@@ -1,6 +1,7 @@
 /* test_tokenize.c: texts become tokens: the ids of tiktoken and of tokenizers for a corpus of awkward texts, joining by
  * its definition, vocabularies that are refused, rows of a job's field, memory that runs out. */
 #include "allocate.h"
+#include "faults.h"
 #include "finish.h"
 #include "io_files.h"
 #include "stk_test.h"

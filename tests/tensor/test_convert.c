@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "convert_oracle.h"
 #include "device_table.h"
+#include "faults.h"
 #include "tensor_internal.h"
 #include "test_device.h"
 #include <setjmp.h>

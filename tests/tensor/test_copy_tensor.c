@@ -10,6 +10,7 @@
 #include "allocate.h"
 #include "convert.h"
 #include "device_table.h"
+#include "faults.h"
 #include "tensor_internal.h"
 #include "tensor_model.h"
 #include "test_device.h"

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "device_table.h"
 #include "dlpack_type.h"
+#include "faults.h"
 #include "io_files.h"
 #include "leak_check.h"
 #include "npy.h"

@@ -4,6 +4,7 @@
  */
 #include "allocate.h"
 #include "device_table.h"
+#include "faults.h"
 #include "ops_cblas.h"
 #include "ops_gemm.h"
 #include "ops_test.h"

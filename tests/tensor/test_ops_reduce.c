@@ -3,6 +3,7 @@
  */
 #include "allocate.h"
 #include "device_table.h"
+#include "faults.h"
 #include "ops_extreme_loops.h"
 #include "ops_sum_loops.h"
 #include "ops_test.h"

@@ -3,6 +3,7 @@
  */
 #include "allocate.h"
 #include "device_table.h"
+#include "faults.h"
 #include "ops_test.h"
 #include "test_device.h"
 

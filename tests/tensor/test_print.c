@@ -2,6 +2,7 @@
  * not have: strides, byte orders, devices, bf16 and 8-bit floats, refusals. */
 #include "allocate.h"
 #include "device_table.h"
+#include "faults.h"
 #include "leak_check.h"
 #include "print_number.h"
 #include "small_float.h"

@@ -2,6 +2,7 @@
  * can be read, holders that come and go, many threads at once. */
 #include "allocate.h"
 #include "device_table.h"
+#include "faults.h"
 #include "profile_scope.h"
 #include "stk_test.h"
 #include "test_device.h"

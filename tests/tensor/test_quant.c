@@ -2,6 +2,7 @@
  * layouts, other devices, failing allocations. */
 #include "allocate.h"
 #include "device_table.h"
+#include "faults.h"
 #include "leak_check.h"
 #include "quant_internal.h"
 #include "stk_test.h"

@@ -1,5 +1,6 @@
 /* test_quant_calibrate.c: parameters from samples against sorting, counting and trying everything out. */
 #include "allocate.h"
+#include "faults.h"
 #include "leak_check.h"
 #include "quant_internal.h"
 #include "stk_test.h"

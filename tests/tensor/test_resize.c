@@ -3,6 +3,7 @@
  * right is for the cases in tests/oracle-resize, which Pillow made.
  */
 #include "allocate.h"
+#include "faults.h"
 #include "resize.h"
 #include "stk_test.h"
 #include "test_random.h"

@@ -2,6 +2,7 @@
  * parts; refusals, tampering, failing allocations; what the forms cost. */
 #include "allocate.h"
 #include "device_table.h"
+#include "faults.h"
 #include "leak_check.h"
 #include "sparse_internal.h"
 #include "stk_test.h"

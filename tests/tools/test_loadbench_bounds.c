@@ -2,6 +2,7 @@
  * follow from them are those of a calculation by hand. */
 #include "allocate.h"
 #include "codec_limit.h"
+#include "faults.h"
 #include "loadbench_bounds.h"
 #include "loadbench_consumer.h"
 #include "loadbench_result.h"

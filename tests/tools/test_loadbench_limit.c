@@ -1,5 +1,6 @@
 /* stki-threads. The measurement of the machine's limit: its copies copy, and it measures what it says. */
 #include "allocate.h"
+#include "faults.h"
 #include "loadbench_copy.h"
 #include "loadbench_limit.h"
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* Values of a sweep: lists, ranges by steps and by factors, units, texts with commas of their own; what is wrong is
  * said. */
 #include "allocate.h"
+#include "faults.h"
 #include "loadbench_range.h"
 #include "loadbench_sweep.h"
 #include <setjmp.h>

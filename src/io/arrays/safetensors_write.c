@@ -7,7 +7,6 @@
 #include "checked.h"
 #include "error.h"
 #include "output.h"
-#include "safetensors_test.h"
 #include "saved.h"
 #include "spill.h"
 #include "tensor_internal.h"
@@ -18,12 +17,7 @@
 
 enum { PIECE = 1 << 20, LENGTH_BYTES = 8, ALIGN = 64 };
 
-static int64_t header_limit = INT64_C(100000000); /* what readers accept */
-
-void stki_safetensors_test_header_limit(int64_t bytes)
-{
-    header_limit = bytes;
-}
+static const int64_t header_limit = 100000000; /* what readers accept */
 
 struct safetensors_writer {
     stki_writer base; /* first member */

@@ -2,7 +2,6 @@
 #include "spill.h"
 #include "allocate.h"
 #include "checked.h"
-#include "counter.h"
 #include "error.h"
 #include "output.h"
 #include <errno.h>
@@ -19,24 +18,9 @@ struct stki_spill {
     char *beside;
     int fd;
     int64_t flushed, used;
+    _Atomic int sync_errno; /* of a sync that failed: nothing is known of what was written before, so nothing more is */
     char buffer[BUFFER];
 };
-
-static stki_counter fail_at, fail_errno;
-
-void stki_spill_test_fail_write(int64_t n, int error_number)
-{
-    stki_count_set(&fail_errno, error_number);
-    stki_count_set(&fail_at, n);
-}
-
-static bool must_fail(void)
-{
-    if (stki_counted(&fail_at) <= 0 || atomic_fetch_sub_explicit(&fail_at, 1, memory_order_relaxed) != 1)
-        return false;
-    errno = (int)stki_counted(&fail_errno);
-    return true;
-}
 
 /* File systems without O_TMPFILE get a name that goes at once. */
 static int open_in(const char *folder)
@@ -142,7 +126,7 @@ stk_status stki_spill_hold(const char *name, int64_t keep, stki_spill **out, stk
 static stk_status write_all(stki_spill *s, const char *from, int64_t count, stk_error *err)
 {
     while (count > 0) {
-        ssize_t n = must_fail() ? -1 : pwrite(s->fd, from, (size_t)count, s->flushed);
+        ssize_t n = pwrite(s->fd, from, (size_t)count, s->flushed);
 
         if (n < 0 && errno != EINTR)
             return stki_fail_errno(err, errno, s->beside, "cannot write %" PRId64 " bytes of its data", count);
@@ -156,7 +140,8 @@ static stk_status write_all(stki_spill *s, const char *from, int64_t count, stk_
 
 static stk_status flush(stki_spill *s, stk_error *err)
 {
-    stk_status status = write_all(s, s->buffer, s->used, err);
+    stk_status status = s->sync_errno ? stki_fail_errno(err, s->sync_errno, s->beside, "an earlier sync failed")
+                                      : write_all(s, s->buffer, s->used, err);
 
     s->used = 0;
     return status;
@@ -183,7 +168,10 @@ stk_status stki_spill_flush(stki_spill *s, stk_error *err)
 
 stk_status stki_spill_sync(stki_spill *s, stk_error *err)
 {
-    return stki_output_syncs() && fdatasync(s->fd) ? stki_fail_errno(err, errno, s->beside, "cannot sync") : STK_OK;
+    if (fdatasync(s->fd) == 0)
+        return STK_OK;
+    s->sync_errno = errno;
+    return stki_fail_errno(err, s->sync_errno, s->beside, "cannot sync");
 }
 
 int64_t stki_spill_bytes(const stki_spill *s)

@@ -22,7 +22,4 @@ int64_t stki_spill_bytes(const stki_spill *spill);
 stk_status stki_spill_read(stki_spill *spill, int64_t offset, void *to, int64_t count, stk_error *err);
 void stki_spill_destroy(stki_spill *spill); /* NULL is fine */
 
-/* Tests: the n-th write from now fails with an errno. */
-void stki_spill_test_fail_write(int64_t n, int error_number);
-
 #endif
