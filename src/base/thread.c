@@ -34,6 +34,11 @@ void stki_unlock(stki_mutex *mutex)
     pthread_mutex_unlock(&mutex->native);
 }
 
+bool stki_try_lock(stki_mutex *mutex)
+{
+    return pthread_mutex_trylock(&mutex->native) == 0;
+}
+
 void stki_cond_init(stki_cond *cond)
 {
     pthread_condattr_t attributes;

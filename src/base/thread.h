@@ -20,6 +20,7 @@ void stki_mutex_init(stki_mutex *mutex);
 void stki_mutex_fini(stki_mutex *mutex);
 void stki_lock(stki_mutex *mutex);
 void stki_unlock(stki_mutex *mutex);
+bool stki_try_lock(stki_mutex *mutex); /* false: another thread has it */
 
 void stki_cond_init(stki_cond *cond);
 void stki_cond_fini(stki_cond *cond);

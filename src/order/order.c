@@ -1,7 +1,7 @@
 /* order.c: the order object: what a data set's samples, a seed and perhaps a subset make of a position. It checks what
  * goes together and turns places of a permutation into samples; the kinds are in files of their own: order_random.c,
- * order_block.c, order_weighted.c, order_mixture.c, order_bucket.c (over any of the others). Fixed after create; where
- * a kind keeps tables, it locks them itself. Any thread. */
+ * order_block.c, order_weighted.c, order_mixture.c, order_bucket.c (over any of the others). Fixed after create, but
+ * for the tables that some kinds keep (order_tables.h). Any thread. */
 #include "order.h"
 #include "allocate.h"
 #include "error.h"
@@ -42,8 +42,8 @@ static stk_status check_indices(const int64_t *indices, int64_t n, int64_t count
                                              .offset = -1,
                                              .found = STKI_TEXT("%" PRId64, indices[i]),
                                              .expected = STKI_TEXT("0 to %" PRId64, count - 1)},
-                                "index %" PRId64 " of the subset (indices) is outside the data set%s%s", i, of ? " " : "",
-                                of ? of : "");
+                                "index %" PRId64 " of the subset (indices) is outside the data set%s%s", i,
+                                of ? " " : "", of ? of : "");
     return STK_OK;
 }
 
@@ -173,6 +173,43 @@ static void eval_beneath(const void *context, int64_t epoch, int64_t first, int6
         eval_sequential(order, first, n, out);
 }
 
+static void ahead_beneath(const stki_order *order, int64_t epoch, int64_t taken, int64_t n)
+{
+    if (order->mixture)
+        stki_mixture_ahead(order->mixture, epoch, taken, n);
+    else if (order->blocks)
+        stki_blocks_ahead(order->blocks, epoch, taken, n);
+    else if (order->random)
+        stki_random_order_ahead(order->random, epoch, taken, n);
+}
+
+/* For buckets, which read what is beneath them from front to back. */
+static void eval_in_turn(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out)
+{
+    eval_beneath(context, epoch, first, n, out);
+    ahead_beneath(context, epoch, first + n, n);
+}
+
+void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs)
+{
+    const bool last = epoch + 1 >= epochs;
+
+    if (n == 0)
+        return;
+    if (order->buckets)
+        stki_buckets_ahead(order->buckets, epoch, first + n, n, last);
+    else if (!last)
+        ahead_beneath(order, epoch, first + n, n);
+}
+
+int64_t stki_order_late(const stki_order *order)
+{
+    return (order->mixture ? stki_mixture_late(order->mixture) : 0) +
+           (order->blocks ? stki_blocks_late(order->blocks) : 0) +
+           (order->random ? stki_random_order_late(order->random) : 0) +
+           (order->buckets ? stki_buckets_late(order->buckets) : 0);
+}
+
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err)
 {
@@ -272,7 +309,7 @@ stk_status stki_order_create(const stki_order_opts *opts, stki_order **out, stk_
     if (status == STK_OK && opts->starts)
         status = stki_shift_create(opts->starts, order->seed, &order->shift, err);
     if (status == STK_OK && opts->bucket_window > 0 && order->length > 0)
-        status = stki_buckets_create(opts, order->length, eval_beneath, order, &order->buckets, err);
+        status = stki_buckets_create(opts, order->length, eval_in_turn, order, &order->buckets, err);
     if (status != STK_OK) {
         stki_order_destroy(order);
         return status;

@@ -82,10 +82,15 @@ void stki_order_destroy(stki_order *order);
 int64_t stki_order_length(const stki_order *order);
 /* Positions of an epoch that a source of a mixture has. */
 int64_t stki_order_share(const stki_order *order, int source);
-/* Positions [first, first + n) of an epoch; all must be inside [0, length). Random up to 65,536 positions builds the
- * epoch's table on first use (a few are kept), above it O(1) memory. Never fails as yet. */
+/* Positions [first, first + n) of an epoch; all must be inside [0, length). What needs a table (random up to 65,536
+ * positions, block, buckets) builds it on first use; a few are kept. Never fails as yet. */
 stk_status stki_order_eval(const stki_order *order, int64_t epoch, int64_t first, int64_t n, stki_position *out,
                            stk_error *err);
+/* For those who go through the epochs in turn, of which there are `epochs`: positions [first, first + n) are out;
+ * builds a part of the table that is needed next, such that it is complete in time. */
+void stki_order_ahead(const stki_order *order, int64_t epoch, int64_t first, int64_t n, int64_t epochs);
+/* Tables that were not complete when they were needed, so that somebody waited. */
+int64_t stki_order_late(const stki_order *order);
 
 /* Everything that an order depends on. Equal in all parts: the same samples at the same positions. Each part is a hash,
  * 0 where there is nothing of its kind, so that a difference can be named. */

@@ -2,18 +2,16 @@
 #include "order_block.h"
 #include "allocate.h"
 #include "error.h"
+#include "order_tables.h"
 #include "permutation.h"
 #include "philox.h"
-#include "thread.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { TABLES = 4, PART = 512 };
+enum { PART = 512 };
 
 /* One epoch's order of the units: place i holds unit[i], whose samples begin at position start[i]. */
 struct table {
-    bool filled;
-    int64_t epoch, last_use;
     uint32_t *unit;
     int64_t *start; /* unit_count + 1 */
 };
@@ -22,11 +20,32 @@ struct stki_blocks {
     int64_t unit_count, window;
     uint64_t seed;
     int64_t *first;
-    /* guarded by lock */
-    stki_mutex lock;
-    int64_t uses;
-    struct table tables[TABLES];
+    stki_tables keys;
+    struct table tables[STKI_TABLES];
+    int64_t built; /* units of the table that is being built that have been shuffled, and then those summed up */
 };
+
+/* Shuffles inside out, as order_random.c does, then sums up. */
+static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int64_t units)
+{
+    stki_blocks *b = context;
+    const struct table *table = &b->tables[number];
+    const uint64_t key = stki_order_key(b->seed, epoch);
+    const int64_t n = b->unit_count, all = 2 * n;
+    int64_t i = fresh ? 0 : b->built;
+    const int64_t end = units < all - i ? i + units : all;
+
+    for (; i < end && i < n; i++) {
+        uint64_t place = stki_philox_below(key, STKI_KEY_UNITS, (uint64_t)i, (uint64_t)i + 1);
+
+        table->unit[i] = table->unit[place];
+        table->unit[place] = (uint32_t)i;
+    }
+    for (; i < end; i++)
+        table->start[i - n + 1] = table->start[i - n] + b->first[table->unit[i - n] + 1] - b->first[table->unit[i - n]];
+    b->built = i;
+    return all - i;
+}
 
 stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, uint64_t seed,
                               stki_blocks **out, stk_error *err)
@@ -36,7 +55,7 @@ stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t 
 
     if (!b)
         return stki_fail_memory(err, sizeof *b, "the order of blocks");
-    stki_mutex_init(&b->lock);
+    stki_tables_init(&b->keys, build, b);
     b->unit_count = unit_count;
     b->window = window;
     b->seed = seed;
@@ -47,7 +66,7 @@ stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t 
     }
     b->first = stki_zalloc_array(unit_count + 1, sizeof *first);
     ok = b->first != NULL;
-    for (int i = 0; i < TABLES; i++) {
+    for (int i = 0; i < STKI_TABLES; i++) {
         b->tables[i].unit = stki_zalloc_array(unit_count + 1, sizeof *b->tables[i].unit);
         b->tables[i].start = stki_zalloc_array(unit_count + 1, sizeof *b->tables[i].start);
         ok = ok && b->tables[i].unit && b->tables[i].start;
@@ -65,48 +84,13 @@ void stki_blocks_destroy(stki_blocks *b)
 {
     if (!b)
         return;
-    for (int i = 0; i < TABLES; i++) {
+    for (int i = 0; i < STKI_TABLES; i++) {
         stki_free(b->tables[i].unit);
         stki_free(b->tables[i].start);
     }
     stki_free(b->first);
-    stki_mutex_fini(&b->lock);
+    stki_tables_fini(&b->keys);
     stki_free(b);
-}
-
-static void build(const stki_blocks *b, struct table *table, int64_t epoch)
-{
-    uint64_t key = stki_order_key(b->seed, (uint64_t)epoch);
-
-    for (int64_t i = 0; i < b->unit_count; i++) { /* inside out, as order.c shuffles */
-        uint64_t place = stki_philox_below(key, STKI_KEY_UNITS, (uint64_t)i, (uint64_t)i + 1);
-
-        table->unit[i] = table->unit[place];
-        table->unit[place] = (uint32_t)i;
-    }
-    for (int64_t i = 0; i < b->unit_count; i++)
-        table->start[i + 1] = table->start[i] + b->first[table->unit[i] + 1] - b->first[table->unit[i]];
-    table->epoch = epoch;
-    table->filled = true;
-}
-
-/* The epoch's table, built in place of the one unused for longest. Called with the lock held. */
-static const struct table *table_of(stki_blocks *b, int64_t epoch)
-{
-    struct table *found = &b->tables[0];
-
-    for (int i = 0; i < TABLES; i++) {
-        if (b->tables[i].filled && b->tables[i].epoch == epoch) {
-            found = &b->tables[i];
-            break;
-        }
-        if (b->tables[i].last_use < found->last_use)
-            found = &b->tables[i];
-    }
-    if (!found->filled || found->epoch != epoch)
-        build(b, found, epoch);
-    found->last_use = ++b->uses;
-    return found;
 }
 
 /* The last of places [low, high] that starts at or before `position`. */
@@ -152,11 +136,19 @@ static int64_t eval_in_group(const stki_blocks *b, const struct table *table, in
 
 void stki_blocks_eval(stki_blocks *b, int64_t epoch, int64_t position, int64_t n, int64_t *samples)
 {
-    const struct table *table;
+    const int number = stki_tables_hold(&b->keys, (uint64_t)epoch);
 
-    stki_lock(&b->lock); /* a table may be replaced by another thread's epoch */
-    table = table_of(b, epoch);
     for (int64_t done = 0; done < n;)
-        done += eval_in_group(b, table, epoch, position + done, n - done, samples + done);
-    stki_unlock(&b->lock);
+        done += eval_in_group(b, &b->tables[number], epoch, position + done, n - done, samples + done);
+    stki_tables_let_go(&b->keys, number);
+}
+
+void stki_blocks_ahead(stki_blocks *b, int64_t epoch, int64_t taken, int64_t n)
+{
+    stki_tables_ahead(&b->keys, (uint64_t)epoch, (uint64_t)epoch, taken, n, b->first[b->unit_count]);
+}
+
+int64_t stki_blocks_late(const stki_blocks *b)
+{
+    return stki_counted(&b->keys.late);
 }

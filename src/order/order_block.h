@@ -2,7 +2,7 @@
  * are put in a keyed order, `window` of them after one another make a group, and the samples of a group are permuted by
  * a keyed bijection: position p of an epoch is in the group that the prefix sums of the units' sizes say, and the
  * reader never needs more than two groups at a time. A table of the units' order and sums is kept for a few epochs,
- * O(units). Any thread.
+ * O(units), and the next epoch's is built ahead (order_tables.h). Any thread.
  */
 #ifndef STKI_ORDER_BLOCK_H
 #define STKI_ORDER_BLOCK_H
@@ -19,5 +19,9 @@ stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t 
 void stki_blocks_destroy(stki_blocks *blocks); /* NULL is fine */
 /* Samples at positions [position, position + n), all inside the epoch. */
 void stki_blocks_eval(stki_blocks *blocks, int64_t epoch, int64_t position, int64_t n, int64_t *samples);
+/* Positions up to `taken` of the epoch are out, the last `n` by the caller: the next epoch's table is built ahead. */
+void stki_blocks_ahead(stki_blocks *blocks, int64_t epoch, int64_t taken, int64_t n);
+/* Tables that somebody had to wait for. */
+int64_t stki_blocks_late(const stki_blocks *blocks);
 
 #endif

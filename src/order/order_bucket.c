@@ -1,51 +1,70 @@
-/* order_bucket.c: see order_bucket.h. */
+/* order_bucket.c: see order_bucket.h.
+ *
+ * A window is built in stages that can each be left and gone on with at any sample: its positions and their lengths are
+ * gathered, sorted by digits of the length from the lowest on (each pass counts the digits of the next), and put in the
+ * order of the batches. */
 #include "order_bucket.h"
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "order_tables.h"
 #include "permutation.h"
 #include "philox.h"
-#include "thread.h"
-#include <inttypes.h>
 #include <string.h>
 
-enum { TABLES = 3, DIGIT = 8 };
+enum { BLOCK = 256, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 
-struct table {
-    bool filled;
-    int64_t epoch, window, last_use;
-    stki_position *positions; /* of the window, in their final order */
+struct sample {
+    int64_t number;
+    int32_t source;
 };
 
 struct entry {
-    int64_t length, place;
+    int64_t length;
+    struct sample sample;
+};
+
+enum stage { GATHER, SORT, PLACE };
+
+/* The table that is being built. */
+struct building {
+    int64_t epoch, first, n; /* positions [first, first + n) of the epoch */
+    int64_t whole;           /* batches that are not the smaller one at the end */
+    stki_permutation permutation;
+    enum stage stage;
+    int64_t at; /* positions that the stage is done with */
+    int shift;  /* of the digit that is sorted by */
+    int64_t longest;
+    int64_t place[DIGITS]; /* where the next entry with such a digit goes */
+    int64_t count[DIGITS]; /* of the digits of the next pass */
+    struct entry *from, *to;
 };
 
 struct stki_buckets {
     int64_t length, batch, positions; /* of an epoch, of a batch, of a whole window */
+    uint64_t windows;                 /* of an epoch */
     bool shuffled;
     uint64_t seed;
     stki_order_length_of *length_of;
     void *length_context;
     stki_order_beneath *beneath;
     const void *context;
-    /* guarded by lock */
-    stki_mutex lock;
-    int64_t uses;
-    struct table tables[TABLES];
-    struct entry *entries; /* while a table is built: twice as many as positions, to sort */
-    stki_position *before;
+    stki_tables keys;      /* epoch * windows + window */
+    struct sample *memory; /* of the tables, `positions` entries each, in their final order */
+    struct entry *entries; /* to build one: twice as many as positions, to sort */
+    struct building building;
 };
+
+static stki_table_build build;
 
 stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki_order_beneath *beneath,
                                const void *context, stki_buckets **out, stk_error *err)
 {
     stki_buckets *b = stki_zalloc(sizeof *b);
-    bool ok;
 
     if (!b)
         return stki_fail_memory(err, sizeof *b, "buckets");
-    stki_mutex_init(&b->lock);
+    stki_tables_init(&b->keys, build, b);
     b->length = length;
     b->batch = opts->bucket_batch;
     b->shuffled = opts->kind != STKI_ORDER_SEQUENTIAL;
@@ -56,132 +75,195 @@ stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki
     b->context = context;
     if (!stki_mul(opts->bucket_batch, opts->bucket_window, &b->positions) || b->positions > length)
         b->positions = length;
+    b->windows = (uint64_t)((length - 1) / b->positions + 1);
     b->entries = stki_zalloc_array(b->positions, 2 * (int64_t)sizeof *b->entries);
-    b->before = stki_zalloc_array(b->positions, sizeof *b->before);
-    ok = b->entries && b->before;
-    for (int i = 0; i < TABLES; i++) {
-        b->tables[i].positions = stki_zalloc_array(b->positions, sizeof *b->before);
-        ok = ok && b->tables[i].positions;
-    }
-    if (ok) {
+    b->memory = stki_zalloc_array(b->positions, STKI_TABLES * (int64_t)sizeof *b->memory);
+    if (b->entries && b->memory) {
         *out = b;
         return STK_OK;
     }
-    (void)stki_fail_memory(err, b->positions * (int64_t)sizeof *b->before, "a window of buckets");
     stki_buckets_destroy(b);
-    return STK_E_MEMORY;
+    return stki_fail_memory(err, length * (int64_t)sizeof(struct entry), "a window of buckets");
 }
 
 void stki_buckets_destroy(stki_buckets *b)
 {
     if (!b)
         return;
-    for (int i = 0; i < TABLES; i++)
-        stki_free(b->tables[i].positions);
+    stki_free(b->memory);
     stki_free(b->entries);
-    stki_free(b->before);
-    stki_mutex_fini(&b->lock);
+    stki_tables_fini(&b->keys);
     stki_free(b);
 }
 
-/* Sorts by length; equal ones stay in the order of their places. By digits of a few bits, from the lowest. The result
- * is in one of the two. */
-static const struct entry *sort(struct entry *entries, struct entry *other, int64_t n, int64_t longest)
+/* ---- building -----------------------------------------------------------------------------------------------------
+ */
+
+static int digit(int64_t length, int shift)
 {
-    for (int shift = 0; shift < 64 && longest >> shift > 0; shift += DIGIT) {
-        int64_t begin[1 << DIGIT] = {0}, at = 0;
-        struct entry *keep = entries;
+    return (int)(length >> shift & (DIGITS - 1));
+}
 
-        for (int64_t i = 0; i < n; i++)
-            begin[entries[i].length >> shift & ((1 << DIGIT) - 1)]++;
-        for (int d = 0; d < 1 << DIGIT; d++) {
-            int64_t its = begin[d];
+static void start(stki_buckets *b, uint64_t key)
+{
+    struct building *w = &b->building;
+    const uint64_t window = key % b->windows;
 
-            begin[d] = at;
-            at += its;
+    w->epoch = (int64_t)(key / b->windows);
+    w->first = (int64_t)window * b->positions;
+    w->n = b->length - w->first < b->positions ? b->length - w->first : b->positions;
+    w->whole = w->n / b->batch;
+    w->stage = GATHER;
+    w->at = w->longest = 0;
+    w->from = b->entries;
+    w->to = b->entries + b->positions;
+    memset(w->count, 0, sizeof w->count);
+    if (w->whole > 0 && b->shuffled) { /* the keyed bijection that puts the whole batches in their order */
+        stki_philox drawn = stki_philox_draw(stki_order_key(b->seed, (uint64_t)w->epoch), STKI_KEY_BUCKETS, 0);
+
+        stki_permutation_init(&w->permutation, (uint64_t)drawn.word[1] << 32 | drawn.word[0], window,
+                              (uint64_t)w->whole);
+    }
+}
+
+static void gather(stki_buckets *b, int64_t end)
+{
+    struct building *w = &b->building;
+    stki_position before[BLOCK];
+
+    while (w->at < end) {
+        const int64_t n = end - w->at < BLOCK ? end - w->at : BLOCK;
+
+        b->beneath(b->context, w->epoch, w->first + w->at, n, before);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t length = b->length_of(b->length_context, before[i].sample) + 1; /* from 0 on */
+
+            w->from[w->at + i] = (struct entry){length, {before[i].sample, before[i].source}};
+            w->longest = length > w->longest ? length : w->longest;
+            w->count[digit(length, 0)]++;
         }
-        for (int64_t i = 0; i < n; i++)
-            other[begin[entries[i].length >> shift & ((1 << DIGIT) - 1)]++] = entries[i];
-        entries = other;
-        other = keep;
+        w->at += n;
     }
-    return entries;
 }
 
-/* The keyed bijection that puts the whole batches of a window in their order. */
-static void permutation_of(const stki_buckets *b, int64_t epoch, int64_t window, int64_t batches,
-                           stki_permutation *permutation)
+/* Equal digits stay in the order in which they were. */
+static void sort(struct building *w, int64_t end)
 {
-    stki_philox drawn = stki_philox_draw(stki_order_key(b->seed, (uint64_t)epoch), STKI_KEY_BUCKETS, 0);
+    const int next = w->shift + DIGIT_BITS < 64 ? w->shift + DIGIT_BITS : w->shift;
 
-    stki_permutation_init(permutation, (uint64_t)drawn.word[1] << 32 | drawn.word[0], (uint64_t)window,
-                          (uint64_t)batches);
+    for (; w->at < end; w->at++) {
+        const struct entry *entry = &w->from[w->at];
+
+        w->to[w->place[digit(entry->length, w->shift)]++] = *entry;
+        w->count[digit(entry->length, next)]++;
+    }
 }
 
-static void build(stki_buckets *b, struct table *table, int64_t epoch, int64_t window)
+static void place(const stki_buckets *b, struct building *w, struct sample *out, int64_t end)
 {
-    int64_t first = window * b->positions, left = b->length - first;
-    int64_t n = left < b->positions ? left : b->positions, whole = n / b->batch;
-    int64_t longest = 0;
-    stki_permutation permutation;
-    const struct entry *entries;
-
-    b->beneath(b->context, epoch, first, n, b->before);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t length = b->length_of(b->length_context, b->before[i].sample) + 1; /* from 0 on */
-
-        b->entries[i] = (struct entry){length, i};
-        longest = length > longest ? length : longest;
-    }
-    entries = sort(b->entries, b->entries + b->positions, n, longest);
-    if (whole > 0 && b->shuffled)
-        permutation_of(b, epoch, window, whole, &permutation);
-    for (int64_t batch = 0; batch * b->batch < n; batch++) {
+    while (w->at < end) {
+        const int64_t batch = w->at / b->batch, row = w->at % b->batch;
+        int64_t n = b->batch - row < end - w->at ? b->batch - row : end - w->at;
         uint64_t sorted = (uint64_t)batch;
 
-        if (batch < whole && b->shuffled)
-            stki_permutation_map(&permutation, &sorted, 1);
-        for (int64_t r = 0; r < b->batch && batch * b->batch + r < n; r++) {
-            stki_position *out = &table->positions[batch * b->batch + r];
-
-            *out = b->before[entries[(int64_t)sorted * b->batch + r].place];
-            out->draw = first + batch * b->batch + r;
-        }
+        if (batch < w->whole && b->shuffled)
+            stki_permutation_map(&w->permutation, &sorted, 1);
+        for (const struct entry *from = w->from + (int64_t)sorted * b->batch + row; n > 0; n--)
+            out[w->at++] = from++->sample;
     }
-    table->epoch = epoch;
-    table->window = window;
-    table->filled = true;
 }
 
-/* Built in place of the one unused for longest. Called with the lock held. */
-static const struct table *table_of(stki_buckets *b, int64_t epoch, int64_t window)
+/* Passes over the window after the present one; while the longest sample is not known, as many as usual. */
+static int64_t passes_left(const struct building *w)
 {
-    struct table *found = &b->tables[0];
+    int64_t passes = 0;
 
-    for (int i = 0; i < TABLES; i++) {
-        struct table *table = &b->tables[i];
+    if (w->stage == GATHER)
+        return 3;
+    for (int shift = w->shift; w->stage == SORT && shift < 64 && w->longest >> shift > 0; shift += DIGIT_BITS)
+        passes++;
+    return passes;
+}
 
-        if (table->filled && table->epoch == epoch && table->window == window) {
-            table->last_use = ++b->uses;
-            return table;
-        }
-        if (table->last_use < found->last_use)
-            found = table;
+/* The present pass is over the whole window: on to the next one. */
+static void next_pass(struct building *w)
+{
+    int64_t sum = 0;
+
+    if (w->stage == SORT) {
+        struct entry *keep = w->from;
+
+        w->from = w->to;
+        w->to = keep;
+        w->shift += DIGIT_BITS;
+    } else {
+        w->shift = 0;
     }
-    build(b, found, epoch, window);
-    found->last_use = ++b->uses;
-    return found;
+    w->at = 0;
+    w->stage = w->shift < 64 && w->longest >> w->shift > 0 ? SORT : PLACE;
+    for (int d = 0; d < DIGITS; d++) {
+        w->place[d] = sum;
+        sum += w->count[d];
+        w->count[d] = 0;
+    }
+}
+
+static int64_t build(void *context, int number, uint64_t key, bool fresh, int64_t units)
+{
+    stki_buckets *b = context;
+    struct building *w = &b->building;
+
+    if (fresh)
+        start(b, key);
+    for (;;) {
+        const int64_t part = units < w->n - w->at ? units : w->n - w->at;
+
+        units -= part;
+        if (w->stage == GATHER)
+            gather(b, w->at + part);
+        else if (w->stage == SORT)
+            sort(w, w->at + part);
+        else
+            place(b, w, b->memory + number * b->positions, w->at + part);
+        if (w->at < w->n || w->stage == PLACE)
+            return w->n - w->at + passes_left(w) * w->n;
+        next_pass(w);
+    }
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t key_of(const stki_buckets *b, int64_t epoch, int64_t position)
+{
+    return (uint64_t)epoch * b->windows + (uint64_t)(position / b->positions);
 }
 
 void stki_buckets_eval(stki_buckets *b, int64_t epoch, int64_t first, int64_t n, stki_position *out)
 {
-    stki_lock(&b->lock);
-    for (int64_t done = 0; done < n;) {
-        int64_t window = (first + done) / b->positions, at = (first + done) % b->positions;
-        int64_t part = n - done < b->positions - at ? n - done : b->positions - at;
+    for (int64_t done = 0, part; done < n; done += part) {
+        const int64_t at = (first + done) % b->positions;
+        const int number = stki_tables_hold(&b->keys, key_of(b, epoch, first + done));
+        const struct sample *samples = b->memory + number * b->positions + at;
 
-        memcpy(out + done, table_of(b, epoch, window)->positions + at, (size_t)part * sizeof *out);
-        done += part;
+        part = n - done < b->positions - at ? n - done : b->positions - at;
+        for (int64_t i = 0; i < part; i++)
+            out[done + i] = (stki_position){
+                .source = samples[i].source, .sample = samples[i].number, .length = -1, .draw = first + done + i};
+        stki_tables_let_go(&b->keys, number);
     }
-    stki_unlock(&b->lock);
+}
+
+void stki_buckets_ahead(stki_buckets *b, int64_t epoch, int64_t taken, int64_t n, bool last)
+{
+    const int64_t window = (taken - 1) / b->positions, first = window * b->positions;
+    const int64_t size = b->length - first < b->positions ? b->length - first : b->positions;
+
+    if (!last || first + size < b->length)
+        stki_tables_ahead(&b->keys, key_of(b, epoch, first), key_of(b, epoch, 0), taken - first, n, size);
+}
+
+int64_t stki_buckets_late(const stki_buckets *b)
+{
+    return stki_counted(&b->keys.late);
 }

@@ -4,7 +4,8 @@
  * `sequential`). A smaller batch at the end of the epoch stays there; it holds the longest samples of its window. What
  * a window holds depends on no rank and no worker.
  *
- * The windows in use are kept as tables: 40 bytes a position, built under a lock. Any thread. */
+ * The windows in use are kept as tables, and the next one is sorted ahead (order_tables.h), as well as the first of the
+ * epoch, whose samples may be padding at its end: 112 bytes a position. Any thread. */
 #ifndef STKI_ORDER_BUCKET_H
 #define STKI_ORDER_BUCKET_H
 
@@ -12,7 +13,7 @@
 
 typedef struct stki_buckets stki_buckets;
 
-/* The order beneath: n positions from `first` on, which it fills. */
+/* The order beneath: n positions from `first` on, which it fills. The caller asks for all of them in turn. */
 typedef void stki_order_beneath(const void *context, int64_t epoch, int64_t first, int64_t n, stki_position *out);
 
 /* `length`: positions of an epoch. The options' bucket_window, bucket_batch, length_of and length_context are used. */
@@ -20,5 +21,10 @@ stk_status stki_buckets_create(const stki_order_opts *opts, int64_t length, stki
                                const void *context, stki_buckets **out, stk_error *err);
 void stki_buckets_destroy(stki_buckets *buckets); /* NULL is fine */
 void stki_buckets_eval(stki_buckets *buckets, int64_t epoch, int64_t first, int64_t n, stki_position *out);
+/* Positions up to `taken` of the epoch are out, the last `n` by the caller: the next window is sorted ahead, unless
+ * it would be of another epoch and this one is the last. */
+void stki_buckets_ahead(stki_buckets *buckets, int64_t epoch, int64_t taken, int64_t n, bool last);
+/* Windows that somebody had to wait for. */
+int64_t stki_buckets_late(const stki_buckets *buckets);
 
 #endif

@@ -400,3 +400,14 @@ void stki_mixture_eval(const stki_mixture *m, int64_t epoch, int64_t first, int6
         eval_block(m, epoch, first + done, (int)part, out + done);
     }
 }
+
+void stki_mixture_ahead(const stki_mixture *m, int64_t epoch, int64_t taken, int64_t n)
+{
+    if (m->outer)
+        stki_random_order_ahead(m->outer, epoch, taken, n);
+}
+
+int64_t stki_mixture_late(const stki_mixture *m)
+{
+    return m->outer ? stki_random_order_late(m->outer) : 0;
+}

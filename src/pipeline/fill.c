@@ -176,6 +176,8 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 
         n = n < rows.rows - r ? n : rows.rows - r;
         status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
+        if (first == rows.first)
+            stki_order_ahead(core->order, batch->epoch, first, n, core->end / core->steps);
         r += n;
     }
     batch->first_global_row = rows.first_row;

@@ -264,7 +264,7 @@ static void allocations(void **state)
         assert_int_equal(status, STK_E_MEMORY);
         assert_null(order);
     }
-    assert_int_equal(n, 8); /* order, buckets, two lists to build with, three tables */
+    assert_int_equal(n, 5); /* order, buckets, a list to build with, the tables */
     stki_order_destroy(order);
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(after.bytes, before.bytes);

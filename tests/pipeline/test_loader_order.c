@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "faults.h"
 #include "ids_test.h"
+#include "loader_handle.h"
 #include <math.h>
 
 /* ---- subset before shuffle before ranks ----------------------------------------------------------------------------
@@ -376,6 +377,24 @@ static void buckets_through_the_loader(void **state)
     refuse_text(STK_E_CONFIG, "bucket_by: found z", BUCKETS, 0, ", bucket_by: z");
 }
 
+/* Every window but the first is sorted ahead, whoever makes the batches. */
+static void no_batch_waits_for_a_sort(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers < 2; workers++) {
+        stk_loader *loader = open_text(BUCKETS, workers, ", bucket_by: t, bucket_window: 10, num_epochs: 5");
+
+        for (int step = 0; step < 5 * 63; step++) {
+            stk_batch *batch;
+
+            assert_int_equal(stk_loader_next(loader, &batch, NULL), STK_OK);
+            stk_batch_release(batch);
+            assert_int_equal(stki_order_late(loader->core->order), 2); /* the first table beneath, the first window */
+        }
+        stk_loader_destroy(loader);
+    }
+}
+
 static void wrong_keys(void **state)
 {
     (void)state;
@@ -613,6 +632,7 @@ int main(void)
         cmocka_unit_test(weights_refused),
         cmocka_unit_test(block_says_how_well_it_mixes),
         cmocka_unit_test(buckets_through_the_loader),
+        cmocka_unit_test(no_batch_waits_for_a_sort),
         cmocka_unit_test(wrong_keys),
         cmocka_unit_test(empty_subsets),
         cmocka_unit_test(split_by_path),

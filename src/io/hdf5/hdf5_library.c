@@ -66,7 +66,7 @@ void stki_hdf5_leave(const stki_hdf5_guard *guard)
  * lock. */
 static void end_quietly(void)
 {
-    if (depth == 0 && pthread_mutex_trylock(&library_lock.native))
+    if (depth == 0 && !stki_try_lock(&library_lock))
         return;
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     if (depth == 0)

@@ -1,0 +1,143 @@
+/* order_tables.c: see order_tables.h. */
+#include "order_tables.h"
+
+enum { LEAST_UNITS = 256, RETRY_NS = 1000 };
+
+static const uint64_t NO_TABLE = UINT64_MAX;
+
+void stki_tables_init(stki_tables *t, stki_table_build *build, void *context)
+{
+    t->build = build;
+    t->context = context;
+    t->building = -1;
+    t->taken_key = NO_TABLE;
+    for (int i = 0; i < STKI_TABLES; i++)
+        atomic_init(&t->tables[i].key, NO_TABLE);
+    stki_mutex_init(&t->lock);
+}
+
+void stki_tables_fini(stki_tables *t)
+{
+    stki_mutex_fini(&t->lock);
+}
+
+/* ---- readers ------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_there(const stki_tables *t, uint64_t key)
+{
+    for (int i = 0; i < STKI_TABLES; i++)
+        if (atomic_load_explicit(&t->tables[i].key, memory_order_relaxed) == key)
+            return true;
+    return false;
+}
+
+/* -1: there is no such table. */
+static int try_hold(stki_tables *t, uint64_t key)
+{
+    for (int i = 0; i < STKI_TABLES; i++) {
+        if (atomic_load_explicit(&t->tables[i].key, memory_order_relaxed) != key)
+            continue;
+        atomic_fetch_add(&t->tables[i].users, 1);
+        if (atomic_load(&t->tables[i].key) == key)
+            return i;
+        stki_tables_let_go(t, i);
+    }
+    return -1;
+}
+
+void stki_tables_let_go(stki_tables *t, int number)
+{
+    atomic_fetch_sub_explicit(&t->tables[number].users, 1, memory_order_release);
+}
+
+/* ---- builders, under the lock -------------------------------------------------------------------------------------
+ */
+
+/* Chooses the table built longest ago that nobody reads. False: there is none at the moment. */
+static bool begin(stki_tables *t, uint64_t key, uint64_t keep, uint64_t keep_too)
+{
+    int best = -1;
+
+    t->building = -1;
+    for (int i = 0; i < STKI_TABLES; i++) {
+        const uint64_t its = atomic_load_explicit(&t->tables[i].key, memory_order_relaxed);
+
+        if ((its != NO_TABLE && (its == keep || its == keep_too)) || stki_counted(&t->tables[i].users) > 0)
+            continue;
+        if (best < 0 || t->made[i] < t->made[best])
+            best = i;
+    }
+    if (best < 0)
+        return false;
+    const uint64_t before = atomic_exchange(&t->tables[best].key, NO_TABLE);
+
+    if (atomic_load(&t->tables[best].users) > 0) { /* somebody has come in between */
+        atomic_store(&t->tables[best].key, before);
+        return false;
+    }
+    t->made[best] = ++t->builds;
+    t->building = best;
+    t->begun = false;
+    t->key = key;
+    t->left = 1;
+    return true;
+}
+
+static void build(stki_tables *t, int64_t units)
+{
+    t->left = t->build(t->context, t->building, t->key, !t->begun, units);
+    t->begun = true;
+    if (t->left > 0)
+        return;
+    atomic_store(&t->tables[t->building].key, t->key);
+    t->building = -1;
+}
+
+int stki_tables_hold(stki_tables *t, uint64_t key)
+{
+    int number = try_hold(t, key);
+
+    if (number >= 0)
+        return number;
+    stki_lock(&t->lock);
+    while ((number = try_hold(t, key)) < 0) {
+        if (t->building < 0 || t->key != key) {
+            while (!begin(t, key, NO_TABLE, NO_TABLE)) /* a thread was interrupted while it read */
+                stki_sleep_ns(RETRY_NS);
+        }
+        stki_count(&t->late, 1);
+        while (t->building >= 0)
+            build(t, INT64_MAX);
+    }
+    stki_unlock(&t->lock);
+    return number;
+}
+
+/* Twice as fast as positions are taken, by what is left of both: the whole at once where this table has come to its
+ * end. */
+static int64_t slice(const stki_tables *t, int64_t advance, int64_t rest)
+{
+    const double units = 2.0 * (double)t->left * (double)advance / (double)rest;
+
+    return rest <= 0 || units >= (double)t->left ? INT64_MAX : units < LEAST_UNITS ? LEAST_UNITS : (int64_t)units;
+}
+
+void stki_tables_ahead(stki_tables *t, uint64_t key, uint64_t keep, int64_t taken, int64_t n, int64_t size)
+{
+    if (is_there(t, key + 1) || !stki_try_lock(&t->lock))
+        return; /* who has the lock is at it */
+    if (!is_there(t, key + 1)) {
+        const int64_t advance = t->taken_key == key && taken > t->taken ? taken - t->taken : n;
+
+        t->taken_key = key;
+        t->taken = taken;
+        if ((t->building >= 0 && t->key == key + 1) || begin(t, key + 1, key, keep)) {
+            if (!t->begun)
+                build(t, 0);
+            if (t->building >= 0)
+                build(t, slice(t, advance, size - taken));
+        }
+    }
+    stki_unlock(&t->lock);
+}
