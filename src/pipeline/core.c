@@ -9,6 +9,8 @@
 #include "failed.h"
 #include "first_steps.h"
 #include "log.h"
+#include "partners.h"
+#include "row_maker.h"
 #include "sample_windows.h"
 #include "token_source.h"
 #include <stdio.h>
@@ -393,9 +395,9 @@ static void choose_tiles(stki_core *core)
     if (core->rows_per_tile > core->max_rows && core->max_rows > 0)
         core->rows_per_tile = core->max_rows;
     core->parts_per_row = 1;
-    if (core->layout.mixes) /* the rows of a pair are made together */
+    if (core->layout.pairs) /* the rows of a pair are made together */
         core->rows_per_tile += core->rows_per_tile % 2;
-    if (core->measures || core->layout.mixes || row < 4 * tile)
+    if (core->measures || core->layout.pairs || row < 4 * tile)
         return; /* cutting rows only pays when one is many tiles long */
     for (int i = 0; i < core->plan_count; i++) {
         const stki_field_plan *plan = &core->plans[i];
@@ -406,16 +408,6 @@ static void choose_tiles(stki_core *core)
         parts = parts < plan->units ? parts : plan->units;
         core->parts_per_row = parts > core->parts_per_row ? parts : core->parts_per_row;
     }
-}
-
-static void say_unmixed(stki_core *core)
-{
-    for (int i = 0; core->batching.global_batch == 1 && i < core->plan_count; i++)
-        if (core->plans[i].mix)
-            stki_config_note(core->config,
-                             "%s: %s mixes nothing: it takes pairs of rows of a global batch, which is of 1 row "
-                             "(loader.batch_size)",
-                             core->plans[i].name, core->plans[i].mix->node->key);
 }
 
 static stk_status make_plans(stki_core *core, stk_error *err)
@@ -434,11 +426,12 @@ static stk_status make_plans(stki_core *core, stk_error *err)
         if (status == STK_OK)
             status = stki_classes_check_rows(core, i, err);
     }
-    for (int i = 0; i < n && status == STK_OK && core->dataset->windows; i++)
-        if (core->plans[i].mix)
-            status = stki_fail_node(err, core->plans[i].mix->node, "rows of a data set of windows cannot be mixed");
-    if (status != STK_OK || (status = stki_plans_link(core->plans, n, err)) != STK_OK ||
-        (status = stki_views_make(core->plans, n, &core->views, &core->view_count, err)) != STK_OK ||
+    if (status != STK_OK || (status = stki_partners_check(core, err)) != STK_OK ||
+        (status = stki_plans_link(core->plans, n, err)) != STK_OK)
+        return status;
+    for (int i = 0; i < n; i++)
+        stki_row_makers_set(&core->plans[i]);
+    if ((status = stki_views_make(core->plans, n, &core->views, &core->view_count, err)) != STK_OK ||
         (status = stki_choose_convert(core, err)) != STK_OK ||
         (status = stki_slot_plan(core->plans, n, core->max_rows, &core->layout, err)) != STK_OK ||
         (status = choose_slots(core, err)) != STK_OK)
@@ -451,8 +444,6 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     }
     if (status == STK_OK)
         choose_tiles(core);
-    if (status == STK_OK)
-        say_unmixed(core);
     for (int i = 0; i < n && status == STK_OK; i++)
         stki_log(STKI_LOG_plan, "%s: %s, rows of %lld bytes, %lld rows a tile, %lld parts a row", core->plans[i].name,
                  core->plans[i].convert_count ? stki_convert_name(core->plans[i].converts[0]) : "copy",

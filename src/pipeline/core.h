@@ -3,7 +3,7 @@
  * held after close, keeps exactly what it needs, and whoever is last frees it.
  *
  *     loader.c  the public calls          batch.c  what a lease can be asked
- *     core.c    create and destroy        fill.c   positions -> rows: what the ring's workers do
+ *     core.c    create and destroy        fill.c   positions -> rows: what the ring's workers do (row_maker.h)
  *     worker.c  threads and their stop    slot.c   the memory of one batch
  *     core_files.c  from paths to readers
  *     core_order.c  which samples, in which order and steps

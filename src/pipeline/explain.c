@@ -1,9 +1,9 @@
 /* explain.c: what a loader is going to do, in words: fields, order, shards, what each list of transforms has been
  * folded into, how often a byte is moved, and what memory it takes. Everything is known once the loader is open; no
  * sample is read for it. */
-#include "core.h"
 #include "first_steps.h"
 #include "plan_window.h"
+#include "row_maker.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -136,8 +136,8 @@ static void explain_passes(const stki_field_plan *plan, FILE *to)
         fputs(plan->strip_rows && !plan->colors ? "resized some lines at a time in the cache; " : "resized; ", to);
     if (plan->colors)
         fputs("colours change in f32 planes in the cache; ", to);
-    if (plan->unrounded) {
-        fputs("made in f32 in the worker's memory, mixed and rounded into the row; ", to);
+    if (plan->maker->pass) {
+        fputs(plan->maker->pass, to);
         passes++;
     }
     fprintf(to, "a byte is read %d time%s on its way into the row, which is written once\n", passes,
@@ -162,16 +162,13 @@ static void explain_field(const stki_core *core, int number, FILE *to)
     explain_arithmetic(sample, to);
     if (names_of(plan, is_late, to))
         fputs(": of the finished row\n", to);
-    if (plan->mixed_by)
-        fprintf(to, LEFT "with field %s\n", "mixed", plan->mixed_by->name);
+    if (plan->maker->explain)
+        plan->maker->explain(plan, to);
     if (sample->convert_count)
         fprintf(to, LEFT "%s\n", "kernel", stki_convert_name(sample->converts[0]));
     if (plan->device_convert)
         fprintf(to, LEFT "%s\n", "on device", plan->device_kernel);
     explain_passes(sample, to);
-    if (plan->each)
-        fprintf(to, LEFT "%" PRId64 " samples, %" PRId64 " apart, with one draw of the random steps\n", "window",
-                plan->shape[0], plan->config->window.dilation);
     if (plan->rows->has_shapes) {
         fprintf(to, LEFT "%s of %s, each in a shape of its own, at most %s a row\n", "to", stk_dtype_name(form.dtype),
                 stki_layout_name(form.layout), SIZE(form.row_bytes));

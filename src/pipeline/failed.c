@@ -102,7 +102,7 @@ stk_status stki_failed_open(stki_core *core, stk_error *err)
     const char *path = core->config->error_list;
 
     core->settles = stki_failed_any(core);
-    for (int i = 0; core->settles && core->layout.mixes && i < (core->source_count ? core->source_count : 1); i++)
+    for (int i = 0; core->settles && core->layout.pairs && i < (core->source_count ? core->source_count : 1); i++)
         if (stki_failed_policy(core, i) == STK_ON_ERROR_SUBSTITUTE)
             return stki_fail(err, STK_E_UNSUPPORTED,
                              "on_error: found substitute with mixup or cutmix, expected skip or fail: a sample that "

@@ -34,18 +34,9 @@ bool stki_failed_any(const stki_core *core);
 void stki_failed_note(stki_core *core, stk_batch *batch, int64_t row, bool with_partner, const stk_error *error);
 void stki_failed_forget(stk_batch *batch);
 
-/* How fill.c fills rows again: one row of all fields; the length of one row of a field of varying length, -1: the row
- * has failed. */
-typedef struct stki_refill {
-    void (*again)(stki_core *core, stk_batch *batch, int64_t row, struct stki_worker *worker);
-    int64_t (*measure)(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                       struct stki_worker *worker);
-} stki_refill;
-
 /* fill_failed.c: after the tiles of a phase. Replaces what is to be replaced; behind the last phase also leaves out
  * what is to be left out, and sets the batch's error to the first one that ends the run. */
-void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, const stki_refill *refill,
-                        struct stki_worker *worker);
+void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, struct stki_worker *worker);
 /* The sample that takes the place of `sample`, for attempt 0, 1, …: a pure function of the seed, the sample and the
  * attempt, drawn from the samples of the same data set and subset. -1: there is none. */
 int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t source, int attempt);

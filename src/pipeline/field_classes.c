@@ -2,11 +2,11 @@
 #include "field_classes.h"
 #include "allocate.h"
 #include "class_file.h"
-#include "core.h"
 #include "dtype.h"
 #include "error.h"
 #include "files.h"
 #include "first_steps.h"
+#include "row_maker.h"
 #include "storage.h"
 #include "tensor_internal.h"
 #include "token_source.h"
@@ -734,7 +734,7 @@ const stki_classes *stki_classes_of_rows(const stki_core *core, int field)
     const stki_field_plan *plan = &core->plans[field];
 
     if (core->classes[field].names.count == 0 || plan->ndim != 0 || plan->rows->measured || plan->config->transforms ||
-        plan->mixed_by || stki_dtype_category(plan->dtype) != STKI_CATEGORY_WHOLE)
+        plan->maker->pairs || stki_dtype_category(plan->dtype) != STKI_CATEGORY_WHOLE)
         return NULL;
     return &core->classes[field].names;
 }

@@ -6,6 +6,7 @@
 #include "failed.h"
 #include "permutation.h"
 #include "philox.h"
+#include "row_maker.h"
 #include <assert.h>
 #include <string.h>
 
@@ -62,8 +63,7 @@ static void take(const stki_core *core, stk_batch *batch, int64_t row, int64_t s
 }
 
 /* The lengths of the row's sample, put in place. False: it cannot be had, or does not fit into this batch. */
-static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, const stki_refill *refill,
-                stki_worker *worker)
+static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, stki_worker *worker)
 {
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field_plan *plan = &core->plans[f];
@@ -71,7 +71,7 @@ static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, c
 
         if (!plan->rows->measured)
             continue;
-        length = refill->measure(core, batch, plan, row, worker);
+        length = stki_measure_again(core, batch, plan, row, worker);
         if (length < 0)
             return false;
         if (!laid_out)
@@ -82,8 +82,7 @@ static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, c
     return true;
 }
 
-static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *failure, bool laid_out,
-                    const stki_refill *refill, stki_worker *worker)
+static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *failure, bool laid_out, stki_worker *worker)
 {
     int64_t row = failure->row;
 
@@ -94,9 +93,9 @@ static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *fail
             continue;
         clear(batch, row);
         take(core, batch, row, sample);
-        if (fit(core, batch, row, laid_out, refill, worker)) {
+        if (fit(core, batch, row, laid_out, worker)) {
             if (laid_out)
-                refill->again(core, batch, row, worker);
+                stki_make_again(core, batch, row, worker);
             if (!stki_row_has_failed(batch, row)) {
                 failure->substitute = sample;
                 return true;
@@ -147,8 +146,7 @@ static bool find_error(stk_batch *batch)
     return false;
 }
 
-void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, const stki_refill *refill,
-                        stki_worker *worker)
+void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki_worker *worker)
 {
     if (!core->settles)
         return;
@@ -158,7 +156,7 @@ void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, cons
         if (!stki_row_has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
             policy == STK_ON_ERROR_FAIL)
             continue; /* in the last phase a substitute of the first one may have failed */
-        failure->settled = policy == STK_ON_ERROR_SKIP || replace(core, batch, failure, last_phase, refill, worker);
+        failure->settled = policy == STK_ON_ERROR_SKIP || replace(core, batch, failure, last_phase, worker);
     }
     if (!last_phase)
         return;

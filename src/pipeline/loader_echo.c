@@ -62,7 +62,7 @@ static json_t *field_json(const stki_core *core, int number)
     if (plan->device_convert)
         json_object_set_new(json, "device_kernel", json_string(plan->device_kernel));
     if (!field->variable)
-        json_object_set_new(json, "sample_bytes", json_integer(bytes_of(field) * (plan->each ? plan->shape[0] : 1)));
+        json_object_set_new(json, "sample_bytes", json_integer(bytes_of(field) * (plan->config->row_samples > 0 ? plan->shape[0] : 1)));
     if (classes->names.count > 0) {
         json_object_set_new(json, "classes", stki_classes_json(&classes->names));
         json_object_set_new(json, "classes_from", json_string(classes->origin));

@@ -4,6 +4,7 @@
 #include "device_memory.h"
 #include "error.h"
 #include "failed.h"
+#include "row_maker.h"
 #include <string.h>
 
 #define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
@@ -42,8 +43,8 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
 
     *out = (stki_slot_layout){.max_rows = max_rows};
     for (int i = 0; i < plan_count; i++) {
-        out->mixes = out->mixes || plans[i].mix;
-        out->windows = out->windows || plans[i].each;
+        out->pairs = out->pairs || plans[i].maker->pairs;
+        out->windows = out->windows || plans[i].config->row_samples > 0;
         if (!reserve_tensors(&plans[i], false, max_rows, &used))
             return stki_fail(err, STK_E_LIMIT,
                              "dataset.fields.%s: %lld rows of %lld bytes are more than memory can hold", plans[i].name,
@@ -57,7 +58,7 @@ stk_status stki_slot_plan(stki_field_plan *plans, int plan_count, int64_t max_ro
         !reserve(&used, max_rows, 1, 64, &out->mask) || !reserve(&used, max_rows, 1, 64, &out->failed) ||
         !reserve(&used, max_rows, sizeof(int32_t), 64, &out->sources) ||
         !reserve(&used, max_rows, sizeof(stki_position), 64, &out->positions) ||
-        !reserve(&used, out->mixes ? max_rows : 0, sizeof(stki_position), 64, &out->partners))
+        !reserve(&used, out->pairs ? max_rows : 0, sizeof(stki_position), 64, &out->partners))
         return stki_fail(err, STK_E_LIMIT, "loader.batch_size: %lld rows are more than memory can hold",
                          (long long)max_rows);
     out->bytes = used;
@@ -86,7 +87,7 @@ void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout)
     slot->mask = (uint8_t *)slot->memory + layout->mask;
     slot->row_failed = (_Atomic uint8_t *)(void *)(slot->memory + layout->failed);
     slot->positions = (stki_position *)(void *)(slot->memory + layout->positions);
-    slot->partners = layout->mixes ? (stki_position *)(void *)(slot->memory + layout->partners) : NULL;
+    slot->partners = layout->pairs ? (stki_position *)(void *)(slot->memory + layout->partners) : NULL;
 }
 
 stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk_device *pin, stk_batch **out,

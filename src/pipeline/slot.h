@@ -20,7 +20,7 @@ typedef struct stki_slot_layout {
     int64_t max_rows;
     int64_t bytes;
     int64_t rest; /* where the late tensors begin, and behind them what is known of each row */
-    bool mixes;   /* some field's rows are mixed in pairs */
+    bool pairs;   /* some field's rows are made in pairs */
     bool windows; /* some field's rows are windows of samples */
     int64_t indices, samples, mask, positions, failed, sources, partners; /* offsets */
 } stki_slot_layout;

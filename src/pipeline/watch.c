@@ -2,7 +2,7 @@
 #include "array.h"
 #include "clock.h"
 #include "core.h"
-#include "fill_made.h"
+#include "partners.h"
 
 /* What a worker may always ask; an answer may take long on a busy machine, which is not the asking's fault. */
 #define ALLOWED_NS (INT64_C(10) * 1000000)
@@ -49,7 +49,7 @@ static void fail_rows(stki_worker *worker, const struct stki_use *use)
     for (int64_t row = watch->first; row < watch->last; row++)
         if (row_is_lost(use, batch->samples[row], &error))
             stki_row_fails(worker->core, batch, row, &error);
-        else if (stki_made_mixes(worker->core, batch, use->plan, row) &&
+        else if (stki_row_is_mixed(worker->core, batch, use->plan, row) &&
                  is_lost(use, batch->partners[row].sample, &error))
             stki_row_fails_with_partner(worker->core, batch, row, &error);
 }

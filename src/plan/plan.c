@@ -303,8 +303,9 @@ static stk_status resolve_image(stki_field_plan *plan, int64_t *image, stk_error
     if (plan->geometry) {
         plan->resample = field->variable || plan->geometry->resizes;
         status = resolve_geometry(plan, image, err);
-    } else if (field->variable) {
-        status = take_first_shape(plan, err);
+    } else {
+        plan->alike = true;
+        status = field->variable ? first_shape(field, plan->sample_shape, err) : STK_OK;
         memcpy(image, plan->sample_shape, sizeof plan->sample_shape);
     }
     if (status == STK_OK && plan->colors)
@@ -466,9 +467,6 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
         return status;
     if ((status = stki_pad_resolve(plan, err)) != STK_OK || (status = resolve_strides(plan, err)) != STK_OK)
         return status;
-    plan->may_run_many = plan->may_split = !plan->rows->measured && !plan->resample;
-    for (int i = 0; i < field->shard_count; i++)
-        plan->may_split = plan->may_split && !field->shards[i]->copies;
     status = stki_made_resolve(plan, err);
     if (status == STK_OK && plan->mix)
         status = make_unrounded(plan, err);
@@ -807,7 +805,7 @@ stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int
         plan->unrounded->box_field = plan->box_field;
     if (status == STK_OK && plan->unrounded)
         status = stki_plan_compile(plan->unrounded, STKI_STORES_CACHED, bytes_in_flight, err);
-    return status == STK_OK && plan->made ? stki_made_compile(plan, stores, err) : status;
+    return status == STK_OK ? stki_made_compile(plan, stores, err) : status;
 }
 
 void stki_plan_fini(stki_field_plan *plan)

@@ -121,6 +121,9 @@ typedef struct stki_field_plan {
     int tensor_count, counts;                  /* counts: which of them has the offsets or lengths */
     stki_row_tensor tensors[STKI_ROW_TENSORS]; /* set by stki_plan_list_tensors */
     bool varies;                               /* the length of axis 0 differs from batch to batch */
+    const struct stki_row_maker *maker;        /* what makes them (pipeline/row_maker.h), set by the loader */
+    const struct stki_row_maker *under;        /* of a maker that wraps another */
+    bool may_split;                            /* a row may be made in parts: reading its sample costs nothing */
     bool truncates;                            /* what is longer than shape[0] is cut to it */
     const char *too_long;                      /* what to do about longer samples otherwise */
     stki_pad pad;
@@ -136,7 +139,7 @@ typedef struct stki_field_plan {
     int height_axis, width_axis, channel_axis; /* of the sample; where geometry or resample are set */
     unsigned orientations;                     /* bit n: rows can come in orientation n (geometry.h) */
     bool random;                               /* every row has a placing of its own */
-    bool alike;                                /* samples must have the shape of the first, though shapes may vary */
+    bool alike;                                /* samples must have the shape of the first */
     stki_placing placing;                      /* what samples of one shape are seen through; random: not this */
     uint8_t *fill;                             /* of padded windows: a pixel's elements */
     bool fill_is_bytes;                        /* all of its bytes are one */
@@ -147,15 +150,11 @@ typedef struct stki_field_plan {
     stki_convert *strips[4], *last_strips[4]; /* by orientation (those that transpose have none); with
                                                 colours [0]: from planes, turned already */
     stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, where other rows are views */
-    bool may_run_many;                        /* fixed shapes: mapped rows can be converted by address */
-    bool may_split;                           /* a sample may be cut into parts: reading it costs nothing */
     int64_t units;                            /* into which it may be cut: the fewest of all converts */
     stki_convert *device_convert; /* from the row above to device_form; NULL: the row is what a consumer gets */
     stki_row_form device_form;
     char device_kernel[64]; /* "cuda:0 u8>f32" */
-    /* kept from resolve to compile */
     /* Rows that are more than a conversion (plan_made.h); all of it empty for others. */
-    bool made;
     const stki_one_hot *one_hot;
     const stki_erase *erase;
     const stki_mix *mix;
@@ -277,6 +276,14 @@ static inline const char *stki_layout_name(enum stki_layout layout)
     static const char *const names[] = {"", "nchw", "nhwc", "channels_last"};
 
     return names[layout];
+}
+
+/* Where a row's lines, pixels and channels are. */
+static inline void stki_plan_image_axes(const stki_field_plan *plan, int *h, int *w, int *c)
+{
+    *h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
+    *w = *h + 1;
+    *c = *h == 0 ? 2 : 0;
 }
 
 /* From one pixel row of a row to the next, bytes. */

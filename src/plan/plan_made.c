@@ -114,9 +114,6 @@ stk_status stki_made_resolve(stki_field_plan *plan, stk_error *err)
         status = resolve_erase(plan, err);
     if (status == STK_OK && fold->mix.node && !plan->is_unrounded)
         status = resolve_mix(plan, err);
-    plan->made = plan->one_hot || plan->erase || plan->mix;
-    if (plan->made)
-        plan->may_run_many = plan->may_split = false;
     return status;
 }
 
@@ -132,8 +129,6 @@ static stk_status link_labels(stki_field_plan *plan, stki_field_plan *labels, bo
     if (labels->each)
         return stki_fail_node(err, node, "labels: field %s has windows for rows, which cannot be mixed", labels->name);
     labels->mixed_by = plan;
-    labels->made = true;
-    labels->may_run_many = labels->may_split = false;
     if (labels->one_hot)
         return check_mixable(labels, node, err);
     if (labels->rows->measured)

@@ -16,11 +16,22 @@ static bool holds_images(const stki_field *field)
     return false;
 }
 
+/* What is done to rows that are converted already; NULL: nothing. */
+static const char *late_step(const stki_field_plan *plan)
+{
+    return plan->each       ? "a window of samples"
+           : plan->one_hot  ? plan->one_hot->node->key
+           : plan->erase    ? plan->erase->node->key
+           : plan->mix      ? plan->mix->node->key
+           : plan->mixed_by ? plan->mixed_by->mix->node->key
+                            : NULL;
+}
+
 bool stki_plan_only_copies(const stki_field_plan *plan)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
 
-    if (plan->made || plan->fold->arithmetic || plan->colors || plan->dtype != plan->field->dtype ||
+    if (late_step(plan) || plan->fold->arithmetic || plan->colors || plan->dtype != plan->field->dtype ||
         (plan->geometry && plan->geometry->resizes) || (plan->field->variable && !plan->rows->measured) ||
         holds_images(plan->field) ||
         stki_row_major(plan->dtype, plan->ndim, plan->shape, strides, &bytes, NULL) != STK_OK)
@@ -42,12 +53,8 @@ const char *stki_plan_device_obstacle(const stki_field_plan *plan)
             return plan->geometry->steps[i].node->key;
     if (plan->colors)
         return plan->colors->steps[0].node->key;
-    if (plan->made)
-        return plan->each      ? "a window of samples"
-               : plan->one_hot ? plan->one_hot->node->key
-               : plan->erase   ? plan->erase->node->key
-               : plan->mix     ? plan->mix->node->key
-                               : plan->mixed_by->mix->node->key;
+    if (late_step(plan))
+        return late_step(plan);
     if (holds_images(plan->field))
         return "decoding";
     return plan->field->variable ? "images of different shapes" : NULL;

@@ -32,7 +32,7 @@ stk_status stki_window_resolve(const stki_field_config *config, const stki_field
     stk_status status;
 
     *plan = (stki_field_plan){
-        .field = field, .name = field->name, .config = config, .made = true, .rows = &stki_fixed_rows, .each = each};
+        .field = field, .name = field->name, .config = config, .rows = &stki_fixed_rows, .each = each};
     if (!each)
         return stki_fail_memory(err, sizeof *each, "a plan");
     if ((status = resolve(config, field, each, err)) != STK_OK || (status = check_sample(config, each, err)) != STK_OK)

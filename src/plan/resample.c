@@ -57,7 +57,7 @@ static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard
 
     if (status != STK_OK)
         return status;
-    if (!plan->rows->has_shapes && (!plan->geometry || plan->alike)) {
+    if (plan->alike) {
         bool same = memcmp(shape, plan->sample_shape, (size_t)plan->field->ndim * sizeof shape[0]) == 0;
 
         return same ? STK_OK : other_shape(plan, shard, within, shape, err);
@@ -151,7 +151,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     *out = NULL;
     if ((status = shape_of(plan, shard, within, shape, err)) != STK_OK)
         return status;
-    if (plan->rows->has_shapes && !geometry)
+    if (!geometry)
         memcpy(resampler->row_shape, shape, sizeof resampler->row_shape);
     if (!geometry)
         return STK_OK;
@@ -164,7 +164,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     placing->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
     if (!geometry->resizes)
         placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
-    if (status == STK_OK && plan->rows->has_shapes)
+    if (status == STK_OK)
         stki_own_placed(plan, shape, placing, resampler->row_shape);
     if (status == STK_OK)
         status = stki_resizer_set(resampler->resizer, &placing->job, err);
@@ -348,30 +348,33 @@ static stk_status check_whole(const stki_field_plan *plan, const stki_resampler 
                         "%s: shape of the sample", plan->name);
 }
 
-stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
-                               int64_t within, const stk_tensor *sample, void *row, stk_error *err)
+stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                              int64_t within, const stk_tensor *sample, stk_tensor *out, stk_error *err)
 {
     const stki_given *given = &resampler->given;
     stki_resize_support part;
-    stk_tensor view;
     stk_status status = STK_OK;
 
+    *out = *sample;
     if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
         return status;
     if (!plan->geometry) {
         resampler->placing.orientation = (stki_orientation){0};
-        return plan->rows->has_shapes ? stki_own_store(plan, resampler, sample, row, err)
-                                      : copy(plan, resampler, sample, row, err);
+        return STK_OK;
     }
     if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
         return place(plan, shard, within, status, err);
     part = *stki_resizer_support(resampler->resizer);
     window_of(plan, sample, resampler->placing.top + part.top - given->top,
-              resampler->placing.left + part.left - given->left, part.height, part.width, &view);
-    if (!view.data)
-        return place(plan, shard, within, stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"),
-                     err);
-    if (plan->rows->has_shapes)
-        return stki_own_store(plan, resampler, &view, row, err);
-    return plan->geometry->resizes ? resize(plan, resampler, &view, row, err) : copy(plan, resampler, &view, row, err);
+              resampler->placing.left + part.left - given->left, part.height, part.width, out);
+    return out->data ? STK_OK
+                     : place(plan, shard, within,
+                             stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"), err);
+}
+
+stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
+                               void *row, stk_error *err)
+{
+    return plan->geometry && plan->geometry->resizes ? resize(plan, resampler, view, row, err)
+                                                     : copy(plan, resampler, view, row, err);
 }

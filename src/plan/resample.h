@@ -3,7 +3,9 @@
  * in the order of the sample's axes, and from there a row. (A crop of samples of one shape needs none of this: it is a
  * view.)
  *
- *     stki_resample_want    what to ask the reader for        stki_resample_store    from what it gave to the row
+ *     stki_resample_want    what to ask the reader for
+ *     stki_resample_view    from what it gave to the pixels that matter
+ *     stki_resample_store   from those to the row
  */
 #ifndef STKI_RESAMPLE_H
 #define STKI_RESAMPLE_H
@@ -38,8 +40,11 @@ stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *re
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
                               const stki_occasion *occasion, const stki_reader *shard, int64_t within,
                               const stki_want **out, stk_error *err);
-/* `sample` is what reading with that want gave; `row` is where it goes. */
-stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
-                               int64_t within, const stk_tensor *sample, void *row, stk_error *err);
+/* `sample` is what reading with that want gave. *out: the pixels in it that the row needs. */
+stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                              int64_t within, const stk_tensor *sample, stk_tensor *out, stk_error *err);
+/* `row` is where they go. */
+stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
+                               void *row, stk_error *err);
 
 #endif

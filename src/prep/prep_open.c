@@ -6,6 +6,7 @@
 #include "decode.h"
 #include "error.h"
 #include "prep_run.h"
+#include "row_maker.h"
 #include "rows_images.h"
 #include <string.h>
 
@@ -156,10 +157,8 @@ static stk_status check_plan(const stki_field_plan *plan, stk_error *err)
 
     if (plan->rows->no_job)
         return stki_fail_node(err, node, "%s", plan->rows->no_job);
-    if (plan->mix || plan->has_partners)
-        return stki_fail_node(err, node,
-                              "transforms: mixup and cutmix make rows out of pairs of a batch: leave them to "
-                              "the loader that reads the output");
+    if (plan->maker->no_job)
+        return stki_fail_node(err, node, "%s", plan->maker->no_job);
     if (plan->rows->has_shapes && (plan->dtype != STK_U8 || plan->source_layout == STKI_LAYOUT_NCHW))
         return stki_fail_node(err, node,
                               "ragged: found images that are not uint8, height x width x channels; the ones that "

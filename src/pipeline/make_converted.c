@@ -1,0 +1,251 @@
+/* make_converted.c: rows that are views of samples of one shape, converted. Addresses of rows are gathered, and one
+ * call of a kernel converts many of them; nothing is read before that where the file is mapped. Three makers:
+ *
+ *     plain    all rows show the same part of their samples: one address a row, one conversion for all
+ *     placed   each row has a placing of its own (random crops and flips): an address and a conversion a row
+ *     erased   part of each row is erased, while it is in the cache: one row at a time
+ *
+ * The loops of plain and placed are one text, compiled for both (`random` is a constant).
+ */
+#include "clock.h"
+#include "erase_row.h"
+#include "row_maker.h"
+
+enum { MOST_PINNED = 32 };
+
+/* ---- many rows --------------------------------------------------------------------------------------------------- */
+
+static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *out,
+                               stk_error *err)
+{
+    const int64_t *shape = plan->sample_shape;
+
+    return stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], NULL, occasion, out,
+                               err);
+}
+
+/* Puts one row into the worker's list: where its element 0, 0, … is, and how it is converted. False: it is made by way
+ * of a block. Rows of one list that have no placings of their own share conversion and strides, so the first of them
+ * says where in a sample a row begins. */
+static inline bool list_row(const stk_batch *batch, const stki_field_plan *plan, int64_t row, int shard,
+                            const char *address, stki_worker *worker, int64_t n, const bool random, int64_t *offset)
+{
+    const int64_t *strides = plan->field->shards[shard]->strides;
+
+    if (random) {
+        const stki_occasion occasion = stki_occasion_of(batch, row);
+        stki_placing own;
+
+        if (draw_placing(plan, &occasion, &own, NULL) != STK_OK || own.padded)
+            return false;
+        *offset = stki_plan_view_offset(plan, &own, strides);
+        worker->converts[n] = stki_plan_convert(plan, shard, own.orientation);
+    } else if (n == 0) {
+        *offset = stki_plan_view_offset(plan, &plan->placing, strides);
+        worker->converts[0] = stki_plan_convert(plan, shard, plan->placing.orientation);
+    }
+    worker->pointers[n] = address + *offset;
+    return true;
+}
+
+/* Converts `n` rows of the list, from `row` on. */
+static inline void convert_list(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t n,
+                                stki_worker *worker, const bool random)
+{
+    char *to = stki_slot_values(batch, plan) + row * plan->row_bytes;
+    const stki_convert *first = worker->converts[0];
+
+    if (!stki_convert_may_run(core, batch, plan, row, n))
+        return;
+    if (random)
+        stki_convert_run_each(worker->converts, to, plan->row_bytes, worker->pointers, n);
+    else
+        stki_convert_run_many(first, to, plan->row_bytes, worker->pointers, n);
+    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(first));
+    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(first));
+}
+
+/* The rows from `row` on that are mapped and share one conversion. Returns how many there were; 0: the row has to go
+ * through its reader. */
+static inline int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                                  int64_t last, stki_worker *worker, const bool random)
+{
+    const stki_field *field = plan->field;
+    int64_t before, within, offset = 0, n = 0;
+    stki_paging paging;
+    int convert = 0;
+
+    for (; row + n < last; n++) {
+        int shard = stki_field_shard(field, batch->samples[row + n], &within);
+        const stki_reader *reader = field->shards[shard];
+        const char *address = stki_reader_address(reader, within);
+
+        if (!address ||
+            (n > 0 && (plan->convert_of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
+            break;
+        convert = plan->convert_of_shard[shard];
+        if (!list_row(batch, plan, row + n, shard, address, worker, n, random, &offset))
+            break;
+        stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
+    }
+    if (n == 0)
+        return 0;
+    before = stki_now_ns();
+    stki_worker_does_mapped(worker, field, batch->samples[row], before);
+    stki_paging_begin(&worker->parts, &paging);
+    convert_list(core, batch, plan, row, n, worker, random);
+    stki_count_convert(worker, &paging, before);
+    return n;
+}
+
+/* The same for rows that lie in blocks which have to be kept meanwhile (unpacked chunks): of one reader, and not too
+ * many at once. */
+static inline int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                                  int64_t last, stki_worker *worker, const bool random)
+{
+    int64_t first, within, offset = 0, n = 0, before = stki_now_ns(), between;
+    int number = stki_field_shard(plan->field, batch->samples[row], &first);
+    const stki_reader *reader = plan->field->shards[number];
+    stk_storage *kept[MOST_PINNED];
+    stk_error error;
+    stk_status status = STK_OK;
+
+    if (!reader->ops->pin)
+        return 0;
+    stki_worker_does(worker, STKI_STAGE_READ, reader->path, first, before);
+    for (within = first; row + n < last && n < MOST_PINNED; n++) {
+        const char *address;
+
+        if (n > 0 && (stki_field_locate(plan->field, batch->samples[row + n], &within) != reader ||
+                      stki_watch_is_full(worker, plan, reader)))
+            break;
+        kept[n] = NULL;
+        status = reader->ops->pin(reader, within, &worker->scratch, &address, &kept[n], &error);
+        if (status != STK_OK)
+            break;
+        if (!list_row(batch, plan, row + n, number, address, worker, n, random, &offset)) {
+            stk_storage_release(kept[n]);
+            status = STK_AGAIN;
+            break;
+        }
+        stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
+    }
+    between = stki_now_ns();
+    stki_count(&worker->read_ns, between - before);
+    if (n == 0 && status != STK_AGAIN) {
+        stki_read_fails(core, batch, reader, first, row, &error);
+        return 1;
+    }
+    if (n == 0)
+        return 0;
+    stki_worker_does(worker, STKI_STAGE_CONVERT, reader->path, first, between);
+    convert_list(core, batch, plan, row, n, worker, random);
+    for (int64_t i = 0; i < n; i++)
+        stk_storage_release(kept[i]);
+    stki_count(&worker->convert_ns, stki_now_ns() - between);
+    return n;
+}
+
+/* ---- one row ----------------------------------------------------------------------------------------------------- */
+
+static stk_status placing_of(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
+                             const stki_placing **out, stk_error *err)
+{
+    *out = plan->random ? own : &plan->placing;
+    return plan->random ? draw_placing(plan, occasion, own, err) : STK_OK;
+}
+
+static void convert_part(const stki_field_plan *plan, const stki_placing *placing, const stki_reading *r, void *to,
+                         int64_t part, int64_t parts, stki_worker *worker)
+{
+    const stki_convert *convert = stki_plan_convert(plan, r->shard_number, placing->orientation);
+    const char *from = (const char *)r->sample.data + stki_plan_view_offset(plan, placing, r->shard->strides);
+    int64_t units = stki_convert_units(convert);
+
+    stki_convert_run_part(convert, to, from, units * part / parts, units * (part + 1) / parts);
+    if (part == 0) {
+        stki_count(&worker->bytes_read, stki_convert_bytes_read(convert));
+        stki_count(&worker->bytes_written, stki_convert_bytes_written(convert));
+    }
+}
+
+static stk_status make_part(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                            int64_t part, int64_t parts, stki_worker *worker, stk_error *err)
+{
+    const stki_placing *placing;
+    stki_placing own;
+    stki_reading r;
+    stk_status status = placing_of(plan, &of->occasion, &own, &placing, err);
+
+    if (status != STK_OK)
+        return status;
+    if (placing->padded)
+        return part == 0 ? stki_make_resampled.make(core, batch, plan, of, worker, err) : STK_OK;
+    stki_reading_begin(plan, of, worker, &r);
+    if ((status = stki_reading_read(&r, NULL, STK_OK, worker, err)) != STK_OK)
+        return status;
+    if (stki_convert_may_run(core, batch, plan, of->row, 1))
+        convert_part(plan, placing, &r, of->to, part, parts, worker);
+    stki_reading_end(plan, of, worker, &r);
+    if (plan->erase)
+        stki_erase_row(plan, &of->occasion, of->to);
+    return STK_OK;
+}
+
+static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                       stki_worker *worker, stk_error *err)
+{
+    return make_part(core, batch, plan, of, 0, 1, worker, err);
+}
+
+static inline int64_t fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                           stki_worker *worker, const bool random)
+{
+    int64_t n = fill_mapped(core, batch, plan, row, last, worker, random);
+
+    if (n > 0)
+        return n;
+    if (stki_sample_has_failed(batch, row))
+        return 1;
+    n = fill_pinned(core, batch, plan, row, last, worker, random);
+    if (n > 0)
+        return n;
+    stki_make_part(core, batch, plan, row, 0, 1, worker);
+    return 1;
+}
+
+/* ---- the makers -------------------------------------------------------------------------------------------------- */
+
+static int64_t fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                          stki_worker *worker)
+{
+    return fill(core, batch, plan, row, last, worker, false);
+}
+
+static int64_t fill_placed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                           stki_worker *worker)
+{
+    return fill(core, batch, plan, row, last, worker, true);
+}
+
+static bool is_erased(const stki_field_plan *plan)
+{
+    return plan->erase;
+}
+
+static bool is_random(const stki_field_plan *plan)
+{
+    return plan->random;
+}
+
+static bool takes_all(const stki_field_plan *plan)
+{
+    (void)plan;
+    return true;
+}
+
+const stki_row_maker stki_make_erased = {.takes = is_erased, .make = make};
+const stki_row_maker stki_make_placed = {
+    .takes = is_random, .fill = fill_placed, .make = make, .make_part = make_part, .placing = placing_of};
+const stki_row_maker stki_make_plain = {
+    .takes = takes_all, .fill = fill_plain, .make = make, .make_part = make_part, .placing = placing_of};

@@ -1,0 +1,216 @@
+/* make_mixed.c: rows that are mixed with their partners (partners.h), and the labels that go with them.
+ *
+ *     mixed     both rows are made in f32, before they are rounded, and mixed on their way into the batch, some
+ * elements at a time. Where a worker has both rows of a pair in its tile it makes them together, each sample read once.
+ *     paired    labels that are not one_hot: the label, its partner's, and the share of the first
+ *
+ * A row that is mixed is lost where either sample fails.
+ */
+#include "error.h"
+#include "float_control.h"
+#include "mix.h"
+#include "partners.h"
+#include "plan_made.h"
+#include "row_maker.h"
+#include <string.h>
+
+static stki_making_of of_row(const stk_batch *batch, int64_t row, void *to)
+{
+    return (stki_making_of){batch->samples[row], stki_occasion_of(batch, row), to, row};
+}
+
+/* For the row, or for itself if it is the next one. */
+static stki_making_of of_partner(const stk_batch *batch, int64_t row, bool itself, void *to)
+{
+    const stki_position *partner = &batch->partners[row];
+
+    return (stki_making_of){partner->sample, {batch->draw_key, partner->draw}, to, row + itself};
+}
+
+/* One row of f32, or its share and the partner's rest, rounded into the batch. */
+static void store_mixed(const stki_field_plan *plan, const stki_mixing *mixing, const float *a, const float *b,
+                        char *row)
+{
+    const int64_t size = stk_dtype_size(plan->dtype), elements = plan->row_bytes / size;
+    const bool mixes = mixing->mixes && !mixing->cuts;
+    const stki_mix_fn mix = stki_mix_of(stki_isa());
+    _Alignas(64) float block[STKI_MADE_BLOCK];
+
+    for (int64_t i = 0; i < elements; i += STKI_MADE_BLOCK) {
+        const int64_t n = elements - i < STKI_MADE_BLOCK ? elements - i : STKI_MADE_BLOCK;
+
+        if (mixes)
+            mix(block, a + i, b + i, n, mixing->share, mixing->rest);
+        stki_convert_run(n == STKI_MADE_BLOCK ? plan->round : plan->round_rest, row + i * size, mixes ? block : a + i);
+    }
+}
+
+static void take_over(float *a, float *b, int64_t n, bool both)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float kept = a[i];
+
+        a[i] = b[i];
+        b[i] = both ? kept : b[i];
+    }
+}
+
+/* The box of both, exchanged; or (`both` false) the box of `a` from `b`. A line of it lies in one piece, of one channel
+ * or of all. */
+static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool both, float *a, float *b)
+{
+    const int64_t size = sizeof(float), *s = plan->unrounded->strides;
+    int h, w, c;
+
+    stki_plan_image_axes(plan, &h, &w, &c);
+    const bool planar = s[w] == size;
+    const int64_t lines = planar ? plan->shape[c] : 1, n = planar ? box->width : box->width * plan->shape[c];
+
+    for (int64_t k = 0; k < lines; k++)
+        for (int64_t y = box->top; y < box->top + box->height; y++) {
+            const int64_t at = (k * s[c] + y * s[h] + box->left * s[w]) / size;
+
+            take_over(a + at, b + at, n, both);
+        }
+}
+
+/* What came of the samples of a row and of its partner; an error is set where the status says so. */
+typedef struct stki_pair {
+    stk_status own, partner;
+    stk_error own_error, partner_error;
+} stki_pair;
+
+/* True: the row can be made, and with `both` the next one. Else those that cannot are failed, and that is all of them:
+ * each holds a part of both samples. */
+static bool pair_is_fine(stki_core *core, stk_batch *batch, int64_t row, bool both, const stki_pair *pair)
+{
+    if (pair->own != STK_OK)
+        stki_row_fails(core, batch, row, &pair->own_error);
+    else if (pair->partner != STK_OK)
+        stki_row_fails_with_partner(core, batch, row, &pair->partner_error);
+    if (both && pair->partner != STK_OK)
+        stki_row_fails(core, batch, row + 1, &pair->partner_error);
+    else if (both && pair->own != STK_OK)
+        stki_row_fails_with_partner(core, batch, row + 1, &pair->own_error);
+    return pair->own == STK_OK && pair->partner == STK_OK;
+}
+
+/* A row, and with `both` the next one, which is its partner: mixed in f32 and rounded. */
+static void make_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, bool both,
+                       stki_mixing mixing, stki_worker *worker)
+{
+    const stki_field_plan *f32 = plan->unrounded;
+    const int64_t bytes = (f32->row_bytes + 63) / 64 * 64;
+    char *values = stki_slot_values(batch, plan) + row * plan->row_bytes;
+    stki_pair pair = {.partner = STK_OK};
+    stki_making_of of;
+    float *a, *b;
+
+    pair.own = stki_scratch_reserve(&worker->mixed, 2 * bytes, &pair.own_error);
+    a = worker->mixed.data;
+    b = a ? a + bytes / (int64_t)sizeof *a : NULL;
+    if (pair.own == STK_OK) {
+        of = of_row(batch, row, a);
+        pair.own = f32->maker->make(core, batch, f32, &of, worker, &pair.own_error);
+        if (both || (mixing.mixes && pair.own == STK_OK)) {
+            of = of_partner(batch, row, both, b);
+            pair.partner = f32->maker->make(core, batch, f32, &of, worker, &pair.partner_error);
+        }
+    }
+    if (!pair_is_fine(core, batch, row, both, &pair))
+        return;
+    stki_float_control control = stki_float_enter();
+    if (mixing.cuts && plan->mix)
+        cut_box(plan, &mixing.box, both, a, b);
+    else
+        mixing.cuts = false; /* labels mix by the share of the area */
+    store_mixed(plan, &mixing, a, b, values);
+    if (both)
+        store_mixed(plan, &mixing, b, a, values + plan->row_bytes);
+    stki_float_leave(control);
+    stki_count(&worker->bytes_written, (1 + both) * plan->row_bytes);
+}
+
+/* The label, the label of the partner that the row is mixed with, or its own, and the share of the first. */
+static void make_labels(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                        stki_worker *worker)
+{
+    const stki_mixing mixing = stki_mixing_of(core, batch, plan, row);
+    char *values = stki_slot_values(batch, plan) + row * plan->row_bytes,
+         *partners = batch->memory + plan->tensors[1].offset + row * plan->row_bytes;
+    stki_pair pair = {.partner = STK_OK};
+    stki_making_of of = of_row(batch, row, values);
+
+    pair.own = plan->under->make(core, batch, plan, &of, worker, &pair.own_error);
+    if (pair.own == STK_OK && mixing.mixes) {
+        of = of_partner(batch, row, false, partners);
+        pair.partner = plan->under->make(core, batch, plan, &of, worker, &pair.partner_error);
+    }
+    if (!pair_is_fine(core, batch, row, false, &pair))
+        return;
+    if (!mixing.mixes)
+        memcpy(partners, values, (size_t)plan->row_bytes);
+    ((float *)(void *)(batch->memory + plan->tensors[2].offset))[row] = mixing.share;
+}
+
+static int64_t fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                          stki_worker *worker)
+{
+    stki_mixing mixing;
+    int64_t own;
+    bool both;
+
+    if (stki_sample_has_failed(batch, row))
+        return 1;
+    mixing = stki_mixing_of(core, batch, plan, row);
+    both = mixing.mixes && row + 1 < last && stki_partner_of(batch, row, &own) == own + 1 &&
+           !stki_sample_has_failed(batch, row + 1);
+    make_mixed(core, batch, plan, row, both, mixing, worker);
+    return 1 + both;
+}
+
+static int64_t fill_paired(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                           stki_worker *worker)
+{
+    (void)last;
+    if (!stki_sample_has_failed(batch, row))
+        make_labels(core, batch, plan, row, worker);
+    return 1;
+}
+
+static bool is_mixed(const stki_field_plan *plan)
+{
+    return plan->unrounded;
+}
+
+static bool has_partners(const stki_field_plan *plan)
+{
+    return plan->has_partners;
+}
+
+static const char no_job[] =
+    "transforms: mixup and cutmix make rows out of pairs of a batch: leave them to the loader that "
+    "reads the output";
+
+static void explain(const stki_field_plan *plan, FILE *to)
+{
+    if (plan->mixed_by)
+        fprintf(to, "  %-10s with field %s\n", "mixed", plan->mixed_by->name);
+}
+
+const stki_row_maker stki_make_mixed = {
+    .takes = is_mixed,
+    .pairs = true,
+    .no_job = no_job,
+    .pass = "made in f32 in the worker's memory, mixed and rounded into the row; ",
+    .explain = explain,
+    .fill = fill_mixed,
+};
+const stki_row_maker stki_make_paired = {
+    .takes = has_partners,
+    .wraps = true,
+    .pairs = true,
+    .no_job = no_job,
+    .explain = explain,
+    .fill = fill_paired,
+};

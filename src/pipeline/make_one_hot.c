@@ -1,0 +1,43 @@
+/* make_one_hot.c: a label becomes a row of its own: the element of its class on, the others off. */
+#include "clock.h"
+#include "error.h"
+#include "row_maker.h"
+#include "tensor_internal.h"
+#include <inttypes.h>
+#include <string.h>
+
+static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                       stki_worker *worker, stk_error *err)
+{
+    const int64_t size = stk_dtype_size(plan->dtype), classes = plan->one_hot->classes, one = 1, none = 0;
+    int64_t within, label = -1;
+    const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
+    char path[STKI_RECORD_PATH];
+    stk_tensor sample;
+    stk_status status;
+
+    (void)core, (void)batch;
+    stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_coarse_ns());
+    status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
+    if (status != STK_OK)
+        return status;
+    stki_copy_strided(&label, STK_I64, &none, sample.data, sample.dtype, &none,
+                      (sample.flags & STK_TENSOR_SWAPPED) != 0, 1, &one);
+    stki_watch_use(worker, plan, shard, of->index, &sample);
+    stki_reader_done(shard, &sample);
+    if (label < 0 || label >= classes)
+        return stki_fail_at(err, STK_E_RANGE,
+                            (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                         STKI_TEXT("%" PRId64, label), STKI_TEXT("0 to %" PRId64, classes - 1)},
+                            "%s: one_hot: the label", plan->name);
+    stki_copy_strided(of->to, plan->dtype, plan->strides, plan->on_off, plan->dtype, &none, false, 1, &classes);
+    memcpy((char *)of->to + label * size, plan->on_off + size, (size_t)size);
+    return STK_OK;
+}
+
+static bool takes(const stki_field_plan *plan)
+{
+    return plan->one_hot;
+}
+
+const stki_row_maker stki_make_one_hot = {.takes = takes, .make = make};

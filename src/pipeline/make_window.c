@@ -1,0 +1,95 @@
+/* make_window.c: rows that are windows: several samples, each made by the plan of one of them (plan_window.h). */
+#include "advise.h"
+#include "clock.h"
+#include "row_maker.h"
+
+/* Some of the samples of all windows at a time. */
+static void advise(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker)
+{
+    const int64_t length = plan->shape[0], dilation = plan->config->window.dilation;
+    int64_t samples[STKI_ADVISED_TOGETHER];
+    int n = 0, asked = 0;
+
+    for (int k = 0; k < plan->field->shard_count; k++)
+        asked += plan->field->shards[k]->ops->will_need != NULL;
+    for (int64_t row = 0; asked > 0 && row < batch->rows; row++)
+        for (int64_t k = 0; k < length; k++) {
+            samples[n++] = batch->samples[row] + k * dilation;
+            if (n == STKI_ADVISED_TOGETHER || (row == batch->rows - 1 && k == length - 1)) {
+                stki_advise_samples(plan->field, samples, n, worker);
+                n = 0;
+            }
+        }
+}
+
+/* The samples of a window from number k on that are mapped and share one conversion. Returns how many there were; 0:
+ * sample k has to go through its reader. */
+static int64_t convert_window(const stki_field_plan *plan, const stki_making_of *of, int64_t k, stki_worker *worker)
+{
+    const stki_field_plan *each = plan->each;
+    const stki_field *field = each->field;
+    const int64_t most = STKI_WINDOW_TOGETHER, dilation = plan->config->window.dilation, before = stki_now_ns();
+    const stki_convert *convert = NULL;
+    const stki_placing *placing;
+    stki_paging paging;
+    stki_placing own;
+    int64_t n = 0;
+
+    if (!each->maker->placing || each->maker->placing(each, &of->occasion, &own, &placing, NULL) != STK_OK ||
+        placing->padded)
+        return 0;
+    for (; n < most && k + n < plan->shape[0]; n++) {
+        int64_t within;
+        const int shard = stki_field_shard(field, of->index + (k + n) * dilation, &within);
+        const stki_reader *reader = field->shards[shard];
+        const char *address = stki_reader_address(reader, within);
+
+        if (!address || (convert && stki_plan_convert(each, shard, placing->orientation) != convert) ||
+            (n > 0 && stki_watch_is_full(worker, each, reader)))
+            break;
+        convert = stki_plan_convert(each, shard, placing->orientation);
+        worker->pointers[n] = address + stki_plan_view_offset(each, placing, reader->strides);
+        stki_watch_use(worker, each, reader, of->index + (k + n) * dilation, NULL);
+    }
+    if (n == 0)
+        return 0;
+    stki_worker_does_mapped(worker, field, of->index + k * dilation, before);
+    stki_paging_begin(&worker->parts, &paging);
+    stki_convert_run_many(convert, (char *)of->to + k * each->row_bytes, each->row_bytes, worker->pointers, n);
+    stki_count(&worker->bytes_read, n * stki_convert_bytes_read(convert));
+    stki_count(&worker->bytes_written, n * stki_convert_bytes_written(convert));
+    stki_count_convert(worker, &paging, before);
+    return n;
+}
+
+static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
+                       stki_worker *worker, stk_error *err)
+{
+    const stki_field_plan *each = plan->each;
+    stk_status status = STK_OK;
+
+    for (int64_t k = 0, n; k < plan->shape[0] && status == STK_OK; k += n) {
+        const stki_making_of sample = {of->index + k * plan->config->window.dilation, of->occasion,
+                                       (char *)of->to + k * each->row_bytes, of->row};
+
+        n = convert_window(plan, of, k, worker);
+        if (n > 0)
+            continue;
+        n = 1;
+        status = each->maker->make(core, batch, each, &sample, worker, err);
+    }
+    return status;
+}
+
+static bool takes(const stki_field_plan *plan)
+{
+    return plan->each;
+}
+
+static void explain(const stki_field_plan *plan, FILE *to)
+{
+    fprintf(to, "  %-10s %lld samples, %lld apart, with one draw of the random steps\n", "window",
+            (long long)plan->shape[0], (long long)plan->config->window.dilation);
+}
+
+const stki_row_maker stki_make_window = {.takes = takes, .explain = explain, .advise = advise, .make = make};

@@ -1,0 +1,162 @@
+/* row_maker.c: see row_maker.h. */
+#include "row_maker.h"
+#include "clock.h"
+#include "error.h"
+#include "file.h"
+#include "tensor_internal.h"
+
+static stki_counter convert_fails_in;
+
+static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the name of the draw that call steps are given */
+
+void stki_fill_test_fail_convert(int64_t n)
+{
+    stki_count_set(&convert_fails_in, n);
+}
+
+bool stki_convert_may_run(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t rows)
+{
+    stk_error error;
+
+    if (stki_counted(&convert_fails_in) <= 0 ||
+        atomic_fetch_sub_explicit(&convert_fails_in, 1, memory_order_relaxed) != 1)
+        return true;
+    for (int64_t r = row; r < row + rows; r++) {
+        stki_fail(&error, STK_E_DEVICE, "%s: conversion of sample %lld failed", plan->name,
+                  (long long)batch->indices[r]);
+        stki_row_fails(core, batch, r, &error);
+    }
+    return false;
+}
+
+void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now)
+{
+    stki_count_set(&worker->since_ns, -1);
+    atomic_store_explicit(&worker->path, path, memory_order_release);
+    atomic_store_explicit(&worker->record, record, memory_order_release);
+    atomic_store_explicit(&worker->stage, stage, memory_order_release);
+    atomic_store_explicit(&worker->since_ns, now, memory_order_release);
+}
+
+void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64_t index, int64_t now)
+{
+    int64_t within;
+    const stki_reader *shard = stki_field_locate(field, index, &within);
+
+    stki_worker_does(worker, STKI_STAGE_MAPPED, shard->path, within, now);
+}
+
+/* ---- one sample -------------------------------------------------------------------------------------------------- */
+
+void stki_read_fails(stki_core *core, stk_batch *batch, const stki_reader *shard, int64_t within, int64_t row,
+                     stk_error *error)
+{
+    if (shard->file)
+        (void)stki_file_intact(shard->file, within, error);
+    stki_row_fails(core, batch, row, error);
+}
+
+void stki_count_convert(stki_worker *worker, const stki_paging *paging, int64_t began)
+{
+    const int64_t ns = stki_now_ns() - began, pages = stki_paging_end(&worker->parts, paging, ns);
+
+    stki_count(&worker->convert_ns, ns - pages);
+    if (pages > 0)
+        stki_count(&worker->read_ns, pages);
+}
+
+void stki_reading_begin(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker, stki_reading *r)
+{
+    r->began = stki_now_ns();
+    r->shard_number = stki_field_shard(plan->field, of->index, &r->within);
+    r->shard = plan->field->shards[r->shard_number];
+    stki_worker_does(worker, STKI_STAGE_READ, r->shard->path, r->within, r->began);
+    if (r->shard->draws) /* runs the user's own code */
+        worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
+}
+
+stk_status stki_reading_read(stki_reading *r, const stki_want *want, stk_status status, stki_worker *worker,
+                             stk_error *err)
+{
+    const int64_t before = r->began;
+
+    if (status == STK_OK)
+        status = r->shard->ops->read(r->shard, r->within, want, &worker->scratch, &r->sample, err);
+    r->began = stki_now_ns();
+    stki_count(&worker->read_ns, r->began - before);
+    if (status != STK_OK) {
+        const stk_status changed = r->shard->file ? stki_file_intact(r->shard->file, r->within, err) : STK_OK;
+
+        return changed != STK_OK ? changed : status;
+    }
+    stki_worker_does(worker, STKI_STAGE_CONVERT, r->shard->path, r->within, r->began);
+    stki_paging_begin(&worker->parts, &r->paging);
+    return STK_OK;
+}
+
+void stki_reading_end(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker, stki_reading *r)
+{
+    stki_watch_use(worker, plan, r->shard, of->index, &r->sample);
+    stki_reader_done(r->shard, &r->sample);
+    stki_count_convert(worker, &r->paging, r->began);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static stki_making_of of_row(const stk_batch *batch, const stki_field_plan *plan, int64_t row)
+{
+    stki_batch_row at;
+
+    stki_slot_row(batch, plan, row, &at);
+    return (stki_making_of){batch->samples[row], stki_occasion_of(batch, row), at.data, row};
+}
+
+void stki_make_rows(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t first, int64_t last,
+                    stki_worker *worker)
+{
+    const stki_row_maker *maker = plan->maker;
+    stk_error error;
+
+    while (maker->fill && first < last)
+        first += maker->fill(core, batch, plan, first, last, worker);
+    for (; first < last; first++) {
+        stki_making_of of;
+
+        if (stki_sample_has_failed(batch, first))
+            continue;
+        of = of_row(batch, plan, first);
+        if (maker->make(core, batch, plan, &of, worker, &error) != STK_OK)
+            stki_row_fails(core, batch, first, &error);
+    }
+}
+
+void stki_make_part(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
+                    int64_t parts, stki_worker *worker)
+{
+    const stki_making_of of = of_row(batch, plan, row);
+    stk_error error;
+
+    if (plan->maker->make_part(core, batch, plan, &of, part, parts, worker, &error) != STK_OK)
+        stki_row_fails(core, batch, row, &error);
+}
+
+void stki_make_again(stki_core *core, stk_batch *batch, int64_t row, stki_worker *worker)
+{
+    stki_watch_begin(worker, batch, row, row + 1);
+    for (int f = 0; f < core->plan_count; f++)
+        stki_make_rows(core, batch, &core->plans[f], row, row + 1, worker);
+    stki_watch_end(worker);
+    if (core->streams)
+        stki_store_fence();
+}
+
+int64_t stki_measure_again(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
+                           stki_worker *worker)
+{
+    int64_t length;
+
+    stki_watch_begin(worker, batch, row, row + 1);
+    length = plan->maker->measure(core, batch, plan, row, worker);
+    stki_watch_end(worker);
+    return stki_row_has_failed(batch, row) ? -1 : length;
+}
