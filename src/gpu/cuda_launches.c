@@ -2,6 +2,7 @@
 #include "cuda_launches.h"
 
 static const stki_cuda_launches real = {
+    .load = stki_cuda_load,
     .fill = stki_cuda_fill,
     .spin = stki_cuda_spin,
     .hold = stki_cuda_hold,

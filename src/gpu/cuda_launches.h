@@ -20,11 +20,18 @@ int stki_cuda_spin(int ordinal, void *stream, int64_t ns);
  */
 int stki_cuda_hold(int ordinal, void *stream, const int *flag, int64_t at_most_ns);
 
+/* Loads all kernels into the current context. A kernel that is loaded at its first launch makes CUDA wait for the whole
+ * GPU, with the context locked: a stream that is held, or a long training step, then blocks every thread. */
+int stki_cuda_load(int ordinal);
+int stki_cuda_load_fills(void); /* its parts in kernels_fill.cu and kernels_time.cu */
+int stki_cuda_load_times(void);
+
 struct stki_launch;
 /* One planned launch of the kernels around kernel_*.h (kernel_launch.h), read at the call. */
 int stki_cuda_launch(int ordinal, void *stream, const struct stki_launch *launch);
 
 typedef struct stki_cuda_launches {
+    int (*load)(int ordinal);
     int (*fill)(int ordinal, void *stream, void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
     int (*spin)(int ordinal, void *stream, int64_t ns);
     int (*hold)(int ordinal, void *stream, const int *flag, int64_t at_most_ns);

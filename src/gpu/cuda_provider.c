@@ -4,6 +4,7 @@
 #include "allocate.h"
 #include "caching_pool.h"
 #include "cuda_device.h"
+#include "cuda_launches.h"
 #include "error.h"
 #include "thread.h"
 #include <inttypes.h>
@@ -115,6 +116,18 @@ static stk_status check_generation(stki_cuda_device *cuda, int index, stk_error 
         cuda->name, found.name, found.major, found.minor, STKI_CUDA_OLDEST / 10, STKI_CUDA_OLDEST % 10);
 }
 
+static stk_status load_kernels(stki_cuda_device *cuda, int index, stk_error *err)
+{
+    static const char doing[] = "loading the kernels";
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    status = stki_cuda_check(cuda, (cudaError_t)stki_cuda_launcher->load(index), doing, -1, err);
+    stki_cuda_leave();
+    return status;
+}
+
 static stk_status make(int index, stki_cuda_device **out, stk_error *err)
 {
     stki_cuda_device *cuda;
@@ -133,6 +146,8 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
                            stki_cuda->driver_error_name(result));
     if (!status)
         status = check_generation(cuda, index, err);
+    if (!status)
+        status = load_kernels(cuda, index, err);
     if (!status)
         status = stki_caching_pools_attach(&cuda->device, err);
     if (!status)

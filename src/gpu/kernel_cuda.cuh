@@ -14,10 +14,25 @@
 
 #define KERNEL static __global__ void __launch_bounds__(STKI_BLOCK_THREADS, 4)
 #define ARGS(type) const __grid_constant__ type args
-#define LAUNCH(function, member) function<<<launch->blocks, STKI_BLOCK_THREADS, 0, stream>>>(launch->args.member)
+/* The end of a function that launches. A launch without blocks loads the kernel and runs nothing (stki_cuda_load). */
+#define LAUNCH(function, member)                                                              \
+    do {                                                                                      \
+        if (launch->blocks == 0)                                                              \
+            return load_kernel((const void *)(function));                                     \
+        function<<<launch->blocks, STKI_BLOCK_THREADS, 0, stream>>>(launch->args.member);     \
+        return cudaGetLastError();                                                            \
+    } while (0)
 
 /* No kernel was made for it: the plan and these files disagree. */
 static const cudaError_t no_kernel = cudaErrorInvalidDeviceFunction;
+
+/* Asking for a kernel's attributes loads it. */
+static inline cudaError_t load_kernel(const void *function)
+{
+    cudaFuncAttributes attributes;
+
+    return cudaFuncGetAttributes(&attributes, function);
+}
 
 /* kernels_convert.cu's part of stki_cuda_launch. */
 cudaError_t stki_cuda_launch_convert(cudaStream_t stream, const stki_launch *launch);

@@ -26,7 +26,6 @@ template <int DST, int SRC> static cudaError_t launch_runs_of(const stki_launch 
         LAUNCH((runs < DST, SRC == STK_U8 ? STK_U8 : STK_F32, 1 >), runs);
     else
         return no_kernel;
-    return cudaGetLastError();
 }
 
 template <int DST> static cudaError_t launch_runs_to(const stki_launch *launch, cudaStream_t stream)
@@ -71,7 +70,6 @@ template <int DST, int RAW> static cudaError_t launch_pixels_to(const stki_launc
         LAUNCH((pixels<DST, RAW, 4, 0>), pixels);
     else
         LAUNCH((pixels<DST, RAW, 4, 1>), pixels);
-    return cudaGetLastError();
 }
 
 static cudaError_t launch_pixels(const stki_launch *launch, cudaStream_t stream)

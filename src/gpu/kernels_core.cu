@@ -62,8 +62,7 @@ static cudaError_t launch_map(const stki_launch *launch, cudaStream_t stream)
         if (tiled)                         \
             LAUNCH(map_tiled<kind>, map);  \
         else                               \
-            LAUNCH(map_linear<kind>, map); \
-        return cudaGetLastError();
+            LAUNCH(map_linear<kind>, map);
     switch (launch->map_kind) {
         CASE(STKI_MAP_RAW)
         CASE(STKI_MAP_CAST)
@@ -80,13 +79,10 @@ static cudaError_t launch_binary_runs(const stki_launch *launch, cudaStream_t st
     switch (launch->dst_dtype) {
     case STK_F32:
         LAUNCH(binary_runs<STK_F32>, binary);
-        return cudaGetLastError();
     case STK_F16:
         LAUNCH(binary_runs<STK_F16>, binary);
-        return cudaGetLastError();
     case STK_BF16:
         LAUNCH(binary_runs<STK_BF16>, binary);
-        return cudaGetLastError();
     }
     return no_kernel;
 }
@@ -104,20 +100,54 @@ static cudaError_t launch_kernel(const stki_launch *launch, cudaStream_t stream)
         return launch_binary_runs(launch, stream);
     case STKI_KERNEL_BINARY_LINEAR:
         LAUNCH(binary_linear, binary);
-        return cudaGetLastError();
     case STKI_KERNEL_SUM_ROWS:
         LAUNCH(sum_rows, sum);
-        return cudaGetLastError();
     case STKI_KERNEL_SUM_CELLS:
         LAUNCH(sum_cells, sum);
-        return cudaGetLastError();
     case STKI_KERNEL_SUM_FINISH:
         LAUNCH(sum_finish, sum);
-        return cudaGetLastError();
     case STKI_KERNELS:
         break;
     }
     return no_kernel;
+}
+
+/* Every combination that the functions above know; they refuse the others, which have no kernel. */
+static cudaError_t load_launches(void)
+{
+    static const int dtypes[] = {STK_U8, STK_I8, STK_I32, STK_F16, STK_BF16, STK_F32};
+    static const int count = sizeof dtypes / sizeof *dtypes;
+    enum { SOURCES = 6, VARIANTS = 8 };
+
+    for (int kernel = 0; kernel < STKI_KERNELS; kernel++)
+        for (int i = 0; i < count * SOURCES * VARIANTS; i++) {
+            const int variant = i % VARIANTS, src = i / VARIANTS % SOURCES, dst = i / VARIANTS / SOURCES;
+            stki_launch launch = {};
+            cudaError_t error;
+
+            launch.kernel = (enum stki_kernel)kernel;
+            launch.map_kind = variant;
+            launch.dst_dtype = dtypes[dst];
+            launch.src_dtype = dtypes[src];
+            launch.pattern = variant & 1;
+            launch.raw = variant >> 2;
+            launch.step = variant & 2 ? 4 : 3;
+            launch.mirrored = variant & 1;
+            error = launch_kernel(&launch, NULL);
+            if (error && error != no_kernel)
+                return error;
+        }
+    return cudaSuccess;
+}
+
+int stki_cuda_load(int ordinal)
+{
+    cudaError_t error = load_launches();
+
+    (void)ordinal;
+    if (!error)
+        error = (cudaError_t)stki_cuda_load_fills();
+    return error ? (int)error : stki_cuda_load_times();
 }
 
 int stki_cuda_launch(int ordinal, void *stream, const stki_launch *launch)

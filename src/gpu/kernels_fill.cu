@@ -78,3 +78,11 @@ int stki_cuda_fill(int ordinal, void *stream, void *dst, const void *pattern, in
     return (int)queue_bytes((cudaStream_t)stream, to + head + 16 * words, from, pattern_bytes, head + 16 * words,
                             bytes - head - 16 * words);
 }
+
+int stki_cuda_load_fills(void)
+{
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, (const void *)fill_wide);
+
+    return (int)(error ? error : cudaFuncGetAttributes(&attributes, (const void *)fill_bytes));
+}

@@ -40,3 +40,11 @@ int stki_cuda_hold(int ordinal, void *stream, const int *flag, int64_t at_most_n
     hold<<<1, 1, 0, (cudaStream_t)stream>>>(flag, (unsigned long long)at_most_ns);
     return (int)cudaGetLastError();
 }
+
+int stki_cuda_load_times(void)
+{
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, (const void *)spin);
+
+    return (int)(error ? error : cudaFuncGetAttributes(&attributes, (const void *)hold));
+}

@@ -1,3 +1,11 @@
+# The tests of devices on the simulated CUDA.
+foreach(name test_any_device test_device_copy test_prefetch_device test_caching_pool_device)
+  stoker_test_program(${name}_sim ${CMAKE_CURRENT_LIST_DIR}/${name}.c)
+  stoker_use_sim_cuda(${name}_sim)
+  add_test(NAME ${name}_sim COMMAND ${CMAKE_COMMAND} -E env STOKER_TEST_DEVICE=cuda:1 $<TARGET_FILE:${name}_sim>)
+  set_tests_properties(${name}_sim PROPERTIES LABELS "gpu;threads" TIMEOUT 1500)
+endforeach()
+
 # What the compiler made of the kernels. Compiles them all again, so it is one of the long tests.
 if(STOKER_CUDA_FOUND)
   add_test(NAME kernel_figures COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-kernels --nvcc=${STOKER_NVCC}

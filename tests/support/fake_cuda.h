@@ -362,6 +362,12 @@ static int fake_launch(int ordinal, void *stream, const stki_launch *launch)
     return (int)error;
 }
 
+static int fake_load(int ordinal)
+{
+    assert_int_equal(ordinal, fake_current());
+    return (int)fake_called("load", NULL, ordinal);
+}
+
 /* The GPU's clock moves on. */
 static int fake_spin(int ordinal, void *stream, int64_t ns)
 {
@@ -556,7 +562,8 @@ static const stki_cuda_calls fake_calls = {
     .GetErrorString = fake_GetErrorString,
 };
 
-static const stki_cuda_launches fake_launches = {.fill = fake_fill, .spin = fake_spin, .launch = fake_launch};
+static const stki_cuda_launches fake_launches = {
+    .load = fake_load, .fill = fake_fill, .spin = fake_spin, .launch = fake_launch};
 
 /* A machine with `gpus` GPUs, a driver that fits, and nothing that fails. What was made before stays. */
 static void fake_reset(int gpus)

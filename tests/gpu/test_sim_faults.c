@@ -1,0 +1,239 @@
+/* test_sim_faults.c: stki-threads. Loaders on the simulated CUDA while something goes wrong: no memory, a kernel with
+ * an illegal access, a GPU that vanishes; and what must not go wrong: contexts on other GPUs, and graphs that another
+ * thread captures. The other GPU works on throughout. */
+#include "clock.h"
+#include "loader_test.h"
+#include "sim_cuda.h"
+#include <pthread.h>
+
+enum { COUNT = 64, WIDTH = 1000, BATCH = 8, BATCHES = COUNT / BATCH };
+
+static stk_error err;
+
+static stk_status open_on(stk_loader **out, const char *device, const char *more)
+{
+    return stkt_open(out,
+                     "{dataset: {fields: {x: {synthetic: {count: %d, shape: [%d], dtype: u8, distinct: %d}, dtype: f32,"
+                     " transforms: [{scale: 2}]}}}, loader: {batch_size: %d, num_epochs: 1, num_workers: 2,"
+                     " order: sequential, device: %s%s}}",
+                     COUNT, WIDTH, COUNT, BATCH, device, more);
+}
+
+static stk_device *gpu(int index)
+{
+    stk_device *device = NULL;
+
+    assert_ok(stk_device_find(index ? "cuda:1" : "cuda:0", &device, &err));
+    return device;
+}
+
+/* Batches until the end or an error; those of GPU `index`. */
+static stk_status read_all(stk_loader *loader, stk_stream *stream, int *batches)
+{
+    stk_status status;
+    stk_batch *batch;
+
+    *batches = 0;
+    while ((status = stk_loader_next_on(loader, stream, 20 * STKI_SECOND, &batch, &err)) == STK_OK) {
+        ++*batches;
+        stk_batch_release_on(batch, stream);
+    }
+    return status;
+}
+
+/* ---- contexts ------------------------------------------------------------------------------------------------------
+ */
+
+/* Must be the first: a context that exists stays. */
+static void no_context_appears_on_another_gpu(void **state)
+{
+    stk_loader *loader = NULL;
+    stk_stream *stream;
+    int batches;
+
+    (void)state;
+    assert_ok(open_on(&loader, "cuda:1", ", convert: device"));
+    assert_ok(stk_stream_create(gpu(1), &stream, &err));
+    assert_int_equal(read_all(loader, stream, &batches), STK_END);
+    assert_int_equal(batches, BATCHES);
+    stk_loader_destroy(loader);
+    stk_stream_destroy(stream);
+    assert_int_equal(sim_count().contexts[0], 0);
+    assert_int_equal(sim_count().contexts[1], 1);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------
+ */
+
+static void no_device_memory_is_an_error_that_names_the_option(void **state)
+{
+    stk_loader *loader = NULL;
+
+    (void)state;
+    sim_set_limits(48 << 10, 0);
+    assert_int_equal(open_on(&loader, "cuda:1", ""), STK_E_MEMORY);
+    assert_null(loader);
+    sim_set_limits(0, 0);
+    assert_ok(open_on(&loader, "cuda:1", ""));
+    stk_loader_destroy(loader);
+}
+
+static void no_pinned_memory_is_ordinary_memory_with_auto(void **state)
+{
+    stk_loader *loader = NULL;
+    stk_stream *stream;
+    int batches;
+
+    (void)state;
+    sim_set_limits(0, 1);
+    assert_int_equal(open_on(&loader, "cuda:1", ", pin_memory: true"), STK_E_MEMORY);
+    assert_ok(open_on(&loader, "cuda:1", ", pin_memory: auto"));
+    assert_ok(stk_stream_create(gpu(1), &stream, &err));
+    assert_int_equal(read_all(loader, stream, &batches), STK_END);
+    assert_int_equal(batches, BATCHES);
+    stk_loader_destroy(loader);
+    stk_stream_destroy(stream);
+    sim_set_limits(0, 0);
+}
+
+/* ---- a GPU that fails ----------------------------------------------------------------------------------------------
+ */
+
+static void other_gpu_works(void)
+{
+    stk_loader *loader = NULL;
+    int batches;
+
+    assert_ok(open_on(&loader, "cuda:0", ""));
+    assert_int_equal(read_all(loader, NULL, &batches), STK_END);
+    assert_int_equal(batches, BATCHES);
+    stk_loader_destroy(loader);
+}
+
+/* The error comes instead of a batch, stays, and closing takes no longer than without one. */
+static void an_illegal_access_ends_the_loader(void **state)
+{
+    stk_loader *loader = NULL;
+    stk_stream *stream;
+    int batches;
+
+    (void)state;
+    assert_ok(open_on(&loader, "cuda:1", ", convert: device"));
+    assert_ok(stk_stream_create(gpu(1), &stream, &err));
+    sim_fail_next_kernel(1);
+    assert_int_equal(read_all(loader, stream, &batches), STK_E_DEVICE);
+    assert_says("cudaErrorIllegalAddress");
+    assert_true(batches <= BATCHES);
+    assert_int_equal(read_all(loader, stream, &batches), STK_E_DEVICE);
+    assert_int_equal(batches, 0);
+    other_gpu_works();
+    stk_loader_destroy(loader);
+    stk_stream_destroy(stream);
+    sim_revive(1);
+}
+
+/* At any call: opening, taking, releasing, closing. The end comes within the time that closing has. */
+static void a_gpu_may_vanish_at_any_moment(void **state)
+{
+    (void)state;
+    for (int after = 0; after <= BATCHES; after++) {
+        int64_t start = stki_now_ns();
+        stk_loader *loader = NULL;
+        stk_stream *stream = NULL;
+        stk_batch *batch, *held = NULL;
+        stk_status status = STK_OK;
+
+        assert_ok(open_on(&loader, "cuda:1", after % 2 ? ", convert: device" : ""));
+        assert_ok(stk_stream_create(gpu(1), &stream, &err));
+        for (int i = 0; i < after && status == STK_OK; i++) {
+            status = stk_loader_next_on(loader, stream, 20 * STKI_SECOND, &batch, &err);
+            assert_int_equal(status, STK_OK);
+            if (!held)
+                held = batch;
+            else
+                stk_batch_release_on(batch, stream);
+        }
+        sim_kill(1, cudaErrorUnknown);
+        while (status == STK_OK) {
+            status = stk_loader_next_on(loader, stream, 20 * STKI_SECOND, &batch, &err);
+            if (status == STK_OK)
+                stk_batch_release_on(batch, stream);
+        }
+        assert_true(status == STK_E_DEVICE || (status == STK_END && after == BATCHES));
+        stk_loader_destroy(loader);
+        if (held)
+            stk_batch_release_on(held, stream);
+        stk_stream_destroy(stream);
+        assert_true(stki_now_ns() - start < 60 * STKI_SECOND); /* the patience of stkt_open */
+        sim_revive(1);
+        if (after == 0) {
+            sim_kill(1, cudaErrorUnknown);
+            assert_int_equal(open_on(&loader, "cuda:1", ""), STK_E_DEVICE);
+            sim_revive(1);
+        }
+    }
+    other_gpu_works();
+}
+
+/* ---- captures ------------------------------------------------------------------------------------------------------
+ */
+
+struct capturer {
+    stk_stream *stream;
+    _Atomic bool capturing, stop;
+    int64_t captured;
+    bool whole;
+};
+
+static void *capture(void *context)
+{
+    struct capturer *c = context;
+
+    sim_begin_capture(stk_stream_native(c->stream));
+    c->capturing = true;
+    while (!c->stop) { /* a long capture, of kernels that do nothing */
+        assert_ok(stk_stream_spin(c->stream, 1000, &err));
+        stki_sleep_ns(100000);
+    }
+    c->whole = sim_end_capture(stk_stream_native(c->stream), &c->captured);
+    return NULL;
+}
+
+/* A loader opens, hands out batches and closes while another thread captures a graph in the global mode. */
+static void loaders_take_no_part_in_captures(void **state)
+{
+    struct capturer c = {0};
+    stk_loader *loader = NULL;
+    stk_stream *stream;
+    pthread_t thread;
+    int batches;
+
+    (void)state;
+    assert_ok(stk_stream_create(gpu(1), &c.stream, &err));
+    assert_ok(stk_stream_create(gpu(1), &stream, &err));
+    assert_int_equal(pthread_create(&thread, NULL, capture, &c), 0);
+    while (!c.capturing)
+        stki_sleep_ns(100000);
+    assert_ok(open_on(&loader, "cuda:1", ", convert: device"));
+    assert_int_equal(read_all(loader, stream, &batches), STK_END);
+    assert_int_equal(batches, BATCHES);
+    stk_loader_destroy(loader);
+    c.stop = true;
+    pthread_join(thread, NULL);
+    assert_true(c.whole);
+    assert_true(c.captured > 0);
+    stk_stream_destroy(stream);
+    stk_stream_destroy(c.stream);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_context_appears_on_another_gpu),
+                                       cmocka_unit_test(no_device_memory_is_an_error_that_names_the_option),
+                                       cmocka_unit_test(no_pinned_memory_is_ordinary_memory_with_auto),
+                                       cmocka_unit_test(an_illegal_access_ends_the_loader),
+                                       cmocka_unit_test(a_gpu_may_vanish_at_any_moment),
+                                       cmocka_unit_test(loaders_take_no_part_in_captures)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
