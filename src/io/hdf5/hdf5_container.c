@@ -103,15 +103,14 @@ static json_t *details_of(const stki_hdf5_dataset *d)
     return details;
 }
 
-static stk_status set_strides(stki_member *member, const stki_hdf5_dataset *d, stk_error *err)
+/* Row-major ones. STK_E_CORRUPT: its bytes do not fit in 63 bits. */
+static stk_status strides_of(const stki_hdf5_dataset *d, stki_array *out, stk_error *err)
 {
-    stki_array array = {.dtype = d->type.dtype, .ndim = d->ndim};
     int64_t bytes;
-    stk_status status;
 
-    memcpy(array.shape, d->shape, sizeof array.shape);
-    status = stki_array_row_major(&array, &bytes, d->path, err);
-    return status ? status : stki_member_set_strides(member, array.strides, err);
+    *out = (stki_array){.dtype = d->type.dtype, .ndim = d->ndim};
+    memcpy(out->shape, d->shape, sizeof out->shape);
+    return stki_array_row_major(out, &bytes, d->path, err);
 }
 
 static stk_status add_refused(struct hdf5 *h, const char *name, const stk_error *cause, stk_error *err)
@@ -127,12 +126,17 @@ static stk_status add_refused(struct hdf5 *h, const char *name, const stk_error 
     return STK_OK;
 }
 
-static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, stk_error *err)
+static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const char *alias_of, stk_error *err)
 {
     stki_member *member;
+    stki_array array;
     stk_error why;
     bool computes = false;
-    stk_status status = stki_container_add(&h->base, d->name, d->ndim, d->shape, &member, err);
+    stk_status status = strides_of(d, &array, &why);
+
+    if (status != STK_OK)
+        return add_refused(h, d->name, &why, err);
+    status = stki_container_add(&h->base, d->name, d->ndim, d->shape, &member, err);
 
     if (status)
         return status;
@@ -142,6 +146,8 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, stk_error
     member->layout = layout_name(d);
     member->offset = d->offset;
     member->details = details_of(d);
+    if (alias_of)
+        json_object_set_new(member->details, "alias_of", json_string_nocheck(alias_of));
     if (d->filter_missing[0]) {
         (void)stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, &why);
         stki_member_refuse(member, &why);
@@ -154,11 +160,11 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, stk_error
         member->offset = -1;
         return STK_OK;
     }
-    return d->layout == STKI_HDF5_CONTIGUOUS ? set_strides(member, d, err) : STK_OK;
+    return d->layout == STKI_HDF5_CONTIGUOUS ? stki_member_set_strides(member, array.strides, err) : STK_OK;
 }
 
 /* Adds a member for the data set of this name; one that cannot be opened is a member that is refused. */
-static stk_status add_named(struct hdf5 *h, const char *name, stk_error *err)
+static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, stk_error *err)
 {
     stki_hdf5_dataset *d;
     stk_error why;
@@ -171,7 +177,7 @@ static stk_status add_named(struct hdf5 *h, const char *name, stk_error *err)
     }
     if (status)
         return add_refused(h, name, &why, err);
-    status = describe(h, d, err);
+    status = describe(h, d, alias_of, err);
     stki_hdf5_dataset_release(d);
     return status;
 }
@@ -200,11 +206,12 @@ static stk_status add_pattern(struct hdf5 *h, const char *pattern, const stki_re
     return status;
 }
 
-static stk_status on_found(void *context, const char *name, const stk_error *trouble, stk_error *err)
+static stk_status on_found(void *context, const char *name, const char *alias_of, const stk_error *trouble,
+                           stk_error *err)
 {
     struct hdf5 *h = context;
 
-    return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, err);
+    return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, alias_of, err);
 }
 
 /* ---- as an array and as samples ---------------------------------------------------------------------------------- */
@@ -327,8 +334,8 @@ static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_
     stk_status status;
 
     if (!opts->name)
-        return stki_hdf5_list(h->file, on_found, h, err);
-    status = add_named(h, opts->name, err);
+        return stki_hdf5_list(h->file, NULL, on_found, h, err);
+    status = add_named(h, opts->name, NULL, err);
     h->base.partial = true;
     if (status || h->base.members[0].status != STK_E_NOT_FOUND)
         return status;
@@ -336,7 +343,7 @@ static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_
     if (stki_hdf5_is_pattern(opts->name))
         return add_pattern(h, opts->name, opts, err);
     h->base.partial = false;
-    return stki_hdf5_list(h->file, on_found, h, err);
+    return stki_hdf5_list(h->file, NULL, on_found, h, err);
 }
 
 stk_status stki_hdf5_container_open(const char *path, const stki_reader_opts *opts, stki_container **out,

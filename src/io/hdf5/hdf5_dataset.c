@@ -3,6 +3,8 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "hdf5_parts.h"
+#include "hdf5_path.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,85 +19,29 @@ static stk_status fail(const stki_hdf5_dataset *d, stk_status status, const char
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */
 
-#if H5_VERSION_GE(1, 12, 0)
-static bool object_of(hid_t id, bool *is_dataset, uint64_t *header)
+static stk_status open_object(stki_hdf5_dataset *d, stk_error *err)
 {
-    H5O_info2_t info;
-    haddr_t address = HADDR_UNDEF;
+    stki_hdf5_object object;
+    stki_hdf5_key key = {0};
+    H5O_type_t type = H5O_TYPE_UNKNOWN;
+    char *path;
+    stk_status status = stki_hdf5_object_open(d->file, d->name, &object, err);
 
-    if (H5Oget_info3(id, &info, H5O_INFO_BASIC) < 0)
-        return false;
-    *is_dataset = info.type == H5O_TYPE_DATASET;
-    (void)H5VLnative_token_to_addr(id, info.token, &address);
-    *header = address;
-    return true;
-}
-#else
-static bool object_of(hid_t id, bool *is_dataset, uint64_t *header)
-{
-    H5O_info_t info;
-
-    if (H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0)
-        return false;
-    *is_dataset = info.type == H5O_TYPE_DATASET;
-    *header = info.addr;
-    return true;
-}
-#endif
-
-static stk_status fail_open(const stki_hdf5_dataset *d, const stki_hdf5_follow *follow, stk_error *err)
-{
-    stk_error said;
-
-    if (follow->status)
-        said = follow->err;
-    else if (stki_hdf5_fail(&said, STK_E_CORRUPT, d->path, d->name, "cannot be opened") == STK_E_UNSUPPORTED)
-        (void)stki_fail_at(&said, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, NULL, NULL},
-                           "%s: cannot be opened: written by a newer HDF5 than the library here", d->name);
-    if (err)
-        *err = said;
-    return said.status;
-}
-
-static stk_status open_object(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
-{
-    bool is_dataset = false;
-    hid_t object = H5Oopen(d->file->id, d->name, follow->links);
-
-    if (object < 0)
-        return fail_open(d, follow, err);
-    if (!object_of(object, &is_dataset, &d->header)) {
-        (void)H5Oclose(object);
+    if (status != STK_OK)
+        return status;
+    d->id = object.id; /* whatever it is */
+    d->home = object.file;
+    path = stki_strdup(d->home->path);
+    if (!path)
+        return stki_fail_memory(err, (int64_t)strlen(d->home->path) + 1, "a path");
+    stki_free(d->path);
+    d->path = path;
+    d->live = d->file->live || d->home->live;
+    if (!stki_hdf5_object_key(&object, &type, &key))
         return stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "what it is cannot be told");
-    }
-    (void)H5Oclose(object);
-    if (!is_dataset)
-        return fail(d, STK_E_UNSUPPORTED, "a group or a named type", "no data set", err);
-    d->id = H5Dopen2(d->file->id, d->name, follow->dataset);
-    return d->id < 0 ? fail_open(d, follow, err) : STK_OK;
-}
-
-/* Behind an external link the data lies in another file. */
-static stk_status find_path(stki_hdf5_dataset *d, stk_error *err)
-{
-    hid_t file = H5Iget_file_id(d->id);
-    ssize_t length = file < 0 ? -1 : H5Fget_name(file, NULL, 0);
-    unsigned intent = 0;
-    char *path = length > 0 ? stki_zalloc(length + 1) : NULL;
-
-    if (path && H5Fget_name(file, path, (size_t)length + 1) == length) {
-        stki_free(d->path);
-        d->path = path;
-        path = NULL;
-    } else if (length > 0 && !path) {
-        (void)H5Fclose(file);
-        return stki_fail_memory(err, length + 1, "a path");
-    }
-    d->live = d->file->live || file < 0 || H5Fget_intent(file, &intent) < 0 || (intent & H5F_ACC_RDWR);
-    stki_free(path);
-    if (file >= 0)
-        (void)H5Fclose(file);
-    return STK_OK;
+    d->header = key.header;
+    return type == H5O_TYPE_DATASET ? STK_OK
+                                    : fail(d, STK_E_UNSUPPORTED, "a group or a named type", "no data set", err);
 }
 
 static stk_status read_space(stki_hdf5_dataset *d, hsize_t *largest, stk_error *err)
@@ -250,7 +196,10 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
     hid_t type = H5Dget_type(d->id), plist = H5Dget_create_plist(d->id);
     stk_status status = type < 0 || plist < 0
                             ? stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "its description cannot be read")
-                            : stki_hdf5_type_read(type, d->path, d->name, &d->type, err);
+                            : stki_hdf5_parts_check(d, plist, err);
+
+    if (status == STK_OK)
+        status = stki_hdf5_type_read(type, d->path, d->name, &d->type, err);
 
     if (!status) {
         d->memory_type = stki_hdf5_type_in_memory(type, &d->type);
@@ -268,45 +217,17 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
     return status;
 }
 
-/* External raw data and the sources of virtual data sets are looked for beside the file. That is asked for only where
- * it matters, since a data set that is open elsewhere in the process with another wish cannot be opened. */
-static stk_status open_again_beside(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
-{
-    if (d->layout != STKI_HDF5_EXTERNAL && d->layout != STKI_HDF5_VIRTUAL)
-        return STK_OK;
-    (void)H5Dclose(d->id);
-    d->id = -1;
-    if (H5Pset_efile_prefix(follow->dataset, "${ORIGIN}") >= 0 &&
-        H5Pset_virtual_prefix(follow->dataset, "${ORIGIN}") >= 0)
-        d->id = H5Dopen2(d->file->id, d->name, follow->dataset);
-    return d->id < 0 ? fail_open(d, follow, err) : STK_OK;
-}
-
-static stk_status open_following(stki_hdf5_dataset *d, stki_hdf5_follow *follow, stk_error *err)
-{
-    stk_status status = open_object(d, follow, err);
-
-    if (!status)
-        status = find_path(d, err);
-    if (!status && strcmp(d->path, d->file->path) != 0)
-        status = stki_hdf5_dataset_add_beside(d, d->path, err);
-    if (!status)
-        status = read_facts(d, err);
-    return status ? status : open_again_beside(d, follow, err);
-}
-
 static stk_status open_locked(stki_hdf5_dataset *d, stk_error *err)
 {
     stki_hdf5_guard guard;
-    stki_hdf5_follow follow;
     stk_status status;
 
     stki_hdf5_enter(&guard, d->file->plugins);
-    status = stki_hdf5_follow_begin(&follow, d->file, err);
-    if (!status) {
-        status = open_following(d, &follow, err);
-        stki_hdf5_follow_end(&follow);
-    }
+    status = open_object(d, err);
+    if (status == STK_OK && strcmp(d->path, d->file->path) != 0)
+        status = stki_hdf5_dataset_add_beside(d, d->path, err);
+    if (status == STK_OK)
+        status = read_facts(d, err);
     stki_hdf5_leave(&guard);
     return status;
 }
@@ -352,9 +273,11 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
         if (d->memory_type >= 0)
             (void)H5Tclose(d->memory_type);
         if (d->id >= 0)
-            (void)H5Dclose(d->id);
+            (void)H5Oclose(d->id);
         stki_hdf5_leave(&guard);
     }
+    stki_hdf5_parts_destroy(d->parts);
+    stki_hdf5_file_release(d->home);
     stki_hdf5_file_release(d->file);
     for (int64_t i = 0; i < d->beside_count; i++)
         stki_free(d->beside[i].path);

@@ -26,7 +26,8 @@ typedef struct stki_hdf5_beside {
 typedef struct stki_hdf5_dataset {
     stki_counter refs;
     stki_hdf5_file *file; /* that it was asked from; holds a reference */
-    char *path;           /* of the file that holds it: another one behind an external link */
+    stki_hdf5_file *home; /* that holds it: another one behind an external link; holds a reference */
+    char *path;           /* of `home` */
     char *name;
     hid_t id, memory_type;
     stki_hdf5_type type;
@@ -34,14 +35,15 @@ typedef struct stki_hdf5_dataset {
     int ndim;
     int64_t shape[STK_MAX_DIMS]; /* of all ndim axes */
     enum stki_hdf5_layout_kind layout;
-    int64_t offset;              /* contiguous: of the data in the file; -1: never written */
-    stki_hdf5_grid grid;         /* chunked; over the axes of the data set, of items of type.bytes */
-    stki_hdf5_pipeline pipeline; /* chunked */
-    bool odd_edges;              /* chunks at the edge are stored without filters */
-    bool live;                   /* somebody may be writing it */
-    uint64_t header;             /* address of its object header */
-    void *fill;                  /* type.bytes: what was never written reads as */
-    char filter_missing[64];     /* not "": a filter that nobody here can undo */
+    int64_t offset;                /* contiguous: of the data in the file; -1: never written */
+    stki_hdf5_grid grid;           /* chunked; over the axes of the data set, of items of type.bytes */
+    stki_hdf5_pipeline pipeline;   /* chunked */
+    bool odd_edges;                /* chunks at the edge are stored without filters */
+    bool live;                     /* somebody may be writing it */
+    uint64_t header;               /* address of its object header */
+    void *fill;                    /* type.bytes: what was never written reads as */
+    char filter_missing[64];       /* not "": a filter that nobody here can undo */
+    struct stki_hdf5_parts *parts; /* of virtual and external ones: hdf5_parts.h; made by check_sources */
     stki_hdf5_beside *beside;
     int64_t beside_count;
 } stki_hdf5_dataset;
@@ -63,7 +65,8 @@ stk_status stki_hdf5_dataset_chunk_bytes(const stki_hdf5_dataset *dataset, const
                                          stk_error *err);
 stk_status stki_hdf5_dataset_chunk(const stki_hdf5_dataset *dataset, const int64_t *element, void *to, uint32_t *mask,
                                    stk_error *err);
-/* The files and data sets that a virtual or an external one is made of: are all there, and allowed? */
+/* The files and data sets that a virtual or an external one is made of: are all there, and allowed? To be called before
+ * such a data set is read. */
 stk_status stki_hdf5_dataset_check_sources(stki_hdf5_dataset *dataset, stk_error *err);
 
 /* The library reads what a file no longer has as zeros, and a source that is gone as fill values. So whoever has read

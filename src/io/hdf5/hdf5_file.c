@@ -6,6 +6,7 @@
 #include "error.h"
 #include "file.h"
 #include "hdf5_container.h"
+#include "hdf5_driver.h"
 #include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -68,39 +69,6 @@ static stk_status check_signature(const char *path, struct head *head, stk_error
  * twice as long each time from 1 ns on: for ever. This often is 16 ms, more than a write takes. */
 enum { SWMR_ATTEMPTS = 24 };
 
-/* Without locks; closed by H5Pclose. */
-static hid_t plain_access(void)
-{
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-
-#if H5_VERSION_GE(1, 10, 7)
-    if (access >= 0)
-        (void)H5Pset_file_locking(access, false, true);
-#endif
-    return access;
-}
-
-/* Opens, trying what systems and writers may demand: without locks; as another handle of this process has it open; as
- * a reader beside a SWMR writer, where the file says there is one (*swmr; afterwards: was it opened so?). */
-static hid_t open_id(const char *path, bool *swmr)
-{
-    const bool try_swmr = *swmr;
-    hid_t access = plain_access(), id;
-
-    *swmr = false;
-    if (access < 0)
-        return -1;
-    id = H5Fopen(path, H5F_ACC_RDONLY, access);
-    if (id < 0)
-        id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    if (id < 0 && try_swmr && H5Pset_metadata_read_attempts(access, SWMR_ATTEMPTS) >= 0) {
-        id = H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
-        *swmr = id >= 0;
-    }
-    (void)H5Pclose(access);
-    return id;
-}
-
 /* What the system says of it now: the library only knows errors of the system by their text. */
 static stk_status fail_system(const char *path, stk_error *err)
 {
@@ -116,68 +84,98 @@ static stk_status fail_system(const char *path, stk_error *err)
     return stki_fail_errno(err, error, path, "cannot be opened");
 }
 
-/* What the first, ordinary try fails of is what the user wants to know. */
+/* Why the library could not open it, right after it tried. */
 static stk_status fail_open(const char *path, const struct head *head, stk_error *err)
 {
-    hid_t access;
-    stk_status status = fail_system(path, err);
+    stk_error said;
+    stk_status status = stki_hdf5_fail(&said, STK_E_CORRUPT, path, NULL, "cannot be opened"),
+               system = fail_system(path, err);
 
-    if (status)
-        return status;
+    if (system != STK_OK)
+        return system;
     if (head->version > NEWEST_SUPERBLOCK)
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, STKI_TEXT("version %d of the superblock", head->version),
                                          STKI_TEXT("0 to %d", NEWEST_SUPERBLOCK)},
                             "cannot be opened: written by a newer HDF5 than the library here");
-    if (head->writing && !head->swmr)
-        return stki_fail_at(err, STK_E_BUSY,
-                            (stki_place){path, -1, -1, "the mark of a writer", "a file that was closed"},
-                            "cannot be opened: a program has it open for writing, or ended without closing it (h5clear "
-                            "-s FILE removes the mark)");
-    access = plain_access();
-    (void)H5Eclear2(H5E_DEFAULT);
-    (void)H5Fopen(path, H5F_ACC_RDONLY, access < 0 ? H5P_DEFAULT : access);
-    status = stki_hdf5_fail(err, STK_E_CORRUPT, path, NULL, "cannot be opened");
+    if (err)
+        *err = said;
+    return status;
+}
+
+/* As another handle of this process has it open: the library then opens nothing and locks nothing. */
+static stk_status open_again(stki_hdf5_file *file, const struct head *head, stk_error *err)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    unsigned intent = 0;
+    stk_status status = STK_OK;
+
+#if H5_VERSION_GE(1, 10, 7)
+    (void)H5Pset_file_locking(access, false, true);
+#endif
+    file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
+    if (file->id < 0)
+        file->id = H5Fopen(file->path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (file->id < 0)
+        status = fail_open(file->path, head, err);
+    else
+        file->live = H5Fget_intent(file->id, &intent) < 0 || (intent & H5F_ACC_RDWR);
     if (access >= 0)
         (void)H5Pclose(access);
     return status;
 }
 
-static bool open_for_writing(hid_t id)
+/* By our driver; as a reader beside a SWMR writer where the file says that there is one. The library heeds the marks of
+ * writers for its own drivers alone. */
+static stk_status open_id(stki_hdf5_file *file, const struct head *head, stk_error *err)
 {
-    unsigned intent = 0;
+    hid_t access;
+    stk_status status = STK_OK;
 
-    return H5Fget_intent(id, &intent) < 0 || (intent & H5F_ACC_RDWR);
+    if (head->writing && !head->swmr)
+        return stki_fail_at(err, STK_E_BUSY,
+                            (stki_place){file->path, -1, -1, "the mark of a writer", "a file that was closed"},
+                            "cannot be opened: a program has it open for writing, or ended without closing it (h5clear "
+                            "-s FILE removes the mark)");
+    access = stki_hdf5_driver_access();
+    if (head->swmr && access >= 0)
+        (void)H5Pset_metadata_read_attempts(access, SWMR_ATTEMPTS);
+    file->id =
+        access < 0 ? -1 : H5Fopen(file->path, head->swmr ? H5F_ACC_RDONLY | H5F_ACC_SWMR_READ : H5F_ACC_RDONLY, access);
+    if (file->id < 0)
+        status = fail_open(file->path, head, err);
+    if (access >= 0)
+        (void)H5Pclose(access);
+    file->live = head->swmr;
+    file->ours = file->id >= 0;
+    if (file->ours)
+        stki_hdf5_driver_opened();
+    return status;
 }
 
 static stk_status open_locked(stki_hdf5_file *file, bool plugins, const struct head *head, stk_error *err)
 {
-    bool swmr = head->swmr;
     stki_hdf5_guard guard;
-    stk_status status = STK_OK;
+    stk_status status;
 
     stki_hdf5_enter(&guard, plugins);
-    file->id = open_id(file->path, &swmr);
-    if (file->id < 0)
-        status = fail_open(file->path, head, err);
-    else
-        file->live = swmr || open_for_writing(file->id);
+    status = stki_hdf5_driver_open_elsewhere(file->path) ? open_again(file, head, err) : open_id(file, head, err);
     stki_hdf5_leave(&guard);
     return status;
 }
 
-static stk_status find_folder(stki_hdf5_file *file, stk_error *err)
+static stk_status find_folder(stki_hdf5_file *file, const char *path, stk_error *err)
 {
-    char *real = realpath(file->path, NULL), *slash;
+    char *real = realpath(path, NULL), *slash;
     int64_t room = real ? (int64_t)strlen(real) + 1 : 0;
 
     if (!real)
-        return stki_fail_errno(err, errno, file->path, "cannot tell its folder");
+        return stki_fail_errno(err, errno, path, "cannot be opened");
     slash = strrchr(real, '/');
     slash[slash == real] = '\0';
     file->folder = stki_strdup(real);
     free(real);
-    return file->folder ? STK_OK : stki_fail_memory(err, room, file->path);
+    return file->folder ? STK_OK : stki_fail_memory(err, room, path);
 }
 
 static const stki_option rows[] = {
@@ -191,40 +189,51 @@ static const stki_option_table table = STKI_SOURCE_TABLE("HDF5", rows);
 
 const stki_source_group stki_hdf5_source = {&table, sizeof(stki_hdf5_options), NULL, NULL};
 
+/* `file` has its options; it is released if that fails. */
+static stk_status open_file(stki_hdf5_file *file, const char *path, bool stamped, stki_hdf5_file **out, stk_error *err)
+{
+    struct head head;
+    struct stat about;
+    stk_status status = check_signature(path, &head, err);
+
+    file->id = -1;
+    file->generation = stki_fork_generation();
+    stki_count_set(&file->refs, 1);
+    if (status == STK_OK && !(file->path = stki_strdup(path)))
+        status = stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
+    if (status == STK_OK && stamped)
+        status = stki_stamp_path(path, &file->place, err);
+    if (status == STK_OK && file->place)
+        status = stki_stamp_take(path, &file->stamp, err);
+    if (status == STK_OK)
+        status = open_locked(file, file->plugins, &head, err);
+    if (status == STK_OK && !stat(path, &about)) {
+        file->device = about.st_dev;
+        file->inode = about.st_ino;
+    }
+    if (status == STK_OK)
+        *out = file;
+    else
+        stki_hdf5_file_release(file);
+    return status;
+}
+
 stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, stki_hdf5_file **out, stk_error *err)
 {
     stki_hdf5_options options;
-    stki_hdf5_file *file;
-    struct head head;
-    stk_status status = check_signature(path, &head, err);
+    stki_hdf5_file *file = stki_zalloc(sizeof *file);
+    stk_status status;
 
-    if (status)
-        return status;
-    stki_source_values(opts, &stki_hdf5_source, &options);
-    file = stki_zalloc(sizeof *file);
     if (!file)
         return stki_fail_memory(err, sizeof *file, path);
-    file->id = -1;
+    stki_source_values(opts, &stki_hdf5_source, &options);
     file->plugins = options.allow_plugins;
-    file->generation = stki_fork_generation();
     file->watched = opts->access != STKI_ACCESS_UNGUARDED;
-    stki_count_set(&file->refs, 1);
-    file->path = stki_strdup(path);
-    status = file->path ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
-    if (!status && file->watched)
-        status = stki_stamp_path(path, &file->place, err);
-    if (!status && file->place)
-        status = stki_stamp_take(path, &file->stamp, err);
-    if (!status && !options.allow_external)
-        status = find_folder(file, err);
-    if (!status)
-        status = open_locked(file, options.allow_plugins, &head, err);
-    if (status) {
-        stki_hdf5_file_release(file);
+    if (!options.allow_external && (status = find_folder(file, path, err)) != STK_OK) {
+        stki_free(file);
         return status;
     }
-    *out = file;
-    return STK_OK;
+    return open_file(file, path, file->watched, out, err);
 }
 
 stki_hdf5_file *stki_hdf5_file_retain(stki_hdf5_file *file)
@@ -242,6 +251,8 @@ void stki_hdf5_file_release(stki_hdf5_file *file)
     if (file->id >= 0 && file->generation == stki_fork_generation()) {
         stki_hdf5_enter(&guard, false);
         (void)H5Fclose(file->id);
+        if (file->ours)
+            stki_hdf5_driver_closed();
         stki_hdf5_leave(&guard);
     }
     stki_free(file->path);
@@ -279,66 +290,47 @@ static bool inside(const char *folder, const char *real)
     return !strncmp(real, folder, length) && real[length] == '/';
 }
 
-stk_status stki_hdf5_may_open(const stki_hdf5_file *file, const char *from, const char *target, stk_error *err)
+/* May the file `target`, named inside the file `from`, be opened? `path`: where it is. */
+stk_status stki_hdf5_may_open(const stki_hdf5_file *from, const char *target, char *path, stk_error *err)
 {
-    char path[PATH_MAX], real[PATH_MAX];
+    char real[PATH_MAX];
     struct stat stat_of;
     bool there, outside;
 
-    if (!beside(from, target, path, sizeof path))
-        return refuse(from, target, STK_E_NOT_FOUND, "its name is too long", err);
+    if (!beside(from->path, target, path, PATH_MAX))
+        return refuse(from->path, target, STK_E_NOT_FOUND, "its name is too long", err);
     there = realpath(path, real) != NULL;
     /* Of what is not there, only the name can be judged. */
-    outside = file->folder && (there ? !inside(file->folder, real)
-                                     : strstr(target, "..") || (target[0] == '/' && !inside(file->folder, target)));
+    outside = from->folder && (there ? !inside(from->folder, real)
+                                     : strstr(target, "..") || (target[0] == '/' && !inside(from->folder, target)));
     if (outside)
-        return refuse(from, target, STK_E_UNSAFE, "it lies outside the folder, and external files are not allowed",
-                      err);
+        return refuse(from->path, target, STK_E_UNSAFE,
+                      "it lies outside the folder, and external files are not allowed", err);
     if (!there)
-        return refuse(from, target, STK_E_NOT_FOUND, "it is not there", err);
+        return refuse(from->path, target, STK_E_NOT_FOUND, "it is not there", err);
     if (stat(real, &stat_of) || !S_ISREG(stat_of.st_mode))
-        return refuse(from, target, STK_E_UNSUPPORTED, "it is no regular file", err);
+        return refuse(from->path, target, STK_E_UNSUPPORTED, "it is no regular file", err);
     return STK_OK;
 }
 
-static herr_t on_external_link(const char *parent_file, const char *parent_group, const char *child_file,
-                               const char *child_object, unsigned *flags, hid_t access, void *context)
+stk_status stki_hdf5_file_open_beside(const stki_hdf5_file *from, const char *target, stki_hdf5_file **out,
+                                      stk_error *err)
 {
-    stki_hdf5_follow *follow = context;
+    char path[PATH_MAX];
+    stki_hdf5_file *file;
+    stk_status status = stki_hdf5_may_open(from, target, path, err);
 
-    (void)parent_group, (void)child_object, (void)flags, (void)access;
-    follow->status = stki_hdf5_may_open(follow->file, parent_file, child_file, &follow->err);
-    return follow->status ? -1 : 0;
-}
-
-stk_status stki_hdf5_follow_begin(stki_hdf5_follow *follow, const stki_hdf5_file *file, stk_error *err)
-{
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    bool fine = access >= 0;
-
-    *follow =
-        (stki_hdf5_follow){.file = file, .links = H5Pcreate(H5P_LINK_ACCESS), .dataset = H5Pcreate(H5P_DATASET_ACCESS)};
-#if H5_VERSION_GE(1, 10, 7)
-    fine = fine && H5Pset_file_locking(access, false, true) >= 0;
-#endif
-    for (int i = 0; fine && i < 2; i++) {
-        hid_t list = i ? follow->dataset : follow->links;
-        fine =
-            list >= 0 && H5Pset_elink_fapl(list, access) >= 0 && H5Pset_elink_cb(list, on_external_link, follow) >= 0;
+    if (status != STK_OK)
+        return status;
+    file = stki_zalloc(sizeof *file);
+    if (!file)
+        return stki_fail_memory(err, sizeof *file, path);
+    file->plugins = from->plugins;
+    file->watched = from->watched;
+    file->folder = from->folder ? stki_strdup(from->folder) : NULL;
+    if (from->folder && !file->folder) {
+        stki_free(file);
+        return stki_fail_memory(err, (int64_t)strlen(from->folder) + 1, path);
     }
-    if (access >= 0)
-        (void)H5Pclose(access);
-    if (fine)
-        return STK_OK;
-    stki_hdf5_follow_end(follow);
-    return stki_hdf5_fail(err, STK_E_MEMORY, file->path, NULL, "cannot set up the access to it");
-}
-
-void stki_hdf5_follow_end(stki_hdf5_follow *follow)
-{
-    if (follow->links >= 0)
-        (void)H5Pclose(follow->links);
-    if (follow->dataset >= 0)
-        (void)H5Pclose(follow->dataset);
-    follow->links = follow->dataset = -1;
+    return open_file(file, path, false, out, err);
 }

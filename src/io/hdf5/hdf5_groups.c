@@ -10,7 +10,6 @@
 #include "hdf5_list.h"
 #include "hdf5_reader.h"
 #include "tensor_internal.h"
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,14 +173,14 @@ static stk_status room_for_one(struct groups *g, stk_error *err)
     return STK_OK;
 }
 
-static stk_status on_found(void *context, const char *name, const stk_error *trouble, stk_error *err)
+static stk_status on_found(void *context, const char *name, const char *alias_of, const stk_error *trouble,
+                           stk_error *err)
 {
     struct groups *g = context;
     char *copy;
     stk_status status;
 
-    if (fnmatch(g->pattern, name + (g->pattern[0] != '/'), FNM_PATHNAME))
-        return STK_OK;
+    (void)alias_of;
     if (trouble) {
         if (err)
             *err = *trouble;
@@ -330,7 +329,7 @@ static stk_status open_groups(struct groups *g, const char *path, const char *pa
     status = stki_file_open(path, g->opts.access, g->opts.pattern, &g->map, err);
     g->pattern = pattern;
     if (!status)
-        status = stki_hdf5_list(g->file, on_found, g, err);
+        status = stki_hdf5_list(g->file, pattern, on_found, g, err);
     if (!status && g->base.count == 0)
         status = stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
                               "no data set fits the pattern %s", pattern);

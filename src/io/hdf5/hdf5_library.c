@@ -27,6 +27,7 @@ static void watch_forks(void)
 {
     stki_guard_watch_forks(); /* its lock is taken with ours held: a fork has to take ours first */
     (void)pthread_atfork(hold, stk_hdf5_unlock, stk_hdf5_unlock);
+    (void)H5dont_atexit(); /* closing what a damaged file left open can crash; all that is written here is closed */
 }
 
 void stk_hdf5_lock(void)
@@ -121,6 +122,8 @@ static stk_status class_of(const struct said *said, stk_status otherwise)
     if ((said->minor == H5E_NOTFOUND && said->in_path) || (said->minor == H5E_CANTOPENFILE && said->in_link) ||
         said->minor == H5E_NLINKS)
         return STK_E_NOT_FOUND;
+    if (said->minor == H5E_NOSPACE && said->major == H5E_RESOURCE)
+        return STK_E_MEMORY;
     if (said->major == H5E_IO && (said->minor == H5E_READERROR || said->minor == H5E_WRITEERROR))
         return STK_E_IO; /* the system's read or write failed: nothing deeper said why */
     return otherwise;

@@ -2,6 +2,7 @@
 #include "checked.h"
 #include "error.h"
 #include "hdf5_dataset.h"
+#include "hdf5_parts.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,7 +66,7 @@ stk_status stki_hdf5_dataset_read(const stki_hdf5_dataset *d, const int64_t *sta
         return STK_OK;
     memset(to, 0, (size_t)bytes);
     stki_hdf5_enter(&guard, d->file->plugins);
-    status = read_locked(d, start, length, to, err);
+    status = d->parts ? stki_hdf5_parts_read(d, start, length, to, bytes, err) : read_locked(d, start, length, to, err);
     stki_hdf5_leave(&guard);
     if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)
         return status;

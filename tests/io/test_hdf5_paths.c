@@ -1,0 +1,267 @@
+/* test_hdf5_paths.c: paths through the links of HDF5 files: every path that fits a pattern is a sample, whatever else
+ * leads to the same object; cycles end. */
+#include "allocate.h"
+#include "format.h"
+#include "hdf5_dataset.h"
+#include "hdf5_files.h"
+#include "io_files.h"
+#include "source_opts.h"
+#include "stk_test.h"
+
+static stk_error err;
+
+/* One number in a data set. */
+static void put(hid_t where, const char *name, int32_t value)
+{
+    hid_t space = H5Screate(H5S_SCALAR), link = H5Pcreate(H5P_LINK_CREATE), x;
+
+    STKT_MUST(H5Pset_create_intermediate_group(link, 1));
+    x = H5Dcreate2(where, name, H5T_STD_I32LE, space, link, H5P_DEFAULT, H5P_DEFAULT);
+    STKT_MUST(H5Dwrite(x, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Pclose(link));
+    STKT_MUST(H5Sclose(space));
+}
+
+static hid_t create(const char *name)
+{
+    hid_t file = H5Fcreate(stkt_path(name), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+
+    STKT_MUST(file);
+    return file;
+}
+
+static void group(hid_t file, const char *name)
+{
+    STKT_MUST(H5Gclose(H5Gcreate2(file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)));
+}
+
+static void soft(hid_t file, const char *name, const char *target)
+{
+    STKT_MUST(H5Lcreate_soft(target, file, name, H5P_DEFAULT, H5P_DEFAULT));
+}
+
+/* The numbers of a pattern's samples. Returns how many, or the status. */
+static int64_t samples(const char *path, const char *pattern, int32_t *out)
+{
+    stki_reader_opts opts = {.name = pattern};
+    stki_container *container;
+    stki_reader *reader;
+    stki_scratch scratch;
+    int64_t count;
+    stk_status status = stki_container_open(path, &opts, &container, &err);
+
+    if (status != STK_OK)
+        return status;
+    status = stki_container_reader(container, 0, &opts, &reader, &err);
+    stki_container_release(container);
+    if (status != STK_OK)
+        return status;
+    stki_scratch_init(&scratch);
+    count = reader->count;
+    for (int64_t i = 0; i < count; i++) {
+        stk_tensor t;
+
+        assert_ok(reader->ops->read(reader, i, NULL, &scratch, &t, &err));
+        memcpy(&out[i], t.data, sizeof *out);
+        stki_reader_done(reader, &t);
+    }
+    stki_scratch_fini(&scratch);
+    stki_reader_destroy(reader);
+    return count;
+}
+
+/* h5py/h5py#1037: visititems meets an object once; a sample that has another name, too, was lost. */
+static void test_every_path_counts(void **state)
+{
+    hid_t file = create("every.h5");
+    int32_t got[16];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "train/%04d/image", i);
+        put(file, name, i);
+    }
+    soft(file, "best", "/train/0002");
+    group(file, "splits");
+    group(file, "splits/val");
+    STKT_MUST(H5Lcreate_hard(file, "train/0001", file, "splits/val/b", H5P_DEFAULT, H5P_DEFAULT));
+    soft(file, "splits/val/a", "/train/0003");
+    soft(file, "splits/val/c", "../val/a"); /* ".." is a name like others */
+    soft(file, "splits/val/d", "b");
+    STKT_MUST(H5Fclose(file));
+    assert_int_equal(samples(stkt_path("every.h5"), "train/*/image", got), 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(got[i], i);
+    assert_int_equal(samples(stkt_path("every.h5"), "/splits/val/[abd]/image", got), 3);
+    assert_int_equal(got[0], 3);
+    assert_int_equal(got[1], 1);
+    assert_int_equal(got[2], 1);
+    assert_int_equal(samples(stkt_path("every.h5"), "best/i*", got), 1);
+    assert_int_equal(got[0], 2);
+    /* a link on the way that leads nowhere is a sample that is missing */
+    assert_int_equal(samples(stkt_path("every.h5"), "splits/val/*/image", got), STK_E_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/splits/val/c"));
+    assert_non_null(strstr(err.message, "../val/a"));
+}
+
+static void expect_members(const char *path, const char *const *names, const char *const *aliases, int count)
+{
+    stki_container *container;
+
+    assert_ok(stki_container_open(path, NULL, &container, &err));
+    for (int i = 0; i < count && i < container->member_count; i++) {
+        const json_t *alias = json_object_get(container->members[i].details, "alias_of");
+
+        assert_string_equal(container->members[i].name, names[i]);
+        assert_int_equal(alias != NULL, aliases[i] != NULL);
+        if (alias)
+            assert_string_equal(json_string_value(alias), aliases[i]);
+    }
+    assert_int_equal(container->member_count, count);
+    stki_container_release(container);
+}
+
+/* A group on its own path is not entered again. */
+static void test_cycles(void **state)
+{
+    hid_t file = create("cycle.h5");
+
+    (void)state;
+    put(file, "x", 1);
+    put(file, "a/y", 2);
+    STKT_MUST(H5Lcreate_hard(file, "/a", file, "a/self", H5P_DEFAULT, H5P_DEFAULT));
+    soft(file, "a/up", "/");
+    soft(file, "a/loop", "/a/loop");
+    STKT_MUST(H5Fclose(file));
+    expect_members(stkt_path("cycle.h5"), (const char *const[]){"/x", "/a/loop", "/a/y"},
+                   (const char *const[]){NULL, NULL, NULL}, 3);
+}
+
+/* The other file leads back, and is opened anew each time: its groups are known by where they lie. */
+static void test_external_cycle(void **state)
+{
+    hid_t a = create("cycle_a.h5"), b = create("cycle_b.h5");
+
+    (void)state;
+    put(a, "own", 1);
+    STKT_MUST(H5Lcreate_external("cycle_b.h5", "/g", a, "to_b", H5P_DEFAULT, H5P_DEFAULT));
+    put(b, "g/x", 2);
+    soft(b, "g/up", "/");
+    STKT_MUST(H5Lcreate_external("cycle_a.h5", "/", b, "g/back", H5P_DEFAULT, H5P_DEFAULT));
+    STKT_MUST(H5Fclose(a));
+    STKT_MUST(H5Fclose(b));
+    /* to_b/up is the root of b, which is not on the path; its g is */
+    expect_members(stkt_path("cycle_a.h5"), (const char *const[]){"/own", "/to_b/x"}, (const char *const[]){NULL, NULL},
+                   2);
+}
+
+/* Two links to the next group in each of 40 groups are 2^40 paths. */
+static void test_very_many_paths(void **state)
+{
+    hid_t file = create("many.h5");
+    char name[16], next[16], path[200] = "";
+    stki_container *container;
+    int32_t got[4];
+
+    (void)state;
+    for (int i = 40; i >= 0; i--) {
+        snprintf(name, sizeof name, "/g%d", i);
+        snprintf(next, sizeof next, "/g%d", i + 1);
+        group(file, name);
+        for (int k = 0; k < 2 && i < 40; k++) {
+            char link[32];
+
+            snprintf(link, sizeof link, "%s/%c", name, 'a' + k);
+            STKT_MUST(H5Lcreate_hard(file, next, file, link, H5P_DEFAULT, H5P_DEFAULT));
+        }
+    }
+    put(file, "/g40/x", 7);
+    STKT_MUST(H5Fclose(file));
+    assert_status(stki_container_open(stkt_path("many.h5"), NULL, &container, &err), STK_E_LIMIT);
+    strcpy(path, "g0");
+    for (int i = 0; i < 38; i++)
+        strcat(path, i % 2 ? "/a" : "/b");
+    strcat(path, "/*/*/x");
+    assert_int_equal(samples(stkt_path("many.h5"), path, got), 4);
+    assert_int_equal(got[3], 7);
+}
+
+/* A data set whose size does not fit, a path that is too long, a link of an unknown kind: refused alone. */
+static void test_bad_alone(void **state)
+{
+    hid_t file = create("alone.h5"), plist = H5Pcreate(H5P_DATASET_CREATE), link = H5Pcreate(H5P_LINK_CREATE), space, x;
+    const hsize_t huge[] = {(hsize_t)1 << 33, (hsize_t)1 << 33}, chunk[] = {16, 16};
+    static char longer[70000];
+    stki_container *container;
+    int64_t refused = 0;
+
+    (void)state;
+    put(file, "a", 1);
+    space = H5Screate_simple(2, huge, NULL);
+    STKT_MUST(H5Pset_chunk(plist, 2, chunk));
+    x = H5Dcreate2(file, "huge", H5T_STD_I32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    STKT_MUST(x);
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Pset_create_intermediate_group(link, 1));
+    for (size_t at = 0; at < sizeof longer - 1; at++)
+        longer[at] = at % 1000 == 999 ? '/' : 'n';
+    x = H5Gcreate2(file, longer, link, H5P_DEFAULT, H5P_DEFAULT);
+    STKT_MUST(x);
+    STKT_MUST(H5Gclose(x));
+    put(file, "z", 2);
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Pclose(plist));
+    STKT_MUST(H5Pclose(link));
+    STKT_MUST(H5Fclose(file));
+    assert_ok(stki_container_open(stkt_path("alone.h5"), NULL, &container, &err));
+    assert_int_equal(container->member_count, 4);
+    assert_string_equal(container->members[0].name, "/a");
+    assert_string_equal(container->members[1].name, "/huge");
+    assert_string_equal(container->members[2].name, "/z");
+    for (int64_t i = 0; i < 4; i++)
+        refused += container->members[i].status != STK_OK;
+    assert_int_equal(refused, 2);
+    assert_int_equal(container->members[3].status, STK_E_LIMIT);
+    stki_container_release(container);
+}
+
+/* Both ends of a link that leads nowhere are named. */
+static void test_dangling(void **state)
+{
+    hid_t file = create("dangling.h5");
+    stki_hdf5_file *opened;
+    stki_hdf5_dataset *d;
+
+    (void)state;
+    soft(file, "gone", "/no/where");
+    STKT_MUST(H5Lcreate_external("no.h5", "/far", file, "out", H5P_DEFAULT, H5P_DEFAULT));
+    STKT_MUST(H5Lcreate_external("dangling.h5", "/far", file, "in", H5P_DEFAULT, H5P_DEFAULT));
+    soft(file, "a", "b");
+    soft(file, "b", "a");
+    STKT_MUST(H5Fclose(file));
+    assert_ok(stki_hdf5_file_open(stkt_path("dangling.h5"), &(stki_reader_opts){0}, &opened, &err));
+    assert_status(stki_hdf5_dataset_open(opened, "gone", &d, &err), STK_E_NOT_FOUND);
+    assert_says("gone");
+    assert_says("/no/where");
+    assert_status(stki_hdf5_dataset_open(opened, "out", &d, &err), STK_E_NOT_FOUND);
+    assert_says("no.h5");
+    assert_status(stki_hdf5_dataset_open(opened, "in", &d, &err), STK_E_NOT_FOUND);
+    assert_says("/far of dangling.h5");
+    assert_status(stki_hdf5_dataset_open(opened, "a", &d, &err), STK_E_NOT_FOUND);
+    assert_status(stki_hdf5_dataset_open(opened, "neither", &d, &err), STK_E_NOT_FOUND);
+    stki_hdf5_file_release(opened);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_path_counts), cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_external_cycle),    cmocka_unit_test(test_very_many_paths),
+        cmocka_unit_test(test_bad_alone),         cmocka_unit_test(test_dangling),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
