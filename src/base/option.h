@@ -94,7 +94,8 @@ typedef struct stki_option {
     unsigned flags;                 /* enum stki_option_flags */
     const char *instead_of;         /* rows of the same table that exclude this one, with spaces between them */
     const stki_need *need;          /* NULL: none */
-    const stki_option_table *inner; /* NODE: the table that reads a map given as the value */
+    const stki_option_table *inner; /* NODE: the table that reads a map given as the value; TEXT: the same, where a map
+                                       may be given instead of a text */
     /* NODE: the scalar number `index` inside the value that is a path as with STKI_PATH; NULL: there are no more */
     stki_node *(*path_in)(const stki_node *value, int index);
     int64_t (*implied)(const stki_node *map); /* INT: what the default comes to beside the map's other options, so that

@@ -203,7 +203,7 @@ static void print_row(stki_print *print, const stki_option_table *table, const s
             snprintf(path + length, sizeof path - length, ".%s", node->keys[i]);
             print_inner(print, table, row, node->items[i], path);
         }
-    } else if (row->inner) {
+    } else if (row->inner && !(row->type == STKI_OPT_TEXT && node->kind == STKI_NODE_SCALAR)) {
         print_inner(print, table, row, node, path);
     } else {
         print_value(print, table, row, node, path);

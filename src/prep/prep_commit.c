@@ -7,6 +7,7 @@
 #include "prep_file.h"
 #include "prep_run.h"
 #include "stats_options.h"
+#include "stays.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static stk_status add_seen(const stki_prep_run *run, const json_t *piece, stki_s
 }
 
 struct collecting {
-    const stki_prep_run *run;
+    stki_prep_run *run;
     json_t *skipped;
     stki_seen **seen;
     stki_prep_totals *totals;
@@ -69,12 +70,16 @@ struct collecting {
 static stk_status take_piece(void *context, json_t *piece, stk_error *err)
 {
     const struct collecting *c = context;
+    stk_status status;
 
     if (!json_object_get(piece, "piece"))
         return STK_OK;
     c->totals->rows += json_integer_value(json_object_get(piece, "rows"));
     if (json_array_extend(c->skipped, json_object_get(piece, "skipped")) != 0)
         return stki_fail_memory(err, 256, "the list of failed samples");
+    status = stki_stays_merge(c->run->stays, json_object_get(piece, "stays"), err);
+    if (status != STK_OK)
+        return status;
     return add_seen(c->run, piece, c->seen, err);
 }
 
@@ -98,14 +103,37 @@ static stk_status collect_unit(struct collecting *c, int64_t unit, stk_error *er
     return status;
 }
 
-static stk_status collect_pieces(const stki_prep_run *run, json_t *skipped, stki_seen **seen, stki_prep_totals *totals,
+/* What stayed as it was is no error, but worth knowing. */
+static void note_stays(const stki_prep_run *run)
+{
+    const char *field;
+    json_t *of_field;
+
+    json_object_foreach(run->stays, field, of_field)
+    {
+        char text[300];
+        int64_t count;
+
+        (void)stki_stays_text(of_field, &count, text, sizeof text);
+        if (run->notes)
+            stki_notes_add(run->notes, "output.fields.%s: %" PRId64 " image%s stayed as %s: %s", field, count,
+                           count == 1 ? "" : "s", count == 1 ? "it was" : "they were", text);
+    }
+}
+
+static stk_status collect_pieces(stki_prep_run *run, json_t *skipped, stki_seen **seen, stki_prep_totals *totals,
                                  stk_error *err)
 {
     struct collecting c = {run, skipped, seen, totals};
     stk_status status = STK_OK;
 
+    json_decref(run->stays);
+    run->stays = json_object();
+    if (!run->stays)
+        return stki_fail_memory(err, 256, "a count of rows");
     for (int64_t unit = 0; unit < run->units && status == STK_OK; unit++)
         status = collect_unit(&c, unit, err);
+    note_stays(run);
     totals->skipped = (int64_t)json_array_size(skipped);
     return status;
 }

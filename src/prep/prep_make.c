@@ -12,6 +12,7 @@
 #include "prep_run.h"
 #include "rows_images.h"
 #include "spool.h"
+#include "stays.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ struct maker {
     stki_outlet *outlet;
     stki_spool_writer *spool;
     stki_seen **seen;              /* of the piece */
-    json_t *skipped;               /* of the piece */
+    json_t *skipped, *stays;       /* of the piece */
     int64_t rows, failed, allowed; /* rows of the piece; failed samples of all units so far, and how many may */
 };
 
@@ -210,6 +211,10 @@ static stk_status end_piece(struct maker *m, const struct pushed *p, stk_error *
     const int64_t waited = sync_wait(run), begin = stki_now_ns();
     stk_status status;
 
+    if (line && json_object_size(m->stays) > 0 && json_object_set(line, "stays", m->stays) != 0) {
+        json_decref(line);
+        line = NULL;
+    }
     if (line && run->observer_count > 0 && json_object_set_new(line, "seen", seen_of_piece(m)) != 0) {
         json_decref(line);
         line = NULL;
@@ -217,7 +222,9 @@ static stk_status end_piece(struct maker *m, const struct pushed *p, stk_error *
     if (!line)
         return stki_fail_memory(err, 256, "a journal");
     json_decref(m->skipped);
+    json_decref(m->stays);
     m->skipped = json_array();
+    m->stays = json_object();
     m->rows = 0;
     if (m->spool)
         status = end_spool(m, line, err);
@@ -251,6 +258,8 @@ static stk_status append(struct maker *m, const stki_finished *finished, stk_err
         run->progress.bytes_out += finished->values[i].size;
     run->progress.write_ns += stki_now_ns() - begin - (sync_wait(run) - waited);
     m->rows += finished->rows;
+    if (status == STK_OK)
+        status = stki_stays_count(m->stays, run->sink_fields, run->field_count, finished->values, finished->rows, err);
     return status;
 }
 
@@ -531,6 +540,7 @@ static void drop(struct maker *m)
     for (int i = 0; m->seen && i < run->observer_count; i++)
         run->observers[i]->ops->drop(run->observers[i], m->seen[i]);
     json_decref(m->skipped);
+    json_decref(m->stays);
     stki_free(m->seen);
     stki_free(m->sources);
     stki_free(m);
@@ -544,11 +554,12 @@ static stk_status reserve(struct maker *m, stk_error *err)
     m->sources = stki_zalloc_array(run->field_count, sizeof *m->sources);
     m->seen = stki_zalloc_array(run->observer_count + 1, sizeof(stki_seen *));
     m->skipped = json_array();
+    m->stays = json_object();
     for (int i = 0; i <= STKI_PREP_DEPTH && fits; i++) {
         m->queue[i].positions = stki_zalloc_array(run->batch_rows, sizeof(int64_t));
         fits = m->queue[i].positions != NULL;
     }
-    return fits && m->sources && m->seen && m->skipped
+    return fits && m->sources && m->seen && m->skipped && m->stays
                ? STK_OK
                : stki_fail_memory(err, run->batch_rows * 8 * STKI_PREP_DEPTH, "a job");
 }

@@ -136,6 +136,8 @@ static json_t *describe_fields(const stki_prep_run *run)
             set(field, "classes", stki_classes_json(classes));
         if (finisher && finisher->ops->describe)
             set(field, "encoder", finisher->ops->describe(finisher));
+        if (json_object_get(run->stays, out->name))
+            set(field, "stays", json_incref(json_object_get(run->stays, out->name)));
         json_array_append_new(fields, field);
     }
     return fields;

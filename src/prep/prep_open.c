@@ -44,9 +44,7 @@ static int64_t mean_bytes(const stki_field *field, const stki_field_plan *plan)
 /* Bytes that a row of the field may take once it is encoded; 0: it is lent on as it is. */
 static int64_t encoded_bytes(const stki_prep_run *run, const stki_field_plan *plan)
 {
-    const stki_node *encode = stki_node_get(stki_job_field(run->job, plan->name), "encode");
-    const stki_finisher_ops *ops =
-        encode && encode->kind == STKI_NODE_SCALAR && encode->text ? stki_finisher_find(encode->text) : NULL;
+    const stki_finisher_ops *ops = stki_finisher_of(stki_node_get(stki_job_field(run->job, plan->name), "encode"));
     int64_t bytes = 0;
 
     return ops && stki_mul(plan->row_bytes, ops->most_out, &bytes) ? bytes : 0;
@@ -210,24 +208,22 @@ static stk_status find_finisher(stki_prep_run *run, stki_prep_field *field, stk_
     const bool undecoded = field->in.kind == STKI_SINK_BYTES;
     const stki_finisher_ops *ops;
     stki_finish_options options = {0};
-    const char *name = undecoded ? "keep" : NULL; /* images that stay as they are: what they are is looked at */
     stk_status status;
 
-    if (!encode && !name) {
+    if (!encode && !undecoded) {
         status = stki_options_read(&stki_finish_table, node, &options, NULL, err);
         field->out.extension = options.extension;
         field->out.alias = options.alias;
         return status;
     }
-    status = encode ? stki_node_text(encode, &name, err) : STK_OK;
-    if (status != STK_OK)
-        return status;
-    ops = stki_finisher_find(name);
+    /* Images that stay as they are: what they are is looked at. */
+    ops = encode ? stki_finisher_of(encode) : &stki_finish_keep;
     if (!ops)
-        return stki_fail_value(err, encode, "an encoding that there is: jpeg, png, keep, tokens (docs/encode.md)");
+        return stki_fail_value(
+            err, encode, "an encoding that there is: jpeg, png, keep, tokens, {transcode: jpeg} (docs/encode.md)");
     if (stki_node_get(node, "extension"))
         field->out.extension = stki_node_get(node, "extension")->text;
-    field->out.encode = name;
+    field->out.encode = ops->name;
     return ops->create(node, &field->in, &field->out, &field->finisher, err);
 }
 
@@ -471,6 +467,7 @@ void stki_prep_close(stki_prep_run *run)
     stki_free(run->fields);
     stki_free(run->sink_fields);
     stki_prep_close_loader(run);
+    json_decref(run->stays);
     json_decref(run->identity);
     stki_work_close(run);
 }

@@ -70,6 +70,7 @@ typedef struct stki_prep_run {
     enum stki_prep_mode mode;
     int64_t units;
     int threads, depth; /* depth: batches that are encoded at a time */
+    json_t *stays;      /* what stayed as it was, when all is made (stays.h) */
     json_t *identity;   /* what job.json of the work folder holds */
     bool rewrites;      /* it holds something else, which is as good */
 

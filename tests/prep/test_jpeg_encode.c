@@ -109,6 +109,42 @@ static void as_pillow(void **unused)
     stki_jpeg_room_fini(&room);
 }
 
+/* Restart markers: the same pixels, and as many MCUs between them as divide a row of the image, at most. */
+static void restart_markers(void **unused)
+{
+    static const struct {
+        int width, channels, restart, expected;
+        enum stki_jpeg_subsampling subsampling;
+    } cases[] = {{200, 3, 0, 0, STKI_JPEG_420}, {200, 3, 2, 1, STKI_JPEG_420},    {192, 3, 2, 2, STKI_JPEG_420},
+                 {192, 3, 5, 4, STKI_JPEG_420}, {192, 3, 999, 12, STKI_JPEG_422}, {192, 3, 5, 4, STKI_JPEG_444},
+                 {200, 1, 7, 5, STKI_JPEG_420}, {1, 1, 2, 1, STKI_JPEG_444}};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const golden g = {cases[i].width, 50, cases[i].channels, 90, cases[i].subsampling};
+        stki_jpeg_form form = {.quality = 90, .subsampling = g.subsampling, .restart = cases[i].restart};
+        uint8_t *pixels = make_pixels(g.width, g.height, g.channels), *with, *without;
+        const stki_jpeg_pixels image = image_of(pixels, g.width, g.height, g.channels);
+        stki_jpeg_room room = {0};
+        stki_jpeg_header header;
+        int64_t bytes;
+        stk_error err;
+
+        assert_ok(stki_jpeg_encode(&image, &form, &room, &bytes, &err));
+        assert_ok(stki_jpeg_read_header(room.data, bytes, &header, &err));
+        assert_int_equal(header.restart, cases[i].expected);
+        with = decode(room.data, bytes, &g);
+        form.restart = 0;
+        assert_ok(stki_jpeg_encode(&image, &form, &room, &bytes, &err));
+        without = decode(room.data, bytes, &g);
+        assert_memory_equal(with, without, (size_t)(g.width * g.height * g.channels));
+        free(with);
+        free(without);
+        free(pixels);
+        stki_jpeg_room_fini(&room);
+    }
+}
+
 /* Other ways to store the same coefficients: smaller, and the same pixels. */
 static void optimized_and_progressive(void **unused)
 {
@@ -230,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_pillow),
+        cmocka_unit_test(restart_markers),
         cmocka_unit_test(optimized_and_progressive),
         cmocka_unit_test(rows_apart_and_room_that_grows),
         cmocka_unit_test(no_such_images),

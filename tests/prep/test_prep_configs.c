@@ -1,6 +1,7 @@
 /* test_prep_configs.c: stki-threads. The worked jobs of configs/prep, each run over small data: what comes out opens in
  * a loader and holds what it should. */
 #include "jpeg_decode.h"
+#include "jpeg_header.h"
 #include "jpeg_make.h"
 #include "prep_test.h"
 #include <jansson.h>
@@ -257,6 +258,48 @@ static void folders_to_tar(void **state)
     run_job("imagenet-tar.yaml", "set", "kept.tar", IMAGES);
     check_tar(stkt_path("kept-00000.tar"), IMAGES, &which);
     assert_int_equal(which, (INT64_C(1) << IMAGES) - 1);
+}
+
+/* Other files, which can be entered at markers, of the same pixels. */
+static void folders_to_crops(void **state)
+{
+    int64_t which = 0;
+    stk_loader *made, *files;
+
+    (void)state;
+    run_job("imagenet-crops.yaml", "set", "crops.tar", IMAGES);
+    made = open_loader(stkt_text("image: {path: %s, source: {name: jpg}, ragged: true}", stkt_path("crops-00000.tar")));
+    files =
+        open_loader(stkt_text("image: {path: %s, source: {name: jpg, decode: none}}", stkt_path("crops-00000.tar")));
+    for (int n = 0; n < IMAGES; n++) {
+        stk_batch *image = next(made), *file = next(files);
+        const int64_t *shape = tensor_of(image, "image.shapes").data;
+        const stk_tensor bytes = tensor_of(file, "image.values");
+        stki_jpeg_header header;
+        stk_error err;
+        int i = 0;
+
+        while (i < IMAGES && how_of(i).width != shape[1])
+            i++;
+        assert_in_range(i, 0, IMAGES - 1);
+        assert_int_equal(how_of(i).height, shape[0]);
+        which |= INT64_C(1) << i;
+        {
+            stkt_bytes stored = stkt_bytes_read(image_path(i));
+            uint8_t *pixels = stkt_jpeg_plain(stored, JCS_RGB, 1, false);
+
+            assert_memory_equal(tensor_of(image, "image.values").data, pixels, (size_t)(shape[0] * shape[1] * 3));
+            free(pixels);
+            free(stored.data);
+        }
+        assert_ok(stki_jpeg_read_header(bytes.data, bytes.shape[0], &header, &err));
+        assert_int_equal(header.restart, (how_of(i).width + 7) / 8 % 2 == 0 ? 2 : 1);
+        stk_batch_release(image);
+        stk_batch_release(file);
+    }
+    assert_int_equal(which, (INT64_C(1) << IMAGES) - 1);
+    at_end(made);
+    at_end(files);
 }
 
 static void folders_to_npy(void **state)
@@ -658,21 +701,14 @@ static void all_of_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_to_beton),
-        cmocka_unit_test(a_mixture_in_other_files),
-        cmocka_unit_test(folders_to_tar),
-        cmocka_unit_test(any_number_of_workers),
-        cmocka_unit_test(images_that_are_none),
-        cmocka_unit_test(a_table_to_tar),
-        cmocka_unit_test(a_table_by_names),
-        cmocka_unit_test(folders_to_npy),
-        cmocka_unit_test(parts_of_a_folder),
-        cmocka_unit_test(hdf5_cut_anew),
-        cmocka_unit_test(npy_to_int8),
-        cmocka_unit_test(lines_to_bytes),
-        cmocka_unit_test(lines_of_json_by_a_vocabulary),
-        cmocka_unit_test(beside_a_text),
-        cmocka_unit_test(another_vocabulary),
+        cmocka_unit_test(folders_to_beton),     cmocka_unit_test(a_mixture_in_other_files),
+        cmocka_unit_test(folders_to_tar),       cmocka_unit_test(any_number_of_workers),
+        cmocka_unit_test(images_that_are_none), cmocka_unit_test(a_table_to_tar),
+        cmocka_unit_test(a_table_by_names),     cmocka_unit_test(folders_to_crops),
+        cmocka_unit_test(folders_to_npy),       cmocka_unit_test(parts_of_a_folder),
+        cmocka_unit_test(hdf5_cut_anew),        cmocka_unit_test(npy_to_int8),
+        cmocka_unit_test(lines_to_bytes),       cmocka_unit_test(lines_of_json_by_a_vocabulary),
+        cmocka_unit_test(beside_a_text),        cmocka_unit_test(another_vocabulary),
         cmocka_unit_test(all_of_them),
     };
 

@@ -62,6 +62,9 @@ static const fixture fixtures[] = {
     {"output.fields.NAME=output.fields.image",
      "dataset: {fields: {image: {path: '%D/pictures', source: {decode: none}}}}\n"
      "prep: {" RUN "}\noutput: {path: '%O/out.tar', fields: {image: {encode: keep}}}\n"},
+    {"output.fields.NAME=output.fields.image output.fields.NAME.encode=output.fields.image.encode",
+     "dataset: {fields: {image: {path: '%D/pictures', source: {decode: none}}}}\n"
+     "prep: {" RUN "}\noutput: {path: '%O/out.tar', fields: {image: {encode: {transcode: jpeg}}}}\n"},
     {"output.fields.NAME=output.fields.x",
      "dataset: {fields: {x: {path: '%D/words.npy', source: {dtype: bfloat16}}}}\n"
      "prep: {" RUN "}\noutput: {path: '%O/out.npy', fields: {x: {alias: true}}}\n"},
@@ -267,7 +270,7 @@ static void check_row(const stki_option_table *table, const stki_option *row, in
     tally counts = {0};
 
     snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(table->section, " "), table->section, row->name);
-    if (row->alias_of || row->inner)
+    if (row->alias_of || row->inner || (row->type == STKI_OPT_ENUM && !row->words[1])) /* one word: no other value */
         return;
     if (row->flags & STKI_PATH) {
         check_path(table, row, &counts);

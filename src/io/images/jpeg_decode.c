@@ -9,23 +9,16 @@
  * not read: a fault there is not seen. */
 #include "jpeg_decode.h"
 #include "error.h"
+#include "jpeg_library.h"
 #include <inttypes.h>
 #include <setjmp.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-
-#include <jerror.h>
-#include <jpeglib.h>
 
 #ifndef LIBJPEG_TURBO_VERSION_NUMBER
 #error "stoker decodes parts of images, which libjpeg-turbo can and other libjpegs cannot"
 #endif
 
-enum {
-    ROWS_AT_ONCE = 16,
-    MOST_SCANS = 500 /* of a progressive image, which has about ten; each can cost as much as the whole image */
-};
+enum { ROWS_AT_ONCE = 16 };
 
 struct job {
     struct jpeg_decompress_struct d;
@@ -43,35 +36,12 @@ struct job {
 
 /* ---- errors ----------------------------------------------------------------------------------------------------- */
 
-static stk_status class_of(int code)
-{
-    switch (code) {
-    case JERR_OUT_OF_MEMORY:
-        return STK_E_MEMORY;
-    case JWRN_JPEG_EOF:
-    case JERR_INPUT_EMPTY:
-    case JERR_INPUT_EOF:
-        return STK_E_TRUNCATED;
-    case JERR_SOF_UNSUPPORTED:
-    case JERR_BAD_PRECISION:
-    case JERR_ARITH_NOTIMPL:
-    case JERR_CONVERSION_NOTIMPL:
-    case JERR_NOT_COMPILED:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-    case JERR_CCIR601_NOTIMPL:
-    case JERR_NOTIMPL:
-        return STK_E_UNSUPPORTED;
-    default:
-        return STK_E_CORRUPT;
-    }
-}
-
 static void leave(struct job *job)
 {
     char text[JMSG_LENGTH_MAX];
 
     job->errors.format_message((j_common_ptr)&job->d, text);
-    job->status = class_of(job->errors.msg_code);
+    job->status = stki_jpeg_class_of(job->errors.msg_code);
     stki_fail(job->err, job->status, "libjpeg: %s", text);
     longjmp(job->out, 1);
 }
@@ -96,11 +66,9 @@ static void on_progress(j_common_ptr d)
 {
     struct job *job = d->client_data;
 
-    if (job->d.input_scan_number <= MOST_SCANS)
+    if (job->d.input_scan_number <= STKI_JPEG_MOST_SCANS)
         return;
-    job->status = STK_E_LIMIT;
-    stki_fail(job->err, job->status, "scans: found more than %d, expected the ten or so of a progressive image",
-              MOST_SCANS);
+    job->status = stki_jpeg_fail_scans(job->err);
     longjmp(job->out, 1);
 }
 

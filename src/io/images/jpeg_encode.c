@@ -8,25 +8,20 @@
 #include "jpeg_encode.h"
 #include "allocate.h"
 #include "error.h"
+#include "jpeg_library.h"
 #include <inttypes.h>
 #include <setjmp.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <jerror.h>
-#include <jpeglib.h>
 
 enum { ROWS_AT_ONCE = 16, LEAST_ROOM = 64 << 10 };
 
 struct job {
     struct jpeg_compress_struct c;
     struct jpeg_error_mgr errors;
-    struct jpeg_destination_mgr to;
+    stki_jpeg_target target;
     jmp_buf out;
     const stki_jpeg_pixels *image;
     const stki_jpeg_form *form;
     stki_jpeg_room *room;
-    int64_t bytes; /* of the finished file */
     stk_status status;
     stk_error *err;
 };
@@ -52,44 +47,65 @@ static void on_message(j_common_ptr c, int level)
 
 /* ---- where the bytes go ----------------------------------------------------------------------------------------- */
 
-static void grow(struct job *job)
+static stki_jpeg_target *target_of(j_compress_ptr c)
 {
-    stki_jpeg_room *room = job->room;
+    return (stki_jpeg_target *)(void *)c->dest;
+}
+
+static void grow(j_compress_ptr c)
+{
+    stki_jpeg_target *target = target_of(c);
+    stki_jpeg_room *room = target->room;
     int64_t more = room->bytes < LEAST_ROOM ? LEAST_ROOM : room->bytes;
     uint8_t *grown = more > INT64_MAX / 4 ? NULL : stki_resize(room->data, room->bytes + more);
 
-    if (!grown) {
-        job->status = stki_fail_memory(job->err, room->bytes + more, "a JPEG image");
-        longjmp(job->out, 1);
-    }
-    job->to.next_output_byte = grown + room->bytes;
-    job->to.free_in_buffer = (size_t)more;
+    if (!grown)
+        ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+    target->to.next_output_byte = grown + room->bytes;
+    target->to.free_in_buffer = (size_t)more;
     room->data = grown;
     room->bytes += more;
 }
 
 static void begin_file(j_compress_ptr c)
 {
-    struct job *job = c->client_data;
+    stki_jpeg_target *target = target_of(c);
 
-    job->to.next_output_byte = job->room->data;
-    job->to.free_in_buffer = (size_t)job->room->bytes;
-    if (job->room->bytes == 0)
-        grow(job);
+    target->to.next_output_byte = target->room->data;
+    target->to.free_in_buffer = (size_t)target->room->bytes;
+    if (target->room->bytes == 0)
+        grow(c);
 }
 
 /* Called when the buffer is full, whatever free_in_buffer says by then. */
 static boolean go_on(j_compress_ptr c)
 {
-    grow(c->client_data);
+    grow(c);
     return TRUE;
 }
 
 static void end_file(j_compress_ptr c)
 {
-    struct job *job = c->client_data;
+    stki_jpeg_target *target = target_of(c);
 
-    job->bytes = job->room->bytes - (int64_t)job->to.free_in_buffer;
+    target->bytes = target->room->bytes - (int64_t)target->to.free_in_buffer;
+}
+
+void stki_jpeg_write_to(j_compress_ptr c, stki_jpeg_target *target, stki_jpeg_room *room)
+{
+    *target = (stki_jpeg_target){
+        .to = {.init_destination = begin_file, .empty_output_buffer = go_on, .term_destination = end_file},
+        .room = room};
+    c->dest = &target->to;
+}
+
+int stki_jpeg_interval(int64_t columns, int64_t most)
+{
+    int64_t interval = most < columns ? most : columns;
+
+    while (interval > 1 && columns % interval != 0)
+        interval--;
+    return (int)interval;
 }
 
 /* ---- the steps -------------------------------------------------------------------------------------------------- */
@@ -103,10 +119,7 @@ static void start(struct job *job)
     job->errors.emit_message = on_message;
     c->client_data = job;
     jpeg_create_compress(c); /* clears c but for err and client_data */
-    job->to.init_destination = begin_file;
-    job->to.empty_output_buffer = go_on;
-    job->to.term_destination = end_file;
-    c->dest = &job->to;
+    stki_jpeg_write_to(c, &job->target, job->room);
 }
 
 static void choose(struct job *job)
@@ -128,6 +141,12 @@ static void choose(struct job *job)
     }
     if (job->form->progressive)
         jpeg_simple_progression(c);
+    if (job->form->restart > 0) {
+        const int64_t column = gray ? 8 : 8 * c->comp_info[0].h_samp_factor;
+
+        c->restart_interval =
+            (unsigned)stki_jpeg_interval((job->image->width + column - 1) / column, job->form->restart);
+    }
 }
 
 static void write_rows(struct job *job)
@@ -182,7 +201,7 @@ stk_status stki_jpeg_encode(const stki_jpeg_pixels *image, const stki_jpeg_form 
         return status;
     status = encode(&job);
     jpeg_destroy_compress(&job.c);
-    *bytes = job.bytes;
+    *bytes = job.target.bytes;
     return status;
 }
 

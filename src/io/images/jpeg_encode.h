@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <stoker/status.h>
 
-enum { STKI_JPEG_MOST_SIDE = 65500 }; /* what libjpeg writes */
+enum {
+    STKI_JPEG_MOST_SIDE = 65500, /* what libjpeg writes */
+    STKI_JPEG_MOST_RESTART = 65535
+};
 
 /* Of the two chroma channels: every pixel, every second in a row, every second in a row and in a column. Without effect
  * on gray images. */
@@ -18,6 +21,7 @@ typedef struct stki_jpeg_form {
     enum stki_jpeg_subsampling subsampling; /* where there are three channels */
     bool optimize;                          /* Huffman tables of the image's own: a few percent smaller, slower */
     bool progressive;                       /* which implies that */
+    int64_t restart;                        /* see stki_jpeg_interval; 0: no restart markers */
 } stki_jpeg_form;
 
 /* u8, row by row, the channels of a pixel close together. */
@@ -33,6 +37,10 @@ typedef struct stki_jpeg_room {
     uint8_t *data;
     int64_t bytes;
 } stki_jpeg_room;
+
+/* MCUs from one restart marker to the next: as many as fit a row of `columns` MCUs without a rest, at most `most` (1
+ * and more). Then a part can be cut out at any row and interval (jpeg_cut.h). */
+int stki_jpeg_interval(int64_t columns, int64_t most);
 
 /* The file is *bytes bytes at room->data, until the room is used again. STK_E_BAD_SHAPE: no side may be 0.
  * STK_E_LIMIT: or above STKI_JPEG_MOST_SIDE. STK_E_MEMORY. The message has no place. */

@@ -71,7 +71,7 @@ static bool is_frame(int marker)
     return marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG && marker != DAC;
 }
 
-static const char *frame_refusal(int marker)
+static const char *frame_special(int marker)
 {
     switch (marker & 0x0F) {
     case 3:
@@ -114,17 +114,16 @@ static stk_status read_components(struct walk *walk, const uint8_t *data)
 static stk_status read_frame(struct walk *walk, int marker, const uint8_t *data, int64_t length)
 {
     stki_jpeg_header *out = walk->out;
-    const char *refusal = frame_refusal(marker);
     int64_t at = walk->at + 2;
 
-    if (refusal)
-        return fail(walk, STK_E_UNSUPPORTED, at, refusal, "baseline or progressive", "the image is a special JPEG");
     if (walk->framed)
         return fail(walk, STK_E_CORRUPT, at, "a second frame header", "one", "the header contradicts itself");
     if (length < 6)
         return fail(walk, STK_E_CORRUPT, at, STKI_TEXT("%" PRId64 " bytes", length), "at least 6", "frame header");
-    if (data[0] != 8)
-        return fail(walk, STK_E_UNSUPPORTED, at, STKI_TEXT("%d bits a sample", data[0]), "8 bits", "precision");
+    out->special = frame_special(marker);
+    if (!out->special && data[0] != 8)
+        out->special = data[0] == 12 ? "12 bits a sample" : "other than 8 bits a sample";
+    out->frame_offset = at;
     out->height = data[1] << 8 | data[2];
     out->width = data[3] << 8 | data[4];
     out->components = data[5];
@@ -177,7 +176,7 @@ static stk_status read_segment(struct walk *walk, int marker)
     return status;
 }
 
-stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_header *out, stk_error *err)
+stk_status stki_jpeg_look(const void *bytes, int64_t count, stki_jpeg_header *out, stk_error *err)
 {
     struct walk walk = {.bytes = bytes, .count = count, .at = 2, .out = out, .err = err};
     stk_status status;
@@ -208,6 +207,18 @@ stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_hea
         return fail(&walk, STK_E_CORRUPT, walk.at - 2, "a scan", "a frame header before it", "the image has no size");
     out->scan_offset = walk.at - 2;
     return STK_OK;
+}
+
+stk_status stki_jpeg_read_header(const void *bytes, int64_t count, stki_jpeg_header *out, stk_error *err)
+{
+    stk_status status = stki_jpeg_look(bytes, count, out, err);
+
+    if (status != STK_OK || !out->special)
+        return status;
+    return stki_fail_at(
+        err, STK_E_UNSUPPORTED,
+        (stki_place){NULL, -1, out->frame_offset, out->special, "baseline or progressive, of 8 bits a sample"},
+        "the image is a special JPEG");
 }
 
 /* Each block of the image takes a code of at least one bit in some scan. An arithmetic coder can do with less. */

@@ -32,7 +32,7 @@ void stki_bytes_fini(stki_bytes *bytes);
 typedef struct stki_finisher stki_finisher;
 
 typedef struct stki_finisher_ops {
-    const char *name;               /* as `encode` of an output field says it: "jpeg" */
+    const char *name;               /* as `encode` of an output field says it: "jpeg"; the key, where that is a map */
     int most_out;                   /* bytes that come of a byte of a row, about at most; 0: rows are lent on */
     const stki_option_table *table; /* of its keys, for the help */
     /* `options`: the map of the field under `output.fields`, perhaps NULL; the finisher owns its keys but `extension`.
@@ -58,8 +58,9 @@ struct stki_finisher {
     const stki_finisher_ops *ops; /* the first member of every finisher's own struct */
 };
 
-/* finishers.c: by name; NULL: there is none. */
+/* finishers.c: by name; by what stands at `encode`, a name or a map such as {transcode: jpeg}. NULL: there is none. */
 const stki_finisher_ops *stki_finisher_find(const char *name);
+const stki_finisher_ops *stki_finisher_of(const stki_node *encode);
 extern const stki_finisher_ops *const stki_finishers[]; /* ended by NULL */
 /* `output.fields.NAME` without an encoder; those of encoders are choices of its table. */
 typedef struct stki_finish_options {
@@ -75,6 +76,20 @@ stk_status stki_finish_takes_pixels(const stki_node *options, const stki_sink_fi
                                     stk_error *err);
 /* What comes of such rows: images. */
 void stki_finish_gives_images(const stki_sink_field *in, stki_sink_field *out);
-extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg, stki_finish_png, stki_finish_tokens;
+/* STK_E_CONFIG unless the rows are the bytes of image files. What comes of them: such files. */
+stk_status stki_finish_takes_files(const stki_node *options, const stki_sink_field *in, const char *encode,
+                                   stk_error *err);
+void stki_finish_gives_files(stki_sink_field *out);
+/* Puts a value at the end of `to`. */
+stk_status stki_finish_put(stki_bytes *to, const void *bytes, int64_t size, stki_sink_value *out, stk_error *err);
+/* Members of the ops of those that write JPEG images (finish_jpeg.c): the scratch is a stki_jpeg_room. */
+stk_status stki_finish_jpeg_scratch(const stki_finisher *finisher, void **out, stk_error *err);
+void stki_finish_jpeg_scratch_destroy(void *scratch);
+json_t *stki_finish_jpeg_describe(const stki_finisher *finisher);
+/* Of a finisher that owns nothing but its struct. */
+void stki_finish_destroy(stki_finisher *finisher);
+extern const stki_finisher_ops stki_finish_keep, stki_finish_jpeg, stki_finish_png, stki_finish_tokens,
+    stki_finish_transcode;
+extern const stki_option_table stki_transcode_table; /* of `encode: {transcode: jpeg}` */
 
 #endif

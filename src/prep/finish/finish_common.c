@@ -1,9 +1,11 @@
 /* finish_common.c: what several encoders check and say; see finish.h. */
+#include "allocate.h"
 #include "error.h"
 #include "finish.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...)
@@ -50,4 +52,40 @@ void stki_finish_gives_images(const stki_sink_field *in, stki_sink_field *out)
         out->ndim = 3;
         out->shape[2] = 1;
     }
+}
+
+stk_status stki_finish_takes_files(const stki_node *options, const stki_sink_field *in, const char *encode,
+                                   stk_error *err)
+{
+    if (in->dtype == STK_U8 && in->ndim == 1 && (in->kind == STKI_SINK_RAGGED || in->kind == STKI_SINK_BYTES))
+        return STK_OK;
+    return stki_finish_refuse(err, options, in,
+                              "encode: %s needs the bytes of the images as they are: give dataset.fields.%s.source "
+                              "{decode: none}, and no transforms",
+                              encode, in->name);
+}
+
+void stki_finish_gives_files(stki_sink_field *out)
+{
+    out->kind = STKI_SINK_IMAGE;
+    out->encodings = 1U << STKI_JPEG | 1U << STKI_PNG;
+    out->ndim = 3;
+    memset(out->shape, 0, sizeof out->shape);
+}
+
+stk_status stki_finish_put(stki_bytes *to, const void *bytes, int64_t size, stki_sink_value *out, stk_error *err)
+{
+    stk_status status = stki_bytes_reserve(to, size, err);
+
+    if (status != STK_OK)
+        return status;
+    memcpy(to->bytes + to->used, bytes, (size_t)size);
+    to->used += size;
+    out->size = size;
+    return STK_OK;
+}
+
+void stki_finish_destroy(stki_finisher *finisher)
+{
+    stki_free(finisher);
 }

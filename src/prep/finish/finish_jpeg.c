@@ -9,13 +9,12 @@
 #include "philox.h"
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static const char *const subsampling_words[] = {"444", "422", "420", NULL}; /* in the order of stki_jpeg_subsampling */
 
 typedef struct jpeg_options {
     const char *encode, *extension;
-    int64_t quality, above_pixels, above_bytes, seed;
+    int64_t quality, restart, above_pixels, above_bytes, seed;
     double proportion;
     int subsampling;
     bool optimize, progressive;
@@ -32,6 +31,10 @@ static const stki_option jpeg_rows[] = {
         "How much of the colour is kept: at every pixel, at every second of a row, or of every second row as well"),
     STKI_BOOL(jpeg_options, optimize, false, "Huffman tables of each image's own: somewhat smaller, slower to write"),
     STKI_BOOL(jpeg_options, progressive, false, "Progressive images: smaller again, much slower to write and to read"),
+    STKI_INT(
+        jpeg_options, restart, 0, 0, STKI_JPEG_MOST_RESTART, "MCUs",
+        "Between restart markers, at which loaders enter images to decode parts of them, at most: as many of them as "
+        "divide a row of the image; 0: no markers"),
     STKI_DOUBLE(jpeg_options, proportion, 1, 0, 1, "of 1",
                 "Share of the images that become JPEG, drawn by their position; the others stay pixels"),
     STKI_INT(jpeg_options, seed, 0, 0, INT64_MAX, "", "Of the draw"),
@@ -60,6 +63,9 @@ static stk_status check_together(const stki_node *options, const jpeg_options *o
         return stki_fail_node(err, options, "expected one of proportion, above_pixels and above_bytes");
     if (o->seed != 0 && !(o->proportion < 1))
         return stki_fail_key(err, stki_node_get(options, "seed"), "is used by proportion alone");
+    if (o->restart > 0 && o->progressive)
+        return stki_fail_key(err, stki_node_get(options, "restart"),
+                             "parts of progressive images cannot be decoded alone: leave out restart or progressive");
     return STK_OK;
 }
 
@@ -82,7 +88,8 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     jpeg->form = (stki_jpeg_form){.quality = (int)o.quality,
                                   .subsampling = (enum stki_jpeg_subsampling)o.subsampling,
                                   .optimize = o.optimize,
-                                  .progressive = o.progressive};
+                                  .progressive = o.progressive,
+                                  .restart = o.restart};
     jpeg->seed = (uint64_t)o.seed;
     jpeg->below = (uint64_t)rint(o.proportion * 0x1p32);
     jpeg->above_pixels = o.above_pixels;
@@ -97,14 +104,14 @@ static stk_status jpeg_create(const stki_node *options, const stki_sink_field *i
     return STK_OK;
 }
 
-static stk_status jpeg_scratch(const stki_finisher *finisher, void **out, stk_error *err)
+stk_status stki_finish_jpeg_scratch(const stki_finisher *finisher, void **out, stk_error *err)
 {
     (void)finisher;
     *out = stki_zalloc(sizeof(stki_jpeg_room));
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)sizeof(stki_jpeg_room), "an encoder");
 }
 
-static void jpeg_scratch_destroy(void *scratch)
+void stki_finish_jpeg_scratch_destroy(void *scratch)
 {
     stki_jpeg_room_fini(scratch);
     stki_free(scratch);
@@ -131,6 +138,7 @@ static stk_status jpeg_run(const stki_finisher *finisher, void *scratch, const s
                                     .channels = channels == 1 || channels == 3 ? (int)channels : 0,
                                     .row_bytes = in->shape[1] * channels};
     stki_jpeg_room *room = scratch;
+    int64_t bytes;
     stk_status status;
 
     *out = (stki_sink_value){.height = image.height, .width = image.width, .channels = channels};
@@ -139,34 +147,23 @@ static stk_status jpeg_run(const stki_finisher *finisher, void *scratch, const s
         out->size = in->size;
         return STK_OK;
     }
-    status = stki_jpeg_encode(&image, &jpeg->form, room, &out->size, err);
-    if (status == STK_OK)
-        status = stki_bytes_reserve(to, out->size, err);
-    if (status != STK_OK)
-        return status;
-    memcpy(to->bytes + to->used, room->data, (size_t)out->size);
-    to->used += out->size;
     out->encoding = STKI_JPEG;
-    return STK_OK;
+    status = stki_jpeg_encode(&image, &jpeg->form, room, &bytes, err);
+    return status == STK_OK ? stki_finish_put(to, room->data, bytes, out, err) : status;
 }
 
-static json_t *jpeg_describe(const stki_finisher *finisher)
+json_t *stki_finish_jpeg_describe(const stki_finisher *finisher)
 {
     (void)finisher;
     return json_pack("{s:s}", "libjpeg_turbo", stki_jpeg_version());
-}
-
-static void jpeg_destroy(stki_finisher *finisher)
-{
-    stki_free(finisher);
 }
 
 const stki_finisher_ops stki_finish_jpeg = {.name = "jpeg",
                                             .most_out = 1,
                                             .table = &jpeg_table,
                                             .create = jpeg_create,
-                                            .scratch = jpeg_scratch,
-                                            .scratch_destroy = jpeg_scratch_destroy,
+                                            .scratch = stki_finish_jpeg_scratch,
+                                            .scratch_destroy = stki_finish_jpeg_scratch_destroy,
                                             .run = jpeg_run,
-                                            .describe = jpeg_describe,
-                                            .destroy = jpeg_destroy};
+                                            .describe = stki_finish_jpeg_describe,
+                                            .destroy = stki_finish_destroy};

@@ -27,23 +27,14 @@ static stk_status keep_create(const stki_node *options, const stki_sink_field *i
     stk_status status;
 
     stki_options_defaults(&keep_table, &o);
-    status = stki_options_read(&keep_table, options, &o, NULL, err);
-    if (status != STK_OK)
+    if ((status = stki_options_read(&keep_table, options, &o, NULL, err)) != STK_OK ||
+        (status = stki_finish_takes_files(options, in, "keep", err)) != STK_OK)
         return status;
-    if (in->dtype != STK_U8 || in->ndim != 1 || (in->kind != STKI_SINK_RAGGED && in->kind != STKI_SINK_BYTES))
-        return stki_finish_refuse(
-            err, options, in,
-            "encode: keep needs the bytes of the images as they are: give dataset.fields.%s.source "
-            "{decode: none}, and no transforms",
-            in->name);
     *finisher = stki_zalloc(sizeof **finisher);
     if (!*finisher)
         return stki_fail_memory(err, (int64_t)sizeof **finisher, "a finisher");
     (*finisher)->ops = &stki_finish_keep;
-    out->kind = STKI_SINK_IMAGE;
-    out->encodings = 1U << STKI_JPEG | 1U << STKI_PNG;
-    out->ndim = 3;
-    memset(out->shape, 0, sizeof out->shape);
+    stki_finish_gives_files(out);
     return STK_OK;
 }
 
@@ -68,10 +59,5 @@ static stk_status keep_run(const stki_finisher *finisher, void *scratch, const s
     return STK_OK;
 }
 
-static void keep_destroy(stki_finisher *finisher)
-{
-    stki_free(finisher);
-}
-
 const stki_finisher_ops stki_finish_keep = {
-    .name = "keep", .table = &keep_table, .create = keep_create, .run = keep_run, .destroy = keep_destroy};
+    .name = "keep", .table = &keep_table, .create = keep_create, .run = keep_run, .destroy = stki_finish_destroy};

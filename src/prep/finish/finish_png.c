@@ -4,7 +4,6 @@
 #include "error.h"
 #include "finish.h"
 #include "png_encode.h"
-#include <string.h>
 
 typedef struct png_options {
     const char *encode, *extension;
@@ -57,18 +56,15 @@ static stk_status png_run(const stki_finisher *finisher, void *scratch, const st
     const png_finisher *png = (const png_finisher *)(const void *)finisher;
     const int64_t channels = in->ndim == 2 ? 1 : in->shape[2];
     void *file = NULL;
+    int64_t bytes;
     stk_status status;
 
     (void)scratch;
     *out = (stki_sink_value){.height = in->shape[0], .width = in->shape[1], .channels = channels, .encoding = STKI_PNG};
     status = stki_png_encode(in->bytes, in->shape[0], in->shape[1], channels == 1 || channels == 3 ? (int)channels : 0,
-                             png->level, &file, &out->size, err);
+                             png->level, &file, &bytes, err);
     if (status == STK_OK)
-        status = stki_bytes_reserve(to, out->size, err);
-    if (status == STK_OK) {
-        memcpy(to->bytes + to->used, file, (size_t)out->size);
-        to->used += out->size;
-    }
+        status = stki_finish_put(to, file, bytes, out, err);
     stki_free(file);
     return status;
 }
@@ -79,15 +75,10 @@ static json_t *png_describe(const stki_finisher *finisher)
     return json_pack("{s:s}", "libspng", stki_png_version());
 }
 
-static void png_destroy(stki_finisher *finisher)
-{
-    stki_free(finisher);
-}
-
 const stki_finisher_ops stki_finish_png = {.name = "png",
                                            .most_out = 1,
                                            .table = &png_table,
                                            .create = png_create,
                                            .run = png_run,
                                            .describe = png_describe,
-                                           .destroy = png_destroy};
+                                           .destroy = stki_finish_destroy};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 const stki_finisher_ops *const stki_finishers[] = {
-    &stki_finish_keep, &stki_finish_jpeg, &stki_finish_png, &stki_finish_tokens, NULL,
+    &stki_finish_keep, &stki_finish_jpeg, &stki_finish_png, &stki_finish_tokens, &stki_finish_transcode, NULL,
 };
 
 static const stki_option_table *finisher_table(int index)
@@ -14,8 +14,8 @@ static const stki_option_table *finisher_table(int index)
 
 static const stki_option rows[] = {
     STKI_STRING(stki_finish_options, encode, NULL,
-                "What is done to rows on their way into the file: jpeg, png, keep, tokens", .flags = STKI_GIVEN,
-                .examples = STKI_EXAMPLES("jpeg", "png")),
+                "What is done to rows on their way into the file: jpeg, png, keep, tokens, or {transcode: jpeg}",
+                .flags = STKI_GIVEN, .inner = &stki_transcode_table, .examples = STKI_EXAMPLES("jpeg", "png")),
     STKI_STRING(stki_finish_options, extension, NULL, "Of the field's files in archives, without the dot",
                 .examples = STKI_EXAMPLES("bin", "raw")),
     STKI_BOOL(stki_finish_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
@@ -29,4 +29,15 @@ const stki_finisher_ops *stki_finisher_find(const char *name)
         if (!strcmp(stki_finishers[i]->name, name))
             return stki_finishers[i];
     return NULL;
+}
+
+const stki_finisher_ops *stki_finisher_of(const stki_node *encode)
+{
+    const stki_finisher_ops *ops = NULL;
+
+    if (encode && encode->kind == STKI_NODE_MAP)
+        return &stki_finish_transcode;
+    if (encode && encode->kind == STKI_NODE_SCALAR && encode->text)
+        ops = stki_finisher_find(encode->text);
+    return ops == &stki_finish_transcode ? NULL : ops;
 }

@@ -55,6 +55,7 @@ typedef struct stki_sink_value {
     int64_t length;                  /* RAGGED: along axis 0 */
     int64_t height, width, channels; /* IMAGE, also of an encoded one */
     enum stki_encoding encoding;     /* IMAGE */
+    const char *stays;               /* it is not what the job makes of such rows, but what it was: why; static */
 } stki_sink_value;
 
 typedef struct stki_sink_opts {

@@ -1,0 +1,18 @@
+/* stays.h: how many rows of a job were not made into what it makes of the others, but stayed what they were: JSON
+ * {field: {why: count}}, kept with each piece, so that it is complete after interruptions and for any number of tasks.
+ */
+#ifndef STKI_STAYS_H
+#define STKI_STAYS_H
+
+#include "sink.h"
+#include <jansson.h>
+
+/* Adds the rows of `values`, [rows][field_count], that stayed. */
+stk_status stki_stays_count(json_t *stays, const stki_sink_field *fields, int field_count,
+                            const stki_sink_value *values, int64_t rows, stk_error *err);
+/* Adds all of `more` (NULL: nothing). */
+stk_status stki_stays_merge(json_t *stays, const json_t *more, stk_error *err);
+/* "3 arithmetic coding, 1 PNG": of a field; for notes. Returns the buffer. *count: of all. */
+const char *stki_stays_text(const json_t *of_field, int64_t *count, char *text, size_t size);
+
+#endif
