@@ -248,7 +248,6 @@ json_t *stki_options_json(const stki_option_table *table, const void *values);
  * value are left out. It reads back to the same values. */
 void stki_options_write(const stki_option_table *table, const void *values, int indent, FILE *to);
 /* A table for people: name, type or words, range, default, help. */
-void stki_options_help(const stki_option_table *table, FILE *to);
 /* option_ask.c: the effective value of "dataset.fields.image.layout" in a document, defaults included, as new JSON:
  * sizes in bytes, times in ns, paths as they are opened. NULL: there is no such option, or no memory. */
 json_t *stki_sections_value(const stki_option_table *const *sections, const stki_node *root, const char *name);
@@ -260,6 +259,5 @@ json_t *stki_sections_json(const stki_option_table *const *sections);
 /* All tables of the sections, ended by NULL. */
 void stki_sections_help(const stki_option_table *const *sections, FILE *to);
 /* The same as Markdown tables, for docs/. */
-void stki_sections_markdown(const stki_option_table *const *sections, FILE *to);
 
 #endif

@@ -94,14 +94,6 @@ stk_status stki_print_end(stki_print *print, stk_error *err)
     return STK_OK;
 }
 
-const char *stki_print_find(const stki_print *print, const char *path)
-{
-    for (int i = 0; i < print->count; i++)
-        if (strcmp(print->lines[i].path, path) == 0)
-            return print->lines[i].value;
-    return NULL;
-}
-
 json_t *stki_print_object(const stki_print *print)
 {
     json_t *json = json_object();

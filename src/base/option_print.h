@@ -46,8 +46,6 @@ void stki_print_text(stki_print *print, const char *name, const char *path, cons
 void stki_print_line(stki_print *print, const char *path, int64_t path_bytes, const char *value, bool failure);
 /* Sorts the lines by path. STK_E_MEMORY if any is missing. */
 stk_status stki_print_end(stki_print *print, stk_error *err);
-/* The value of that path, or NULL. After stki_print_end. */
-const char *stki_print_find(const stki_print *print, const char *path);
 /* {"PATH": VALUE}, new JSON. NULL: no memory. */
 json_t *stki_print_object(const stki_print *print);
 void stki_print_fini(stki_print *print); /* fine on a zeroed one */

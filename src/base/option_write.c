@@ -139,40 +139,6 @@ static void write_help(const stki_option_table *table, const stki_option_table *
     }
 }
 
-void stki_options_help(const stki_option_table *table, FILE *to)
-{
-    write_help(table, table, to);
-}
-
-/* A cell: the bars that would end it are escaped. */
-static void write_cell(const char *text, FILE *to)
-{
-    for (; *text; text++) {
-        if (*text == '|')
-            putc('\\', to);
-        putc(*text, to);
-    }
-}
-
-static void options_markdown(const stki_option_table *table, FILE *to)
-{
-    char range[256];
-    int i;
-
-    fprintf(to, "| key | values | default | meaning |\n|---|---|---|---|\n");
-    for (i = 0; i < table->count; i++) {
-        const stki_option *row = &table->rows[i];
-
-        fprintf(to, "| `%.*s.%s` | ", (int)strcspn(table->section, " "), table->section, row->name);
-        write_cell(range_text(row, range, sizeof range), to);
-        fprintf(to, " | %s | ", default_text(row));
-        write_cell(row->help, to);
-        if (row->alias_of)
-            fprintf(to, " (another way to write `%s`)", row->alias_of);
-        fprintf(to, " |\n");
-    }
-}
-
 /* ---- sections ---------------------------------------------------------------------------------------------------- */
 
 /* Where the tables of a section are written. */
@@ -194,21 +160,4 @@ void stki_sections_help(const stki_option_table *const *sections, FILE *to)
 {
     for (int i = 0; sections[i]; i++)
         stki_options_each(sections[i], help_of, &(writing){sections[i], to});
-}
-
-static void markdown_of(const stki_option_table *table, void *context)
-{
-    const writing *w = context;
-
-    fprintf(w->to, "### `%s`\n\n", table->section);
-    if (w->section->about && w->section->about(table, w->to))
-        putc('\n', w->to);
-    options_markdown(table, w->to);
-    putc('\n', w->to);
-}
-
-void stki_sections_markdown(const stki_option_table *const *sections, FILE *to)
-{
-    for (int i = 0; sections[i]; i++)
-        stki_options_each(sections[i], markdown_of, &(writing){sections[i], to});
 }

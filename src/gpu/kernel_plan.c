@@ -28,21 +28,6 @@ bool stki_kernels_general(void)
     return only_general;
 }
 
-const char *stki_kernel_name(const stki_launch *launch)
-{
-    static const char *const names[STKI_KERNELS] = {[STKI_KERNEL_MAP_LINEAR] = "map",
-                                                    [STKI_KERNEL_MAP_TILED] = "tiles",
-                                                    [STKI_KERNEL_RUNS] = "runs",
-                                                    [STKI_KERNEL_PIXELS] = "pixels",
-                                                    [STKI_KERNEL_BINARY_LINEAR] = "binary",
-                                                    [STKI_KERNEL_BINARY_RUNS] = "binary-runs",
-                                                    [STKI_KERNEL_SUM_ROWS] = "sum-rows",
-                                                    [STKI_KERNEL_SUM_CELLS] = "sum-cells",
-                                                    [STKI_KERNEL_SUM_FINISH] = "sum-finish"};
-
-    return names[launch->kernel];
-}
-
 /* ---- nests ------------------------------------------------------------------------------------------------------- */
 
 enum { MOST_BLOCKS = INT32_MAX };

@@ -1,27 +1,16 @@
 /* dataset.c: see dataset_internal.h. */
 #include "allocate.h"
 #include "checked.h"
-#include "counter.h"
 #include "dataset_internal.h"
 #include "error.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-struct counted {
-    stki_dataset dataset; /* first member */
-    stki_counter refs;
-};
-
 stk_status stki_dataset_create(stki_dataset **out, stk_error *err)
 {
-    struct counted *c = stki_zalloc(sizeof *c);
-
-    if (!c)
-        return stki_fail_memory(err, sizeof *c, "a data set");
-    stki_count_set(&c->refs, 1);
-    *out = &c->dataset;
-    return STK_OK;
+    *out = stki_zalloc(sizeof **out);
+    return *out ? STK_OK : stki_fail_memory(err, sizeof **out, "a data set");
 }
 
 static void shape_text(const stki_reader *reader, char *buffer, size_t size)
@@ -176,21 +165,13 @@ void stki_field_look_ahead(stki_field *field, int64_t ahead)
     field->ahead = ahead;
 }
 
-stki_dataset *stki_dataset_retain(stki_dataset *dataset)
+void stki_dataset_destroy(stki_dataset *dataset)
 {
-    stki_ref(&((struct counted *)(void *)dataset)->refs);
-    return dataset;
-}
-
-void stki_dataset_release(stki_dataset *dataset)
-{
-    struct counted *c = (struct counted *)(void *)dataset;
-
-    if (!dataset || !stki_unref(&c->refs))
+    if (!dataset)
         return;
     for (int i = 0; i < dataset->field_count; i++)
         field_fini(&dataset->fields[i]);
     stki_free(dataset->fields);
     stki_windows_destroy(dataset->windows);
-    stki_free(c);
+    stki_free(dataset);
 }

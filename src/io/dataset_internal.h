@@ -52,8 +52,7 @@ typedef struct stki_units {
 } stki_units;
 
 stk_status stki_dataset_units(const stki_dataset *dataset, stki_units *out, stk_error *err);
-stki_dataset *stki_dataset_retain(stki_dataset *dataset);
-void stki_dataset_release(stki_dataset *dataset);
+void stki_dataset_destroy(stki_dataset *dataset); /* NULL is fine */
 
 /* The number of the shard that holds a sample, and the sample's index inside it. `index` must be inside [0, count). */
 static inline int stki_field_shard(const stki_field *field, int64_t index, int64_t *within)

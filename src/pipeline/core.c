@@ -247,7 +247,7 @@ static stk_status open_windows(stki_core *core, stk_error *err)
     status = open_fields(core, &first);
     if (core->in_place && (status == STK_OK ? core->over_samples : status == STK_E_MISMATCH)) {
         core->over_samples = true;
-        stki_dataset_release(core->dataset);
+        stki_dataset_destroy(core->dataset);
         core->dataset = NULL;
         status = open_fields(core, &first);
     }
@@ -617,7 +617,7 @@ static void core_destroy(stki_core *core)
     stki_free(core->views);
     stki_order_destroy(core->order);
     stki_free(core->sources);
-    stki_dataset_release(core->dataset);
+    stki_dataset_destroy(core->dataset);
     end_classes(core);
     stki_config_destroy(core->config);
     stki_free(core);

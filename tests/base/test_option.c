@@ -1,5 +1,6 @@
 /* test_option.c: one table of rows against config, defaults, ranges, C structs, JSON, echo, help and documentation. */
 #include "config_check.h"
+#include "doc_keys.h"
 #include "option.h"
 #include <locale.h>
 #include <math.h>
@@ -309,14 +310,16 @@ static void echo_text(void **state)
 
 static void help(FILE *to)
 {
-    stki_options_help(&table, to);
+    const stki_option_table *const sections[] = {&table, NULL};
+
+    stki_sections_help(sections, to);
 }
 
 static void markdown(FILE *to)
 {
     const stki_option_table *const sections[] = {&table, NULL};
 
-    stki_sections_markdown(sections, to);
+    stkt_sections_markdown(sections, to);
 }
 
 static void help_names_every_row(void **state)

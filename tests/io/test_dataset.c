@@ -61,22 +61,7 @@ static void test_shards_follow_one_another(void **state)
             assert_int_equal(within, i);
         }
     assert_int_equal(index, dataset->count);
-    stki_dataset_release(dataset);
-}
-
-static void test_counted(void **state)
-{
-    stki_dataset *dataset;
-    stki_reader *shard = made(STK_U8, 2, 4, -1);
-
-    (void)state;
-    assert_int_equal(stki_dataset_create(&dataset, &err), STK_OK);
-    assert_int_equal(stki_dataset_add(dataset, "x", &shard, 1, &err), STK_OK);
-    assert_ptr_equal(stki_dataset_retain(dataset), dataset);
-    stki_dataset_release(dataset);
-    assert_int_equal(dataset->fields[0].shards[0]->count, 2); /* still there */
-    stki_dataset_release(dataset);
-    stki_dataset_release(NULL);
+    stki_dataset_destroy(dataset);
 }
 
 static void test_variable_fields_know_their_largest(void **state)
@@ -90,7 +75,7 @@ static void test_variable_fields_know_their_largest(void **state)
     assert_true(dataset->fields[0].variable);
     assert_int_equal(dataset->fields[0].shape[0], 9);
     assert_int_equal(dataset->fields[0].max_bytes, 9);
-    stki_dataset_release(dataset);
+    stki_dataset_destroy(dataset);
 }
 
 static void test_shards_must_agree(void **state)
@@ -113,7 +98,7 @@ static void test_shards_must_agree(void **state)
         assert_string_equal(err.expected, "f32 [4]");
     }
     assert_int_equal(dataset->field_count, 0);
-    stki_dataset_release(dataset);
+    stki_dataset_destroy(dataset);
 }
 
 static void test_fields_must_agree(void **state)
@@ -132,7 +117,7 @@ static void test_fields_must_agree(void **state)
     assert_non_null(strstr(err.message, "'image'"));
     assert_string_equal(err.found, "4");
     assert_memory_equal(err.expected, "3", 1);
-    stki_dataset_release(dataset);
+    stki_dataset_destroy(dataset);
 }
 
 static void test_names_and_emptiness(void **state)
@@ -149,7 +134,7 @@ static void test_names_and_emptiness(void **state)
     assert_non_null(strstr(err.message, "'x' is there twice"));
     assert_int_equal(stki_dataset_finish(dataset, &err), STK_OK);
     assert_int_equal(dataset->count, 2);
-    stki_dataset_release(dataset);
+    stki_dataset_destroy(dataset);
 }
 
 static stk_status build(void)
@@ -173,7 +158,7 @@ static stk_status build(void)
         status = stki_dataset_add(dataset, "b", &b, 1, &err);
     if (!status)
         status = stki_dataset_finish(dataset, &err);
-    stki_dataset_release(dataset);
+    stki_dataset_destroy(dataset);
     return status;
 }
 
@@ -200,13 +185,9 @@ static void test_every_allocation_failing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shards_follow_one_another),
-        cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_variable_fields_know_their_largest),
-        cmocka_unit_test(test_shards_must_agree),
-        cmocka_unit_test(test_fields_must_agree),
-        cmocka_unit_test(test_names_and_emptiness),
-        cmocka_unit_test(test_every_allocation_failing),
+        cmocka_unit_test(test_shards_follow_one_another), cmocka_unit_test(test_variable_fields_know_their_largest),
+        cmocka_unit_test(test_shards_must_agree),         cmocka_unit_test(test_fields_must_agree),
+        cmocka_unit_test(test_names_and_emptiness),       cmocka_unit_test(test_every_allocation_failing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

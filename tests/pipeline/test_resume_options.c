@@ -248,12 +248,21 @@ static void keep_print(const stk_loader *loader, stream *out)
     }
 }
 
+/* The value of a path; NULL: it is not printed. */
+static const char *find_value(const stki_print *print, const char *path)
+{
+    for (int i = 0; i < print->count; i++)
+        if (strcmp(print->lines[i].path, path) == 0)
+            return print->lines[i].value;
+    return NULL;
+}
+
 /* Whether a line of the row is in one of the prints only. */
 static bool row_differs(const stki_option_table *table, const stki_option *row, const stki_print *a,
                         const stki_print *b)
 {
     for (int i = 0; i < a->count; i++) {
-        const char *other = stki_print_find(b, a->lines[i].path);
+        const char *other = find_value(b, a->lines[i].path);
 
         if (strcmp(a->lines[i].section, table->section) == 0 && strcmp(a->lines[i].name, row->name) == 0 &&
             (!other || strcmp(other, a->lines[i].value) != 0))

@@ -4,6 +4,7 @@
 #define STKT_DOC_KEYS_H
 
 #include "option.h"
+#include "option_row.h"
 #include "stk_test.h"
 
 /* `page`: "config.md"; `test`: the program that is told to run; between "<!-- PART -->" and "<!-- end of PART -->" the
@@ -37,6 +38,73 @@ static inline void stkt_check_doc_part(const char *page, const char *test, const
     free(text);
 }
 
+/* The tables of sections as Markdown. */
+static inline const char *stkt_default_text(const stki_option *row)
+{
+    return row->alias_of ? "" : row->fallback ? row->fallback : "none";
+}
+
+static inline const char *stkt_range_text(const stki_option *row, char *buffer, int size)
+{
+    if (row->alias_of && row->type != STKI_OPT_BOOL) {
+        snprintf(buffer, (size_t)size, "as %s", row->alias_of);
+        return buffer;
+    }
+    return stki_option_range(row, buffer, size);
+}
+
+/* A cell: the bars that would end it are escaped. */
+static inline void stkt_write_cell(const char *text, FILE *to)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            putc('\\', to);
+        putc(*text, to);
+    }
+}
+
+static inline void stkt_options_markdown(const stki_option_table *table, FILE *to)
+{
+    char range[256];
+    int i;
+
+    fprintf(to, "| key | values | default | meaning |\n|---|---|---|---|\n");
+    for (i = 0; i < table->count; i++) {
+        const stki_option *row = &table->rows[i];
+
+        fprintf(to, "| `%.*s.%s` | ", (int)strcspn(table->section, " "), table->section, row->name);
+        stkt_write_cell(stkt_range_text(row, range, sizeof range), to);
+        fprintf(to, " | %s | ", stkt_default_text(row));
+        stkt_write_cell(row->help, to);
+        if (row->alias_of)
+            fprintf(to, " (another way to write `%s`)", row->alias_of);
+        fprintf(to, " |\n");
+    }
+}
+
+/* Where the tables of a section are written. */
+struct stkt_writing {
+    const stki_option_table *section;
+    FILE *to;
+};
+
+static inline void stkt_table_markdown(const stki_option_table *table, void *context)
+{
+    const struct stkt_writing *w = context;
+
+    fprintf(w->to, "### `%s`\n\n", table->section);
+    if (w->section->about && w->section->about(table, w->to))
+        putc('\n', w->to);
+    stkt_options_markdown(table, w->to);
+    putc('\n', w->to);
+}
+
+static inline void stkt_sections_markdown(const stki_option_table *const *sections, FILE *to)
+{
+    for (int i = 0; sections[i]; i++)
+        stki_options_each(sections[i], stkt_table_markdown, &(struct stkt_writing){sections[i], to});
+}
+
 /* The tables of keys. `sections`: whose. */
 static inline void stkt_check_doc_keys(const char *page, const char *test, const stki_option_table *const *sections)
 {
@@ -44,7 +112,7 @@ static inline void stkt_check_doc_keys(const char *page, const char *test, const
     size_t size = 0;
     FILE *memory = open_memstream(&keys, &size);
 
-    stki_sections_markdown(sections, memory);
+    stkt_sections_markdown(sections, memory);
     fclose(memory);
     stkt_check_doc_part(page, test, "keys", keys);
     free(keys);

@@ -35,16 +35,9 @@ struct stki_decoder {
     bool warned;
 };
 
-static stki_counter warnings_accepted;
-
 bool stki_decoder_warned(const stki_decoder *decoder)
 {
     return decoder->warned;
-}
-
-int64_t stki_decode_warnings(void)
-{
-    return stki_counted(&warnings_accepted);
 }
 
 /* ---- decoders --------------------------------------------------------------------------------------------------- */
@@ -262,7 +255,6 @@ static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t 
     status = stki_jpeg_decode(bytes, count, &how, to, part->stored_width * part->channels, decoder->rows.data,
                               &warnings, err);
     decoder->warned = !status && warnings > 0;
-    stki_count(&warnings_accepted, decoder->warned);
     return status;
 }
 

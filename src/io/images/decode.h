@@ -69,7 +69,7 @@ typedef struct stki_image_pixels {
 stk_status stki_image_plan(const stki_image_info *info, const stki_decode_opts *opts, const stki_image_part *part,
                            stki_image_pixels *out, stk_error *err);
 /* u8 pixels into the part->bytes bytes at `to`. STK_E_TRUNCATED, STK_E_CORRUPT: opts->accept_warnings turns libjpeg's
- * warnings into a count (stki_decode_warnings). After a failure the decoder is good for the next image. */
+ * warnings into a count (stki_scratch.warnings). After a failure the decoder is good for the next image. */
 stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t count, const stki_image_info *info,
                              const stki_decode_opts *opts, const stki_image_pixels *part, void *to, stk_error *err);
 static inline int stki_image_channels(const stki_decode_opts *opts) /* of what comes out */
@@ -84,7 +84,6 @@ extern const stki_source_group stki_image_source, stki_exif_source, stki_jpeg_so
 stki_decode_opts stki_image_opts(const stki_reader_opts *opts);
 
 bool stki_decoder_warned(const stki_decoder *decoder); /* the last image was decoded in spite of warnings */
-int64_t stki_decode_warnings(void); /* images decoded in spite of warnings since start, all threads */
 
 /* ---- for readers ------------------------------------------------------------------------------------------------ */
 

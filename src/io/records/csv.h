@@ -52,8 +52,7 @@ static inline int64_t stki_csv_bytes(const stki_csv_cell *cell) /* of the text t
 {
     return cell->length - cell->quotes;
 }
-void stki_csv_text(const stki_csv_cell *cell, char *to);       /* writes that many */
-bool stki_csv_is(const stki_csv_cell *cell, const char *text); /* does it mean this? */
+void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes that many */
 /* Blanks around a number are fine. False: it is none, or (whole) does not fit. */
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
 bool stki_csv_number(const stki_csv_cell *cell, double *out); /* nan and inf in any case too */

@@ -229,20 +229,3 @@ bool stki_csv_number(const stki_csv_cell *cell, double *out)
     *out = to_double(text);
     return true;
 }
-
-bool stki_csv_is(const stki_csv_cell *cell, const char *text)
-{
-    const size_t bytes = (size_t)stki_csv_bytes(cell);
-    const char *at = cell->at;
-
-    if (strlen(text) != bytes)
-        return false;
-    if (!cell->quotes)
-        return memcmp(at, text, bytes) == 0;
-    for (size_t i = 0; i < bytes; i++, at++) {
-        if (*at != text[i])
-            return false;
-        at += *at == '"';
-    }
-    return true;
-}
