@@ -10,7 +10,7 @@ cd "$root" || exit 2
 failed=0
 
 declare -A may=(
-    [tools/live]="tools/live" [tools/args]="tools/args src/base" [tools/html]="tools/html" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/args tools/html tools/stoker src/base"
+    [tools/live]="tools/live" [tools/args]="tools/args src/base" [tools/codec]="tools/codec src/io src/io/hdf5 src/io/images src/tensor src/base" [tools/sheet]="tools/sheet src/io src/tensor src/base" [tools/play]="tools/play tools/args tools/stoker src/base"
     [tools/stoker]="tools/stoker tools/args tools/sheet tools/live tools/play src/prep src/pipeline src/order src/plan src/io/formats src/io src/tensor src/base" [examples]="examples"
 )
 while read -r -a line; do # the folders of the library: the build's own list
@@ -24,8 +24,8 @@ for room in figures machine measure result; do
     may[tools/loadbench/$room]=$rooms
 done
 may[tools/loadbench/show]="tools/loadbench/show $rooms"
-may[tools/loadbench/report]="tools/loadbench/report tools/html $rooms"
 may[tools/loadbench/study]="tools/loadbench/study tools/loadbench/show $rooms"
+may[tools/loadbench/report]="tools/loadbench/report tools/loadbench/study $rooms"
 may[tools/loadbench/make]="tools/loadbench/make ${rooms//tools\/loadbench\/result/}"
 may[tools/loadbench]="tools/loadbench tools/loadbench/make tools/loadbench/report tools/loadbench/study tools/loadbench/show $rooms tools/args tools/sheet"
 # Headers of other libraries, and the files (as patterns) that may include them.

@@ -1,6 +1,7 @@
 # tests/tools/test_NAME.c tests parts of the programs, which it is linked with (all but their main functions).
 set(prep_tool ${PROJECT_SOURCE_DIR}/tools/stoker)
-add_library(prep_parts OBJECT ${prep_tool}/stoker_prep_show.c ${prep_tool}/stoker_prep_text.c ${prep_tool}/stoker_json.c)
+add_library(prep_parts OBJECT ${prep_tool}/stoker_prep_show.c ${prep_tool}/stoker_prep_text.c ${prep_tool}/stoker_json.c
+            ${PROJECT_SOURCE_DIR}/tools/play/html.c)
 target_link_libraries(prep_parts PRIVATE stoker_flags stoker_static PkgConfig::JANSSON)
 foreach(folder src/base src/prep tools/stoker tools/live)
   target_compile_options(prep_parts PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/${folder}")
@@ -9,7 +10,7 @@ file(GLOB tool_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/test_*.c)
 foreach(source ${tool_tests})
   get_filename_component(name ${source} NAME_WE)
   stoker_test_program(${name} ${source} ${LOADBENCH_OBJECTS} $<TARGET_OBJECTS:prep_parts>)
-  foreach(folder ${LOADBENCH_FOLDERS} tools/stoker)
+  foreach(folder ${LOADBENCH_FOLDERS} tools/stoker tools/play)
     target_compile_options(${name} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}/${folder}")
   endforeach()
   add_test(NAME ${name} COMMAND ${name})

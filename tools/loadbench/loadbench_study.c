@@ -278,27 +278,29 @@ static int run_sweep(const struct lb_args *args)
     struct lb_sweep sweep;
     stk_error err;
     stk_status status = lb_sweep_init(args->sweeps, args->sweep_count, &sweep, &err);
+    char *conclusion = NULL;
     json_t *tree = NULL;
-    char best[512] = "";
-    int code;
+    int code, within_noise = 0;
 
     if (status == STK_OK)
         status = lb_sweep_run(&sweep, args->file, args->sets, args->set_count, stderr, &err);
     if (status == STK_END)
         status = stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first point of the sweep");
     if (status == STK_OK) {
-        lb_sweep_best(&sweep, best, sizeof best);
-        tree = json_pack("{s:i, s:s, s:s, s:o, s:s, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep",
-                         "version", stk_version(), "file", lb_json_text(args->file), "best", best, "sweep", sweep.tree);
+        conclusion = lb_sweep_conclusion(sweep.tree, &within_noise);
+        tree = json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:O}", "schema", LB_SCHEMA, "program", "loadbench --sweep",
+                         "version", stk_version(), "file", lb_json_text(args->file), "conclusion", conclusion,
+                         "within_noise_count", within_noise, "sweep", sweep.tree);
         status = tree ? STK_OK : stki_fail_memory(&err, 65536, "the JSON of the sweep");
     }
     if (status == STK_OK && args->json)
         status = print_json(tree, stdout, &err);
     else if (status == STK_OK)
-        lb_sweep_print(&sweep, stdout);
+        lb_sweep_print(&sweep, conclusion, stdout);
     code = status == STK_OK ? EXIT_FINE : complain(&err);
     if (tree && args->report && lb_report_write(args->report, tree, &err) != STK_OK)
         code = worse(code, complain(&err));
+    free(conclusion);
     json_decref(tree);
     lb_sweep_fini(&sweep);
     return code;

@@ -1,14 +1,13 @@
-/* loadbench_report.c: the page: verdict and headline figures first, then what they rest on, then everything that was
- * recorded. It is made of the result's JSON alone, so that kept results can be reported too. */
+/* loadbench_report.c: the page is a template, report.html, that the build turns into `lb_report_page`. It draws the
+ * JSON that is put into it here: the result or the sweep, beside the labels that the text uses, which are said once, in
+ * C. */
 #include "loadbench_report.h"
 #include "allocate.h"
 #include "error.h"
-#include "html.h"
+#include "loadbench_figures.h"
+#include "loadbench_foresee.h"
 #include "loadbench_output.h"
-#include "loadbench_report_parts.h"
-#include "loadbench_result.h"
-#include "loadbench_scalars.h"
-#include "loadbench_table.h"
+#include "loadbench_sweep.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,211 +15,91 @@
 #include <unistd.h>
 
 #define WRITING "writing the report"
+#define PLACE "@CARRIED@"
 
-void lb_report_section(FILE *to, const char *title, const char *lead)
+extern const char lb_report_page[];
+
+static json_t *figures_json(void)
 {
-    fputs("<section><h2>", to);
-    html_text(to, title);
-    fputs("</h2>\n", to);
-    if (lead) {
-        fputs("<p class=\"lead\">", to);
-        html_text(to, lead);
-        fputs("</p>\n", to);
-    }
+    json_t *list = json_array();
+
+    for (int i = 0; i < lb_figure_count; i++)
+        if (lb_figures[i].label)
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:s}", "key", lb_figures[i].key, "label", lb_figures[i].label));
+    return list;
 }
 
-/* "2026-01-31T12:00:00Z" for people. */
-static void print_started(FILE *to, const char *started)
-{
-    if (strlen(started) == 20)
-        html_textf(to, "%.10s %.5s UTC", started, started + 11);
-    else
-        html_text(to, started);
-}
+#define STAGE(binding, member, label, ...) {#member "_work_percent", #member, label},
 
-static void print_head(FILE *to, const char *title)
-{
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<link rel=\"icon\" href=\"data:,\">\n<title>",
-          to);
-    html_text(to, title);
-    fputs(" – loadbench</title>\n<style>\n", to);
-    fputs(lb_report_style, to);
-    fputs("</style></head>\n<body><main>\n", to);
-}
-
-static void print_foot(FILE *to, const char *version)
-{
-    fputs("<footer>Made by loadbench ", to);
-    html_text(to, version);
-    fputs(". Figures are of this machine, at this time; docs/loadbench.md says how they are measured.</footer>\n"
-          "</main></body></html>\n",
-          to);
-}
-
-/* The name of the config: its file without folders and ending. */
-static void name_of(const char *path, char *out, size_t size)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-    snprintf(out, size, "%.*s", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
-}
-
-static void tile(FILE *to, const char *what, const char *value, const char *note)
-{
-    fputs("<div><dt>", to);
-    html_text(to, what);
-    fputs("</dt><dd>", to);
-    html_text(to, value);
-    if (*note) {
-        fputs("<small>", to);
-        html_text(to, note);
-        fputs("</small>", to);
-    }
-    fputs("</dd></div>\n", to);
-}
-
-/* What others used of the processors meanwhile. Results of earlier versions do not say. */
-static void tile_others(FILE *to, const json_t *tree)
-{
-    double used = 0, processors = 0;
-    char note[96], text[32];
-
-    if (!json_object_get(tree, "others"))
-        return;
-    if (!lb_scalar_at(tree, "others.used_processor_count", &used) ||
-        !lb_scalar_at(tree, "others.allowed_processor_count", &processors)) {
-        tile(to, "used by others", "unknown", "of the processors");
-        return;
-    }
-    snprintf(note, sizeof note, "of %.0f processor%s: %s", processors, processors > 1.5 ? "s" : "",
-             json_is_true(lb_tree_at(tree, "others.quiet")) ? "a quiet run" : "not a quiet run");
-    snprintf(text, sizeof text, "%.2f", used);
-    tile(to, "used by others", text, note);
-}
-
-static void print_tiles(FILE *to, const json_t *tree)
-{
-    double value, other = 0, repeats = 1;
-    char text[64], note[160] = "";
-
-    fputs("<dl class=\"tiles\">\n", to);
-    lb_scalar_at(tree, "repeat_count", &repeats);
-    if (lb_scalar_at(tree, "result.samples_per_s", &value)) {
-        if (repeats > 1 && lb_scalar_at(tree, "result.samples_per_s.spread_percent", &other))
-            snprintf(note, sizeof note, "median of %.0f, spread %.1f\xc2\xa0%%", repeats, other);
-        tile(to, "samples a second", LB_NUMBER(value), note);
-    }
-    if (lb_scalar_at(tree, "limits.binding.share_percent", &value)) {
-        snprintf(text, sizeof text, "%s", LB_PERCENT(value));
-        snprintf(note, sizeof note, "%.100s", lb_text_at(tree, "limits.binding.name"));
-        if (lb_scalar_at(tree, "limits.binding.unpacked_times_count", &other) && other >= LB_UNPACKED_AGAIN)
-            snprintf(note, sizeof note, "%.60s, each chunk %s times", lb_text_at(tree, "limits.binding.name"),
-                     LB_SHORT(other));
-        tile(to, "of the binding limit", text, note);
-    }
-    if (lb_scalar_at(tree, "utilisation.au", &value) && value >= 0) {
-        snprintf(text, sizeof text, "%.1f %%", 100 * value);
-        tile(to, "accelerator utilisation", text, "");
-    }
-    if (lb_scalar_at(tree, "stages.consumer_wait_percent", &value)) {
-        snprintf(text, sizeof text, "%.1f %%", value);
-        tile(to, "the consumer waits", text, "of its time");
-    }
-    if (lb_scalar_at(tree, "wait.p99_us", &value)) {
-        snprintf(text, sizeof text, value < 1000 ? "%s us" : "%s ms", LB_NUMBER(value < 1000 ? value : value / 1000));
-        tile(to, "99 % of waits below", text, repeats > 1 ? "of all repeats together" : "");
-    }
-    if (lb_scalar_at(tree, "result.first_batch_ms", &value)) {
-        snprintf(text, sizeof text, "%s ms", LB_NUMBER(value));
-        tile(to, "first batch after", text, "");
-    }
-    tile_others(to, tree);
-    fputs("</dl>\n", to);
-}
-
-/* Where and of what it was measured. */
-static void print_facts(FILE *to, const json_t *tree)
+static json_t *stages_json(void)
 {
     static const struct {
-        const char *key, *title;
-    } parts[] = {{"machine", "Machine"}, {"storage", "Storage"},  {"versions", "Versions"},
-                 {"data", "Data"},       {"cache", "Page cache"}, {"config", "Config in effect"}};
+        const char *key, *binds, *label;
+    } stages[] = {
+        LB_STAGES(STAGE){"hand_over_work_percent", "ring", "hand over"},
+        {"wait_for_slot_percent", "", "waiting for a slot"},
+        {"wait_for_work_percent", "", "waiting for work"},
+    };
+    json_t *list = json_array();
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        lb_report_facts(to, parts[i].title, json_object_get(tree, parts[i].key));
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "key", stages[i].key, "binds", stages[i].binds,
+                                              "label", stages[i].label));
+    return list;
 }
 
-static void print_result(FILE *to, const json_t *tree)
+static json_t *columns_json(void)
 {
-    const char *text = lb_text_at(tree, "verdict.text");
-    const json_t *note;
-    char name[256];
-    size_t i;
+    json_t *list = json_array();
 
-    name_of(lb_text_at(tree, "config.file"), name, sizeof name);
-    print_head(to, name);
-    fputs("<header><p class=\"eyebrow\">loadbench · ", to);
-    print_started(to, lb_text_at(tree, "started"));
-    html_textf(to, " · %s", lb_text_at(tree, "machine.cpu"));
-    fputs("</p>\n<h1>", to);
-    html_text(to, name);
-    fputs("</h1>\n<p class=\"verdict\">", to);
-    html_text(to, text);
-    fputs("</p>\n", to);
-    if (strcmp(lb_text_at(tree, "verdict.binds"), "unknown") != 0) {
-        fputs("<p class=\"confidence\">Confidence: ", to);
-        html_text(to, lb_text_at(tree, "verdict.confidence"));
-        if (*lb_text_at(tree, "verdict.doubt"))
-            html_textf(to, ", since %s", lb_text_at(tree, "verdict.doubt"));
-        fputs("</p>\n", to);
-    }
-    fputs("</header>\n", to);
-    print_tiles(to, tree);
-    lb_report_required(to, tree);
-    lb_report_predictions(to, tree);
-    lb_report_stages(to, tree);
-    lb_report_limits(to, tree);
-    lb_report_throughput(to, tree);
-    lb_report_workers(to, tree);
-    lb_report_queue(to, tree);
-    lb_report_latency(to, tree);
-    lb_report_compared(to, tree);
-    lb_report_figures(to, tree);
-    if (json_array_size(json_object_get(tree, "notes")) > 0) {
-        lb_report_section(to, "Notes", NULL);
-        fputs("<ul class=\"notes\">\n", to);
-        json_array_foreach(json_object_get(tree, "notes"), i, note)
-        {
-            fputs("<li>", to);
-            html_text(to, lb_text_of(note));
-            fputs("</li>\n", to);
-        }
-        fputs("</ul></section>\n", to);
-    }
-    print_facts(to, tree);
-    print_foot(to, lb_text_at(tree, "versions.stoker"));
+    for (int i = 0; i < LB_SWEEP_COLUMNS; i++)
+        json_array_append_new(
+            list, json_pack("{s:s, s:s?}", "head", lb_sweep_columns[i].head, "path", lb_sweep_columns[i].path));
+    return list;
 }
 
-static void print_sweep(FILE *to, const json_t *tree)
+static char *carried_text(const json_t *tree)
 {
-    const json_t *facts;
-    char name[256];
+    json_t *carried = json_pack("{s:O, s:o, s:o, s:o, s:f, s:f}", json_object_get(tree, "sweep") ? "sweep" : "result",
+                                tree, "figures", figures_json(), "stages", stages_json(), "columns", columns_json(),
+                                "same_percent", 100 * LB_SAME, "unpacked_again", LB_UNPACKED_AGAIN);
+    char *text = carried ? json_dumps(carried, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 
-    name_of(lb_text_at(tree, "file"), name, sizeof name);
-    print_head(to, name);
-    fputs("<header><p class=\"eyebrow\">loadbench · sweep</p>\n<h1>", to);
-    html_text(to, name);
-    fputs("</h1>\n<p class=\"verdict\">", to);
-    if (*lb_text_at(tree, "best"))
-        html_textf(to, "Most samples a second: %s.", lb_text_at(tree, "best"));
-    else
-        html_text(to, "No point of the sweep could be run.");
-    fputs("</p></header>\n", to);
-    lb_report_sweep(to, tree);
-    facts = lb_tree_at(tree, "sweep.first_point");
-    print_facts(to, facts);
-    print_foot(to, lb_text_at(tree, "version"));
+    json_decref(carried);
+    return text;
+}
+
+/* In a string of JSON, the only place where a < can be, \u003c is the same character, and ends no element. */
+static void write_carried(FILE *to, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '<')
+            fputs("\\u003c", to);
+        else
+            fputc(*text, to);
+}
+
+/* NULL: no memory. */
+static char *page_of(const json_t *tree, size_t *length)
+{
+    const char *place = strstr(lb_report_page, PLACE);
+    char *carried = carried_text(tree), *page = NULL;
+    FILE *to = carried ? open_memstream(&page, length) : NULL;
+    bool whole = to != NULL;
+
+    if (to) {
+        fwrite(lb_report_page, 1, (size_t)(place - lb_report_page), to);
+        write_carried(to, carried);
+        fputs(place + strlen(PLACE), to);
+        whole = !ferror(to);
+        whole = fclose(to) == 0 && whole;
+    }
+    free(carried);
+    if (whole)
+        return page;
+    free(page);
+    return NULL;
 }
 
 stk_status lb_report_try(const char *path, stk_error *err)
@@ -251,22 +130,12 @@ static stk_status write_whole(const char *path, const char *part, const char *te
 /* In memory first, then into a file beside it. */
 stk_status lb_report_write(const char *path, const json_t *tree, stk_error *err)
 {
-    char *part = stki_format("%s.part", path), *text = NULL;
     size_t length = 0;
-    FILE *to = part ? open_memstream(&text, &length) : NULL;
-    bool whole = to != NULL;
-    stk_status status;
+    char *part = stki_format("%s.part", path), *page = part ? page_of(tree, &length) : NULL;
+    const stk_status status =
+        page ? write_whole(path, part, page, length, err) : stki_fail_memory(err, 65536, "the report");
 
-    if (to) {
-        if (json_object_get(tree, "sweep"))
-            print_sweep(to, tree);
-        else
-            print_result(to, tree);
-        whole = !ferror(to);
-        whole = fclose(to) == 0 && whole;
-    }
-    status = whole ? write_whole(path, part, text, length, err) : stki_fail_memory(err, (int64_t)length, "the report");
-    free(text);
+    free(page);
     stki_free(part);
     return status;
 }

@@ -5,9 +5,14 @@
 #include "loadbench_sweep.h"
 #include "allocate.h"
 #include "error.h"
+#include "loadbench_foresee.h"
 #include "loadbench_result.h"
 #include "loadbench_scalars.h"
+#include "loadbench_statistics.h"
 #include "loadbench_stop.h"
+#include "loadbench_table.h"
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 stk_status lb_sweep_init(const char *const *texts, int count, struct lb_sweep *out, stk_error *err)
@@ -180,4 +185,228 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
         return any ? STK_OK : STK_END;
     *err = first;
     return err->status = all_config ? STK_E_CONFIG : worst;
+}
+
+/* ---- as a table ---------------------------------------------------------------------------------------------------
+ */
+
+enum { CELL = 96, FIGURES = LB_SWEEP_COLUMNS, SPREAD = 1, MOST_COLUMNS = LB_SWEEP_KEYS + FIGURES };
+
+const struct lb_sweep_column lb_sweep_columns[LB_SWEEP_COLUMNS] = {
+    {"samples/s", "result.samples_per_s"},
+    {"spread", "result.samples_per_s.spread_percent"},
+    {"wait p99, us", "result.wait_p99_us"},
+    {"first batch, ms", "result.first_batch_ms"},
+    {"CPU s/GB", "result.cpu_s_per_gb"},
+    {"slots, MB", "result.slot_memory_mb"},
+    {"used by others", "result.other_processor_count"},
+    {"binds", NULL},
+};
+
+/* "num_workers"; the whole key where another one ends in the same. */
+static const char *short_key(const struct lb_sweep *sweep, int key)
+{
+    const char *whole = sweep->ranges[key].key, *dot = strrchr(whole, '.'), *last = dot ? dot + 1 : whole;
+
+    for (int i = 0; i < sweep->count; i++) {
+        const char *other = sweep->ranges[i].key, *other_dot = strrchr(other, '.');
+        if (i != key && strcmp(other_dot ? other_dot + 1 : other, last) == 0)
+            return whole;
+    }
+    return last;
+}
+
+static void figure_cell(const json_t *point, int figure, char *out)
+{
+    double value;
+
+    if (!lb_sweep_columns[figure].path && strcmp(lb_text_at(point, "verdict.binds"), "unknown") == 0)
+        snprintf(out, CELL, "unknown"); /* which has no confidence */
+    else if (!lb_sweep_columns[figure].path)
+        snprintf(out, CELL, "%s (%s)", lb_text_at(point, "verdict.binds"), lb_text_at(point, "verdict.confidence"));
+    else if (!lb_scalar_at(point, lb_sweep_columns[figure].path, &value) || value < 0) /* below 0: unknown */
+        return;
+    else if (figure == SPREAD && json_integer_value(json_object_get(point, "repeat_count")) < 2)
+        return;
+    else if (figure == SPREAD)
+        snprintf(out, CELL, "%.1f %%", value);
+    else
+        snprintf(out, CELL, "%s", LB_NUMBER(value));
+}
+
+/* The text of a cell; without a point that of the head. */
+static void cell(const struct lb_sweep *sweep, const json_t *point, int column, char *out)
+{
+    const int figure = column - sweep->count;
+
+    out[0] = '\0';
+    if (!point)
+        snprintf(out, CELL, "%s", figure < 0 ? short_key(sweep, column) : lb_sweep_columns[figure].head);
+    else if (figure < 0)
+        snprintf(out, CELL, "%.*s", CELL - 1,
+                 json_string_value(json_object_get(json_object_get(point, "set"), sweep->ranges[column].key)));
+    else if (!json_object_get(point, "failure"))
+        figure_cell(point, figure, out);
+}
+
+static void print_row(const struct lb_sweep *sweep, const json_t *point, const int *width, FILE *to)
+{
+    const char *failure = json_string_value(json_object_get(point, "failure"));
+    const int columns = failure ? sweep->count : sweep->count + FIGURES;
+    char text[CELL];
+
+    for (int i = 0; i < columns; i++) {
+        cell(sweep, point, i, text);
+        if (i == sweep->count + FIGURES - 1)
+            fprintf(to, "  %s", text); /* the last column is text: flush left, no blanks at the end */
+        else
+            fprintf(to, "%s%*s", i > 0 ? "  " : "", width[i], text);
+    }
+    if (failure)
+        fprintf(to, "  failed: %s", failure);
+    fputc('\n', to);
+}
+
+/* ---- what follows from it -----------------------------------------------------------------------------------------
+ */
+
+static double spread_of(const json_t *point)
+{
+    double spread = 0;
+
+    lb_scalar_at(point, "result.samples_per_s.spread_percent", &spread);
+    return spread;
+}
+
+/* The rate of a point, which is its median; 0: it failed. */
+static double rate_of(const json_t *point)
+{
+    double rate = 0;
+
+    lb_scalar_at(point, "result.samples_per_s", &rate);
+    return rate;
+}
+
+static const json_t *best_of(const json_t *points)
+{
+    const json_t *best = NULL, *point;
+    size_t i;
+
+    json_array_foreach(points, i, point) if (rate_of(point) > rate_of(best)) best = point;
+    return best;
+}
+
+/* The noise, as a share of 1: how far apart the repeats of one point are, in the middle of all points. */
+static double noise_of(const json_t *points)
+{
+    double spreads[LB_SWEEP_POINTS];
+    const json_t *point;
+    int count = 0;
+    size_t i;
+
+    json_array_foreach(points, i, point) if (rate_of(point) > 0 && count < LB_SWEEP_POINTS) spreads[count++] =
+        spread_of(point) / 100;
+    return lb_summarise(spreads, count).median;
+}
+
+/* Whether `point` may be as fast as the best: their repeats overlap, or their medians are no further apart than repeats
+ * of one point are. */
+static bool is_within_noise(const json_t *point, const json_t *best, double noise)
+{
+    double low = rate_of(best), high = rate_of(point);
+
+    noise = fmax(fmax(noise, LB_SAME), fmax(spread_of(point), spread_of(best)) / 100);
+    lb_scalar_at(best, "result.samples_per_s.low", &low);
+    lb_scalar_at(point, "result.samples_per_s.high", &high);
+    return rate_of(point) > 0 && (high >= low || rate_of(point) >= rate_of(best) * (1 - noise));
+}
+
+static void print_name(const json_t *keys, const json_t *point, FILE *to)
+{
+    const json_t *key;
+    size_t i;
+
+    json_array_foreach(keys, i, key)
+        fprintf(to, "%s%s=%s", i > 0 ? " " : "", lb_text_of(key),
+                lb_text_of(json_object_get(json_object_get(point, "set"), lb_text_of(key))));
+    fprintf(to, " (%s)", LB_NUMBER(rate_of(point)));
+}
+
+static void print_alike(const json_t *keys, const json_t *points, const json_t *best, double noise, FILE *to)
+{
+    enum { NAMED = 4 };
+    const json_t *point;
+    int count = 0;
+    size_t i;
+
+    json_array_foreach(points, i, point)
+    {
+        if (point == best || !is_within_noise(point, best, noise) || count++ >= NAMED)
+            continue;
+        fputs(count == 1 ? "; within the noise of it: " : ", ", to);
+        print_name(keys, point, to);
+    }
+    if (count > NAMED)
+        fprintf(to, " and %d more", count - NAMED);
+}
+
+char *lb_sweep_conclusion(const json_t *sweep, int *within_noise)
+{
+    const json_t *keys = json_object_get(sweep, "keys"), *points = json_object_get(sweep, "points"), *point;
+    const json_t *best = best_of(points);
+    const double noise = noise_of(points);
+    double least = rate_of(best);
+    int ran = 0, alike = 0;
+    char *text = NULL;
+    size_t size, i;
+    FILE *to = open_memstream(&text, &size);
+
+    json_array_foreach(points, i, point)
+    {
+        ran += rate_of(point) > 0;
+        alike += point != best && is_within_noise(point, best, noise);
+        least = rate_of(point) > 0 ? fmin(least, rate_of(point)) : least;
+    }
+    *within_noise = alike;
+    if (!to)
+        return NULL;
+    if (ran > 1 && alike == ran - 1) {
+        fprintf(to, "no difference within the noise: %d points from %s to %s samples/s", ran, LB_NUMBER(least),
+                LB_NUMBER(rate_of(best)));
+    } else if (best) {
+        fputs("most samples/s: ", to);
+        print_name(keys, best, to);
+        print_alike(keys, points, best, noise, to);
+    }
+    if (ran > 1 && json_integer_value(json_object_get(best, "repeat_count")) < 2)
+        fputs("; each point was measured once: bench.repeats shows the noise", to);
+    if (fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void lb_sweep_print(const struct lb_sweep *sweep, const char *conclusion, FILE *to)
+{
+    const json_t *points = json_object_get(sweep->tree, "points"), *point;
+    int width[MOST_COLUMNS] = {0};
+    char text[CELL];
+    size_t i;
+
+    for (int k = 0; k < sweep->count + FIGURES; k++) {
+        cell(sweep, NULL, k, text);
+        width[k] = (int)strlen(text);
+        json_array_foreach(points, i, point)
+        {
+            cell(sweep, point, k, text);
+            width[k] = (int)strlen(text) > width[k] ? (int)strlen(text) : width[k];
+        }
+    }
+    print_row(sweep, NULL, width, to);
+    json_array_foreach(points, i, point) print_row(sweep, point, width, to);
+    if (*conclusion)
+        fprintf(to, "\n%s\n", conclusion);
+    if (json_is_true(json_object_get(sweep->tree, "stopped")))
+        fprintf(to, "note       ended by a signal: %zu of %lld points were run, the last one for a part of its time\n",
+                json_array_size(points), (long long)sweep->points);
 }

@@ -6,7 +6,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum { LB_SWEEP_KEYS = 6, LB_SWEEP_POINTS = 10000 };
+enum { LB_SWEEP_KEYS = 6, LB_SWEEP_POINTS = 10000, LB_SWEEP_COLUMNS = 8 };
+
+/* A column of the table behind the keys: a number at this path of the point's JSON; NULL: what binds. */
+struct lb_sweep_column {
+    const char *head, *path;
+};
+extern const struct lb_sweep_column lb_sweep_columns[LB_SWEEP_COLUMNS];
 
 struct lb_sweep {
     struct lb_range ranges[LB_SWEEP_KEYS];
@@ -26,9 +32,10 @@ void lb_sweep_fini(struct lb_sweep *sweep);
 stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
                         FILE *progress, stk_error *err);
 
-/* The point with the most samples a second, "loader.num_workers=4 loader.prefetch=8 (1900)"; "": none. */
-void lb_sweep_best(const struct lb_sweep *sweep, char *out, int size);
-/* A table, and the best point. */
-void lb_sweep_print(const struct lb_sweep *sweep, FILE *to);
+/* What follows from {"keys", "points"}: the point with the most samples/s and those that the noise does not tell from
+ * it, or that no point differs; "": none ran. free() it. NULL: no memory. *within_noise: how many those are. */
+char *lb_sweep_conclusion(const json_t *sweep, int *within_noise);
+/* A table, and the conclusion. */
+void lb_sweep_print(const struct lb_sweep *sweep, const char *conclusion, FILE *to);
 
 #endif

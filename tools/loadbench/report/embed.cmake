@@ -1,0 +1,5 @@
+# cmake -DFROM=FILE -DTO=FILE.c -DNAME=ARRAY -P embed.cmake: a file as an array of char that ends in a 0.
+file(READ ${FROM} bytes HEX)
+string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
+file(WRITE ${TO} "extern const char ${NAME}[];\nconst char ${NAME}[] = {\n${bytes}0};\n")
