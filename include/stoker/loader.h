@@ -274,8 +274,9 @@ STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_n
 STK_API stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
                                       stk_error *err);
 /* Ends the lease for all that is queued in `stream` after this; what was queued before still finds the batch. Does not
- * wait, except for a batch in ordinary memory, or a stream of another device: then the host waits for the stream. NULL,
- * and stk_batch_release: nothing is queued that uses the batch. */
+ * wait: a slot on the device is filled again behind it in stream order, and one in ordinary memory when a worker sees
+ * that the stream, of any device, has come so far. NULL, and stk_batch_release: nothing is queued that uses the batch.
+ */
 STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
 /* Ends the lease: its tensors are not to be touched any more. Several batches may be held at once and released in any
  * order, also after close. NULL is fine. */
@@ -293,6 +294,12 @@ STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, st
  * work in the stream that was given to stk_loader_next_on; what uses it must be done, or be queued in that stream, when
  * the deleter runs. Memory of the host device is DLPack's CPU memory: synchronise first. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
+/* The same for work in any stream, such as the one that __dlpack__(stream=...) names. On a device: what is queued in
+ * `stream` from now on comes behind the copy, and the slot is filled again behind what is queued there when the deleter
+ * runs; export once for each stream. In ordinary memory: the stream, of any device, is the one in which copies from the
+ * tensor are queued. Its handle may be destroyed before the deleter runs. NULL: nothing is queued. */
+STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream,
+                                       struct DLManagedTensor **out, stk_error *err);
 
 /* Padding included. 0 can happen: with `partial` and several ranks the last step may leave a rank without rows, so that
  * all ranks have the same number of steps. */

@@ -24,6 +24,7 @@
 typedef struct cuda_stream {
     stk_stream stream;
     cudaStream_t handle; /* as stream.native, but cudaStreamLegacy where that is NULL */
+    pthread_t owner;     /* of a wrapped cudaStreamPerThread, which is another stream in every other thread */
 } cuda_stream;
 
 typedef struct cuda_event {
@@ -39,6 +40,12 @@ static stki_cuda_device *cuda_of(stk_device *device)
 static cudaStream_t stream_of(const stk_stream *stream)
 {
     return stream ? ((const cuda_stream *)(const void *)stream)->handle : cudaStreamPerThread;
+}
+
+static bool is_elsewhere(const stk_stream *stream)
+{
+    return stream && stream->wrapped && stream_of(stream) == cudaStreamPerThread &&
+           !pthread_equal(((const cuda_stream *)(const void *)stream)->owner, pthread_self());
 }
 
 static cudaEvent_t event_of(const stk_event *event)
@@ -346,6 +353,7 @@ static stk_status cuda_stream_wrap(stk_device *device, void *native, stk_stream 
     if (status)
         return status;
     made->handle = native ? native : cudaStreamLegacy;
+    made->owner = pthread_self();
     made->stream.native = native;
     made->stream.wrapped = true;
     *out = &made->stream;
@@ -381,6 +389,8 @@ static stk_status cuda_stream_query(stk_device *device, stk_stream *stream, stk_
 
     if (status)
         return status;
+    if (is_elsewhere(stream)) /* no call of this thread names it: only the whole device can be asked for */
+        return leave_with(cuda, stki_cuda->DeviceSynchronize(), doing, -1, err);
     return leave_with_answer(cuda, stki_cuda->StreamQuery(stream_of(stream)), doing, err);
 }
 
@@ -453,8 +463,11 @@ static stk_status cuda_event_record(stk_device *device, stk_event *event, stk_st
 {
     stki_cuda_device *cuda = cuda_of(device);
     static const char doing[] = "recording an event";
-    stk_status status = stki_cuda_enter(cuda, doing, err);
+    stk_status status;
 
+    if (is_elsewhere(stream))
+        return stki_fail(err, STK_E_UNSUPPORTED, "%s: %s: the per-thread stream of another thread", cuda->name, doing);
+    status = stki_cuda_enter(cuda, doing, err);
     if (status)
         return status;
     return leave_with(cuda, stki_cuda->EventRecord(event_of(event), stream_of(stream)), doing, -1, err);

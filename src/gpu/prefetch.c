@@ -13,9 +13,8 @@
 #include "prefetch_internal.h"
 #include <string.h>
 
-#define CLOSE_NS STKI_SECOND              /* what destroy allows for closing */
-#define LAST_WAIT_NS (10 * STKI_SECOND)   /* for streams, before memory they may be using is freed */
-#define GUARD_WAIT_NS (600 * STKI_SECOND) /* for a stream in which no guard can be recorded */
+#define CLOSE_NS STKI_SECOND            /* what destroy allows for closing */
+#define LAST_WAIT_NS (10 * STKI_SECOND) /* for streams, before memory they may be using is freed */
 enum {
     FIRST_LOOK_NS = 20000, /* while copies are on their way, growing to … */
     LONGEST_LOOK_NS = 200000,
@@ -291,9 +290,7 @@ static stk_status queue_batch(stki_prefetch *prefetch, int number, stk_error *er
     stki_prefetch_slot *slot = &prefetch->slots[number];
     stk_status status = STK_OK;
 
-    for (int i = 0; i < STKI_GUARDS && status == STK_OK; i++)
-        if (slot->guarded[i])
-            status = stk_stream_wait(prefetch->copy_stream, slot->guard[i], err);
+    status = stki_guards_wait_in(&slot->guards, prefetch->copy_stream, err);
     if (status == STK_OK && (status = stk_event_record(slot->begin, prefetch->copy_stream, err)) == STK_OK &&
         (status = queue_copies(prefetch, number, err)) == STK_OK)
         status = stk_event_record(slot->copied, prefetch->copy_stream, err);
@@ -320,7 +317,7 @@ static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
     slot->in_flight = true;
     push(&prefetch->in_flight, number);
     stki_lock(&prefetch->lock);
-    slot->guarded[STKI_GUARD_RELEASE] = slot->guarded[STKI_GUARD_OTHER] = false;
+    stki_guards_clear(&slot->guards);
     slot->was_reached = false;
     slot->state = STKI_PREFETCH_QUEUED;
     prefetch->copying++;
@@ -367,8 +364,6 @@ static stk_status make_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, s
     slot->ready = slot->copied;
     if (status == STK_OK && prefetch->convert_stream)
         status = stk_event_create(device, true, &slot->ready, err);
-    for (int i = 0; i < STKI_GUARDS && status == STK_OK; i++)
-        status = stk_event_create(device, false, &slot->guard[i], err);
     return status;
 }
 
@@ -382,6 +377,8 @@ static stk_status make_slots(stki_prefetch *prefetch, stk_error *err)
         return stki_fail_memory(err, prefetch->depth * (int64_t)sizeof *prefetch->slots, "device slots");
     for (int i = 0; i <= prefetch->depth && status == STK_OK; i++)
         status = stk_event_create(prefetch->device, true, &prefetch->spares[i], err);
+    for (int i = 0; i < prefetch->depth; i++)
+        stki_guards_init(&prefetch->slots[i].guards);
     for (int i = 0; i < prefetch->depth && status == STK_OK; i++) {
         status = make_slot(prefetch, &prefetch->slots[i], err);
         prefetch->slots[i].reached = prefetch->spares[i];
@@ -462,11 +459,8 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
 /* Memory that a stream may still use is not freed: what does not pass in time is left to the process. */
 static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 {
-    for (int i = 0; i < STKI_GUARDS; i++)
-        if (slot->guard[i] && slot->guarded[i] &&
-            stk_event_synchronize(slot->guard[i], LAST_WAIT_NS, NULL) == STK_E_TIMEOUT)
-            return false;
-    if (!slot->ready || stk_event_synchronize(slot->ready, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT)
+    if (stki_guards_wait(&slot->guards, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT &&
+        (!slot->ready || stk_event_synchronize(slot->ready, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT))
         return true;
     stki_log(STKI_LOG_memory, "%s: %lld bytes are in use by a stream that does not come to its end",
              prefetch->device->name, (long long)prefetch->slot_bytes);
@@ -481,8 +475,7 @@ static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
         stk_event_destroy(slot->ready);
     stk_event_destroy(slot->begin);
     stk_event_destroy(slot->copied);
-    for (int i = 0; i < STKI_GUARDS; i++)
-        stk_event_destroy(slot->guard[i]);
+    stki_guards_fini(&slot->guards);
 }
 
 static void unref(stki_prefetch *prefetch)
@@ -719,27 +712,23 @@ void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part)
 /* ---- release -------------------------------------------------------------------------------------------------------
  */
 
-void stki_prefetch_guard(stki_prefetch *prefetch, int slot, enum stki_guard_kind kind, stk_stream *stream)
+stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *stream, stk_error *err)
 {
-    stki_prefetch_slot *held = &prefetch->slots[slot];
-    stk_error error = {0};
-    stk_status status;
+    return stk_stream_wait(stream, prefetch->slots[slot].ready, err);
+}
 
-    if (!stream)
-        return;
-    if (stk_event_record(held->guard[kind], stream, &error) == STK_OK) {
-        held->guarded[kind] = true;
-        return;
-    }
-    /* No mark can be made (a stream of another device, or a device that failed), so the host waits. */
-    status = stk_stream_synchronize(stream, GUARD_WAIT_NS, &error);
+void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream)
+{
+    stk_error error = {0};
+    stk_status status = stream ? stki_guards_add(&prefetch->slots[slot].guards, stream, &error) : STK_OK;
+
     if (status != STK_OK)
         finish(prefetch, status, &error, -1);
 }
 
 void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream)
 {
-    stki_prefetch_guard(prefetch, slot, STKI_GUARD_RELEASE, stream);
+    stki_prefetch_guard(prefetch, slot, stream);
     stki_lock(&prefetch->lock);
     prefetch->slots[slot].state = STKI_PREFETCH_FREE;
     push(&prefetch->free, slot);

@@ -86,12 +86,13 @@ stk_status stki_prefetch_settle(stki_prefetch *prefetch, int64_t timeout_ns, stk
 /* Where a part of a slot is, for as long as the prefetcher lives. */
 void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part);
 
-/* A slot is guarded until all that was queued in two streams has passed: by the one that gives it back, and by another
- * that looked at it (STKI_GUARD_OTHER), which may be set any number of times in one and the same stream. NULL: nothing
- * is queued there. */
-enum stki_guard_kind { STKI_GUARD_RELEASE, STKI_GUARD_OTHER, STKI_GUARDS };
-void stki_prefetch_guard(stki_prefetch *prefetch, int slot, enum stki_guard_kind kind, stk_stream *stream);
-/* Gives the slot back. */
+/* Puts what is queued in `stream` from now on behind the slot's bytes, as next does for the stream that it is given:
+ * for further streams that use a held slot. */
+stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *stream, stk_error *err);
+/* The held slot is guarded until all that was queued in `stream` has passed; any number of streams, and any thread.
+ * NULL: nothing is queued. */
+void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream);
+/* Guards the slot back. */
 void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream);
 
 /* Since create. `exposed` is the part of copy and convert time for which the consumer's stream (or the host, without a

@@ -4,6 +4,7 @@
 
 #include "counter.h"
 #include "prefetch.h"
+#include "stream_guards.h"
 #include "thread.h"
 
 enum stki_prefetch_state { STKI_PREFETCH_FREE, STKI_PREFETCH_FILLING, STKI_PREFETCH_QUEUED, STKI_PREFETCH_HELD };
@@ -12,15 +13,13 @@ typedef struct stki_prefetch_slot {
     char *block;
     stk_event *begin, *copied; /* around the copies, in the copy stream */
     stk_event *ready;          /* behind the converts; the same as `copied` where there are none */
-    stk_event *guard[STKI_GUARDS];
+    stki_stream_guards guards; /* added to while held, looked at when free again */
 
     /* the thread's own */
     bool in_flight;  /* `ready` has not been seen done yet */
     bool has_copied; /* `copied` has, and the host memory went back */
     void *held;
     int64_t bytes;
-
-    _Atomic bool guarded[STKI_GUARDS]; /* the event was recorded; set while held, looked at when free again */
 
     /* guarded by the lock */
     enum stki_prefetch_state state;

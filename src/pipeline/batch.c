@@ -6,6 +6,7 @@
 #include "dlpack_type.h"
 #include "error.h"
 #include "feed.h"
+#include "stream.h"
 #include <dlpack/dlpack.h>
 #include <string.h>
 
@@ -29,21 +30,29 @@ static void let_go(stk_batch *batch)
         stki_feed_release(batch);
     } else {
 #ifdef STKI_POISON
-        memset(batch->memory, 0xA5, (size_t)core->layout.bytes); /* late use of a released batch shows */
+        if (!stki_guards_any(&batch->guards)) /* late use of a released batch shows */
+            memset(batch->memory, 0xA5, (size_t)core->layout.bytes);
 #endif
         stki_ring_release(core->ring, &batch->ring);
     }
     stki_core_release(core);
 }
 
+/* The slot is filled again behind what `stream` holds now. A device that fails tells whoever asks it next. */
+static void guard(stk_batch *batch, stk_stream *stream)
+{
+    if (is_on_device(batch))
+        stki_feed_guard(batch, stream);
+    else
+        (void)stki_guards_add(&batch->guards, stream, NULL);
+}
+
 void stk_batch_release_on(stk_batch *batch, stk_stream *stream)
 {
     if (!batch || belongs_to_parent(batch))
         return;
-    if (stream && is_on_device(batch))
-        stki_feed_guard(batch, false, stream);
-    else if (stream) /* the slot is the workers' as soon as it is free, and they look at no stream */
-        (void)stk_stream_synchronize(stream, STK_WAIT_FOREVER, NULL);
+    if (stream)
+        guard(batch, stream);
     stki_progress_release(batch->core->progress, batch->lease);
     let_go(batch);
 }
@@ -124,6 +133,7 @@ typedef struct export
 {
     DLManagedTensor managed; /* first */
     stk_batch *batch;
+    stk_stream *stream; /* where it is used; held; NULL: nothing is queued anywhere */
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
 }
 export;
@@ -132,19 +142,36 @@ static void delete_export(DLManagedTensor *managed)
 {
     export *e = managed->manager_ctx;
 
-    if (is_on_device(e->batch) && !belongs_to_parent(e->batch))
-        stki_feed_guard(e->batch, true, e->batch->stream);
+    if (!belongs_to_parent(e->batch)) {
+        if (e->stream)
+            guard(e->batch, e->stream);
+        stki_stream_release(e->stream);
+    }
     let_go(e->batch);
     stki_free(e);
 }
 
-stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err)
+/* Puts `stream` behind the batch's bytes. */
+static stk_status await(const stk_batch *batch, stk_stream *stream, stk_error *err)
+{
+    if (!is_on_device(batch))
+        return STK_OK; /* they are there */
+    if (stk_stream_device(stream) != batch->core->device)
+        return stki_fail(err, STK_E_BAD_DEVICE, "the batch is on %s, found a stream of %s", batch->core->device->name,
+                         stk_device_name(stk_stream_device(stream)));
+    return stki_feed_await(batch, stream, err);
+}
+
+stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream, struct DLManagedTensor **out,
+                               stk_error *err)
 {
     stk_tensor tensor;
     stk_status status = stk_batch_tensor(batch, name, &tensor, err);
     stki_dlpack_type type;
     export *e;
 
+    if (status == STK_OK && stream && stream != batch->stream)
+        status = await(batch, stream, err);
     if (status != STK_OK)
         return status;
     if (!stki_dlpack_type_of(tensor.dtype, 0, &type))
@@ -171,7 +198,14 @@ stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManaged
         e->managed.dl_tensor.device.device_id = stk_device_index(tensor.device);
     }
     e->batch = batch;
+    e->stream = stream;
+    stki_stream_retain(stream);
     stki_ref(&batch->holds);
     *out = &e->managed;
     return STK_OK;
+}
+
+stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err)
+{
+    return stk_batch_dlpack_on(batch, name, batch ? batch->stream : NULL, out, err);
 }

@@ -5,6 +5,7 @@
 #include "core.h"
 #include "error.h"
 #include "failed.h"
+#include "stream.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -295,6 +296,7 @@ stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_n
         return status;
     *out = &feed->batches[slot];
     (*out)->stream = stream;
+    stki_stream_retain(stream);
     return STK_OK;
 }
 
@@ -311,15 +313,23 @@ void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, const
                                feed->parts[plan - batch->core->plans][tensor - plan->tensors]);
 }
 
-void stki_feed_guard(stk_batch *batch, bool exported, stk_stream *stream)
+stk_status stki_feed_await(const stk_batch *batch, stk_stream *stream, stk_error *err)
 {
-    stki_prefetch_guard(batch->core->feed->prefetch, batch->device_slot,
-                        exported ? STKI_GUARD_OTHER : STKI_GUARD_RELEASE, stream);
+    return stki_prefetch_await(batch->core->feed->prefetch, batch->device_slot, stream, err);
+}
+
+void stki_feed_guard(stk_batch *batch, stk_stream *stream)
+{
+    stki_prefetch_guard(batch->core->feed->prefetch, batch->device_slot, stream);
 }
 
 void stki_feed_release(stk_batch *batch)
 {
+    stk_stream *stream = batch->stream;
+
+    batch->stream = NULL;
     stki_prefetch_release(batch->core->feed->prefetch, batch->device_slot, NULL);
+    stki_stream_release(stream);
 }
 
 void stki_feed_stats(const stki_feed *feed, stki_prefetch_stats *out)

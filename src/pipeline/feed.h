@@ -25,9 +25,10 @@ stk_status stki_feed_next(stki_feed *feed, stk_stream *stream, int64_t timeout_n
 stk_status stki_feed_settle(stki_feed *feed, int64_t timeout_ns, stk_error *err);
 /* Where a tensor of the plan is on the device. */
 void *stki_feed_place(const stk_batch *batch, const stki_field_plan *plan, const stki_row_tensor *tensor);
-/* The slot may be reused once `stream` has passed this point. `exported`: the batch was used by a DLPack consumer,
- * whose stream is the one that next was given. */
-void stki_feed_guard(stk_batch *batch, bool exported, stk_stream *stream);
+/* What is queued in `stream` from now on comes behind the batch's bytes. */
+stk_status stki_feed_await(const stk_batch *batch, stk_stream *stream, stk_error *err);
+/* The slot may be reused once `stream` has passed this point; any number of streams. */
+void stki_feed_guard(stk_batch *batch, stk_stream *stream);
 /* The last hold has ended. */
 void stki_feed_release(stk_batch *batch);
 void stki_feed_stats(const stki_feed *feed, stki_prefetch_stats *out);

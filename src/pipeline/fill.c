@@ -48,6 +48,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
     stk_status status = STK_OK;
 
     stki_worker_does(worker, STKI_STAGE_ORDER, NULL, slot->step, before);
+    stki_slot_await(batch);
     batch->epoch = slot->step / core->steps;
     batch->draw_key = stki_draw_key((uint64_t)core->config->seed, batch->epoch);
     batch->step = slot->step % core->steps;

@@ -1,13 +1,16 @@
 /* slot.c: see slot.h. */
 #include "slot.h"
 #include "checked.h"
+#include "clock.h"
+#include "core.h"
 #include "device_memory.h"
 #include "error.h"
 #include "failed.h"
 #include "row_maker.h"
 #include <string.h>
 
-#define HUGE_FROM (INT64_C(4) << 20) /* smaller blocks gain nothing from 2 MiB pages */
+#define LAST_WAIT_NS (10 * STKI_SECOND) /* for streams, before memory they may be using is freed */
+#define HUGE_FROM (INT64_C(4) << 20)    /* smaller blocks gain nothing from 2 MiB pages */
 
 /* Reserves `count` times `each` bytes at the next multiple of `alignment`. */
 static bool reserve(int64_t *used, int64_t count, int64_t each, int64_t alignment, int64_t *offset)
@@ -99,6 +102,7 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
     if (!slot)
         return stki_fail_memory(err, sizeof *slot, "a slot");
     stki_mutex_init(&slot->error_lock);
+    stki_guards_init(&slot->guards);
     slot->core = core;
     slot->allocator = layout->bytes >= HUGE_FROM ? &stki_huge_pages : &stki_slot_heap;
     slot->pinned = pin;
@@ -120,11 +124,26 @@ void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout)
         return;
     stki_failed_forget(slot);
     stki_mutex_fini(&slot->error_lock);
+    if (stki_guards_wait(&slot->guards, LAST_WAIT_NS, NULL) == STK_E_TIMEOUT)
+        slot->memory = NULL; /* a stream that does not come to its end uses it: it is left to the process */
+    stki_guards_fini(&slot->guards);
     if (!slot->pinned)
         stki_block_free(slot->allocator, slot->memory, layout->bytes, 4096);
     else if (slot->memory)
         stki_device_free(slot->pinned, STK_MEMORY_PINNED, slot->memory, layout->bytes);
     stki_free(slot);
+}
+
+void stki_slot_await(stk_batch *slot)
+{
+    if (!stki_guards_any(&slot->guards))
+        return;
+    while (stki_guards_wait(&slot->guards, STKI_SECOND, NULL) == STK_E_TIMEOUT)
+        ;
+    stki_guards_clear(&slot->guards);
+#ifdef STKI_POISON
+    memset(slot->memory, 0xA5, (size_t)slot->core->layout.bytes); /* late use of a released batch shows */
+#endif
 }
 
 void stki_slot_fail(stk_batch *slot, int64_t row, const stk_error *error)

@@ -9,6 +9,7 @@
 #include "order.h"
 #include "plan.h"
 #include "ring.h"
+#include "stream_guards.h"
 #include <stoker/loader.h>
 
 typedef struct stki_core stki_core;
@@ -40,9 +41,10 @@ struct stk_batch {
 
     /* fixed after create */
     const stki_allocator *allocator;
-    stk_device *pinned; /* whose pinned memory it is; NULL: the allocator's */
-    int device_slot;    /* its number among the batches on the device; -1: this one is in ordinary memory */
-    char *memory;       /* of one on the device only what lies behind layout.rest is there */
+    stki_stream_guards guards; /* in ordinary memory: what its users queued, which is waited for before it is filled */
+    stk_device *pinned;        /* whose pinned memory it is; NULL: the allocator's */
+    int device_slot;           /* its number among the batches on the device; -1: this one is in ordinary memory */
+    char *memory;              /* of one on the device only what lies behind layout.rest is there */
     int64_t *indices;
     int64_t *samples; /* the fields' numbers of them: of windows the first samples, else `indices` itself */
     int32_t *sources;
@@ -57,7 +59,7 @@ struct stk_batch {
     int64_t first_global_row, global_rows; /* of row 0 in the global batch, and how many that has */
     bool last_of_epoch;
     stki_counter failed_rows;
-    stk_stream *stream;            /* on a device: the one that asked for the batch */
+    stk_stream *stream;            /* on a device: the one that asked for the batch; held */
     stki_u128 digest;              /* of the rows, where it is asked for */
     int lease;                     /* in the core's progress */
     int64_t left_out;              /* samples that failed and are not in it */
@@ -77,6 +79,8 @@ stk_status stki_slot_create(stki_core *core, const stki_slot_layout *layout, stk
 /* Sets the pointers into the memory. */
 void stki_slot_point(stk_batch *slot, const stki_slot_layout *layout);
 void stki_slot_destroy(stk_batch *slot, const stki_slot_layout *layout);
+/* Before it is filled again: waits for copies from it that its last users queued in streams. */
+void stki_slot_await(stk_batch *slot);
 
 /* Of the field's rows, or their entries. */
 static inline char *stki_slot_values(const stk_batch *slot, const stki_field_plan *plan)

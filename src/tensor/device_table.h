@@ -6,6 +6,7 @@
 #define STKI_DEVICE_TABLE_H
 
 #include "allocate.h"
+#include "counter.h"
 #include <stdbool.h>
 #include <stoker/device.h>
 #include <stoker/tensor.h>
@@ -20,6 +21,12 @@ struct stk_stream {
     stk_device *device;
     void *native; /* the caller's, where it was wrapped */
     bool wrapped;
+
+    /* stream.c's, see stream.h */
+    int64_t number; /* no other stream of the process has it */
+    stki_counter refs;
+    bool ended;     /* wrapped: the handle was destroyed, the caller's stream may be gone */
+    stk_event *end; /* behind its last work; NULL: that was waited for */
 };
 
 struct stk_event {

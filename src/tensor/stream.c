@@ -1,10 +1,13 @@
 /* stream.c: the public face of streams and events: the device's table does the work. */
 #include "stream.h"
+#include "clock.h"
 #include "device_table.h"
 #include "error.h"
+#include "thread.h"
 #include <inttypes.h>
 
 enum { MAX_CURRENT = 65 };
+#define END_WAIT_NS (600 * STKI_SECOND) /* for the last work of a stream */
 
 /* A thread's streams, one a device, the CPU and at most 64 others. Places are filled from the front and a program uses
  * one or two, so a search ends at the first that never had a device. */
@@ -13,21 +16,77 @@ static _Thread_local struct {
     stk_stream *stream;
 } current[MAX_CURRENT];
 
+static stki_counter numbers;
+static stki_mutex end_lock = {PTHREAD_MUTEX_INITIALIZER}; /* of all wrapped streams: `ended`, and marks until then */
+
 /* ---- streams -------------------------------------------------------------------------------------------------------
  */
 
+static stk_status made(stk_stream *stream)
+{
+    stream->number = atomic_fetch_add(&numbers, 1) + 1;
+    stki_count_set(&stream->refs, 1);
+    return STK_OK;
+}
+
 stk_status stk_stream_create(stk_device *device, stk_stream **out, stk_error *err)
 {
+    stk_status status;
+
     device = device ? device : stk_device_cpu();
-    return device->ops->stream_create(device, out, err);
+    status = device->ops->stream_create(device, out, err);
+    return status ? status : made(*out);
 }
 
 stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream **out, stk_error *err)
 {
+    stk_status status;
+
     device = device ? device : stk_device_cpu();
     if (!device->ops->stream_wrap)
         return stki_fail(err, STK_E_UNSUPPORTED, "%s has no streams of its own to wrap", device->name);
-    return device->ops->stream_wrap(device, native, out, err);
+    status = device->ops->stream_wrap(device, native, out, err);
+    return status ? status : made(*out);
+}
+
+void stki_stream_retain(stk_stream *stream)
+{
+    if (stream)
+        stki_ref(&stream->refs);
+}
+
+void stki_stream_release(stk_stream *stream)
+{
+    if (!stream || !stki_unref(&stream->refs))
+        return;
+    stk_event_destroy(stream->end);
+    stream->device->ops->stream_destroy(stream->device, stream);
+}
+
+/* From here on the caller's own stream is not touched. */
+static void end_wrapped(stk_stream *stream)
+{
+    stki_lock(&end_lock);
+    if (stk_event_create(stream->device, false, &stream->end, NULL) != STK_OK ||
+        stk_event_record(stream->end, stream, NULL) != STK_OK)
+        (void)stk_stream_synchronize(stream, END_WAIT_NS, NULL);
+    stream->ended = true;
+    stki_unlock(&end_lock);
+}
+
+stk_status stki_stream_mark(stk_stream *stream, stk_event *event, stk_error *err)
+{
+    stk_status status = STK_OK;
+    bool ended;
+
+    if (!stream->wrapped)
+        return stk_event_record(event, stream, err);
+    stki_lock(&end_lock);
+    ended = stream->ended;
+    if (!ended)
+        status = stk_event_record(event, stream, err);
+    stki_unlock(&end_lock);
+    return ended && stream->end ? stk_event_synchronize(stream->end, END_WAIT_NS, err) : status;
 }
 
 static void forget_stream(void *context, stk_device *device)
@@ -46,7 +105,9 @@ void stk_stream_destroy(stk_stream *stream)
         if (current[i].stream == stream)
             current[i].stream = NULL;
     stki_device_each(forget_stream, stream);
-    stream->device->ops->stream_destroy(stream->device, stream);
+    if (stream->wrapped && stki_counted(&stream->refs) > 1)
+        end_wrapped(stream);
+    stki_stream_release(stream);
 }
 
 stk_device *stk_stream_device(const stk_stream *stream)

@@ -10,4 +10,13 @@ static inline stk_stream *stki_stream_for(stk_device *device, stk_stream *stream
     return stream ? stream : stk_stream_current(device);
 }
 
+/* The library holds streams of its callers beyond their handles: a DLPack deleter records an event in the stream that
+ * its tensor was exported for, whenever it runs. A stream of the library's lives until the last one lets go. Of a
+ * wrapped one nothing is used after its handle was destroyed: the last work is marked then, and stki_stream_mark waits
+ * for that. Any thread. */
+void stki_stream_retain(stk_stream *stream); /* NULL is fine */
+void stki_stream_release(stk_stream *stream);
+/* Records the event behind all that the stream holds. */
+stk_status stki_stream_mark(stk_stream *stream, stk_event *event, stk_error *err);
+
 #endif

@@ -214,7 +214,7 @@ static void a_slot_waits_for_the_other_stream_too(void **state)
     prefetch = fake_start(&f, 1);
     set_faults(stream, (stki_host_faults){.delay_ns = 20000000});
     read_next(prefetch, &f, stream, &r);
-    stki_prefetch_guard(prefetch, r.slot, STKI_GUARD_OTHER, stream);
+    stki_prefetch_guard(prefetch, r.slot, stream);
     stki_prefetch_release(prefetch, r.slot, NULL);
     take(prefetch, &f, 1);
     take(prefetch, &f, 2);
