@@ -405,7 +405,7 @@ static void choose_tiles(stki_core *core)
 
         if (!plan->may_split)
             continue;
-        parts = parts < plan->units ? parts : plan->units;
+        parts = parts < plan->convert.units ? parts : plan->convert.units;
         core->parts_per_row = parts > core->parts_per_row ? parts : core->parts_per_row;
     }
 }
@@ -439,14 +439,14 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     in_flight = core->layout.bytes * core->slot_count;
     for (int i = 0; i < n && status == STK_OK; i++) {
         status = stki_plan_compile(&core->plans[i], (enum stki_stores)core->config->stores, in_flight, err);
-        for (int k = 0; status == STK_OK && k < core->plans[i].convert_count; k++)
-            core->streams = core->streams || stki_convert_streams(core->plans[i].converts[k]);
+        for (int k = 0; status == STK_OK && k < core->plans[i].convert.count; k++)
+            core->streams = core->streams || stki_convert_streams(stki_plan_kernel(&core->plans[i], k));
     }
     if (status == STK_OK)
         choose_tiles(core);
     for (int i = 0; i < n && status == STK_OK; i++)
         stki_log(STKI_LOG_plan, "%s: %s, rows of %lld bytes, %lld rows a tile, %lld parts a row", core->plans[i].name,
-                 core->plans[i].convert_count ? stki_convert_name(core->plans[i].converts[0]) : "copy",
+                 core->plans[i].convert.count ? stki_convert_name(stki_plan_kernel(&core->plans[i], 0)) : "copy",
                  (long long)core->plans[i].row_bytes, (long long)core->rows_per_tile, (long long)core->parts_per_row);
     return status;
 }

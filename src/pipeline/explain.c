@@ -2,7 +2,6 @@
  * folded into, how often a byte is moved, and what memory it takes. Everything is known once the loader is open; no
  * sample is read for it. */
 #include "first_steps.h"
-#include "plan_window.h"
 #include "row_maker.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -86,20 +85,20 @@ static bool is_late(const char *name)
 
 static void explain_geometry(const stki_field_plan *plan, FILE *to)
 {
-    const stki_geometry *g = plan->geometry;
+    const stki_geometry *g = plan->image.geometry;
     int ways = 0;
 
     for (int n = 0; n < STKI_ORIENTATIONS; n++)
-        ways += (plan->orientations & 1u << n) != 0;
+        ways += (plan->image.orientations & 1u << n) != 0;
     if (!names_of(plan, stki_geometry_knows, to))
         return;
     fprintf(to, ": %s%s", g->random ? "drawn for each sample; " : "",
-            g->resizes       ? "one resize of one part of the image"
-            : plan->resample ? "pixels are brought together in the worker's memory"
-                             : "a view of the sample, nothing is copied");
+            g->resizes             ? "one resize of one part of the image"
+            : plan->image.resample ? "pixels are brought together in the worker's memory"
+                                   : "a view of the sample, nothing is copied");
     if (ways > 1 && !plan->rows->has_shapes)
         fprintf(to, "; %d ways up, each with a conversion of its own", ways);
-    if (g->pads && !plan->resample)
+    if (g->pads && !plan->image.resample)
         fputs("; windows over the edge go by way of strips in the cache", to);
     fputc('\n', to);
 }
@@ -132,9 +131,11 @@ static void explain_passes(const stki_field_plan *plan, FILE *to)
         fprintf(to, "%s; ", first->image ? "decoded into the worker's memory" : "read into the worker's memory");
         passes++;
     }
-    if (plan->geometry && plan->geometry->resizes)
-        fputs(plan->strip_rows && !plan->colors ? "resized some lines at a time in the cache; " : "resized; ", to);
-    if (plan->colors)
+    if (plan->image.geometry && plan->image.geometry->resizes)
+        fputs(plan->image.strip_rows && !plan->image.colors ? "resized some lines at a time in the cache; "
+                                                            : "resized; ",
+              to);
+    if (plan->image.colors)
         fputs("colours change in f32 planes in the cache; ", to);
     if (plan->maker->pass) {
         fputs(plan->maker->pass, to);
@@ -164,10 +165,10 @@ static void explain_field(const stki_core *core, int number, FILE *to)
         fputs(": of the finished row\n", to);
     if (plan->maker->explain)
         plan->maker->explain(plan, to);
-    if (sample->convert_count)
-        fprintf(to, LEFT "%s\n", "kernel", stki_convert_name(sample->converts[0]));
-    if (plan->device_convert)
-        fprintf(to, LEFT "%s\n", "on device", plan->device_kernel);
+    if (sample->convert.count)
+        fprintf(to, LEFT "%s\n", "kernel", stki_convert_name(stki_plan_kernel(sample, 0)));
+    if (plan->device.convert)
+        fprintf(to, LEFT "%s\n", "on device", plan->device.kernel);
     explain_passes(sample, to);
     if (plan->rows->has_shapes) {
         fprintf(to, LEFT "%s of %s, each in a shape of its own, at most %s a row\n", "to", stk_dtype_name(form.dtype),

@@ -57,14 +57,14 @@ static int describe_parts(const stki_feed *feed, stki_prefetch_part *parts, int6
         const stki_field_plan *plan = &core->plans[i];
         stki_prefetch_part *part = &parts[feed->parts[i][0]];
 
-        if (!plan->device_convert)
+        if (!plan->device.convert)
             continue;
         used = stki_round_up(used, STKI_DEVICE_ALIGNMENT);
-        part->convert = plan->device_convert;
+        part->convert = plan->device.convert;
         part->src_stride = plan->row_bytes;
-        part->dst_stride = plan->device_form.row_bytes;
+        part->dst_stride = plan->device.form.row_bytes;
         part->offset = used;
-        part->bytes = core->max_rows * plan->device_form.row_bytes;
+        part->bytes = core->max_rows * plan->device.form.row_bytes;
         used += part->buffers ? 0 : part->bytes;
     }
     *slot_bytes = used;

@@ -134,7 +134,7 @@ static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_work
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field_plan *plan = &core->plans[f];
 
-        if (plan->may_split && plan->units >= parts)
+        if (plan->may_split && plan->convert.units >= parts)
             stki_make_part(core, batch, plan, row, part, parts, worker);
         else if (part == 0)
             stki_make_rows(core, batch, plan, row, row + 1, worker);

@@ -4,7 +4,6 @@
  * most NAMES are looked at, evenly spread. */
 #include "core.h"
 #include "option_print.h"
-#include "plan_window.h"
 #include <inttypes.h>
 #include <string.h>
 

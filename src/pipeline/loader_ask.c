@@ -5,7 +5,6 @@
 #include "error.h"
 #include "feed.h"
 #include "loader_handle.h"
-#include "plan_window.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +83,8 @@ stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info 
         .dtype = form.dtype,
         .ndim = plan->ndim + 1,
         .layout = stki_layout_name(form.layout),
-        .kernel = plan->device_convert    ? plan->device_kernel
-                  : sample->convert_count ? stki_convert_name(sample->converts[0])
+        .kernel = plan->device.convert    ? plan->device.kernel
+                  : sample->convert.count ? stki_convert_name(stki_plan_kernel(sample, 0))
                                           : "copy",
         .access = plan->field->shards[0]->access,
     };

@@ -4,7 +4,6 @@
 #include "device_table.h"
 #include "error.h"
 #include "loader_handle.h"
-#include "plan_window.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,12 +56,13 @@ static json_t *field_json(const stki_core *core, int number)
     json_object_set_new(json, "batch_shape", shape);
     json_object_set_new(json, "varying", json_boolean(plan->rows->measured));
     json_object_set_new(json, "row_bytes", json_integer(form.row_bytes));
-    if (sample->convert_count)
-        json_object_set_new(json, "kernel", json_string(stki_convert_name(sample->converts[0])));
-    if (plan->device_convert)
-        json_object_set_new(json, "device_kernel", json_string(plan->device_kernel));
+    if (sample->convert.count)
+        json_object_set_new(json, "kernel", json_string(stki_convert_name(stki_plan_kernel(sample, 0))));
+    if (plan->device.convert)
+        json_object_set_new(json, "device_kernel", json_string(plan->device.kernel));
     if (!field->variable)
-        json_object_set_new(json, "sample_bytes", json_integer(bytes_of(field) * (plan->config->row_samples > 0 ? plan->shape[0] : 1)));
+        json_object_set_new(json, "sample_bytes",
+                            json_integer(bytes_of(field) * (plan->config->row_samples > 0 ? plan->shape[0] : 1)));
     if (classes->names.count > 0) {
         json_object_set_new(json, "classes", stki_classes_json(&classes->names));
         json_object_set_new(json, "classes_from", json_string(classes->origin));

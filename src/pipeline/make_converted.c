@@ -8,7 +8,7 @@
  * The loops of plain and placed are one text, compiled for both (`random` is a constant).
  */
 #include "clock.h"
-#include "erase_row.h"
+#include "late_rows.h"
 #include "row_maker.h"
 
 enum { MOST_PINNED = 32 };
@@ -18,10 +18,10 @@ enum { MOST_PINNED = 32 };
 static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *out,
                                stk_error *err)
 {
-    const int64_t *shape = plan->sample_shape;
+    const int64_t *shape = plan->image.sample_shape;
 
-    return stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], NULL, occasion, out,
-                               err);
+    return stki_geometry_apply(plan->image.geometry, shape[plan->image.height_axis], shape[plan->image.width_axis],
+                               NULL, occasion, out, err);
 }
 
 /* Puts one row into the worker's list: where its element 0, 0, … is, and how it is converted. False: it is made by way
@@ -41,8 +41,8 @@ static inline bool list_row(const stk_batch *batch, const stki_field_plan *plan,
         *offset = stki_plan_view_offset(plan, &own, strides);
         worker->converts[n] = stki_plan_convert(plan, shard, own.orientation);
     } else if (n == 0) {
-        *offset = stki_plan_view_offset(plan, &plan->placing, strides);
-        worker->converts[0] = stki_plan_convert(plan, shard, plan->placing.orientation);
+        *offset = stki_plan_view_offset(plan, &plan->image.placing, strides);
+        worker->converts[0] = stki_plan_convert(plan, shard, plan->image.placing.orientation);
     }
     worker->pointers[n] = address + *offset;
     return true;
@@ -81,9 +81,9 @@ static inline int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_
         const char *address = stki_reader_address(reader, within);
 
         if (!address ||
-            (n > 0 && (plan->convert_of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
+            (n > 0 && (plan->convert.of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
             break;
-        convert = plan->convert_of_shard[shard];
+        convert = plan->convert.of_shard[shard];
         if (!list_row(batch, plan, row + n, shard, address, worker, n, random, &offset))
             break;
         stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
@@ -151,8 +151,8 @@ static inline int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_
 static stk_status placing_of(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
                              const stki_placing **out, stk_error *err)
 {
-    *out = plan->random ? own : &plan->placing;
-    return plan->random ? draw_placing(plan, occasion, own, err) : STK_OK;
+    *out = plan->image.random ? own : &plan->image.placing;
+    return plan->image.random ? draw_placing(plan, occasion, own, err) : STK_OK;
 }
 
 static void convert_part(const stki_field_plan *plan, const stki_placing *placing, const stki_reading *r, void *to,
@@ -187,7 +187,7 @@ static stk_status make_part(stki_core *core, stk_batch *batch, const stki_field_
     if (stki_convert_may_run(core, batch, plan, of->row, 1))
         convert_part(plan, placing, &r, of->to, part, parts, worker);
     stki_reading_end(plan, of, worker, &r);
-    if (plan->erase)
+    if (plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
     return STK_OK;
 }
@@ -230,12 +230,12 @@ static int64_t fill_placed(stki_core *core, stk_batch *batch, const stki_field_p
 
 static bool is_erased(const stki_field_plan *plan)
 {
-    return plan->erase;
+    return plan->erase.step;
 }
 
 static bool is_random(const stki_field_plan *plan)
 {
-    return plan->random;
+    return plan->image.random;
 }
 
 static bool takes_all(const stki_field_plan *plan)

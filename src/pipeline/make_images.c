@@ -3,8 +3,8 @@
  */
 #include "checked.h"
 #include "clock.h"
-#include "erase_row.h"
 #include "error.h"
+#include "late_rows.h"
 #include "row_maker.h"
 #include "store_image.h"
 #include "tensor_internal.h"
@@ -49,14 +49,14 @@ static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_f
     stk_status status = make_by(NULL, stki_resample_store, core, batch, plan, of, worker, err);
 
     stki_count(&worker->bytes_written, plan->row_bytes);
-    if (status == STK_OK && plan->erase)
+    if (status == STK_OK && plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
     return status;
 }
 
 static bool is_resampled(const stki_field_plan *plan)
 {
-    return plan->resample;
+    return plan->image.resample;
 }
 
 const stki_row_maker stki_make_resampled = {.takes = is_resampled, .make = make_resampled};

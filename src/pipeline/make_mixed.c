@@ -8,9 +8,9 @@
  */
 #include "error.h"
 #include "float_control.h"
+#include "late_rows.h"
 #include "mix.h"
 #include "partners.h"
-#include "plan_made.h"
 #include "row_maker.h"
 #include <string.h>
 
@@ -34,14 +34,15 @@ static void store_mixed(const stki_field_plan *plan, const stki_mixing *mixing, 
     const int64_t size = stk_dtype_size(plan->dtype), elements = plan->row_bytes / size;
     const bool mixes = mixing->mixes && !mixing->cuts;
     const stki_mix_fn mix = stki_mix_of(stki_isa());
-    _Alignas(64) float block[STKI_MADE_BLOCK];
+    _Alignas(64) float block[STKI_MIX_BLOCK];
 
-    for (int64_t i = 0; i < elements; i += STKI_MADE_BLOCK) {
-        const int64_t n = elements - i < STKI_MADE_BLOCK ? elements - i : STKI_MADE_BLOCK;
+    for (int64_t i = 0; i < elements; i += STKI_MIX_BLOCK) {
+        const int64_t n = elements - i < STKI_MIX_BLOCK ? elements - i : STKI_MIX_BLOCK;
 
         if (mixes)
             mix(block, a + i, b + i, n, mixing->share, mixing->rest);
-        stki_convert_run(n == STKI_MADE_BLOCK ? plan->round : plan->round_rest, row + i * size, mixes ? block : a + i);
+        stki_convert_run(n == STKI_MIX_BLOCK ? plan->mix.round : plan->mix.round_rest, row + i * size,
+                         mixes ? block : a + i);
     }
 }
 
@@ -59,7 +60,7 @@ static void take_over(float *a, float *b, int64_t n, bool both)
  * or of all. */
 static void cut_box(const stki_field_plan *plan, const stki_rectangle *box, bool both, float *a, float *b)
 {
-    const int64_t size = sizeof(float), *s = plan->unrounded->strides;
+    const int64_t size = sizeof(float), *s = plan->inner->strides;
     int h, w, c;
 
     stki_plan_image_axes(plan, &h, &w, &c);
@@ -99,7 +100,7 @@ static bool pair_is_fine(stki_core *core, stk_batch *batch, int64_t row, bool bo
 static void make_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, bool both,
                        stki_mixing mixing, stki_worker *worker)
 {
-    const stki_field_plan *f32 = plan->unrounded;
+    const stki_field_plan *f32 = plan->inner;
     const int64_t bytes = (f32->row_bytes + 63) / 64 * 64;
     char *values = stki_slot_values(batch, plan) + row * plan->row_bytes;
     stki_pair pair = {.partner = STK_OK};
@@ -120,7 +121,7 @@ static void make_mixed(stki_core *core, stk_batch *batch, const stki_field_plan 
     if (!pair_is_fine(core, batch, row, both, &pair))
         return;
     stki_float_control control = stki_float_enter();
-    if (mixing.cuts && plan->mix)
+    if (mixing.cuts && plan->mix.step)
         cut_box(plan, &mixing.box, both, a, b);
     else
         mixing.cuts = false; /* labels mix by the share of the area */
@@ -180,12 +181,12 @@ static int64_t fill_paired(stki_core *core, stk_batch *batch, const stki_field_p
 
 static bool is_mixed(const stki_field_plan *plan)
 {
-    return plan->unrounded;
+    return plan->inner; /* a window comes before it in the list */
 }
 
 static bool has_partners(const stki_field_plan *plan)
 {
-    return plan->has_partners;
+    return plan->mix.paired;
 }
 
 static const char no_job[] =
@@ -194,8 +195,8 @@ static const char no_job[] =
 
 static void explain(const stki_field_plan *plan, FILE *to)
 {
-    if (plan->mixed_by)
-        fprintf(to, "  %-10s with field %s\n", "mixed", plan->mixed_by->name);
+    if (plan->mix.image)
+        fprintf(to, "  %-10s with field %s\n", "mixed", plan->mix.image->name);
 }
 
 const stki_row_maker stki_make_mixed = {

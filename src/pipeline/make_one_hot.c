@@ -9,7 +9,7 @@
 static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
                        stki_worker *worker, stk_error *err)
 {
-    const int64_t size = stk_dtype_size(plan->dtype), classes = plan->one_hot->classes, one = 1, none = 0;
+    const int64_t size = stk_dtype_size(plan->dtype), classes = plan->one_hot.step->classes, one = 1, none = 0;
     int64_t within, label = -1;
     const stki_reader *shard = stki_field_locate(plan->field, of->index, &within);
     char path[STKI_RECORD_PATH];
@@ -30,14 +30,14 @@ static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan 
                             (stki_place){stki_reader_path(shard, within, path), within, -1,
                                          STKI_TEXT("%" PRId64, label), STKI_TEXT("0 to %" PRId64, classes - 1)},
                             "%s: one_hot: the label", plan->name);
-    stki_copy_strided(of->to, plan->dtype, plan->strides, plan->on_off, plan->dtype, &none, false, 1, &classes);
-    memcpy((char *)of->to + label * size, plan->on_off + size, (size_t)size);
+    stki_copy_strided(of->to, plan->dtype, plan->strides, plan->one_hot.on_off, plan->dtype, &none, false, 1, &classes);
+    memcpy((char *)of->to + label * size, plan->one_hot.on_off + size, (size_t)size);
     return STK_OK;
 }
 
 static bool takes(const stki_field_plan *plan)
 {
-    return plan->one_hot;
+    return plan->one_hot.step;
 }
 
 const stki_row_maker stki_make_one_hot = {.takes = takes, .make = make};

@@ -1,4 +1,4 @@
-/* make_window.c: rows that are windows: several samples, each made by the plan of one of them (plan_window.h). */
+/* make_window.c: rows that are windows: several samples, each made by the plan of one of them. */
 #include "advise.h"
 #include "clock.h"
 #include "row_maker.h"
@@ -26,7 +26,7 @@ static void advise(const stki_field_plan *plan, const stk_batch *batch, stki_wor
  * sample k has to go through its reader. */
 static int64_t convert_window(const stki_field_plan *plan, const stki_making_of *of, int64_t k, stki_worker *worker)
 {
-    const stki_field_plan *each = plan->each;
+    const stki_field_plan *each = plan->inner;
     const stki_field *field = each->field;
     const int64_t most = STKI_WINDOW_TOGETHER, dilation = plan->config->window.dilation, before = stki_now_ns();
     const stki_convert *convert = NULL;
@@ -65,7 +65,7 @@ static int64_t convert_window(const stki_field_plan *plan, const stki_making_of 
 static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
                        stki_worker *worker, stk_error *err)
 {
-    const stki_field_plan *each = plan->each;
+    const stki_field_plan *each = plan->inner;
     stk_status status = STK_OK;
 
     for (int64_t k = 0, n; k < plan->shape[0] && status == STK_OK; k += n) {
@@ -83,7 +83,7 @@ static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan 
 
 static bool takes(const stki_field_plan *plan)
 {
-    return plan->each;
+    return stki_plan_is_window(plan);
 }
 
 static void explain(const stki_field_plan *plan, FILE *to)

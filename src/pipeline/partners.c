@@ -1,7 +1,6 @@
 /* partners.c: see partners.h. */
 #include "partners.h"
 #include "error.h"
-#include "plan_made.h"
 
 int64_t stki_partner_of(const stk_batch *batch, int64_t row, int64_t *own)
 {
@@ -31,10 +30,11 @@ stk_status stki_partners_begin(stki_core *core, stk_batch *batch, stk_error *err
 
 stki_mixing stki_mixing_of(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row)
 {
-    const stki_field_plan *image = plan->mix ? plan : plan->mixed_by;
+    const stki_field_plan *image = plan->mix.step ? plan : plan->mix.image;
     int64_t own, height = 1, width = 1;
     const int64_t partner = stki_partner_of(batch, row, &own);
-    const int64_t start = batch->step * core->batching.global_batch + (image->mix->by_pair ? own & ~INT64_C(1) : 0);
+    const int64_t start =
+        batch->step * core->batching.global_batch + (image->mix.step->by_pair ? own & ~INT64_C(1) : 0);
     const stki_occasion occasion = {batch->draw_key, start % core->batching.length};
     stki_mixing mixing = {.share = 1};
 
@@ -45,7 +45,7 @@ stki_mixing stki_mixing_of(const stki_core *core, const stk_batch *batch, const 
         width = image->shape[h + 1];
     }
     if (partner != own)
-        stki_mix_draw(image->mix, &occasion, height, width, &mixing);
+        stki_mix_draw(image->mix.step, &occasion, height, width, &mixing);
     return mixing;
 }
 
@@ -53,13 +53,13 @@ bool stki_row_is_mixed(const stki_core *core, const stk_batch *batch, const stki
 {
     const stki_field_plan *whole = &core->plans[plan->number];
 
-    return (whole->mix || whole->mixed_by) && stki_mixing_of(core, batch, whole, row).mixes;
+    return (whole->mix.step || whole->mix.image) && stki_mixing_of(core, batch, whole, row).mixes;
 }
 
 stk_status stki_partners_check(stki_core *core, stk_error *err)
 {
     for (int i = 0; i < core->plan_count; i++) {
-        const stki_mix *mix = core->plans[i].mix;
+        const stki_mix *mix = core->plans[i].mix.step;
 
         if (mix && core->dataset->windows)
             return stki_fail_node(err, mix->node, "rows of a data set of windows cannot be mixed");

@@ -16,7 +16,6 @@ static const stki_row_maker *const *first_of(const stki_row_maker *const *maker,
 
 void stki_row_makers_set(stki_field_plan *plan)
 {
-    stki_field_plan *const inner[] = {plan->each, plan->unrounded};
     const stki_row_maker *const *maker = first_of(makers, plan);
 
     plan->maker = *maker;
@@ -25,7 +24,6 @@ void stki_row_makers_set(stki_field_plan *plan)
     plan->may_split = plan->maker->make_part;
     for (int i = 0; i < plan->field->shard_count; i++)
         plan->may_split = plan->may_split && !plan->field->shards[i]->copies;
-    for (int i = 0; i < 2; i++)
-        if (inner[i])
-            stki_row_makers_set(inner[i]);
+    if (plan->inner)
+        stki_row_makers_set(plan->inner);
 }

@@ -17,18 +17,18 @@ static void describe(const stki_field_plan *plan, const stki_placing *placing, c
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
     const stki_orientation o = placing->orientation;
-    const int64_t u = o.flip_u ? -strides[plan->height_axis] : strides[plan->height_axis];
-    const int64_t v = o.flip_v ? -strides[plan->width_axis] : strides[plan->width_axis];
+    const int64_t u = o.flip_u ? -strides[plan->image.height_axis] : strides[plan->image.height_axis];
+    const int64_t v = o.flip_v ? -strides[plan->image.width_axis] : strides[plan->image.width_axis];
 
     *c = (canvas){.loops = stki_color_loops_of(stki_isa()),
                   .first = window + stki_plan_turn_offset(plan, o, strides),
                   .down = o.transpose ? v : u,
                   .right = o.transpose ? u : v,
-                  .apart = strides[plan->channel_axis],
-                  .channels = (int)plan->sample_shape[plan->channel_axis],
+                  .apart = strides[plan->image.channel_axis],
+                  .channels = (int)plan->image.sample_shape[plan->image.channel_axis],
                   .lines = plan->shape[h],
                   .width = plan->shape[h + 1],
-                  .step = plan->strip_rows};
+                  .step = plan->image.strip_rows};
     for (int k = 0; k < c->channels; k++)
         c->planes[k] = planes + k * c->step * c->width;
 }
@@ -71,12 +71,12 @@ stk_status stki_color_store(const stki_field_plan *plan, stki_resampler *resampl
     float means[STKI_COLOR_STEPS];
     int count, mean_count = 0;
     canvas c;
-    stk_status status = stki_scratch_reserve(&resampler->planes, plan->strip_bytes, err);
+    stk_status status = stki_scratch_reserve(&resampler->planes, plan->image.strip_bytes, err);
 
     if (status != STK_OK)
         return status;
     describe(plan, &resampler->placing, window, strides, resampler->planes.data, &c);
-    count = stki_colors_draw(plan->colors, &resampler->occasion, steps);
+    count = stki_colors_draw(plan->image.colors, &resampler->occasion, steps);
     stki_float_control control = stki_float_enter();
     for (int i = 0; i < count; i++)
         if (steps[i].kind == STKI_COLOR_CONTRAST) {
@@ -88,7 +88,7 @@ stk_status stki_color_store(const stki_field_plan *plan, stki_resampler *resampl
 
         load(&c, y, n);
         stki_color_run(c.loops, steps, count, means, c.planes, c.channels, n * c.width);
-        stki_convert_run(n == c.step ? plan->strips[0] : plan->last_strips[0], (uint8_t *)row + y * stride,
+        stki_convert_run(n == c.step ? plan->image.strips[0] : plan->image.last_strips[0], (uint8_t *)row + y * stride,
                          c.planes[0]);
     }
     stki_float_leave(control);

@@ -7,49 +7,51 @@
 static void fill_lines(const stki_field_plan *plan, const stki_block *block, void *to, int64_t lines)
 {
     const stk_dtype dtype = plan->field->dtype;
-    const int64_t size = stk_dtype_size(dtype), channels = plan->sample_shape[plan->channel_axis];
+    const int64_t size = stk_dtype_size(dtype), channels = plan->image.sample_shape[plan->image.channel_axis];
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS] = {0};
 
-    if (plan->fill_is_bytes) {
-        memset(to, plan->fill[0], (size_t)(plan->height_axis == 0 ? lines * block->strides[0] : block->bytes));
+    if (plan->image.fill_is_bytes) {
+        memset(to, plan->image.fill[0],
+               (size_t)(plan->image.height_axis == 0 ? lines * block->strides[0] : block->bytes));
         return;
     }
-    shape[plan->channel_axis] = channels;
-    shape[plan->height_axis] = lines;
-    shape[plan->width_axis] = block->strides[plan->height_axis] / block->strides[plan->width_axis];
-    strides[plan->channel_axis] = size;
-    stki_copy_strided(to, dtype, block->strides, plan->fill, dtype, strides, false, 3, shape);
+    shape[plan->image.channel_axis] = channels;
+    shape[plan->image.height_axis] = lines;
+    shape[plan->image.width_axis] = block->strides[plan->image.height_axis] / block->strides[plan->image.width_axis];
+    strides[plan->image.channel_axis] = size;
+    stki_copy_strided(to, dtype, block->strides, plan->image.fill, dtype, strides, false, 3, shape);
 }
 
 /* Pixels that lie side by side in the view as in the block, and a fill of one byte value. */
 static bool pads_by_lines(const stki_field_plan *plan, const stki_block *block, const stk_tensor *view)
 {
-    const int x = plan->width_axis, c = plan->channel_axis;
+    const int x = plan->image.width_axis, c = plan->image.channel_axis;
 
-    return plan->height_axis == 0 && !(view->flags & STK_TENSOR_SWAPPED) && (!plan->fill || plan->fill_is_bytes) &&
-           view->strides[x] == block->strides[x] && view->strides[c] == block->strides[c];
+    return plan->image.height_axis == 0 && !(view->flags & STK_TENSOR_SWAPPED) &&
+           (!plan->image.fill || plan->image.fill_is_bytes) && view->strides[x] == block->strides[x] &&
+           view->strides[c] == block->strides[c];
 }
 
 /* One line of a window: a view's line with its padding left and right. */
 static void pad_line(const stki_field_plan *plan, const stki_block *block, const stki_pad_axis *axis,
                      const uint8_t *line, uint8_t *to)
 {
-    const int64_t pixel = block->strides[plan->width_axis];
+    const int64_t pixel = block->strides[plan->image.width_axis];
     int64_t done = 0;
 
     for (int k = 0; k < axis->count; k++) {
         const struct stki_pad_run *run = &axis->runs[k];
 
-        if (plan->fill && run->to > done)
-            memset(to + done * pixel, plan->fill[0], (size_t)((run->to - done) * pixel));
+        if (plan->image.fill && run->to > done)
+            memset(to + done * pixel, plan->image.fill[0], (size_t)((run->to - done) * pixel));
         if (run->step == 1)
             memcpy(to + run->to * pixel, line + run->from * pixel, (size_t)(run->length * pixel));
         for (int64_t i = 0; run->step != 1 && i < run->length; i++)
             memcpy(to + (run->to + i) * pixel, line + (run->from + i * run->step) * pixel, (size_t)pixel);
         done = run->to + run->length;
     }
-    if (plan->fill && done < axis->length)
-        memset(to + done * pixel, plan->fill[0], (size_t)((axis->length - done) * pixel));
+    if (plan->image.fill && done < axis->length)
+        memset(to + done * pixel, plan->image.fill[0], (size_t)((axis->length - done) * pixel));
 }
 
 static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, const stki_placing *placing,
@@ -83,14 +85,14 @@ static void pad_by_lines(const stki_field_plan *plan, const stki_block *block, c
 void stki_pad_lines(const stki_field_plan *plan, const stki_block *block, const stki_placing *placing,
                     const stk_tensor *view, int64_t first, int64_t count, uint8_t *to)
 {
-    const int y = plan->height_axis, x = plan->width_axis;
+    const int y = plan->image.height_axis, x = plan->image.width_axis;
     const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
 
     if (pads_by_lines(plan, block, view)) {
         pad_by_lines(plan, block, placing, view, first, count, to);
         return;
     }
-    if (plan->fill)
+    if (plan->image.fill)
         fill_lines(plan, block, to, count);
     for (int i = 0; i < placing->pad_y.count; i++)
         for (int k = 0; k < placing->pad_x.count; k++) {

@@ -5,96 +5,11 @@
 
 #include "color_steps.h"
 #include "convert.h"
-#include "dataset_internal.h"
-#include "document.h"
+#include "field_config.h"
 #include "geometry.h"
 #include "late_steps.h"
-#include "packed_reader.h"
 #include "row_layout.h"
 #include <string.h>
-
-/* `pad` of a field of varying length: rows of one length with a mask, instead of values and offsets. */
-typedef struct stki_pad {
-    bool padded, truncate; /* truncate: what is longer than `to` is cut */
-    int64_t to;            /* 0: the longest of the batch */
-    double value;
-    char element[16]; /* the value, in the field's dtype */
-} stki_pad;
-
-/* `ragged` of a field of images: each keeps a shape of its own (rows_images.h). */
-typedef struct stki_ragged {
-    bool asked;
-    int64_t max_bytes; /* of a row; 0: the largest */
-} stki_ragged;
-
-/* `source.window`: windows over neighbouring samples, or elements along an array's axis. */
-enum stki_offsets { STKI_OFFSETS_FIXED, STKI_OFFSETS_SHIFTED, STKI_OFFSETS_RANDOM };
-enum stki_take { STKI_TAKE_FIRST, STKI_TAKE_LAST, STKI_TAKE_ALL };
-typedef struct stki_window {
-    int64_t length;           /* 0: there are none */
-    int64_t stride, dilation; /* from one window to the next, and inside one; at least 1 */
-    int offsets;              /* enum stki_offsets; where not fixed, the order says where windows begin */
-    const char *group_by;     /* "files", "none" or a field; see docs/order.md */
-    int take;                 /* enum stki_take: what fields without windows give */
-} stki_window;
-
-/* From one place where a window may begin to the next: windows that move may begin at any sample. */
-static inline int64_t stki_window_step(const stki_window *window)
-{
-    return window->offsets == STKI_OFFSETS_FIXED ? window->stride : 1;
-}
-
-/* What `source` says of a stream of tokens. */
-typedef struct stki_tokens {
-    bool documents, ends; /* the stream is cut where `token` begins or ends a document */
-    int64_t token;
-    bool packed;
-    stki_pack_opts pack;
-} stki_tokens;
-
-/* Where the names of a field's classes come from, and what becomes of others: source.classes and unknown_class. */
-enum stki_classes_from {
-    STKI_CLASSES_DEFAULT, /* as SORTED, of class folders */
-    STKI_CLASSES_SORTED,  /* all that occur in the field */
-    STKI_CLASSES_LISTED,
-    STKI_CLASSES_FILES /* which have names of classes */
-};
-#define STKI_UNKNOWN_ERROR (INT64_MIN + 1) /* of `unknown`; any other value is the number that they get */
-#define STKI_UNKNOWN_SKIP INT64_MIN
-typedef struct stki_class_config {
-    const stki_node *node; /* where it stands in the config; NULL: not given */
-    enum stki_classes_from from;
-    const stki_node *list;
-    const char **paths; /* the array is owned by the config */
-    int path_count;
-    int64_t unknown;
-} stki_class_config;
-
-typedef struct stki_field_config {
-    const char *name;
-    const stki_node *node; /* where it stands in the config, for messages; NULL: from the C API */
-    const char **paths;    /* shards; the array is owned by the config */
-    int path_count;
-    const stki_node *synthetic; /* instead of paths */
-    stki_reader_opts source;    /* how the files are opened; its texts belong to the config */
-    bool sample_per_file;
-    stk_dtype source_dtype, dtype;
-    const char *source_layout, *layout; /* NULL: none given */
-    const char *base_dir;               /* where relative paths start that no file names; NULL: the working directory */
-    const stki_node *transforms;        /* a list, or NULL */
-    const stki_node *views;             /* a map of ranges, or NULL (views.h) */
-    stki_pad pad;
-    stki_ragged ragged;
-    stki_tokens tokens;
-    stki_window window;
-    int64_t row_samples; /* rows are so many samples, window.dilation apart; 0: one, without an axis for them. Set when
-                            the data set is open */
-    stki_class_config classes;
-    /* The segments or positions of a packed field before it; it has no files of its own. */
-    bool derived;
-    int derived_from;
-    enum stki_packed_part derived_part;
-} stki_field_config;
 
 enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LAYOUT_CHANNELS_LAST };
 
@@ -105,72 +20,95 @@ typedef struct stki_row_form {
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], row_bytes; /* as in the plan */
 } stki_row_form;
 
+typedef struct stki_fold stki_fold;
+
+/* What a row shows of an image, and how its pixels get there (geometry.h, resample.h, color_rows.h). Of samples without
+ * a source layout all of it is empty. */
+typedef struct stki_plan_image {
+    const stki_geometry *geometry;                    /* crops and resizes; NULL: none */
+    const stki_colors *colors;                        /* steps that change colors; NULL: none */
+    const stki_field *box_field;                      /* where the samples' own boxes come from */
+    int height_axis, width_axis, channel_axis;        /* of the sample */
+    int64_t sample_shape[STK_MAX_DIMS];               /* of the first sample; the channels are those of all */
+    bool uniform;                                     /* samples must have the shape of the first */
+    bool resample;                                    /* rows are made by way of a block of a worker's memory */
+    bool random;                                      /* every row has a placing of its own */
+    stki_placing placing;                             /* what samples of one shape are seen through; random: not this */
+    unsigned orientations;                            /* bit n: rows can come in orientation n (geometry.h) */
+    uint8_t *fill;                                    /* of padded windows: a pixel's elements */
+    bool fill_is_bytes;                               /* all of its bytes are one */
+    int64_t block_strides[STK_MAX_DIMS], block_bytes; /* of the block, in the order of the sample's axes */
+    /* Resized rows are converted some pixel rows at a time, while they are in the first-level cache. */
+    int64_t strip_rows, strip_bytes;          /* of the block; strip_rows 0: converted whole */
+    stki_convert *strips[4], *last_strips[4]; /* by orientation (those that transpose have none); with colors [0]: from
+                                                 planes, turned already */
+    stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, where other rows are views */
+} stki_plan_image;
+
+/* From samples of fixed shape to rows; empty for other rows. */
+typedef struct stki_conversions {
+    int count; /* one for each way that shards are stored */
+    int *of_shard;
+    stki_convert **turned; /* [number * STKI_ORIENTATIONS + orientation], where rows can come so; else NULL */
+    int64_t units;         /* into which a row may be cut: the fewest of all */
+} stki_conversions;
+
 /* Of the rows in the slots. Where a device makes the rows that a consumer gets (plan_split.c), these are the stored
- * samples' pixels, and device_form is what comes of them. */
+ * samples' pixels, and device.form is what comes of them. */
 typedef struct stki_field_plan {
     const stki_field *field;
+    const stki_field_config *config;
     const char *name;
+    int number; /* among the loader's fields */
+
+    /* a row */
     stk_dtype dtype;
-    enum stki_layout source_layout; /* of a sample */
-    enum stki_layout layout;
-    int ndim;                                  /* axes of a row */
-    int64_t shape[STK_MAX_DIMS];               /* of a row; of varying length: axis 0 is the largest */
-    int64_t strides[STK_MAX_DIMS];             /* bytes inside a row */
-    int64_t row_bytes;                         /* of the largest row */
-    const stki_row_layout *rows;               /* how they lie in a batch */
+    enum stki_layout layout, source_layout; /* source_layout: of a sample */
+    int ndim;
+    int64_t shape[STK_MAX_DIMS];   /* of varying length: axis 0 is the largest */
+    int64_t strides[STK_MAX_DIMS]; /* bytes */
+    int64_t row_bytes;             /* of the largest */
+    int source_axis[STK_MAX_DIMS]; /* axis i is axis source_axis[i] of the sample */
+
+    /* how rows lie in a batch */
+    const stki_row_layout *rows;
     int tensor_count, counts;                  /* counts: which of them has the offsets or lengths */
     stki_row_tensor tensors[STKI_ROW_TENSORS]; /* set by stki_plan_list_tensors */
     bool varies;                               /* the length of axis 0 differs from batch to batch */
-    const struct stki_row_maker *maker;        /* what makes them (pipeline/row_maker.h), set by the loader */
-    const struct stki_row_maker *under;        /* of a maker that wraps another */
-    bool may_split;                            /* a row may be made in parts: reading its sample costs nothing */
     bool truncates;                            /* what is longer than shape[0] is cut to it */
     const char *too_long;                      /* what to do about longer samples otherwise */
-    stki_pad pad;
-    int convert_count;
-    stki_convert **converts; /* one for each way that shards are stored; ragged fields without arithmetic have none */
-    stki_convert **turned; /* [convert * STKI_ORIENTATIONS + orientation], where rows can come so: the first of them is
-                              the one in `converts` */
-    int *convert_of_shard;
-    const stki_geometry *geometry;             /* crops and resizes; NULL: none */
-    const stki_colors *colors;                 /* steps that change colours; NULL: none */
-    bool resample;                             /* rows are made by way of a block of a worker's memory (resample.h) */
-    const stki_field *box_field;               /* where the samples' own boxes come from */
-    int height_axis, width_axis, channel_axis; /* of the sample; where geometry or resample are set */
-    unsigned orientations;                     /* bit n: rows can come in orientation n (geometry.h) */
-    bool random;                               /* every row has a placing of its own */
-    bool alike;                                /* samples must have the shape of the first */
-    stki_placing placing;                      /* what samples of one shape are seen through; random: not this */
-    uint8_t *fill;                             /* of padded windows: a pixel's elements */
-    bool fill_is_bytes;                        /* all of its bytes are one */
-    int64_t sample_shape[STK_MAX_DIMS];        /* resample: of the first sample; the channels are those of all */
-    int64_t block_strides[STK_MAX_DIMS], block_bytes; /* resample: of the block, in the order of the sample's axes */
-    /* Resized rows are converted some pixel rows at a time, while they are in the first-level cache. */
-    int64_t strip_rows, strip_bytes;          /* of the block; strip_rows 0: converted whole */
-    stki_convert *strips[4], *last_strips[4]; /* by orientation (those that transpose have none); with
-                                                colours [0]: from planes, turned already */
-    stki_convert *padded[STKI_ORIENTATIONS];  /* from the block, where other rows are views */
-    int64_t units;                            /* into which it may be cut: the fewest of all converts */
-    stki_convert *device_convert; /* from the row above to device_form; NULL: the row is what a consumer gets */
-    stki_row_form device_form;
-    char device_kernel[64]; /* "cuda:0 u8>f32" */
-    /* Rows that are more than a conversion (plan_made.h); all of it empty for others. */
-    const stki_one_hot *one_hot;
-    const stki_erase *erase;
-    const stki_mix *mix;
-    const struct stki_field_plan *mixed_by; /* these are the labels of that field */
-    struct stki_field_plan *unrounded;      /* mixed: the same rows in f32 */
-    bool is_unrounded;                      /* this is that of another plan */
-    bool has_partners;                /* labels that are not mixed but come in pairs, with the first one's share */
-    stki_convert *round, *round_rest; /* f32 to the row's dtype, in blocks */
-    uint8_t *on_off;                  /* one_hot: the element of another class, and of the label's */
-    uint8_t *erased;                  /* the elements of an erased pixel, one a channel */
-    double erased_a[STKI_LATE_CHANNELS], erased_b[STKI_LATE_CHANNELS];
-    struct stki_field_plan *each; /* rows are windows: of one sample of them (plan_window.h); else NULL */
-    int number;                   /* among the loader's fields */
-    const stki_field_config *config;
-    int source_axis[STK_MAX_DIMS]; /* row axis i is axis source_axis[i] of the sample */
-    struct stki_fold *fold;
+    stki_pad pad;                              /* of padded rows */
+
+    /* how they are made */
+    const struct stki_row_maker *maker; /* pipeline/row_maker.h; set by the loader, like the next two */
+    const struct stki_row_maker *under; /* of a maker that wraps another */
+    bool may_split;                     /* a row may be made in parts: reading its sample costs nothing */
+    struct stki_field_plan *inner;      /* of the samples of a window; of the rows in f32 that are mixed; else NULL */
+    bool is_unrounded;                  /* this is such a plan of rows in f32 */
+    stki_fold *fold;
+    bool converts; /* rows are conversions of samples of fixed shape */
+    stki_plan_image image;
+    stki_conversions convert;
+    struct {
+        const stki_one_hot *step; /* NULL: the field is no label that becomes a row */
+        uint8_t *on_off;          /* the element of another class, and of the label's */
+    } one_hot;
+    struct {
+        const stki_erase *step; /* NULL: nothing is erased */
+        uint8_t *pixel;         /* the elements of an erased one, one a channel */
+        double a[STKI_LATE_CHANNELS], b[STKI_LATE_CHANNELS];
+    } erase;
+    struct {
+        const stki_mix *step;                /* NULL: these are no images that are mixed */
+        const struct stki_field_plan *image; /* these are the labels of that field */
+        bool paired;                      /* labels that are not mixed but come in pairs, with the first one's share */
+        stki_convert *round, *round_rest; /* f32 to the row's dtype, in blocks */
+    } mix;
+    struct {
+        stki_convert *convert; /* from the row above to `form`; NULL: the row is what a consumer gets */
+        stki_row_form form;
+        char kernel[64]; /* "cuda:0 u8>f32" */
+    } device;
 } stki_field_plan;
 
 /* The file number `index` that a list of transforms reads parameters from; NULL: there are no more. */
@@ -185,6 +123,12 @@ stk_status stki_plans_link(stki_field_plan *plans, int count, stk_error *err);
 stk_status stki_plan_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight, stk_error *err);
 void stki_plan_fini(stki_field_plan *plan); /* fine on a zeroed plan */
 
+/* ---- plan_convert.c ---- */
+
+/* Makes the conversions of a plan that `converts`. */
+stk_status stki_conversions_compile(stki_field_plan *plan, enum stki_stores stores, int64_t bytes_in_flight,
+                                    stk_error *err);
+void stki_conversions_fini(stki_field_plan *plan);
 /* The folded coefficients, a then b (stki_free), and the conversion of unturned rows of the first shard with them. */
 stk_status stki_plan_coefficients(const stki_field_plan *plan, float **out, stk_error *err);
 void stki_plan_describe(const stki_field_plan *plan, const float *coefficients, stki_convert_desc *desc);
@@ -205,8 +149,8 @@ void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_co
 /* The row as a consumer gets it. */
 static inline void stki_plan_form(const stki_field_plan *plan, stki_row_form *out)
 {
-    if (plan->device_convert) {
-        *out = plan->device_form;
+    if (plan->device.convert) {
+        *out = plan->device.form;
         return;
     }
     *out = (stki_row_form){.dtype = plan->dtype, .layout = plan->layout, .row_bytes = plan->row_bytes};
@@ -271,6 +215,18 @@ static inline int64_t stki_tensor_units(const stki_field_plan *plan, const stki_
     return rows;
 }
 
+/* Rows are several samples, of which `inner` is the plan. */
+static inline bool stki_plan_is_window(const stki_field_plan *plan)
+{
+    return plan->inner && plan->config->row_samples > 0;
+}
+
+/* The plan of one sample of a window; without windows the plan itself. */
+static inline const stki_field_plan *stki_plan_of_sample(const stki_field_plan *plan)
+{
+    return stki_plan_is_window(plan) ? plan->inner : plan;
+}
+
 static inline const char *stki_layout_name(enum stki_layout layout)
 {
     static const char *const names[] = {"", "nchw", "nhwc", "channels_last"};
@@ -297,34 +253,43 @@ static inline int64_t stki_plan_turn_offset(const stki_field_plan *plan, stki_or
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
     const int64_t height = plan->shape[o.transpose ? h + 1 : h], width = plan->shape[o.transpose ? h : h + 1];
 
-    return (o.flip_u ? (height - 1) * strides[plan->height_axis] : 0) +
-           (o.flip_v ? (width - 1) * strides[plan->width_axis] : 0);
+    return (o.flip_u ? (height - 1) * strides[plan->image.height_axis] : 0) +
+           (o.flip_v ? (width - 1) * strides[plan->image.width_axis] : 0);
 }
 /* The same from a sample's first element, for rows that are views. */
 static inline int64_t stki_plan_view_offset(const stki_field_plan *plan, const stki_placing *placing,
                                             const int64_t *strides)
 {
-    if (!plan->geometry)
+    if (!plan->image.geometry)
         return 0;
-    return placing->top * strides[plan->height_axis] + placing->left * strides[plan->width_axis] +
+    return placing->top * strides[plan->image.height_axis] + placing->left * strides[plan->image.width_axis] +
            stki_plan_turn_offset(plan, placing->orientation, strides);
+}
+/* Of whichever orientation comes first, for its name. */
+static inline const stki_convert *stki_plan_kernel(const stki_field_plan *plan, int number)
+{
+    stki_convert *const *turned = plan->convert.turned + number * STKI_ORIENTATIONS;
+
+    while (!*turned)
+        turned++;
+    return *turned;
 }
 static inline const stki_convert *stki_plan_convert(const stki_field_plan *plan, int shard, stki_orientation o)
 {
-    return plan->turned[plan->convert_of_shard[shard] * STKI_ORIENTATIONS + stki_orientation_number(o)];
+    return plan->convert.turned[plan->convert.of_shard[shard] * STKI_ORIENTATIONS + stki_orientation_number(o)];
 }
 /* From the block, whatever other rows are made of. */
 static inline const stki_convert *stki_plan_block_convert(const stki_field_plan *plan, stki_orientation o)
 {
     const int n = stki_orientation_number(o);
 
-    return plan->resample ? plan->turned[n] : plan->padded[n];
+    return plan->image.resample ? plan->convert.turned[n] : plan->image.padded[n];
 }
 
 /* ---- transform.c ---- */
 
 /* A list of transforms folded into y = a[c] * x + b[c] and a store. */
-typedef struct stki_fold {
+struct stki_fold {
     int64_t channels; /* 1 or the sample's channels */
     double *a, *b;
     bool cast;       /* there was a cast */
@@ -338,7 +303,7 @@ typedef struct stki_fold {
     stki_one_hot one_hot;
     stk_dtype dtype; /* what the transforms leave: f32 after arithmetic, the quantised type, the last cast; else the
                         source's */
-} stki_fold;
+};
 
 /* `channels`: how many the sample has, 0 if it has no declared channel axis (per-channel parameters are then refused).
  */

@@ -3,7 +3,7 @@
  */
 #include "allocate.h"
 #include "error.h"
-#include "plan.h"
+#include "late_rows.h"
 #include "tensor_internal.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,20 +19,17 @@ static bool holds_images(const stki_field *field)
 /* What is done to rows that are converted already; NULL: nothing. */
 static const char *late_step(const stki_field_plan *plan)
 {
-    return plan->each       ? "a window of samples"
-           : plan->one_hot  ? plan->one_hot->node->key
-           : plan->erase    ? plan->erase->node->key
-           : plan->mix      ? plan->mix->node->key
-           : plan->mixed_by ? plan->mixed_by->mix->node->key
-                            : NULL;
+    const stki_node *step = stki_late_step(plan);
+
+    return stki_plan_is_window(plan) ? "a window of samples" : step ? step->key : NULL;
 }
 
 bool stki_plan_only_copies(const stki_field_plan *plan)
 {
     int64_t strides[STK_MAX_DIMS], bytes;
 
-    if (late_step(plan) || plan->fold->arithmetic || plan->colors || plan->dtype != plan->field->dtype ||
-        (plan->geometry && plan->geometry->resizes) || (plan->field->variable && !plan->rows->measured) ||
+    if (late_step(plan) || plan->fold->arithmetic || plan->image.colors || plan->dtype != plan->field->dtype ||
+        (plan->image.geometry && plan->image.geometry->resizes) || (plan->field->variable && !plan->rows->measured) ||
         holds_images(plan->field) ||
         stki_row_major(plan->dtype, plan->ndim, plan->shape, strides, &bytes, NULL) != STK_OK)
         return false;
@@ -48,11 +45,12 @@ const char *stki_plan_device_obstacle(const stki_field_plan *plan)
 {
     if (plan->rows->measured)
         return "rows of different lengths";
-    for (int i = 0; plan->geometry && plan->geometry->resizes && i < plan->geometry->count; i++)
-        if (plan->geometry->steps[i].kind == STKI_RESIZE || plan->geometry->steps[i].kind == STKI_RANDOM_RESIZED_CROP)
-            return plan->geometry->steps[i].node->key;
-    if (plan->colors)
-        return plan->colors->steps[0].node->key;
+    for (int i = 0; plan->image.geometry && plan->image.geometry->resizes && i < plan->image.geometry->count; i++)
+        if (plan->image.geometry->steps[i].kind == STKI_RESIZE ||
+            plan->image.geometry->steps[i].kind == STKI_RANDOM_RESIZED_CROP)
+            return plan->image.geometry->steps[i].node->key;
+    if (plan->image.colors)
+        return plan->image.colors->steps[0].node->key;
     if (late_step(plan))
         return late_step(plan);
     if (holds_images(plan->field))
@@ -90,9 +88,9 @@ stk_status stki_plan_second_part(const stki_field_plan *plan, stki_row_form *sto
 
 void stki_plan_split(stki_field_plan *plan, const stki_row_form *stored, stki_convert *convert, const char *device)
 {
-    stki_plan_form(plan, &plan->device_form);
-    plan->device_convert = convert;
-    snprintf(plan->device_kernel, sizeof plan->device_kernel, "%s %s>%s", device, stk_dtype_name(stored->dtype),
+    stki_plan_form(plan, &plan->device.form);
+    plan->device.convert = convert;
+    snprintf(plan->device.kernel, sizeof plan->device.kernel, "%s %s>%s", device, stk_dtype_name(stored->dtype),
              stk_dtype_name(plan->dtype));
     plan->dtype = stored->dtype;
     plan->layout = stored->layout;

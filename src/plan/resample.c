@@ -42,7 +42,7 @@ static stk_status other_shape(const stki_field_plan *plan, const stki_reader *sh
     return stki_fail_at(
         err, STK_E_MISMATCH,
         (stki_place){stki_reader_path(shard, within, path), within, -1, STKI_SHAPE(ndim, shape),
-                     STKI_SHAPE(ndim, plan->sample_shape)},
+                     STKI_SHAPE(ndim, plan->image.sample_shape)},
         "%s: the sample's shape differs from that of record 0 of %s; a resize or crop in its transforms "
         "would make them alike",
         plan->name, stki_reader_path(plan->field->shards[0], 0, first));
@@ -51,21 +51,21 @@ static stk_status other_shape(const stki_field_plan *plan, const stki_reader *sh
 static stk_status shape_of(const stki_field_plan *plan, const stki_reader *shard, int64_t within, int64_t *shape,
                            stk_error *err)
 {
-    const int64_t channels = plan->sample_shape[plan->channel_axis];
+    const int64_t channels = plan->image.sample_shape[plan->image.channel_axis];
     char path[STKI_RECORD_PATH];
     stk_status status = stki_reader_shape(shard, within, shape, err);
 
     if (status != STK_OK)
         return status;
-    if (plan->alike) {
-        bool same = memcmp(shape, plan->sample_shape, (size_t)plan->field->ndim * sizeof shape[0]) == 0;
+    if (plan->image.uniform) {
+        bool same = memcmp(shape, plan->image.sample_shape, (size_t)plan->field->ndim * sizeof shape[0]) == 0;
 
         return same ? STK_OK : other_shape(plan, shard, within, shape, err);
     }
-    if (shape[plan->channel_axis] != channels)
+    if (shape[plan->image.channel_axis] != channels)
         return stki_fail_at(err, STK_E_MISMATCH,
                             (stki_place){stki_reader_path(shard, within, path), within, -1,
-                                         STKI_TEXT("%" PRId64, shape[plan->channel_axis]),
+                                         STKI_TEXT("%" PRId64, shape[plan->image.channel_axis]),
                                          STKI_TEXT("%" PRId64, channels)},
                             "%s: channels of the sample", plan->name);
     return STK_OK;
@@ -77,7 +77,7 @@ static stk_status read_box(const stki_field_plan *plan, stki_resampler *resample
 {
     static const int64_t tight[] = {sizeof(double)};
     int64_t within;
-    const stki_reader *shard = stki_field_locate(plan->box_field, index, &within);
+    const stki_reader *shard = stki_field_locate(plan->image.box_field, index, &within);
     stk_tensor sample;
     stk_status status = shard->ops->read(shard, within, NULL, &resampler->box, &sample, err);
 
@@ -98,7 +98,8 @@ static void ask_for_less(const stki_field_plan *plan, stki_resampler *resampler)
 {
     const stki_resize_job *job = &resampler->placing.job;
     stki_want *want = &resampler->want;
-    const double height = (double)want->length[plan->height_axis], width = (double)want->length[plan->width_axis];
+    const double height = (double)want->length[plan->image.height_axis],
+                 width = (double)want->length[plan->image.width_axis];
 
     want->enough_height = (int64_t)ceil((double)job->out_height * height / (job->box[3] - job->box[1]));
     want->enough_width = (int64_t)ceil((double)job->out_width * width / (job->box[2] - job->box[0]));
@@ -113,11 +114,11 @@ static void ask(const stki_field_plan *plan, stki_resampler *resampler)
     *want = (stki_want){.ndim = plan->field->ndim, .given = &resampler->given};
     for (int i = 0; i < want->ndim; i++)
         want->length[i] = resampler->shape[i];
-    want->start[plan->height_axis] = resampler->placing.top + part->top;
-    want->length[plan->height_axis] = part->height;
-    want->start[plan->width_axis] = resampler->placing.left + part->left;
-    want->length[plan->width_axis] = part->width;
-    if (plan->geometry->resizes)
+    want->start[plan->image.height_axis] = resampler->placing.top + part->top;
+    want->length[plan->image.height_axis] = part->height;
+    want->start[plan->image.width_axis] = resampler->placing.left + part->left;
+    want->length[plan->image.width_axis] = part->width;
+    if (plan->image.geometry->resizes)
         ask_for_less(plan, resampler);
 }
 
@@ -131,7 +132,7 @@ stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *re
 
     if (status != STK_OK)
         return status;
-    if (plan->box_field && (status = read_box(plan, resampler, index, box, err)) != STK_OK)
+    if (plan->image.box_field && (status = read_box(plan, resampler, index, box, err)) != STK_OK)
         return status;
     return place(plan, shard, within, stki_own_shape(plan, shape, box, occasion, out, err), err);
 }
@@ -140,7 +141,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
                               const stki_occasion *occasion, const stki_reader *shard, int64_t within,
                               const stki_want **out, stk_error *err)
 {
-    const stki_geometry *geometry = plan->geometry;
+    const stki_geometry *geometry = plan->image.geometry;
     stki_placing *placing = &resampler->placing;
     int64_t *shape = resampler->shape;
     double box[4] = {0};
@@ -159,9 +160,9 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
         return status;
     if (!resampler->resizer && (status = stki_resizer_create(&resampler->resizer, err)) != STK_OK)
         return status;
-    status =
-        stki_geometry_apply(geometry, shape[plan->height_axis], shape[plan->width_axis], box, occasion, placing, err);
-    placing->job.channels = geometry->resizes ? (int)shape[plan->channel_axis] : 1;
+    status = stki_geometry_apply(geometry, shape[plan->image.height_axis], shape[plan->image.width_axis], box, occasion,
+                                 placing, err);
+    placing->job.channels = geometry->resizes ? (int)shape[plan->image.channel_axis] : 1;
     if (!geometry->resizes)
         placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
     if (status == STK_OK)
@@ -205,7 +206,7 @@ static stk_status scale_job(stki_resampler *resampler, stk_error *err)
 static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int64_t top, int64_t left, int64_t height,
                       int64_t width, stk_tensor *out)
 {
-    const int y = plan->height_axis, x = plan->width_axis;
+    const int y = plan->image.height_axis, x = plan->image.width_axis;
 
     *out = *sample;
     out->data = NULL;
@@ -222,7 +223,7 @@ static void store_block(const stki_field_plan *plan, const stki_resampler *resam
     const stki_orientation o = resampler->placing.orientation;
 
     stki_convert_run(stki_plan_block_convert(plan, o), row,
-                     (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->block_strides));
+                     (const uint8_t *)block + stki_plan_turn_offset(plan, o, plan->image.block_strides));
 }
 
 /* Lines of the window: from the view with its padding around it, or (NULL) as they come out of the resizer. */
@@ -230,21 +231,21 @@ static void make_lines(const stki_field_plan *plan, stki_resampler *resampler, c
                        int64_t count, uint8_t *to)
 {
     if (padded)
-        stki_pad_lines(plan, &(stki_block){plan->block_strides, plan->block_bytes}, &resampler->placing, padded, first,
-                       count, to);
+        stki_pad_lines(plan, &(stki_block){plan->image.block_strides, plan->image.block_bytes}, &resampler->placing,
+                       padded, first, count, to);
     else
-        stki_resizer_next(resampler->resizer, to, plan->block_strides[0], count);
+        stki_resizer_next(resampler->resizer, to, plan->image.block_strides[0], count);
 }
 
 /* The window becomes lines of the row, some at a time; of a row that is upside down, from the last one up. */
 static void store_strips(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *padded, uint8_t *row)
 {
     const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
-    const int64_t lines = plan->shape[h], width = plan->shape[h + 1], step = plan->strip_rows;
-    const int64_t stride = stki_plan_line_stride(plan), line = plan->block_strides[plan->height_axis];
+    const int64_t lines = plan->shape[h], width = plan->shape[h + 1], step = plan->image.strip_rows;
+    const int64_t stride = stki_plan_line_stride(plan), line = plan->image.block_strides[plan->image.height_axis];
     const stki_orientation o = resampler->placing.orientation;
     const int n = stki_orientation_number(o);
-    const int64_t last_pixel = o.flip_v ? (width - 1) * plan->block_strides[plan->width_axis] : 0;
+    const int64_t last_pixel = o.flip_v ? (width - 1) * plan->image.block_strides[plan->image.width_axis] : 0;
     uint8_t *strip = resampler->block.data;
 
     for (int64_t y = 0; y < lines; y += step) {
@@ -252,7 +253,7 @@ static void store_strips(const stki_field_plan *plan, stki_resampler *resampler,
         const int64_t to = o.flip_u ? lines - y - count : y;
 
         make_lines(plan, resampler, padded, y, count, strip);
-        stki_convert_run(count == step ? plan->strips[n] : plan->last_strips[n], row + to * stride,
+        stki_convert_run(count == step ? plan->image.strips[n] : plan->image.last_strips[n], row + to * stride,
                          strip + (o.flip_u ? (count - 1) * line : 0) + last_pixel);
     }
 }
@@ -262,8 +263,9 @@ static stk_status store_window(const stki_field_plan *plan, stki_resampler *resa
                                void *row, stk_error *err)
 {
     const stki_orientation o = resampler->placing.orientation;
-    const bool strips = plan->strip_rows > 0 && !o.transpose && !plan->colors;
-    stk_status status = stki_scratch_reserve(&resampler->block, strips ? plan->strip_bytes : plan->block_bytes, err);
+    const bool strips = plan->image.strip_rows > 0 && !o.transpose && !plan->image.colors;
+    stk_status status =
+        stki_scratch_reserve(&resampler->block, strips ? plan->image.strip_bytes : plan->image.block_bytes, err);
 
     if (status != STK_OK)
         return status;
@@ -273,8 +275,8 @@ static stk_status store_window(const stki_field_plan *plan, stki_resampler *resa
         const int h = plan->layout == STKI_LAYOUT_NHWC ? 0 : 1;
 
         make_lines(plan, resampler, padded, 0, plan->shape[o.transpose ? h + 1 : h], resampler->block.data);
-        if (plan->colors)
-            return stki_color_store(plan, resampler, resampler->block.data, plan->block_strides, row, err);
+        if (plan->image.colors)
+            return stki_color_store(plan, resampler, resampler->block.data, plan->image.block_strides, row, err);
         store_block(plan, resampler, resampler->block.data, row);
     }
     return STK_OK;
@@ -322,9 +324,9 @@ static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, c
     const void *block;
     stk_status status;
 
-    if (plan->geometry && resampler->placing.padded)
+    if (plan->image.geometry && resampler->placing.padded)
         return store_window(plan, resampler, view, row, err);
-    if (plan->colors)
+    if (plan->image.colors)
         return stki_color_store(plan, resampler, view->data, view->strides, row, err);
     status = stki_bring_together(view, &resampler->block, &block, err);
     if (status == STK_OK)
@@ -358,7 +360,7 @@ stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resam
     *out = *sample;
     if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
         return status;
-    if (!plan->geometry) {
+    if (!plan->image.geometry) {
         resampler->placing.orientation = (stki_orientation){0};
         return STK_OK;
     }
@@ -375,6 +377,6 @@ stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resam
 stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
                                void *row, stk_error *err)
 {
-    return plan->geometry && plan->geometry->resizes ? resize(plan, resampler, view, row, err)
-                                                     : copy(plan, resampler, view, row, err);
+    return plan->image.geometry && plan->image.geometry->resizes ? resize(plan, resampler, view, row, err)
+                                                                 : copy(plan, resampler, view, row, err);
 }

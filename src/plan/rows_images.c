@@ -126,11 +126,11 @@ static int64_t most_of(const stki_field_plan *plan, int64_t height, int64_t widt
     const stki_geometry_step *why;
     int64_t bytes, most = -1, out_height, out_width;
 
-    if (!plan->geometry)
+    if (!plan->image.geometry)
         return height > 0 && width > 0 && stki_mul(height, width, &bytes) && stki_mul(bytes, channels, &bytes) ? bytes
                                                                                                                : -1;
     for (int turn = 0; turn < 2; turn++) { /* where some angles swap height and width and others do not: both ways */
-        either = *plan->geometry;
+        either = *plan->image.geometry;
         for (int i = 0; i < either.count; i++)
             if (either.steps[i].kind == STKI_ROTATE && (either.steps[i].turns & 5) && (either.steps[i].turns & 10))
                 either.steps[i].turns = turn ? 2 : 1;
@@ -155,7 +155,8 @@ static int64_t look_at(const stki_field_plan *plan, int64_t index)
 
     if (stki_reader_shape(shard, within, shape, NULL) != STK_OK)
         return 0; /* it fails when it is read */
-    return most_of(plan, shape[plan->height_axis], shape[plan->width_axis], shape[plan->channel_axis]);
+    return most_of(plan, shape[plan->image.height_axis], shape[plan->image.width_axis],
+                   shape[plan->image.channel_axis]);
 }
 
 /* A part is a run of samples. */
@@ -191,17 +192,17 @@ static stk_status find_largest(const stki_field_plan *plan, int64_t *out, stk_er
 {
     const stki_field_config *config = plan->config;
     const bool variable = plan->field->variable;
-    const int64_t *shape = plan->field->shape, channels = shape[plan->channel_axis];
-    const int64_t said =
-        most_of(plan, variable ? 0 : shape[plan->height_axis], variable ? 0 : shape[plan->width_axis], channels);
+    const int64_t *shape = plan->field->shape, channels = shape[plan->image.channel_axis];
+    const int64_t said = most_of(plan, variable ? 0 : shape[plan->image.height_axis],
+                                 variable ? 0 : shape[plan->image.width_axis], channels);
     stk_status status;
 
     *out = config->ragged.max_bytes;
     if (*out == 0 && said >= 0)
         *out = said;
-    if (*out == 0 && config->source.max_bytes > 0 && !may_grow(plan->geometry))
+    if (*out == 0 && config->source.max_bytes > 0 && !may_grow(plan->image.geometry))
         *out = config->source.max_bytes;
-    if (*out == 0 && plan->geometry && plan->geometry->box_field)
+    if (*out == 0 && plan->image.geometry && plan->image.geometry->box_field)
         return refuse(plan, err,
                       "how large are the rows? Each sample's box says: say the most by ragged: {max_bytes: "
                       "…}, or add a resize: [height, width]");
@@ -218,7 +219,8 @@ stk_status stki_own_resolve(stki_field_plan *plan, stk_error *err)
     char where[256];
     stk_status status = STK_OK;
 
-    if (!plan->field->variable && (!plan->geometry || !plan->geometry->box_field)) /* what does not fit fails now */
+    if (!plan->field->variable &&
+        (!plan->image.geometry || !plan->image.geometry->box_field)) /* what does not fit fails now */
         status = stki_own_shape(plan, shape, NULL, NULL, row, err);
     if (status != STK_OK)
         return stki_fail_place(err, status, NULL, -1,

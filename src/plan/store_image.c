@@ -14,9 +14,9 @@ void stki_own_placed(const stki_field_plan *plan, const int64_t *shape, const st
     const int64_t height = placing->padded ? placing->pad_y.length : placing->job.window_height;
     const int64_t width = placing->padded ? placing->pad_x.length : placing->job.window_width;
 
-    out[plan->channel_axis] = shape[plan->channel_axis];
-    out[plan->height_axis] = transpose ? width : height;
-    out[plan->width_axis] = transpose ? height : width;
+    out[plan->image.channel_axis] = shape[plan->image.channel_axis];
+    out[plan->image.height_axis] = transpose ? width : height;
+    out[plan->image.width_axis] = transpose ? height : width;
 }
 
 stk_status stki_own_shape(const stki_field_plan *plan, const int64_t *shape, const double *box,
@@ -25,12 +25,12 @@ stk_status stki_own_shape(const stki_field_plan *plan, const int64_t *shape, con
     stki_placing placing;
     stk_status status;
 
-    if (!plan->geometry) {
+    if (!plan->image.geometry) {
         memcpy(out, shape, STKI_OWN_AXES * sizeof *out);
         return STK_OK;
     }
-    status = stki_geometry_apply(plan->geometry, shape[plan->height_axis], shape[plan->width_axis], box, occasion,
-                                 &placing, err);
+    status = stki_geometry_apply(plan->image.geometry, shape[plan->image.height_axis], shape[plan->image.width_axis],
+                                 box, occasion, &placing, err);
     if (status == STK_OK)
         stki_own_placed(plan, shape, &placing, out);
     return status;
@@ -53,7 +53,7 @@ static void store_turned(const stki_field_plan *plan, const stki_resampler *resa
                          void *row)
 {
     const stki_orientation o = resampler->placing.orientation;
-    const int y = plan->height_axis, x = plan->width_axis;
+    const int y = plan->image.height_axis, x = plan->image.width_axis;
     const char *first = from->data;
     int64_t strides[STKI_OWN_AXES], to[STKI_OWN_AXES];
 
@@ -79,8 +79,8 @@ static stk_status window_place(const stki_field_plan *plan, stki_resampler *resa
     *out = (stk_tensor){.data = row, .dtype = plan->field->dtype, .ndim = STKI_OWN_AXES};
     memcpy(out->shape, resampler->row_shape, sizeof resampler->row_shape);
     if (placing->orientation.transpose) {
-        out->shape[plan->height_axis] = resampler->row_shape[plan->width_axis];
-        out->shape[plan->width_axis] = resampler->row_shape[plan->height_axis];
+        out->shape[plan->image.height_axis] = resampler->row_shape[plan->image.width_axis];
+        out->shape[plan->image.width_axis] = resampler->row_shape[plan->image.height_axis];
     }
     tight_strides(out->dtype, out->shape, out->strides);
     for (int i = 0; i < STKI_OWN_AXES; i++)
@@ -148,7 +148,8 @@ stk_status stki_own_store(const stki_field_plan *plan, stki_resampler *resampler
                           stk_error *err)
 {
     const stki_placing *placing = &resampler->placing;
-    const bool resizes = plan->geometry && plan->geometry->resizes, padded = plan->geometry && placing->padded;
+    const bool resizes = plan->image.geometry && plan->image.geometry->resizes,
+               padded = plan->image.geometry && placing->padded;
     stk_tensor window, canvas;
     stk_status status;
 
@@ -167,7 +168,7 @@ stk_status stki_own_store(const stki_field_plan *plan, stki_resampler *resampler
     if (status == STK_OK && padded) {
         const stki_block block = {window.strides, window.shape[0] * window.strides[0]};
 
-        stki_pad_lines(plan, &block, placing, view, 0, window.shape[plan->height_axis], window.data);
+        stki_pad_lines(plan, &block, placing, view, 0, window.shape[plan->image.height_axis], window.data);
     }
     if (status == STK_OK && window.data != row)
         store_turned(plan, resampler, &window, row);

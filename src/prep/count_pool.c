@@ -71,7 +71,7 @@ bool stki_count_pool_may_map(const stki_count_field *field)
 {
     const stki_field_plan *plan = field->plan;
 
-    if (plan->rows->measured || plan->geometry || plan->resample || !stki_plan_only_copies(plan))
+    if (plan->rows->measured || plan->image.geometry || plan->image.resample || !stki_plan_only_copies(plan))
         return false;
     for (int i = 0; i < plan->field->shard_count; i++) {
         const stki_reader *reader = plan->field->shards[i];
