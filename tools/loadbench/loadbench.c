@@ -104,11 +104,18 @@ static int finish_show(stk_status status, const stk_error *err)
 
 static int run_accelerators(const struct lb_config *config, const struct lb_args *args)
 {
+    struct lb_require *requirements;
+    bool passed = false;
     stk_error err;
+    stk_status status = lb_require_read_all(args->required, args->require_count, &requirements, &err);
 
-    if (lb_accelerators(config, args->accelerators, args->json, stdout, &err) != STK_OK)
+    if (status == STK_OK)
+        status = lb_accelerators(config, args->accelerators, requirements, args->require_count, args->json, stdout,
+                                 &passed, &err);
+    stki_free(requirements);
+    if (status != STK_OK)
         return complain(&err, err.status == STK_E_CONFIG ? EXIT_USE : EXIT_RUN);
-    return finish_run(EXIT_FINE);
+    return finish_run(passed ? EXIT_FINE : EXIT_RUN);
 }
 
 static int use_config(const struct lb_args *args)

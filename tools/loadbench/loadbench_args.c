@@ -126,7 +126,7 @@ void lb_args_help(FILE *to)
     struct arg_option options[OPTIONS];
 
     fputs("Usage: loadbench CONFIG.yaml [--set KEY=VALUE]... [--format=text|json]\n"
-          "       loadbench CONFIG.yaml --accelerators=N|search [--format=text|json]\n"
+          "       loadbench CONFIG.yaml --accelerators=N|search [--require=NAME>=NUMBER]... [--format=text|json]\n"
           "       loadbench --make SPEC.yaml [--force]\n"
           "       loadbench RESULT.json [--compare=OLD.json] [--require=NAME>=NUMBER]... [--report=OUT.html]\n"
           "       loadbench --transfer=DEVICE [--format=text|json]\n"
@@ -143,17 +143,20 @@ void lb_args_help(FILE *to)
           to);
 }
 
-/* An option that makes something of results. NULL: none was given. */
+/* An option that makes something of the result of a run. NULL: none was given. --accelerators has results of its own to
+ * require something of. */
 static const char *studied(const struct lb_args *args)
 {
-    return args->check_prediction    ? "--check-prediction"
-           : args->sweep_count > 0   ? "--sweep"
-           : args->tune              ? "--tune"
-           : args->budget            ? "--budget"
-           : args->compare           ? "--compare"
-           : args->require_count > 0 ? "--require"
-           : args->report            ? "--report"
-                                     : NULL;
+    const bool required = args->require_count > 0 && args->action != LB_ACCELERATORS;
+
+    return args->check_prediction  ? "--check-prediction"
+           : args->sweep_count > 0 ? "--sweep"
+           : args->tune            ? "--tune"
+           : args->budget          ? "--budget"
+           : args->compare         ? "--compare"
+           : required              ? "--require"
+           : args->report          ? "--report"
+                                   : NULL;
 }
 
 static stk_status fail_no_run(struct lb_args *args, const char *option, stk_error *err)

@@ -13,7 +13,6 @@
 #include "loadbench_sweep.h"
 #include "loadbench_tune.h"
 #include "stamp.h"
-#include <errno.h>
 #include <string.h>
 
 enum { EXIT_FINE = 0, EXIT_RUN = 1, EXIT_USE = 2 };
@@ -28,18 +27,6 @@ static int complain(const stk_error *err)
 static int worse(int code, int other)
 {
     return code != EXIT_FINE ? code : other;
-}
-
-static stk_status read_requires(const struct lb_args *args, struct lb_require **out, stk_error *err)
-{
-    stk_status status = STK_OK;
-
-    *out = stki_zalloc_array(args->require_count + 1, sizeof **out);
-    if (!*out)
-        return stki_fail_memory(err, args->require_count, "the requirements");
-    for (int i = 0; i < args->require_count && status == STK_OK; i++)
-        status = lb_require_read(args->required[i], &(*out)[i], err);
-    return status;
 }
 
 /* The beginning of a result that is whole or not. */
@@ -125,7 +112,7 @@ stk_status lb_study_open(const struct lb_args *args, struct lb_study *study, stk
         status = check_swept(args, &sweep, err);
     lb_sweep_fini(&sweep);
     if (status == STK_OK)
-        status = read_requires(args, &study->requirements, err);
+        status = lb_require_read_all(args->required, args->require_count, &study->requirements, err);
     if (status == STK_OK && args->budget)
         status = lb_budget_read(args->budget, &study->budget, err);
     if (status != STK_OK)
@@ -173,18 +160,6 @@ static int report_kept_sweep(const struct lb_args *args, const json_t *tree)
     return complain(&err);
 }
 
-static stk_status print_json(const json_t *tree, FILE *to, stk_error *err)
-{
-    char *text = lb_json_dump(tree);
-    int failed;
-
-    if (!text)
-        return stki_fail_memory(err, 65536, "the JSON of the result");
-    failed = fprintf(to, "%s\n", text) < 0 ? errno : 0;
-    free(text);
-    return failed ? stki_fail_errno(err, failed, "the result", "writing") : STK_OK;
-}
-
 /* Compares with `before` (NULL: nothing) and judges. *failed: requirements that do not hold. */
 static stk_status judge(const struct lb_study *study, const json_t *before, json_t *tree, FILE *to, int *failed,
                         stk_error *err)
@@ -205,7 +180,7 @@ static int use(const struct lb_study *study, const json_t *before, json_t *tree)
 
     if (judge(study, before, tree, args->json ? stderr : stdout, &failed, &err) != STK_OK)
         code = complain(&err);
-    if (args->json && print_json(tree, stdout, &err) != STK_OK)
+    if (args->json && lb_json_print(tree, stdout, &err) != STK_OK)
         code = worse(code, complain(&err));
     if (args->report && lb_report_write(args->report, tree, &err) != STK_OK)
         code = worse(code, complain(&err));
@@ -294,7 +269,7 @@ static int run_sweep(const struct lb_args *args)
         status = tree ? STK_OK : stki_fail_memory(&err, 65536, "the JSON of the sweep");
     }
     if (status == STK_OK && args->json)
-        status = print_json(tree, stdout, &err);
+        status = lb_json_print(tree, stdout, &err);
     else if (status == STK_OK)
         lb_sweep_print(&sweep, conclusion, stdout);
     code = status == STK_OK ? EXIT_FINE : complain(&err);
@@ -317,7 +292,7 @@ static int run_tune(const struct lb_study *study)
     if (status == STK_END)
         status = stki_fail(&err, STK_E_CLOSED, "stopped by a signal before the first run");
     if (status == STK_OK && args->json)
-        status = print_json(tree, stdout, &err);
+        status = lb_json_print(tree, stdout, &err);
     json_decref(tree);
     return status == STK_OK ? EXIT_FINE : complain(&err);
 }

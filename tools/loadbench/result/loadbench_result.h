@@ -90,8 +90,6 @@ void lb_result_quiet(const struct lb_result *result, struct lb_quiet *out);
 json_t *lb_result_tree(const struct lb_result *result, stk_error *err);
 
 void lb_print_text(const struct lb_result *result, FILE *to);
-/* STK_E_MEMORY: not printed. STK_E_IO: not all of it. */
-stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err);
 
 #define LB_NO_RAMP "bench.ramp is left out with cache: cold: what it reads would be cold no more"
 

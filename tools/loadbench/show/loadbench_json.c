@@ -426,15 +426,10 @@ char *lb_json_dump(const json_t *tree)
     return text;
 }
 
-stk_status lb_print_json(const struct lb_result *result, FILE *to, stk_error *err)
+stk_status lb_json_print(const json_t *tree, FILE *to, stk_error *err)
 {
-    json_t *json = lb_result_tree(result, err);
-    char *text;
+    char *text = lb_json_dump(tree);
 
-    if (!json)
-        return STK_E_MEMORY;
-    text = lb_json_dump(json);
-    json_decref(json);
     if (!text)
         return stki_fail_memory(err, 65536, "the JSON of the result");
     const int failed = fprintf(to, "%s\n", text) < 0 ? errno : 0;

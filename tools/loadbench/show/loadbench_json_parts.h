@@ -22,6 +22,8 @@ json_t *lb_json_group(json_t *object, enum lb_figure_group group, const void *ow
 json_t *lb_json_rows(json_t *object, const struct lb_figure *rows, int count, int group, const void *owner);
 /* The text of a tree: indented, a list of numbers on one line. free() it. NULL: no memory. */
 char *lb_json_dump(const json_t *tree);
+/* STK_E_MEMORY: not printed. STK_E_IO: not all of it. */
+stk_status lb_json_print(const json_t *tree, FILE *to, stk_error *err);
 
 /* loadbench_json_intervals.c: what happened between the marks, a list per figure. */
 json_t *lb_json_intervals(const struct lb_marks *marks);

@@ -8,7 +8,6 @@
 #include "loadbench_step.h"
 #include "loadbench_stop.h"
 #include "loadbench_table.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,11 +186,20 @@ static const struct lb_figure try_rows[] = {
 };
 enum { TRY_ROWS = sizeof try_rows / sizeof try_rows[0] };
 
-static stk_status print_json(const struct lb_config *config, const struct lb_feed_search *search,
-                             const struct residencies *cache, FILE *to, stk_error *err)
+/* The try that the result is about: the one that was asked for; of a search the largest that passed, or else the
+ * first. */
+static const struct lb_feed *deciding(const struct lb_feed_search *search)
+{
+    for (int i = 0; i < search->count; i++)
+        if (search->tries[i].accelerators == search->passed)
+            return &search->tries[i];
+    return &search->tries[0];
+}
+
+static json_t *tree_of(const struct lb_config *config, const struct lb_feed_search *search,
+                       const struct residencies *cache, stk_error *err)
 {
     json_t *json = json_object(), *tries = json_array();
-    int failed;
 
     for (int i = 0; i < search->count; i++)
         json_array_append_new(tries, lb_json_rows(json_object(), try_rows, TRY_ROWS, 0, &search->tries[i]));
@@ -204,17 +212,32 @@ static stk_status print_json(const struct lb_config *config, const struct lb_fee
     lb_json_set(json, "cache_before", lb_json_group(json_object(), LB_OF_RESIDENCY, &cache->before));
     lb_json_set(json, "cache_after", lb_json_group(json_object(), LB_OF_RESIDENCY, &cache->after));
     lb_json_set(json, "tries", tries);
+    lb_json_set(json, "result", lb_json_rows(json_object(), try_rows, TRY_ROWS, 0, deciding(search)));
     lb_json_set(json, "passed_count", json_integer(search->passed));
     lb_json_set(json, "failed_count", search->failed > 0 ? json_integer(search->failed) : json_null());
     lb_json_set(json, "data_end", json_boolean(search->data_end));
     lb_json_set(json, "stopped", json_boolean(lb_stop_asked != 0));
-    if (lb_json_incomplete) {
-        json_decref(json);
-        return stki_fail_memory(err, 65536, "the JSON of the result");
-    }
-    failed = json_dumpf(json, to, JSON_INDENT(2)) != 0 || fputc('\n', to) == EOF ? errno : 0;
+    if (!lb_json_incomplete)
+        return json;
     json_decref(json);
-    return failed ? stki_fail_errno(err, failed, "the result", "writing") : STK_OK;
+    stki_fail_memory(err, 65536, "the JSON of the result");
+    return NULL;
+}
+
+/* Before the time is spent: whether a result, such as this one of one try, has what is required. */
+static stk_status foresee(const struct lb_config *config, const struct lb_require *each, int count, stk_error *err)
+{
+    const struct lb_feed_search search = {.tries = {{.accelerators = 1, .batch_size = 1}}, .count = 1, .failed = 1};
+    const struct residencies cache = {{.known = true}, {.known = true}};
+    json_t *tree = tree_of(config, &search, &cache, err);
+    stk_status status = tree ? STK_OK : STK_E_MEMORY;
+    struct lb_scalar found;
+    bool holds;
+
+    for (int i = 0; i < count && status == STK_OK; i++)
+        status = lb_require_check(&each[i], tree, &found, &holds, err);
+    json_decref(tree);
+    return status;
 }
 
 /* What a run can be asked for and this cannot. */
@@ -253,13 +276,18 @@ static stk_status measure(const struct lb_config *config, int count, struct lb_f
     return try_count(lb_feed_run, context, count, search, &passed, err);
 }
 
-stk_status lb_accelerators(const struct lb_config *config, int count, bool json, FILE *to, stk_error *err)
+stk_status lb_accelerators(const struct lb_config *config, int count, const struct lb_require *each, int require_count,
+                           bool json, FILE *to, bool *passed, stk_error *err)
 {
     struct lb_feed_search search;
     struct residencies cache;
     struct lb_facts facts = {0};
+    json_t *tree = NULL;
+    int failed = 0;
     stk_status status = check(config, err);
 
+    if (status == STK_OK)
+        status = foresee(config, each, require_count, err);
     if (status == STK_OK)
         status = lb_prepare_files(config, &facts, err);
     if (status == STK_OK)
@@ -271,10 +299,15 @@ stk_status lb_accelerators(const struct lb_config *config, int count, bool json,
     lb_facts_fini(&facts);
     if (status == STK_END)
         return stki_fail(err, STK_E_CLOSED, "stopped by a signal before anything was measured");
-    if (status != STK_OK)
-        return status;
-    if (json)
-        return print_json(config, &search, &cache, to, err);
-    print_text(config, &search, count == LB_ACCELERATORS_SEARCH, &cache, to);
-    return STK_OK;
+    if (status == STK_OK && !(tree = tree_of(config, &search, &cache, err)))
+        status = STK_E_MEMORY;
+    if (status == STK_OK && !json)
+        print_text(config, &search, count == LB_ACCELERATORS_SEARCH, &cache, to);
+    if (status == STK_OK)
+        status = lb_require_all(each, require_count, tree, json ? stderr : to, &failed, err);
+    if (status == STK_OK && json)
+        status = lb_json_print(tree, to, err);
+    json_decref(tree);
+    *passed = status == STK_OK && search.passed > 0 && failed == 0;
+    return status;
 }

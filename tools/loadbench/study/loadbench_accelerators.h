@@ -4,6 +4,7 @@
 #define LOADBENCH_ACCELERATORS_H
 
 #include "loadbench_config.h"
+#include "loadbench_require.h"
 #include <stdio.h>
 
 enum { LB_ACCELERATORS_MOST = 1024, LB_ACCELERATORS_SEARCH = 0 };
@@ -36,7 +37,9 @@ struct lb_feed_search {
  * easier to feed. `most`: no more than that. */
 stk_status lb_feed_search(lb_feed_try try_one, void *context, int most, struct lb_feed_search *out, stk_error *err);
 
-/* `count` accelerators, or LB_ACCELERATORS_SEARCH. STK_E_CONFIG: no step is given. */
-stk_status lb_accelerators(const struct lb_config *config, int count, bool json, FILE *to, stk_error *err);
+/* `count` accelerators, or LB_ACCELERATORS_SEARCH. *passed: that number (of a search: one at least) passes, and all
+ * that is required holds. STK_E_CONFIG: no step is given, or the result will not have what is required. */
+stk_status lb_accelerators(const struct lb_config *config, int count, const struct lb_require *each, int require_count,
+                           bool json, FILE *to, bool *passed, stk_error *err);
 
 #endif

@@ -75,6 +75,18 @@ stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *
                      text);
 }
 
+stk_status lb_require_read_all(const char *const *texts, int count, struct lb_require **out, stk_error *err)
+{
+    stk_status status = STK_OK;
+
+    *out = stki_zalloc_array(count + 1, sizeof **out);
+    if (!*out)
+        return stki_fail_memory(err, count, "the requirements");
+    for (int i = 0; i < count && status == STK_OK; i++)
+        status = lb_require_read(texts[i], &(*out)[i], err);
+    return status;
+}
+
 /* Numbers that differ by the rounding of a unit alone are the same. */
 static bool compare(enum lb_relation relation, double found, double wanted)
 {

@@ -18,6 +18,8 @@ struct lb_require {
 
 /* STK_E_CONFIG: what is wrong with the text. */
 stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *err);
+/* The same of several. *out: as many; stki_free() it, also after an error. */
+stk_status lb_require_read_all(const char *const *texts, int count, struct lb_require **out, stk_error *err);
 /* STK_E_CONFIG: the result has no such number, or one of another unit. */
 stk_status lb_require_check(const struct lb_require *require, const json_t *tree, struct lb_scalar *found, bool *holds,
                             stk_error *err);
