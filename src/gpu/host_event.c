@@ -108,7 +108,7 @@ static stk_status queue_record(host_event *event, stk_stream *stream, int64_t *o
 stk_status stki_host_event_record(stk_device *device, stk_event *handle, stk_stream *stream, stk_error *err)
 {
     host_event *event = own(handle);
-    stki_host_mark mark = {.stream = (stki_host_stream *)(void *)stream};
+    stki_host_mark mark = {.stream = stki_host_stream_of(stream)};
     stk_status status = check_mine(event, err);
 
     (void)device;

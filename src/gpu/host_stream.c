@@ -49,7 +49,7 @@ static void list_add(stki_host_stream *stream)
 {
     stki_lock(&list_lock);
     stream->number = ++numbers;
-    stream->faults = device_faults[stream->stream.device->index];
+    stream->faults = device_faults[stream->device->index];
     stream->next = list;
     list = stream;
     stki_unlock(&list_lock);
@@ -74,7 +74,7 @@ static stki_host_stream *list_after(const stk_device *device, int64_t number)
 
     stki_lock(&list_lock);
     for (stki_host_stream *at = list; at; at = at->next)
-        if (at->stream.device == device && at->generation == stki_fork_generation() && at->number > number &&
+        if (at->device == device && at->generation == stki_fork_generation() && at->number > number &&
             (!found || at->number < found->number))
             found = at;
     if (found)
@@ -222,7 +222,7 @@ void stki_host_set_faults(stk_device *device, stk_stream *stream, const stki_hos
     bool before;
 
     if (stream) {
-        set_faults((stki_host_stream *)(void *)stream, set);
+        set_faults(stki_host_stream_of(stream), set);
         return;
     }
     stki_count_set(&device_fail_at[device->index], set.fail_at);
@@ -232,7 +232,7 @@ void stki_host_set_faults(stk_device *device, stk_stream *stream, const stki_hos
     *kept = set;
     stki_count(&faulty, (set.delay_ns || set.delay_ns_per_mib) - before);
     for (stki_host_stream *at = list; at; at = at->next)
-        if (at->stream.device == device && at->generation == stki_fork_generation())
+        if (at->device == device && at->generation == stki_fork_generation())
             set_faults(at, set);
     stki_unlock(&list_lock);
 }
@@ -266,13 +266,13 @@ static stk_status run_piece(stki_host_stream *stream, const header *piece, void 
         wait_out_delay(stream, &piece->work);
     skip = stream->failed_at != 0;
     if (piece->work.operation && !skip)
-        fail = fails_now(&stream->faults.fail_at) || device_fails_now(stream->stream.device);
+        fail = fails_now(&stream->faults.fail_at) || device_fails_now(stream->device);
     stki_unlock(&stream->lock);
     if (!skip && !fail)
         return piece->work.run(job, err);
     if (piece->work.drop)
         piece->work.drop(job);
-    return fail ? made_to_fail(stream->stream.device, err) : STK_OK;
+    return fail ? made_to_fail(stream->device, err) : STK_OK;
 }
 
 static void settle(stki_host_stream *stream, stk_status status, const stk_error *error)
@@ -283,7 +283,7 @@ static void settle(stki_host_stream *stream, stk_status status, const stk_error 
         if (error->status == status)
             stream->error = *error;
         else /* it failed without a word */
-            (void)stki_fail(&stream->error, status, "%s: work in a stream failed", stream->stream.device->name);
+            (void)stki_fail(&stream->error, status, "%s: work in a stream failed", stream->device->name);
     }
     if (stream->waiting)
         stki_wake_all(&stream->passed);
@@ -315,14 +315,19 @@ static void stream_main(void *context)
 
 stk_status stki_host_stream_create(stk_device *device, stk_stream **out, stk_error *err)
 {
+    stki_host_handle *handle = stki_zalloc(sizeof *handle);
     stki_host_stream *stream = stki_zalloc(sizeof *stream);
     stki_thread *thread;
     stk_status status;
 
-    if (!stream)
+    if (!stream || !handle) {
+        stki_free(handle);
+        stki_free(stream);
         return stki_fail_memory(err, sizeof *stream, "a stream");
+    }
     pthread_once(&once, watch_forks);
-    stream->stream.device = device;
+    handle->stream.device = stream->device = device;
+    handle->queue = stream;
     stream->generation = stki_fork_generation();
     stki_count_set(&stream->refs, 2);
     stki_mutex_init(&stream->lock);
@@ -334,16 +339,12 @@ stk_status stki_host_stream_create(stk_device *device, stk_stream **out, stk_err
         list_remove(stream);
         let_go(stream);
         let_go(stream);
+        stki_free(handle);
         return status;
     }
     stki_thread_abandon(thread); /* it ends by itself, some time after the stream is destroyed */
-    *out = &stream->stream;
+    *out = &handle->stream;
     return STK_OK;
-}
-
-static stki_host_stream *own(stk_stream *stream)
-{
-    return (stki_host_stream *)(void *)stream; /* its first member */
 }
 
 static bool inherited(const stki_host_stream *stream)
@@ -354,12 +355,12 @@ static bool inherited(const stki_host_stream *stream)
 static stk_status refuse_inherited(const stki_host_stream *stream, stk_error *err)
 {
     return stki_fail(err, STK_E_FORKED, "a stream of %s from before the fork: its thread stayed with the parent",
-                     stream->stream.device->name);
+                     stream->device->name);
 }
 
 void stki_host_stream_destroy(stk_device *device, stk_stream *handle)
 {
-    stki_host_stream *stream = own(handle);
+    stki_host_stream *stream = stki_host_stream_of(handle);
 
     (void)device;
     if (inherited(stream)) /* a thread that the child lacks may have held the lock */
@@ -369,6 +370,7 @@ void stki_host_stream_destroy(stk_device *device, stk_stream *handle)
     stki_wake_all(&stream->changed);
     stki_unlock(&stream->lock);
     let_go(stream);
+    stki_free(handle);
 }
 
 static stk_status sticky(const stki_host_stream *stream, stk_error *err)
@@ -380,7 +382,7 @@ static stk_status sticky(const stki_host_stream *stream, stk_error *err)
 
 stk_status stki_host_stream_query(stk_device *device, stk_stream *handle, stk_error *err)
 {
-    stki_host_stream *stream = own(handle);
+    stki_host_stream *stream = stki_host_stream_of(handle);
     stk_status status = STK_OK;
 
     (void)device;
@@ -443,7 +445,7 @@ static stk_status queue(stki_host_stream *stream, const stki_host_work *work, co
 stk_status stki_host_submit(stk_device *device, stk_stream *handle, const stki_host_work *work, const void *job,
                             int64_t job_bytes, int64_t *out_position, stk_error *err)
 {
-    stki_host_stream *stream = own(handle);
+    stki_host_stream *stream = stki_host_stream_of(handle);
     stk_status status;
 
     if (job_bytes > STKI_HOST_JOB_MAX)
@@ -533,8 +535,8 @@ stk_status stki_host_stream_wait_mark(stk_stream *stream, const stki_host_mark *
     static const stki_host_work wait = {.run = run_wait, .drop = drop_wait};
     stk_status status = stki_host_mark_query(mark, err);
 
-    if (status == STK_OK || status == STK_E_FORKED || mark->stream == own(stream))
-        return mark->stream == own(stream) ? STK_OK : status;
+    if (status == STK_OK || status == STK_E_FORKED || mark->stream == stki_host_stream_of(stream))
+        return mark->stream == stki_host_stream_of(stream) ? STK_OK : status;
     stki_host_mark_retain(mark);
     status = stki_host_submit(stream->device, stream, &wait, mark, sizeof *mark, NULL, err);
     if (status)

@@ -33,9 +33,8 @@ stk_status stki_host_submit(stk_device *device, stk_stream *stream, const stki_h
  */
 
 typedef struct stki_host_stream {
-    stk_stream stream; /* must be first */
-
     /* fixed after create */
+    stk_device *device;
     int64_t generation; /* of forks: a child has the struct but not the thread */
     int64_t number;     /* grows with each stream of the process */
 
@@ -53,6 +52,18 @@ typedef struct stki_host_stream {
     bool closing;
     stki_host_faults faults;
 } stki_host_stream;
+
+/* What the caller has. It is gone as soon as it is destroyed, whatever the stream still holds, so that a later use
+ * shows under a sanitizer as it would on a GPU. */
+typedef struct stki_host_handle {
+    stk_stream stream; /* must be first */
+    stki_host_stream *queue;
+} stki_host_handle;
+
+static inline stki_host_stream *stki_host_stream_of(stk_stream *stream) /* NULL: none */
+{
+    return stream ? ((stki_host_handle *)(void *)stream)->queue : NULL;
+}
 
 stk_status stki_host_stream_create(stk_device *device, stk_stream **out, stk_error *err);
 void stki_host_stream_destroy(stk_device *device, stk_stream *stream);

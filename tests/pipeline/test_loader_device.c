@@ -577,6 +577,40 @@ static void slots_wait_for_release_and_export(void **state)
     stk_stream_destroy(other);
 }
 
+/* The handle of a stream is gone when it is destroyed (under AddressSanitizer that shows), the guard of a deleter that
+ * runs later is not: the slot is not filled while the copy is held. */
+static void a_deleter_may_outlive_the_stream(void **state)
+{
+    const stki_device_ops *ops = host_device()->ops;
+    struct DLManagedTensor *exported;
+    stk_stream *stream;
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor x;
+    uint8_t got[48], expected[48];
+    stk_error err;
+
+    (void)state;
+    assert_ok(stk_stream_create(host_device(), &stream, &err));
+    assert_ok(stkt_open(&loader,
+                        "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6], dtype: u8, distinct: 40}}}},"
+                        " loader: {batch_size: 8, device: host, device_prefetch: 1}}"));
+    assert_ok(stk_loader_next_on(loader, stream, 60 * STKI_SECOND, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "x", &x, &err));
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    memcpy(expected, x.data, sizeof expected);
+    stki_host_set_faults(host_device(), stream, &(stki_host_faults){.delay_ns = 50000000});
+    assert_ok(ops->copy(host_device(), got, false, x.data, true, sizeof got, stream, &err));
+    assert_ok(stk_batch_dlpack(batch, "x", &exported, &err));
+    stk_batch_release(batch);
+    stk_stream_destroy(stream);
+    exported->deleter(exported);
+    assert_ok(stk_loader_next_on(loader, NULL, 60 * STKI_SECOND, &batch, &err));
+    assert_memory_equal(got, expected, sizeof got);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
 /* Without a device the stream calls do what the plain ones do. Releasing does not wait for the stream; the slot does,
  * before it is filled again. */
 static void streams_are_fine_without_a_device(void **state)
@@ -851,6 +885,7 @@ int main(void)
         cmocka_unit_test(held_batches_outlive_the_loader),
         cmocka_unit_test(exports_name_their_device),
         cmocka_unit_test(slots_wait_for_release_and_export),
+        cmocka_unit_test(a_deleter_may_outlive_the_stream),
         cmocka_unit_test(streams_are_fine_without_a_device),
         cmocka_unit_test(g05_two_devices_do_not_mind_each_other),
         cmocka_unit_test(batches_come_in_the_callers_memory),
