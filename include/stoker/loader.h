@@ -173,7 +173,7 @@ typedef struct stk_loader_opts {
     stk_order order;
     uint64_t seed;
     int64_t num_workers; /* 0: STK_WORKERS_AUTO; STK_WORKERS_INLINE; or 1 to 1024 */
-    int64_t prefetch;    /* slots in all, the leased ones counted: 1 to 1024; 0: 4 */
+    int64_t prefetch;    /* slots in all, including held ones: 1 to 1024; 0: 4, or up to 16 small ones */
     stk_last_batch last_batch;
     int64_t num_epochs; /* 0: 1; STK_EPOCHS_ENDLESS */
     stk_pin pin_memory;

@@ -83,8 +83,11 @@ static const stki_option loader_rows[] = {
                    "Worker threads; auto: as many as there are processors to use; 0: the caller's thread",
                    .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, num_workers), STKI_C_ZERO(STK_WORKERS_INLINE),
                    .flags = STKI_IN_JOB),
-    STKI_INT(stki_loader_config, prefetch, 4, 1, STKI_MAX_SLOTS, "slots", "Batch slots in all, the held ones counted",
-             .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, prefetch)),
+    STKI_INT_WORDS(
+        stki_loader_config, prefetch, auto, 1, STKI_MAX_SLOTS, auto_words, 0, "slots",
+        "Batch slots in all, including held ones; auto: 4, or up to 16 if they fit half of the processors' L2 "
+        "caches",
+        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, prefetch)),
     STKI_ENUM(stki_loader_config, last_batch, partial, last_batch_words,
               "What becomes of the samples that fill no whole batch at the end of an epoch", .flags = STKI_BY_VALUE,
               STKI_C(stk_loader_opts, last_batch)),

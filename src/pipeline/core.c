@@ -2,6 +2,7 @@
 #include "core.h"
 #include "checked.h"
 #include "clock.h"
+#include "convert.h"
 #include "convert_choice.h"
 #include "core_files.h"
 #include "device_table.h"
@@ -15,6 +16,8 @@
 #include "token_source.h"
 #include <stdio.h>
 #include <string.h>
+
+enum { SLOTS_LEAST = 4, SLOTS_MOST = 16 }; /* prefetch: auto */
 
 #define DEFAULT_TILE (INT64_C(512) << 10)
 
@@ -330,13 +333,25 @@ static int64_t held_bytes(const stki_core *core)
     return bytes;
 }
 
+/* prefetch: auto. A small batch takes less time than waking up a thread, so there are more of them, while all of them
+ * stay in the caches. */
+static int64_t auto_slots(int64_t slot_bytes, int64_t room)
+{
+    const int64_t caches = stki_level2_bytes() * stki_cpu_count(), last = stki_cache_bytes();
+    int64_t most = (caches < last ? caches : last) / 2, slots;
+
+    most = most < room ? most : room;
+    slots = slot_bytes > 0 ? most / slot_bytes : SLOTS_MOST;
+    return slots < SLOTS_LEAST ? SLOTS_LEAST : slots > SLOTS_MOST ? SLOTS_MOST : slots;
+}
+
 /* How many slots the budget allows. Readers have their memory by now, so that what is free does not count it. */
 static stk_status choose_slots(stki_core *core, stk_error *err)
 {
     stki_loader_config *config = core->config;
     const int64_t held = config->memory_budget ? held_bytes(core) : 0, aside = held + config->aside_bytes,
                   slot_bytes = core->layout.bytes;
-    int64_t budget = config->memory_budget ? config->memory_budget : free_memory() / 2, slots = config->prefetch;
+    int64_t budget = config->memory_budget ? config->memory_budget : free_memory() / 2, slots;
     char more[160] = "";
 
     config->memory_budget = budget;
@@ -355,6 +370,9 @@ static stk_status choose_slots(stki_core *core, stk_error *err)
                          "one batch of %lld rows needs %lld bytes%s, loader.memory_budget is %lld: raise it or lower "
                          "loader.batch_size",
                          (long long)core->max_rows, (long long)slot_bytes, more, (long long)budget);
+    if (config->prefetch == 0)
+        config->prefetch = auto_slots(slot_bytes, budget - aside);
+    slots = config->prefetch;
     if (slot_bytes > 0 && slots > (budget - aside) / slot_bytes) {
         slots = (budget - aside) / slot_bytes;
         if (!config->arrange)

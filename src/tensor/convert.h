@@ -68,5 +68,6 @@ const char *stki_convert_name(const stki_convert *convert);
 stk_status stki_convert_create_isa(const stki_convert_desc *desc, enum stki_isa isa, stki_convert **out,
                                    stk_error *err);
 int64_t stki_cache_bytes(void); /* last-level cache of this machine, from sysfs; 32 MiB where it does not tell */
+int64_t stki_level2_bytes(void); /* one processor's second-level cache; 256 KiB where it does not tell */
 
 #endif

@@ -132,7 +132,7 @@ static int64_t read_size(int index, const char *leaf)
     return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
 }
 
-static int64_t cache_bytes;
+static int64_t cache_bytes, level2_bytes;
 static pthread_once_t cache_read = PTHREAD_ONCE_INIT;
 
 static void read_cache(void)
@@ -140,12 +140,15 @@ static void read_cache(void)
     int64_t highest = 0;
 
     cache_bytes = INT64_C(32) << 20;
+    level2_bytes = INT64_C(256) << 10;
     for (int index = 0; index < 8; index++) {
         int64_t level = read_size(index, "level"), size = read_size(index, "size");
         if (level > highest && size > 0) {
             highest = level;
             cache_bytes = size;
         }
+        if (level == 2 && size > 0)
+            level2_bytes = size;
     }
 }
 
@@ -153,4 +156,10 @@ int64_t stki_cache_bytes(void)
 {
     pthread_once(&cache_read, read_cache);
     return cache_bytes;
+}
+
+int64_t stki_level2_bytes(void)
+{
+    pthread_once(&cache_read, read_cache);
+    return level2_bytes;
 }

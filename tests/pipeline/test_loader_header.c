@@ -170,7 +170,7 @@ static void members_are_checked_by_their_rows(void **state)
         int64_t value;
         const char *says;
     } wrong[] = {
-        {offsetof(stk_loader_opts, prefetch), 5000, "options: loader.prefetch: found 5000, expected 1 to 1024 slots"},
+        {offsetof(stk_loader_opts, prefetch), 5000, "options: loader.prefetch: found 5000, expected auto or 1 to 1024 slots"},
         {offsetof(stk_loader_opts, num_workers), -2,
          "options: loader.num_workers: found -2, expected STK_WORKERS_INLINE (-1), 0 or more"},
         {offsetof(stk_loader_opts, num_epochs), -2, "expected STK_EPOCHS_ENDLESS (-1)"},

@@ -100,7 +100,7 @@ static void tables_as_json(void **state)
             continue;
         found = true;
         assert_string_equal(json_string_value(json_object_get(row, "type")), "int");
-        assert_string_equal(json_string_value(json_object_get(row, "default")), "4");
+        assert_string_equal(json_string_value(json_object_get(row, "default")), "auto");
         assert_true(json_number_value(json_object_get(row, "high")) == STKI_MAX_SLOTS);
     }
     assert_true(found);
