@@ -239,13 +239,12 @@ static void what_is_predicted_comes(void **state)
         const struct prediction *p = &predictions[i];
         struct lb_predictions found;
         struct lb_verdict verdict;
-        stk_error err;
         bool right = false;
 
         for (times = 1; times <= LONGEST && !right; times *= 2) {
             judge(config_of(p->source, p->loader, p->bench), &verdict, &found);
             assert_int_equal(found.count, 2);
-            must(lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, &found, &err), &err);
+            lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, &found);
             right = is_near(found.each[0].rate / found.each[0].now, p->workers_gain) &&
                     is_near(found.each[1].rate / found.each[1].now, p->prefetch_gain);
             for (int k = 0; k < 2; k++) {
@@ -266,11 +265,10 @@ static void a_change_that_fails_is_noted(void **state)
     struct lb_predictions wrong = {.count = 1, .each = {{.set = "loader.num_workers=-5", .rate = 2, .now = 1}}};
     char *text = NULL;
     size_t size = 0;
-    stk_error err;
 
     (void)state;
     config_of(READ("1ms"), "num_workers: 1", "batches: 20");
-    must(lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, &wrong, &err), &err);
+    lb_predict_check(stkt_path("pipeline.yaml"), NULL, 0, &wrong);
     assert_non_null(strstr(wrong.each[0].failure, "loader.num_workers: found -5"));
     FILE *to = open_memstream(&text, &size);
     lb_predict_print(&wrong, to);

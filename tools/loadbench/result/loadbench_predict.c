@@ -139,37 +139,23 @@ void lb_predict(const struct lb_result *result, struct lb_predictions *out)
     predict_access(result, &shares, now, out);
 }
 
-/* One change, run as the config says. */
-static void run_one(const char *path, const char *const *sets, int set_count, struct lb_prediction *one)
+/* Every change, run as the config says. The limits say nothing new here. */
+void lb_predict_check(const char *path, const char *const *sets, int set_count, struct lb_predictions *predictions)
 {
-    struct lb_point *point;
-    stk_error err;
-    const stk_status status = lb_point_measure(path, sets, set_count, &point, &err);
-
-    one->checked = status != STK_END;
-    if (status == STK_OK)
-        one->measured = lb_result_samples_per_s(&point->result);
-    else if (status != STK_END)
-        snprintf(one->failure, sizeof one->failure, "%.255s", err.message);
-    lb_point_destroy(point);
-}
-
-stk_status lb_predict_check(const char *path, const char *const *sets, int set_count,
-                            struct lb_predictions *predictions, stk_error *err)
-{
-    const char **all = stki_zalloc_array(set_count + 2, sizeof *all);
-
-    if (!all)
-        return stki_fail_memory(err, set_count, "the assignments");
-    for (int i = 0; i < set_count; i++)
-        all[i] = sets[i];
-    all[set_count] = "bench.limit=false"; /* it says nothing new here */
     for (int i = 0; i < predictions->count && !lb_stop_asked; i++) {
-        all[set_count + 1] = predictions->each[i].set;
-        run_one(path, all, set_count + 2, &predictions->each[i]);
+        struct lb_prediction *one = &predictions->each[i];
+        const char *const own[] = {"bench.limit=false", one->set, NULL};
+        struct lb_point *point;
+        stk_error err;
+        const stk_status status = lb_point_measure(path, &own[2], sets, set_count, own, &point, &err);
+
+        one->checked = status != STK_END;
+        if (status == STK_OK)
+            one->measured = lb_result_samples_per_s(&point->result);
+        else if (status != STK_END)
+            snprintf(one->failure, sizeof one->failure, "%.255s", err.message);
+        lb_point_destroy(point);
     }
-    stki_free(all);
-    return STK_OK;
 }
 
 static double percent(double now, double then)

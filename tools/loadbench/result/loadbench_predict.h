@@ -32,8 +32,7 @@ struct lb_predictions {
 void lb_predict(const struct lb_result *result, struct lb_predictions *out);
 /* Runs each change as `config` was run and notes what came. Stops where a signal asks for it. A change that fails is
  * noted, not an error. */
-stk_status lb_predict_check(const char *path, const char *const *sets, int set_count,
-                            struct lb_predictions *predictions, stk_error *err);
+void lb_predict_check(const char *path, const char *const *sets, int set_count, struct lb_predictions *predictions);
 void lb_predict_print(const struct lb_predictions *predictions, FILE *to);
 /* "+50 %", "-3 %", "112 times". */
 const char *lb_gain_text(char *buffer, int size, double now, double then);

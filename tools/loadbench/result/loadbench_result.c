@@ -405,22 +405,46 @@ void lb_result_fini(struct lb_result *result)
     memset(result, 0, sizeof *result);
 }
 
-stk_status lb_point_measure(const char *path, const char *const *sets, int set_count, struct lb_point **out,
-                            stk_error *err)
+/* Adds the texts of a list that NULL ends. */
+static void add_texts(const char **all, int *count, const char *const *texts)
 {
+    for (int i = 0; texts[i]; i++)
+        all[(*count)++] = texts[i];
+}
+
+static int length_of(const char *const *texts)
+{
+    int length = 0;
+
+    while (texts[length])
+        length++;
+    return length;
+}
+
+stk_status lb_point_measure(const char *path, const char *const *defaults, const char *const *sets, int set_count,
+                            const char *const *own, struct lb_point **out, stk_error *err)
+{
+    const char **all = stki_zalloc_array(length_of(defaults) + set_count + length_of(own) + 1, sizeof *all);
     struct lb_point *point = stki_zalloc(sizeof *point);
-    stk_status status;
+    stk_status status = all && point ? STK_OK : stki_fail_memory(err, sizeof *point, "the result");
+    int count = 0;
 
     *out = NULL;
-    if (!point)
-        return stki_fail_memory(err, sizeof *point, "the result");
-    if ((status = lb_config_open(path, sets, set_count, false, &point->config, err)) != STK_OK ||
-        (status = lb_result_measure(&point->config, &point->result, err)) != STK_OK) {
-        lb_point_destroy(point);
-        return status;
+    if (status == STK_OK) {
+        add_texts(all, &count, defaults);
+        for (int i = 0; i < set_count; i++)
+            all[count++] = sets[i];
+        add_texts(all, &count, own);
+        status = lb_config_open(path, all, count, false, &point->config, err);
     }
-    *out = point;
-    return STK_OK;
+    if (status == STK_OK)
+        status = lb_result_measure(&point->config, &point->result, err);
+    stki_free(all);
+    if (status == STK_OK)
+        *out = point;
+    else
+        lb_point_destroy(point);
+    return status;
 }
 
 void lb_point_destroy(struct lb_point *point)

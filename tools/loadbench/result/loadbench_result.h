@@ -48,9 +48,11 @@ struct lb_point {
     struct lb_config config;
     struct lb_result result;
 };
-/* Reads and measures it. NULL after a failure, which may also be one of lb_config_open. */
-stk_status lb_point_measure(const char *path, const char *const *sets, int set_count, struct lb_point **out,
-                            stk_error *err);
+/* Reads and measures it. The assignments are `defaults` (NULL ends them), those of the user, which win over these, and
+ * the point's own (NULL ends them), which win over all. *out: NULL after a failure, which may also be one of
+ * lb_config_open. */
+stk_status lb_point_measure(const char *path, const char *const *defaults, const char *const *sets, int set_count,
+                            const char *const *own, struct lb_point **out, stk_error *err);
 void lb_point_destroy(struct lb_point *point); /* NULL is fine */
 
 /* A figure of struct lb_run over all repeats. */

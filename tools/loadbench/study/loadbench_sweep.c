@@ -85,26 +85,6 @@ static void keep_facts(const json_t *tree, json_t *facts)
             json_object_set(facts, parts[i], json_object_get(tree, parts[i]));
 }
 
-/* STK_END: a signal came before anything was measured. */
-static stk_status measure(const char *path, const char *const *sets, int count, json_t *point, json_t *facts,
-                          stk_error *err)
-{
-    struct lb_point *run;
-    json_t *tree = NULL;
-    stk_status status = lb_point_measure(path, sets, count, &run, err);
-
-    if (status == STK_OK && !(tree = lb_result_tree(&run->result, err)))
-        status = STK_E_MEMORY;
-    if (tree) {
-        keep(tree, point);
-        if (json_object_size(facts) == 0)
-            keep_facts(tree, facts);
-    }
-    json_decref(tree);
-    lb_point_destroy(run);
-    return status;
-}
-
 static void tell(const struct lb_sweep *sweep, int64_t number, const json_t *point, FILE *to)
 {
     const json_t *set = json_object_get(point, "set"), *failure = json_object_get(point, "failure");
@@ -121,21 +101,40 @@ static void tell(const struct lb_sweep *sweep, int64_t number, const json_t *poi
     fflush(to);
 }
 
-static stk_status run_point(struct lb_sweep *sweep, int64_t number, const char *path, const char **sets, int count,
-                            json_t *points, FILE *progress, stk_error *err)
+/* STK_END: a signal came before anything was measured. */
+static stk_status measure(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
+                          const char *const *own, json_t *point, stk_error *err)
+{
+    /* of the machine, not of the point; --set bench.limit=true measures it even so */
+    static const char *const defaults[] = {"bench.limit=false", NULL};
+    struct lb_point *run;
+    json_t *tree = NULL;
+    stk_status status = lb_point_measure(path, defaults, sets, set_count, own, &run, err);
+
+    if (status == STK_OK && !(tree = lb_result_tree(&run->result, err)))
+        status = STK_E_MEMORY;
+    if (tree) {
+        keep(tree, point);
+        if (json_object_size(sweep->facts) == 0)
+            keep_facts(tree, sweep->facts);
+    }
+    json_decref(tree);
+    lb_point_destroy(run);
+    return status;
+}
+
+static stk_status run_point(struct lb_sweep *sweep, int64_t number, const char *path, const char *const *sets,
+                            int set_count, json_t *points, FILE *progress, stk_error *err)
 {
     json_t *point = json_pack("{s:o}", "set", set_json(sweep, number));
+    char *texts[LB_SWEEP_KEYS + 1] = {0};
     stk_status status = STK_OK;
-    char *texts[LB_SWEEP_KEYS] = {0};
 
-    for (int i = 0; i < sweep->count; i++) {
-        texts[i] = stki_format("%s=%s", sweep->ranges[i].key, value_at(sweep, number, i));
-        if (!texts[i])
+    for (int i = 0; i < sweep->count && status == STK_OK; i++)
+        if (!(texts[i] = stki_format("%s=%s", sweep->ranges[i].key, value_at(sweep, number, i))))
             status = stki_fail_memory(err, 64, "an assignment");
-        sets[count + i] = texts[i];
-    }
     if (status == STK_OK)
-        status = measure(path, sets, count + sweep->count, point, sweep->facts, err);
+        status = measure(sweep, path, sets, set_count, (const char *const *)texts, point, err);
     if (status < 0)
         json_object_set_new(point, "failure", json_string(err->message));
     if (status != STK_END) {
@@ -152,24 +151,15 @@ static stk_status run_point(struct lb_sweep *sweep, int64_t number, const char *
 stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *const *sets, int set_count,
                         FILE *progress, stk_error *err)
 {
-    const char **all = stki_zalloc_array(set_count + 1 + LB_SWEEP_KEYS, sizeof *all);
     json_t *keys = json_array(), *points = json_array();
     stk_status worst = STK_OK;
     stk_error own, first = {0};
     bool any = false, all_config = true;
 
-    if (!all) {
-        json_decref(keys);
-        json_decref(points);
-        return stki_fail_memory(err, set_count, "the assignments");
-    }
-    all[0] =
-        "bench.limit=false"; /* of the machine, not of the point; --set bench.limit=true measures it all the same */
-    memcpy(all + 1, sets, (size_t)set_count * sizeof *all);
     for (int i = 0; i < sweep->count; i++)
         json_array_append_new(keys, json_string(sweep->ranges[i].key));
     for (int64_t i = 0; i < sweep->points && !lb_stop_asked; i++) {
-        const stk_status status = run_point(sweep, i, path, all, set_count + 1, points, progress, &own);
+        const stk_status status = run_point(sweep, i, path, sets, set_count, points, progress, &own);
         any = any || status == STK_OK;
         if (status < 0 && worst == STK_OK) {
             worst = status;
@@ -178,7 +168,6 @@ stk_status lb_sweep_run(struct lb_sweep *sweep, const char *path, const char *co
         /* A value out of its range is no different from a key that isn't there, if it is so for all of them. */
         all_config = all_config && (status == STK_E_CONFIG || status == STK_E_RANGE);
     }
-    stki_free(all);
     sweep->tree = json_pack("{s:o, s:o, s:O, s:b}", "keys", keys, "points", points, "first_point", sweep->facts,
                             "stopped", lb_stop_asked != 0);
     if (any || worst == STK_OK)

@@ -1,7 +1,8 @@
-/* loadbench_tune.c: one setting after the other is moved up and down its ladder, as long as that helps; when all have
- * been gone through, once more, since they hang together. Rates of a machine that does other things too swing and
- * drift, so that a change is measured in turns with what it is to replace, and taken only if every one of its runs
- * beats every run of the other (of three and three, chance alone does that once in twenty), by more than a fiftieth. */
+/* loadbench_tune.c: a search over points as a sweep measures them. A move takes one setting, or two that hang together,
+ * a step along its ladder of values; each is repeated as long as it helps, and when all have been gone through, once
+ * more. Rates of a machine that does other things too swing and drift, so that a change is measured in turns with what
+ * it is to replace, and taken only if every one of its runs beats every run of the other (of three and three, chance
+ * alone does that once in twenty), by more than a fiftieth. */
 #include "loadbench_tune.h"
 #include "allocate.h"
 #include "error.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TURNS = 3, ROUNDS = 2, MOST_SETS = 8 };
+enum { TURNS = 3, ROUNDS = 2 };
 #define LEAST_GAIN 1.02
 
 static const char *const workers_ladder[] = {"0",  "1",  "2",  "3",  "4",  "6",  "8",
@@ -23,17 +24,36 @@ static const char *const prefetch_ladder[] = {"2", "3", "4", "6", "8", "12", "16
 static const char *const tile_ladder[] = {"65536", "131072", "262144", "524288", "1048576", "2097152", "4194304", NULL};
 static const char *const access_ladder[] = {"mmap", "pread", NULL};
 
-/* What is searched. The first one's value is read from the options in effect. */
+enum { WORKERS, PREFETCH, TILE, ACCESS, COORDINATES };
+
+/* What is searched. Its value at the start is read from the options in effect. */
 static const struct {
-    const char *key, *effective;
+    const char *key;
     const char *const *ladder;
-} coordinates[] = {
-    {"loader.num_workers", "loader.num_workers", workers_ladder},
-    {"loader.prefetch", "loader.prefetch", prefetch_ladder},
-    {"loader.tile_bytes", "loader.tile_bytes", tile_ladder},
-    {"loader.access", NULL, access_ladder},
+} coordinates[COORDINATES] = {
+    [WORKERS] = {"loader.num_workers", workers_ladder},
+    [PREFETCH] = {"loader.prefetch", prefetch_ladder},
+    [TILE] = {"loader.tile_bytes", tile_ladder},
+    [ACCESS] = {"loader.access", access_ladder},
 };
-enum { COORDINATES = sizeof coordinates / sizeof coordinates[0] };
+
+/* Steps along the ladders. A move with `unless` is left out if the move before it, its opposite, helped. Workers and
+ * slots hang together: more of the one may help only with more of the other. */
+static const struct move {
+    int by[COORDINATES];
+    bool unless;
+} moves[] = {
+    {.by[WORKERS] = 1},
+    {.by[WORKERS] = -1, .unless = true},
+    {.by[PREFETCH] = 1},
+    {.by[PREFETCH] = -1, .unless = true},
+    {.by[TILE] = 1},
+    {.by[TILE] = -1, .unless = true},
+    {.by[ACCESS] = 1},
+    {.by[ACCESS] = -1, .unless = true},
+    {.by[WORKERS] = 1, .by[PREFETCH] = 1},
+};
+enum { MOVES = sizeof moves / sizeof moves[0] };
 
 /* A place of each ladder; -1: as the config says. */
 struct setting {
@@ -48,9 +68,8 @@ struct tuning {
     FILE *to;
     json_t *tried;
     struct setting best;
-    double now[COORDINATES]; /* the values in effect at the start; < 0: none */
-    bool files;              /* some field is read from a file in one of the two ways */
-    bool over;               /* the best so far, the config as it is, takes more than the budget */
+    int start[COORDINATES]; /* the rungs at or next to the values in effect at the start; < 0: there is none */
+    bool over;              /* the best so far, the config as it is, takes more than the budget */
 };
 
 struct measured {
@@ -114,46 +133,78 @@ static void describe(const struct setting *setting, const struct setting *beside
                              coordinates[i].ladder[setting->at[i]]);
 }
 
-static int64_t used_memory(const struct lb_run *run)
+/* STK_END: a signal. */
+static stk_status measure(const struct tuning *tuning, const struct setting *setting, struct lb_point **out,
+                          stk_error *err)
 {
-    return run->memory.anonymous_bytes > 0 ? run->memory.anonymous_bytes : run->stats.slot_bytes;
-}
-
-/* `effective`: the options in effect, if wanted; the caller's. STK_END: a signal. */
-static stk_status measure(const struct tuning *tuning, const struct setting *setting, struct measured *out,
-                          json_t **effective, stk_error *err)
-{
-    const char **sets = stki_zalloc_array(tuning->set_count + 4 + COORDINATES, sizeof *sets);
-    struct lb_point *point;
+    static const char *const defaults[] = {"bench.limit=false", "bench.run_time=1s", "bench.ramp=0.25s", NULL};
+    const char *own[COORDINATES + 2] = {"bench.repeats=1"};
     char texts[COORDINATES][64];
-    int count = 0;
-    stk_status status;
+    int count = 1;
 
-    if (!sets)
-        return stki_fail_memory(err, tuning->set_count, "the assignments");
-    sets[count++] = "bench.limit=false"; /* shorter than usual; the user's own assignments win */
-    sets[count++] = "bench.run_time=1s";
-    sets[count++] = "bench.ramp=0.25s";
-    for (int i = 0; i < tuning->set_count; i++)
-        sets[count++] = tuning->sets[i];
-    sets[count++] = "bench.repeats=1";
     for (int i = 0; i < COORDINATES; i++)
         if (setting->at[i] >= 0) {
             snprintf(texts[i], sizeof texts[i], "%s=%s", coordinates[i].key, coordinates[i].ladder[setting->at[i]]);
-            sets[count++] = texts[i];
+            own[count++] = texts[i];
         }
-    status = lb_point_measure(tuning->path, sets, count, &point, err);
-    if (status == STK_OK) {
-        const struct lb_run *run = &point->result.runs[0];
-        out->rate = lb_result_samples_per_s(&point->result);
-        out->cpus = lb_ratio((double)(run->usage.user_ns + run->usage.system_ns), (double)run->elapsed_ns);
-        out->memory_bytes = used_memory(run);
-        if (effective)
-            *effective = json_incref(point->result.facts.effective.all);
+    return lb_point_measure(tuning->path, defaults, tuning->sets, tuning->set_count, own, out, err);
+}
+
+static struct measured use_of(const struct lb_point *point)
+{
+    const struct lb_run *run = &point->result.runs[0];
+
+    return (struct measured){
+        .rate = lb_result_samples_per_s(&point->result),
+        .cpus = lb_ratio((double)(run->usage.user_ns + run->usage.system_ns), (double)run->elapsed_ns),
+        .memory_bytes = run->memory.anonymous_bytes > 0 ? run->memory.anonymous_bytes : run->stats.slot_bytes,
+    };
+}
+
+/* Why a setting is not to be had; NULL: it is within the budget. */
+static const char *beyond(const struct tuning *tuning, const struct measured *m)
+{
+    if (m->cpus > tuning->budget.cpus * 1.02)
+        return "more processor time than allowed";
+    return m->memory_bytes > tuning->budget.memory_bytes ? "more memory than allowed" : NULL;
+}
+
+/* Two settings, measured in turns. */
+struct pair {
+    struct lb_summary old, own; /* rates */
+    int turns;                  /* that were whole */
+    bool ahead;                 /* in each of them the new one was */
+    const char *beyond;         /* why the new one is not to be had; NULL: it is */
+    stk_status status;          /* of the new one */
+};
+
+/* `all`: also where the first turns show no gain. A setting that cannot be measured ends it, and so does a signal. */
+static struct pair measure_pair(const struct tuning *tuning, const struct setting *old, const struct setting *own,
+                                bool all, stk_error *err)
+{
+    const struct setting *const both[] = {old, own};
+    struct pair pair = {.ahead = true};
+    double rates[2][TURNS];
+
+    while (pair.turns < TURNS && (all || (pair.ahead && !pair.beyond)) && pair.status == STK_OK && !lb_stop_asked) {
+        for (int k = 0; k < 2 && pair.status == STK_OK; k++) {
+            struct lb_point *point;
+            pair.status = measure(tuning, both[k], &point, err);
+            if (pair.status == STK_OK) {
+                const struct measured m = use_of(point);
+                rates[k][pair.turns] = m.rate;
+                pair.beyond = k == 1 ? beyond(tuning, &m) : pair.beyond;
+            }
+            lb_point_destroy(point);
+        }
+        if (pair.status != STK_OK)
+            break;
+        pair.ahead = pair.ahead && rates[1][pair.turns] > rates[0][pair.turns];
+        pair.turns++;
     }
-    lb_point_destroy(point);
-    stki_free(sets);
-    return status;
+    pair.old = lb_summarise(rates[0], pair.turns);
+    pair.own = lb_summarise(rates[1], pair.turns);
+    return pair;
 }
 
 /* ---- one change ---------------------------------------------------------------------------------------------------
@@ -174,52 +225,23 @@ static void note(struct tuning *tuning, const struct setting *setting, const str
                                                    "samples_per_s", now, "verdict", verdict));
 }
 
-/* Why a setting is not to be had; NULL: it is within the budget. */
-static const char *beyond(const struct tuning *tuning, const struct measured *m)
-{
-    if (m->cpus > tuning->budget.cpus * 1.02)
-        return "more processor time than allowed";
-    return m->memory_bytes > tuning->budget.memory_bytes ? "more memory than allowed" : NULL;
-}
-
-static double middle(double *values, int count)
-{
-    return lb_summarise(values, count).median;
-}
-
-/* Measures `next` in turns with the best; true: it is the best now. A first pair that shows no gain is enough. */
+/* Whether `next` is the best now. A first pair that shows no gain is enough. */
 static bool try_setting(struct tuning *tuning, const struct setting *next)
 {
-    double old[TURNS], own[TURNS];
-    struct measured m = {0};
-    const char *why = NULL;
     stk_error err;
-    int turns = 0;
-    bool better = true;
+    const struct pair pair = measure_pair(tuning, &tuning->best, next, false, &err);
+    const double before = pair.old.median, now = pair.own.median;
+    const bool gains = pair.own.low > pair.old.high && now > before * LEAST_GAIN;
+    const bool allowed = tuning->over && !pair.beyond; /* whatever it delivers */
+    const bool better = pair.ahead && gains && !pair.beyond;
 
-    for (; turns < TURNS && better && !why && !lb_stop_asked; turns++) {
-        if (measure(tuning, &tuning->best, &m, NULL, &err) != STK_OK)
-            return false;
-        old[turns] = m.rate;
-        const stk_status status = measure(tuning, next, &m, NULL, &err);
-        if (status == STK_END)
-            return false;
-        if (status != STK_OK) {
-            note(tuning, next, &tuning->best, old[turns], 0, err.message);
-            return false;
-        }
-        own[turns] = m.rate;
-        why = beyond(tuning, &m);
-        better = own[turns] > old[turns];
-    }
-    if (lb_stop_asked && turns < TURNS)
+    if (pair.status < 0)
+        note(tuning, next, &tuning->best, before, 0, err.message);
+    if (pair.status != STK_OK || (lb_stop_asked && pair.turns < TURNS))
         return false;
-    const double before = middle(old, turns), now = middle(own, turns); /* sorted after this */
-    const bool allowed = tuning->over && !why;                          /* whatever it delivers */
-    better = better && !why && own[0] > old[turns - 1] && now > before * LEAST_GAIN;
     note(tuning, next, &tuning->best, before, now,
          better                      ? "kept"
-         : why                       ? why
+         : pair.beyond               ? pair.beyond
          : allowed                   ? "kept: within the budget"
          : now > before * LEAST_GAIN ? "within the noise"
                                      : "no better");
@@ -230,14 +252,8 @@ static bool try_setting(struct tuning *tuning, const struct setting *next)
     return better || allowed;
 }
 
-static int steps_of(const char *const *ladder)
-{
-    int count = 0;
-
-    while (ladder[count])
-        count++;
-    return count;
-}
+/* ---- the search ---------------------------------------------------------------------------------------------------
+ */
 
 /* The rung at or next to a value in effect. */
 static int rung_of(const char *const *ladder, double value)
@@ -250,79 +266,53 @@ static int rung_of(const char *const *ladder, double value)
     return best;
 }
 
-/* Up the ladder while it helps; if the first step did not, down. */
-static bool climb(struct tuning *tuning, int coordinate)
-{
-    const char *const *ladder = coordinates[coordinate].ladder;
-    const int steps = steps_of(ladder);
-    bool moved = false;
-
-    for (int direction = 1; direction >= -1 && !moved; direction -= 2)
-        for (;;) {
-            struct setting next = tuning->best;
-            const int from = next.at[coordinate] >= 0 ? next.at[coordinate] : rung_of(ladder, tuning->now[coordinate]);
-            next.at[coordinate] = from + direction;
-            if (next.at[coordinate] < 0 || next.at[coordinate] >= steps || lb_stop_asked || !try_setting(tuning, &next))
-                break;
-            moved = true;
-        }
-    return moved;
-}
-
-/* Workers and slots hang together: more of the one may help only with more of the other. */
-static bool climb_together(struct tuning *tuning)
-{
-    bool moved = false;
-
-    for (;;) {
-        struct setting next = tuning->best;
-        for (int i = 0; i < 2; i++) {
-            next.at[i] = (next.at[i] >= 0 ? next.at[i] : rung_of(coordinates[i].ladder, tuning->now[i])) + 1;
-            if (next.at[i] >= steps_of(coordinates[i].ladder))
-                return moved;
-        }
-        if (lb_stop_asked || !try_setting(tuning, &next))
-            return moved;
-        moved = true;
-    }
-}
-
-/* Two ways, of which one is in use. */
-static bool try_ways(struct tuning *tuning, int coordinate)
-{
-    bool moved = false;
-
-    for (int i = 0; coordinates[coordinate].ladder[i] && !lb_stop_asked; i++) {
-        struct setting next = tuning->best;
-        if (next.at[coordinate] == i || tuning->now[coordinate] == i) /* in use already */
-            continue;
-        next.at[coordinate] = i;
-        moved = try_setting(tuning, &next) || moved;
-    }
-    return moved;
-}
-
-/* ---- the search ---------------------------------------------------------------------------------------------------
- */
-
-/* What is in effect at the start. The access of a field is that of its first file. */
+/* What is in effect at the start. The access is that of some field that has one of the two. */
 static void read_effective(struct tuning *tuning, const json_t *effective)
 {
-    const json_t *fields = json_object_get(effective, "fields");
     const char *name;
     json_t *field;
+    double value;
 
     for (int i = 0; i < COORDINATES; i++)
-        if (!coordinates[i].effective || !lb_scalar_at(effective, coordinates[i].effective, &tuning->now[i]))
-            tuning->now[i] = -1;
-    json_object_foreach((json_t *)(uintptr_t)fields, name, field)
-    {
-        const char *access = lb_text_at(field, "access");
-        for (int k = 0; access_ladder[k]; k++)
-            if (strcmp(access, access_ladder[k]) == 0) {
-                tuning->files = true;
-                tuning->now[COORDINATES - 1] = k;
-            }
+        tuning->start[i] = i != ACCESS && lb_scalar_at(effective, coordinates[i].key, &value)
+                               ? rung_of(coordinates[i].ladder, value)
+                               : -1;
+    json_object_foreach(json_object_get(effective, "fields"), name,
+                        field) for (int k = 0; access_ladder[k];
+                                    k++) if (strcmp(lb_text_at(field, "access"), access_ladder[k]) == 0)
+        tuning->start[ACCESS] = k;
+}
+
+/* A move from the best. False: a ladder ends there, or is not that of this config. */
+static bool moved(const struct tuning *tuning, const struct move *move, struct setting *out)
+{
+    *out = tuning->best;
+    for (int i = 0; i < COORDINATES; i++) {
+        if (move->by[i] == 0)
+            continue;
+        if (tuning->start[i] < 0)
+            return false;
+        out->at[i] = (out->at[i] >= 0 ? out->at[i] : tuning->start[i]) + move->by[i];
+        if (out->at[i] < 0 || !coordinates[i].ladder[out->at[i]])
+            return false;
+    }
+    return true;
+}
+
+static void search(struct tuning *tuning)
+{
+    bool any = true;
+
+    for (int round = 0; round < ROUNDS && any; round++) {
+        bool helped = any = false;
+        for (int i = 0; i < MOVES; i++) {
+            struct setting next;
+            if (moves[i].unless && helped)
+                continue;
+            helped = false;
+            while (!lb_stop_asked && moved(tuning, &moves[i], &next) && try_setting(tuning, &next))
+                any = helped = true;
+        }
     }
 }
 
@@ -347,62 +337,35 @@ static json_t *best_json(const struct setting *best)
 /* The start and what was found, in turns once more: this is what is claimed. */
 static void conclude(struct tuning *tuning, const struct setting *start, json_t *tree)
 {
-    double old[TURNS], own[TURNS];
-    struct measured m = {0};
+    struct pair pair;
     stk_error err;
-    int turns = 0;
 
     json_object_set_new(tree, "stopped", json_boolean(lb_stop_asked));
     if (memcmp(start, &tuning->best, sizeof *start) == 0) {
-        if (lb_stop_asked)
-            fputs("\nThe search was ended by a signal: what it had tried until then is no better than the config as it "
-                  "is.\n",
-                  tuning->to);
-        else if (tuning->over)
-            fputs("\nThe config as it is goes beyond the budget, and so does all that was tried: allow more with "
-                  "--budget, or make batches smaller.\n",
-                  tuning->to);
-        else
-            fputs("\nNothing that was tried is better than the config as it is.\n", tuning->to);
+        fputs(lb_stop_asked ? "\nThe search was ended by a signal: what it had tried until then is no better than the "
+                              "config as it is.\n"
+              : tuning->over
+                  ? "\nThe config as it is goes beyond the budget, and so does all that was tried: allow more "
+                    "with --budget, or make batches smaller.\n"
+                  : "\nNothing that was tried is better than the config as it is.\n",
+              tuning->to);
         return;
     }
-    for (; turns < TURNS && !lb_stop_asked; turns++) {
-        if (measure(tuning, start, &m, NULL, &err) != STK_OK)
-            break;
-        old[turns] = m.rate;
-        if (measure(tuning, &tuning->best, &m, NULL, &err) != STK_OK)
-            break;
-        own[turns] = m.rate;
-    }
+    pair = measure_pair(tuning, start, &tuning->best, true, &err);
     fputc('\n', tuning->to);
-    if (turns > 0) {
-        const double before = middle(old, turns), now = middle(own, turns); /* both are in order now */
-        fprintf(tuning->to, "%.2f times the samples a second: %s (%s to %s) instead of %s (%s to %s). ",
-                lb_ratio(now, before), LB_NUMBER(now), LB_NUMBER(own[0]), LB_NUMBER(own[turns - 1]), LB_NUMBER(before),
-                LB_NUMBER(old[0]), LB_NUMBER(old[turns - 1]));
-        json_object_set_new(tree, "before_samples_per_s", json_real(before));
-        json_object_set_new(tree, "samples_per_s", json_real(now));
-        json_object_set_new(tree, "ratio", json_real(lb_ratio(now, before)));
+    if (pair.turns > 0) {
+        const struct lb_summary *own = &pair.own, *old = &pair.old;
+        fprintf(tuning->to, "%.2f times the samples/s: %s (%s to %s) instead of %s (%s to %s). ",
+                lb_ratio(own->median, old->median), LB_NUMBER(own->median), LB_NUMBER(own->low), LB_NUMBER(own->high),
+                LB_NUMBER(old->median), LB_NUMBER(old->low), LB_NUMBER(old->high));
+        json_object_set_new(tree, "before_samples_per_s", json_real(old->median));
+        json_object_set_new(tree, "samples_per_s", json_real(own->median));
+        json_object_set_new(tree, "ratio", json_real(lb_ratio(own->median, old->median)));
     }
     if (lb_stop_asked)
         fputs("The search was ended by a signal; this is the best it had found. ", tuning->to);
     fputs("Put this into the config:\n\n", tuning->to);
     print_lines(tuning, tuning->to);
-}
-
-static void search(struct tuning *tuning)
-{
-    bool moved = true;
-
-    for (int round = 0; round < ROUNDS && moved && !lb_stop_asked; round++) {
-        moved = false;
-        for (int i = 0; i < COORDINATES && !lb_stop_asked; i++)
-            if (coordinates[i].effective)
-                moved = climb(tuning, i) || moved;
-            else if (tuning->files)
-                moved = try_ways(tuning, i) || moved;
-        moved = (!lb_stop_asked && climb_together(tuning)) || moved;
-    }
 }
 
 static struct lb_budget budget_of(const struct lb_budget *asked)
@@ -425,6 +388,19 @@ static const char *plural(double count)
     return count == 1 ? "" : "s";
 }
 
+static void print_start(const json_t *effective, const struct measured *start, FILE *to)
+{
+    double now[ACCESS] = {0};
+
+    for (int i = 0; i < ACCESS; i++)
+        lb_scalar_at(effective, coordinates[i].key, &now[i]);
+    fprintf(
+        to,
+        "start      %s samples/s with %.0f worker%s, %.0f slot%s, tiles of %.0f byte%s; %.2f processors used, %sB\n",
+        LB_NUMBER(start->rate), now[WORKERS], plural(now[WORKERS]), now[PREFETCH], plural(now[PREFETCH]), now[TILE],
+        plural(now[TILE]), start->cpus, LB_SHORT((double)start->memory_bytes));
+}
+
 stk_status lb_tune(const char *path, const char *const *sets, int set_count, const struct lb_budget *budget, FILE *to,
                    json_t **tree, stk_error *err)
 {
@@ -433,27 +409,23 @@ stk_status lb_tune(const char *path, const char *const *sets, int set_count, con
                             .set_count = set_count,
                             .budget = budget_of(budget),
                             .to = to,
-                            .tried = json_array()};
-    struct measured start = {0};
-    struct setting as_it_is;
-    json_t *effective = NULL;
+                            .tried = json_array(),
+                            .best = {{-1, -1, -1, -1}}};
+    const struct setting as_it_is = tuning.best;
+    struct lb_point *point;
+    const stk_status status = measure(&tuning, &tuning.best, &point, err);
 
-    for (int i = 0; i < COORDINATES; i++)
-        tuning.best.at[i] = -1;
-    as_it_is = tuning.best;
-    const stk_status status = measure(&tuning, &tuning.best, &start, &effective, err);
     if (status == STK_OK) {
-        read_effective(&tuning, effective);
+        const struct lb_effective *effective = &point->result.facts.effective;
+        const struct measured start = use_of(point);
+        const char *over = beyond(&tuning, &start);
+        read_effective(&tuning, effective->all);
+        tuning.over = over != NULL;
         fprintf(to, "budget     %.4g processor%s, %sB of memory\n", tuning.budget.cpus, plural(tuning.budget.cpus),
                 LB_SHORT((double)tuning.budget.memory_bytes));
-        fprintf(to,
-                "start      %s samples/s with %.0f worker%s, %.0f slot%s, tiles of %.0f byte%s; %.2f processors used, "
-                "%sB\n",
-                LB_NUMBER(start.rate), tuning.now[0], plural(tuning.now[0]), tuning.now[1], plural(tuning.now[1]),
-                tuning.now[2], plural(tuning.now[2]), start.cpus, LB_SHORT((double)start.memory_bytes));
-        tuning.over = beyond(&tuning, &start) != NULL;
-        if (tuning.over)
-            fprintf(to, "note       the config as it is takes %s\n", beyond(&tuning, &start));
+        print_start(effective->all, &start, to);
+        if (over)
+            fprintf(to, "note       the config as it is takes %s\n", over);
         fflush(to);
         search(&tuning);
         *tree =
@@ -461,7 +433,7 @@ stk_status lb_tune(const char *path, const char *const *sets, int set_count, con
                       (json_int_t)tuning.budget.memory_bytes, "tried", tuning.tried, "set", best_json(&tuning.best));
         conclude(&tuning, &as_it_is, *tree);
     }
-    json_decref(effective);
+    lb_point_destroy(point);
     json_decref(tuning.tried);
     return status;
 }
