@@ -16,6 +16,7 @@
 #include "cuda_provider.h"
 #include "error.h"
 #include "kernel_ops.h"
+#include "numa.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -202,17 +203,21 @@ static void cuda_free(stk_device *device, void *block, int64_t bytes)
     stki_device_note(device, -bytes, -1);
 }
 
-/* Portable: pinned for every GPU of the process, not for this one's context alone. */
+/* Portable: pinned for every GPU of the process, not for this one's context alone. On the GPU's NUMA node, since what
+ * lies on another one crosses the link between the processors first. */
 static stk_status cuda_alloc_pinned(stk_device *device, int64_t bytes, void **out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
     static const char doing[] = "pinning host memory";
     stk_status status = stki_cuda_enter(cuda, doing, err);
+    stki_numa_policy policy;
     cudaError_t error;
 
     if (status)
         return status;
+    stki_numa_prefer(cuda->numa_node, &policy);
     error = stki_cuda->HostAlloc(out, (size_t)(bytes ? bytes : 1), cudaHostAllocPortable);
+    stki_numa_restore(&policy);
     if (error == cudaErrorMemoryAllocation) {
         (void)stki_cuda->GetLastError();
         status =
@@ -592,6 +597,7 @@ void stki_cuda_device_init(stki_cuda_device *cuda, int index)
 {
     snprintf(cuda->name, sizeof cuda->name, "cuda:%d", index);
     cuda->fork_generation = stki_fork_generation();
+    cuda->numa_node = -1;
     cuda->device = (stk_device){.ops = &cuda_ops,
                                 .kind = STK_DEVICE_CUDA,
                                 .index = index,

@@ -9,6 +9,7 @@ typedef struct stki_cuda_device {
     stk_device device; /* fixed after it was made, but for its counters */
     char name[16];
     CUcontext context;       /* the primary one of this GPU, kept for good */
+    int numa_node;           /* of the host memory next to it; -1: none */
     int64_t fork_generation; /* of the process that made it: nobody else can use it */
 } stki_cuda_device;
 

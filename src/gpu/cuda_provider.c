@@ -6,6 +6,7 @@
 #include "cuda_device.h"
 #include "cuda_launches.h"
 #include "error.h"
+#include "numa.h"
 #include "thread.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -97,23 +98,53 @@ static stk_status no_such_gpu(int index, int count, stk_error *err)
 /* ---- making one ---------------------------------------------------------------------------------------------------
  */
 
-/* The kernels are compiled for this GPU, or for an older one whose PTX the driver compiles for it. */
-static stk_status check_generation(stki_cuda_device *cuda, int index, stk_error *err)
+/* What the kernels were compiled for, in ascending order. Code runs on GPUs of its generation (major) that are not
+ * older; PTX of the last one is compiled by the driver for all GPUs from there on. */
+static const int architectures[] = {STKI_CUDA_ARCHITECTURES};
+enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+
+static bool has_code_for(int major, int minor)
 {
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (architectures[i] / 10 == major && architectures[i] % 10 <= minor)
+            return true;
+    return major * 10 + minor >= architectures[ARCHITECTURES - 1];
+}
+
+static stk_status check_architecture(const stki_cuda_device *cuda, const struct cudaDeviceProp *found, stk_error *err)
+{
+    char known[16 * ARCHITECTURES] = "";
+
+    if (has_code_for(found->major, found->minor))
+        return STK_OK;
+    for (int i = 0; i < ARCHITECTURES; i++) {
+        size_t used = strlen(known);
+
+        stki_text(known + used, (int)(sizeof known - used), "%s%d.%d", i ? ", " : "", architectures[i] / 10,
+                  architectures[i] % 10);
+    }
+    return stki_fail(err, STK_E_DEVICE,
+                     "%s: the %.100s has compute capability %d.%d, and the kernels of this stoker were compiled for %s "
+                     "and later: build with %d%d in STOKER_CUDA_ARCHITECTURES",
+                     cuda->name, found->name, found->major, found->minor, known, found->major, found->minor);
+}
+
+static stk_status examine(stki_cuda_device *cuda, int index, stk_error *err)
+{
+    static const char doing[] = "asking for its properties";
     struct cudaDeviceProp found;
-    stk_status status = stki_cuda_enter(cuda, "asking for its properties", err);
+    char bus[32] = "";
+    cudaError_t error;
+    stk_status status = stki_cuda_enter(cuda, doing, err);
 
     if (status)
         return status;
-    status = stki_cuda_check(cuda, stki_cuda->GetDeviceProperties(&found, index), "asking for its properties", -1, err);
+    error = stki_cuda->GetDeviceProperties(&found, index);
+    error = error ? error : stki_cuda->DeviceGetPCIBusId(bus, (int)sizeof bus, index);
+    status = stki_cuda_check(cuda, error, doing, -1, err);
     stki_cuda_leave();
-    if (status || found.major * 10 + found.minor >= STKI_CUDA_OLDEST)
-        return status;
-    return stki_fail(
-        err, STK_E_DEVICE,
-        "%s: the %.100s has compute capability %d.%d, and the kernels of this stoker were compiled for %d.%d "
-        "and later (STOKER_CUDA_ARCHITECTURES)",
-        cuda->name, found.name, found.major, found.minor, STKI_CUDA_OLDEST / 10, STKI_CUDA_OLDEST % 10);
+    cuda->numa_node = status ? -1 : stki_numa_node_of_pci(bus);
+    return status ? status : check_architecture(cuda, &found, err);
 }
 
 static stk_status load_kernels(stki_cuda_device *cuda, int index, stk_error *err)
@@ -145,7 +176,7 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
         status = stki_fail(err, STK_E_DEVICE, "%s: the driver makes no context on it: %s", cuda->name,
                            stki_cuda->driver_error_name(result));
     if (!status)
-        status = check_generation(cuda, index, err);
+        status = examine(cuda, index, err);
     if (!status)
         status = load_kernels(cuda, index, err);
     if (!status)

@@ -31,6 +31,8 @@ static stk_status ask_launcher(stki_loader_config *config, const stki_node *sect
     config->rank = launch.rank;
     config->world_size = launch.world_size;
     config->ranks.local_size = launch.local_size;
+    config->ranks.local_rank = launch.local_rank;
+    config->ranks.local_rank_variable = launch.local_rank_variable;
     stki_config_note(config, "rank %lld of %lld: %s (%s, %s in the environment)", (long long)launch.rank,
                      (long long)launch.world_size, launch.name, launch.rank_variable, launch.size_variable);
     return STK_OK;
@@ -40,6 +42,7 @@ stk_status stki_config_ranks(stki_loader_config *config, const stki_node *sectio
 {
     stk_status status = STK_OK;
 
+    config->ranks.local_rank = -1;
     config->ranks.source = config->rank >= 0 || config->world_size ? "options" : "alone";
     if (config->launcher == STK_LAUNCHER_AUTO)
         status = ask_launcher(config, section, err);

@@ -5,6 +5,7 @@
 #include "convert.h"
 #include "convert_choice.h"
 #include "core_files.h"
+#include "device_choice.h"
 #include "device_table.h"
 #include "error.h"
 #include "failed.h"
@@ -563,7 +564,7 @@ static stk_status arrange(stki_core *core, stk_error *err)
 static stk_status find_device(stki_core *core, stk_error *err)
 {
     stk_error cause = {0};
-    stk_status status = stk_device_find(core->config->device, &core->device, &cause);
+    stk_status status = stki_find_device(core->config, core->config->device, &core->device, &cause);
 
     if (status != STK_OK)
         return stki_fail(err, status, "loader.device: %s", cause.message);
@@ -589,7 +590,7 @@ static void choose_pinning(stki_core *core)
         snprintf(core->pin_reason, WORDS, "loader.device is cpu");
         return;
     }
-    if (!device && stk_device_find("cuda", &device, &err) != STK_OK) {
+    if (!device && stki_find_device(core->config, "cuda", &device, &err) != STK_OK) {
         snprintf(core->pin_reason, WORDS, "there is no GPU to pin them for: %.100s", err.message);
     } else if (stk_device_get_properties(device, &properties, &err) != STK_OK || !properties.pins) {
         snprintf(core->pin_reason, WORDS, "%s pins no memory", device->name);

@@ -10,13 +10,15 @@
 #include <unistd.h>
 
 static const struct launcher {
-    const char *name, *rank, *size, *size_first, *local;
+    const char *name, *rank, *size, *size_first, *local_size, *local_rank;
 } launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", NULL, "LOCAL_WORLD_SIZE"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL, "MV2_COMM_WORLD_LOCAL_SIZE"},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALNRANKS"},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE"},
+    {"torchrun", "RANK", "WORLD_SIZE", NULL, "LOCAL_WORLD_SIZE", "LOCAL_RANK"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL, "MV2_COMM_WORLD_LOCAL_SIZE",
+     "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE", "SLURM_LOCALID"},
 };
 
 /* NULL: not set, or set to nothing. */
@@ -57,7 +59,7 @@ static bool is_batch_script(const struct launcher *launcher)
 
 stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
 {
-    *out = (stki_launcher_ranks){0};
+    *out = (stki_launcher_ranks){.local_rank = -1};
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
         const struct launcher *launcher = &launchers[i];
         const char *size = variable(launcher->size_first) ? launcher->size_first : launcher->size;
@@ -74,8 +76,12 @@ stk_status stki_launch_find(stki_launcher_ranks *out, stk_error *err)
                              "loader.launcher: none leaves the environment alone",
                              launcher->rank, size, (long long)out->rank, (long long)out->world_size,
                              (long long)out->world_size - 1);
-        if (variable(launcher->local) && read_number(launcher->local, 1, &out->local_size, NULL) != STK_OK)
+        if (variable(launcher->local_size) && read_number(launcher->local_size, 1, &out->local_size, NULL) != STK_OK)
             out->local_size = 0; /* only a hint: "2(x4),1" is also a value of Slurm's */
+        if (variable(launcher->local_rank) &&
+            (status = read_number(launcher->local_rank, 0, &out->local_rank, err)) != STK_OK)
+            return status;
+        out->local_rank_variable = launcher->local_rank;
         out->name = launcher->name;
         out->rank_variable = launcher->rank;
         out->size_variable = size;

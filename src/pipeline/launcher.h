@@ -9,8 +9,9 @@
 /* What a launcher says. */
 typedef struct stki_launcher_ranks {
     const char *name; /* "torchrun"; NULL: no launcher */
-    const char *rank_variable, *size_variable;
+    const char *rank_variable, *size_variable, *local_rank_variable;
     int64_t rank, world_size, local_size; /* local_size: processes on this machine; 0: not said */
+    int64_t local_rank;                   /* among those of this machine; -1: not said */
 } stki_launcher_ranks;
 
 /* The first launcher of the table whose two variables are set; an inner one (torchrun) stands before an outer one
@@ -22,6 +23,8 @@ typedef struct stki_ranks {
     int64_t rank, world_size;           /* of all processes */
     int64_t data_rank, data_world_size; /* of the groups that `replication` makes */
     int64_t local_size;                 /* processes on this machine; 0: not known */
+    int64_t local_rank;                 /* among those of this machine; -1: not known */
+    const char *local_rank_variable;    /* which says it */
     const char *source;                 /* "torchrun", …, "options" or "alone" */
 } stki_ranks;
 

@@ -13,6 +13,11 @@ static const char *const all_variables[] = {"RANK",
                                             "PMI_RANK",
                                             "PMI_SIZE",
                                             "MPI_LOCALNRANKS",
+                                            "LOCAL_RANK",
+                                            "OMPI_COMM_WORLD_LOCAL_RANK",
+                                            "MV2_COMM_WORLD_LOCAL_RANK",
+                                            "MPI_LOCALRANKID",
+                                            "SLURM_LOCALID",
                                             "SLURM_PROCID",
                                             "SLURM_NTASKS",
                                             "SLURM_STEP_NUM_TASKS",
@@ -67,14 +72,16 @@ static void launchers_are_found(void **state)
 {
     static const struct {
         const char *environment, *source;
-        int64_t rank, world_size, local_size;
+        int64_t rank, world_size, local_size, local_rank; /* the last one plus 1; 0: not said */
     } cases[] = {
-        {"", "alone", 0, 1, 0},
-        {"RANK=3 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4", "torchrun", 3, 8, 4},
-        {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2", "Open MPI", 1, 2, 2},
-        {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=3", "MVAPICH", 1, 3, 0},
-        {"PMI_RANK=5 PMI_SIZE=6 MPI_LOCALNRANKS=3", "MPICH", 5, 6, 3},
-        {"SLURM_PROCID=7 SLURM_NTASKS=9", "Slurm", 7, 9, 0},
+        {"", "alone", 0, 1, 0, 0},
+        {"RANK=3 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 LOCAL_RANK=2", "torchrun", 3, 8, 4, 3},
+        {"RANK=3 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 SLURM_LOCALID=1", "torchrun", 3, 8, 4, 0},
+        {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0",
+         "Open MPI", 1, 2, 2, 1},
+        {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=3 MV2_COMM_WORLD_LOCAL_RANK=1", "MVAPICH", 1, 3, 0, 2},
+        {"PMI_RANK=5 PMI_SIZE=6 MPI_LOCALNRANKS=3 MPI_LOCALRANKID=2", "MPICH", 5, 6, 3, 3},
+        {"SLURM_PROCID=7 SLURM_NTASKS=9 SLURM_LOCALID=4", "Slurm", 7, 9, 0, 5},
         {"SLURM_PROCID=1 SLURM_NTASKS=9 SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS_PER_NODE=2(x3)", "Slurm", 1, 2, 0},
         /* A batch script is one process, whatever its allocation; what srun starts from it is a task. */
         {"SLURM_PROCID=0 SLURM_NTASKS=4 ENVIRONMENT=BATCH", "alone", 0, 1, 0},
@@ -99,6 +106,7 @@ static void launchers_are_found(void **state)
         assert_int_equal(ranks.rank, cases[i].rank);
         assert_int_equal(ranks.world_size, cases[i].world_size);
         assert_int_equal(ranks.local_size, cases[i].local_size);
+        assert_int_equal(ranks.local_rank, cases[i].local_rank - 1);
         assert_int_equal(ranks.data_rank, cases[i].rank);
         assert_int_equal(ranks.data_world_size, cases[i].world_size);
     }

@@ -5,12 +5,15 @@
 #include "cuda_calls.h"
 #include "cuda_launches.h"
 #include "kernel_twin.h"
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define TOTAL_BYTES ((int64_t)1 << 32)
 enum { CONTEXT_MARK = 0x7e57, STACK = 16, ASKED_OFTEN = 3 };
@@ -64,7 +67,7 @@ static struct block *blocks;
 static int64_t device_limit = TOTAL_BYTES, pinned_limit = TOTAL_BYTES; /* of each GPU; of all pinned memory */
 static cudaError_t dead[SIM_GPUS];
 static bool kernel_fails[SIM_GPUS], loaded[SIM_GPUS], capture_broken;
-static int capturing;
+static int capturing, visible = SIM_GPUS;
 static sim_counts counts;
 static _Thread_local struct CUstream_st *per_thread[SIM_GPUS];
 static _Thread_local CUcontext stack[STACK];
@@ -447,7 +450,7 @@ static cudaError_t DriverGetVersion(int *version)
 
 static cudaError_t GetDeviceCount(int *count)
 {
-    *count = SIM_GPUS;
+    *count = visible;
     return cudaSuccess;
 }
 
@@ -507,9 +510,12 @@ static cudaError_t Malloc(void **out, size_t bytes)
 
 static cudaError_t HostAlloc(void **out, size_t bytes, unsigned flags)
 {
+    unsigned long nodes[16];
     CALL("HostAlloc", true);
     if (flags != cudaHostAllocPortable)
         broken("HostAlloc: memory that is pinned for one context alone");
+    if (syscall(SYS_get_mempolicy, &counts.pinned_policy, nodes, sizeof nodes * CHAR_BIT, NULL, 0) == 0)
+        counts.pinned_nodes = nodes[0];
     if (!error)
         error = take_block(out, bytes, -1);
     END;
@@ -844,6 +850,11 @@ void sim_set_pace(enum sim_pace to)
         while (to != SIM_THREADS && s->threaded)
             pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
+}
+
+void sim_set_visible(int gpus)
+{
+    visible = gpus;
 }
 
 void sim_set_limits(int64_t device_bytes, int64_t pinned_bytes)

@@ -39,6 +39,9 @@ void sim_revive(int gpu);
 void sim_begin_capture(void *native_stream);
 bool sim_end_capture(void *native_stream, int64_t *captured);
 
+/* How many GPUs are visible; SIM_GPUS at first. */
+void sim_set_visible(int gpus);
+
 /* What the program holds now. */
 typedef struct sim_counts {
     int64_t device_bytes, device_blocks, pinned_bytes, pinned_blocks;
@@ -46,6 +49,8 @@ typedef struct sim_counts {
     int contexts[SIM_GPUS];
     int64_t copies, kernels;    /* run so far */
     int64_t synchronized_calls; /* DeviceSynchronize */
+    int pinned_policy;          /* the thread's memory policy at the last HostAlloc, and its first nodes */
+    unsigned long pinned_nodes;
 } sim_counts;
 
 sim_counts sim_count(void);
