@@ -72,6 +72,9 @@ typedef struct stki_reader_ops {
     void (*where)(const stki_reader *reader, int64_t index, char *buffer, int size);
     /* These samples will be read soon, in this order. Never blocks for long, never fails. NULL: no use for it. */
     void (*will_need)(const stki_reader *reader, const int64_t *indices, int64_t count);
+    /* Samples from `index` up to the returned one (not included) have nothing in the file, as they were never written:
+     * they are fill values. `index` itself: this one has. NULL: all have. */
+    int64_t (*filled_until)(const stki_reader *reader, int64_t index);
     void (*destroy)(stki_reader *reader);
 } stki_reader_ops;
 

@@ -219,8 +219,9 @@ static void test_failure_in_flight(void **state)
         assert_int_equal(members[i].status, STK_E_CORRUPT);
         assert_string_equal(members[i].err.message, "chunk 42 is broken");
     }
+    assert_int_equal(stki_counted(&fills), 1); /* the others are told so */
     stki_count_set(&fail_from, 0);
-    use(user, 42, 1); /* and the next try is fine */
+    use(user, 43, 1);
     stki_chunk_user_destroy(user);
 }
 

@@ -255,12 +255,66 @@ static void test_dangling(void **state)
     stki_hdf5_file_release(opened);
 }
 
+/* What was never written is told without reading it, however much it is. */
+static void test_filled(void **state)
+{
+    enum { CHUNK = 16 };
+    const hsize_t rows = (hsize_t)1 << 40, chunk = CHUNK, wide[] = {8, (hsize_t)1 << 55}, at[] = {160},
+                  last[] = {rows - 16};
+    hid_t file = create("filled.h5"), plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL),
+          x;
+    const int32_t values[CHUNK] = {1};
+    stki_container *container;
+
+    (void)state;
+    STKT_MUST(H5Pset_chunk(plist, 1, &chunk));
+    x = H5Dcreate2(file, "chunked", H5T_STD_I32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    STKT_MUST(H5Dwrite_chunk(x, H5P_DEFAULT, 0, at, sizeof values, values));
+    STKT_MUST(H5Dwrite_chunk(x, H5P_DEFAULT, 0, last, sizeof values, values));
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(space));
+    space = H5Screate_simple(2, wide, NULL);
+    x = H5Dcreate2(file, "contiguous", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    STKT_MUST(H5Dclose(x));
+    STKT_MUST(H5Sclose(space));
+    STKT_MUST(H5Pclose(plist));
+    STKT_MUST(H5Fclose(file));
+    assert_ok(stki_container_open(stkt_path("filled.h5"), NULL, &container, &err));
+    for (int window = 0; window < 2; window++) {
+        stki_reader_opts opts = {.window_length = window ? 4 : 0, .window_stride = window ? 3 : 0};
+        const int64_t length = window ? 4 : 1, step = window ? 3 : 1, count = ((int64_t)rows - length) / step + 1;
+        stki_reader *reader;
+
+        assert_ok(stki_container_reader(container, 0, &opts, &reader, &err));
+        assert_int_equal(reader->count, count);
+        /* samples that end in front of row 160, those that begin behind row 175 and end before the last chunk */
+        assert_int_equal(reader->ops->filled_until(reader, 0), (160 - length) / step + 1);
+        assert_int_equal(reader->ops->filled_until(reader, 160 / step), 160 / step);
+        assert_int_equal(reader->ops->filled_until(reader, (176 + step - 1) / step),
+                         ((int64_t)last[0] - length) / step + 1);
+        assert_int_equal(reader->ops->filled_until(reader, count - 1), count - 1);
+        stki_reader_destroy(reader);
+    }
+    {
+        stki_reader *reader;
+
+        assert_ok(stki_container_reader(container, 1, NULL, &reader, &err));
+        assert_int_equal(reader->ops->filled_until(reader, 2), 8);
+        stki_reader_destroy(reader);
+    }
+    stki_container_release(container);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_path_counts), cmocka_unit_test(test_cycles),
-        cmocka_unit_test(test_external_cycle),    cmocka_unit_test(test_very_many_paths),
-        cmocka_unit_test(test_bad_alone),         cmocka_unit_test(test_dangling),
+        cmocka_unit_test(test_every_path_counts),
+        cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_external_cycle),
+        cmocka_unit_test(test_very_many_paths),
+        cmocka_unit_test(test_bad_alone),
+        cmocka_unit_test(test_dangling),
+        cmocka_unit_test(test_filled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,6 +232,20 @@ static int64_t end_of_run(const struct part *part)
     return length < part->count - part->next ? part->next + length : part->count;
 }
 
+/* Fill values are nothing to check; there may be any number of them. */
+static bool skip_filled(struct st_check *check, struct part *part)
+{
+    const stki_reader *r = part->reader;
+    int64_t next = part->next;
+
+    if (!r || !r->ops->filled_until || part->has_sums || check->keep)
+        return false;
+    part->next = r->ops->filled_until(r, next);
+    check->members[part->member].filled += part->next - next;
+    stki_count(&check->records, part->next - next);
+    return part->next > next;
+}
+
 static bool claim(struct crew *crew, struct run *out)
 {
     bool found = false;
@@ -241,6 +255,8 @@ static bool claim(struct crew *crew, struct run *out)
         struct part *part = crew->current;
 
         if (part && part->next < part->count) {
+            if (skip_filled(crew->check, part))
+                continue;
             *out = (struct run){part, part->next, end_of_run(part)};
             part->next = out->last;
             part->users++;

@@ -21,6 +21,7 @@ struct st_bad_list {
 struct st_checked {
     char how[STKI_SUMS_HOW];
     int64_t count, bad; /* records */
+    int64_t filled;     /* of them never written, and so only counted */
     bool read;          /* it was opened */
     bool plain;         /* with the defaults, as it does not take the options */
     bool has_sums;      /* and its records were compared with them */

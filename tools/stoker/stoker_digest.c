@@ -2,6 +2,8 @@
 #include "stoker_digest.h"
 #include "error.h"
 #include "packed.h"
+#include "source_common.h"
+#include <inttypes.h>
 #include <openssl/evp.h>
 
 struct digest {
@@ -17,6 +19,28 @@ static void add(void *context, const void *bytes, int64_t count)
         d->failed = true;
 }
 
+/* Values that are in no file can be any number, and would be hashed one after the other. */
+static stk_status check_filled(const stki_container *c, const stki_reader_opts *opts, int64_t count, int64_t each,
+                               stk_error *err)
+{
+    const int64_t limit = stki_memory_limit(opts);
+
+    if (each == 0 || count <= limit / each)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_LIMIT,
+                        (stki_place){c->path, -1, -1, STKI_TEXT("%" PRId64 " times %" PRId64 " bytes", count, each),
+                                     STKI_TEXT("at most %" PRId64 " (memory_limit)", limit)},
+                        "fill values, as nothing was written: not hashed");
+}
+
+static bool is_fill(const stk_tensor *t)
+{
+    for (int i = 0; i < t->ndim; i++)
+        if (t->strides[i] != 0)
+            return false;
+    return t->ndim > 0 && stk_tensor_nbytes(t) != 0;
+}
+
 static stk_status add_array(struct digest *d, const stki_container *c, int64_t member, const stki_reader_opts *opts,
                             stk_error *err)
 {
@@ -30,8 +54,11 @@ static stk_status add_array(struct digest *d, const stki_container *c, int64_t m
     stki_array_release(&array);
     if (status)
         return status;
-    stki_packed_each(&tensor, add, d);
-    if (stki_array_file(&tensor))
+    if (is_fill(&tensor))
+        status = check_filled(c, opts, stk_tensor_nbytes(&tensor), 1, err);
+    if (status == STK_OK)
+        stki_packed_each(&tensor, add, d);
+    if (status == STK_OK && stki_array_file(&tensor))
         status = stki_file_intact(stki_array_file(&tensor), -1, err);
     stk_tensor_release(&tensor);
     return status;
@@ -42,6 +69,7 @@ static stk_status add_samples(struct digest *d, const stki_container *c, int64_t
 {
     stki_scratch scratch;
     stki_reader *reader;
+    int64_t written = 0;
     stk_status status = stki_container_reader(c, member, opts, &reader, err);
 
     if (status)
@@ -50,6 +78,13 @@ static stk_status add_samples(struct digest *d, const stki_container *c, int64_t
     for (int64_t i = 0; i < reader->count && !status; i++) {
         stk_tensor sample;
 
+        if (reader->ops->filled_until && i >= written) { /* ask once for each run of them */
+            written = reader->ops->filled_until(reader, i);
+            status = check_filled(c, opts, written - i, reader->max_bytes, err);
+            written += written == i;
+            if (status != STK_OK)
+                break;
+        }
         status = reader->ops->read(reader, i, NULL, &scratch, &sample, err);
         if (!status) {
             stki_packed_each(&sample, add, d);

@@ -112,6 +112,8 @@ static json_t *member_json(const struct st_check *check, int64_t i)
     if (m->read) {
         json_object_set_new(j, "records", json_integer(m->count));
         json_object_set_new(j, "bad", json_integer(m->bad));
+        if (m->filled > 0)
+            json_object_set_new(j, "never_written", json_integer(m->filled));
         json_object_set_new(j, "read_as", json_string(m->how));
         json_object_set_new(j, "sums_checked", json_boolean(m->has_sums));
     }
@@ -167,6 +169,9 @@ static void show_text(const struct verify *v, const struct st_check *check)
                    stk_status_name(m->refused), m->why ? m->why : "");
         else if (m->read && check->sums && !m->has_sums)
             printf("note: %s has no sums\n", named(c->members[i].name));
+        if (m->filled > 0)
+            printf("note: %s: %" PRId64 " of %" PRId64 " records were never written and are fill values\n",
+                   named(c->members[i].name), m->filled, m->count);
         if (m->plain)
             printf("note: %s was read without the options of --source, which it does not take\n",
                    named(c->members[i].name));

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { FIRST_BUCKETS = 256 };
+enum { FIRST_BUCKETS = 256, FAILED = 8 };
 #define DEFAULT_BUDGET (INT64_C(64) << 20)
 #define PATIENCE_NS (120 * STKI_SECOND)
 
@@ -45,6 +45,11 @@ struct stki_chunk_user {
     stki_chunk_user *next, *before; /* of the cache's users */
     int64_t budget, chunk_bytes;
     int64_t salt; /* spreads the users over the buckets */
+    struct failed {
+        stk_error why;
+        int64_t number;
+    } failed[FAILED]; /* broken chunks, so that one is not decoded again for each of its samples */
+    int failed_count;
     stki_counter decoded, found, waited;
 };
 
@@ -236,18 +241,39 @@ static void serve(struct cache *cache, struct entry *entry, int64_t uses, stk_st
     *out = entry->storage;
 }
 
+/* Below, with the lock held: chunks that cannot be decoded, whoever asks and when. */
+static const stk_error *find_failed(const stki_chunk_user *user, int64_t number)
+{
+    for (int i = 0; i < FAILED && i < user->failed_count; i++)
+        if (user->failed[i].number == number)
+            return &user->failed[i].why;
+    return NULL;
+}
+
+static void note_failed(stki_chunk_user *user, int64_t number, const stk_error *why)
+{
+    if (why->status == STK_E_CORRUPT || why->status == STK_E_UNSUPPORTED || why->status == STK_E_LIMIT)
+        user->failed[user->failed_count++ % FAILED] = (struct failed){*why, number};
+    if (user->failed_count == 2 * FAILED)
+        user->failed_count = FAILED;
+}
+
 /* Called with the lock held, and returns so. */
 static stk_status fill_entry(struct cache *cache, struct entry *entry, stki_chunk_fill fill, const void *context,
                              stk_error *err)
 {
+    stk_error why;
     stk_status status;
 
     stki_unlock(&cache->lock);
-    status = fill(context, entry->number, stk_storage_data(entry->storage), err);
+    status = fill(context, entry->number, stk_storage_data(entry->storage), &why);
     stki_lock(&cache->lock);
     entry->filling = false;
     stki_wake_all(&cache->filled);
-    if (status) { /* who waits for it tries for itself, and fails with its own record */
+    if (status) {
+        note_failed(entry->user, entry->number, &why);
+        if (err)
+            *err = why;
         drop(cache, entry);
         free_entry(entry);
         return status;
@@ -262,6 +288,7 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
     struct cache *cache = user->cache;
     struct entry *entry = find(cache, user, number);
     int64_t deadline = 0, began = 0;
+    const stk_error *failed;
     stk_status status;
 
     while (entry && entry->filling) {
@@ -281,6 +308,12 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
         stki_count(&user->found, 1);
         serve(cache, entry, uses, out);
         return STK_OK;
+    }
+    failed = find_failed(user, number);
+    if (failed) {
+        if (err)
+            *err = *failed;
+        return failed->status;
     }
     status = begin_entry(user, number, &entry, err);
     if (!status)

@@ -2,6 +2,8 @@
  * is decoded by the thread that first asks for it; others that want the same one wait for it (single-flight), everybody
  * else goes on. Any thread.
  *
+ * The last few chunks that cannot be decoded are remembered with their errors, so that each is tried once.
+ *
  * The budget is the largest that any attached reader asked for. Chunks that are in use are never dropped, so it is
  * exceeded where all of it is in use. In a child process the chunks of the parent are left alone: asking is then
  * answered with "no cache", and whoever asked decodes into memory of its own.

@@ -216,6 +216,30 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
+/* ---- what was never written ----------------------------------------------------------------------------------------
+ */
+
+/* Chunks are numbered along the last axis first, so that those of a range of samples along axis 0 follow each other. */
+static int64_t filled_until(const stki_reader *base, int64_t index)
+{
+    const struct chunked *r = chunked_of(base);
+    const stki_hdf5_grid *grid = &r->chunks->grid;
+    const stki_hdf5_table *table = &r->chunks->table;
+    const int64_t length = r->samples.length[r->samples.axis], step = r->samples.step;
+    int64_t side = 1, at, rows, end;
+
+    if (r->chunks->dataset || index >= base->count || (r->samples.axis != 0 && table->count > 0))
+        return index;
+    for (int i = 1; i < grid->ndim; i++)
+        side *= grid->per[i];
+    at = stki_hdf5_table_from(table, index * step / grid->chunk[0] * side);
+    if (at == table->count)
+        return base->count;
+    rows = table->chunks[at].number / side * grid->chunk[0]; /* in front of the first one that is stored */
+    end = rows < length ? 0 : (rows - length) / step + 1;
+    return end < index ? index : end < base->count ? end : base->count;
+}
+
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */
 
@@ -231,15 +255,22 @@ static void chunked_destroy(stki_reader *base)
     stki_free(r);
 }
 
-static const stki_reader_ops in_one_ops = {
-    .format = "hdf5", .read = read_in_one, .will_need = chunked_will_need, .destroy = chunked_destroy};
+static const stki_reader_ops in_one_ops = {.format = "hdf5",
+                                           .read = read_in_one,
+                                           .will_need = chunked_will_need,
+                                           .filled_until = filled_until,
+                                           .destroy = chunked_destroy};
 static const stki_reader_ops pinned_ops = {.format = "hdf5",
                                            .read = read_in_one,
                                            .pin = pin_in_one,
                                            .will_need = chunked_will_need,
+                                           .filled_until = filled_until,
                                            .destroy = chunked_destroy};
-static const stki_reader_ops gathered_ops = {
-    .format = "hdf5", .read = read_gathered, .will_need = chunked_will_need, .destroy = chunked_destroy};
+static const stki_reader_ops gathered_ops = {.format = "hdf5",
+                                             .read = read_gathered,
+                                             .will_need = chunked_will_need,
+                                             .filled_until = filled_until,
+                                             .destroy = chunked_destroy};
 
 static bool fits_in_one(const struct chunked *r)
 {

@@ -71,12 +71,10 @@ void stki_hdf5_table_fini(stki_hdf5_table *table)
     *table = (stki_hdf5_table){0};
 }
 
-const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number)
+int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number)
 {
     int64_t low = 0, high = table->count;
 
-    if (number >= 0 && number < table->count && table->chunks[number].number == number)
-        return &table->chunks[number]; /* nothing is missing before it */
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         if (table->chunks[middle].number < number)
@@ -84,7 +82,16 @@ const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_
         else
             high = middle;
     }
-    return low < table->count && table->chunks[low].number == number ? &table->chunks[low] : NULL;
+    return low;
+}
+
+const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number)
+{
+    int64_t at = number; /* if nothing is missing before it */
+
+    if (at < 0 || at >= table->count || table->chunks[at].number != number)
+        at = stki_hdf5_table_from(table, number);
+    return at < table->count && table->chunks[at].number == number ? &table->chunks[at] : NULL;
 }
 
 /* At first as many as there can be: the grid's, or what the file has room for. */

@@ -41,6 +41,8 @@ typedef struct stki_hdf5_table {
 } stki_hdf5_table;
 
 void stki_hdf5_table_fini(stki_hdf5_table *table);
+/* The place of the first chunk from `number` on; table->count: there is none. */
+int64_t stki_hdf5_table_from(const stki_hdf5_table *table, int64_t number);
 /* NULL: never written. */
 const stki_hdf5_chunk *stki_hdf5_table_find(const stki_hdf5_table *table, int64_t number);
 
