@@ -86,15 +86,17 @@ struct stki_reader {
     int ndim;                    /* axes of one sample */
     int64_t shape[STK_MAX_DIMS]; /* of one sample; where shapes vary: the largest in each axis */
     bool image;                  /* samples are images that the format knows as such: height, width, channels of u8 */
-    bool variable;               /* shapes differ in axis 0 or more: ops->shape is there */
-    bool swapped;                /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
-    bool draws;                  /* read looks at the scratch's draw */
-    bool windows;                /* samples are windows along opts->axis, as opts->window_length asks */
-    int64_t longest_group;       /* windows: samples of the longest run that they do not leave; 0: not known */
-    bool copies;                 /* read works: decodes or copies into scratch; a sample is then not cut into parts */
-    const char *access;          /* "mmap", "pread", "memory", "none": what is really used */
-    const char *note;            /* why it is not what was asked for (a failed mapping), or NULL */
-    int64_t max_bytes;           /* of one sample */
+    const char *ending;    /* samples are the bytes of documents: "txt", "json", "bin" is what a file of one is called;
+                            * NULL: of arrays */
+    bool variable;         /* shapes differ in axis 0 or more: ops->shape is there */
+    bool swapped;          /* samples come in the other byte order (STK_TENSOR_SWAPPED) */
+    bool draws;            /* read looks at the scratch's draw */
+    bool windows;          /* samples are windows along opts->axis, as opts->window_length asks */
+    int64_t longest_group; /* windows: samples of the longest run that they do not leave; 0: not known */
+    bool copies;           /* read works: decodes or copies into scratch; a sample is then not cut into parts */
+    const char *access;    /* "mmap", "pread", "memory", "none": what is really used */
+    const char *note;      /* why it is not what was asked for (a failed mapping), or NULL */
+    int64_t max_bytes;     /* of one sample */
     /* The fast path: where base is not NULL, every sample i is base + i * sample_stride with the strides below,
      * readable at any time. */
     const void *base;

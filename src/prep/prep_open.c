@@ -188,6 +188,8 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
                              .channel_axis = channel_axis(plan),
                              .largest_bytes = plan->row_bytes};
     memcpy(out->shape, plan->shape, (size_t)plan->ndim * sizeof *out->shape);
+    if (plan->rows->measured && plan->dtype == STK_U8 && plan->ndim == 1)
+        out->ending = plan->field->shards[0]->ending;
     if (plan->rows->measured && stki_image_opts(&plan->config->source).none)
         out->kind = STKI_SINK_BYTES;
     if (plan->rows->has_shapes) {

@@ -472,6 +472,7 @@ static void describe(struct records *r, const struct survey *s)
         base->ndim = 1;
         base->shape[0] = base->max_bytes = r->max_bytes > 0 ? r->max_bytes : s->bytes;
         base->variable = true;
+        base->ending = kind == STKI_BETON_JSON ? "json" : "bin";
     } else {
         base->ndim = r->field->ndim;
         memcpy(base->shape, r->field->shape, sizeof base->shape);

@@ -231,6 +231,7 @@ static stk_status text_reader(const stki_csv *csv, int column, const stki_reader
     *base = (stki_reader){.ops = &cell_ops,
                           .count = csv->count,
                           .dtype = STK_U8,
+                          .ending = "txt",
                           .ndim = 1,
                           .strides = {1},
                           .variable = true,

@@ -250,6 +250,7 @@ static void describe(struct texts *t)
     base->count = t->text->index.count;
     base->dtype = STK_U8;
     base->ndim = 1;
+    base->ending = "txt";
     base->variable = true;
     base->strides[0] = 1;
     base->shape[0] = base->max_bytes = t->max_bytes > 0 ? t->max_bytes : t->text->index.longest;

@@ -539,6 +539,13 @@ static stk_status measure(struct files *f)
     return status;
 }
 
+static const char *ending_of(const char *extension)
+{
+    const char *dot = strrchr(extension, '.'), *last = dot ? dot + 1 : extension;
+
+    return !strcmp(last, "txt") ? "txt" : !strcmp(last, "json") ? "json" : "bin";
+}
+
 static stk_status describe(struct files *f, stk_error *err)
 {
     const stki_file *file = f->set->file;
@@ -566,6 +573,7 @@ static stk_status describe(struct files *f, stk_error *err)
         base->dtype = STK_U8;
         base->ndim = 1;
         base->variable = true;
+        base->ending = ending_of(name_of(f));
         base->shape[0] = f->max_bytes > 0 ? f->max_bytes : f->set->index.extensions[f->extension].largest;
         break;
     }

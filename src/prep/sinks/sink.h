@@ -37,6 +37,7 @@ typedef struct stki_sink_field {
     int64_t largest_bytes;       /* of a row; 0: not known */
     int channel_axis;            /* ARRAY, IMAGE: the axis of a row that is its channels, plus 1; 0: none is known */
     const char *extension;       /* of files in archives: "jpg", "cls", without the dot; NULL: the sink's choice */
+    const char *ending;          /* RAGGED of u8, BYTES: rows are documents ("txt", "json", "bin"); NULL: arrays */
     const char *encode; /* what the job says of the field's encoding: "jpeg", "tokens", "json"; NULL: nothing */
     unsigned encodings; /* IMAGE: what its rows may be, a bit 1 << STKI_JPEG each; 0: each row's own affair */
     bool alias;         /* dtypes that a format cannot name are written as raw bytes; else they are refused */

@@ -3,8 +3,9 @@
  *
  * What a field's files hold goes by the last part of their extension: cls, txt and json of whole and real numbers are
  * text; npy is an .npy file of the row's own shape; all else is the row's bytes as they are. Without an extension of
- * the job's, image files are jpg or png, whole numbers cls, other arrays (pixels too) npy, and bytes bin. Fields that
- * would so share an extension get their names before it: "left.npy", "right.npy". */
+ * the job's, image files are jpg or png, whole numbers cls, other arrays (pixels too) npy, documents txt, json or bin,
+ * as their source says, and bytes bin. Fields that would so share an extension get their names before it: "left.npy",
+ * "right.npy". */
 #include "allocate.h"
 #include "cast.h"
 #include "error.h"
@@ -62,6 +63,8 @@ static const char *usual_extension(const stki_sink_field *field)
 {
     if (field->kind == STKI_SINK_IMAGE)
         return NULL;
+    if (field->kind == STKI_SINK_RAGGED && field->ending && !field->encode)
+        return field->ending;
     if (field->kind == STKI_SINK_BYTES)
         return field->encode && !strcmp(field->encode, "json") ? "json" : "bin";
     return is_number(field) && is_whole(field->dtype) ? "cls" : "npy";
@@ -327,6 +330,15 @@ static stk_status check_image_of_row(const struct tar_sink *t, int64_t row, cons
         "field %s", field->name);
 }
 
+/* FFCV ends a JSON text with a NUL, a file does not. */
+static int64_t bytes_of(const stki_sink_value *v, const char *extension)
+{
+    const bool nul =
+        !strcmp(last_part(extension), "json") && v->size > 0 && ((const char *)v->bytes)[v->size - 1] == '\0';
+
+    return v->size - nul;
+}
+
 static stk_status put_value(struct tar_sink *t, const char *key, int index, const stki_sink_value *v, stk_error *err)
 {
     const stki_sink_field *field = &t->common.opts.fields[index];
@@ -350,7 +362,7 @@ static stk_status put_value(struct tar_sink *t, const char *key, int index, cons
     if (form == FORM_NPY)
         return put_npy(t, key, extension, field, v, err);
     if (form == FORM_BYTES)
-        return put_file(t, key, extension, NULL, 0, v->bytes, v->size, true, err);
+        return put_file(t, key, extension, NULL, 0, v->bytes, bytes_of(v, extension), true, err);
     length = write_number(own, field, v->bytes, text, sizeof text);
     return put_file(t, key, extension, NULL, 0, text, length, false, err);
 }
