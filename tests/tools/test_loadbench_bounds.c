@@ -308,9 +308,9 @@ static void processors_that_were_there(void **state)
     result.machine.cores_allowed = 4;
     run.usage.user_ns = 400000000, run.usage.system_ns = 100000000;
     assert_float_equal(lb_result_shares(&result).cores, 4, 1e-9); /* unknown: all of them */
-    run.others = (struct lb_others){.known = true, .processors = 4, .used = 1, .in_the_way = 1, .span_ns = 1000000000};
+    run.others = (struct lb_others){.known = true, .processors = 4, .used = 1, .span_ns = 1000000000};
     assert_float_equal(lb_result_shares(&result).cores, 3, 1e-9);
-    run.others.in_the_way = run.others.used = 3;
+    run.others.used = 3;
     assert_float_equal(lb_result_shares(&result).cores, 2, 1e-9); /* its share, since it did not ask for more */
     run.others.queued = 1.5;
     run.usage.voluntary_switches = 100, run.usage.involuntary_switches = 50; /* on waking up */

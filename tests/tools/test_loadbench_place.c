@@ -1,4 +1,4 @@
-/* The file system of a path, its disk, and the GPU's link, from files as the system writes them. */
+/* The file system of a path, and the GPU's link, from files as the system writes them. */
 #include "loadbench_place.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void write_text(const char *name, const char *text)
 
 static void longest_mount(void **state)
 {
-    char text[2000], mounts[600], data[600], sys[600];
+    char text[2000], mounts[600], data[600];
     struct lb_place place;
 
     (void)state;
@@ -45,47 +45,16 @@ static void longest_mount(void **state)
              folder, folder);
     write_text("mountinfo", text);
     write_text("the data/x.npy", "x");
-    write_text("sys/dev/block/259:2/queue/rotational", "0\n");
-    write_text("sys/dev/block/259:2/queue/read_ahead_kb", "128\n");
-    write_text("sys/dev/block/259:2/device/model", "A fast disk    \n");
     snprintf(mounts, sizeof mounts, "%s/mountinfo", folder);
     snprintf(data, sizeof data, "%s/the data/x.npy", folder);
-    snprintf(sys, sizeof sys, "%s/sys", folder);
-    lb_place_read(data, mounts, sys, &place);
+    lb_place_read(data, mounts, &place);
     assert_string_equal(place.type, "xfs");
     assert_string_equal(place.source, "/dev/nvme0n1p2");
-    assert_int_equal(place.rotational, 0);
-    assert_int_equal(place.read_ahead_bytes, 131072);
-    assert_string_equal(place.model, "A fast disk");
-    /* beside it: the mount above, whose device has no disk that is known */
+    /* beside it: the mount above */
     write_text("beside", "x");
     snprintf(data, sizeof data, "%s/beside", folder);
-    lb_place_read(data, mounts, sys, &place);
+    lb_place_read(data, mounts, &place);
     assert_string_equal(place.type, "tmpfs");
-    assert_int_equal(place.rotational, -1);
-    assert_string_equal(place.model, "");
-}
-
-/* What turns lies behind a partition: the queue is the disk's. */
-static void partitions(void **state)
-{
-    char mounts[600], data[600], sys[600];
-    struct lb_place place;
-
-    (void)state;
-    write_text("part", "20 1 8:17 / / rw - ext4 /dev/sdb1 rw\n");
-    write_text("beside", "x");
-    write_text("sys/devices/sdb/queue/rotational", "1\n");
-    write_text("sys/devices/sdb/sdb1/partition", "1\n");
-    write_text("sys/dev/block/here", "");
-    snprintf(data, sizeof data, "%s/sys/dev/block/8:17", folder);
-    assert_int_equal(symlink("../../devices/sdb/sdb1", data), 0);
-    snprintf(mounts, sizeof mounts, "%s/part", folder);
-    snprintf(data, sizeof data, "%s/beside", folder);
-    snprintf(sys, sizeof sys, "%s/sys", folder);
-    lb_place_read(data, mounts, sys, &place);
-    assert_string_equal(place.source, "/dev/sdb1");
-    assert_int_equal(place.rotational, 1);
 }
 
 static void nothing_to_be_found(void **state)
@@ -94,12 +63,11 @@ static void nothing_to_be_found(void **state)
     struct lb_gpu gpu;
 
     (void)state;
-    lb_place_read("/nowhere", "/proc/self/mountinfo", "/sys", &place);
+    lb_place_read("/nowhere", "/proc/self/mountinfo", &place);
     assert_string_equal(place.type, "");
-    lb_place_read("/", "/nowhere", "/nowhere", &place);
+    lb_place_read("/", "/nowhere", &place);
     assert_string_equal(place.type, "");
-    assert_int_equal(place.rotational, -1);
-    lb_place_read("/", "/proc/self/mountinfo", "/sys", &place);
+    lb_place_read("/", "/proc/self/mountinfo", &place);
     assert_string_equal(place.mount, "/");
     assert_true(place.type[0]);
     lb_gpu_read("cuda:99", "/sys", &gpu);
@@ -129,7 +97,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(longest_mount),
-        cmocka_unit_test(partitions),
         cmocka_unit_test(nothing_to_be_found),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -396,7 +396,7 @@ static void others_leave_no_processor(void **state)
 static void a_loud_machine_lowers_confidence(void **state)
 {
     const struct lb_shares storage = {LONG, .workers = 2, .storage = 0.9, .wait_next = 0.9};
-    struct lb_quiet quiet = {.known = true, .repeats = 3, .processors = 2, .used = 0.1, .in_the_way = 0.15};
+    struct lb_quiet quiet = {.known = true, .repeats = 3, .processors = 2, .used = 0.1, .most = 0.15};
     struct lb_verdict verdict;
 
     (void)state;
@@ -404,12 +404,12 @@ static void a_loud_machine_lowers_confidence(void **state)
     lb_verdict_quiet(&quiet, &verdict);
     assert_int_equal(verdict.confidence, LB_CONFIDENCE_HIGH);
     assert_string_equal(verdict.doubt, "");
-    quiet.loud = 1, quiet.in_the_way = 0.2;
+    quiet.loud = 1, quiet.most = 0.2;
     lb_verdict_quiet(&quiet, &verdict);
     assert_int_equal(verdict.confidence, LB_CONFIDENCE_MEDIUM);
     assert_string_equal(verdict.doubt, "other programs used 0.10 of 2 processors");
     lb_verdict(&storage, &verdict);
-    quiet.loud = 3, quiet.used = 1.3, quiet.in_the_way = 1.4;
+    quiet.loud = 3, quiet.used = 1.3, quiet.most = 1.4;
     lb_verdict_quiet(&quiet, &verdict);
     assert_int_equal(verdict.confidence, LB_CONFIDENCE_LOW);
     quiet.processors = 1, quiet.used = 0.5;

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +19,7 @@
 /* The clocks go by steps of 10 ms on most systems; of a span that is too short for them nothing can be said. */
 #define LEAST_SHARE_OF_STEPS 0.1
 
-static void __attribute__((format(printf, 2, 3))) unknown(struct lb_load *out, const char *format, ...)
-{
-    va_list args;
-
-    out->known = false;
-    va_start(args, format);
-    vsnprintf(out->why, sizeof out->why, format, args);
-    va_end(args);
-}
+#define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)
 
 /* "cpu3 user nice system idle iowait irq softirq steal guest guest_nice": guests are in user and nice already. Old
  * systems have fewer columns. Returns the processor's number; -1: it is no such line. */
@@ -44,57 +34,31 @@ static int parse_line(const char *line, int64_t step_ns, struct lb_load *sum)
     if (sscanf(line + used, "%lld %lld %lld %lld %lld %lld %lld %lld", &ticks[USER], &ticks[NICE], &ticks[SYSTEM],
                &ticks[IDLE], &ticks[IOWAIT], &ticks[IRQ], &ticks[SOFTIRQ], &ticks[STEAL]) < IDLE + 1)
         return -1;
-    sum->busy_ns += (ticks[USER] + ticks[NICE] + ticks[SYSTEM] + ticks[IRQ] + ticks[SOFTIRQ]) * step_ns;
-    sum->idle_ns += (ticks[IDLE] + ticks[IOWAIT]) * step_ns;
-    sum->stolen_ns += ticks[STEAL] * step_ns;
+    sum->busy_ns = (ticks[USER] + ticks[NICE] + ticks[SYSTEM] + ticks[IRQ] + ticks[SOFTIRQ] + ticks[STEAL]) * step_ns;
+    sum->idle_ns = (ticks[IDLE] + ticks[IOWAIT]) * step_ns;
     return processor;
 }
 
-void lb_load_parse(const char *text, bool (*may_use)(const void *context, int processor), const void *context,
-                   int processors, int64_t step_ns, struct lb_load *out)
+/* The lines of the processors come first; what follows them can be long and is not needed. */
+void lb_load_parse(FILE *stat, const cpu_set_t *set, int64_t step_ns, struct lb_load *out)
 {
+    size_t room = 0;
+    char *line = NULL;
     int found = 0;
 
-    *out = (struct lb_load){.known = true, .processors = processors, .step_ns = step_ns};
-    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        struct lb_load one = {0};
+    *out = (struct lb_load){.processors = CPU_COUNT(set), .step_ns = step_ns};
+    while (getline(&line, &room, stat) > 0 && strncmp(line, "cpu", 3) == 0) {
+        struct lb_load one;
         const int processor = parse_line(line, step_ns, &one);
-        if (processor < 0 || !may_use(context, processor))
+        if (processor < 0 || processor >= CPU_SETSIZE || !CPU_ISSET((size_t)processor, set))
             continue;
         found++;
         out->busy_ns += one.busy_ns;
         out->idle_ns += one.idle_ns;
-        out->stolen_ns += one.stolen_ns;
-    }
-    if (found != processors)
-        unknown(out, "/proc/stat has %d of the %d processors that this process may use", found, processors);
-}
-
-static bool in_set(const void *context, int processor)
-{
-    return processor < CPU_SETSIZE && CPU_ISSET((size_t)processor, (const cpu_set_t *)context);
-}
-
-/* The lines of the processors come first; what follows them can be long and is not needed. */
-static char *read_processors(void)
-{
-    FILE *file = fopen("/proc/stat", "re");
-    char *text = NULL, *line = NULL;
-    size_t used = 0, room = 0;
-    ssize_t length;
-
-    while (file && (length = getline(&line, &room, file)) > 0 && strncmp(line, "cpu", 3) == 0) {
-        char *longer = realloc(text, used + (size_t)length + 1);
-        if (!longer)
-            break;
-        text = longer;
-        memcpy(text + used, line, (size_t)length + 1);
-        used += (size_t)length;
     }
     free(line);
-    if (file)
-        fclose(file);
-    return text;
+    out->known = found == out->processors;
+    UNKNOWN(out, "/proc/stat has %d of the %d processors that this process may use", found, out->processors);
 }
 
 static int64_t own_ns(void)
@@ -136,30 +100,29 @@ static int64_t queued_ns(void)
 void lb_load_read(struct lb_load *out)
 {
     const long steps = sysconf(_SC_CLK_TCK);
-    char *text = read_processors();
+    FILE *const stat = fopen("/proc/stat", "re");
     cpu_set_t set;
 
     CPU_ZERO(&set);
-    if (!text || steps < 1) {
+    if (!stat || steps < 1) {
         *out = (struct lb_load){.why = "/proc/stat cannot be read"};
     } else if (sched_getaffinity(0, sizeof set, &set) != 0) {
         *out = (struct lb_load){.why = "which processors this process may use is not to be found out"};
     } else {
-        lb_load_parse(text, in_set, &set, CPU_COUNT(&set), STKI_SECOND / steps, out);
+        lb_load_parse(stat, &set, STKI_SECOND / steps, out);
         out->own_ns = own_ns();
         out->queued_ns = queued_ns();
         out->at_ns = stki_now_ns();
     }
-    free(text);
+    if (stat)
+        fclose(stat);
 }
-
-#define UNKNOWN(out, ...) snprintf((out)->why, sizeof(out)->why, __VA_ARGS__)
 
 void lb_others_between(const struct lb_load *from, const struct lb_load *to, double quota, struct lb_others *out)
 {
     const double span = (double)(to->at_ns - from->at_ns), all = span * to->processors;
-    const double busy = (double)(to->busy_ns - from->busy_ns), stolen = (double)(to->stolen_ns - from->stolen_ns);
-    const double clocks = busy + stolen + (double)(to->idle_ns - from->idle_ns);
+    const double busy = (double)(to->busy_ns - from->busy_ns);
+    const double clocks = busy + (double)(to->idle_ns - from->idle_ns);
     const double own = (double)(to->own_ns - from->own_ns), steps = (double)to->step_ns * to->processors;
 
     *out = (struct lb_others){.processors = to->processors, .span_ns = to->at_ns - from->at_ns};
@@ -188,12 +151,12 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
         return;
     }
     out->known = true;
-    out->stolen = fmax(0, stolen) / span;
-    out->used = fmin(to->processors, fmax(0, busy - own) / span + out->stolen);
+    out->used = fmin(to->processors, fmax(0, busy - own) / span);
+    if (quota > 0 && quota < to->processors)
+        out->used = fmax(0, out->used - (to->processors - quota));
     /* threads that have ended since took their times with them */
     out->queued =
         from->queued_ns < 0 || to->queued_ns < from->queued_ns ? -1 : (double)(to->queued_ns - from->queued_ns) / span;
-    out->in_the_way = quota > 0 && quota < to->processors ? fmax(0, out->used - (to->processors - quota)) : out->used;
 }
 
 void lb_quiet_of(const struct lb_others *each, int count, struct lb_quiet *out)
@@ -211,12 +174,8 @@ void lb_quiet_of(const struct lb_others *each, int count, struct lb_quiet *out)
         }
         span += (double)one->span_ns;
         out->used += one->used * (double)one->span_ns;
-        out->stolen += one->stolen * (double)one->span_ns;
-        out->queued = out->queued < 0 || one->queued < 0 ? -1 : out->queued + one->queued * (double)one->span_ns;
-        out->loud += one->in_the_way > LB_QUIET;
-        out->in_the_way = fmax(out->in_the_way, one->in_the_way);
+        out->loud += one->used > LB_QUIET;
+        out->most = fmax(out->most, one->used);
     }
     out->used = span > 0 ? out->used / span : 0;
-    out->stolen = span > 0 ? out->stolen / span : 0;
-    out->queued = span > 0 && out->queued >= 0 ? out->queued / span : -1;
 }

@@ -47,38 +47,17 @@ static bool first_line(const char *path, char *out, int size)
     return read;
 }
 
-/* A partition's queue and device are those of the disk above it. */
-static void read_disk(const char *sys, unsigned major, unsigned minor, struct lb_place *out)
-{
-    static const char *const above[] = {"", "../"};
-    char path[512], text[64];
-
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/dev/block/%u:%u/%squeue/rotational", sys, major, minor, above[i]);
-        if (out->rotational < 0 && first_line(path, text, sizeof text))
-            out->rotational = text[0] == '1';
-        snprintf(path, sizeof path, "%s/dev/block/%u:%u/%squeue/read_ahead_kb", sys, major, minor, above[i]);
-        if (out->read_ahead_bytes < 0 && first_line(path, text, sizeof text))
-            out->read_ahead_bytes = 1024 * strtoll(text, NULL, 10);
-        snprintf(path, sizeof path, "%s/dev/block/%u:%u/%sdevice/model", sys, major, minor, above[i]);
-        if (!out->model[0] && first_line(path, text, sizeof text))
-            snprintf(out->model, sizeof out->model, "%s", text);
-    }
-}
-
-void lb_place_read(const char *path, const char *mountinfo, const char *sys, struct lb_place *out)
+void lb_place_read(const char *path, const char *mountinfo, struct lb_place *out)
 {
     char *real = realpath(path, NULL), line[4096];
     FILE *file = fopen(mountinfo, "re");
     size_t longest = 0;
-    unsigned major = 0, minor = 0;
 
-    *out = (struct lb_place){.rotational = -1, .read_ahead_bytes = -1};
+    *out = (struct lb_place){0};
     while (real && file && fgets(line, sizeof line, file)) {
         char mount[1024], type[64], source[512];
-        unsigned a, b;
         const char *behind = strstr(line, " - ");
-        if (!behind || sscanf(line, "%*d %*d %u:%u %*s %1023s", &a, &b, mount) != 3 ||
+        if (!behind || sscanf(line, "%*d %*d %*s %*s %1023s", mount) != 1 ||
             sscanf(behind, " - %63s %511s", type, source) != 2)
             continue;
         unescape(mount);
@@ -86,14 +65,10 @@ void lb_place_read(const char *path, const char *mountinfo, const char *sys, str
         if (!begins_with(real, mount) || strlen(mount) < longest)
             continue;
         longest = strlen(mount);
-        major = a;
-        minor = b;
         snprintf(out->type, sizeof out->type, "%.31s", type);
         snprintf(out->source, sizeof out->source, "%.127s", source);
         snprintf(out->mount, sizeof out->mount, "%.255s", mount);
     }
-    if (out->type[0] && major != 0)
-        read_disk(sys, major, minor, out);
     if (file)
         fclose(file);
     free(real);

@@ -1,5 +1,5 @@
-/* loadbench_place.h: where the data lie, and where they go: the file system and its disk, the GPU and its link. What
- * cannot be found out is "" or -1. */
+/* loadbench_place.h: where the data lie, and where they go: the file system, the GPU and its link. What cannot be found
+ * out is "" or -1. */
 #ifndef LOADBENCH_PLACE_H
 #define LOADBENCH_PLACE_H
 
@@ -7,13 +7,10 @@
 
 struct lb_place {
     char type[32], source[128], mount[256]; /* of the file system: "ext4", "/dev/nvme0n1p2", "/data" */
-    char model[64];                         /* of its disk */
-    int rotational;                         /* 1: platters that turn; 0: none; -1: unknown */
-    int64_t read_ahead_bytes;               /* that the system reads ahead of sequential reads; -1: unknown */
 };
 
-/* `mountinfo` and `sys`: "/proc/self/mountinfo" and "/sys"; others in tests. */
-void lb_place_read(const char *path, const char *mountinfo, const char *sys, struct lb_place *out);
+/* `mountinfo`: "/proc/self/mountinfo"; another one in tests. */
+void lb_place_read(const char *path, const char *mountinfo, struct lb_place *out);
 
 struct lb_gpu {
     char model[128], bus[32];
@@ -23,7 +20,7 @@ struct lb_gpu {
     int driver_version, runtime_version; /* 13000 is 13.0; 0: none */
 };
 
-/* `device`: "cuda:0". A device of the host has an empty bus. */
+/* `device`: "cuda:0"; `sys`: "/sys". A device of the host has an empty bus. */
 void lb_gpu_read(const char *device, const char *sys, struct lb_gpu *out);
 
 #endif

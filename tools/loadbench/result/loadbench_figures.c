@@ -15,7 +15,7 @@ static double other_processors(const void *owner)
 
 static double was_quiet(const void *others)
 {
-    return ((const struct lb_others *)others)->in_the_way <= LB_QUIET;
+    return ((const struct lb_others *)others)->used <= LB_QUIET;
 }
 
 static double all_quiet(const void *quiet)
@@ -119,9 +119,6 @@ const struct lb_figure lb_figures[] = {
     {"why", OTHERS(why), .when = LB_IF_UNKNOWN},
     {"quiet", .group = LB_OF_OTHERS, .type = LB_BOOL, .of = was_quiet, .when = LB_IF_KNOWN},
     {"used_processor_count", OTHERS(used), .when = LB_IF_KNOWN},
-    {"stolen_processor_count", OTHERS(stolen), .when = LB_IF_KNOWN},
-    {"queued_thread_count", OTHERS(queued), .when = LB_IF_KNOWN_NOT_NEGATIVE},
-    {"in_the_way_processor_count", OTHERS(in_the_way), .when = LB_IF_KNOWN},
 #define STEPS(member) .group = LB_OF_RUN_STEPS, LB_MEMBER(struct lb_run, member)
     {"au_step_count", STEPS(au_steps)},
     {"au_span_ns", STEPS(au_span_ns)},
@@ -179,8 +176,6 @@ const struct lb_figure lb_figures[] = {
     {"allowed_processor_count", QUIET(processors)},
     {"loud_repeat_count", QUIET(loud)},
     {"used_processor_count", QUIET(used), .when = LB_IF_KNOWN},
-    {"stolen_processor_count", QUIET(stolen), .when = LB_IF_KNOWN},
-    {"queued_thread_count", QUIET(queued), .when = LB_IF_KNOWN_NOT_NEGATIVE},
 #define SHARE(member) .group = LB_OF_SHARES, LB_MEMBER(struct lb_shares, member)
     {"order_work_percent", SHARE(order), LB_PERCENT},
     {"storage_work_percent", SHARE(storage), LB_PERCENT},
@@ -267,9 +262,6 @@ const struct lb_figure lb_figures[] = {
     {"file_system", STORAGE(type)},
     {"source", STORAGE(source)},
     {"mount", STORAGE(mount)},
-    {"disk_model", STORAGE(model)},
-    {"disk_rotational", STORAGE(rotational), LB_AS_YES_NO, .when = LB_NULL_IF_NEGATIVE},
-    {"read_ahead_bytes", STORAGE(read_ahead_bytes), .when = LB_IF_NOT_NEGATIVE},
 #define GPU(member) .group = LB_OF_GPU, LB_MEMBER(struct lb_gpu, member)
     {"model", GPU(model)},
     {"bus", GPU(bus)},

@@ -142,7 +142,7 @@ static double cores_of(const struct lb_machine *machine, const struct lb_run *ru
 
     for (int i = 0; i < count; i++)
         if (runs[i].others.known) {
-            others += runs[i].others.in_the_way * (double)runs[i].others.span_ns;
+            others += runs[i].others.used * (double)runs[i].others.span_ns;
             span += (double)runs[i].others.span_ns;
         }
     return fmax(most - lb_ratio(others, span), lacks_processors(runs, count, own) ? own : fmax(own, most / 2));
@@ -345,7 +345,7 @@ static void look_around(struct lb_result *result)
     const char *device = result->facts.effective.device;
 
     if (result->facts.data.count > 0)
-        lb_place_read(result->facts.data.paths[0], "/proc/self/mountinfo", "/sys", &result->place);
+        lb_place_read(result->facts.data.paths[0], "/proc/self/mountinfo", &result->place);
     if (device[0])
         lb_gpu_read(device, "/sys", &result->gpu);
 }

@@ -358,5 +358,5 @@ void lb_verdict_quiet(const struct lb_quiet *quiet, struct lb_verdict *out)
     if (quiet->loud == 0)
         return;
     lb_quiet_text(quiet, doubt, sizeof doubt);
-    lower(out, 4 * quiet->in_the_way > quiet->processors ? LB_CONFIDENCE_LOW : LB_CONFIDENCE_MEDIUM, doubt);
+    lower(out, 4 * quiet->most > quiet->processors ? LB_CONFIDENCE_LOW : LB_CONFIDENCE_MEDIUM, doubt);
 }

@@ -13,12 +13,7 @@ static void print_place(const struct lb_place *place, FILE *to)
 {
     if (!place->type[0])
         return;
-    fprintf(to, "storage    %s on %s, mounted at %s", place->type, place->source, place->mount);
-    if (place->model[0])
-        fprintf(to, ", %s", place->model);
-    if (place->rotational >= 0)
-        fputs(place->rotational ? ", rotational as the system has it" : ", not rotational", to);
-    fputc('\n', to);
+    fprintf(to, "storage    %s on %s, mounted at %s\n", place->type, place->source, place->mount);
 }
 
 static void print_machine(const struct lb_result *result, FILE *to)
@@ -410,10 +405,6 @@ static void print_others(const struct lb_result *result, FILE *to)
     }
     lb_quiet_text(&quiet, text, sizeof text);
     fprintf(to, "others     %s while measured", text);
-    if (quiet.stolen >= 0.005)
-        fprintf(to, ", %.2f of it by other machines on the same host", quiet.stolen);
-    if (quiet.queued >= 0.005)
-        fprintf(to, ", and %.2f of this one's threads, on average, were ready to run and had none", quiet.queued);
     if (quiet.loud == 0)
         fputs(": the run was quiet\n", to);
     else if (quiet.repeats == 1)
