@@ -213,6 +213,7 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
 static stk_status check_sample(const stki_field_config *config, const stki_field_plan *each, stk_error *err)
 {
     const stki_reader *first = each->field->shards[0];
+    const stki_node *mix = stki_late_mix.step(each);
 
     if (each->rows->measured)
         return stki_fail_at(
@@ -220,12 +221,12 @@ static stk_status check_sample(const stki_field_config *config, const stki_field
             "dataset.fields.%s: source.window: the samples differ in shape; windows need samples of one "
             "shape (images: resize or crop them)",
             config->name);
-    if (each->mix.step)
-        return stki_fail_node(err, each->mix.step->node, "rows that are windows cannot be mixed");
+    if (mix)
+        return stki_fail_node(err, mix, "rows that are windows cannot be mixed");
     if (each->ndim + 2 > STK_MAX_DIMS)
-        return stki_fail(err, STK_E_UNSUPPORTED,
-                         "dataset.fields.%s: source.window: samples of %d axes: a batch would have more than %d",
-                         config->name, each->ndim, STK_MAX_DIMS);
+        return stki_fail_field(err, config, STK_E_UNSUPPORTED,
+                               "source.window: samples of %d axes: a batch would have more than %d", each->ndim,
+                               STK_MAX_DIMS);
     return STK_OK;
 }
 
@@ -250,8 +251,7 @@ static stk_status resolve_window(const stki_field_config *config, const stki_fie
     memcpy(plan->shape + 1, each->shape, (size_t)each->ndim * sizeof each->shape[0]);
     memcpy(plan->strides + 1, each->strides, (size_t)each->ndim * sizeof each->strides[0]);
     if (!stki_mul(samples, each->row_bytes, &plan->row_bytes))
-        return stki_fail(err, STK_E_LIMIT,
-                         "dataset.fields.%s: source.window.length: rows of more than 63 bits of bytes", config->name);
+        return stki_fail_field(err, config, STK_E_LIMIT, "source.window.length: rows of more than 63 bits of bytes");
     return STK_OK;
 }
 

@@ -11,5 +11,6 @@ add_test(NAME install_examples COMMAND ${packaging_dir}/install_examples.sh ${PR
          "${STOKER_SANITIZE}")
 add_test(NAME include_rules COMMAND ${packaging_dir}/include_rules.sh ${CMAKE_C_COMPILER} ${PROJECT_BINARY_DIR})
 add_test(NAME link_rules COMMAND ${packaging_dir}/link_rules.py ${PROJECT_BINARY_DIR})
-set_tests_properties(exports headers_alone exports_declared install_examples include_rules link_rules PROPERTIES LABELS packaging SKIP_RETURN_CODE 77 TIMEOUT 1500)
+add_test(NAME row_rules COMMAND ${packaging_dir}/row_rules.py)
+set_tests_properties(exports headers_alone exports_declared install_examples include_rules link_rules row_rules PROPERTIES LABELS packaging SKIP_RETURN_CODE 77 TIMEOUT 1500)
 set_tests_properties(install_examples PROPERTIES LABELS "packaging;threads")
