@@ -1,6 +1,6 @@
 /* The interval of a ratio of medians: it holds the truth about as often as it says, shows what is there, and shows
  * nothing where nothing is. */
-#include "loadbench_bootstrap.h"
+#include "loadbench_statistics.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -248,7 +248,7 @@ static stk_status make_file(const struct lb_made_file *file, FILE *to, stk_error
     }
     status = make_folders(file->full_path, err);
     if (status == STK_OK)
-        status = file->format >= LB_FORMAT_BETON ? lb_write_records(file, err) : lb_write_arrays(file, err);
+        status = lb_write(file, err);
     if (status != STK_OK)
         return status;
     print_file(file, "made ", to);

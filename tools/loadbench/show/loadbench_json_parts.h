@@ -25,7 +25,4 @@ char *lb_json_dump(const json_t *tree);
 /* STK_E_MEMORY: not printed. STK_E_IO: not all of it. */
 stk_status lb_json_print(const json_t *tree, FILE *to, stk_error *err);
 
-/* loadbench_json_intervals.c: what happened between the marks, a list per figure. */
-json_t *lb_json_intervals(const struct lb_marks *marks);
-
 #endif

@@ -1,9 +1,9 @@
 /* loadbench_compare.c: the repeats of both runs are the values that a median's uncertainty is judged by. */
 #include "loadbench_compare.h"
 #include "error.h"
-#include "loadbench_bootstrap.h"
 #include "loadbench_result.h"
 #include "loadbench_scalars.h"
+#include "loadbench_statistics.h"
 #include "loadbench_table.h"
 #include <errno.h>
 #include <math.h>

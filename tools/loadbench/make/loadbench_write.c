@@ -1,9 +1,10 @@
-/* loadbench_write_records.c: formats of records: .beton, tar, folders of images. Sample after sample, all its fields.
- */
+/* loadbench_write.c: see loadbench_write.h. Files of records (.beton, tar, folders of images) are written sample after
+ * sample, all its fields; files of arrays one field after another, in chunks of a few megabytes. */
+#include "loadbench_write.h"
 #include "allocate.h"
 #include "codec_encode.h"
 #include "error.h"
-#include "loadbench_write.h"
+#include "loadbench_stop.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +13,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* STK_E_CLOSED: a signal asked to stop. */
+static stk_status goes_on(const struct lb_made_file *file, stk_error *err)
+{
+    if (!lb_stop_asked)
+        return STK_OK;
+    return stki_fail(err, STK_E_CLOSED, "%s: stopped by a signal, not made", file->full_path);
+}
 
 /* The fields of one sample, in memory that is used again. */
 struct sample {
@@ -28,8 +37,9 @@ static bool is_number(const struct lb_made_field *field)
     return field->ndim == 0 && !field->encode;
 }
 
-stk_status lb_write_row(const struct lb_made_field *field, int64_t row, void *scratch, void *to, int64_t *lengths,
-                        int64_t *bytes, stk_error *err)
+/* The row of a field in memory of the caller's, `largest_bytes` long; its lengths and bytes. */
+static stk_status make_row(const struct lb_made_field *field, int64_t row, void *scratch, void *to, int64_t *lengths,
+                           int64_t *bytes, stk_error *err)
 {
     int64_t elements = 1;
 
@@ -75,7 +85,7 @@ static stk_status prepare(const struct lb_made_file *file, struct sample *sample
 
 static stk_status make_part(const struct lb_made_field *field, int64_t row, struct part *part, stk_error *err)
 {
-    const stk_status status = lb_write_row(field, row, part->scratch, part->pixels, part->lengths, &part->size, err);
+    const stk_status status = make_row(field, row, part->scratch, part->pixels, part->lengths, &part->size, err);
 
     part->bytes = part->pixels;
     if (status != STK_OK || !field->encode)
@@ -86,7 +96,7 @@ static stk_status make_part(const struct lb_made_field *field, int64_t row, stru
 
 static stk_status make_sample(const struct lb_made_file *file, int64_t row, struct sample *sample, stk_error *err)
 {
-    stk_status status = lb_write_goes_on(file, err);
+    stk_status status = goes_on(file, err);
 
     for (int i = 0; i < file->field_count && status == STK_OK; i++)
         status = make_part(&file->made[i], row, &sample->parts[i], err);
@@ -308,7 +318,7 @@ static stk_status write_images(const struct lb_made_file *file, struct sample *s
     return status;
 }
 
-stk_status lb_write_records(const struct lb_made_file *file, stk_error *err)
+static stk_status write_records(const struct lb_made_file *file, stk_error *err)
 {
     struct sample *sample = stki_zalloc(sizeof *sample);
     stk_status status = sample ? prepare(file, sample, err) : stki_fail_memory(err, sizeof *sample, "a sample");
@@ -321,4 +331,58 @@ stk_status lb_write_records(const struct lb_made_file *file, stk_error *err)
         release(file, sample);
     stki_free(sample);
     return status;
+}
+
+/* ---- files of arrays --------------------------------------------------------------------------------------------- */
+
+enum { CHUNK_BYTES = 4 << 20 };
+
+static stk_status write_field(const struct lb_made_file *file, const struct lb_made_field *field, stk_writer *writer,
+                              stk_error *err)
+{
+    const int64_t chunk = field->row_bytes > 0 && field->row_bytes < CHUNK_BYTES ? CHUNK_BYTES / field->row_bytes : 1;
+    void *scratch = stki_zalloc_array(chunk * field->row_elements + 1, 8),
+         *rows = stki_zalloc(chunk * field->row_bytes + 1);
+    stk_status status;
+
+    if (!scratch || !rows)
+        status = stki_fail_memory(err, chunk * (field->row_bytes + 8 * field->row_elements), file->full_path);
+    else
+        status = stk_writer_begin(writer, field->name, field->ask.dtype, field->ndim, field->lengths, file->count, err);
+    for (int64_t first = 0; first < file->count && status == STK_OK; first += chunk) {
+        const int64_t count = file->count - first < chunk ? file->count - first : chunk;
+        status = lb_values_fill(&field->ask, first, count, field->row_elements, scratch, rows, err);
+        if (status == STK_OK)
+            status = stk_writer_append(writer, rows, count, err);
+        if (status == STK_OK)
+            status = goes_on(file, err);
+    }
+    stki_free(scratch);
+    stki_free(rows);
+    return status == STK_OK ? stk_writer_end(writer, err) : status;
+}
+
+static stk_status write_arrays(const struct lb_made_file *file, stk_error *err)
+{
+    stk_writer_opts opts = STK_WRITER_OPTS_INIT;
+    stk_writer *writer;
+    stk_status status;
+
+    opts.level = (int32_t)file->level;
+    opts.chunk_rows = file->chunk_rows;
+    opts.alias = file->format == LB_FORMAT_NPY || file->format == LB_FORMAT_NPZ;
+    status = stk_writer_create(file->full_path, lb_format_words[file->format], &opts, &writer, err);
+    if (status != STK_OK)
+        return status;
+    for (int i = 0; i < file->field_count && status == STK_OK; i++)
+        status = write_field(file, &file->made[i], writer, err);
+    if (status == STK_OK)
+        return stk_writer_commit(writer, err);
+    stk_writer_abort(writer);
+    return status;
+}
+
+stk_status lb_write(const struct lb_made_file *file, stk_error *err)
+{
+    return file->format >= LB_FORMAT_BETON ? write_records(file, err) : write_arrays(file, err);
 }
