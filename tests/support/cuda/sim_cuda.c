@@ -337,6 +337,20 @@ static void run_memory(const sim_op *op)
     }
 }
 
+/* With the lock, which is let go of meanwhile. Nothing touches memory any more when the GPU answers with the error. */
+static void die(int gpu, const struct CUstream_st *but, cudaError_t error)
+{
+    const struct CUstream_st *s;
+
+    do {
+        for (s = streams; s && (s->gpu != gpu || !s->running || s == but); s = s->next)
+            ;
+        if (s)
+            pthread_cond_wait(&changed, &lock);
+    } while (s);
+    dead[gpu] = error;
+}
+
 /* With the lock, which is let go of meanwhile. Takes the first operation, which waits for nothing. */
 static void run_one(struct CUstream_st *s)
 {
@@ -348,7 +362,7 @@ static void run_one(struct CUstream_st *s)
     s->running = true;
     if (op->what == OP_KERNEL && kernel_fails[s->gpu] && !dead[s->gpu]) {
         kernel_fails[s->gpu] = false;
-        dead[s->gpu] = cudaErrorIllegalAddress;
+        die(s->gpu, s, cudaErrorIllegalAddress);
     }
     if (!dead[s->gpu]) {
         if (op->to_device)
@@ -868,7 +882,7 @@ void sim_set_limits(int64_t device_bytes, int64_t pinned_bytes)
 void sim_kill(int gpu, cudaError_t error)
 {
     pthread_mutex_lock(&lock);
-    dead[gpu] = error;
+    die(gpu, NULL, error);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
 }
