@@ -17,9 +17,11 @@ number of slots (loader.prefetch), so tensors that are kept should be copied.
 A batch counts as used, for state_dict, as soon as it was handed out: what a loop saves while it works on a batch goes on
 behind that batch.
 
-Batches lie in ordinary memory: `device` of any other kind is refused here, since a slot could be filled again while kernels
-that were queued by torch still read it. With `pin_memory: true`, a copy with non_blocking=True must have ended before the
-next batch is asked for: torch.cuda.current_stream().synchronize().
+With `device: cuda` batches lie on the GPU, and nothing waits on the host: the stream that __dlpack__ is given (torch gives its
+current one) comes behind the copy, and the slot is filled again behind what that stream holds when the tensor is deleted and behind
+torch's current stream when the batch is released. The same holds for copies with non_blocking=True from the slots of
+`pin_memory: true`. Work queued in other streams needs an order with the current one first (wait_stream). The host device is
+refused, since DLPack takes its memory for the processor's.
 
 The library is found as STOKER_LIBRARY says, else as the system finds libstoker.
 """
@@ -28,8 +30,9 @@ import ctypes
 import ctypes.util
 import json
 import os
+import sys
+import threading
 import time
-import warnings
 
 __all__ = ["Loader", "Batch", "Tensor", "StokerError", "version"]
 
@@ -93,7 +96,7 @@ def _load():
     declare("stk_loader_open_text", ctypes.c_int, text, text, texts, ctypes.c_int, out, error)
     declare("stk_loader_destroy", None, handle)
     declare("stk_loader_cancel", None, handle)
-    declare("stk_loader_next_timeout", ctypes.c_int, handle, number, out, error)
+    declare("stk_loader_next_on", ctypes.c_int, handle, handle, number, out, error)
     declare("stk_loader_samples", number, handle)
     declare("stk_loader_steps_per_epoch", number, handle)
     declare("stk_loader_options_json", text, handle)
@@ -105,8 +108,12 @@ def _load():
     declare("stk_loader_restore", ctypes.c_int, handle, ctypes.c_char_p, number, error)
     declare("stk_loader_seek", ctypes.c_int, handle, number, number, error)
     declare("stk_state_json", ctypes.c_void_p, ctypes.c_char_p, number, error)
-    declare("stk_batch_release", None, handle)
-    declare("stk_batch_dlpack", ctypes.c_int, handle, text, ctypes.POINTER(ctypes.POINTER(_Managed)), error)
+    declare("stk_device_find", ctypes.c_int, text, out, error)
+    declare("stk_stream_create", ctypes.c_int, handle, out, error)
+    declare("stk_stream_wrap", ctypes.c_int, handle, handle, out, error)
+    declare("stk_stream_destroy", None, handle)
+    declare("stk_batch_release_on", None, handle, handle)
+    declare("stk_batch_dlpack_on", ctypes.c_int, handle, text, handle, ctypes.POINTER(ctypes.POINTER(_Managed)), error)
     for name in ("rows", "valid_rows", "epoch", "step", "global_step"):
         declare("stk_batch_" + name, number, handle)
     declare("stk_batch_last_of_epoch", ctypes.c_bool, handle)
@@ -157,29 +164,77 @@ def _drop_capsule(capsule):
         managed.contents.deleter(managed)
 
 
+_CPU, _CUDA = 1, 2  # kinds of devices of DLPack
+_LEGACY, _PER_THREAD = 1, 2  # streams, as __dlpack__ numbers them
+
+
+class _Streams:
+    """Streams of the loader's users, as handles of the library."""
+
+    def __init__(self, device):
+        """device: "cuda:1", or None for batches in ordinary memory."""
+        self.index = int(device.partition(":")[2]) if device else None
+        self._devices, self._handles = {}, {}
+        self.own = self._make("stk_stream_create", self.index) if device else None  # batches are asked for in it
+
+    def _make(self, function, index, *arguments):
+        if index not in self._devices:
+            device = ctypes.c_void_p()
+            _call("stk_device_find", f"cuda:{index}".encode(), ctypes.byref(device))
+            self._devices[index] = device.value
+        stream = ctypes.c_void_p()
+        _call(function, self._devices[index], *arguments, ctypes.byref(stream))
+        return stream.value
+
+    def of(self, native, index=None):
+        """A cudaStream_t, or one of the numbers above. What is per thread is another stream in each thread."""
+        index = self.index if index is None else index
+        key = index, native, threading.get_ident() if native == _PER_THREAD else 0
+        if key not in self._handles:
+            self._handles[key] = self._make("stk_stream_wrap", index, native)
+        return self._handles[key]
+
+    def of_torch(self):
+        """torch's current stream on the device, None where it uses no GPU."""
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():
+            return None
+        index = torch.cuda.current_device() if self.index is None else self.index
+        return self.of(torch.cuda.current_stream(index).cuda_stream or _LEGACY, index)
+
+    def close(self):
+        for stream in [*self._handles.values(), self.own]:
+            _lib.stk_stream_destroy(stream)
+        self._handles, self.own = {}, None
+
+
 class Tensor:
     """One tensor of a batch, for from_dlpack; any number of times, while the batch is not released."""
 
     def __init__(self, batch, name):
         self._batch, self.name = batch, name
 
-    def _export(self):
+    def _export(self, stream):
         managed = ctypes.POINTER(_Managed)()
-        _call("stk_batch_dlpack", self._batch._get(), self.name.encode(), ctypes.byref(managed))
+        _call("stk_batch_dlpack_on", self._batch._get(), self.name.encode(), stream, ctypes.byref(managed))
         return managed
 
     def __dlpack_device__(self):
-        managed = self._export()
-        device = (managed.contents.device.type, managed.contents.device.id)
-        managed.contents.deleter(managed)
-        return device
+        index = self._batch._loader._streams.index
+        return (_CPU, 0) if index is None else (_CUDA, index)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        # The host has waited for the copy in next, so that any stream may use the memory. A copy, or another device, is
-        # for the caller to make.
+        # A copy, or another device, is for the caller to make.
         if copy:
             raise BufferError("a tensor of a batch is exported without a copy")
-        managed = self._export()
+        streams = self._batch._loader._streams
+        if streams.index is None:  # torch may queue copies from it
+            used = streams.of_torch() if self._batch._loader._pinned else None
+        elif stream == 0:
+            raise BufferError("__dlpack__: found stream 0, expected 1 (legacy), 2 (per thread) or a cudaStream_t")
+        else:
+            used = streams.own if stream == -1 else streams.of(_LEGACY if stream is None else stream)
+        managed = self._export(used)
         address = ctypes.cast(managed, ctypes.c_void_p)
         return _python.PyCapsule_New(address, _NAME, ctypes.cast(_drop_capsule, ctypes.c_void_p))
 
@@ -229,18 +284,22 @@ class Batch:
         """The loader's position goes behind the batch; an export keeps it alive for more of them."""
         if self._handle is None or not self._leased:
             return
-        self._kept = Tensor(self, self._loader.names[0])._export()
-        _lib.stk_batch_release(self._handle)
+        self._kept = Tensor(self, self._loader.names[0])._export(None)
+        _lib.stk_batch_release_on(self._handle, None)
         self._leased = False
 
     def release(self):
-        handle, self._handle = self._handle, None
-        if handle is None:
+        if self._handle is None:
             return
+        stream = self._loader._stream_of_work()
         if self._leased:
-            _lib.stk_batch_release(handle)
+            _lib.stk_batch_release_on(self._handle, stream)
         else:
+            if stream is not None:  # an export for it guards as the lease would have done
+                last = Tensor(self, self._loader.names[0])._export(stream)
+                last.contents.deleter(last)
             self._kept.contents.deleter(self._kept)
+        self._handle = None
 
     def __del__(self):
         self.release()
@@ -252,7 +311,7 @@ class Loader:
 
     def __init__(self, config, sets=(), base_dir=None):
         handle = ctypes.c_void_p()
-        self._handle, self._batch = None, None
+        self._handle, self._batch, self._streams, self._pinned = None, None, None, False
         texts = (ctypes.c_char_p * max(len(sets), 1))(*[s.encode() for s in sets])
         if isinstance(config, dict):
             text = json.dumps(config).replace("$", "$$").encode()
@@ -261,27 +320,29 @@ class Loader:
         else:
             _call("stk_loader_open_file", os.fsencode(config), texts, len(sets), ctypes.byref(handle))
         self._handle = handle.value
-        self._check_memory()
+        self._streams = _Streams(self._device())
         self.samples = _lib.stk_loader_samples(self._handle)
         self.steps_per_epoch = _lib.stk_loader_steps_per_epoch(self._handle)
         self.options = json.loads(_lib.stk_loader_options_json(self._handle))
         self.names = [self._name(i) for i in range(_lib.stk_loader_tensor_count(self._handle))]
         self._timeout = self.options["loader"]["timeout_ns"]
 
-    def _check_memory(self):
-        """Nothing here orders a slot's next use behind the streams of whoever reads it."""
-        loader = json.loads(_lib.stk_loader_options_json(self._handle))["loader"]
-        device = loader.get("device") or "cpu"
-        if device != "cpu":
+    def _device(self):
+        """Where the batches are: "cuda:1"; None: in ordinary memory."""
+        plan = json.loads(_lib.stk_loader_options_json(self._handle))["plan"]
+        device = plan.get("device")
+        self._pinned = device is None and plan["pinned_slots"] > 0
+        if device is not None and not device.startswith("cuda:"):
             self.close()
             raise StokerError(UNSUPPORTED, _Error(
-                record=-1, offset=-1, found=device.encode(), expected=b"cpu",
-                message=f"loader.device: found {device}, expected cpu: from Python, batches on a device could be "
-                        "overwritten while kernels still read them; leave device out and copy the tensors".encode()))
-        if loader.get("pin_memory") == "true":
-            warnings.warn("loader.pin_memory: end copies with non_blocking=True (torch.cuda.current_stream()"
-                          ".synchronize()) before the next batch is asked for: its memory is filled again",
-                          RuntimeWarning, stacklevel=3)
+                record=-1, offset=-1, found=device.encode(), expected=b"cpu or cuda",
+                message=f"loader.device: found {device}, expected cpu or cuda: DLPack takes the memory of a {device} device "
+                        "for the processor's, which may read it before its copy is done".encode()))
+        return device
+
+    def _stream_of_work(self):
+        """Where torch may have queued work on a batch; None: nowhere."""
+        return self._streams.of_torch() if self._pinned or self._streams.index is not None else None
 
     def _get(self):
         if self._handle is None:
@@ -308,8 +369,8 @@ class Loader:
         start, batch, error = time.monotonic_ns(), ctypes.c_void_p(), _Error()
         while True:
             left = _SLICE_NS if limit < 0 else max(0, limit - (time.monotonic_ns() - start))
-            status = _lib.stk_loader_next_timeout(self._get(), min(left, _SLICE_NS), ctypes.byref(batch),
-                                                  ctypes.byref(error))
+            status = _lib.stk_loader_next_on(self._get(), self._streams.own, min(left, _SLICE_NS), ctypes.byref(batch),
+                                             ctypes.byref(error))
             if status != TIMEOUT or left <= _SLICE_NS and limit >= 0:
                 break
         if status == END:
@@ -376,6 +437,8 @@ class Loader:
         handle, self._handle = self._handle, None
         if handle is not None:
             _lib.stk_loader_destroy(handle)
+        if self._streams is not None:
+            self._streams.close()
 
     def __enter__(self):
         return self

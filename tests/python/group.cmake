@@ -14,5 +14,16 @@ if(STOKER_SANITIZE STREQUAL "")
     add_test(NAME python_binding COMMAND ${STOKER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/test_stoker.py ${tests_dir}/data)
     set_tests_properties(python_binding PROPERTIES LABELS python SKIP_RETURN_CODE 77 TIMEOUT 1500
         ENVIRONMENT "STOKER_LIBRARY=$<TARGET_FILE:stoker_shared>;PYTHONDONTWRITEBYTECODE=1")
+
+    # The library over the simulated CUDA, whose objects come before those of the archive.
+    add_library(stoker_sim_shared SHARED $<TARGET_OBJECTS:stoker_sim_cuda>)
+    set_target_properties(stoker_sim_shared PROPERTIES OUTPUT_NAME stoker_sim LINKER_LANGUAGE C)
+    target_link_libraries(stoker_sim_shared PRIVATE -Wl,--whole-archive $<TARGET_FILE:stoker_static> -Wl,--no-whole-archive
+        stoker_static)
+    target_link_options(stoker_sim_shared PRIVATE LINKER:-z,muldefs)
+    add_dependencies(stoker_sim_shared stoker_static)
+    add_test(NAME python_binding_cuda COMMAND ${STOKER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/test_stoker_cuda.py)
+    set_tests_properties(python_binding_cuda PROPERTIES LABELS "python;gpu" TIMEOUT 1500
+        ENVIRONMENT "STOKER_LIBRARY=$<TARGET_FILE:stoker_sim_shared>;PYTHONDONTWRITEBYTECODE=1")
   endif()
 endif()
