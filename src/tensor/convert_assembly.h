@@ -32,7 +32,7 @@ static inline uint8_t *stki_assembly_room(struct stki_assembly *assembly)
     return assembly->bytes + assembly->have;
 }
 
-static inline void stki_assembly_add(struct stki_assembly *assembly, int64_t bytes, stki_copy_fn copy_streaming)
+static inline void stki_assembly_add(struct stki_assembly *assembly, int64_t bytes, stki_stream_fn stream)
 {
     int64_t whole;
 
@@ -40,7 +40,7 @@ static inline void stki_assembly_add(struct stki_assembly *assembly, int64_t byt
     whole = assembly->have / STKI_ASSEMBLY_LINE * STKI_ASSEMBLY_LINE;
     if (whole == 0)
         return;
-    copy_streaming(assembly->dst + assembly->from, assembly->bytes + assembly->from, whole - assembly->from);
+    stream(assembly->dst + assembly->from, assembly->bytes + assembly->from, whole - assembly->from);
     memcpy(assembly->bytes, assembly->bytes + whole, STKI_ASSEMBLY_LINE);
     assembly->dst += whole;
     assembly->have -= whole;

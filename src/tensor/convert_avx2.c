@@ -106,7 +106,6 @@ const stki_convert_kernels *stki_convert_kernels_avx2(void)
     static const stki_convert_kernels kernels = {
         STKI_CONVERT_BODY,
         .split_plane = stki_avx2_split_plane,
-        .copy_streaming = stki_avx2_copy_streaming,
     };
     return &kernels;
 }

@@ -6,6 +6,5 @@
 #include "vector_avx2.h"
 
 void stki_avx2_split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows, int channel);
-void stki_avx2_copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n);
 
 #endif

@@ -88,7 +88,6 @@ const stki_convert_kernels *stki_convert_kernels_avx512(void)
         .table_u8 = stki_avx512_table_u8,
         .table_plane = stki_avx512_table_plane,
         .split_plane = stki_avx512_split_plane,
-        .copy_streaming = stki_avx512_copy_streaming,
     };
     return &kernels;
 }

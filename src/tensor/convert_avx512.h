@@ -10,6 +10,5 @@ void stki_avx512_table_plane(const stki_lane *lane, uint8_t *dst, const uint8_t 
                              int channel);
 void stki_avx512_split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *src, const stki_rows *rows,
                              int channel);
-void stki_avx512_copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n);
 
 #endif

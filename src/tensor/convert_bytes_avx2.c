@@ -1,8 +1,5 @@
-/* convert_bytes_avx2.c: bytes as they are with AVX2: channels of interleaved pixels to planes, and copies past the
- * cache.
- */
+/* convert_bytes_avx2.c: bytes as they are with AVX2: channels of interleaved pixels to planes. */
 #include "convert_avx2.h"
-#include <string.h>
 
 /* 16 pixels are three or four registers of 16 bytes; each gives the bytes that it has of a channel, and they are
  * joined. Two such groups go side by side. */
@@ -83,19 +80,4 @@ void stki_avx2_split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t *s
             split_row(3, &by, lane, dst + r * rows->dst_row, src + r * rows->src_row, rows->n, channel);
         else
             split_row(4, &by, lane, dst + r * rows->dst_row, src + r * rows->src_row, rows->n, channel);
-}
-
-void stki_avx2_copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
-{
-    int64_t i = (int64_t)(-(uintptr_t)dst % LINE);
-
-    if (i > n)
-        i = n;
-    memcpy(dst, src, (size_t)i);
-    for (; i + LINE <= n; i += LINE) {
-        __m256i *at = (__m256i *)(void *)(dst + i);
-        _mm256_stream_si256(at, _mm256_loadu_si256((const __m256i *)(const void *)(src + i)));
-        _mm256_stream_si256(at + 1, _mm256_loadu_si256((const __m256i *)(const void *)(src + i + UNIT)));
-    }
-    memcpy(dst + i, src + i, (size_t)(n - i));
 }

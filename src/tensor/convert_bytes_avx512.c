@@ -124,15 +124,3 @@ void stki_avx512_split_plane(const stki_lane *lane, uint8_t *dst, const uint8_t 
 {
     byte_plane(false, lane, dst, src, rows, channel);
 }
-
-void stki_avx512_copy_streaming(uint8_t *dst, const uint8_t *src, int64_t n)
-{
-    int64_t i = (int64_t)(-(uintptr_t)dst % LINE);
-
-    if (i > n)
-        i = n;
-    copy_some(dst, src, i);
-    for (; i + LINE <= n; i += LINE)
-        store_unit(dst + i, vi_load(src + i), LINE, true);
-    copy_some(dst + i, src + i, n - i);
-}

@@ -9,6 +9,7 @@
 
 #include "convert.h"
 #include "device_tables.h"
+#include "fast.h"
 
 /* The dtypes that arithmetic reads and writes, as rows of the kernel tables. */
 enum stki_convert_src {
@@ -73,7 +74,6 @@ typedef void (*stki_plane_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t
                               int channel);
 /* Contiguous elements, native byte order, to f32 with one rounding. */
 typedef void (*stki_load_fn)(float *dst, const uint8_t *src, int64_t n);
-typedef void (*stki_copy_fn)(uint8_t *dst, const uint8_t *src, int64_t bytes);
 
 /* Planes of `n` elements each, contiguous, to or from interleaved ones. */
 typedef void (*stki_join_fn)(uint8_t *to, const uint8_t *const *planes, int64_t n);
@@ -91,7 +91,6 @@ typedef struct stki_convert_kernels {
     /* [log2 of the element size][planes less 3], for 3 and 4 planes */
     stki_join_fn join[3][2];
     stki_part_fn part[4][2];
-    stki_copy_fn copy_streaming; /* NULL: this variant has no non-temporal stores */
 } stki_convert_kernels;
 
 const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa); /* NULL for ref: it has no kernels */
@@ -124,8 +123,8 @@ struct stki_convert {
     /* what the inner functions use, chosen at create */
     stki_run_fn run;
     stki_plane_fn plane;
-    stki_load_fn load; /* NULL: `run` reads the source dtype itself */
-    stki_copy_fn copy;
+    stki_load_fn load;   /* NULL: `run` reads the source dtype itself */
+    stki_stream_fn copy; /* NULL: stores go into the cache */
     stki_join_fn join;
     stki_part_fn part;
     enum stki_convert_src src_kind;

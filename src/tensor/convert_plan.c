@@ -396,6 +396,7 @@ static void plan_prefetch(stki_convert *convert, const stki_convert_desc *desc)
 void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa)
 {
     const int64_t padded = desc->channels + STKI_LANE_PAD;
+    const stki_fast *fast = stki_fast_of(isa);
 
     take_axes(convert, desc);
     plan_prefetch(convert, desc);
@@ -413,7 +414,7 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
         if (convert->axis_count == 0)
             insert_axis(convert, 0, (stki_axis){1, convert->src_size, convert->dst_size, 0});
         convert->lane.native_bf16 = stki_native_bf16();
-        if (!convert->kernels->copy_streaming)
+        if (!fast)
             convert->lane.streaming = false;
         if (!plan_pixels(convert, padded)) {
             if (!convert->arithmetic)
@@ -424,7 +425,7 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
     }
     pad_coefficients(convert, desc->channels, padded);
     make_table(convert);
-    convert->copy = convert->lane.streaming ? convert->kernels->copy_streaming : NULL;
+    convert->copy = convert->lane.streaming ? fast->stream : NULL;
     convert->lane.tame = convert->arithmetic && is_tame(convert, desc->channels);
     convert->cached = convert->lane;
     convert->cached.streaming = false;

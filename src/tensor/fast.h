@@ -43,10 +43,12 @@ typedef void (*stki_shuffle_fn)(const stki_shuffle *shuffle, char *dst, const ch
 typedef void (*stki_tile_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t dst_rows,
                              int64_t dst_columns, int64_t reach, bool streaming);
 
+/* Bytes past the caches, any alignment. Before other threads may look the caller runs stki_store_fence(). */
+typedef void (*stki_stream_fn)(void *dst, const void *src, int64_t bytes);
+
 typedef struct stki_fast {
     int shuffle_bytes[STKI_FAST_SIZES]; /* vectors of the patterns, for elements of each size */
-    /* Past the caches. The caller fences. */
-    void (*stream)(void *dst, const void *src, int64_t bytes);
+    stki_stream_fn stream;
     stki_fast_cast_fn cast[STK_DTYPE_END][STK_DTYPE_END]; /* [dst][src] */
     const stki_fast_lines_table *lines;                   /* NULL: none */
     stki_shuffle_fn shuffle[STKI_FAST_SIZES];

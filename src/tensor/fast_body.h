@@ -13,13 +13,14 @@ static void stream(void *dst, const void *src, int64_t bytes)
 {
     char *to = dst;
     const char *from = src;
-    int64_t head = (int64_t)(-(uintptr_t)dst % UNIT), i;
+    int64_t i = (int64_t)(-(uintptr_t)dst % LINE);
 
-    if (head > bytes)
-        head = bytes;
-    copy_some(to, from, head);
-    for (i = head; i + UNIT <= bytes; i += UNIT)
-        store_unit(to + i, vi_load(from + i), UNIT, true);
+    if (i > bytes)
+        i = bytes;
+    copy_some(to, from, i);
+    for (; i + LINE <= bytes; i += LINE)
+        for (int64_t k = i; k < i + LINE; k += UNIT)
+            store_unit(to + k, vi_load(from + k), UNIT, true);
     copy_some(to + i, from + i, bytes - i);
 }
 

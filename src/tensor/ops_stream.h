@@ -10,15 +10,9 @@
 
 enum { STKI_STREAM_ALIGNMENT = 64 };
 
-typedef void (*stki_stream_fn)(uint8_t *dst, const uint8_t *src, int64_t bytes);
-
-/* Copies with such stores, any alignment; NULL: this processor's variant has none. Whoever used it, or the loops below,
- * runs stki_store_fence() before other threads may look. */
-stki_stream_fn stki_stream_copy(enum stki_isa isa);
 /* Loops into outputs aligned to STKI_STREAM_ALIGNMENT, of so many elements that their bytes are a multiple of it. NULL:
- * not there for this operation; add, sub, mul, div are. */
-const stki_loops *stki_stream_loops(enum stki_isa isa, enum stki_loop loop, stk_dtype dtype);
-
+ * not there for this operation; add, sub, mul, div are. Whoever used them runs stki_store_fence() before other threads
+ * may look. */
 extern const stki_loops stki_stream_loops_avx2[STKI_LOOPS][STK_DTYPE_END];
 
 #endif

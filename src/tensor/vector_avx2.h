@@ -126,8 +126,13 @@ INLINE void store_unit(void *to, vunit x, int64_t bytes, bool streaming)
 #define vi_bits_of _mm256_castps_si256
 #define vi_zero _mm256_setzero_si256
 #define vd_all _mm256_set1_pd
+#define vd_add _mm256_add_pd
 #define vd_sub _mm256_sub_pd
 #define vd_mul _mm256_mul_pd
+#define vd_min _mm256_min_pd
+#define vd_max _mm256_max_pd
+#define vd_of_lower_f32(x) _mm256_cvtps_pd(_mm256_castps256_ps128(x))
+#define vd_of_upper_f32(x) _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))
 #define vd_of_lower_i32(x) _mm256_cvtepi32_pd(_mm256_castsi256_si128(x))
 #define vd_of_upper_i32(x) _mm256_cvtepi32_pd(_mm256_extracti128_si256(x, 1))
 #define vf_of_f64(low, high) vf_join(_mm256_cvtpd_ps(low), _mm256_cvtpd_ps(high))

@@ -102,8 +102,13 @@ INLINE void store_some(void *to, vunit x, int64_t bytes)
 #define vi_bits_of _mm512_castps_si512
 #define vi_zero _mm512_setzero_si512
 #define vd_all _mm512_set1_pd
+#define vd_add _mm512_add_pd
 #define vd_sub _mm512_sub_pd
 #define vd_mul _mm512_mul_pd
+#define vd_min _mm512_min_pd
+#define vd_max _mm512_max_pd
+#define vd_of_lower_f32(x) _mm512_cvtps_pd(_mm512_castps512_ps256(x))
+#define vd_of_upper_f32(x) _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))
 #define vd_of_lower_i32(x) _mm512_cvtepi32_pd(_mm512_castsi512_si256(x))
 #define vd_of_upper_i32(x) _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(x, 1))
 #define vf_of_f64(low, high) vf_join(_mm512_cvtpd_ps(low), _mm512_cvtpd_ps(high))

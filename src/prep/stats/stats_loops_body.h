@@ -42,8 +42,8 @@ static double add_lanes(double *lane)
 LOOK(f32, float, NOTHING, AS_IT_IS)
 LOOK(f64, double, SCALE, SCALED)
 #else
-/* The same by vectors: `vd` holds VD doubles, `vf` and `vi` VF floats and as many counters. */
-enum { D = LANES / VD, F = LANES / VF };
+/* The same by vectors: `vf` and `vi` hold VF floats and as many counters, `vd` VD doubles. */
+enum { VF = WIDTH, VD = WIDTH / 2, F = LANES / VF, D = LANES / VD };
 
 static void look_f32(const void *x, int64_t n, double pivot, stki_run_look *out)
 {
@@ -62,12 +62,12 @@ static void look_f32(const void *x, int64_t n, double pivot, stki_run_look *out)
     for (int k = 0; k < F; k++) {
         low[k] = vf_all(INFINITY);
         high[k] = vf_all(-INFINITY);
-        zero[k] = vi_none();
+        zero[k] = vi_zero();
     }
     for (; i + LANES <= n; i += LANES) {
         for (int k = 0; k < F; k++) {
             const vf v = vf_load(at + i + k * VF);
-            const vd d = vd_sub(vf_lower(v), pivots), e = vd_sub(vf_upper(v), pivots);
+            const vd d = vd_sub(vd_of_lower_f32(v), pivots), e = vd_sub(vd_of_upper_f32(v), pivots);
 
             low[k] = vf_min(v, low[k]);
             high[k] = vf_max(v, high[k]);
