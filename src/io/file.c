@@ -12,6 +12,7 @@
 #include "checked.h"
 #include "clock.h"
 #include "error.h"
+#include "file_kind.h"
 #include "stamp.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -42,13 +43,16 @@ static const char *kind_of(mode_t mode)
 static stk_status fail_open(const char *path, int error_number, stk_error *err)
 {
     struct rlimit limit = {0};
+    const char *because;
 
     if (error_number == ENXIO) /* what a socket answers */
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){path, -1, -1, "a socket or a device without a driver", "a regular file"},
                             "cannot be read");
+    because = error_number == ENOENT ? stki_file_missing_because(path) : "";
     if (error_number != EMFILE)
-        return stki_fail_errno(err, error_number, path, "cannot open");
+        return stki_fail_errno(err, error_number, path, "cannot open%s%s%s", because[0] ? " (" : "", because,
+                               because[0] ? ")" : "");
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     return stki_fail_at(err, STK_E_LIMIT,
                         (stki_place){path, -1, -1, STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur),

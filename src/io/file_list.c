@@ -2,6 +2,7 @@
  */
 #include "allocate.h"
 #include "error.h"
+#include "file_kind.h"
 #include "files.h"
 #include <glob.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ static stk_status add_matches(stki_file_list *list, const char *pattern, stk_err
 {
     glob_t found;
     int result = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found);
+    const char *because = stki_file_missing_because(pattern);
     stk_status status = STK_OK;
 
     if (result == GLOB_NOSPACE) {
@@ -44,8 +46,9 @@ static stk_status add_matches(stki_file_list *list, const char *pattern, stk_err
         status = stki_fail_at(err, STK_E_IO, (stki_place){pattern, -1, -1, NULL, NULL},
                               "a folder of the pattern cannot be read");
     } else if (result == GLOB_NOMATCH) {
-        status = stki_fail_at(err, STK_E_NOT_FOUND,
-                              (stki_place){pattern, -1, -1, "no file that matches", "one or more"}, "pattern of files");
+        status =
+            stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){pattern, -1, -1, "no file that matches", "one or more"},
+                         "pattern of files%s%s%s", because[0] ? " (" : "", because, because[0] ? ")" : "");
     } else {
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare);
         for (size_t i = 0; i < found.gl_pathc && status == STK_OK; i++)

@@ -350,7 +350,7 @@ static void make_readable(void)
     make_png("read/1.png", 7, 5);
     make_jpeg("read/2.jpg", 1, 1);
     stkt_write_file(stkt_path("read/3.jpg"), "", 0); /* J18 */
-    make_png("read/4.jpg", 3, 3);                    /* J17 */
+    make_png("read/4.jpg", 3, 3);                    /* J17: an image is what its bytes say */
     make_jpeg("read/5.png", 3, 3);
     stkt_write_file(stkt_path("read/6.jpg"), "\x1f\x8b\x08\0\0\0\0", 7);
     make_jpeg("read/7.jpg", 30, 40);
@@ -358,10 +358,9 @@ static void make_readable(void)
 
 static void test_reading(void **state)
 {
-    static const int64_t sizes[8][2] = {{10, 20}, {7, 5}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {30, 40}};
-    static const stk_status statuses[8] = {
-        [3] = STK_E_TRUNCATED, [4] = STK_E_UNSUPPORTED, [5] = STK_E_UNSUPPORTED, [6] = STK_E_UNSUPPORTED};
-    static const char *const says[8] = {[3] = "empty", [4] = "a PNG image", [5] = "a JPEG image", [6] = "a gzip file"};
+    static const int64_t sizes[8][2] = {{10, 20}, {7, 5}, {1, 1}, {0, 0}, {3, 3}, {3, 3}, {0, 0}, {30, 40}};
+    static const stk_status statuses[8] = {[3] = STK_E_TRUNCATED, [6] = STK_E_UNSUPPORTED};
+    static const char *const says[8] = {[3] = "empty", [6] = "a gzip file"};
     stki_container *container;
     stki_reader *reader;
     stki_scratch scratch;
@@ -514,7 +513,7 @@ static void test_one_file(void **state)
         {"read/0.jpg", {.max_bytes = 599}, STK_E_LIMIT, "max_bytes"},
         {"read/0.jpg", {.max_bytes = 600}, STK_OK, NULL},
         {"read/3.jpg", {0}, STK_E_TRUNCATED, "empty"},
-        {"read/4.jpg", {0}, STK_E_UNSUPPORTED, "a PNG image"},
+        {"read/4.jpg", {0}, STK_OK, NULL},
         {"read/6.jpg", {0}, STK_E_UNSUPPORTED, "gzip"},
     };
 

@@ -485,7 +485,10 @@ static void test_warnings(void **state)
         stk_error err;
 
         assert_status(sample(broken[i], &opts, NULL, &got, &err), i == 1 ? STK_E_CORRUPT : STK_E_TRUNCATED);
-        assert_says("some/file.jpg: record 7: libjpeg: ");
+        assert_says("some/file.jpg: record 7: ");
+        assert_true(err.offset > 0 && err.offset <= (int64_t)broken[i].size);
+        assert_non_null(strstr(err.found, i == 1 ? "extraneous" : "Premature end"));
+        assert_true(err.expected[0] != '\0');
         assert_says(i == 1 ? "extraneous" : "Premature end");
         assert_int_equal(err.record, 7);
         assert_string_equal(err.file, "some/file.jpg");

@@ -4,6 +4,7 @@
 #include "format.h"
 #include "io_files.h"
 #include "reader.h"
+#include "source_opts.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,6 +71,78 @@ static void test_files_that_are_something_else(void **state)
     looks_like("npy", "?\x93NUMPY", 7, STK_E_UNSUPPORTED, "unknown kind");
 }
 
+/* Files that are something else by content, under the names of every format. */
+static void test_foreign_files(void **state)
+{
+    static const char lfs[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 12345\n";
+    static const char *const endings[] = {"npy", "npz", "pt",  "safetensors", "h5",    "tar", "beton", "idx",
+                                          "jpg", "png", "csv", "tsv",         "jsonl", "lst", "txt"};
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *found;
+        bool text;
+    } kinds[] = {
+        {lfs, sizeof lfs - 1, "a Git LFS pointer", false},
+        {"\x1f\x8b\x08\0\0\0\0\0\0\3abcdefghijk", 21, "a gzip file", false},
+        {"\x28\xb5\x2f\xfd\0\0\0\0", 8, "a zstd file", false},
+        {"PAR1\x15\0\x15\0\x15\0", 10, "a Parquet file", false},
+        {"<!DOCTYPE html><html>not found</html>\n", 38, "an HTML page", true},
+        {"RIFF\x24\0\0\0WEBPVP8 ", 16, "a WebP image", false},
+    };
+    stki_reader_opts opts = *stkt_source("{index_cache: none}");
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (size_t e = 0; e < sizeof endings / sizeof endings[0]; e++) {
+            char name[32];
+            stki_container *container = NULL;
+            stk_status status;
+
+            if (kinds[k].text && !strcmp(endings[e], "txt"))
+                continue; /* a text */
+            snprintf(name, sizeof name, "foreign.%s", endings[e]);
+            stkt_write_file(stkt_path(name), kinds[k].bytes, kinds[k].count);
+            status = stki_container_open(stkt_path(name), &opts, &container, &err);
+            if (status != STK_E_UNSUPPORTED || strcmp(err.found, kinds[k].found) != 0)
+                fail_msg("%s, %s: %s, found %s: %s", kinds[k].found, endings[e], stk_status_name(status), err.found,
+                         err.message);
+        }
+    stkt_write_file(stkt_path("foreign.bin"), lfs, sizeof lfs - 1);
+    {
+        stki_container *container;
+        stki_reader_opts raw = {.alias_dtype = STK_U8};
+
+        assert_int_equal(stki_container_open(stkt_path("foreign.bin"), &raw, &container, &err), STK_E_UNSUPPORTED);
+        assert_string_equal(err.found, "a Git LFS pointer");
+    }
+    /* a table may begin with letters that are a signature elsewhere */
+    stkt_write_file(stkt_path("letters.csv"), "PAR1,PAR2\n1,2\n", 14);
+    {
+        stki_container *container;
+
+        assert_int_equal(stki_container_open(stkt_path("letters.csv"), NULL, &container, &err), STK_OK);
+        assert_int_equal(container->member_count, 2);
+        stki_container_release(container);
+    }
+}
+
+static void test_places_that_are_no_files(void **state)
+{
+    static const char *const paths[] = {"s3://bucket/x.npy", "https://host/x.h5", "~/x.npy"};
+    stki_container *container;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(stki_container_open(paths[i], NULL, &container, &err), STK_E_NOT_FOUND);
+        assert_non_null(strstr(err.message, i < 2 ? "URL" : "not expanded"));
+    }
+    assert_int_equal(mkdir(stkt_path("store.zarr"), 0755), 0);
+    stkt_write_file(stkt_path("store.zarr/.zgroup"), "{}", 2);
+    assert_int_equal(stki_container_open(stkt_path("store.zarr"), NULL, &container, &err), STK_E_UNSUPPORTED);
+    assert_string_equal(err.found, "a Zarr store");
+}
+
 static void test_npy_by_content_and_by_name(void **state)
 {
     static const char *const names[] = {"ok.npy", "ok.data", "ok"};
@@ -121,6 +194,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scratch_grows_and_stays),
         cmocka_unit_test(test_files_that_are_something_else),
+        cmocka_unit_test(test_foreign_files),
+        cmocka_unit_test(test_places_that_are_no_files),
         cmocka_unit_test(test_npy_by_content_and_by_name),
         cmocka_unit_test(test_every_allocation_failing),
     };

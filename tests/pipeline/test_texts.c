@@ -254,7 +254,7 @@ static void test_refused(void **state)
         size_t size;
     } files[] = {{"\x1f\x8b\x08 a", "gunzip", 5},
                  {"\x28\xb5\x2f\xfd", "unzstd", 4},
-                 {"BZh9", "bunzip2", 4},
+                 {"BZh91AY&SY", "bunzip2", 10},
                  {"\xfd"
                   "7zXZ",
                   "unxz", 5},

@@ -63,10 +63,21 @@ static const struct {
     {'f', 4, STK_F32},  {'f', 8, STK_F64}, {'c', 8, STK_C64}, {'c', 16, STK_C128},
 };
 
+/* NumPy's one-letter codes, where C's long has 8 bytes. */
+static const struct {
+    char code;
+    stk_dtype dtype;
+} letters[] = {
+    {'?', STK_BOOL}, {'b', STK_I8},  {'B', STK_U8},  {'h', STK_I16}, {'H', STK_U16}, {'i', STK_I32},
+    {'I', STK_U32},  {'l', STK_I64}, {'L', STK_U64}, {'q', STK_I64}, {'Q', STK_U64}, {'p', STK_I64},
+    {'P', STK_U64},  {'e', STK_F16}, {'f', STK_F32}, {'d', STK_F64}, {'F', STK_C64}, {'D', STK_C128},
+};
+
 static stk_dtype plain_type(const struct descr *d)
 {
-    if (d->kind == '?' && d->size < 0 && !*d->rest)
-        return STK_BOOL;
+    for (size_t i = 0; i < sizeof letters / sizeof letters[0] && d->size < 0 && !*d->rest; i++)
+        if (letters[i].code == d->kind)
+            return letters[i].dtype;
     for (size_t i = 0; i < sizeof plain_types / sizeof plain_types[0]; i++)
         if (plain_types[i].kind == d->kind && plain_types[i].size == d->size && !*d->rest)
             return plain_types[i].dtype;
@@ -94,6 +105,8 @@ static const char *declined(const struct descr *d)
         return "dates and time spans";
     if (rest)
         return NULL;
+    if ((d->kind == 'g' || d->kind == 'G') && d->size < 0)
+        return "long double";
     if ((d->kind == 'f' && (d->size == 12 || d->size == 16)) || (d->kind == 'c' && (d->size == 24 || d->size == 32)))
         return "long double";
     if (d->kind == 'S' || d->kind == 'a')

@@ -3,6 +3,7 @@
  * files. */
 #include "checked.h"
 #include "error.h"
+#include "file_kind.h"
 #include "tokens.h"
 #include <inttypes.h>
 #include <string.h>
@@ -80,6 +81,23 @@ static stk_status count_samples(const char *path, const raw_options *raw, stk_dt
     return STK_OK;
 }
 
+/* Raw data may begin with anything, but for the whole first line of a Git LFS pointer. */
+static stk_status check_kind(const stki_file *file, stk_error *err)
+{
+    char head[STKI_KIND_BYTES];
+    const int64_t count = file->size < STKI_KIND_BYTES ? file->size : STKI_KIND_BYTES;
+    const stki_file_kind *kind;
+    stk_status status = stki_file_read(file, 0, head, count, err);
+
+    if (status != STK_OK)
+        return status;
+    kind = stki_file_kind_of(head, count, false);
+    if (!kind || !kind->sure)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){file->path, -1, -1, kind->what, "raw data"},
+                        "the file is something else than it is read as (%s)", kind->advice);
+}
+
 stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_container **out, stk_error *err)
 {
     raw_options values;
@@ -96,6 +114,11 @@ stk_status stki_raw_open(const char *path, const stki_reader_opts *opts, stki_co
     status = stki_file_open(path, opts->access, opts->pattern, &array.file, err);
     if (status)
         return status;
+    status = check_kind(array.file, err);
+    if (status != STK_OK) {
+        stki_file_close(array.file);
+        return status;
+    }
     array.offset = raw->offset;
     array.ndim = raw->ndim + 1;
     array.swapped = raw->byte_order == BIG && stk_dtype_size(array.dtype) > 1;

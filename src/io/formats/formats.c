@@ -5,6 +5,7 @@
 #include "csv.h"
 #include "decode.h"
 #include "error.h"
+#include "file_kind.h"
 #include "format.h"
 #include "hdf5_container.h"
 #include "image_folder.h"
@@ -85,23 +86,7 @@ static const stki_file_format formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
-/* What has no reader. */
-static const struct {
-    int at, length;
-    const char *bytes, *what;
-} signatures[] = {
-    {0, 8, "\x89HDF\r\n\x1a\n", "an HDF5 file"},
-    {0, 4, "PK\x03\x04", "a zip archive (npz or pt)"},
-    {0, 4, "PK\x05\x06", "an empty zip archive"},
-    {0, 2, "\x1f\x8b", "a gzip file (gunzip it)"},
-    {0, 4, "\x28\xb5\x2f\xfd", "a zstd file"},
-    {0, 4, "PAR1", "a Parquet file"},
-    {0, 4, "ARC1", "an Arrow file"},
-    {0, 6, "ARROW1", "an Arrow file"},
-    {0, 4, "CDF\x01", "a NetCDF-3 file"},
-    {0, 4, "CDF\x02", "a NetCDF-3 file"},
-};
-
+/* What has no reader, by its name. */
 static const struct {
     const char *ending, *what;
 } endings[] = {
@@ -121,16 +106,41 @@ static bool ends_with(const char *text, const char *ending)
     return length >= end && !strcasecmp(text + length - end, ending);
 }
 
-static const char *looks_like(const char *path, const char *head, int64_t length)
+/* A file that is something else than the format's, by what it begins with. STK_OK: it may be of the format. */
+static stk_status check_kind(const char *path, const char *head, int64_t length, const stki_file_format *format,
+                             stk_error *err)
 {
-    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++)
-        if (signatures[i].at + signatures[i].length <= length &&
-            !memcmp(head + signatures[i].at, signatures[i].bytes, (size_t)signatures[i].length))
-            return signatures[i].what;
+    const stki_file_kind *kind = stki_file_kind_of(head, length, !strcmp(format->name, "image_list"));
+
+    if (!kind)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind->what, format->name}, "%s%s",
+                        "the file is something else than it is read as",
+                        kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
+}
+
+static stk_status fail_unknown(const char *path, const char *head, int64_t length, const char *all, stk_error *err)
+{
+    const stki_file_kind *kind = stki_file_kind_of(head, length, false);
+    const char *what = length == 0 ? "an empty file" : "an unknown kind of file";
+
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, endings[i].ending))
-            return endings[i].what;
-    return length == 0 ? "an empty file" : "an unknown kind of file";
+            what = endings[i].what;
+    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind ? kind->what : what, NULL},
+                        "there is no reader for it among %s%s", all,
+                        kind && kind->advice[0] ? STKI_TEXT(" (%s)", kind->advice) : "");
+}
+
+/* Formats of any bytes, and text, which knows its own kinds. */
+static bool takes_anything(const stki_file_format *format)
+{
+    static const char *const names[] = {"raw", "text", "jsonl", "csv"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(format->name, names[i]))
+            return true;
+    return format->folder;
 }
 
 /* "npy, npz, …" */
@@ -180,6 +190,16 @@ static stk_status read_head(const char *path, char *head, int64_t *length, stk_e
     return status;
 }
 
+static stk_status check_folder(const char *path, stk_error *err)
+{
+    const char *what = stki_folder_kind_of(path);
+
+    return what
+               ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, what, "a file, or a folder of images"},
+                              "there is no reader for it (convert it, for example to HDF5, NumPy or tar)")
+               : STK_OK;
+}
+
 stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, const stki_file_format **out,
                                stk_error *err)
 {
@@ -193,7 +213,7 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
     for (int i = 0; i < FORMATS; i++)
         if (formats[i].folder && !stat(path, &st) && S_ISDIR(st.st_mode)) {
             *out = &formats[i];
-            return STK_OK;
+            return check_folder(path, err);
         }
     status = read_head(path, head, &length, err);
     if (status)
@@ -207,10 +227,9 @@ stk_status stki_file_format_of(const char *path, const stki_reader_opts *opts, c
         for (const char *const *ending = formats[i].endings; ending && *ending; ending++)
             if (ends_with(path, *ending)) {
                 *out = &formats[i];
-                return STK_OK;
+                return takes_anything(*out) ? STK_OK : check_kind(path, head, length, *out, err);
             }
-    return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, looks_like(path, head, length), NULL},
-                        "there is no reader for it among %s", names(all, sizeof all));
+    return fail_unknown(path, head, length, names(all, sizeof all), err);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -226,10 +245,20 @@ void stki_container_complete(stki_container *container)
 stk_status stki_file_format_open(const stki_file_format *format, const char *path, const stki_reader_opts *opts,
                                  stki_container **out, stk_error *err)
 {
+    char head[STKI_FORMAT_HEAD];
+    int64_t length;
     stk_status status = format->open(path, opts, out, err);
 
     if (status == STK_OK)
         stki_container_complete(*out);
+    /* What the reader says of damage is beside the point if the file is something else. */
+    if ((status == STK_E_CORRUPT || status == STK_E_TRUNCATED || status == STK_E_UNSUPPORTED) &&
+        !takes_anything(format) && read_head(path, head, &length, NULL) == STK_OK &&
+        !(format->matches && format->matches(head, length))) {
+        stk_status kind = check_kind(path, head, length, format, err);
+
+        status = kind != STK_OK ? kind : status;
+    }
     return status;
 }
 

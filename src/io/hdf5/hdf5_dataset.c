@@ -131,8 +131,9 @@ static void check_filters(stki_hdf5_dataset *d)
 
         if (H5Zfilter_avail(filter->id) > 0)
             continue;
-        snprintf(d->filter_missing, sizeof d->filter_missing, "filter %d%s%s%s", filter->id,
-                 filter->name[0] ? " (" : "", filter->name, filter->name[0] ? ")" : "");
+        snprintf(d->filter_missing, sizeof d->filter_missing, "filter %d%s%.30s%s%s", filter->id,
+                 filter->name[0] ? " (" : "", filter->name, filter->name[0] ? ")" : "",
+                 filter->id == STKI_HDF5_LZF ? " with another that compresses" : "");
         return;
     }
 }

@@ -42,7 +42,7 @@ typedef struct stki_hdf5_dataset {
     bool live;                     /* somebody may be writing it */
     uint64_t header;               /* address of its object header */
     void *fill;                    /* type.bytes: what was never written reads as */
-    char filter_missing[64];       /* not "": a filter that nobody here can undo */
+    char filter_missing[96];       /* not "": a filter that nobody here can undo */
     struct stki_hdf5_parts *parts; /* of virtual and external ones: hdf5_parts.h; made by check_sources */
     stki_hdf5_beside *beside;
     int64_t beside_count;

@@ -3,6 +3,7 @@
 #include "allocate.h"
 #include "error.h"
 #include "image_folder.h"
+#include "image_kind.h"
 #include "image_load.h"
 #include "image_reader.h"
 #include "image_set.h"
@@ -40,7 +41,7 @@ static void file_destroy(stki_container *base)
 static const stki_container_ops jpeg_ops = {.format = "jpeg", .reader = file_reader, .destroy = file_destroy};
 static const stki_container_ops png_ops = {.format = "png", .reader = file_reader, .destroy = file_destroy};
 
-/* The header's facts, of an image of this kind under a name that fits. */
+/* The header's facts, of an image of this kind. */
 static stk_status info_of(const stki_file *file, const void *bytes, enum stki_image_kind kind,
                           const stki_decode_opts *opts, stki_image_info *out, stk_error *err)
 {
@@ -51,8 +52,6 @@ static stk_status info_of(const stki_file *file, const void *bytes, enum stki_im
         return stki_fail_at(err, STK_E_UNSUPPORTED,
                             (stki_place){NULL, -1, -1, what, kind == STKI_KIND_JPEG ? "a JPEG image" : "a PNG image"},
                             "cannot be decoded as that");
-    if (stki_image_name_fits(file->path, found, err))
-        return STK_E_UNSUPPORTED;
     return stki_image_info_of(bytes, file->size, opts, out, err);
 }
 

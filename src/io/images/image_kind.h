@@ -4,8 +4,6 @@
 
 #include <stdint.h>
 
-enum { STKI_KIND_BYTES = 32 }; /* of the beginning are enough */
-
 enum stki_image_kind { STKI_KIND_JPEG, STKI_KIND_PNG, STKI_KIND_OTHER };
 
 /* `what`: "a PNG image", "a gzip file", "an empty file", "an unknown kind of file"; static text. A beginning that is

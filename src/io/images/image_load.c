@@ -97,36 +97,8 @@ static stk_status read_source(const struct source *source, void *to, int64_t byt
     return STK_OK;
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), end = strlen(ending);
-
-    return length >= end && !strcasecmp(text + length - end, ending);
-}
-
-stk_status stki_image_name_fits(const char *path, enum stki_image_kind kind, stk_error *err)
-{
-    bool named_jpeg = ends_with(path, ".jpg") || ends_with(path, ".jpeg"), named_png = ends_with(path, ".png");
-
-    if ((kind == STKI_KIND_PNG && named_jpeg) || (kind == STKI_KIND_JPEG && named_png))
-        return stki_fail_at(err, STK_E_UNSUPPORTED,
-                            (stki_place){NULL, -1, -1, named_jpeg ? "a PNG image" : "a JPEG image",
-                                         named_jpeg ? "a JPEG image" : "a PNG image"},
-                            "the file is not what its name says");
-    return STK_OK;
-}
-
-static stk_status check_name(const struct source *source, const void *bytes, int64_t count)
-{
-    const char *what;
-    enum stki_image_kind kind = stki_image_kind_of(bytes, count, &what);
-
-    return stki_fail_place(source->err, stki_image_name_fits(source->path, kind, source->err), source->path,
-                           source->record, NULL);
-}
-
-stk_status stki_image_load_bytes(stki_decoder *decoder, const char *path, int64_t record, const void **bytes,
-                                 int64_t *count, stk_error *err)
+stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
+                           stk_error *err)
 {
     struct source source = {.path = path, .record = record, .err = err};
     void *room = NULL;
@@ -140,15 +112,6 @@ stk_status stki_image_load_bytes(stki_decoder *decoder, const char *path, int64_
     *bytes = room;
     *count = source.size;
     return status;
-}
-
-stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
-                           stk_error *err)
-{
-    const struct source source = {.path = path, .record = record, .fd = -1, .err = err};
-    stk_status status = stki_image_load_bytes(decoder, path, record, bytes, count, err);
-
-    return status ? status : check_name(&source, *bytes, *count);
 }
 
 stk_status stki_image_load_size(const char *path, int64_t record, int64_t *bytes, stk_error *err)
@@ -167,11 +130,8 @@ stk_status stki_image_load_size(const char *path, int64_t record, int64_t *bytes
 static stk_status shape_of(const struct source *source, const void *bytes, int64_t count, const stki_decode_opts *opts,
                            int64_t shape[3])
 {
-    stk_status status = check_name(source, bytes, count);
+    stk_status status = stki_image_shape(bytes, count, opts, shape, source->err);
 
-    if (status)
-        return status;
-    status = stki_image_shape(bytes, count, opts, shape, source->err);
     return stki_fail_place(source->err, status, source->path, source->record, NULL);
 }
 

@@ -4,20 +4,13 @@
 #define STKI_IMAGE_LOAD_H
 
 #include "decode.h"
-#include "image_kind.h"
 
-/* STK_E_UNSUPPORTED: a JPEG image under the name of a PNG image (.png), or the other way (.jpg, .jpeg). */
-stk_status stki_image_name_fits(const char *path, enum stki_image_kind kind, stk_error *err);
-
-/* The whole file, into the decoder's room, where it stays until the decoder is used for the next one. Errors name the
- * file and the record; a file that is not what its name says is named for what it is. STK_E_LIMIT: no descriptor is
- * left; the message says how many there may be. */
+/* The whole file, into the decoder's room, where it stays until the decoder is used for the next one. Nothing of it is
+ * looked at. Errors name the file and the record. STK_E_LIMIT: no descriptor is left; the message says how many there
+ * may be.
+ */
 stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
                            stk_error *err);
-
-/* The same of any kind of file: nothing of it is looked at. */
-stk_status stki_image_load_bytes(stki_decoder *decoder, const char *path, int64_t record, const void **bytes,
-                                 int64_t *count, stk_error *err);
 
 /* Bytes of the file. */
 stk_status stki_image_load_size(const char *path, int64_t record, int64_t *bytes, stk_error *err);

@@ -137,7 +137,7 @@ static stk_status bytes_read(const stki_reader *base, int64_t index, const stki_
     if (!status)
         status = stki_scratch_decoder(scratch, &decoder, err);
     if (!status)
-        status = stki_image_load_bytes(decoder, path, index, &bytes, &count, err);
+        status = stki_image_load(decoder, path, index, &bytes, &count, err);
     if (status)
         return status;
     *out = (stk_tensor){.data = (void *)(uintptr_t)bytes,

@@ -42,7 +42,10 @@ static void leave(struct job *job)
 
     job->errors.format_message((j_common_ptr)&job->d, text);
     job->status = stki_jpeg_class_of(job->errors.msg_code);
-    stki_fail(job->err, job->status, "libjpeg: %s", text);
+    stki_fail_at(job->err, job->status,
+                 (stki_place){NULL, -1, job->d.src ? job->count - (int64_t)job->d.src->bytes_in_buffer : 0, text,
+                              "a whole JPEG image"},
+                 "libjpeg");
     longjmp(job->out, 1);
 }
 

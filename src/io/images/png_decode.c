@@ -7,8 +7,13 @@
 #include <string.h>
 
 #include <spng.h>
+#include <zlib.h>
 
-enum { MOST_CHUNK_BYTES = 64 << 20 /* of a chunk that holds no pixels, and of all of them that libspng keeps */ };
+enum {
+    MOST_CHUNK_BYTES = 64 << 20, /* of a chunk that holds no pixels, and of all of them that libspng keeps */
+    SIGNATURE = 8,               /* bytes */
+    CHUNK_AROUND = 12            /* bytes of a chunk besides its data: length, type, sum */
+};
 
 /* zlib, below libspng, reports a lack of memory as a broken stream. */
 static _Thread_local bool out_of_memory;
@@ -37,8 +42,6 @@ static void *allocate_array(size_t count, size_t bytes)
 static stk_status class_of(int code)
 {
     switch (code) {
-    case SPNG_EMEM:
-        return STK_E_MEMORY;
     case SPNG_IO_EOF:
         return STK_E_TRUNCATED;
     case SPNG_ECHUNK_LIMITS:
@@ -48,10 +51,39 @@ static stk_status class_of(int code)
     }
 }
 
-static stk_status fail(int code, stk_error *err)
+static int64_t number(const uint8_t *bytes)
 {
-    return stki_fail(err, class_of(out_of_memory ? SPNG_EMEM : code), "libspng: %s",
-                     spng_strerror(out_of_memory ? SPNG_EMEM : code));
+    return (int64_t)bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
+}
+
+/* The offset of what is broken, as near as can be told: the first chunk that is cut or has a wrong sum, else the
+ * pixels. */
+static int64_t broken_at(const uint8_t *bytes, int64_t count)
+{
+    int64_t pixels = 0;
+
+    for (int64_t at = SIGNATURE; at < count;) {
+        const int64_t length = count - at < CHUNK_AROUND ? count : number(bytes + at);
+
+        if (length > count - at - CHUNK_AROUND ||
+            crc32(0, bytes + at + 4, (uInt)length + 4) != (uLong)number(bytes + at + 8 + length))
+            return at;
+        if (pixels == 0 && !memcmp(bytes + at + 4, "IDAT", 4))
+            pixels = at;
+        if (!memcmp(bytes + at + 4, "IEND", 4))
+            break;
+        at += length + CHUNK_AROUND;
+    }
+    return pixels > 0 ? pixels : count;
+}
+
+static stk_status fail(int code, const void *bytes, int64_t count, stk_error *err)
+{
+    if (out_of_memory || code == SPNG_EMEM)
+        return stki_fail(err, STK_E_MEMORY, "libspng: %s", spng_strerror(SPNG_EMEM));
+    return stki_fail_at(err, class_of(code),
+                        (stki_place){NULL, -1, broken_at(bytes, count), spng_strerror(code), "a whole PNG image"},
+                        "libspng");
 }
 
 static void to_gray(const uint8_t *from, uint8_t *to, int64_t pixels)
@@ -134,5 +166,5 @@ stk_status stki_png_decode(const void *bytes, int64_t count, const stki_png_head
         return stki_fail_memory(err, 0, "a PNG decoder");
     code = decode(ctx, bytes, count, header, how, to, room);
     spng_ctx_free(ctx);
-    return code ? fail(code, err) : STK_OK;
+    return code ? fail(code, bytes, count, err) : STK_OK;
 }

@@ -3,11 +3,12 @@
 #include "allocate.h"
 #include "decode.h"
 #include "error.h"
+#include "file_kind.h"
 #include "source_common.h"
 #include "text.h"
 #include <string.h>
 
-enum { HEAD = 8 };
+enum { HEAD = STKI_KIND_BYTES };
 
 /* ---- the container ----------------------------------------------------------------------------------------------- */
 
@@ -82,7 +83,7 @@ static stk_status check_head(const stki_csv *csv, int64_t *begins, stk_error *er
 
     if (status != STK_OK)
         return status;
-    what = stki_text_refuse(head, count, begins, &advice);
+    what = stki_text_refuse(head, count, false, begins, &advice);
     return what ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){csv->base.path, -1, -1, what, "a table of text"},
                                "%s", advice)
                 : STK_OK;

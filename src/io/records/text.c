@@ -2,34 +2,25 @@
 #include "text.h"
 #include "allocate.h"
 #include "error.h"
+#include "file_kind.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { HEAD = 8 };
+enum { HEAD = STKI_KIND_BYTES };
 
-const char *stki_text_refuse(const char *head, int64_t length, int64_t *begins, const char **advice)
+const char *stki_text_refuse(const char *head, int64_t length, bool markup, int64_t *begins, const char **advice)
 {
-    static const struct {
-        const char *bytes;
-        int64_t count;
-        const char *what, *advice;
-    } known[] = {
-        {"\x1f\x8b", 2, "a gzip file", "gunzip it: samples are found by their place in the text"},
-        {"\x28\xb5\x2f\xfd", 4, "a zstd file", "unpack it by unzstd: samples are found by their place in the text"},
-        {"BZh", 3, "a bzip2 file", "unpack it by bunzip2: samples are found by their place in the text"},
-        {"\xfd"
-         "7zXZ",
-         5, "an xz file", "unpack it by unxz: samples are found by their place in the text"},
-        {"\xff\xfe", 2, "UTF-16 text", "make it UTF-8: iconv -f UTF-16 -t UTF-8"},
-        {"\xfe\xff", 2, "UTF-16 text", "make it UTF-8: iconv -f UTF-16 -t UTF-8"},
-    };
+    const stki_file_kind *kind = stki_file_kind_of(head, length, true);
 
     *begins = length >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (length >= known[i].count && memcmp(head, known[i].bytes, (size_t)known[i].count) == 0) {
-            *advice = known[i].advice;
-            return known[i].what;
-        }
+    if (kind && (!kind->text || !markup)) {
+        *advice = kind->advice;
+        return kind->what;
+    }
+    if (length >= 2 && (!memcmp(head, "\xff\xfe", 2) || !memcmp(head, "\xfe\xff", 2))) {
+        *advice = "make it UTF-8: iconv -f UTF-16 -t UTF-8";
+        return "UTF-16 text";
+    }
     return NULL;
 }
 
@@ -62,7 +53,7 @@ static stk_status check_head(stki_text_file *text, stk_error *err)
 
     if (status != STK_OK)
         return status;
-    what = stki_text_refuse(head, count, &text->begins, &advice);
+    what = stki_text_refuse(head, count, !text->key, &text->begins, &advice);
     return what ? stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){text->base.path, -1, -1, what, "a text file"}, "%s",
                                advice)
                 : STK_OK;
@@ -167,9 +158,9 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
         return status;
     }
     text->file = file;
-    status = check_head(text, err);
+    status = take_options(text, opts, json, err);
     if (status == STK_OK)
-        status = take_options(text, opts, json, err);
+        status = check_head(text, err);
     if (status == STK_OK)
         status = stki_text_index_build(text, &text->index, err);
     if (status == STK_OK)

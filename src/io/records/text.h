@@ -45,9 +45,9 @@ stk_status stki_jsonl_open(const char *path, const stki_reader_opts *opts, stki_
 stk_status stki_text_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 stk_status stki_jsonl_of_file(stki_file *file, const stki_reader_opts *opts, stki_container **out, stk_error *err);
 
-/* What the beginning of a file is that is no text of bytes: "a gzip file", "UTF-16 text"; NULL: nothing known. *begins:
- * bytes of a byte order mark of UTF-8. `advice`: what to do about it. */
-const char *stki_text_refuse(const char *head, int64_t length, int64_t *begins, const char **advice);
+/* What the beginning of a file is that is no text of bytes: "a gzip file", "UTF-16 text"; NULL: nothing known.
+ * `markup`: HTML and XML are fine. *begins: bytes of a byte order mark of UTF-8. `advice`: what to do about it. */
+const char *stki_text_refuse(const char *head, int64_t length, bool markup, int64_t *begins, const char **advice);
 
 /* ---- text_index.c ---- */
 

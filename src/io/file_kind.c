@@ -1,0 +1,137 @@
+/* file_kind.c: a table of signatures. What has a reader of its own is not in it, but for images, which are recognized
+ * by image_kind.c. */
+#include "file_kind.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct signature {
+    int at, length;
+    const char *bytes;
+    stki_file_kind kind;
+};
+
+static const struct signature signatures[] = {
+    {0, 42, "version https://git-lfs.github.com/spec/v1", {"a Git LFS pointer", "run git lfs pull", false, true}},
+    {0, 3, "\x1f\x8b\x08", {"a gzip file", "gunzip it", false, false}},
+    {0, 4, "\x28\xb5\x2f\xfd", {"a zstd file", "unpack it by unzstd", false, false}},
+    {4, 6, "1AY&SY", {"a bzip2 file", "unpack it by bunzip2", false, false}},
+    {0, 5, "\xfd\x37zXZ", {"an xz file", "unpack it by unxz", false, false}},
+    {0, 4, "\x04\x22\x4d\x18", {"an lz4 file", "unpack it by unlz4", false, false}},
+    {0, 6, "7z\xbc\xaf\x27\x1c", {"a 7z archive", "unpack it", false, false}},
+    {0, 4, "Rar!", {"a RAR archive", "unpack it", false, false}},
+    {0, 4, "PK\5\6", {"an empty zip archive", "", false, false}},
+    {0, 4, "PK\3\4", {"a zip archive", "unpack it", false, false}},
+    {0, 4, "PAR1", {"a Parquet file", "convert it, for example to CSV, NumPy or tar", false, false}},
+    {0, 6, "ARROW1", {"an Arrow file", "convert it, for example to CSV, NumPy or tar", false, false}},
+    {0, 4, "Obj\1", {"an Avro file", "convert it, for example to CSV or JSON lines", false, false}},
+    {0, 3, "ORC", {"an ORC file", "convert it, for example to CSV or NumPy", false, false}},
+    {0, 15, "SQLite format 3", {"an SQLite database", "export it, for example to CSV", false, false}},
+    {0, 4, "CDF\1", {"a NetCDF-3 file", "convert it by nccopy -k nc4", false, false}},
+    {0, 4, "CDF\2", {"a NetCDF-3 file", "convert it by nccopy -k nc4", false, false}},
+    {0, 4, "CDF\5", {"a NetCDF-3 file", "convert it by nccopy -k nc4", false, false}},
+    {0, 4, "\x0e\x03\x13\x01", {"an HDF4 file", "convert it by h4toh5", false, false}},
+    {0, 4, "GRIB", {"a GRIB file", "convert it to NetCDF", false, false}},
+    {0, 10, "MATLAB 5.0", {"a MATLAB file", "save it with -v7.3, which is HDF5", false, false}},
+    {0,
+     3,
+     "\x80\x02}",
+     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, false}},
+    {0,
+     3,
+     "\x80\x03}",
+     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, false}},
+    {0,
+     3,
+     "\x80\x04\x95",
+     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, false}},
+    {0,
+     3,
+     "\x80\x05\x95",
+     {"a Python pickle", "pickles run code: save arrays with numpy.save or torch.save", false, false}},
+    {0, 6, "\x93NUMPY", {"an .npy file", "", false, false}},
+    {0, 8, "\x89HDF\r\n\x1a\n", {"an HDF5 file", "", false, false}},
+    {0, 8, "\x89PNG\r\n\x1a\n", {"a PNG image", "", false, false}},
+    {0, 3, "\xff\xd8\xff", {"a JPEG image", "", false, false}},
+    {8, 4, "WEBP", {"a WebP image", "convert it to PNG or JPEG", false, false}},
+    {8, 4, "WAVE", {"a WAV file", "convert it to NumPy", false, false}},
+    {8, 4, "AVI ", {"an AVI video", "convert it to images or NumPy", false, false}},
+    {0, 6, "GIF87a", {"a GIF image", "convert it to PNG", false, false}},
+    {0, 6, "GIF89a", {"a GIF image", "convert it to PNG", false, false}},
+    {0, 4, "II*\0", {"a TIFF image", "convert it to PNG", false, false}},
+    {0, 4, "MM\0*", {"a TIFF image", "convert it to PNG", false, false}},
+    {0, 4, "II+\0", {"a TIFF image", "convert it to PNG", false, false}},
+    {4, 8, "ftypavif", {"an AVIF image", "convert it to PNG or JPEG", false, false}},
+    {4, 8, "ftypheic", {"a HEIC image", "convert it to PNG or JPEG", false, false}},
+    {4, 8, "ftypheix", {"a HEIC image", "convert it to PNG or JPEG", false, false}},
+    {4, 8, "ftypmif1", {"a HEIF image", "convert it to PNG or JPEG", false, false}},
+    {4, 4, "ftyp", {"an MP4 video", "convert it to images or NumPy", false, false}},
+    {0, 4, "\x1a\x45\xdf\xa3", {"a Matroska or WebM video", "convert it to images or NumPy", false, false}},
+    {0, 4, "fLaC", {"a FLAC file", "convert it to NumPy", false, false}},
+    {0, 4, "OggS", {"an Ogg file", "convert it to NumPy", false, false}},
+    {0, 3, "ID3", {"an MP3 file", "convert it to NumPy", false, false}},
+    {0, 12, "\0\0\0\x0cJXL \r\n\x87\n", {"a JPEG XL image", "convert it to PNG or JPEG", false, false}},
+    {0, 12, "\0\0\0\x0cjP  \r\n\x87\n", {"a JPEG 2000 image", "convert it to PNG or JPEG", false, false}},
+    {0, 4, "\xff\x4f\xff\x51", {"a JPEG 2000 image", "convert it to PNG or JPEG", false, false}},
+    {0, 4, "8BPS", {"a Photoshop image", "convert it to PNG", false, false}},
+    {0, 4, "\0\0\1\0", {"an icon", "convert it to PNG", false, false}},
+    {0, 5, "%PDF-", {"a PDF document", "", false, false}},
+    {0, 5, "<?xml", {"an XML document", "", true, false}},
+    {0, 5, "<html", {"an HTML page", "a server sent it instead of the file: download it again", true, false}},
+    {0, 5, "<HTML", {"an HTML page", "a server sent it instead of the file: download it again", true, false}},
+    {0, 9, "<!DOCTYPE", {"an HTML page", "a server sent it instead of the file: download it again", true, false}},
+    {0, 9, "<!doctype", {"an HTML page", "a server sent it instead of the file: download it again", true, false}},
+};
+
+static bool is_letters(const struct signature *s)
+{
+    for (int i = 0; i < s->length; i++)
+        if (s->bytes[i] < ' ' || s->bytes[i] > '~')
+            return false;
+    return !s->kind.text && s->at == 0 && s->length < 20;
+}
+
+const stki_file_kind *stki_file_kind_of(const void *head, int64_t count, bool text)
+{
+    const char *bytes = head;
+    const int64_t looked = count < STKI_KIND_BYTES ? count : STKI_KIND_BYTES;
+
+    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
+        const struct signature *s = &signatures[i];
+
+        if (s->at + s->length <= count && !memcmp(bytes + s->at, s->bytes, (size_t)s->length) &&
+            !(text && is_letters(s) && !memchr(bytes, '\0', (size_t)looked)))
+            return &s->kind;
+    }
+    return NULL;
+}
+
+const char *stki_folder_kind_of(const char *path)
+{
+    static const struct {
+        const char *name, *what;
+    } marks[] = {
+        {".zgroup", "a Zarr store"},
+        {".zarray", "a Zarr store"},
+        {"zarr.json", "a Zarr store"},
+        {"dataset_dict.json", "a data set of Hugging Face's datasets (Arrow files)"},
+        {"dataset_info.json", "a data set of Hugging Face's datasets (Arrow files)"},
+        {"_delta_log", "a Delta table (Parquet files)"},
+        {"data.mdb", "an LMDB database"},
+    };
+    char name[4096];
+
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (snprintf(name, sizeof name, "%s/%s", path, marks[i].name) < (int)sizeof name && access(name, F_OK) == 0)
+            return marks[i].what;
+    return NULL;
+}
+
+const char *stki_file_missing_because(const char *path)
+{
+    if (strstr(path, "://"))
+        return "stoker reads files, no URLs: download it, or mount its store";
+    if (path[0] == '~' || strstr(path, "/~/"))
+        return "~ is not expanded: write ${HOME}, or the whole path";
+    return "";
+}
