@@ -2,7 +2,8 @@
  * may be mirrored and have gaps between them (flips, crops), each channel multiplied, added, rounded and stored in its
  * plane. Results that become bytes are no NaNs: the plan has seen to it. A block takes a tile of at most 4096 pixels:
  *   phase 0  its bytes into shared memory, 16 at a time where 16 lie in the row, so that alignment does not matter
- *   phase 1  a thread makes 16 bytes of each plane at a time out of them, neighbours beside neighbours
+ *   phase 1  a thread makes 16 bytes of each plane at a time out of them, neighbours beside neighbours, at boundaries
+ * of 16 in each plane; then the few elements before and behind those, one a thread
  */
 #ifndef STKI_KERNEL_PIXELS_H
 #define STKI_KERNEL_PIXELS_H
@@ -123,42 +124,42 @@ STKI_KERNEL_FN uint64_t stki_pixels_one(const stki_pixels_args *args, int dst, i
                              stki_kernel_fma(stki_strip_byte(byte, 0), args->a[channel], args->b[channel]));
 }
 
-/* Pixels that are no whole strip, or whose place in a plane is not aligned. `at` is the first one's byte. */
-STKI_KERNEL_FN void stki_pixels_rest(const stki_pixels_args *args, int dst, int raw, const stki_pixels_row *row,
-                                     uint32_t first, int count, int mirrored, const uint8_t *shared)
+/* Pixels of the row before the first one that begins 16 bytes of the channel's plane. Planes need not agree: 299 x 299
+ * elements are no multiple of 16 bytes. */
+STKI_KERNEL_FN uint32_t stki_pixels_head(const stki_pixels_args *args, const stki_pixels_row *row, int size,
+                                         int channel)
 {
-    const int size = stki_kernel_size(dst);
+    const uint32_t place = (uint32_t)((uintptr_t)(row->to + args->plane[channel]) % 16);
+    const uint32_t head = (16 - place) % 16 / (uint32_t)size;
 
-    STKI_ROLL
-    for (int i = 0; i < count; i++) {
-        uint32_t pixel = first + (uint32_t)i;
-        const uint8_t *at = shared + row->shift + (mirrored ? row->count - 1 - pixel : pixel) * (uint32_t)args->step;
-        STKI_ROLL
-        for (int c = 0; c < args->channels; c++)
-            stki_store_bits(row->to + args->plane[c] + (int64_t)pixel * size, stki_pixels_one(args, dst, raw, at[c], c),
-                            size);
-    }
+    return head < row->count ? head : row->count;
 }
 
-STKI_KERNEL_FN void stki_pixels_write_strip(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
-                                            const stki_pixels_row *row, uint32_t strip, const uint8_t *shared)
+/* An element that lies across two places of its size: no 16 bytes of such a plane hold whole elements. */
+STKI_KERNEL_FN int stki_pixels_odd(const stki_pixels_args *args, const stki_pixels_row *row, int size, int channel)
 {
-    const int size = stki_kernel_size(dst), pixels = 16 / size, words = pixels * step / 4;
-    const uint32_t first = strip * (uint32_t)pixels;
-    uint32_t word[17], at, shift;
-    int whole = first + (uint32_t)pixels <= row->count;
+    return (uintptr_t)(row->to + args->plane[channel]) % (unsigned)size != 0;
+}
 
-    if (first >= row->count)
-        return;
-    for (int c = 0; c < args->channels; c++)
-        whole = whole && (uintptr_t)(row->to + args->plane[c] + first * (uint32_t)size) % 16 == 0;
-    if (!whole) {
-        stki_pixels_rest(args, dst, raw, row, first,
-                         row->count - first < (uint32_t)pixels ? (int)(row->count - first) : pixels, mirrored, shared);
-        return;
-    }
-    at = row->shift + (mirrored ? row->count - first - (uint32_t)pixels : first) * (uint32_t)step;
-    shift = at % 4 * 8;
+STKI_KERNEL_FN void stki_pixels_write_one(const stki_pixels_args *args, int dst, int raw, int mirrored,
+                                          const stki_pixels_row *row, uint32_t pixel, int channel,
+                                          const uint8_t *shared)
+{
+    const uint32_t at = row->shift + (mirrored ? row->count - 1 - pixel : pixel) * (uint32_t)args->step;
+    const int size = stki_kernel_size(dst);
+
+    stki_store_bits(row->to + args->plane[channel] + (int64_t)pixel * size,
+                    stki_pixels_one(args, dst, raw, shared[at + (uint32_t)channel], channel), size);
+}
+
+/* The bytes of a strip that begins with pixel `first`, at the bottom of word[0]. */
+STKI_KERNEL_FN void stki_pixels_words(const stki_pixels_row *row, int pixels, int step, int mirrored, uint32_t first,
+                                      const uint8_t *shared, uint32_t *word)
+{
+    const uint32_t at = row->shift + (mirrored ? row->count - first - (uint32_t)pixels : first) * (uint32_t)step;
+    const uint32_t shift = at % 4 * 8;
+    const int words = pixels * step / 4;
+
     shared += at & ~UINT32_C(3);
     STKI_UNROLL
     for (int i = 0; i < 17; i++)
@@ -168,26 +169,73 @@ STKI_KERNEL_FN void stki_pixels_write_strip(const stki_pixels_args *args, int ds
     for (int i = 0; i < 16; i++)
         if (i < words)
             word[i] = (uint32_t)((word[i] | (uint64_t)word[i + 1] << 32) >> shift);
+}
+
+/* 16 bytes of each plane, each at a boundary of 16 in its plane: where planes do not agree, these are other pixels of
+ * each, and the bytes are loaded again. What is left before and behind the strips is stki_pixels_write_edge's. */
+STKI_KERNEL_FN void stki_pixels_write_strip(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
+                                            const stki_pixels_row *row, uint32_t strip, const uint8_t *shared)
+{
+    const int size = stki_kernel_size(dst), pixels = 16 / size;
+    uint32_t word[17], loaded = UINT32_MAX;
+
     STKI_UNROLL
-    for (int c = 0; c < 4; c++)
-        if (c < step && c < args->channels)
-            stki_store_words(row->to + args->plane[c] + first * (uint32_t)size,
-                             stki_pixels_strip(args, dst, raw, step, mirrored, word, c));
+    for (int c = 0; c < 4; c++) {
+        if (c >= step || c >= args->channels)
+            break;
+        const uint32_t first = strip * (uint32_t)pixels + stki_pixels_head(args, row, size, c);
+        if (first + (uint32_t)pixels > row->count || stki_pixels_odd(args, row, size, c))
+            continue;
+        if (first != loaded)
+            stki_pixels_words(row, pixels, step, mirrored, first, shared, word);
+        loaded = first;
+        stki_store_words(row->to + args->plane[c] + first * (uint32_t)size,
+                         stki_pixels_strip(args, dst, raw, step, mirrored, word, c));
+    }
+}
+
+/* Element `edge` of 2 * pixels of a row: the ones before its first strip, then those behind its last, of each plane. An
+ * odd plane is written here alone, `pixels` elements a turn. */
+STKI_KERNEL_FN void stki_pixels_write_edge(const stki_pixels_args *args, int dst, int raw, int mirrored,
+                                           const stki_pixels_row *row, uint32_t edge, const uint8_t *shared)
+{
+    const int size = stki_kernel_size(dst);
+    const uint32_t pixels = (uint32_t)(16 / size);
+
+    STKI_ROLL
+    for (int c = 0; c < args->channels; c++) {
+        const uint32_t head = stki_pixels_head(args, row, size, c);
+        const uint32_t behind = head + (row->count - head) / pixels * pixels;
+        const uint32_t pixel = edge < pixels ? edge : behind + edge - pixels;
+
+        if (stki_pixels_odd(args, row, size, c)) {
+            STKI_ROLL
+            for (uint32_t i = edge; i < row->count; i += 2 * pixels)
+                stki_pixels_write_one(args, dst, raw, mirrored, row, i, c, shared);
+        } else if (pixel < (edge < pixels ? head : row->count)) {
+            stki_pixels_write_one(args, dst, raw, mirrored, row, pixel, c, shared);
+        }
+    }
 }
 
 STKI_KERNEL_FN void stki_pixels_write(const stki_pixels_args *args, int dst, int raw, int step, int mirrored,
                                       stki_spot spot, const uint8_t *shared)
 {
     const uint32_t strips = args->row_strips * args->tile_rows;
+    const uint32_t edges = 32 / (uint32_t)stki_kernel_size(dst);
+    stki_pixels_row place;
 
     STKI_ROLL
     for (uint32_t i = spot.thread; i < strips; i += STKI_BLOCK_THREADS) {
         uint32_t row = stki_quotient(args->by_row_strips, i);
-        stki_pixels_row place;
         if (stki_pixels_row_of(args, spot.block, row, stki_kernel_size(dst), mirrored, &place))
             stki_pixels_write_strip(args, dst, raw, step, mirrored, &place, i - row * args->row_strips,
                                     shared + row * args->pitch);
     }
+    STKI_ROLL
+    for (uint32_t i = spot.thread; i < edges * args->tile_rows; i += STKI_BLOCK_THREADS)
+        if (stki_pixels_row_of(args, spot.block, i / edges, stki_kernel_size(dst), mirrored, &place))
+            stki_pixels_write_edge(args, dst, raw, mirrored, &place, i % edges, shared + i / edges * args->pitch);
 }
 
 #endif

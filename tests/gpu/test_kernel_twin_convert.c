@@ -416,6 +416,73 @@ static void test_what_runs(void **state)
     }
 }
 
+/* The share of the pixels that are stored 16 bytes at a time. */
+static double wide_share(const stki_launch *launch)
+{
+    const stki_pixels_args *args = &launch->args.pixels;
+    const int size = stki_kernel_size(launch->dst_dtype);
+    const uint32_t pixels = (uint32_t)(16 / size);
+    int64_t wide = 0, all = 0;
+    stki_pixels_row row;
+
+    for (uint32_t block = 0; block < launch->blocks; block++)
+        for (uint32_t i = 0; i < args->tile_rows; i++) {
+            if (!stki_pixels_row_of(args, block, i, size, launch->mirrored, &row))
+                continue;
+            for (int c = 0; c < args->channels; c++) {
+                const uint32_t head = stki_pixels_head(args, &row, size, c);
+
+                all += row.count;
+                if (!stki_pixels_odd(args, &row, size, c))
+                    wide += (row.count - head) / pixels * pixels;
+            }
+        }
+    return (double)wide / (double)all;
+}
+
+/* Images of any size: planes of 299 x 299 begin at any multiple of their elements. */
+static void test_planes_of_any_size(void **state)
+{
+    static const int sides[] = {224, 227, 299, 331, 378, 518};
+    static const stk_dtype dtypes[] = {STK_F32, STK_F16, STK_BF16, STK_I8, STK_U8};
+    static const float a[] = {0.0171F, 0.0175F, 0.0174F, 0.01F}, b[] = {-2.117F, -2.035F, -1.804F, 0};
+    enum { SAMPLES = 3 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sides / sizeof *sides * 5 * 3; i++) {
+        const int64_t side = sides[i / 15], step = i % 3 ? 4 : 3, channels = i % 3 == 2 ? 4 : 3;
+        const stk_dtype dtype = dtypes[i / 3 % 5];
+        const int64_t size = stk_dtype_size(dtype), plane = side * side;
+        stki_convert_desc desc = {.src_dtype = STK_U8,
+                                  .dst_dtype = dtype,
+                                  .ndim = 3,
+                                  .shape = {channels, side, side},
+                                  .src_strides = {1, side * step, step},
+                                  .dst_strides = {plane * size, side * size, size},
+                                  .channels = channels,
+                                  .a = a,
+                                  .b = b,
+                                  .quantized = dtype == STK_I8,
+                                  .qmin = -128,
+                                  .qmax = 127};
+        stki_convert *convert;
+        stki_launch launch;
+
+        desc.affine = dtype != STK_U8; /* which is copied as it is */
+        desc.channel_axis = desc.affine ? 0 : -1;
+        assert_int_equal(stki_convert_create(&desc, &convert, NULL), STK_OK);
+        assert_int_equal(stki_kernel_plan_convert(convert, (void *)(uintptr_t)4096, channels * plane * size,
+                                                  (const void *)(uintptr_t)4096, plane * step, SAMPLES, NULL, &launch,
+                                                  NULL),
+                         STK_OK);
+        assert_string_equal(kernel_name(&launch), "pixels");
+        if (wide_share(&launch) < 0.99)
+            fail_msg("%d %s, %d of %d bytes: %.1f %% of the stores are of 16 bytes", (int)side, stk_dtype_name(dtype),
+                     (int)channels, (int)step, 100 * wide_share(&launch));
+        stki_convert_destroy(convert);
+    }
+}
+
 /* More axes than a nest has, and nothing to do. */
 static void test_limits(void **state)
 {
@@ -457,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_channels_last),
         cmocka_unit_test(test_images),
         cmocka_unit_test(test_what_runs),
+        cmocka_unit_test(test_planes_of_any_size),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_all_kernels_were_met),
     };
