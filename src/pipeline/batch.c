@@ -112,18 +112,52 @@ bool stk_batch_last_of_epoch(const stk_batch *batch)
     return batch->last_of_epoch;
 }
 
+static void add_axis(stk_tensor *out, int64_t length, int64_t stride)
+{
+    out->shape[out->ndim] = length;
+    out->strides[out->ndim++] = stride;
+}
+
+/* Borrowed from the batch. */
+static void get(const stk_batch *batch, const stki_batch_tensor *which, stk_tensor *out)
+{
+    const stki_field_plan *plan = which->plan;
+    const stki_row_tensor *tensor = which->tensor;
+    const int64_t units = stki_tensor_units(plan, tensor, batch->memory, batch->rows);
+
+    *out = (stk_tensor){.device = batch->device_slot >= 0 ? batch->core->device : stk_device_cpu(),
+                        .dtype = tensor->dtype};
+    if (batch->device_slot < 0 && batch->pinned)
+        out->flags = STK_TENSOR_PINNED;
+    out->data = batch->device_slot >= 0 ? stki_feed_place(batch, plan, tensor) : batch->memory + tensor->offset;
+    if (tensor->extent == STKI_LENGTHS)
+        out->data = (int64_t *)out->data + 1;
+    if (tensor->extent == STKI_PER_PADDED_ENTRY) {
+        const int64_t length = stki_row_counts(plan, batch->memory)[0];
+
+        add_axis(out, batch->rows, length * tensor->out_bytes);
+        add_axis(out, length, tensor->out_bytes);
+    } else {
+        add_axis(out, units, tensor->out_bytes);
+    }
+    for (int i = 0; i < tensor->ndim; i++)
+        add_axis(out, tensor->shape[i], tensor->strides[i]);
+    if (which->view)
+        stki_view_apply(which->view, out);
+}
+
 stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err)
 {
-    stki_batch_tensor which;
+    const stki_batch_tensor *which;
+    stk_status status;
 
     if (!batch || !name || !out)
         return stki_fail(err, STK_E_BAD_ARG, "%s: found NULL", !batch ? "batch" : !name ? "name" : "out");
     if (belongs_to_parent(batch))
         return stki_fail(err, STK_E_FORKED, "this batch belongs to the parent process");
-    if (!stki_batch_tensor_find(batch->core, name, &which))
-        return stki_batch_tensor_missing(batch->core, name, err);
-    stki_batch_tensor_get(batch, &which, out);
-    return STK_OK;
+    if ((status = stki_batch_tensor_find(batch->core, name, &which, err)) == STK_OK)
+        get(batch, which, out);
+    return status;
 }
 
 /* ---- DLPack

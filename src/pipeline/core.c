@@ -1,5 +1,6 @@
 /* core.c: builds the running part of a loader from its config, and takes it apart. See core.h. */
 #include "core.h"
+#include "batch_tensors.h"
 #include "checked.h"
 #include "clock.h"
 #include "convert.h"
@@ -453,7 +454,7 @@ static stk_status make_plans(stki_core *core, stk_error *err)
     if ((status = stki_views_make(core->plans, n, &core->views, &core->view_count, err)) != STK_OK ||
         (status = stki_choose_convert(core, err)) != STK_OK ||
         (status = stki_slot_plan(core->plans, n, core->max_rows, &core->layout, err)) != STK_OK ||
-        (status = choose_slots(core, err)) != STK_OK)
+        (status = stki_batch_tensors_make(core, err)) != STK_OK || (status = choose_slots(core, err)) != STK_OK)
         return status;
     in_flight = core->layout.bytes * core->slot_count;
     for (int i = 0; i < n && status == STK_OK; i++) {
@@ -634,6 +635,7 @@ static void core_destroy(stki_core *core)
         stki_plan_fini(&core->plans[i]);
     stki_free(core->plans);
     stki_free(core->views);
+    stki_batch_tensors_fini(core);
     stki_order_destroy(core->order);
     stki_free(core->sources);
     stki_dataset_destroy(core->dataset);

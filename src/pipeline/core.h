@@ -107,6 +107,8 @@ struct stki_core {
     stki_field_plan *plans;
     int view_count;
     stki_view *views;
+    int tensor_count; /* of a batch */
+    struct stki_batch_tensor *tensors;
     stki_slot_layout layout;
     int slot_count;
     stk_batch **slots;
@@ -152,8 +154,6 @@ void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_er
 void stki_row_fails_with_partner(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
 /* digest_rows.c: what the batch's rows add to the digest of the stream (loader.digest). */
 stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);
-/* Tests: the n-th conversion from now fails, as if the kernel had. */
-void stki_fill_test_fail_convert(int64_t n);
 
 /* explain.c: what the loader is going to do, for people. */
 void stki_explain(const stki_core *core, FILE *to);

@@ -26,18 +26,17 @@ int stk_loader_field_count(const stk_loader *loader)
 
 int stk_loader_tensor_count(const stk_loader *loader)
 {
-    return stki_batch_tensor_count(loader->core);
+    return loader->core->tensor_count;
 }
 
 stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err)
 {
-    stki_batch_tensor which;
-    char found[512];
+    const stki_core *core = loader->core;
+    const char *found;
 
-    if (index < 0 || index >= stki_batch_tensor_count(loader->core))
-        return stki_fail(err, STK_E_RANGE, "no tensor %d: a batch has %d", index,
-                         stki_batch_tensor_count(loader->core));
-    stki_batch_tensor_at(loader->core, index, &which, found, sizeof found);
+    if (index < 0 || index >= core->tensor_count)
+        return stki_fail(err, STK_E_RANGE, "no tensor %d: a batch has %d", index, core->tensor_count);
+    found = core->tensors[index].name;
     if (!name || (int)strlen(found) >= size)
         return stki_fail(err, STK_E_BAD_ARG, "name: found room for %d bytes, expected at least %zu", name ? size : 0,
                          strlen(found) + 1);

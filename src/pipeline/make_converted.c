@@ -49,14 +49,12 @@ static inline bool list_row(const stk_batch *batch, const stki_field_plan *plan,
 }
 
 /* Converts `n` rows of the list, from `row` on. */
-static inline void convert_list(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t n,
+static inline void convert_list(const stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t n,
                                 stki_worker *worker, const bool random)
 {
     char *to = stki_slot_values(batch, plan) + row * plan->row_bytes;
     const stki_convert *first = worker->converts[0];
 
-    if (!stki_convert_may_run(core, batch, plan, row, n))
-        return;
     if (random)
         stki_convert_run_each(worker->converts, to, plan->row_bytes, worker->pointers, n);
     else
@@ -67,8 +65,8 @@ static inline void convert_list(stki_core *core, stk_batch *batch, const stki_fi
 
 /* The rows from `row` on that are mapped and share one conversion. Returns how many there were; 0: the row has to go
  * through its reader. */
-static inline int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                                  int64_t last, stki_worker *worker, const bool random)
+static inline int64_t fill_mapped(stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
+                                  stki_worker *worker, const bool random)
 {
     const stki_field *field = plan->field;
     int64_t before, within, offset = 0, n = 0;
@@ -93,7 +91,7 @@ static inline int64_t fill_mapped(stki_core *core, stk_batch *batch, const stki_
     before = stki_now_ns();
     stki_worker_does_mapped(worker, field, batch->samples[row], before);
     stki_paging_begin(&worker->parts, &paging);
-    convert_list(core, batch, plan, row, n, worker, random);
+    convert_list(batch, plan, row, n, worker, random);
     stki_count_convert(worker, &paging, before);
     return n;
 }
@@ -139,7 +137,7 @@ static inline int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_
     if (n == 0)
         return 0;
     stki_worker_does(worker, STKI_STAGE_CONVERT, reader->path, first, between);
-    convert_list(core, batch, plan, row, n, worker, random);
+    convert_list(batch, plan, row, n, worker, random);
     for (int64_t i = 0; i < n; i++)
         stk_storage_release(kept[i]);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
@@ -184,8 +182,7 @@ static stk_status make_part(stki_core *core, stk_batch *batch, const stki_field_
     stki_reading_begin(plan, of, worker, &r);
     if ((status = stki_reading_read(&r, NULL, STK_OK, worker, err)) != STK_OK)
         return status;
-    if (stki_convert_may_run(core, batch, plan, of->row, 1))
-        convert_part(plan, placing, &r, of->to, part, parts, worker);
+    convert_part(plan, placing, &r, of->to, part, parts, worker);
     stki_reading_end(plan, of, worker, &r);
     if (plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
@@ -201,7 +198,7 @@ static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan 
 static inline int64_t fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
                            stki_worker *worker, const bool random)
 {
-    int64_t n = fill_mapped(core, batch, plan, row, last, worker, random);
+    int64_t n = fill_mapped(batch, plan, row, last, worker, random);
 
     if (n > 0)
         return n;

@@ -125,8 +125,7 @@ static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan 
     stki_reading_begin(plan, of, worker, &r);
     if ((status = stki_reading_read(&r, NULL, STK_OK, worker, err)) != STK_OK)
         return status;
-    if (stki_convert_may_run(core, batch, plan, of->row, 1))
-        copy(core, batch, plan, r.shard, r.within, of->row, &r.sample, worker);
+    copy(core, batch, plan, r.shard, r.within, of->row, &r.sample, worker);
     stki_reading_end(plan, of, worker, &r);
     return STK_OK;
 }

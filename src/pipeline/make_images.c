@@ -16,13 +16,13 @@ typedef stk_status store_fn(const stki_field_plan *plan, stki_resampler *resampl
                             stk_error *err);
 
 /* `check` may refuse the row before its image is read; `store` makes it of the pixels. */
-static stk_status make_by(check_fn *check, store_fn *store, stki_core *core, stk_batch *batch,
-                          const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker, stk_error *err)
+static stk_status make_by(check_fn *check, store_fn *store, const stk_batch *batch, const stki_field_plan *plan,
+                          const stki_making_of *of, stki_worker *worker, stk_error *err)
 {
     stki_resampler *resampler = &worker->resamplers[plan->number];
     const stki_want *want;
     stki_reading r;
-    stk_tensor view;
+    const stk_tensor *view;
     stk_status status;
 
     stki_reading_begin(plan, of, worker, &r);
@@ -31,12 +31,10 @@ static stk_status make_by(check_fn *check, store_fn *store, stki_core *core, stk
         status = check(batch, plan, of->row, resampler, r.shard, r.within, err);
     if ((status = stki_reading_read(&r, want, status, worker, err)) != STK_OK)
         return status;
-    if (stki_convert_may_run(core, batch, plan, of->row, 1)) {
-        status = stki_resample_view(plan, resampler, r.shard, r.within, &r.sample, &view, err);
-        if (status == STK_OK)
-            status = store(plan, resampler, &view, of->to, err);
-        stki_count(&worker->bytes_read, stk_tensor_nbytes(&r.sample));
-    }
+    status = stki_resample_view(plan, resampler, r.shard, r.within, &r.sample, &view, err);
+    if (status == STK_OK)
+        status = store(plan, resampler, view, of->to, err);
+    stki_count(&worker->bytes_read, stk_tensor_nbytes(&r.sample));
     stki_reading_end(plan, of, worker, &r);
     return status;
 }
@@ -46,8 +44,9 @@ static stk_status make_by(check_fn *check, store_fn *store, stki_core *core, stk
 static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
                                  const stki_making_of *of, stki_worker *worker, stk_error *err)
 {
-    stk_status status = make_by(NULL, stki_resample_store, core, batch, plan, of, worker, err);
+    stk_status status = make_by(NULL, stki_resample_store, batch, plan, of, worker, err);
 
+    (void)core;
     stki_count(&worker->bytes_written, plan->row_bytes);
     if (status == STK_OK && plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
@@ -114,9 +113,10 @@ static stk_status make_image(stki_core *core, stk_batch *batch, const stki_field
 {
     stki_batch_row row;
 
+    (void)core;
     stki_slot_row(batch, plan, of->row, &row);
     stki_count(&worker->bytes_written, row.bytes);
-    return make_by(check_measured, stki_own_store, core, batch, plan, of, worker, err);
+    return make_by(check_measured, stki_own_store, batch, plan, of, worker, err);
 }
 
 static bool has_shapes(const stki_field_plan *plan)

@@ -5,29 +5,7 @@
 #include "file.h"
 #include "tensor_internal.h"
 
-static stki_counter convert_fails_in;
-
 static const uint64_t CALL_DRAW = UINT64_C(0x63616c6c); /* "call": the name of the draw that call steps are given */
-
-void stki_fill_test_fail_convert(int64_t n)
-{
-    stki_count_set(&convert_fails_in, n);
-}
-
-bool stki_convert_may_run(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t rows)
-{
-    stk_error error;
-
-    if (stki_counted(&convert_fails_in) <= 0 ||
-        atomic_fetch_sub_explicit(&convert_fails_in, 1, memory_order_relaxed) != 1)
-        return true;
-    for (int64_t r = row; r < row + rows; r++) {
-        stki_fail(&error, STK_E_DEVICE, "%s: conversion of sample %lld failed", plan->name,
-                  (long long)batch->indices[r]);
-        stki_row_fails(core, batch, r, &error);
-    }
-    return false;
-}
 
 void stki_worker_does(stki_worker *worker, enum stki_stage stage, const char *path, int64_t record, int64_t now)
 {

@@ -104,7 +104,5 @@ void stki_read_fails(stki_core *core, stk_batch *batch, const stki_reader *shard
                      stk_error *error);
 /* A conversion began at `began` and has ended. What it waited for pages of mapped files counts as reading. */
 void stki_count_convert(stki_worker *worker, const stki_paging *paging, int64_t began);
-/* False, with the rows failed, when a test wants this conversion to fail. */
-bool stki_convert_may_run(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t rows);
 
 #endif

@@ -176,8 +176,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     return STK_OK;
 }
 
-/* ---- after reading -----------------------------------------------------------------------------------------------
- */
+/* ---- after reading: the pixels that the row needs ---------------------------------------------------------------- */
 
 /* One direction of an image that the reader has made smaller: the pixels that the part touches, and the box in them. */
 static void scale_axis(int64_t scale, int64_t whole, int64_t *start, int64_t *size, double *low, double *high)
@@ -216,6 +215,102 @@ static void window_of(const stki_field_plan *plan, const stk_tensor *sample, int
     out->shape[x] = width;
     out->data = (char *)sample->data + top * sample->strides[y] + left * sample->strides[x];
 }
+
+/* Row-major elements of the view, in native byte order; a copy in `to` where they are not. */
+static stk_status bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err)
+{
+    const bool swapped = (view->flags & STK_TENSOR_SWAPPED) != 0;
+    int64_t strides[STK_MAX_DIMS], bytes;
+    bool adjacent = !swapped;
+    stk_status status = stki_row_major(view->dtype, view->ndim, view->shape, strides, &bytes, err);
+
+    if (status != STK_OK)
+        return status;
+    for (int i = 0; i < view->ndim; i++)
+        adjacent = adjacent && (view->strides[i] == strides[i] || view->shape[i] == 1);
+    *out = view->data;
+    if (adjacent || (status = stki_scratch_reserve(to, bytes, err)) != STK_OK)
+        return status;
+    stki_copy_strided(to->data, view->dtype, strides, view->data, view->dtype, view->strides, swapped, view->ndim,
+                      view->shape);
+    *out = to->data;
+    return STK_OK;
+}
+
+/* The resizer takes the view. Where padding goes around what comes out of it, that is the view then. */
+static stk_status resize(stki_resampler *resampler, const stk_tensor **out, stk_error *err)
+{
+    const stki_resize_job *job = &resampler->placing.job;
+    stk_tensor *view = &resampler->view;
+    const void *pixels = view->data;
+    int64_t line = view->strides[0], bytes;
+    stk_status status = STK_OK;
+
+    if ((view->strides[2] != 1 && job->channels > 1) || view->strides[1] != job->channels) {
+        status = bring_together(view, &resampler->tight, &pixels, err);
+        line = view->shape[1] * job->channels;
+    }
+    if (status != STK_OK)
+        return status;
+    stki_resizer_begin(resampler->resizer, pixels, line);
+    *out = NULL;
+    if (!resampler->placing.padded)
+        return STK_OK;
+    *view = (stk_tensor){.dtype = STK_U8, .ndim = 3, .shape = {job->window_height, job->window_width, job->channels}};
+    status = stki_row_major(STK_U8, 3, view->shape, view->strides, &bytes, err);
+    if (status != STK_OK || (status = stki_scratch_reserve(&resampler->canvas, bytes, err)) != STK_OK)
+        return status;
+    view->data = resampler->canvas.data;
+    stki_resizer_next(resampler->resizer, view->data, view->strides[0], job->window_height);
+    *out = view;
+    return STK_OK;
+}
+
+/* Was the whole sample given, it must have the shape that was announced. */
+static stk_status check_whole(const stki_field_plan *plan, const stki_resampler *resampler, const stki_reader *shard,
+                              int64_t within, const stk_tensor *sample, stk_error *err)
+{
+    char path[STKI_RECORD_PATH];
+
+    if (sample->ndim == plan->field->ndim &&
+        memcmp(sample->shape, resampler->shape, (size_t)sample->ndim * sizeof sample->shape[0]) == 0)
+        return STK_OK;
+    return stki_fail_at(err, STK_E_CORRUPT,
+                        (stki_place){stki_reader_path(shard, within, path), within, -1,
+                                     STKI_SHAPE(sample->ndim, sample->shape),
+                                     STKI_SHAPE(plan->field->ndim, resampler->shape)},
+                        "%s: shape of the sample", plan->name);
+}
+
+stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
+                              int64_t within, const stk_tensor *sample, const stk_tensor **out, stk_error *err)
+{
+    const stki_given *given = &resampler->given;
+    stk_tensor *view = &resampler->view;
+    stki_resize_support part;
+    stk_status status = STK_OK;
+
+    *view = *sample;
+    *out = view;
+    if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
+        return status;
+    if (!plan->image.geometry) {
+        resampler->placing.orientation = (stki_orientation){0};
+        resampler->placing.padded = false;
+        return STK_OK;
+    }
+    if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
+        return place(plan, shard, within, status, err);
+    part = *stki_resizer_support(resampler->resizer);
+    window_of(plan, sample, resampler->placing.top + part.top - given->top,
+              resampler->placing.left + part.left - given->left, part.height, part.width, view);
+    if (!view->data)
+        return place(plan, shard, within, stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"),
+                     err);
+    return plan->image.geometry->resizes ? resize(resampler, out, err) : STK_OK;
+}
+
+/* ---- the row ----------------------------------------------------------------------------------------------------- */
 
 /* The whole block becomes the row. */
 static void store_block(const stki_field_plan *plan, const stki_resampler *resampler, const void *block, uint8_t *row)
@@ -282,41 +377,6 @@ static stk_status store_window(const stki_field_plan *plan, stki_resampler *resa
     return STK_OK;
 }
 
-/* The resized pixels that a padded window needs. */
-static stk_status resize_padded(const stki_field_plan *plan, stki_resampler *resampler, void *row, stk_error *err)
-{
-    const stki_resize_job *job = &resampler->placing.job;
-    stk_tensor view = {.dtype = STK_U8, .ndim = 3, .shape = {job->window_height, job->window_width, job->channels}};
-    int64_t bytes;
-    stk_status status = stki_row_major(STK_U8, 3, view.shape, view.strides, &bytes, err);
-
-    if (status != STK_OK || (status = stki_scratch_reserve(&resampler->canvas, bytes, err)) != STK_OK)
-        return status;
-    view.data = resampler->canvas.data;
-    stki_resizer_next(resampler->resizer, view.data, view.strides[0], job->window_height);
-    return store_window(plan, resampler, &view, row, err);
-}
-
-/* From a view of the support. */
-static stk_status resize(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
-                         stk_error *err)
-{
-    const int64_t channels = resampler->placing.job.channels;
-    const void *pixels = view->data;
-    int64_t line = view->strides[0];
-    stk_status status = STK_OK;
-
-    if ((view->strides[2] != 1 && channels > 1) || view->strides[1] != channels) {
-        status = stki_bring_together(view, &resampler->tight, &pixels, err);
-        line = view->shape[1] * channels;
-    }
-    if (status != STK_OK)
-        return status;
-    stki_resizer_begin(resampler->resizer, pixels, line);
-    return resampler->placing.padded ? resize_padded(plan, resampler, row, err)
-                                     : store_window(plan, resampler, NULL, row, err);
-}
-
 /* Pixels as they are. */
 static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                        stk_error *err)
@@ -324,59 +384,17 @@ static stk_status copy(const stki_field_plan *plan, stki_resampler *resampler, c
     const void *block;
     stk_status status;
 
-    if (plan->image.geometry && resampler->placing.padded)
-        return store_window(plan, resampler, view, row, err);
     if (plan->image.colors)
         return stki_color_store(plan, resampler, view->data, view->strides, row, err);
-    status = stki_bring_together(view, &resampler->block, &block, err);
+    status = bring_together(view, &resampler->block, &block, err);
     if (status == STK_OK)
         store_block(plan, resampler, block, row);
     return status;
 }
 
-/* Was the whole sample given, it must have the shape that was announced. */
-static stk_status check_whole(const stki_field_plan *plan, const stki_resampler *resampler, const stki_reader *shard,
-                              int64_t within, const stk_tensor *sample, stk_error *err)
-{
-    char path[STKI_RECORD_PATH];
-
-    if (sample->ndim == plan->field->ndim &&
-        memcmp(sample->shape, resampler->shape, (size_t)sample->ndim * sizeof sample->shape[0]) == 0)
-        return STK_OK;
-    return stki_fail_at(err, STK_E_CORRUPT,
-                        (stki_place){stki_reader_path(shard, within, path), within, -1,
-                                     STKI_SHAPE(sample->ndim, sample->shape),
-                                     STKI_SHAPE(plan->field->ndim, resampler->shape)},
-                        "%s: shape of the sample", plan->name);
-}
-
-stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
-                              int64_t within, const stk_tensor *sample, stk_tensor *out, stk_error *err)
-{
-    const stki_given *given = &resampler->given;
-    stki_resize_support part;
-    stk_status status = STK_OK;
-
-    *out = *sample;
-    if (given->scale == 0 && (status = check_whole(plan, resampler, shard, within, sample, err)) != STK_OK)
-        return status;
-    if (!plan->image.geometry) {
-        resampler->placing.orientation = (stki_orientation){0};
-        return STK_OK;
-    }
-    if (given->scale > 1 && (status = scale_job(resampler, err)) != STK_OK)
-        return place(plan, shard, within, status, err);
-    part = *stki_resizer_support(resampler->resizer);
-    window_of(plan, sample, resampler->placing.top + part.top - given->top,
-              resampler->placing.left + part.left - given->left, part.height, part.width, out);
-    return out->data ? STK_OK
-                     : place(plan, shard, within,
-                             stki_fail(err, STK_E_CORRUPT, "the reader gave less than the part asked for"), err);
-}
-
 stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
                                void *row, stk_error *err)
 {
-    return plan->image.geometry && plan->image.geometry->resizes ? resize(plan, resampler, view, row, err)
-                                                                 : copy(plan, resampler, view, row, err);
+    return !view || resampler->placing.padded ? store_window(plan, resampler, view, row, err)
+                                              : copy(plan, resampler, view, row, err);
 }

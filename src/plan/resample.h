@@ -26,6 +26,7 @@ typedef struct stki_resampler {
     stki_placing placing;
     int64_t row_shape[3]; /* of a row in a shape of its own (rows_images.h) */
     stki_want want;
+    stk_tensor view; /* of its pixels, by stki_resample_view */
     stki_given given;
 } stki_resampler;
 
@@ -40,9 +41,10 @@ stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *re
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
                               const stki_occasion *occasion, const stki_reader *shard, int64_t within,
                               const stki_want **out, stk_error *err);
-/* `sample` is what reading with that want gave. *out: the pixels in it that the row needs. */
+/* `sample` is what reading with that want gave. *out: the pixels that the row needs; NULL: they come out of the
+ * resizer, line by line. */
 stk_status stki_resample_view(const stki_field_plan *plan, stki_resampler *resampler, const stki_reader *shard,
-                              int64_t within, const stk_tensor *sample, stk_tensor *out, stk_error *err);
+                              int64_t within, const stk_tensor *sample, const stk_tensor **out, stk_error *err);
 /* `row` is where they go. */
 stk_status stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
                                void *row, stk_error *err);

@@ -14,11 +14,8 @@ void stki_own_placed(const stki_field_plan *plan, const int64_t *shape, const st
 stk_status stki_own_shape(const stki_field_plan *plan, const int64_t *shape, const double *box,
                           const stki_occasion *occasion, int64_t out[STKI_OWN_AXES], stk_error *err);
 
-/* `view`: the pixels that the resampler's placing needs. The row has the shape resampler->row_shape. */
+/* `view`: as of stki_resample_view. The row has the shape resampler->row_shape. */
 stk_status stki_own_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
                           stk_error *err);
-
-/* Row-major elements of the view, in native byte order; a copy in `to` where they are not. */
-stk_status stki_bring_together(const stk_tensor *view, stki_scratch *to, const void **out, stk_error *err);
 
 #endif

@@ -23,7 +23,7 @@ RULES = [
     (PLAN + r"(?:one_hot|erase|mix)\.", r"plan/late_\w+\.c|pipeline/(?:make_\w+|partners)\.c"),
     (PLAN + r"pad\b", r"plan/rows_padded\.c"),
     (r"\bSTKI_(?:PER_ROW|PER_ENTRY|PER_PADDED_ENTRY|OFFSETS|LENGTHS)\b",
-     r"plan/(?:row\w+\.[ch]|plan\.h|late_mix\.c)|pipeline/(?:slot|batch_tensors|feed)\.c"),
+     r"plan/(?:row\w+\.[ch]|plan\.h|late_mix\.c)|pipeline/(?:slot|batch|feed)\.c"),
 ]
 
 

@@ -1,6 +1,7 @@
 /* stki-threads: what a loader does when something fails, hangs or is too small. Errors are ordered with their batch,
  * stay, name their record, and are never taken for the end; timeouts pass. */
 #include "clock.h"
+#include "error.h"
 #include "faults.h"
 #include "faulty.h"
 #include "loader_test.h"
@@ -44,6 +45,20 @@ static void p04_a_failed_read_is_an_error(void **state)
         }
 }
 
+static stki_counter fail_store;
+
+stk_status __real_stki_resample_store(const stki_field_plan *, stki_resampler *, const stk_tensor *, void *,
+                                      stk_error *);
+stk_status __wrap_stki_resample_store(const stki_field_plan *, stki_resampler *, const stk_tensor *, void *,
+                                      stk_error *);
+stk_status __wrap_stki_resample_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view,
+                                      void *row, stk_error *err)
+{
+    if (atomic_fetch_sub_explicit(&fail_store, 1, memory_order_relaxed) == 1)
+        return stki_fail(err, STK_E_DEVICE, "the conversion failed");
+    return __real_stki_resample_store(plan, resampler, view, row, err);
+}
+
 /* P04 (convert) */
 static void p04_a_failed_conversion_is_an_error(void **state)
 {
@@ -54,11 +69,16 @@ static void p04_a_failed_conversion_is_an_error(void **state)
         stk_error err;
         stk_status status;
 
-        stki_fill_test_fail_convert(5);
-        assert_ok(stkt_open_faulty(&loader, NULL, false, &err, CONFIG, workers, 1, 2, "60s", "60s"));
+        stki_count_set(&fail_store, 5);
+        assert_ok(stkt_open_faulty(
+            &loader, NULL, false, &err,
+            "{dataset: {fields: {x: {synthetic: {count: 40, shape: [6, 5, 3], dtype: u8, distinct: 40}, source: "
+            "{layout: "
+            "nhwc}, transforms: [resize: [4, 4]]}}}, loader: {batch_size: 8, num_workers: %d, num_epochs: 1, prefetch: "
+            "2}}",
+            workers));
         while ((status = stk_loader_next(loader, &batch, &err)) == STK_OK)
             stk_batch_release(batch);
-        stki_fill_test_fail_convert(0);
         assert_int_equal(status, STK_E_DEVICE);
         assert_says("conversion");
         assert_int_equal(stk_loader_next(loader, &batch, &err), STK_E_DEVICE);
