@@ -9,6 +9,7 @@
 #include "option_print.h"
 #include "stats_options.h"
 #include "thread.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,11 +52,12 @@ static void choose_rows(void)
 {
     const stki_option_table *all = stki_config_sections[0];
 
-    for (int i = 0; i < all->count && loader_table.count < LOADER_ROWS; i++) {
+    for (int i = 0; i < all->count; i++) {
         stki_option *row = &loader_rows[loader_table.count];
 
         if (!(all->rows[i].flags & STKI_IN_JOB))
             continue;
+        assert(loader_table.count < LOADER_ROWS);
         *row = all->rows[i];
         if (strcmp(row->name, "order") == 0)
             row->words = order_words;
@@ -86,7 +88,8 @@ static const stki_option output_rows[] = {
     STKI_SIZE(stki_output_section, shard_bytes, 0, 0, INT64_MAX, "Files of about so many bytes each instead; 0: one",
               .instead_of = "shard_rows"),
 };
-static const stki_option_table output_table = STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table);
+static const stki_option_table output_table =
+    STKI_OPTION_TABLE_WITH("output", output_rows, .choice = stki_sink_table, .about = stki_finish_about);
 
 const stki_option_table *const stki_job_sections[] = {&prep_table, &output_table, &stki_stats_table, NULL};
 

@@ -6,15 +6,14 @@
  * beside the file, if there is one, and the file is still the one that was opened. */
 #include "stoker_check.h"
 #include "allocate.h"
-#include "clock.h"
 #include "error.h"
 #include "source.h"
+#include "stoker_pool.h"
 #include "thread.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define RUN_BYTES (INT64_C(1) << 20)
-#define LOOK_EVERY_NS (INT64_C(200) * 1000000)
 
 /* A member while its records are read. */
 struct part {
@@ -340,13 +339,15 @@ static void finish_run(struct crew *crew, const struct run *run, struct st_bad_l
     clear_bad(bad);
 }
 
-static void work(void *context)
+/* What each thread does. */
+static stk_status work(void *context, void *task, int64_t part, int worker, stk_error *err)
 {
     struct crew *crew = context;
     struct st_bad_list bad = {0};
     stki_scratch scratch;
     struct run run;
 
+    (void)task, (void)part, (void)worker, (void)err;
     stki_scratch_init(&scratch);
     while (claim(crew, &run)) {
         check_run(crew->check, &run, &scratch, &bad);
@@ -354,6 +355,7 @@ static void work(void *context)
     }
     stki_scratch_fini(&scratch);
     stki_free(bad.items);
+    return STK_OK;
 }
 
 /* ---- the whole -----------------------------------------------------------------------------------------------------
@@ -376,40 +378,31 @@ static int64_t expected_records(const struct st_check *check)
     return count;
 }
 
-static void wait_for(struct st_check *check, stki_thread *thread)
+static void show_progress(void *context)
 {
-    while (!stki_thread_join(thread, stki_deadline_ns(LOOK_EVERY_NS)))
-        if (check->progress)
-            check->progress(check);
+    const struct st_check *check = ((const struct crew *)context)->check;
+
+    if (check->progress)
+        check->progress(check);
 }
 
 stk_status st_check_run(struct st_check *check, stk_error *err)
 {
     struct crew crew = {.check = check};
-    stki_thread **threads = stki_zalloc_array(check->threads, sizeof *threads);
-    stk_status status = STK_OK;
-    int started = 0;
+    stk_status status;
 
     check->members = stki_zalloc_array(check->container->member_count + 1, sizeof *check->members);
-    if (!threads || !check->members) {
-        stki_free(threads);
+    if (!check->members)
         return stki_fail_memory(err, check->container->member_count * (int64_t)sizeof *check->members, "members");
-    }
     check->expected_records = expected_records(check);
     stki_mutex_init(&crew.lock);
-    for (; started < check->threads && !status; started += !status)
-        status = stki_thread_start(&threads[started], "stoker-verify", work, &crew, err);
-    for (int i = 0; i < started; i++)
-        wait_for(check, threads[i]);
-    if (started > 0)
-        status = STK_OK; /* fewer threads do the same */
+    status = st_pool_run(check->threads, check->threads, work, show_progress, &crew, err);
     if (crew.current)
         let_go(crew.current);
     stki_mutex_fini(&crew.lock);
-    stki_free(threads);
     if (check->bad.count > 1)
         qsort(check->bad.items, (size_t)check->bad.count, sizeof *check->bad.items, by_place);
-    if (!status && crew.failed) {
+    if (status == STK_OK && crew.failed) {
         *err = crew.error;
         status = crew.error.status;
     }

@@ -1,13 +1,11 @@
-/* stoker_manifest.c: see stoker_manifest.h. The files are claimed one after the other by as many threads as there are
- * files or processors; each is read once, from its beginning to its end. */
+/* stoker_manifest.c: see stoker_manifest.h. Several threads read the files, each file once from beginning to end. */
 #include "stoker_manifest.h"
 #include "allocate.h"
-#include "clock.h"
 #include "container.h"
 #include "error.h"
 #include "format.h"
+#include "stoker_pool.h"
 #include "text_build.h"
-#include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,9 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 1 << 20, MOST_THREADS = 64 };
-
-#define LOOK_EVERY_NS (INT64_C(200) * 1000000)
+enum { READ_BYTES = 1 << 20 };
 
 bool st_is_manifest(const char *path)
 {
@@ -316,46 +312,29 @@ static stk_status check_file(struct st_manifest_check *check, const struct st_li
 /* ---- all of them ---------------------------------------------------------------------------------------------------
  */
 
-struct crew {
-    struct st_manifest_check *check;
-    stki_counter next;
-};
-
-static void work(void *context)
+static stk_status check_one(void *context, void *task, int64_t i, int worker, stk_error *err)
 {
-    struct crew *crew = context;
-    struct st_manifest_check *check = crew->check;
+    struct st_manifest_check *check = context;
+    stk_error fault;
 
-    for (;;) {
-        const int64_t i = atomic_fetch_add(&crew->next, 1);
-        stk_error err;
-
-        if (i >= check->file_count)
-            return;
-        if (check_file(check, &check->files[i], &err) != STK_OK) {
-            check->files[i].fault = stki_strdup(err.message);
-            stki_count(&check->faults, 1);
-        }
-        stki_count(&check->ended, 1);
+    (void)task, (void)worker, (void)err;
+    if (check_file(check, &check->files[i], &fault) != STK_OK) {
+        check->files[i].fault = stki_strdup(fault.message);
+        stki_count(&check->faults, 1);
     }
+    stki_count(&check->ended, 1);
+    return STK_OK;
+}
+
+static void show_progress(void *context)
+{
+    const struct st_manifest_check *check = context;
+
+    if (check->progress)
+        check->progress(check);
 }
 
 stk_status st_manifest_run(struct st_manifest_check *check, int threads, stk_error *err)
 {
-    struct crew crew = {.check = check};
-    stki_thread *started[MOST_THREADS];
-    int count = 0;
-    stk_status status = STK_OK;
-
-    threads = threads > MOST_THREADS ? MOST_THREADS : threads;
-    if (threads > check->file_count)
-        threads = (int)check->file_count;
-    while (count < threads && status == STK_OK)
-        if ((status = stki_thread_start(&started[count], "stk-verify", work, &crew, count == 0 ? err : NULL)) == STK_OK)
-            count++;
-    for (int i = 0; i < count; i++)
-        while (!stki_thread_join(started[i], stki_now_ns() + LOOK_EVERY_NS))
-            if (check->progress)
-                check->progress(check);
-    return count > 0 ? STK_OK : status; /* fewer threads do it too */
+    return st_pool_run(threads, check->file_count, check_one, show_progress, check, err);
 }

@@ -68,6 +68,8 @@ typedef struct stki_finish_options {
     bool alias;
 } stki_finish_options;
 extern const stki_option_table stki_finish_table; /* of `output.fields.NAME`: that of one finisher, by `encode` */
+/* Writes the names of all encoders, for help and docs, and returns true if `table` is the one above. */
+bool stki_finish_about(const stki_option_table *table, FILE *to);
 /* STK_E_CONFIG for rows that do not fit, at the field's options (NULL: "output.fields.NAME: "). */
 stk_status stki_finish_refuse(stk_error *err, const stki_node *options, const stki_sink_field *in, const char *format,
                               ...) STK_PRINTF(4, 5);

@@ -14,12 +14,23 @@ static const stki_option_table *finisher_table(int index)
 
 static const stki_option rows[] = {
     STKI_STRING(stki_finish_options, encode, NULL,
-                "What is done to rows on their way into the file: jpeg, png, keep, tokens, or {transcode: jpeg}",
-                .flags = STKI_GIVEN, .inner = &stki_transcode_table, .examples = STKI_EXAMPLES("jpeg", "png")),
+                "The encoder of the rows, by name, or a map such as {transcode: jpeg}", .flags = STKI_GIVEN,
+                .inner = &stki_transcode_table, .examples = STKI_EXAMPLES("jpeg", "png")),
     STKI_STRING(stki_finish_options, extension, NULL, "Of the field's files in archives, without the dot",
                 .examples = STKI_EXAMPLES("bin", "raw")),
     STKI_BOOL(stki_finish_options, alias, false, "Dtypes that the format cannot name are written as raw bytes"),
 };
+bool stki_finish_about(const stki_option_table *table, FILE *to)
+{
+    if (table != &stki_finish_table)
+        return false;
+    fprintf(to, "Encoders:");
+    for (int i = 0; stki_finishers[i]; i++)
+        fprintf(to, "%s %s", i ? "," : "", stki_finishers[i]->name);
+    fprintf(to, ".\n");
+    return true;
+}
+
 const stki_option_table stki_finish_table =
     STKI_OPTION_TABLE_WITH("output.fields.NAME", rows, .choice = finisher_table);
 
