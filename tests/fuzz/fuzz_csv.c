@@ -19,8 +19,9 @@ static void put_record(const stki_csv *csv, int64_t record, const char *bytes, s
         DEMAND(!stki_csv_cell_of(csv, i, record, bytes, &cell, &err));
         count = stki_csv_bytes(&cell);
         DEMAND(count >= 0 && count <= csv->columns[i].longest);
-        DEMAND(csv->columns[i].kind != STKI_CSV_WHOLE || stki_csv_whole(&cell, &whole));
-        DEMAND(csv->columns[i].kind != STKI_CSV_REAL || stki_csv_number(&cell, &number));
+        DEMAND(csv->columns[i].kind != STKI_CSV_WHOLE || stki_csv_is_missing(&csv->missing, &cell) || stki_csv_whole(&cell, &whole));
+        DEMAND(csv->columns[i].kind != STKI_CSV_REAL || stki_csv_is_missing(&csv->missing, &cell) ||
+               stki_csv_number(&cell, &number));
         text = malloc((size_t)count + 1);
         DEMAND(text);
         stki_csv_text(&cell, text);

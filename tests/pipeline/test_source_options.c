@@ -37,6 +37,7 @@ static const struct kind {
     {"a.jsonl", "text", "", ""},
     {"a.csv", "n", "name: n, ", ""},
     {"a.csv", "t", "name: t, ", ""},
+    {"a.csv", "m", "name: m, ", ""},
     {"a.csv", "i", "name: i, files: images, ", "transforms: [{resize: [4, 4]}], "},
     {"a.csv", "i", "name: i, files: bytes, ", ""},
     {"a.tar", "txt", "name: txt, ", ""},
@@ -157,7 +158,7 @@ static int values_of(const stki_option *row, char values[VALUES][64])
     for (int i = 0; row->type != STKI_OPT_TEXT && row->words && row->words[i] && count < VALUES; i++)
         snprintf(values[count++], 64, "%s", row->words[i]);
     if (row->type == STKI_OPT_BOOL)
-        snprintf(values[count++], 64, "true");
+        snprintf(values[count++], 64, "%s", row->fallback && !strcmp(row->fallback, "true") ? "false" : "true");
     if (row->type == STKI_OPT_INT || row->type == STKI_OPT_SIZE) {
         snprintf(values[count++], 64, "%.0f", row->low < 0 ? 0 : row->low);
         snprintf(values[count++], 64, "%.0f", row->low < 0 ? 1 : row->low + 1);
@@ -451,7 +452,7 @@ static void make_files(void)
     static const char arrays[] = "p\na.npy\na.npz\n";
     static const char list[] = "pictures/c/a.jpg\t3\npictures/c/b.png\t5\n";
     static const char text[] = "one\ntwo--three\n\nfour\n", lines[] = "{\"text\": \"alpha\", \"title\": \"beta\"}\n";
-    static const char table[] = "n,t,i\n1,alpha,pictures/c/a.jpg\n2,beta,pictures/c/b.png\n";
+    static const char table[] = "n,t,i,m\n1,alpha,pictures/c/a.jpg,4\n2,beta,pictures/c/b.png,\n";
     const stkt_png png = {.width = 9, .height = 7, .bits = 8, .type = 2, .orientation = 6};
     const stkt_jpeg jpeg = {.width = 34, .height = 26, .h = 2, .v = 2};
     stkt_bytes image = stkt_jpeg_make(&jpeg), other = stkt_png_make(&png);

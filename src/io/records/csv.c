@@ -74,6 +74,44 @@ static stk_status add_members(stki_csv *csv, enum stki_listed listed, stk_error 
     return status;
 }
 
+/* With `columns` they are the one member. */
+static stk_status add_picked(stki_csv *csv, const stki_reader_opts *opts, stk_error *err)
+{
+    int *picked = stki_zalloc_array(csv->column_count, sizeof *picked), count;
+    stki_member *member;
+    json_t *names;
+    stk_status status = picked ? stki_csv_pick(csv, opts, picked, &count, err)
+                               : stki_fail_memory(err, csv->column_count * (int64_t)sizeof *picked, "columns");
+    bool real = false;
+
+    if (status != STK_OK || count == 0) {
+        stki_free(picked);
+        return status != STK_OK ? status : add_members(csv, stki_csv_listed(opts), err);
+    }
+    csv->picked = true;
+    if (stki_csv_listed(opts) != STKI_LISTED_NOTHING)
+        status = stki_fail_at(err, STK_E_CONFIG, (stki_place){csv->base.path, -1, -1, NULL, NULL},
+                              "source.columns and source.files are mutually exclusive");
+    if (status == STK_OK)
+        status = stki_container_add(&csv->base, "columns", 2, (const int64_t[]){csv->count, count}, &member, err);
+    if (status == STK_OK) {
+        names = json_array();
+        for (int i = 0; i < count; i++) {
+            json_array_append_new(names, json_string_nocheck(csv->columns[picked[i]].name));
+            real = real || csv->columns[picked[i]].kind != STKI_CSV_WHOLE;
+        }
+        member->kind = STKI_MEMBER_ARRAY;
+        member->dtype = real ? STK_F64 : STK_I64;
+        member->count = csv->count;
+        member->inferred = true;
+        member->layout = "records";
+        member->groups = cell_groups;
+        member->details = json_pack("{s:o}", "columns", names);
+    }
+    stki_free(picked);
+    return status;
+}
+
 static stk_status check_head(const stki_csv *csv, int64_t *begins, stk_error *err)
 {
     const int64_t count = csv->file->size < HEAD ? csv->file->size : HEAD;
@@ -100,14 +138,14 @@ stk_status stki_csv_of_file(stki_file *file, const stki_reader_opts *opts, stki_
         return status;
     }
     csv->file = file;
-    csv->delimiter = stki_csv_delimiter(file->path, opts);
+    stki_csv_set_options(csv, opts);
     status = check_head(csv, &begins, err);
     if (status == STK_OK)
         status = stki_csv_read_all(csv, begins, err);
     if (status == STK_OK)
         status = stki_file_intact(file, -1, err);
     if (status == STK_OK)
-        status = add_members(csv, stki_csv_listed(opts), err);
+        status = add_picked(csv, opts, err);
     if (status != STK_OK)
         csv_destroy(&csv->base);
     else

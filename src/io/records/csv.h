@@ -61,9 +61,21 @@ bool stki_csv_number(const stki_csv_cell *cell, double *out); /* nan and inf in 
 
 enum stki_csv_kind { STKI_CSV_WHOLE, STKI_CSV_REAL, STKI_CSV_TEXT };
 
+/* Which cells have no value, and what they become. */
+typedef struct stki_csv_missing {
+    const stki_node *words; /* NULL: those of pandas */
+    bool given, whole;      /* a value is; it is a whole number */
+    int64_t value;          /* if it is */
+    double real;
+} stki_csv_missing;
+
+/* A cell that is one of the words, as it stands. Nothing else is compared but the words, so "0" may be one. */
+bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *cell);
+
 typedef struct stki_csv_column {
     char *name;              /* of the header; owned */
-    enum stki_csv_kind kind; /* what all its cells are */
+    enum stki_csv_kind kind; /* what all its cells are that have a value */
+    int64_t missing;         /* cells without */
     int64_t longest;         /* bytes of a cell's text */
     int64_t first_text;      /* the record whose cell made the column TEXT */
 } stki_csv_column;
@@ -72,6 +84,9 @@ typedef struct stki_csv {
     stki_container base; /* first member; members are the columns */
     stki_file *file;
     char delimiter;
+    bool header; /* the first record has the names */
+    bool picked; /* the columns of `columns` are the one member */
+    stki_csv_missing missing;
     int column_count;
     stki_csv_column *columns;
     int64_t count;
@@ -88,6 +103,10 @@ enum stki_listed {
 
 extern const stki_source_group stki_csv_source;
 enum stki_listed stki_csv_listed(const stki_reader_opts *opts);
+void stki_csv_set_options(stki_csv *csv, const stki_reader_opts *opts);
+/* The columns of `columns` in their order, each once; `picked` has column_count entries. *count 0: the option was not
+ * given. STK_E_NOT_FOUND: a name or a pattern that fits none. */
+stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int *picked, int *count, stk_error *err);
 
 /* What stands between two cells: the option, or by the file's name. */
 char stki_csv_delimiter(const char *path, const stki_reader_opts *opts);
@@ -99,7 +118,8 @@ int64_t stki_csv_line(const stki_csv *csv, int64_t record);
 stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, const char *bytes, stki_csv_cell *out,
                             stk_error *err);
 
-/* One cell of every record, in order: `take` gets the record's number. Stops at its first failure. */
+/* One cell of every record, in order: `take` gets the record's number. Stops at its first failure. Column -1: all
+ * cells, of which `cell` is the first. */
 typedef struct stki_csv_walk {
     const stki_csv *csv;
     int column;
@@ -113,7 +133,7 @@ stk_status stki_csv_fail(const stki_csv *csv, int column, int64_t record, stk_st
 
 /* ---- csv_reader.c, csv_files.c ---- */
 
-/* A column of numbers as one array. */
+/* A column of numbers, or those of `columns`, as one array. */
 stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                           stk_error *err);
 

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "storage.h"
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { SMALL = 8 << 10 };
@@ -13,26 +14,59 @@ enum { SMALL = 8 << 10 };
 
 typedef struct numbers {
     const stki_csv *csv;
-    int column;
+    const int *columns; /* these, in this order */
+    int count;
     int64_t *whole; /* one of them */
     double *real;
 } numbers;
 
-static stk_status take_number(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
+static stk_status take_number(const numbers *n, int column, int64_t record, const stki_csv_cell *cell, int64_t at,
+                              stk_error *err)
 {
-    const numbers *n = context;
+    const stki_csv_missing *missing = &n->csv->missing;
 
-    if (n->whole ? stki_csv_whole(cell, &n->whole[record]) : stki_csv_number(cell, &n->real[record]))
+    if (stki_csv_is_missing(missing, cell)) {
+        if (n->real) {
+            n->real[at] = missing->given ? missing->real : (double)NAN;
+            return STK_OK;
+        }
+        if (missing->given && missing->whole) {
+            n->whole[at] = missing->value;
+            return STK_OK;
+        }
+        return stki_csv_fail(n->csv, column, record, STK_E_CORRUPT, cell,
+                             "a whole number (source.missing says one for missing cells)", err);
+    }
+    if (n->whole ? stki_csv_whole(cell, &n->whole[at]) : stki_csv_number(cell, &n->real[at]))
         return STK_OK;
-    return stki_csv_fail(n->csv, n->column, record, STK_E_CORRUPT, cell,
+    return stki_csv_fail(n->csv, column, record, STK_E_CORRUPT, cell,
                          n->whole ? "a whole number of 64 bits (source.dtype)" : "a number (source.dtype)", err);
 }
 
-static stk_status number_array(const stki_csv *csv, int column, stk_dtype dtype, stki_array *out, stk_error *err)
+static stk_status take_one(void *context, int64_t record, const stki_csv_cell *cell, stk_error *err)
+{
+    const numbers *n = context;
+
+    return take_number(n, n->columns[0], record, cell, record, err);
+}
+
+static stk_status take_several(void *context, int64_t record, const stki_csv_cell *cells, stk_error *err)
+{
+    const numbers *n = context;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < n->count && status == STK_OK; i++)
+        status = take_number(n, n->columns[i], record, &cells[n->columns[i]], record * n->count + i, err);
+    return status;
+}
+
+static stk_status number_array(const stki_csv *csv, const int *columns, int count, bool several, stk_dtype dtype,
+                               stki_array *out, stk_error *err)
 {
     stk_storage *storage;
-    numbers n = {.csv = csv, .column = column};
-    stk_status status = stk_storage_create(NULL, csv->count > 0 ? csv->count * 8 : 8, &storage, err);
+    numbers n = {.csv = csv, .columns = columns, .count = count};
+    const int64_t bytes = csv->count * count * 8; /* no more than 4 times those of the file */
+    stk_status status = stk_storage_create(NULL, bytes > 0 ? bytes : 8, &storage, err);
 
     if (status != STK_OK)
         return status;
@@ -40,12 +74,19 @@ static stk_status number_array(const stki_csv *csv, int column, stk_dtype dtype,
         n.whole = stk_storage_data(storage);
     else
         n.real = stk_storage_data(storage);
-    status = stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, take_number}, err);
+    status =
+        stki_csv_walk_run(&(stki_csv_walk){csv, several ? -1 : columns[0], &n, several ? take_several : take_one}, err);
     if (status != STK_OK) {
         stk_storage_release(storage);
         return status;
     }
     *out = (stki_array){.memory = storage, .dtype = dtype, .ndim = 1, .shape = {csv->count}, .strides = {8}};
+    if (several) {
+        out->ndim = 2;
+        out->shape[1] = count;
+        out->strides[0] = 8 * (int64_t)count;
+        out->strides[1] = 8;
+    }
     return STK_OK;
 }
 
@@ -64,19 +105,49 @@ static stk_status dtype_of(const stki_csv *csv, int column, const stki_reader_op
                         "column %s", csv->columns[column].name);
 }
 
+static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err);
+
+/* The columns of `columns`: numbers as numpy.result_type would have them. */
+static stk_status picked_array(const stki_csv *csv, const stki_reader_opts *opts, const int *picked, int count,
+                               stki_array *out, stk_error *err)
+{
+    stk_dtype dtype = STK_I64, own = STK_I64;
+    stk_status status = STK_OK;
+
+    for (int i = 0; i < count && status == STK_OK; i++) {
+        if (csv->columns[picked[i]].kind == STKI_CSV_TEXT && csv->count > 0)
+            status = refuse_text(csv, picked[i], err);
+        if (status == STK_OK)
+            status = dtype_of(csv, picked[i], opts, &own, err);
+        dtype = own == STK_I64 ? dtype : own;
+    }
+    if (status == STK_OK && dtype == STK_U8)
+        status = stki_fail_at(err, STK_E_CONFIG, (stki_place){csv->base.path, -1, -1, "uint8", "int64 or float64"},
+                              "source.dtype of columns that are one tensor");
+    return status == STK_OK ? number_array(csv, picked, count, true, dtype, out, err) : status;
+}
+
 stk_status stki_csv_array(const stki_container *base, int64_t member, const stki_reader_opts *opts, stki_array *out,
                           stk_error *err)
 {
     const stki_csv *csv = (const stki_csv *)(const void *)base;
+    int *picked = stki_zalloc_array(csv->column_count, sizeof *picked), count;
+    const int one = (int)member;
     stk_dtype dtype;
-    stk_status status;
+    stk_status status = picked ? stki_csv_pick(csv, opts, picked, &count, err)
+                               : stki_fail_memory(err, csv->column_count * (int64_t)sizeof *picked, "columns");
 
+    if (status == STK_OK && count > 0)
+        status = picked_array(csv, opts, picked, count, out, err);
+    stki_free(picked);
+    if (status != STK_OK || count > 0)
+        return status;
     status = dtype_of(csv, (int)member, opts, &dtype, err);
     if (status == STK_OK && (dtype == STK_U8 || stki_csv_listed(opts) != STKI_LISTED_NOTHING))
         status = stki_fail_at(err, STK_E_UNSUPPORTED,
                               (stki_place){base->path, -1, -1, "samples of different sizes", "one array"}, "%s",
                               base->members[member].name);
-    return status != STK_OK ? status : number_array(csv, (int)member, dtype, out, err);
+    return status != STK_OK ? status : number_array(csv, &one, 1, false, dtype, out, err);
 }
 
 /* Numbers were asked for, and a cell that is no number made the column text: its characters are not what is meant. */
@@ -84,9 +155,9 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
 {
     const numbers *n = context;
 
-    if (record < n->csv->columns[n->column].first_text)
+    if (record < n->csv->columns[n->columns[0]].first_text)
         return STK_OK;
-    return stki_csv_fail(n->csv, n->column, record, STK_E_MISMATCH, cell,
+    return stki_csv_fail(n->csv, n->columns[0], record, STK_E_MISMATCH, cell,
                          "a number, since the field has a dtype or transforms: correct the cell, leave them out, or "
                          "say source: {dtype: uint8} to get the characters",
                          err);
@@ -94,7 +165,7 @@ static stk_status find_text(void *context, int64_t record, const stki_csv_cell *
 
 static stk_status refuse_text(const stki_csv *csv, int column, stk_error *err)
 {
-    numbers n = {.csv = csv, .column = column};
+    numbers n = {.csv = csv, .columns = &column, .count = 1};
 
     return stki_csv_walk_run(&(stki_csv_walk){csv, column, &n, find_text}, err);
 }
@@ -258,12 +329,12 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
                            stk_error *err)
 {
     stki_array array;
-    stk_dtype dtype;
+    stk_dtype dtype = STK_F64;
     stk_status status;
 
-    if (stki_csv_listed(opts) != STKI_LISTED_NOTHING)
+    if (!csv->picked && stki_csv_listed(opts) != STKI_LISTED_NOTHING)
         return stki_csv_files(csv, column, opts, out, err);
-    status = dtype_of(csv, column, opts, &dtype, err);
+    status = csv->picked ? STK_OK : dtype_of(csv, column, opts, &dtype, err);
     if (status == STK_OK && dtype == STK_U8 && opts->numbers && opts->alias_dtype == STK_DTYPE_NONE && csv->count > 0)
         return refuse_text(csv, column, err);
     if (status == STK_OK && dtype == STK_U8)
@@ -275,6 +346,6 @@ stk_status stki_csv_reader(const stki_csv *csv, int column, const stki_reader_op
     status = stki_array_reader(&array, "csv", csv->base.path, opts, out, err);
     stki_array_release(&array); /* the table itself goes, now that the numbers are in memory */
     if (status == STK_OK)
-        (*out)->held_bytes += 8 * csv->count;
+        (*out)->held_bytes += (*out)->count * (*out)->max_bytes;
     return status;
 }

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "npy_header.h"
 #include "source_common.h"
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -197,11 +198,13 @@ stk_status stki_csv_cell_of(const stki_csv *csv, int column, int64_t record, con
 stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
 {
     const stki_csv *csv = walk->csv;
-    stki_csv_cell cell;
-    const stki_csv_want want = {&cell, csv->column_count, walk->column};
+    stki_csv_cell *cells = stki_zalloc_array(csv->column_count, sizeof *cells);
+    const stki_csv_want want = {cells, csv->column_count, walk->column};
     scan s;
     stk_status status = scan_init(&s, csv, stki_places_at(&csv->start, 0), err);
 
+    if (status == STK_OK && !cells)
+        status = stki_fail_memory(err, csv->column_count * (int64_t)sizeof *cells, "the cells of a record");
     for (int64_t i = 0; i < csv->count && status == STK_OK; i++) {
         int count;
 
@@ -211,8 +214,9 @@ stk_status stki_csv_walk_run(const stki_csv_walk *walk, stk_error *err)
                                   (stki_place){csv->base.path, i, s.start, "another record", "the one that was opened"},
                                   "the table was written to");
         if (status == STK_OK)
-            status = walk->take(walk->context, i, &cell, err);
+            status = walk->take(walk->context, i, cells, err);
     }
+    stki_free(cells);
     scan_fini(&s);
     return status;
 }
@@ -230,14 +234,19 @@ static stk_status take_name(stki_csv *csv, int column, const stki_csv_cell *cell
     const int64_t bytes = stki_csv_bytes(cell);
     char *name;
 
-    if (bytes == 0)
-        return fail_header(csv, column, "an empty cell", "a name", err);
-    if (bytes > NAME_MOST)
+    if (csv->header && bytes > NAME_MOST)
         return fail_header(csv, column, STKI_TEXT("%" PRId64 " bytes", bytes), "a name of at most 255 bytes", err);
-    csv->columns[column].name = name = stki_zalloc(bytes + 1);
+    if (!csv->header)
+        name = stki_format("%d", column);
+    else if (bytes == 0) /* as pandas calls it, whose to_csv leaves the name of the index out */
+        name = stki_format("Unnamed: %d", column);
+    else
+        name = stki_zalloc(bytes + 1);
+    csv->columns[column].name = name;
     if (!name)
         return stki_fail_memory(err, bytes + 1, "the name of a column");
-    stki_csv_text(cell, name);
+    if (csv->header && bytes > 0)
+        stki_csv_text(cell, name);
     csv->column_count = column + 1;
     for (int i = 0; i < column; i++)
         if (strcmp(csv->columns[i].name, name) == 0)
@@ -268,8 +277,9 @@ static stk_status read_header(stki_csv *csv, scan *s, stki_csv_cell *cells, stk_
         numbers = numbers && stki_csv_number(&cells[i], &number);
         status = take_name(csv, i, &cells[i], err);
     }
-    if (status == STK_OK && numbers)
-        stki_container_warn(&csv->base, "all names of its columns are numbers: is the header line missing?");
+    if (status == STK_OK && numbers && csv->header)
+        stki_container_warn(&csv->base,
+                            "all names of its columns are numbers: is the header line missing (source.header: false)?");
     return status;
 }
 
@@ -294,16 +304,31 @@ static enum stki_csv_kind kind_of(const stki_csv_cell *cell)
     return !is_all_digits(cell) && stki_csv_number(cell, &number) ? STKI_CSV_REAL : STKI_CSV_TEXT;
 }
 
-static void look_at(stki_csv_column *column, const stki_csv_cell *cell, int64_t record)
+static void look_at(const stki_csv_missing *missing, stki_csv_column *column, const stki_csv_cell *cell, int64_t record)
 {
     const int64_t bytes = stki_csv_bytes(cell);
 
     column->longest = bytes > column->longest ? bytes : column->longest;
+    if (stki_csv_is_missing(missing, cell)) {
+        column->missing++;
+        return;
+    }
     if (column->kind != STKI_CSV_TEXT) {
         const enum stki_csv_kind kind = kind_of(cell);
 
         column->kind = kind > column->kind ? kind : column->kind;
         column->first_text = record;
+    }
+}
+
+/* Missing whole numbers are NaN, unless they have a whole number to be. */
+static void end_columns(stki_csv *csv)
+{
+    for (int i = 0; i < csv->column_count; i++) {
+        stki_csv_column *column = &csv->columns[i];
+
+        if (column->kind == STKI_CSV_WHOLE && column->missing > 0 && !(csv->missing.given && csv->missing.whole))
+            column->kind = STKI_CSV_REAL;
     }
 }
 
@@ -323,7 +348,7 @@ static stk_status read_records(stki_csv *csv, scan *s, stki_csv_cell *cells, stk
                                              STKI_TEXT("%d, as in the header line", csv->column_count)},
                                 "line %" PRId64, s->line);
         for (int i = 0; i < count; i++)
-            look_at(&csv->columns[i], &cells[i], csv->count);
+            look_at(&csv->missing, &csv->columns[i], &cells[i], csv->count);
         if ((status = stki_places_add(&csv->start, s->start, err)) != STK_OK)
             return status;
         csv->count++;
@@ -343,11 +368,40 @@ stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err)
         status = stki_fail_memory(err, STKI_CSV_COLUMNS * (int64_t)sizeof *cells, "the cells of a record");
     if (status == STK_OK)
         status = read_header(csv, &s, cells, err);
+    if (status == STK_OK && !csv->header) { /* that was the first record */
+        scan_fini(&s);
+        status = scan_init(&s, csv, begins, err);
+    }
     if (status == STK_OK)
         status = read_records(csv, &s, cells, err);
+    if (status == STK_OK)
+        end_columns(csv);
     scan_fini(&s);
     stki_free(cells);
     return status;
+}
+
+/* ---- missing cells ----------------------------------------------------------------------------------------------- */
+
+bool stki_csv_is_missing(const stki_csv_missing *missing, const stki_csv_cell *cell)
+{
+    /* pandas.read_csv, na_values */
+    static const char *const usual[] = {"",     "#N/A",   "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN",
+                                        "-nan", "1.#IND", "1.#QNAN",  "<NA>", "N/A",     "NA",       "NULL",
+                                        "NaN",  "None",   "n/a",      "nan",  "null"};
+    const int count = missing->words ? missing->words->count : (int)(sizeof usual / sizeof usual[0]);
+    const char *at = cell->at;
+
+    if (cell->quotes > 0 || (!missing->words && cell->length > 0 && *at >= '2' && *at <= '9'))
+        return false; /* most numbers */
+    for (int i = 0; i < count; i++) {
+        const char *word = missing->words ? missing->words->items[i]->text : usual[i];
+        const size_t length = strlen(word);
+
+        if (length == (size_t)cell->length && (length == 0 || memcmp(word, at, length) == 0))
+            return true;
+    }
+    return false;
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -355,6 +409,9 @@ stk_status stki_csv_read_all(stki_csv *csv, int64_t begins, stk_error *err)
 typedef struct csv_options {
     const char *delimiter;
     int files;
+    bool header;
+    const stki_node *columns, *missing, *missing_words;
+    stki_csv_missing rule; /* what the last two say */
 } csv_options;
 
 static const char *const files_words[] = {"none", "images", "arrays", "bytes", NULL}; /* as enum stki_listed */
@@ -365,13 +422,46 @@ static const stki_option csv_rows[] = {
               "the like, one each) or any file's bytes"),
     STKI_STRING(csv_options, delimiter, NULL, "The character between cells; by default a comma, of .tsv files a tab",
                 .examples = STKI_EXAMPLES(",", ";")),
+    STKI_BOOL(csv_options, header, true,
+              "The first line has the names of the columns; false: their names are their numbers, from 0 on"),
+    STKI_NODE(csv_options, columns,
+              "Names and patterns (*, ?) of columns of numbers that are one tensor, in this order; those that fit a "
+              "pattern, in the order of the file",
+              .examples = STKI_EXAMPLES("[n]", "[n, 'm*']")),
+    STKI_NODE(csv_options, missing,
+              "The number that stands for missing cells; by default they are NaN, and a column of whole numbers with "
+              "missing cells is one of real numbers",
+              .examples = STKI_EXAMPLES("0", "-1")),
+    STKI_NODE(csv_options, missing_words,
+              "What a missing cell holds; by default nothing, NA, NaN, null and the like, as in pandas",
+              .examples = STKI_EXAMPLES("['']", "['?', '-']")),
 };
 static const stki_option_table csv_table = STKI_SOURCE_TABLE("tables of text", csv_rows);
 
 static stk_status check_csv(const stki_node *map, void *values, stk_error *err)
 {
-    const csv_options *csv = values;
+    csv_options *csv = values;
+    const char *word;
+    stk_status status = STK_OK;
 
+    (void)map;
+    if (csv->columns && (csv->columns->kind != STKI_NODE_LIST || csv->columns->count == 0))
+        return stki_fail_value(err, csv->columns, "a list of names and patterns");
+    for (int i = 0; csv->columns && i < csv->columns->count && status == STK_OK; i++)
+        status = stki_node_text(csv->columns->items[i], &word, err);
+    if (status == STK_OK && csv->missing_words && csv->missing_words->kind != STKI_NODE_LIST)
+        return stki_fail_value(err, csv->missing_words, "a list of texts");
+    for (int i = 0; csv->missing_words && i < csv->missing_words->count && status == STK_OK; i++)
+        status = csv->missing_words->items[i]->kind == STKI_NODE_SCALAR
+                     ? STK_OK
+                     : stki_fail_value(err, csv->missing_words->items[i], "a text");
+    csv->rule.words = csv->missing_words;
+    csv->rule.given = csv->missing != NULL;
+    csv->rule.whole = csv->missing && stki_node_int(csv->missing, &csv->rule.value, NULL) == STK_OK;
+    if (status == STK_OK && csv->missing)
+        status = stki_node_double(csv->missing, &csv->rule.real, err);
+    if (status != STK_OK)
+        return status;
     if (csv->delimiter && (strlen(csv->delimiter) != 1 || strchr("\"\n\r", *csv->delimiter)))
         return stki_fail_value(err, stki_node_get(map, "delimiter"), "one character that is no quote and no line end");
     return STK_OK;
@@ -396,4 +486,43 @@ char stki_csv_delimiter(const char *path, const stki_reader_opts *opts)
     if (csv.delimiter)
         return *csv.delimiter;
     return length > 4 && strcasecmp(path + length - 4, ".tsv") == 0 ? '\t' : ',';
+}
+
+void stki_csv_set_options(stki_csv *csv, const stki_reader_opts *opts)
+{
+    csv_options options;
+
+    stki_source_values(opts, &stki_csv_source, &options);
+    csv->delimiter = stki_csv_delimiter(csv->file->path, opts);
+    csv->header = options.header;
+    csv->missing = options.rule;
+}
+
+stk_status stki_csv_pick(const stki_csv *csv, const stki_reader_opts *opts, int *picked, int *count, stk_error *err)
+{
+    csv_options options;
+
+    stki_source_values(opts, &stki_csv_source, &options);
+    *count = 0;
+    for (int k = 0; options.columns && k < options.columns->count; k++) {
+        const char *pattern = options.columns->items[k]->text;
+        bool fits = false;
+
+        for (int i = 0; i < csv->column_count; i++) {
+            const char *name = csv->columns[i].name;
+            bool known = false;
+
+            if (strcmp(name, pattern) != 0 && fnmatch(pattern, name, 0) != 0)
+                continue;
+            fits = true;
+            for (int n = 0; n < *count; n++)
+                known = known || picked[n] == i;
+            if (!known)
+                picked[(*count)++] = i;
+        }
+        if (!fits)
+            return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){csv->base.path, -1, -1, pattern, "a column"},
+                                "source.columns");
+    }
+    return STK_OK;
 }

@@ -38,7 +38,7 @@ files = {
 
 
 def numbers(cells, kind):
-    return b"".join(struct.pack("<q", int(c)) if kind == "i64" else struct.pack("<d", float(c)) for c in cells)
+    return b"".join(struct.pack("<q", int(c)) if kind == "i64" else struct.pack("<d", float(c or "nan")) for c in cells)
 
 
 def texts(cells):
@@ -60,7 +60,7 @@ for name, (data, delimiter) in files.items():
     keys = f'delimiter: "{delimiter}"' if name == "semicolons.csv" else ""
     for column in columns:
         cells = [r[column] for r in records]
-        kind = {"label": "i64", "weight": "f64", "i": "i64", "f": "f64", "big": "i64", "mixed": "f64", "word": "f64", "spaced": "i64", "two": "u8"}.get(column, "u8")
+        kind = {"label": "i64", "weight": "f64", "i": "i64", "f": "f64", "big": "i64", "mixed": "f64", "word": "f64", "spaced": "i64", "two": "u8", "empty": "f64"}.get(column, "u8")
         kind = "i64" if name in ("no_end.csv", "blank_lines.csv") and column == "a" or name == "header_alone.csv" else kind
         cases.append((name, column, keys, kind, len(cells), sha(texts(cells) if kind == "u8" else numbers(cells, kind))))
         if kind == "i64":
