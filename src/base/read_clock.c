@@ -13,10 +13,10 @@ void stki_read_clocks_set(stki_read_clocks *clocks)
     mine = clocks;
 }
 
-static void set_running(enum stki_read_part part, int64_t now)
+static void set_running(enum stki_read_work work, int64_t now)
 {
     stki_count_set(&mine->running_since, now);
-    atomic_store_explicit(&mine->running, (int)part + 1, memory_order_release);
+    atomic_store_explicit(&mine->running, (int)work + 1, memory_order_release);
 }
 
 static void set_stopped(void)
@@ -24,7 +24,7 @@ static void set_stopped(void)
     atomic_store_explicit(&mine->running, 0, memory_order_relaxed);
 }
 
-int64_t stki_read_part_begin(enum stki_read_part part, bool maps)
+int64_t stki_read_work_begin(enum stki_read_work work, bool maps)
 {
     int64_t now;
 
@@ -34,21 +34,21 @@ int64_t stki_read_part_begin(enum stki_read_part part, bool maps)
     if (maps)
         stki_paging_begin(mine, &mine->paging);
     now = stki_now_ns();
-    set_running(part, now);
+    set_running(work, now);
     return now;
 }
 
-void stki_read_part_end(enum stki_read_part part, int64_t began)
+void stki_read_work_end(enum stki_read_work work, int64_t began)
 {
     if (began == 0)
         return;
     const int64_t ns = stki_now_ns() - began;
 
     set_stopped();
-    stki_count(&mine->ns[part], ns - stki_paging_end(mine, &mine->paging, ns));
+    stki_count(&mine->ns[work], ns - stki_paging_end(mine, &mine->paging, ns));
 }
 
-int64_t stki_read_part_call_begin(void)
+int64_t stki_read_call_begin(void)
 {
     int64_t now;
 
@@ -64,7 +64,7 @@ int64_t stki_read_part_call_begin(void)
 }
 
 /* The calls that were not timed stand before the one that was, and count as long as it. */
-void stki_read_part_call_end(int64_t began)
+void stki_read_call_end(int64_t began)
 {
     if (mine)
         set_stopped();

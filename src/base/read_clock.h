@@ -1,5 +1,5 @@
 /* read_clock.h: what a worker's time in readers went into. The stages (order, read, convert) are timed where they begin
- * and end; inside a read the parts that a reader works rather than waits are timed where they happen, deep in formats
+ * and end; inside a read the work that is not waiting is timed where they happen, deep in formats
  * that know nothing of workers. So the clocks in force are the thread's: a worker sets them while it runs a tile, and
  * elsewhere nothing is counted.
  *
@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "counter.h"
 
-enum stki_read_part {
+enum stki_read_work {
     STKI_READ_DECODE,  /* images */
     STKI_READ_INFLATE, /* deflated or otherwise packed data, and waiting for another thread that unpacks them */
     STKI_READ_CALL,    /* transforms of the user's own */
@@ -31,21 +31,21 @@ typedef struct stki_read_clocks {
     stki_counter unpacked_bytes, wanted_bytes; /* of packed chunks: what they gave, and what samples took of it */
     int skip, weight;           /* of STKI_READ_CALL: calls that are not timed, and what the next one counts for */
     int watch;                  /* pieces of work that are still watched for pages */
-    stki_paging paging;         /* of the part that runs */
-    _Atomic int running;        /* the part that runs, + 1; 0: none */
+    stki_paging paging;         /* of the work that runs */
+    _Atomic int running;        /* the work that runs, + 1; 0: none */
     stki_counter running_since; /* ns; written before `running` */
 } stki_read_clocks;
 
 /* Of the calling thread from now on; NULL: none. */
 void stki_read_clocks_set(stki_read_clocks *clocks);
 
-/* Around a part. begin returns 0 where nothing is counted. `maps`: it may touch mapped files; what it waits for their
- * pages is not counted as its own. */
-int64_t stki_read_part_begin(enum stki_read_part part, bool maps);
-void stki_read_part_end(enum stki_read_part part, int64_t began);
+/* Around such work. begin returns 0 where nothing is counted. `maps`: it may touch mapped files; what it waits for
+ * their pages is not counted as its own. */
+int64_t stki_read_work_begin(enum stki_read_work work, bool maps);
+void stki_read_work_end(enum stki_read_work work, int64_t began);
 /* The same for what may be short and comes often. */
-int64_t stki_read_part_call_begin(void);
-void stki_read_part_call_end(int64_t began);
+int64_t stki_read_call_begin(void);
+void stki_read_call_end(int64_t began);
 
 /* A packed chunk was unpacked and gave so many bytes; a sample took so many out of packed chunks, whether they had been
  * unpacked for it or were still there. The first by the second is how often each chunk is unpacked. */

@@ -18,7 +18,7 @@ struct shared {
 struct packed {
     stki_reader base; /* first member */
     struct shared *shared;
-    enum stki_packed_part part; /* of the two more */
+    enum stki_packed_tensor tensor; /* of the two more */
 };
 
 static const struct packed *packed_of(const stki_reader *base)
@@ -154,7 +154,7 @@ static stk_status part_read(const stki_reader *base, int64_t index, const stki_w
     for (int64_t i = plan->first[index]; i < plan->first[index + 1]; i++) {
         segment++;
         for (int64_t k = 0; k < plan->pieces[i].length; k++)
-            to[at++] = p->part == STKI_PACKED_SEGMENTS ? segment : (int32_t)k;
+            to[at++] = p->tensor == STKI_PACKED_SEGMENTS ? segment : (int32_t)k;
     }
     memset(to + at, 0, (size_t)(base->shape[0] - at) * sizeof *to);
     describe_window(base, to, out);
@@ -273,8 +273,8 @@ const stki_packing *stki_packed_plan(const stki_reader *reader)
     return reader->ops->read == packed_read ? &packed_of(reader)->shared->plan : NULL;
 }
 
-stk_status stki_packed_part_open(const stki_reader *packed, enum stki_packed_part part, stki_reader **out,
-                                 stk_error *err)
+stk_status stki_packed_tensor_open(const stki_reader *packed, enum stki_packed_tensor tensor, stki_reader **out,
+                                   stk_error *err)
 {
     struct packed *p;
     stk_status status;
@@ -284,7 +284,7 @@ stk_status stki_packed_part_open(const stki_reader *packed, enum stki_packed_par
     status = make(packed_of(packed)->shared, &part_ops, STK_I32, &p, err);
     if (status != STK_OK)
         return status;
-    p->part = part;
+    p->tensor = tensor;
     *out = &p->base;
     return STK_OK;
 }

@@ -17,13 +17,13 @@ stk_status stki_packed_open(stki_reader *documents, const stki_pack_opts *opts, 
 /* The plan of such a reader; NULL: it is none. */
 const stki_packing *stki_packed_plan(const stki_reader *reader);
 
-enum stki_packed_part {
+enum stki_packed_tensor {
     STKI_PACKED_SEGMENTS, /* i32: 1, 2, … in the order of the pieces; 0: empty */
     STKI_PACKED_POSITIONS /* i32: 0, 1, … from the beginning of its piece; empty: 0 */
 };
 
 /* STK_E_UNSUPPORTED: the reader is none of stki_packed_open. */
-stk_status stki_packed_part_open(const stki_reader *packed, enum stki_packed_part part, stki_reader **out,
-                                 stk_error *err);
+stk_status stki_packed_tensor_open(const stki_reader *packed, enum stki_packed_tensor tensor, stki_reader **out,
+                                   stk_error *err);
 
 #endif

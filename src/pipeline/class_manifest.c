@@ -68,7 +68,7 @@ static const json_t *field_of_file(const json_t *fields, const char *manifest, c
 }
 
 /* The field that has the member's name, or the file's, or the loader's, or is the only one. NULL: none. */
-static const json_t *classes_in(const stki_part_list *list, const char *file, const char *member, const char *name)
+static const json_t *classes_in(const stki_manifest *list, const char *file, const char *member, const char *name)
 {
     const json_t *fields = json_object_get(list->manifest, "fields"), *field = field_named(fields, member);
 
@@ -98,8 +98,8 @@ static stk_status read_names(const char *path, const json_t *list, stki_classes 
 stk_status stki_classes_of_manifest(const char *path, const char *member, const char *field, stki_classes *out,
                                     stk_error *err)
 {
-    stki_part_list list;
-    stk_status status = stki_part_list_open(path, &list, err);
+    stki_manifest list;
+    stk_status status = stki_manifest_open(path, &list, err);
     const json_t *classes;
 
     if (status != STK_OK)
@@ -108,7 +108,7 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
     status = json_array_size(classes) > 0 ? read_names(path, classes, out, err)
                                           : stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){path, -1, -1, NULL, NULL},
                                                          "it has no names of classes for field %s", field);
-    stki_part_list_fini(&list);
+    stki_manifest_fini(&list);
     return status;
 }
 
@@ -119,12 +119,12 @@ stk_status stki_classes_of_manifest(const char *path, const char *member, const 
 typedef struct beside {
     char *path; /* NULL: none yet */
     bool there;
-    stki_part_list list;
+    stki_manifest list;
 } beside;
 
 static void beside_fini(beside *b)
 {
-    stki_part_list_fini(&b->list);
+    stki_manifest_fini(&b->list);
     stki_free(b->path);
 }
 
@@ -138,14 +138,14 @@ static stk_status look(beside *b, const char *stem, int length, const char *file
     if (!path)
         return stki_fail_memory(err, length, "a path");
     if ((b->path && strcmp(b->path, path) == 0) || access(path, F_OK) != 0) {
-        *found = b->path && strcmp(b->path, path) == 0 && b->there && stki_part_list_fits(&b->list, file);
+        *found = b->path && strcmp(b->path, path) == 0 && b->there && stki_manifest_fits(&b->list, file);
         stki_free(path);
         return STK_OK;
     }
     beside_fini(b);
     *b = (beside){.path = path};
-    b->there = stki_part_list_open(path, &b->list, NULL) == STK_OK;
-    *found = b->there && stki_part_list_fits(&b->list, file);
+    b->there = stki_manifest_open(path, &b->list, NULL) == STK_OK;
+    *found = b->there && stki_manifest_fits(&b->list, file);
     return STK_OK;
 }
 
@@ -184,11 +184,11 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
 
     for (int64_t i = 0; i < common; i++)
         if (strcmp(stki_classes_name(out, i), stki_classes_name(more, i)) != 0)
-            return stki_fail_at(
-                err, STK_E_MISMATCH, (stki_place){path, -1, -1, stki_classes_name(more, i), stki_classes_name(out, i)},
-                "field %s: class %lld is not the one %s: labels mean other classes in these files; "
-                "make both with the same source.classes",
-                field, (long long)i, *origin);
+            return stki_fail_at(err, STK_E_MISMATCH,
+                                (stki_place){path, -1, -1, stki_classes_name(more, i), stki_classes_name(out, i)},
+                                "field %s: class %lld is not the one %s: labels mean other classes in these files; "
+                                "make both with the same source.classes",
+                                field, (long long)i, *origin);
     if (more->count > out->count) {
         stki_free(*origin);
         stki_classes_fini(out);
@@ -200,10 +200,10 @@ static stk_status merge(const char *field, stki_classes *out, char **origin, stk
 }
 
 /* One file. The data set's own manifest comes first. */
-static stk_status of_file(const stki_field_config *config, const stki_part_list *own, beside *b,
+static stk_status of_file(const stki_field_config *config, const stki_manifest *own, beside *b,
                           const stki_reader *reader, stki_classes *out, char **origin, bool *named, stk_error *err)
 {
-    const stki_part_list *list = own->count > 0 ? own : &b->list;
+    const stki_manifest *list = own->count > 0 ? own : &b->list;
     stki_classes more = {0};
     const json_t *classes;
     bool found = own->count > 0;

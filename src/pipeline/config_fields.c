@@ -150,7 +150,7 @@ static stk_status derive_fields(stki_loader_config *config, stki_field_config *f
                                                  .node = packed->node,
                                                  .derived = true,
                                                  .derived_from = from,
-                                                 .derived_part = (enum stki_packed_part)part};
+                                                 .derived_part = (enum stki_packed_tensor)part};
     }
     return STK_OK;
 }

@@ -116,7 +116,7 @@ static stk_status open_derived(stki_core *core, const stki_field_config *field, 
     for (int i = 0; i < packed->shard_count && status == STK_OK; i++) {
         stki_reader *reader;
 
-        status = stki_packed_part_open(packed->shards[i], field->derived_part, &reader, err);
+        status = stki_packed_tensor_open(packed->shards[i], field->derived_part, &reader, err);
         if (status == STK_OK)
             status = stki_shards_add(all, reader, err);
     }
@@ -124,12 +124,12 @@ static stk_status open_derived(stki_core *core, const stki_field_config *field, 
 }
 
 /* That the files from number `from` on are those of the manifest of their data set. Derived fields have no files. */
-static stk_status check_listed(const stki_part_list *list, const stki_shards *all, int from, stk_error *err)
+static stk_status check_listed(const stki_manifest *list, const stki_shards *all, int from, stk_error *err)
 {
     stk_status status = STK_OK;
 
     for (int i = from; list->count > 0 && i < all->count && status == STK_OK; i++)
-        status = stki_part_list_has(list, all->readers[i]->path, err);
+        status = stki_manifest_has(list, all->readers[i]->path, err);
     return status;
 }
 
@@ -194,8 +194,8 @@ static stk_status open_lists(stki_core *core, stk_error *err)
     for (core->list_count = 0; core->list_count < count && status == STK_OK; core->list_count++) {
         const char *path = config->dataset_count > 0 ? config->datasets[core->list_count].manifest : config->manifest;
 
-        if (path && (status = stki_part_list_open(path, &core->lists[core->list_count], err)) == STK_OK)
-            status = stki_part_list_check(&core->lists[core->list_count], err);
+        if (path && (status = stki_manifest_open(path, &core->lists[core->list_count], err)) == STK_OK)
+            status = stki_manifest_check(&core->lists[core->list_count], err);
     }
     return status;
 }
@@ -203,7 +203,7 @@ static stk_status open_lists(stki_core *core, stk_error *err)
 static void close_lists(stki_core *core)
 {
     while (core->list_count > 0)
-        stki_part_list_fini(&core->lists[--core->list_count]);
+        stki_manifest_fini(&core->lists[--core->list_count]);
     stki_free(core->lists);
     core->lists = NULL;
 }

@@ -14,10 +14,10 @@
 
 #include "config.h"
 #include "field_classes.h"
+#include "manifest.h"
 #include "option_print.h"
 #include "order.h"
 #include "order_quality.h"
-#include "part_list.h"
 #include "plan.h"
 #include "progress.h"
 #include "read_clock.h"
@@ -91,7 +91,7 @@ struct stki_core {
     stki_field_classes *classes; /* of each field */
     uint8_t *left_out;           /* a flag a sample: unknown_class: skip leaves it out; while files are opened */
     int64_t left_out_room;
-    stki_part_list *lists; /* of the manifests that the config names, while files are opened */
+    stki_manifest *lists; /* of the manifests that the config names, while files are opened */
     int list_count;
     bool in_place, over_samples; /* windows are samples that readers give, or are made of samples (sample_windows.h) */
     const stki_field *bucket_field;  /* whose lengths loader.bucket_by sorts by; NULL: none */
@@ -165,7 +165,7 @@ int stki_workers_stop(stki_core *core, int64_t timeout_ns);
 /* What a worker is doing now. */
 typedef struct stki_doing {
     enum stki_stage stage;
-    int part;         /* of a read: enum stki_read_part; -1: none of them */
+    int part;         /* of a read: enum stki_read_work; -1: none of them */
     const char *path; /* NULL: no file; the record is then the step, over all epochs */
     int64_t record, ns;
 } stki_doing;

@@ -86,7 +86,7 @@ typedef struct stki_field_config {
     /* The segments or positions of a packed field before it; it has no files of its own. */
     bool derived;
     int derived_from;
-    enum stki_packed_part derived_part;
+    enum stki_packed_tensor derived_part;
 } stki_field_config;
 
 /* A message about the field: with its place in the config where there is one. */

@@ -130,9 +130,9 @@ static stk_status call(const struct calling *c, int64_t index, uint64_t random, 
 
     memcpy(out.shape, c->base.shape, sizeof c->base.shape);
     memcpy(out.strides, c->base.strides, sizeof c->base.strides);
-    began = stki_read_part_call_begin();
+    began = stki_read_call_begin();
     status = c->transform.run(c->transform.context, &facts, in, &out, &own);
-    stki_read_part_call_end(began);
+    stki_read_call_end(began);
     if (status == STK_OK)
         return STK_OK;
     if (steers(status))

@@ -6,7 +6,7 @@
 #include "clock.h"
 #include "digest.h"
 #include "error.h"
-#include "part_list.h"
+#include "manifest.h"
 #include "prep_file.h"
 #include "prep_run.h"
 #include <inttypes.h>
@@ -160,11 +160,11 @@ static json_t *describe_parts(const json_t *files)
     return parts;
 }
 
-/* As a loader reads it (part_list.h). */
+/* As a loader reads it (manifest.h). */
 static stk_status add_fingerprint(json_t *manifest, const json_t *files, stk_error *err)
 {
     const size_t count = json_array_size(files);
-    stki_listed_part *parts = stki_zalloc_array((int64_t)count + 1, sizeof *parts);
+    stki_manifest_file *parts = stki_zalloc_array((int64_t)count + 1, sizeof *parts);
     char text[STKI_U128_TEXT];
 
     if (!parts)
@@ -172,14 +172,14 @@ static stk_status add_fingerprint(json_t *manifest, const json_t *files, stk_err
     for (size_t i = 0; i < count; i++) {
         const json_t *file = json_array_get(files, i);
 
-        parts[i] = (stki_listed_part){
+        parts[i] = (stki_manifest_file){
             .name = json_string_value(json_object_get(file, "final")),
             .rows = json_integer_value(json_object_get(file, "rows")),
             .bytes = json_integer_value(json_object_get(file, "bytes")),
             .xxh3 = strtoull(json_string_value(json_object_get(file, "xxh3")), NULL, 16),
         };
     }
-    set(manifest, "fingerprint", json_string(stki_u128_text(stki_part_list_fingerprint(parts, (int)count), text)));
+    set(manifest, "fingerprint", json_string(stki_u128_text(stki_manifest_fingerprint(parts, (int)count), text)));
     stki_free(parts);
     return STK_OK;
 }

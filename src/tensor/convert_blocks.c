@@ -176,9 +176,9 @@ void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uin
     }
 }
 
-/* Interleaved elements of more than one byte to planes: a block of all channels is parted at once. */
-void stki_convert_parted(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
-                         int64_t channel)
+/* Interleaved elements of more than one byte to planes: a block of all channels is deinterleaved at once. */
+void stki_convert_deinterleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                                int64_t channel)
 {
     const stki_axis *run = &axes[0], *beside = &axes[1];
     _Alignas(64) uint64_t raw[4][STKI_CONVERT_BLOCK];
@@ -188,7 +188,7 @@ void stki_convert_parted(const stki_convert *convert, const stki_axis *axes, uin
     for (int64_t first = 0, n; first < run->n; first += n) {
         n = STKI_CONVERT_BLOCK - (first == 0 ? over : 0);
         n = run->n - first < n ? run->n - first : n;
-        convert->part(planes, src + first * run->src_stride, n);
+        convert->deinterleave(planes, src + first * run->src_stride, n);
         for (int64_t k = 0; k < beside->n; k++) {
             if (convert->src_swapped)
                 swap_block(planes[k], convert->src_size, n);

@@ -382,4 +382,5 @@ KERNELS(f32, STKI_DST_F32)
                 {f32_f16, f32_f16_pattern}, {f32_bf16, f32_bf16_pattern}, {f32_f32, f32_f32_pattern}},           \
     .run_u8 = {{u8_u8, u8_u8_pattern},   {u8_i8, u8_i8_pattern},     {u8_i32, u8_i32_pattern},                   \
                {u8_f16, u8_f16_pattern}, {u8_bf16, u8_bf16_pattern}, {u8_f32, u8_f32_pattern}},                  \
-    .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32}, .join = STKI_JOINS, .part = STKI_PARTS
+    .plane = {plane_u8, plane_i8, plane_i32, plane_f16, plane_bf16, plane_f32}, .interleave = STKI_INTERLEAVES,  \
+    .deinterleave = STKI_DEINTERLEAVES

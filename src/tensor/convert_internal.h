@@ -76,8 +76,8 @@ typedef void (*stki_plane_fn)(const stki_lane *lane, uint8_t *dst, const uint8_t
 typedef void (*stki_load_fn)(float *dst, const uint8_t *src, int64_t n);
 
 /* Planes of `n` elements each, contiguous, to or from interleaved ones. */
-typedef void (*stki_join_fn)(uint8_t *to, const uint8_t *const *planes, int64_t n);
-typedef void (*stki_part_fn)(uint8_t *const *planes, const uint8_t *from, int64_t n);
+typedef void (*stki_interleave_fn)(uint8_t *to, const uint8_t *const *planes, int64_t n);
+typedef void (*stki_deinterleave_fn)(uint8_t *const *planes, const uint8_t *from, int64_t n);
 
 typedef struct stki_convert_kernels {
     stki_load_fn load[STKI_SRC_KINDS];
@@ -89,8 +89,8 @@ typedef struct stki_convert_kernels {
     stki_plane_fn table_plane;           /* through lane->table. NULL: not there */
     stki_plane_fn split_plane;           /* the bytes as they are, to planes of bytes. NULL: not there */
     /* [log2 of the element size][planes less 3], for 3 and 4 planes */
-    stki_join_fn join[3][2];
-    stki_part_fn part[4][2];
+    stki_interleave_fn interleave[3][2];
+    stki_deinterleave_fn deinterleave[4][2];
 } stki_convert_kernels;
 
 const stki_convert_kernels *stki_convert_kernels_of(enum stki_isa isa); /* NULL for ref: it has no kernels */
@@ -125,8 +125,8 @@ struct stki_convert {
     stki_plane_fn plane;
     stki_load_fn load;   /* NULL: `run` reads the source dtype itself */
     stki_stream_fn copy; /* NULL: stores go into the cache */
-    stki_join_fn join;
-    stki_part_fn part;
+    stki_interleave_fn interleave;
+    stki_deinterleave_fn deinterleave;
     enum stki_convert_src src_kind;
     enum stki_convert_dst dst_kind;
     stk_dtype src_dtype, dst_dtype;
@@ -173,10 +173,10 @@ void stki_convert_assembled(const stki_convert *convert, const stki_axis *axes, 
                             int64_t channel);
 void stki_convert_blocks(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel);
-void stki_convert_joined(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
-                         int64_t channel);
-void stki_convert_parted(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
-                         int64_t channel);
+void stki_convert_interleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                              int64_t channel);
+void stki_convert_deinterleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                                int64_t channel);
 void stki_convert_copies(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
                          int64_t channel);
 void stki_convert_core(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,

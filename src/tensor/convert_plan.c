@@ -226,12 +226,12 @@ static void plan_interleaved(stki_convert *convert, const stki_axis *run, const 
     const int planes = (int)beside->n - 3;
 
     if (beside->dst_stride == convert->dst_size && run->dst_stride == beside->n * convert->dst_size) {
-        convert->join = convert->kernels->join[log2_of(convert->dst_size)][planes];
-        convert->inner = stki_convert_joined;
+        convert->interleave = convert->kernels->interleave[log2_of(convert->dst_size)][planes];
+        convert->inner = stki_convert_interleaved;
     } else if (beside->src_stride == convert->src_size && run->src_stride == beside->n * convert->src_size &&
                run->dst_stride == convert->dst_size) {
-        convert->part = convert->kernels->part[log2_of(convert->src_size)][planes];
-        convert->inner = stki_convert_parted;
+        convert->deinterleave = convert->kernels->deinterleave[log2_of(convert->src_size)][planes];
+        convert->inner = stki_convert_deinterleaved;
     }
 }
 
@@ -275,7 +275,7 @@ static void plan_blocks(stki_convert *convert, int64_t channels)
     convert->inner = stki_convert_blocks;
     if (!pattern && (beside_axis.n == 3 || beside_axis.n == 4))
         plan_interleaved(convert, &run_axis, &beside_axis);
-    if (run_axis.dst_stride != convert->dst_size && convert->inner != stki_convert_joined)
+    if (run_axis.dst_stride != convert->dst_size && convert->inner != stki_convert_interleaved)
         convert->lane.streaming = false; /* the kernel then writes to a block in the cache */
 }
 
@@ -366,9 +366,9 @@ static const char *kind_name(const stki_convert *convert)
         return convert->lane.period ? "runs-pattern" : "runs";
     if (convert->inner == stki_convert_blocks)
         return "blocks";
-    if (convert->inner == stki_convert_joined)
+    if (convert->inner == stki_convert_interleaved)
         return "planar-hwc";
-    if (convert->inner == stki_convert_parted)
+    if (convert->inner == stki_convert_deinterleaved)
         return "hwc-planar";
     if (convert->inner == stki_convert_assembled)
         return convert->run ? "runs" : "copy";

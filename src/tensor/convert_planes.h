@@ -1,6 +1,6 @@
 /* convert_planes.h: elements interleaved by three or four, to and from contiguous planes. Plain loops over constant
  * numbers, for the compiler to turn into the permutations of whatever the including file is compiled for; each of the
- * kernel files includes this and takes STKI_JOINS and STKI_PARTS into its table.
+ * kernel files includes this and takes STKI_INTERLEAVES and STKI_DEINTERLEAVES into its table.
  */
 #ifndef STKI_CONVERT_PLANES_H
 #define STKI_CONVERT_PLANES_H
@@ -18,7 +18,7 @@
     memcpy((plane) + (i) * (int64_t)sizeof(type), &(type){value}, sizeof(type))
 
 #define STKI_DEFINE_PLANES(bits)                                                                                    \
-    static void join3_##bits(uint8_t *restrict to, const uint8_t *const *planes, int64_t n)                         \
+    static void interleave3_##bits(uint8_t *restrict to, const uint8_t *const *planes, int64_t n)                   \
     {                                                                                                               \
         const uint8_t *restrict a = planes[0], *restrict b = planes[1], *restrict c = planes[2];                    \
         for (int64_t i = 0; i < n; i++) {                                                                           \
@@ -27,7 +27,7 @@
             STKI_STORE_PLANE(uint##bits##_t, to, 3 * i + 2, STKI_LOAD_PLANE(uint##bits##_t, c, i));                 \
         }                                                                                                           \
     }                                                                                                               \
-    static void join4_##bits(uint8_t *restrict to, const uint8_t *const *planes, int64_t n)                         \
+    static void interleave4_##bits(uint8_t *restrict to, const uint8_t *const *planes, int64_t n)                   \
     {                                                                                                               \
         const uint8_t *restrict a = planes[0], *restrict b = planes[1], *restrict c = planes[2];                    \
         const uint8_t *restrict d = planes[3];                                                                      \
@@ -38,7 +38,7 @@
             STKI_STORE_PLANE(uint##bits##_t, to, 4 * i + 3, STKI_LOAD_PLANE(uint##bits##_t, d, i));                 \
         }                                                                                                           \
     }                                                                                                               \
-    static void part3_##bits(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)                       \
+    static void deinterleave3_##bits(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)               \
     {                                                                                                               \
         uint8_t *restrict a = planes[0], *restrict b = planes[1], *restrict c = planes[2];                          \
         for (int64_t i = 0; i < n; i++) {                                                                           \
@@ -47,7 +47,7 @@
             STKI_STORE_PLANE(uint##bits##_t, c, i, STKI_LOAD_PLANE(uint##bits##_t, from, 3 * i + 2));               \
         }                                                                                                           \
     }                                                                                                               \
-    static void part4_##bits(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)                       \
+    static void deinterleave4_##bits(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)               \
     {                                                                                                               \
         uint8_t *restrict a = planes[0], *restrict b = planes[1], *restrict c = planes[2], *restrict d = planes[3]; \
         for (int64_t i = 0; i < n; i++) {                                                                           \
@@ -60,31 +60,32 @@
 STKI_DEFINE_PLANES(8)
 STKI_DEFINE_PLANES(16)
 STKI_DEFINE_PLANES(32)
-static void part3_64(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)
+static void deinterleave3_64(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         for (int k = 0; k < 3; k++)
             memcpy(planes[k] + 8 * i, from + 8 * (3 * i + k), 8);
 }
-static void part4_64(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)
+static void deinterleave4_64(uint8_t *const *planes, const uint8_t *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         for (int k = 0; k < 4; k++)
             memcpy(planes[k] + 8 * i, from + 8 * (4 * i + k), 8);
 }
-#define STKI_JOINS                                \
-    {                                             \
-        {join3_8, join4_8}, {join3_16, join4_16}, \
-        {                                         \
-            join3_32, join4_32                    \
-        }                                         \
+#define STKI_INTERLEAVES                                                  \
+    {                                                                     \
+        {interleave3_8, interleave4_8}, {interleave3_16, interleave4_16}, \
+        {                                                                 \
+            interleave3_32, interleave4_32                                \
+        }                                                                 \
     }
-#define STKI_PARTS                                                      \
-    {                                                                   \
-        {part3_8, part4_8}, {part3_16, part4_16}, {part3_32, part4_32}, \
-        {                                                               \
-            part3_64, part4_64                                          \
-        }                                                               \
+#define STKI_DEINTERLEAVES                                                        \
+    {                                                                             \
+        {deinterleave3_8, deinterleave4_8}, {deinterleave3_16, deinterleave4_16}, \
+            {deinterleave3_32, deinterleave4_32},                                 \
+        {                                                                         \
+            deinterleave3_64, deinterleave4_64                                    \
+        }                                                                         \
     }
 
 #endif

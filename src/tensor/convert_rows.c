@@ -129,8 +129,8 @@ void stki_convert_pixels_assembled(const stki_convert *convert, const stki_axis 
  */
 
 /* A block of each channel, then all of them interleaved into the destination. */
-void stki_convert_joined(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
-                         int64_t channel)
+void stki_convert_interleaved(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
+                              int64_t channel)
 {
     const stki_axis *run = &axes[0], *beside = &axes[1];
     const int64_t pixel = beside->n * convert->dst_size;
@@ -147,7 +147,7 @@ void stki_convert_joined(const stki_convert *convert, const stki_axis *axes, uin
             stki_convert_block(convert, &convert->cached, run->src_stride, (uint8_t *)result[k],
                                src + first * run->src_stride + k * beside->src_stride, n,
                                channel + k * beside->channel_step);
-        convert->join(convert->copy ? stki_assembly_room(&assembly) : dst + first * pixel, planes, n);
+        convert->interleave(convert->copy ? stki_assembly_room(&assembly) : dst + first * pixel, planes, n);
         if (convert->copy)
             stki_assembly_add(&assembly, n * pixel, convert->copy);
     }

@@ -12,10 +12,10 @@
 static void nothing_is_counted_without_clocks(void **state)
 {
     (void)state;
-    assert_int_equal(stki_read_part_begin(STKI_READ_DECODE, true), 0);
-    assert_int_equal(stki_read_part_call_begin(), 0);
-    stki_read_part_end(STKI_READ_DECODE, 0);
-    stki_read_part_call_end(0);
+    assert_int_equal(stki_read_work_begin(STKI_READ_DECODE, true), 0);
+    assert_int_equal(stki_read_call_begin(), 0);
+    stki_read_work_end(STKI_READ_DECODE, 0);
+    stki_read_call_end(0);
 }
 
 static void each_part_has_its_clock(void **state)
@@ -24,14 +24,14 @@ static void each_part_has_its_clock(void **state)
     for (int part = 0; part < STKI_READ_COUNT; part++) {
         stki_read_clocks clocks = {0};
         stki_read_clocks_set(&clocks);
-        const int64_t began = stki_read_part_begin((enum stki_read_part)part, true);
+        const int64_t began = stki_read_work_begin((enum stki_read_work)part, true);
         assert_true(began > 0);
-        stki_read_part_end((enum stki_read_part)part, began - 1000000);
+        stki_read_work_end((enum stki_read_work)part, began - 1000000);
         stki_read_clocks_set(NULL);
         for (int i = 0; i < STKI_READ_COUNT; i++)
             assert_true(i == part ? stki_counted(&clocks.ns[i]) >= 1000000 : stki_counted(&clocks.ns[i]) == 0);
     }
-    assert_int_equal(stki_read_part_begin(STKI_READ_DECODE, true), 0);
+    assert_int_equal(stki_read_work_begin(STKI_READ_DECODE, true), 0);
 }
 
 /* A call is said to have taken long by moving its beginning back. */
@@ -41,9 +41,9 @@ static int timed_calls(stki_read_clocks *clocks, int calls, int64_t ns)
 
     stki_read_clocks_set(clocks);
     for (int i = 0; i < calls; i++) {
-        const int64_t began = stki_read_part_call_begin();
+        const int64_t began = stki_read_call_begin();
         timed += began != 0;
-        stki_read_part_call_end(began == 0 ? 0 : began - ns);
+        stki_read_call_end(began == 0 ? 0 : began - ns);
     }
     stki_read_clocks_set(NULL);
     return timed;

@@ -2,7 +2,7 @@
  * of pieces, sharded or not; what is refused; the manifest. */
 #include "digest.h"
 #include "document.h"
-#include "part_list.h"
+#include "manifest.h"
 #include "prep_file.h"
 #include "prep_test.h"
 
@@ -51,19 +51,19 @@ static void test_copies(void **state)
     snprintf(b, sizeof b, "%s", stkt_path("one.manifest.json"));
     assert_true(stkt_is_there(b));
     /* A loader reads it, and finds the parts as they are listed. */
-    stki_part_list list;
+    stki_manifest list;
 
-    assert_ok(stki_part_list_open(b, &list, &err));
+    assert_ok(stki_manifest_open(b, &list, &err));
     assert_int_equal(list.count, 2);
-    assert_ok(stki_part_list_check(&list, &err));
+    assert_ok(stki_manifest_check(&list, &err));
     for (int i = 0; i < list.count; i++) {
         uint64_t sum;
 
-        assert_int_equal(list.parts[i].rows, ROWS);
-        assert_ok(stki_prep_digest_file(list.parts[i].path, &sum, &n, &err));
-        assert_true(sum == list.parts[i].xxh3);
+        assert_int_equal(list.files[i].rows, ROWS);
+        assert_ok(stki_prep_digest_file(list.files[i].path, &sum, &n, &err));
+        assert_true(sum == list.files[i].xxh3);
     }
-    stki_part_list_fini(&list);
+    stki_manifest_fini(&list);
 }
 
 /* Without the part that says when and where, and the digest, which the caller recomputes. */

@@ -2,7 +2,7 @@
  * are done: the same bytes as of a run that nobody touched, nothing finished is made twice, nothing stands under a
  * final name before the end. */
 #include "journal.h"
-#include "part_list.h"
+#include "manifest.h"
 #include "prep_file.h"
 #include "prep_test.h"
 #include <signal.h>
@@ -120,19 +120,19 @@ static void check_spooled(const char *work, ino_t *seen, int most)
 /* The manifest's sums are those of the files. */
 static void check_sums(const char *manifest)
 {
-    stki_part_list list;
+    stki_manifest list;
     stk_error err = {0};
 
-    assert_ok(stki_part_list_open(manifest, &list, &err));
+    assert_ok(stki_manifest_open(manifest, &list, &err));
     for (int i = 0; i < list.count; i++) {
         uint64_t sum;
         int64_t bytes;
 
-        assert_ok(stki_prep_digest_file(list.parts[i].path, &sum, &bytes, &err));
-        assert_int_equal(bytes, list.parts[i].bytes);
-        assert_true(sum == list.parts[i].xxh3);
+        assert_ok(stki_prep_digest_file(list.files[i].path, &sum, &bytes, &err));
+        assert_int_equal(bytes, list.files[i].bytes);
+        assert_true(sum == list.files[i].xxh3);
     }
-    stki_part_list_fini(&list);
+    stki_manifest_fini(&list);
 }
 
 static void kill_until_done(const char *name, const char *output, bool resumes, const char *const *files)

@@ -39,7 +39,7 @@ static stk_status find_input(const char *manifest, const char *path, char **out,
 }
 
 /* Inputs are what the job has read: files and folders, with sizes, and with sums if the job asked for them. */
-static stk_status read_input(const stki_part_list *list, const json_t *item, struct st_listed *out, stk_error *err)
+static stk_status read_input(const stki_manifest *list, const json_t *item, struct st_listed *out, stk_error *err)
 {
     const char *path = json_string_value(json_object_get(item, "path")),
                *sum = json_string_value(json_object_get(item, "xxh3"));
@@ -72,7 +72,7 @@ static bool digest_is_right(const json_t *manifest)
     return right;
 }
 
-stk_status st_manifest_begin(const stki_part_list *list, bool inputs, struct st_manifest_check *out, stk_error *err)
+stk_status st_manifest_begin(const stki_manifest *list, bool inputs, struct st_manifest_check *out, stk_error *err)
 {
     const json_t *input_list = inputs ? json_object_get(list->manifest, "inputs") : NULL;
     const int64_t count = list->count + (int64_t)json_array_size(input_list);
@@ -81,7 +81,7 @@ stk_status st_manifest_begin(const stki_part_list *list, bool inputs, struct st_
     if (!out->files)
         return stki_fail_memory(err, count * (int64_t)sizeof *out->files, "files");
     for (int i = 0; i < list->count; i++) {
-        const stki_listed_part *part = &list->parts[i];
+        const stki_manifest_file *part = &list->files[i];
         struct st_listed *file = &out->files[out->file_count++];
 
         *file = (struct st_listed){.path = stki_strdup(part->path),
@@ -188,7 +188,7 @@ static bool are_offsets(const char *name)
 }
 
 /* Files that say nothing of what they are, and may look like something else. */
-static bool says_nothing(const stki_part_list *list)
+static bool says_nothing(const stki_manifest *list)
 {
     const char *format = json_string_value(json_object_get(list->manifest, "format"));
 

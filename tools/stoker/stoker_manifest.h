@@ -4,7 +4,7 @@
 #define STOKER_MANIFEST_H
 
 #include "counter.h"
-#include "part_list.h"
+#include "manifest.h"
 #include <stdbool.h>
 
 /* By its name. */
@@ -21,7 +21,7 @@ struct st_listed {
 };
 
 struct st_manifest_check {
-    const stki_part_list *list;
+    const stki_manifest *list;
     struct st_listed *files; /* the parts, then the inputs */
     int64_t file_count, bytes;
     int64_t unsummed;            /* inputs of which the manifest knows no sum */
@@ -32,7 +32,7 @@ struct st_manifest_check {
 };
 
 /* `inputs`: those too. */
-stk_status st_manifest_begin(const stki_part_list *list, bool inputs, struct st_manifest_check *out, stk_error *err);
+stk_status st_manifest_begin(const stki_manifest *list, bool inputs, struct st_manifest_check *out, stk_error *err);
 /* Sizes, rows and sums of all files. */
 stk_status st_manifest_run(struct st_manifest_check *check, int threads, stk_error *err);
 void st_manifest_end(struct st_manifest_check *check); /* fine on a zeroed one */

@@ -22,7 +22,7 @@ static int refuse(const char *command, bool json, const stk_error *err)
     return stoker_finish_output(command, stoker_complain(command, err, STOKER_FAILED));
 }
 
-static int64_t rows_of(const stki_part_list *list)
+static int64_t rows_of(const stki_manifest *list)
 {
     return json_integer_value(json_object_get(json_object_get(list->manifest, "totals"), "rows"));
 }
@@ -30,16 +30,16 @@ static int64_t rows_of(const stki_part_list *list)
 /* ---- inspect -------------------------------------------------------------------------------------------------------
  */
 
-static void show_parts(const stki_part_list *list)
+static void show_parts(const stki_manifest *list)
 {
     for (int i = 0; i < list->count && i < SHOWN; i++)
-        printf("  %s  %" PRId64 " rows  %sB  xxh3 %016" PRIx64 "\n", st_shown(list->parts[i].name), list->parts[i].rows,
-               LIVE_SHORT((double)list->parts[i].bytes), list->parts[i].xxh3);
+        printf("  %s  %" PRId64 " rows  %sB  xxh3 %016" PRIx64 "\n", st_shown(list->files[i].name), list->files[i].rows,
+               LIVE_SHORT((double)list->files[i].bytes), list->files[i].xxh3);
     if (list->count > SHOWN)
         printf("  and %d more (--json has all)\n", list->count - SHOWN);
 }
 
-static void show_text(const stki_part_list *list)
+static void show_text(const stki_manifest *list)
 {
     const json_t *inputs = json_object_get(list->manifest, "inputs"),
                  *totals = json_object_get(list->manifest, "totals");
@@ -49,7 +49,7 @@ static void show_text(const stki_part_list *list)
     double bytes = 0;
 
     for (int i = 0; i < list->count; i++)
-        bytes += (double)list->parts[i].bytes;
+        bytes += (double)list->files[i].bytes;
     printf("%s: a manifest, %" PRId64 " rows in %d file%s, %sB\n", st_shown(list->path), rows_of(list), list->count,
            list->count == 1 ? "" : "s", LIVE_SHORT(bytes));
     show_parts(list);
@@ -63,17 +63,17 @@ static void show_text(const stki_part_list *list)
 
 int st_manifest_inspect(const char *path, bool json)
 {
-    stki_part_list list;
+    stki_manifest list;
     stk_error err;
 
-    if (stki_part_list_open(path, &list, &err) != STK_OK)
+    if (stki_manifest_open(path, &list, &err) != STK_OK)
         return refuse("inspect", json, &err);
     if (json)
         st_json_print(
             json_pack("{s:o, s:s, s:O}", "file", st_text_json(path), "format", "manifest", "manifest", list.manifest));
     else
         show_text(&list);
-    stki_part_list_fini(&list);
+    stki_manifest_fini(&list);
     return stoker_finish_output("inspect", STOKER_FINE);
 }
 
@@ -150,9 +150,9 @@ static stk_status check_all(struct st_manifest_check *check, int threads, stk_er
 int st_manifest_verify(const char *path, bool inputs, int threads, bool json)
 {
     struct st_manifest_check check = {0};
-    stki_part_list list;
+    stki_manifest list;
     stk_error err;
-    stk_status status = stki_part_list_open(path, &list, &err);
+    stk_status status = stki_manifest_open(path, &list, &err);
     int code;
 
     if (status != STK_OK)
@@ -177,6 +177,6 @@ int st_manifest_verify(const char *path, bool inputs, int threads, bool json)
             stoker_finish_output("verify", faults > 0 ? stoker_complain("verify", &err, STOKER_FAILED) : STOKER_FINE);
     }
     st_manifest_end(&check);
-    stki_part_list_fini(&list);
+    stki_manifest_fini(&list);
     return code;
 }

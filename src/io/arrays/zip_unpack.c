@@ -104,10 +104,10 @@ static stk_status inflate_whole(const stki_zip *zip, const stki_zip_entry *entry
 
     if (!decompressor)
         return stki_fail_memory(err, PIECE, "inflating");
-    const int64_t began = stki_read_part_begin(STKI_READ_INFLATE, true);
+    const int64_t began = stki_read_work_begin(STKI_READ_INFLATE, true);
     result =
         libdeflate_deflate_decompress(decompressor, from, (size_t)entry->compressed, to, (size_t)entry->size, NULL);
-    stki_read_part_end(STKI_READ_INFLATE, began);
+    stki_read_work_end(STKI_READ_INFLATE, began);
     libdeflate_free_decompressor(decompressor);
     if (result == LIBDEFLATE_SUCCESS)
         return compare_crc(zip, entry, offset, libdeflate_crc32(0, to, (size_t)entry->size), err);

@@ -295,7 +295,7 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
         if (deadline == 0) {
             deadline = stki_deadline_ns(PATIENCE_NS);
             stki_count(&user->waited, 1);
-            began = stki_read_part_begin(STKI_READ_INFLATE, false);
+            began = stki_read_work_begin(STKI_READ_INFLATE, false);
         }
         if (!stki_wait(&cache->filled, &cache->lock, deadline))
             return stki_fail_at(err, STK_E_TIMEOUT, (stki_place){path, -1, -1, NULL, NULL},
@@ -303,7 +303,7 @@ static stk_status get_locked(stki_chunk_user *user, int64_t number, int64_t uses
                                 (int)(PATIENCE_NS / STKI_SECOND));
         entry = find(cache, user, number);
     }
-    stki_read_part_end(STKI_READ_INFLATE, began);
+    stki_read_work_end(STKI_READ_INFLATE, began);
     if (entry) {
         stki_count(&user->found, 1);
         serve(cache, entry, uses, out);

@@ -317,9 +317,9 @@ static stk_status decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, cons
 stk_status stki_hdf5_decode(const stki_hdf5_pipeline *pipeline, uint32_t mask, const void *stored, int64_t bytes,
                             void *to, void *work, const char *path, int64_t offset, stk_error *err)
 {
-    const int64_t began = stki_read_part_begin(STKI_READ_INFLATE, true);
+    const int64_t began = stki_read_work_begin(STKI_READ_INFLATE, true);
     const stk_status status = decode(pipeline, mask, stored, bytes, to, work, path, offset, err);
 
-    stki_read_part_end(STKI_READ_INFLATE, began);
+    stki_read_work_end(STKI_READ_INFLATE, began);
     return status;
 }

@@ -290,9 +290,9 @@ stk_status stki_image_decode(stki_decoder *decoder, const void *bytes, int64_t c
     decoder->warned = false;
     if (status)
         return status;
-    began = stki_read_part_begin(STKI_READ_DECODE, true);
+    began = stki_read_work_begin(STKI_READ_DECODE, true);
     status = info->whole_rows ? decode_png(decoder, bytes, count, opts, part, to, err)
                               : decode_jpeg(decoder, bytes, count, info, opts, part, to, err);
-    stki_read_part_end(STKI_READ_DECODE, began);
+    stki_read_work_end(STKI_READ_DECODE, began);
     return status;
 }

@@ -4,9 +4,9 @@
 #include "sink_arrays.h"
 #include "allocate.h"
 #include "error.h"
+#include "field_arrays.h"
 #include "npy_form.h"
 #include "output.h"
-#include "sink_parts.h"
 #include "spill.h"
 #include "writers.h"
 #include <inttypes.h>
@@ -17,8 +17,8 @@ enum { PIECE = 1 << 20 };
 struct arrays {
     stki_sink_common common; /* first member */
     stki_arrays_opts own;
-    stki_parts parts;
-    int direct; /* the part that is written at once */
+    stki_field_arrays arrays;
+    int direct; /* the array that is written at once */
     stki_spill **spills;
     stki_writer *writer; /* NULL: finished */
     char *temporary;
@@ -33,33 +33,33 @@ static struct arrays *arrays_of(const stki_sink *sink)
 /* ---- what can be held ---------------------------------------------------------------------------------------------
  */
 
-static stk_status check_part(const stki_sink_opts *opts, const stki_sink_array *part, bool npy, stk_dtype except,
+static stk_status check_part(const stki_sink_opts *opts, const stki_sink_array *array, bool npy, stk_dtype except,
                              stk_error *err)
 {
-    const stki_sink_field *field = &opts->fields[part->field];
+    const stki_sink_field *field = &opts->fields[array->field];
     stki_npy_form form;
     stk_status status = STK_OK;
 
     if (npy)
-        status = stki_npy_form_init(&form, opts->path, part->dtype, part->ndim, part->shape, part->alias, err);
-    else if (part->dtype == except && except != STK_DTYPE_NONE)
-        status = stki_sink_refuse(opts, field, stk_dtype_long_name(part->dtype), "another type: cast it", err);
-    else if (part->ndim >= STK_MAX_DIMS)
+        status = stki_npy_form_init(&form, opts->path, array->dtype, array->ndim, array->shape, array->alias, err);
+    else if (array->dtype == except && except != STK_DTYPE_NONE)
+        status = stki_sink_refuse(opts, field, stk_dtype_long_name(array->dtype), "another type: cast it", err);
+    else if (array->ndim >= STK_MAX_DIMS)
         status =
-            stki_sink_refuse(opts, field, STKI_TEXT("%d axes", part->ndim), STKI_TEXT("below %d", STK_MAX_DIMS), err);
+            stki_sink_refuse(opts, field, STKI_TEXT("%d axes", array->ndim), STKI_TEXT("below %d", STK_MAX_DIMS), err);
     return status;
 }
 
 stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype except, stk_error *err)
 {
-    stki_parts parts;
-    stk_status status = stki_parts_init(&parts, opts->fields, opts->field_count, err);
+    stki_field_arrays arrays;
+    stk_status status = stki_field_arrays_init(&arrays, opts->fields, opts->field_count, err);
 
     if (status)
         return status;
-    for (int i = 0; i < parts.count && !status; i++)
-        status = check_part(opts, &parts.items[i], npy, except, err);
-    stki_parts_fini(&parts);
+    for (int i = 0; i < arrays.count && !status; i++)
+        status = check_part(opts, &arrays.items[i], npy, except, err);
+    stki_field_arrays_fini(&arrays);
     return status;
 }
 
@@ -69,34 +69,34 @@ stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype exc
 /* Bytes a sample; values of no known size are taken for the largest. */
 static int64_t weight(const struct arrays *a, int index)
 {
-    const stki_sink_array *part = &a->parts.items[index];
-    int64_t largest = a->common.opts.fields[part->field].largest_bytes;
+    const stki_sink_array *array = &a->arrays.items[index];
+    int64_t largest = a->common.opts.fields[array->field].largest_bytes;
 
-    if (part->kind != STKI_PART_VALUES)
-        return part->row_bytes;
+    if (array->kind != STKI_ARRAY_VALUES)
+        return array->row_bytes;
     return largest > 0 ? largest : INT64_MAX;
 }
 
 static stk_status begin(struct arrays *a, int index, stk_error *err)
 {
-    const stki_sink_array *part = &a->parts.items[index];
-    bool whole = part->kind == STKI_PART_ROWS;
-    int64_t rows = a->common.opts.may_skip ? -1 : stki_part_expected(part, a->common.opts.most_rows);
+    const stki_sink_array *array = &a->arrays.items[index];
+    bool whole = array->kind == STKI_ARRAY_ROWS;
+    int64_t rows = a->common.opts.may_skip ? -1 : stki_field_array_rows(array, a->common.opts.most_rows);
 
     if (index != a->direct)
-        rows = part->rows; /* all there */
+        rows = array->rows; /* all there */
     a->writer->chunk_rows = whole ? a->own.chunk_rows : 0;
-    return stki_writer_begin(a->writer, part->name, part->dtype, part->ndim, part->shape, rows, err);
+    return stki_writer_begin(a->writer, array->name, array->dtype, array->ndim, array->shape, rows, err);
 }
 
-static stk_status put(void *context, int part, const void *bytes, int64_t rows, bool lasting, stk_error *err)
+static stk_status put(void *context, int array, const void *bytes, int64_t rows, bool lasting, stk_error *err)
 {
     struct arrays *a = context;
 
     (void)lasting;
-    if (part == a->direct)
+    if (array == a->direct)
         return stki_writer_append(a->writer, bytes, rows, err);
-    return stki_spill_append(a->spills[part], bytes, rows * a->parts.items[part].row_bytes, err);
+    return stki_spill_append(a->spills[array], bytes, rows * a->arrays.items[array].row_bytes, err);
 }
 
 static stk_status open_writer(struct arrays *a, stk_error *err)
@@ -115,24 +115,24 @@ static stk_status open_writer(struct arrays *a, stk_error *err)
 static stk_status open_all(struct arrays *a, stk_error *err)
 {
     const stki_sink_opts *opts = &a->common.opts;
-    stk_status status = stki_parts_init(&a->parts, opts->fields, opts->field_count, err);
+    stk_status status = stki_field_arrays_init(&a->arrays, opts->fields, opts->field_count, err);
 
     if (status)
         return status;
     a->temporary = stki_sink_temporary(opts->folder, opts->path, "");
-    a->spills = stki_zalloc_array(a->parts.count + 1, sizeof(stki_spill *));
+    a->spills = stki_zalloc_array(a->arrays.count + 1, sizeof(stki_spill *));
     if (!a->temporary || !a->spills)
-        return stki_fail_memory(err, a->parts.count * (int64_t)sizeof(stki_spill *), opts->path);
-    for (int i = 1; i < a->parts.count; i++)
+        return stki_fail_memory(err, a->arrays.count * (int64_t)sizeof(stki_spill *), opts->path);
+    for (int i = 1; i < a->arrays.count; i++)
         if (weight(a, i) > weight(a, a->direct))
             a->direct = i;
     status = open_writer(a, err);
-    for (int i = 0; i < a->parts.count && !status; i++)
+    for (int i = 0; i < a->arrays.count && !status; i++)
         if (i != a->direct)
             status = stki_spill_create(a->temporary, &a->spills[i], err);
-    if (!status && a->parts.count > 0)
+    if (!status && a->arrays.count > 0)
         status = begin(a, a->direct, err);
-    return status ? status : stki_parts_begin(&a->parts, put, a, err);
+    return status ? status : stki_field_arrays_begin(&a->arrays, put, a, err);
 }
 
 stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts, const stki_arrays_opts *own,
@@ -165,17 +165,17 @@ stk_status stki_arrays_append(stki_sink *sink, const stki_sink_value *values, in
     if (status)
         return status;
     return stki_sink_took(&a->common, rows,
-                          stki_parts_append(&a->parts, values, rows, a->common.opts.field_count, put, a, err));
+                          stki_field_arrays_append(&a->arrays, values, rows, a->common.opts.field_count, put, a, err));
 }
 
 static stk_status copy_part(struct arrays *a, int index, void *piece, int64_t at_once, stk_error *err)
 {
-    const stki_sink_array *part = &a->parts.items[index];
+    const stki_sink_array *array = &a->arrays.items[index];
     stk_status status = begin(a, index, err);
 
-    for (int64_t row = 0, count; row < part->rows && !status; row += count) {
-        count = part->rows - row < at_once ? part->rows - row : at_once;
-        status = stki_spill_read(a->spills[index], row * part->row_bytes, piece, count * part->row_bytes, err);
+    for (int64_t row = 0, count; row < array->rows && !status; row += count) {
+        count = array->rows - row < at_once ? array->rows - row : at_once;
+        status = stki_spill_read(a->spills[index], row * array->row_bytes, piece, count * array->row_bytes, err);
         if (!status)
             status = stki_writer_append(a->writer, piece, count, err);
     }
@@ -186,8 +186,8 @@ static stk_status copy_waiting(struct arrays *a, stk_error *err)
 {
     stk_status status = STK_OK;
 
-    for (int i = 0; i < a->parts.count && !status; i++) {
-        int64_t row_bytes = a->parts.items[i].row_bytes;
+    for (int i = 0; i < a->arrays.count && !status; i++) {
+        int64_t row_bytes = a->arrays.items[i].row_bytes;
         int64_t at_once = row_bytes > 0 && row_bytes < PIECE ? PIECE / row_bytes : row_bytes > 0 ? 1 : INT64_MAX / 2;
         void *piece;
 
@@ -209,7 +209,7 @@ stk_status stki_arrays_finish(stki_sink *sink, stk_error *err)
     struct stat st;
     stk_status status = stki_sink_check_finish(&a->common, err);
 
-    if (!status && a->parts.count > 0)
+    if (!status && a->arrays.count > 0)
         status = stki_writer_end(a->writer, err);
     if (!status)
         status = copy_waiting(a, err);
@@ -237,11 +237,11 @@ void stki_arrays_destroy(stki_sink *sink)
     if (!sink)
         return;
     stki_writer_abort(a->writer);
-    for (int i = 0; a->spills && i < a->parts.count; i++)
+    for (int i = 0; a->spills && i < a->arrays.count; i++)
         stki_spill_destroy(a->spills[i]);
     stki_free(a->spills);
     stki_free(a->temporary);
-    stki_parts_fini(&a->parts);
+    stki_field_arrays_fini(&a->arrays);
     stki_sink_common_fini(&a->common);
     stki_free(a);
 }

@@ -1,5 +1,5 @@
 /* sink_arrays.h: files of several named arrays, written one array after the other (writer.h): npz, HDF5, pt,
- * safetensors. A field becomes the arrays that sink_parts.h says. They are written in one go.
+ * safetensors. A field becomes the arrays that field_arrays.h says. They are written in one go.
  */
 #ifndef STKI_SINK_ARRAYS_H
 #define STKI_SINK_ARRAYS_H

@@ -4,9 +4,9 @@
 #include "allocate.h"
 #include "checked.h"
 #include "error.h"
+#include "field_arrays.h"
 #include "npy_form.h"
 #include "output.h"
-#include "sink_parts.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ struct column {
 
 struct columns {
     stki_sink_common common; /* first member */
-    stki_parts parts;
-    struct column *items; /* parts.count of them */
+    stki_field_arrays arrays;
+    struct column *items; /* arrays.count of them */
 };
 
 static struct columns *columns_of(const stki_sink *sink)
@@ -31,35 +31,36 @@ static struct columns *columns_of(const stki_sink *sink)
 /* ---- what can be held ---------------------------------------------------------------------------------------------
  */
 
-static stk_status make_form(const stki_sink_opts *opts, const stki_sink_array *part, stki_npy_form *form,
+static stk_status make_form(const stki_sink_opts *opts, const stki_sink_array *array, stki_npy_form *form,
                             stk_error *err)
 {
-    stk_status status = stki_npy_form_init(form, opts->path, part->dtype, part->ndim, part->shape, part->alias, err);
+    stk_status status =
+        stki_npy_form_init(form, opts->path, array->dtype, array->ndim, array->shape, array->alias, err);
 
-    return status ? stki_fail_place(err, status, opts->path, -1, part->name) : STK_OK;
+    return status ? stki_fail_place(err, status, opts->path, -1, array->name) : STK_OK;
 }
 
-static stk_status check_names(const stki_sink_opts *opts, const stki_parts *parts, stk_error *err)
+static stk_status check_names(const stki_sink_opts *opts, const stki_field_arrays *arrays, stk_error *err)
 {
-    for (int i = 0; i < parts->count && parts->count > 1; i++)
-        if (strchr(parts->items[i].name, '/'))
-            return stki_sink_refuse(opts, &opts->fields[parts->items[i].field], "a slash in its name",
+    for (int i = 0; i < arrays->count && arrays->count > 1; i++)
+        if (strchr(arrays->items[i].name, '/'))
+            return stki_sink_refuse(opts, &opts->fields[arrays->items[i].field], "a slash in its name",
                                     "a name that can stand in the name of a file", err);
     return STK_OK;
 }
 
 stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error *err)
 {
-    stki_parts parts;
+    stki_field_arrays arrays;
     stki_npy_form form;
-    stk_status status = stki_parts_init(&parts, opts->fields, opts->field_count, err);
+    stk_status status = stki_field_arrays_init(&arrays, opts->fields, opts->field_count, err);
 
     if (status)
         return status;
-    status = check_names(opts, &parts, err);
-    for (int i = 0; i < parts.count && header && !status; i++)
-        status = make_form(opts, &parts.items[i], &form, err);
-    stki_parts_fini(&parts);
+    status = check_names(opts, &arrays, err);
+    for (int i = 0; i < arrays.count && header && !status; i++)
+        status = make_form(opts, &arrays.items[i], &form, err);
+    stki_field_arrays_fini(&arrays);
     return status;
 }
 
@@ -81,24 +82,24 @@ static int64_t final_rows(const struct columns *c, int index)
 {
     const stki_sink_opts *opts = &c->common.opts;
 
-    return opts->may_skip ? -1 : stki_part_expected(&c->parts.items[index], opts->most_rows);
+    return opts->may_skip ? -1 : stki_field_array_rows(&c->arrays.items[index], opts->most_rows);
 }
 
 /* Bytes up to the mark. */
 static stk_status read_mark(struct columns *c, int index, const json_t *mark, int64_t *keep, stk_error *err)
 {
-    stki_sink_array *part = &c->parts.items[index];
+    stki_sink_array *array = &c->arrays.items[index];
     json_t *rows = json_array_get(json_object_get(mark, "arrays"), (size_t)index);
 
-    part->rows = json_is_integer(rows) ? json_integer_value(rows) : -1;
-    if (part->rows >= 0 && stki_mul(part->rows, part->row_bytes, keep) &&
+    array->rows = json_is_integer(rows) ? json_integer_value(rows) : -1;
+    if (array->rows >= 0 && stki_mul(array->rows, array->row_bytes, keep) &&
         stki_add(*keep, c->items[index].form.header_bytes, keep)) {
-        if (part->kind == STKI_PART_OFFSETS)
-            part->total = part[-1].rows; /* of the values, which stand before it */
+        if (array->kind == STKI_ARRAY_OFFSETS)
+            array->total = array[-1].rows; /* of the values, which stand before it */
         return STK_OK;
     }
     return stki_fail_at(err, STK_E_CORRUPT, (stki_place){c->common.opts.path, -1, -1, NULL, "a number of rows"},
-                        "where it was left: array %s", part->name);
+                        "where it was left: array %s", array->name);
 }
 
 static stk_status open_column(struct columns *c, int index, bool header, const json_t *mark, stk_error *err)
@@ -108,12 +109,12 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
     int64_t keep = -1;
     stk_status status = STK_OK;
 
-    column->final = stki_sink_part_path(opts->path, c->parts.count > 1 ? c->parts.items[index].name : NULL);
+    column->final = stki_sink_array_path(opts->path, c->arrays.count > 1 ? c->arrays.items[index].name : NULL);
     column->temporary = column->final ? stki_sink_temporary(opts->folder, column->final, "") : NULL;
     if (!column->temporary)
         return stki_fail_memory(err, (int64_t)strlen(opts->path) + 1, opts->path);
     if (header)
-        status = make_form(opts, &c->parts.items[index], &column->form, err);
+        status = make_form(opts, &c->arrays.items[index], &column->form, err);
     if (!status && mark)
         status = read_mark(c, index, mark, &keep, err);
     if (!status)
@@ -123,11 +124,11 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
     return status || mark ? status : stki_output_seek(column->output, column->form.header_bytes, err);
 }
 
-static stk_status put(void *context, int part, const void *bytes, int64_t rows, bool lasting, stk_error *err)
+static stk_status put(void *context, int array, const void *bytes, int64_t rows, bool lasting, stk_error *err)
 {
     struct columns *c = context;
-    int64_t count = rows * c->parts.items[part].row_bytes; /* bytes that are in memory */
-    stki_output *output = c->items[part].output;
+    int64_t count = rows * c->arrays.items[array].row_bytes; /* bytes that are in memory */
+    stki_output *output = c->items[array].output;
 
     return lasting ? stki_output_lend(output, bytes, count, err) : stki_output_append(output, bytes, count, err);
 }
@@ -135,20 +136,20 @@ static stk_status put(void *context, int part, const void *bytes, int64_t rows, 
 static stk_status open_all(struct columns *c, bool header, const json_t *mark, stk_error *err)
 {
     const stki_sink_opts *opts = &c->common.opts;
-    stk_status status = stki_parts_init(&c->parts, opts->fields, opts->field_count, err);
+    stk_status status = stki_field_arrays_init(&c->arrays, opts->fields, opts->field_count, err);
 
     if (!status)
-        status = check_names(opts, &c->parts, err);
+        status = check_names(opts, &c->arrays, err);
     if (status)
         return status;
-    c->items = stki_zalloc_array(c->parts.count + 1, sizeof *c->items);
+    c->items = stki_zalloc_array(c->arrays.count + 1, sizeof *c->items);
     if (!c->items)
-        return stki_fail_memory(err, c->parts.count * (int64_t)sizeof *c->items, opts->path);
+        return stki_fail_memory(err, c->arrays.count * (int64_t)sizeof *c->items, opts->path);
     if (mark)
         status = stki_mark_rows(&c->common, mark, err);
-    for (int i = 0; i < c->parts.count && !status; i++)
+    for (int i = 0; i < c->arrays.count && !status; i++)
         status = open_column(c, i, header, mark, err);
-    return status || mark ? status : stki_parts_begin(&c->parts, put, c, err);
+    return status || mark ? status : stki_field_arrays_begin(&c->arrays, put, c, err);
 }
 
 stk_status stki_columns_open(const stki_sink_ops *ops, const stki_sink_opts *opts, bool header, const json_t *mark,
@@ -179,8 +180,8 @@ stk_status stki_columns_append(stki_sink *sink, const stki_sink_value *values, i
 
     if (status)
         return status;
-    status = stki_parts_append(&c->parts, values, rows, c->common.opts.field_count, put, c, err);
-    for (int i = 0; i < c->parts.count && !status; i++)
+    status = stki_field_arrays_append(&c->arrays, values, rows, c->common.opts.field_count, put, c, err);
+    for (int i = 0; i < c->arrays.count && !status; i++)
         status = stki_output_settle(c->items[i].output, err);
     return stki_sink_took(&c->common, rows, status);
 }
@@ -189,8 +190,8 @@ static json_t *make_mark(const struct columns *c)
 {
     json_t *mark = json_pack("{s:I, s:[]}", "rows", (json_int_t)c->common.rows, "arrays");
 
-    for (int i = 0; mark && i < c->parts.count; i++)
-        if (json_array_append_new(json_object_get(mark, "arrays"), json_integer(c->parts.items[i].rows))) {
+    for (int i = 0; mark && i < c->arrays.count; i++)
+        if (json_array_append_new(json_object_get(mark, "arrays"), json_integer(c->arrays.items[i].rows))) {
             json_decref(mark);
             mark = NULL;
         }
@@ -202,7 +203,7 @@ stk_status stki_columns_mark(stki_sink *sink, json_t **out, stk_error *err)
     struct columns *c = columns_of(sink);
     stk_status status = stki_sink_check_usable(&c->common, err);
 
-    for (int i = 0; i < c->parts.count && !status; i++)
+    for (int i = 0; i < c->arrays.count && !status; i++)
         status = c->common.failed = stki_output_flush(c->items[i].output, err);
     return status ? status : stki_mark_new(make_mark(c), out, err);
 }
@@ -212,7 +213,7 @@ stk_status stki_columns_sync(stki_sink *sink, stk_error *err)
     struct columns *c = columns_of(sink);
     stk_status status = STK_OK;
 
-    for (int i = 0; i < c->parts.count && !status; i++)
+    for (int i = 0; i < c->arrays.count && !status; i++)
         status = stki_output_sync(c->items[i].output, err);
     return status;
 }
@@ -225,10 +226,10 @@ stk_status stki_columns_finish(stki_sink *sink, stk_error *err)
     struct columns *c = columns_of(sink);
     stk_status status = stki_sink_check_finish(&c->common, err);
 
-    for (int i = 0; i < c->parts.count && !status; i++) {
+    for (int i = 0; i < c->arrays.count && !status; i++) {
         struct column *column = &c->items[i];
 
-        status = write_header(column, c->parts.items[i].rows, err);
+        status = write_header(column, c->arrays.items[i].rows, err);
         if (status)
             break;
         column->bytes = stki_output_position(column->output);
@@ -242,7 +243,7 @@ bool stki_columns_settled(const stki_sink *sink)
 {
     const struct columns *c = (const struct columns *)(const void *)sink;
 
-    for (int i = 0; i < c->parts.count; i++)
+    for (int i = 0; i < c->arrays.count; i++)
         if (c->items[i].form.header_bytes > 0 && final_rows(c, i) < 0)
             return false;
     return true;
@@ -252,9 +253,9 @@ int stki_columns_files(const stki_sink *sink, stki_sink_file *out, int room)
 {
     const struct columns *c = columns_of(sink);
 
-    for (int i = 0; i < c->parts.count && i < room; i++)
-        out[i] = (stki_sink_file){c->items[i].temporary, c->items[i].final, c->parts.items[i].rows, c->items[i].bytes};
-    return c->parts.count;
+    for (int i = 0; i < c->arrays.count && i < room; i++)
+        out[i] = (stki_sink_file){c->items[i].temporary, c->items[i].final, c->arrays.items[i].rows, c->items[i].bytes};
+    return c->arrays.count;
 }
 
 void stki_columns_destroy(stki_sink *sink)
@@ -263,13 +264,13 @@ void stki_columns_destroy(stki_sink *sink)
 
     if (!sink)
         return;
-    for (int i = 0; c->items && i < c->parts.count; i++) {
+    for (int i = 0; c->items && i < c->arrays.count; i++) {
         stki_output_abort(c->items[i].output);
         stki_free(c->items[i].final);
         stki_free(c->items[i].temporary);
     }
     stki_free(c->items);
-    stki_parts_fini(&c->parts);
+    stki_field_arrays_fini(&c->arrays);
     stki_sink_common_fini(&c->common);
     stki_free(c);
 }

@@ -176,7 +176,7 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-char *stki_sink_part_path(const char *path, const char *part)
+char *stki_sink_array_path(const char *path, const char *part)
 {
     const char *base = base_of(path), *dot = strrchr(base, '.');
     int stem = (int)(dot && dot > base ? dot - path : (int64_t)strlen(path));

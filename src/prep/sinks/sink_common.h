@@ -35,7 +35,7 @@ stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *f
 const char *stki_sink_kind_text(const stki_sink_field *field, char *buffer, int size);
 
 /* DIR/STEM.PART.ENDING of DIR/STEM.ENDING; part NULL: the path itself. New; NULL: no memory. */
-char *stki_sink_part_path(const char *path, const char *part);
+char *stki_sink_array_path(const char *path, const char *part);
 /* The name in the job's folder of a file that will be `final`; `more` behind it, or "". */
 char *stki_sink_temporary(const char *folder, const char *final, const char *more);
 

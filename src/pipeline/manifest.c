@@ -1,5 +1,5 @@
-/* part_list.c: see part_list.h. */
-#include "part_list.h"
+/* manifest.c: see manifest.h. */
+#include "manifest.h"
 #include "allocate.h"
 #include "error.h"
 #include "stamp.h"
@@ -16,17 +16,17 @@ static stk_status corrupt(const char *path, const char *what, stk_error *err)
                         "no manifest of a preparation job: %s", what);
 }
 
-/* The path of a part: beside the manifest. Names that lead out of its folder are not followed. */
-static stk_status resolve(const char *manifest, stki_listed_part *part, stk_error *err)
+/* The path of a listed file: beside the manifest. Names that lead out of its folder are not followed. */
+static stk_status resolve(const char *manifest, stki_manifest_file *file, stk_error *err)
 {
     const char *slash = strrchr(manifest, '/');
 
-    if (!*part->name || *part->name == '/' || strcmp(part->name, "..") == 0 || strncmp(part->name, "../", 3) == 0 ||
-        strstr(part->name, "/../"))
+    if (!*file->name || *file->name == '/' || strcmp(file->name, "..") == 0 || strncmp(file->name, "../", 3) == 0 ||
+        strstr(file->name, "/../"))
         return corrupt(manifest, "a part's path leads out of its folder", err);
-    part->path =
-        slash ? stki_format("%.*s/%s", (int)(slash - manifest), manifest, part->name) : stki_strdup(part->name);
-    return part->path ? STK_OK : stki_fail_memory(err, (int64_t)strlen(part->name), "a path");
+    file->path =
+        slash ? stki_format("%.*s/%s", (int)(slash - manifest), manifest, file->name) : stki_strdup(file->name);
+    return file->path ? STK_OK : stki_fail_memory(err, (int64_t)strlen(file->name), "a path");
 }
 
 static bool read_sum(const json_t *item, uint64_t *out)
@@ -40,20 +40,20 @@ static bool read_sum(const json_t *item, uint64_t *out)
     return true;
 }
 
-static stk_status read_part(const char *manifest, const json_t *item, stki_listed_part *part, stk_error *err)
+static stk_status read_file(const char *manifest, const json_t *item, stki_manifest_file *file, stk_error *err)
 {
     const json_t *rows = json_object_get(item, "rows"), *bytes = json_object_get(item, "bytes");
 
-    part->name = json_string_value(json_object_get(item, "path"));
-    part->rows = json_integer_value(rows);
-    part->bytes = json_integer_value(bytes);
-    if (!part->name || !json_is_integer(rows) || !json_is_integer(bytes) || part->rows < 0 || part->bytes < 0 ||
-        !read_sum(item, &part->xxh3))
+    file->name = json_string_value(json_object_get(item, "path"));
+    file->rows = json_integer_value(rows);
+    file->bytes = json_integer_value(bytes);
+    if (!file->name || !json_is_integer(rows) || !json_is_integer(bytes) || file->rows < 0 || file->bytes < 0 ||
+        !read_sum(item, &file->xxh3))
         return corrupt(manifest, "a part lacks one of path, rows, bytes and xxh3", err);
-    return resolve(manifest, part, err);
+    return resolve(manifest, file, err);
 }
 
-static stk_status read_parts(stki_part_list *list, stk_error *err)
+static stk_status read_files(stki_manifest *list, stk_error *err)
 {
     const json_t *parts = json_object_get(list->manifest, "parts");
     const char *fingerprint = json_string_value(json_object_get(list->manifest, "fingerprint"));
@@ -63,16 +63,16 @@ static stk_status read_parts(stki_part_list *list, stk_error *err)
 
     if (count == 0 || count > INT32_MAX || !fingerprint || !stki_u128_read(fingerprint, &list->fingerprint))
         return corrupt(list->path, "it has no parts or no fingerprint", err);
-    list->parts = stki_zalloc_array((int64_t)count, sizeof *list->parts);
-    if (!list->parts)
-        return stki_fail_memory(err, (int64_t)(count * sizeof *list->parts), "parts");
+    list->files = stki_zalloc_array((int64_t)count, sizeof *list->files);
+    if (!list->files)
+        return stki_fail_memory(err, (int64_t)(count * sizeof *list->files), "parts");
     for (size_t i = 0; i < count; i++) {
-        stk_status status = read_part(list->path, json_array_get(parts, i), &list->parts[list->count++], err);
+        stk_status status = read_file(list->path, json_array_get(parts, i), &list->files[list->count++], err);
 
         if (status != STK_OK)
             return status;
     }
-    computed = stki_part_list_fingerprint(list->parts, list->count);
+    computed = stki_manifest_fingerprint(list->files, list->count);
     if (!stki_u128_equal(computed, list->fingerprint))
         return stki_fail_at(err, STK_E_CORRUPT,
                             (stki_place){list->path, -1, -1, stki_u128_text(computed, found),
@@ -81,14 +81,14 @@ static stk_status read_parts(stki_part_list *list, stk_error *err)
     return STK_OK;
 }
 
-stk_status stki_part_list_open(const char *path, stki_part_list *out, stk_error *err)
+stk_status stki_manifest_open(const char *path, stki_manifest *out, stk_error *err)
 {
     json_error_t json_error;
     struct stat facts;
     FILE *file;
     stk_status status;
 
-    *out = (stki_part_list){.path = stki_strdup(path)};
+    *out = (stki_manifest){.path = stki_strdup(path)};
     if (!out->path)
         return stki_fail_memory(err, (int64_t)strlen(path), "a path");
     file = fopen(path, "rbe");
@@ -101,57 +101,57 @@ stk_status stki_part_list_open(const char *path, stki_part_list *out, stk_error 
         status = stki_fail_at(err, STK_E_CORRUPT, (stki_place){path, json_error.line, -1, NULL, NULL}, "no JSON: %s",
                               json_error.text);
     else
-        status = read_parts(out, err);
+        status = read_files(out, err);
     if (file)
         fclose(file);
     if (status != STK_OK)
-        stki_part_list_fini(out);
+        stki_manifest_fini(out);
     return status;
 }
 
-void stki_part_list_fini(stki_part_list *list)
+void stki_manifest_fini(stki_manifest *list)
 {
     for (int i = 0; i < list->count; i++)
-        stki_free(list->parts[i].path);
-    stki_free(list->parts);
+        stki_free(list->files[i].path);
+    stki_free(list->files);
     stki_free(list->path);
     json_decref(list->manifest);
-    *list = (stki_part_list){0};
+    *list = (stki_manifest){0};
 }
 
-stki_u128 stki_part_list_fingerprint(const stki_listed_part *parts, int count)
+stki_u128 stki_manifest_fingerprint(const stki_manifest_file *files, int count)
 {
     stki_u128 print = {0};
 
     for (int i = 0; i < count; i++) {
-        stki_fingerprint_text(&print, parts[i].name);
-        stki_fingerprint_number(&print, parts[i].rows);
-        stki_fingerprint_number(&print, parts[i].bytes);
-        stki_fingerprint_number(&print, (int64_t)parts[i].xxh3);
+        stki_fingerprint_text(&print, files[i].name);
+        stki_fingerprint_number(&print, files[i].rows);
+        stki_fingerprint_number(&print, files[i].bytes);
+        stki_fingerprint_number(&print, (int64_t)files[i].xxh3);
     }
     return print;
 }
 
-stk_status stki_part_list_check_one(const stki_part_list *list, const stki_listed_part *part, stk_error *err)
+static stk_status check_one(const stki_manifest *list, const stki_manifest_file *file, stk_error *err)
 {
     struct stat facts;
 
-    if (stat(part->path, &facts) != 0)
-        return stki_fail_errno(err, errno, part->path, "listed in %s", list->path);
-    if (!S_ISREG(facts.st_mode) || facts.st_size != part->bytes)
+    if (stat(file->path, &facts) != 0)
+        return stki_fail_errno(err, errno, file->path, "listed in %s", list->path);
+    if (!S_ISREG(facts.st_mode) || facts.st_size != file->bytes)
         return stki_fail_at(err, STK_E_MISMATCH,
-                            (stki_place){part->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)facts.st_size),
-                                         STKI_TEXT("%" PRId64 " bytes", part->bytes)},
+                            (stki_place){file->path, -1, -1, STKI_TEXT("%" PRId64 " bytes", (int64_t)facts.st_size),
+                                         STKI_TEXT("%" PRId64 " bytes", file->bytes)},
                             "not the file that %s lists", list->path);
     return STK_OK;
 }
 
-stk_status stki_part_list_check(const stki_part_list *list, stk_error *err)
+stk_status stki_manifest_check(const stki_manifest *list, stk_error *err)
 {
     stk_status status = STK_OK;
 
     for (int i = 0; i < list->count && status == STK_OK; i++)
-        status = stki_part_list_check_one(list, &list->parts[i], err);
+        status = check_one(list, &list->files[i], err);
     return status;
 }
 
@@ -162,7 +162,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-bool stki_part_list_fits(const stki_part_list *list, const char *path)
+bool stki_manifest_fits(const stki_manifest *list, const char *path)
 {
     stki_stamp file;
     struct stat facts;
@@ -170,14 +170,14 @@ bool stki_part_list_fits(const stki_part_list *list, const char *path)
     if (stki_stamp_take(path, &file, NULL) != STK_OK || stat(path, &facts) != 0)
         return false;
     for (int i = 0; i < list->count; i++)
-        if (list->parts[i].bytes == facts.st_size && strcmp(base_name(list->parts[i].name), base_name(path)) == 0 &&
-            stki_stamp_is_of(&file, list->parts[i].path))
+        if (list->files[i].bytes == facts.st_size && strcmp(base_name(list->files[i].name), base_name(path)) == 0 &&
+            stki_stamp_is_of(&file, list->files[i].path))
             return true;
     return false;
 }
 
 /* Those of the file's own name are looked at first: lists are long. */
-stk_status stki_part_list_has(const stki_part_list *list, const char *path, stk_error *err)
+stk_status stki_manifest_has(const stki_manifest *list, const char *path, stk_error *err)
 {
     stki_stamp file;
 
@@ -185,9 +185,9 @@ stk_status stki_part_list_has(const stki_part_list *list, const char *path, stk_
         return stki_fail_errno(err, errno, path, "cannot be compared with %s", list->path);
     for (int links = 0; links < 2; links++)
         for (int i = 0; i < list->count; i++)
-            if ((strcmp(base_name(list->parts[i].name), base_name(path)) == 0) != links &&
-                stki_stamp_is_of(&file, list->parts[i].path))
+            if ((strcmp(base_name(list->files[i].name), base_name(path)) == 0) != links &&
+                stki_stamp_is_of(&file, list->files[i].path))
                 return STK_OK;
     return stki_fail(err, STK_E_MISMATCH, "%s: none of the %d file%s that %s lists (%s%s)", path, list->count,
-                     list->count == 1 ? "" : "s", list->path, list->parts[0].name, list->count > 1 ? ", …" : "");
+                     list->count == 1 ? "" : "s", list->path, list->files[0].name, list->count > 1 ? ", …" : "");
 }

@@ -1,10 +1,10 @@
-/* test_part_list.c: the manifest of a preparation job as a loader and `stoker verify` read it: what it lists, what is
+/* test_manifest.c: the manifest of a preparation job as a loader and `stoker verify` read it: what it lists, what is
  * refused, and a loader that compares its files with it. */
 #include "allocate.h"
 #include "faults.h"
 #include "leak_check.h"
 #include "loader_test.h"
-#include "part_list.h"
+#include "manifest.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,11 +50,11 @@ static void write_npy(const char *name, int rows)
 /* A manifest of a.npy (10 rows) and b.npy (20). */
 static void write_manifest(const char *name, int64_t rows_of_a, int64_t bytes_of_a)
 {
-    stki_listed_part parts[2] = {{.name = "a.npy", .rows = 10, .bytes = 138, .xxh3 = 0x0123456789abcdef},
-                                 {.name = "b.npy", .rows = 20, .bytes = 148, .xxh3 = 0xfedcba9876543210}};
+    stki_manifest_file parts[2] = {{.name = "a.npy", .rows = 10, .bytes = 138, .xxh3 = 0x0123456789abcdef},
+                                   {.name = "b.npy", .rows = 20, .bytes = 148, .xxh3 = 0xfedcba9876543210}};
     char text[1024], print[STKI_U128_TEXT];
 
-    stki_u128_text(stki_part_list_fingerprint(parts, 2), print);
+    stki_u128_text(stki_manifest_fingerprint(parts, 2), print);
     snprintf(text, sizeof text,
              "{\"parts\": [{\"path\": \"a.npy\", \"rows\": %lld, \"bytes\": %lld, \"xxh3\": \"0123456789abcdef\"},\n"
              "{\"path\": \"b.npy\", \"rows\": 20, \"bytes\": 148, \"xxh3\": \"fedcba9876543210\"}],\n"
@@ -87,26 +87,26 @@ static int teardown(void **state)
 
 static void test_reads(void **state)
 {
-    stki_part_list list;
+    stki_manifest list;
     stk_error err;
 
     (void)state;
-    assert_ok(stki_part_list_open(in_folder("good.json"), &list, &err));
+    assert_ok(stki_manifest_open(in_folder("good.json"), &list, &err));
     assert_int_equal(list.count, 2);
-    assert_string_equal(list.parts[1].name, "b.npy");
-    assert_string_equal(list.parts[1].path, in_folder("b.npy"));
-    assert_int_equal(list.parts[1].rows, 20);
-    assert_int_equal(list.parts[1].bytes, 148);
-    assert_true(list.parts[1].xxh3 == 0xfedcba9876543210);
-    assert_ok(stki_part_list_check(&list, &err));
-    assert_ok(stki_part_list_has(&list, in_folder("b.npy"), &err));
-    assert_status(stki_part_list_has(&list, in_folder("c.npy"), &err), STK_E_MISMATCH);
+    assert_string_equal(list.files[1].name, "b.npy");
+    assert_string_equal(list.files[1].path, in_folder("b.npy"));
+    assert_int_equal(list.files[1].rows, 20);
+    assert_int_equal(list.files[1].bytes, 148);
+    assert_true(list.files[1].xxh3 == 0xfedcba9876543210);
+    assert_ok(stki_manifest_check(&list, &err));
+    assert_ok(stki_manifest_has(&list, in_folder("b.npy"), &err));
+    assert_status(stki_manifest_has(&list, in_folder("c.npy"), &err), STK_E_MISMATCH);
     assert_non_null(strstr(err.message, "c.npy: none of the 2 files"));
     assert_int_equal(symlink("b.npy", in_folder("link.npy")), 0);
-    assert_ok(stki_part_list_has(&list, in_folder("link.npy"), &err));
-    assert_status(stki_part_list_has(&list, in_folder("d.npy"), &err), STK_E_NOT_FOUND);
-    stki_part_list_fini(&list);
-    stki_part_list_fini(&list);
+    assert_ok(stki_manifest_has(&list, in_folder("link.npy"), &err));
+    assert_status(stki_manifest_has(&list, in_folder("d.npy"), &err), STK_E_NOT_FOUND);
+    stki_manifest_fini(&list);
+    stki_manifest_fini(&list);
 }
 
 static void test_refusals(void **state)
@@ -138,20 +138,20 @@ static void test_refusals(void **state)
          "\"fingerprint\": \"00000000000000000000000000000000\"}",
          STK_E_CORRUPT, "leads out of its folder"},
     };
-    stki_part_list list;
+    stki_manifest list;
     stk_error err;
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_text("bad.json", cases[i].text);
-        assert_status(stki_part_list_open(in_folder("bad.json"), &list, &err), cases[i].status);
+        assert_status(stki_manifest_open(in_folder("bad.json"), &list, &err), cases[i].status);
         if (!strstr(err.message, cases[i].message))
             fail_msg("case %zu: \"%s\" is not in: %s", i, cases[i].message, err.message);
     }
-    assert_status(stki_part_list_open(in_folder("none.json"), &list, &err), STK_E_NOT_FOUND);
-    assert_status(stki_part_list_open(folder, &list, &err), STK_E_CORRUPT);
+    assert_status(stki_manifest_open(in_folder("none.json"), &list, &err), STK_E_NOT_FOUND);
+    assert_status(stki_manifest_open(folder, &list, &err), STK_E_CORRUPT);
     write_manifest("rows.json", 11, 138); /* changed by hand */
-    assert_status(stki_part_list_open(in_folder("rows.json"), &list, &err), STK_E_CORRUPT);
+    assert_status(stki_manifest_open(in_folder("rows.json"), &list, &err), STK_E_CORRUPT);
 }
 
 static stk_status open_with(const char *manifest, const char *files, stk_loader **out, stk_error *err)
@@ -252,18 +252,18 @@ static void test_out_of_memory(void **state)
 
     (void)state;
     for (; n < 200; n++) {
-        stki_part_list list;
+        stki_manifest list;
         stk_error err;
 
         stki_memory_fail_at(n);
-        status = stki_part_list_open(in_folder("good.json"), &list, &err);
+        status = stki_manifest_open(in_folder("good.json"), &list, &err);
         stki_memory_fail_at(0);
         if (status == STK_OK) {
-            stki_part_list_fini(&list);
+            stki_manifest_fini(&list);
             break;
         }
         assert_int_equal(status, STK_E_MEMORY);
-        assert_null(list.parts);
+        assert_null(list.files);
     }
     assert_true(n > 3 && n < 200);
 }
