@@ -37,7 +37,8 @@
  * instead of being delivered. Handlers that the program installs later should pass on what they do not know, and
  * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping,
  * not copies, and are looked at outside of the loader, are not watched: after a cut they may read as zeros. With
- * STK_ACCESS_PREAD nothing is mapped, and with STK_GUARD_OFF no handler is installed.
+ * STK_ACCESS_PREAD nothing is mapped; files are watched for changes all the same. With STK_GUARD_OFF no handler is
+ * installed and nothing is watched.
  */
 #ifndef STOKER_LOADER_H
 #define STOKER_LOADER_H

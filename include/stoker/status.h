@@ -81,7 +81,8 @@ extern "C" {
     X(-58, STK_E_MISMATCH, "mismatch", "does not belong together")                             \
     X(-59, STK_E_DEVICE, "device", "a device is missing or failed")                            \
     X(-60, STK_E_EMPTY, "empty", "there is nothing to deliver")                                \
-    X(-61, STK_E_CANCELLED, "cancelled", "was asked to stop")
+    X(-61, STK_E_CANCELLED, "cancelled", "was asked to stop")                                  \
+    X(-62, STK_E_RESOURCE, "resource", "the process is out of descriptors or locks")
 
 typedef enum stk_status {
 #define STK_X(value, identifier, name, text) identifier = value,

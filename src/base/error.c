@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stoker/version.h>
 #include <string.h>
+#include <sys/resource.h>
 
 const char *stk_status_name(stk_status status)
 {
@@ -170,12 +171,21 @@ stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, con
     return status;
 }
 
+bool stki_is_scarce(int error_number)
+{
+    return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM || error_number == ENOBUFS ||
+           error_number == ENOLCK;
+}
+
 stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, const char *format, ...)
 {
     stk_status status = error_number == ENOENT || error_number == ENOTDIR ? STK_E_NOT_FOUND
                         : error_number == ENOMEM                          ? STK_E_MEMORY
+                        : stki_is_scarce(error_number)                    ? STK_E_RESOURCE
                                                                           : STK_E_IO;
+    stki_place place = {.file = file, .record = -1, .offset = -1};
     char what[256], reason[128];
+    struct rlimit limit;
     va_list args;
 
     if (!err)
@@ -183,8 +193,11 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return stki_fail_at(err, status, (stki_place){.file = file, .record = -1, .offset = -1}, "%s: %s", what,
-                        strerror_r(error_number, reason, sizeof reason));
+    if (error_number == EMFILE && !getrlimit(RLIMIT_NOFILE, &limit)) {
+        place.found = STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur);
+        place.expected = "a free descriptor (ulimit -n)";
+    }
+    return stki_fail_at(err, status, place, "%s: %s", what, strerror_r(error_number, reason, sizeof reason));
 }
 
 stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what)

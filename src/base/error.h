@@ -6,6 +6,7 @@
 #ifndef STKI_ERROR_H
 #define STKI_ERROR_H
 
+#include <stdbool.h>
 #include <stoker/status.h>
 
 /* The message alone; record and offset become -1, the texts "". */
@@ -22,9 +23,12 @@ typedef struct stki_place {
 
 /* "FILE: record R: offset O: WHAT: found F, expected E", leaving out what is not known. */
 stk_status stki_fail_at(stk_error *err, stk_status status, stki_place place, const char *format, ...) STK_PRINTF(4, 5);
-/* STK_E_IO from errno (STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM): "FILE: WHAT: strerror". */
+/* STK_E_IO from errno (STK_E_NOT_FOUND for ENOENT and ENOTDIR, STK_E_MEMORY for ENOMEM, STK_E_RESOURCE for EMFILE and
+ * the like, with how many descriptors there may be): "FILE: WHAT: strerror". */
 stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, const char *format, ...)
     STK_PRINTF(4, 5);
+/* The state of the process or of the system, not of a file: no descriptor, memory or lock is left. */
+bool stki_is_scarce(int error_number);
 /* STK_E_MEMORY: "out of memory: N bytes for WHAT". */
 stk_status stki_fail_memory(stk_error *err, int64_t bytes, const char *what);
 /* STK_E_BAD_ARG if an argument is NULL that must not be: "ARGUMENT: found NULL". */

@@ -77,6 +77,14 @@ void stki_read_call_end(int64_t began)
     mine->skip = mine->weight - 1;
 }
 
+void stki_read_waits(bool waits)
+{
+    if (mine && waits)
+        set_running(STKI_READ_WAIT, stki_now_ns());
+    else if (mine)
+        set_stopped();
+}
+
 void stki_read_unpacked(int64_t bytes)
 {
     if (mine)

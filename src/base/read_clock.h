@@ -15,7 +15,8 @@ enum stki_read_work {
     STKI_READ_DECODE,  /* images */
     STKI_READ_INFLATE, /* deflated or otherwise packed data, and waiting for another thread that unpacks them */
     STKI_READ_CALL,    /* transforms of the user's own */
-    STKI_READ_COUNT
+    STKI_READ_COUNT,
+    STKI_READ_WAIT = STKI_READ_COUNT /* for descriptors: only reported as what runs, no clock */
 };
 
 /* What a thread had used when its work began. */
@@ -46,6 +47,9 @@ void stki_read_work_end(enum stki_read_work work, int64_t began);
 /* The same for what may be short and comes often. */
 int64_t stki_read_call_begin(void);
 void stki_read_call_end(int64_t began);
+
+/* A file cannot be opened as long as the process has no descriptors. */
+void stki_read_waits(bool waits);
 
 /* A packed chunk was unpacked and gave so many bytes; a sample took so many out of packed chunks, whether they had been
  * unpacked for it or were still there. The first by the second is how often each chunk is unpacked. */

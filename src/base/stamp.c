@@ -91,6 +91,18 @@ bool stki_is_one_file(const char *a, const char *b)
     return stki_stamp_take(a, &stamp, NULL) == STK_OK && stki_stamp_is_of(&stamp, b);
 }
 
+stk_status stki_stamp_check_open(const stki_stamp *stamp, int fd, bool itself, const char *name, int64_t record,
+                                 stk_error *err)
+{
+    struct stat now;
+
+    if (fstat(fd, &now))
+        return stki_fail_errno(err, errno, name, "cannot get the size");
+    if (same_file(stamp, &now) && (itself || (now.st_size == stamp->size && mtime_of(&now) == stamp->mtime_ns)))
+        return STK_OK;
+    return fail_changed(stamp, &now, name, record, err);
+}
+
 stk_status stki_stamp_check(const stki_stamp *stamp, const char *path, const char *name, int64_t record, stk_error *err)
 {
     struct stat now;

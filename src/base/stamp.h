@@ -25,4 +25,8 @@ bool stki_is_one_file(const char *a, const char *b);
 stk_status stki_stamp_check(const stki_stamp *stamp, const char *path, const char *name, int64_t record,
                             stk_error *err);
 
+/* The same of an open file. `itself`: only that it is that file, which somebody may write to. */
+stk_status stki_stamp_check_open(const stki_stamp *stamp, int fd, bool itself, const char *name, int64_t record,
+                                 stk_error *err);
+
 #endif

@@ -102,6 +102,39 @@ static void close_file(void *context)
     stki_file_close(context);
 }
 
+/* A copy that was read, and the file that it is of: it is asked like a mapped one. */
+struct copy {
+    stki_file *file;
+    int64_t bytes; /* behind this */
+};
+enum { COPY_AT = 64 };
+_Static_assert(sizeof(struct copy) <= COPY_AT, "the bytes lie behind the struct");
+
+static void free_copy(void *context)
+{
+    struct copy *copy = context;
+
+    stki_file_close(copy->file);
+    stki_block_free(NULL, copy, COPY_AT + copy->bytes, COPY_AT);
+}
+
+static stk_status read_copy(const stki_array *array, int64_t extent, stk_storage **out, stk_error *err)
+{
+    struct copy *copy = extent <= INT64_MAX - COPY_AT ? stki_block_alloc(NULL, COPY_AT + extent, COPY_AT) : NULL;
+    char *bytes = (char *)copy + COPY_AT;
+    stk_status status;
+
+    if (!copy)
+        return stki_fail_memory(err, extent, array->file->path);
+    *copy = (struct copy){stki_file_retain(array->file), extent};
+    status = stki_file_read(array->file, array->offset, bytes, extent, err);
+    if (status == STK_OK)
+        status = stk_storage_wrap(NULL, bytes, extent, free_copy, copy, out, err);
+    if (status != STK_OK)
+        free_copy(copy);
+    return status;
+}
+
 static stk_status storage_of(const stki_array *array, int64_t extent, stk_storage **out, int64_t *offset,
                              stk_error *err)
 {
@@ -123,20 +156,18 @@ static stk_status storage_of(const stki_array *array, int64_t extent, stk_storag
             (*out)->mapping = true;
         return status;
     }
-    status = stk_storage_create(NULL, extent, out, err);
-    if (!status) {
-        status = stki_file_read(array->file, array->offset, stk_storage_data(*out), extent, err);
-        if (status)
-            stk_storage_release(*out);
-    }
-    return status;
+    return read_copy(array, extent, out, err);
 }
 
 const stki_file *stki_array_file(const stk_tensor *tensor)
 {
     const stk_storage *storage = tensor->storage;
 
-    return storage && storage->mapping && storage->free_fn == close_file ? storage->context : NULL;
+    if (!storage)
+        return NULL;
+    return storage->free_fn == close_file  ? storage->context
+           : storage->free_fn == free_copy ? ((const struct copy *)storage->context)->file
+                                           : NULL;
 }
 
 static uint32_t flags_of(const stki_array *array)

@@ -28,7 +28,7 @@ stk_status stki_array_row_major(stki_array *array, int64_t *bytes, const char *p
 stk_status stki_array_tensor(const stki_array *array, const char *path, stk_tensor *out, stk_error *err);
 /* Lets go of the file and the memory. */
 void stki_array_release(stki_array *array);
-/* The mapped file that a tensor made by stki_array_tensor (or a view of it) lies in; NULL: none. */
+/* The file that a tensor made by stki_array_tensor (or a view of it) lies in or was read from; NULL: none. */
 const stki_file *stki_array_file(const stk_tensor *tensor);
 /* Samples along opts->axis, or windows along it. `format` is static text; `path` is copied. */
 stk_status stki_array_reader(const stki_array *array, const char *format, const char *path,

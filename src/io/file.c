@@ -6,13 +6,20 @@
  *
  * Whether a range is in the page cache is asked before advice is given, since advice about resident pages costs a walk
  * over them. mincore answers for mapped files, but only to those who own the file or may write it: to everybody else it
- * says "resident" whatever is true. Such files keep their descriptor and are asked with a read that may not wait. */
+ * says "resident" whatever is true. A few such files keep their descriptor and are asked with a read that may not wait;
+ * of the others it is supposed that they are not resident.
+ *
+ * A process has few descriptors (descriptor.h) and not very many mappings (map_room.h). What would be one too many of
+ * them is read by a descriptor that is opened for that one read. */
 #include "file.h"
 #include "allocate.h"
 #include "checked.h"
 #include "clock.h"
+#include "counter.h"
+#include "descriptor.h"
 #include "error.h"
 #include "file_kind.h"
+#include "map_room.h"
 #include "stamp.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -42,7 +48,6 @@ static const char *kind_of(mode_t mode)
 
 static stk_status fail_open(const char *path, int error_number, stk_error *err)
 {
-    struct rlimit limit = {0};
     const char *because;
 
     if (error_number == ENXIO) /* what a socket answers */
@@ -50,23 +55,17 @@ static stk_status fail_open(const char *path, int error_number, stk_error *err)
                             (stki_place){path, -1, -1, "a socket or a device without a driver", "a regular file"},
                             "cannot be read");
     because = error_number == ENOENT ? stki_file_missing_because(path) : "";
-    if (error_number != EMFILE)
-        return stki_fail_errno(err, error_number, path, "cannot open%s%s%s", because[0] ? " (" : "", because,
-                               because[0] ? ")" : "");
-    (void)getrlimit(RLIMIT_NOFILE, &limit);
-    return stki_fail_at(err, STK_E_LIMIT,
-                        (stki_place){path, -1, -1, STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur),
-                                     "a free descriptor (ulimit -n)"},
-                        "cannot open: too many open files");
+    return stki_fail_errno(err, error_number, path, "cannot open%s%s%s", because[0] ? " (" : "", because,
+                           because[0] ? ")" : "");
 }
+
+enum { OPEN_FLAGS = O_NONBLOCK | O_NOCTTY };
 
 static stk_status open_regular(stki_file *file, stk_error *err)
 {
     struct stat stat;
 
-    do {
-        file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    } while (file->fd < 0 && errno == EINTR);
+    file->fd = stki_descriptor_open(file->path, OPEN_FLAGS);
     if (file->fd < 0)
         return fail_open(file->path, errno, err);
     if (fstat(file->fd, &stat))
@@ -106,26 +105,49 @@ static bool mincore_tells(const stki_file *file)
 
 static void map_whole(stki_file *file, enum stki_access access)
 {
-    void *map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
+    void *map;
 
+    if (!stki_map_room_take()) {
+        file->note = "the process has too many mappings for more (vm.max_map_count): read with pread";
+        return;
+    }
+    map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (map == MAP_FAILED) {
         file->note = map_note(errno);
+        stki_map_room_give();
         return;
     }
     if (access != STKI_ACCESS_UNGUARDED)
         file->guard = stki_guard_add(map, file->size);
     if (access != STKI_ACCESS_UNGUARDED && !file->guard) {
         (void)munmap(map, (size_t)file->size);
+        stki_map_room_give();
         file->note = "no memory to guard the mapping: read with pread";
         return;
     }
     (void)madvise(map, (size_t)file->size, file->pattern == STKI_PATTERN_SEQUENTIAL ? MADV_SEQUENTIAL : MADV_RANDOM);
     file->map = map;
     file->access = "mmap";
-    if (mincore_tells(file)) {
-        close(file->fd);
-        file->fd = -1;
+    file->optional = true;
+    file->blind = !mincore_tells(file);
+}
+
+static void advise_pattern(const stki_file *file, int fd)
+{
+    (void)posix_fadvise(fd, 0, 0, file->pattern == STKI_PATTERN_SEQUENTIAL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+}
+
+/* Holds the descriptor for good, or gives it up. */
+static void settle_descriptor(stki_file *file)
+{
+    if ((!file->map || file->blind) && stki_descriptor_keep(file->optional)) {
+        file->blind = false;
+        if (!file->map)
+            advise_pattern(file, file->fd);
+        return;
     }
+    (void)close(file->fd);
+    file->fd = -1;
 }
 
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
@@ -146,17 +168,19 @@ stk_status stki_file_open(const char *path, enum stki_access access, enum stki_p
         return stki_fail_memory(err, (int64_t)strlen(path) + 1, path);
     }
     status = open_regular(file, err);
-    if (!status && access != STKI_ACCESS_PREAD && access != STKI_ACCESS_UNGUARDED)
-        status = stki_stamp_path(file->path, &file->watched, err); /* NULL: the guard's mark alone */
-    if (status) {
+    if (status == STK_OK)
+        status = stki_stamp_path(file->path, &file->from_root, err);
+    if (status != STK_OK) {
+        if (file->fd >= 0)
+            (void)close(file->fd);
+        file->fd = -1; /* not counted */
         stki_file_close(file);
         return status;
     }
-    if (access != STKI_ACCESS_PREAD && file->size > 0)
+    file->watched = stki_access_watches(access);
+    if (access != STKI_ACCESS_PREAD && access != STKI_ACCESS_UNWATCHED && file->size > 0)
         map_whole(file, access);
-    if (!file->map)
-        (void)posix_fadvise(file->fd, 0, 0,
-                            pattern == STKI_PATTERN_SEQUENTIAL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+    settle_descriptor(file);
     *out = file;
     return STK_OK;
 }
@@ -174,13 +198,43 @@ void stki_file_close(stki_file *file)
     if (!file || !stki_unref(&file->refs))
         return;
     stki_guard_remove(file->guard);
-    if (file->map)
+    if (file->map) {
         (void)munmap((void *)(uintptr_t)file->map, (size_t)file->size);
-    if (file->fd >= 0)
+        stki_map_room_give();
+    }
+    if (file->fd >= 0) {
         (void)close(file->fd);
-    stki_free(file->watched);
+        stki_descriptor_kept_no_more(file->optional);
+    }
+    stki_free(file->from_root);
     stki_free(file->path);
     stki_free(file);
+}
+
+/* The descriptor that is held, or one for a moment, of what is still the same file. */
+static stk_status borrow(const stki_file *file, int *fd, stk_error *err)
+{
+    const stki_stamp stamp = {file->size, file->mtime_ns, file->device, file->inode};
+    stk_status status;
+
+    *fd = file->fd;
+    if (*fd >= 0)
+        return STK_OK;
+    *fd = stki_descriptor_open(file->from_root ? file->from_root : file->path, OPEN_FLAGS);
+    if (*fd < 0)
+        return stki_fail_errno(err, errno, file->path, "cannot open again");
+    status = stki_stamp_check_open(&stamp, *fd, !file->watched, file->path, -1, err);
+    if (status != STK_OK)
+        (void)close(*fd);
+    else
+        advise_pattern(file, *fd);
+    return status;
+}
+
+static void give_back(const stki_file *file, int fd)
+{
+    if (fd != file->fd)
+        (void)close(fd);
 }
 
 static stk_status fail_cut(const stki_file *file, int64_t offset, int64_t bytes, int64_t got, stk_error *err)
@@ -191,18 +245,12 @@ static stk_status fail_cut(const stki_file *file, int64_t offset, int64_t bytes,
         "the file ends too early");
 }
 
-stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err)
+static stk_status read_all(const stki_file *file, int fd, int64_t offset, void *to, int64_t bytes, stk_error *err)
 {
     int64_t got = 0;
 
-    if (!stki_inside(offset, bytes, file->size))
-        return fail_cut(file, offset, bytes, offset < file->size ? file->size - offset : 0, err);
-    if (file->map) {
-        memcpy(to, (const char *)file->map + offset, (size_t)bytes);
-        return stki_file_known_changed(file) ? stki_file_intact(file, -1, err) : STK_OK;
-    }
     while (got < bytes) {
-        ssize_t n = pread(file->fd, (char *)to + got, (size_t)(bytes - got), offset + got);
+        ssize_t n = pread(fd, (char *)to + got, (size_t)(bytes - got), offset + got);
 
         if (n == 0) /* it was longer when it was opened */
             return fail_cut(file, offset, bytes, got, err);
@@ -216,6 +264,26 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
         got += n > 0 ? n : 0;
     }
     return STK_OK;
+}
+
+stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err)
+{
+    stk_status status;
+    int fd;
+
+    if (!stki_inside(offset, bytes, file->size))
+        return fail_cut(file, offset, bytes, offset < file->size ? file->size - offset : 0, err);
+    if (file->map) {
+        memcpy(to, (const char *)file->map + offset, (size_t)bytes);
+        return stki_file_known_changed(file) ? stki_file_intact(file, -1, err) : STK_OK;
+    }
+    if (bytes == 0)
+        return STK_OK;
+    if ((status = borrow(file, &fd, err)) != STK_OK)
+        return status;
+    status = read_all(file, fd, offset, to, bytes, err);
+    give_back(file, fd);
+    return status;
 }
 
 /* One byte, unless that would have to wait for the disk. */
@@ -236,6 +304,8 @@ bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes)
         return true;
     if (file->fd >= 0)
         return byte_resident(file, offset) && byte_resident(file, offset + bytes - 1);
+    if (!file->map || file->blind)
+        return false;
     pages = (offset + bytes - first + page - 1) / page;
     pages = pages < PROBE_PAGES ? pages : PROBE_PAGES;
     memset(in_core, 1, sizeof in_core);
@@ -250,13 +320,18 @@ bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes)
 void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes)
 {
     int64_t page, first = page_start(offset, &page);
+    int fd = file->fd;
 
     if (bytes <= 0 || !stki_inside(offset, bytes, file->size))
         return;
-    if (file->map)
+    if (file->map) {
         (void)madvise((char *)(uintptr_t)file->map + first, (size_t)(offset + bytes - first), MADV_WILLNEED);
-    else
-        (void)posix_fadvise(file->fd, first, offset + bytes - first, POSIX_FADV_WILLNEED);
+        return;
+    }
+    if (fd < 0 && (fd = stki_descriptor_try(file->from_root ? file->from_root : file->path, OPEN_FLAGS)) < 0)
+        return;
+    (void)posix_fadvise(fd, first, offset + bytes - first, POSIX_FADV_WILLNEED);
+    give_back(file, fd);
 }
 
 void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes)

@@ -12,14 +12,18 @@
 typedef struct stki_file {
     stki_counter refs;
     char *path;
-    int fd; /* -1: a mapped file needs none, so that the number of mapped files is not bound by descriptors */
+    int fd; /* -1: none is held, so that the number of files is not bound by descriptors: a mapped file needs none, and
+               others are opened again for each read where the process has few */
+    bool optional; /* fd serves only stki_file_resident of a mapped file */
+    bool blind;    /* mapped, and nobody can tell whether a page is in memory */
     enum stki_pattern pattern;
     int64_t size, mtime_ns;
     uint64_t device, inode;
     const void
         *map; /* the whole file from offset 0, or NULL: use stki_file_read. No mapping is made of an empty file. */
     stki_guard *guard; /* of the mapping; NULL: none */
-    char *watched;     /* the path from the root, since the working directory may change; NULL: nothing is watched */
+    char *from_root;   /* the path from the root, since the working directory may change; NULL: nobody knows it */
+    bool watched;      /* it is asked whether it has changed */
     const struct stki_file
         *beside;                /* a file that is asked together with this one, and lives as long: an index; or NULL */
     _Atomic bool changed;       /* somebody saw that it is not what was opened; stays */
@@ -29,8 +33,9 @@ typedef struct stki_file {
     stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this */
 } stki_file;
 
-/* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_LIMIT: no descriptor is left; the message
- * says how many there may be. A mapping that fails is no error: the file is then read, and `note` says why. */
+/* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_RESOURCE: no descriptor is left, although
+ * the thread has waited for one (descriptor.h). A mapping that fails, or would be one too many for the process, is no
+ * error: the file is then read, and `note` says why. */
 stk_status stki_file_open(const char *path, enum stki_access access, enum stki_pattern pattern, stki_file **out,
                           stk_error *err);
 /* Counted: whoever keeps the file beyond its opener's use of it retains it, and closes it too. */
@@ -38,11 +43,12 @@ stki_file *stki_file_retain(const stki_file *file);
 void stki_file_close(stki_file *file); /* NULL is fine */
 /* Exactly `bytes` from `offset`, retrying short reads and EINTR. STK_E_TRUNCATED: the file ends before. */
 stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64_t bytes, stk_error *err);
-/* Is the mapped file still what was opened? To be asked after bytes of the mapping were used and before they are relied
- * on, since a page that is gone reads as zeros. The mark of the guard costs nothing; size, time of writing and inode
- * are asked of the system (microseconds), as a cut inside the last page raises no signal. A file that was deleted is
- * still what it was. STK_E_TRUNCATED: it is shorter. STK_E_CORRUPT: written to, or replaced by another file.
- * STK_E_IO: a page could not be read. Always fine: a file that is not mapped, or without a guard. */
+/* Is the file still what was opened? To be asked after its bytes were used and before they are relied on, since a page
+ * of the mapping that is gone reads as zeros, and a positional read gives what the file has become. The mark of the
+ * guard costs nothing; size, time of writing and inode are asked of the system (microseconds), as a cut inside the last
+ * page raises no signal. A file that was deleted is still what it was. STK_E_TRUNCATED: it is shorter. STK_E_CORRUPT:
+ * written to, or replaced by another file. STK_E_IO: a page could not be read. Always fine: a file that is neither
+ * watched nor guarded. */
 stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
 /* The same without asking the system: known to be changed, or marked by the guard. */
 bool stki_file_known_changed(const stki_file *file);

@@ -1,5 +1,6 @@
-/* file_intact.c: is a mapped file still what it was when it was opened? See file.h. The path is asked, not a
- * descriptor: mapped files hold none, and a file that took the place of another is found only so. */
+/* file_intact.c: is a file still what it was when it was opened? See file.h. The path is asked, not a descriptor:
+ * mapped files hold none, and a file that took the place of another is found only so. The answer is the same whether
+ * the file is mapped or read, though a descriptor would still lead to the file that was replaced. */
 #include "error.h"
 #include "file.h"
 #include "stamp.h"
@@ -16,12 +17,14 @@ stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *er
     stki_file *shared = (stki_file *)(uintptr_t)file; /* what is written here is made for many threads */
     stk_status status = STK_OK;
 
-    if (!file->guard)
+    if (!file->watched && !file->guard)
         return STK_OK;
-    if (file->watched) {
+    if (file->watched && file->from_root) {
         const stki_stamp stamp = {file->size, file->mtime_ns, file->device, file->inode};
 
-        status = stki_stamp_check(&stamp, file->watched, file->path, record, err);
+        status = stki_stamp_check(&stamp, file->from_root, file->path, record, err);
+        if (status == STK_END && file->fd >= 0) /* deleted, but not closed */
+            status = stki_stamp_check_open(&stamp, file->fd, false, file->path, record, err);
         if (status < 0) {
             atomic_store_explicit(&shared->changed, true, memory_order_relaxed);
             return status;
@@ -32,6 +35,9 @@ stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *er
         status = stki_file_intact(file->beside, record, err);
     if (status || !stki_file_known_changed(file))
         return status;
+    if (!stki_guard_broken(file->guard))
+        return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, record, -1, NULL, NULL},
+                            "the file changed while it was open, and back");
     return stki_fail_at(err, STK_E_IO,
                         (stki_place){file->path, record, -1, "a bus error (SIGBUS)",
                                      STKI_TEXT("%" PRId64 " bytes that can be read", file->size)},

@@ -34,7 +34,8 @@ struct files {
 
 bool stki_file_is_at_fault(stk_status status)
 {
-    return status < 0 && status != STK_E_MEMORY && status != STK_E_CONFIG && status != STK_E_BAD_ARG;
+    return status < 0 && status != STK_E_MEMORY && status != STK_E_RESOURCE && status != STK_E_CONFIG &&
+           status != STK_E_BAD_ARG;
 }
 
 /* ---- one file -----------------------------------------------------------------------------------------------------

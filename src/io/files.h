@@ -27,7 +27,7 @@ stk_status stki_files_open(const stki_file_list *list, stki_open_fn *open, const
                            stki_reader **out, stk_error *err);
 /* One sample of text that fails with `error` whenever it is read. */
 stk_status stki_unreadable_text(const char *path, const stk_error *error, stki_reader **out, stk_error *err);
-/* Is it the file that is at fault, rather than the configuration or a lack of memory? */
+/* Is it the file that is at fault, rather than the configuration or the state of the process? */
 bool stki_file_is_at_fault(stk_status status);
 
 #endif

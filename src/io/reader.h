@@ -168,8 +168,19 @@ stk_status stki_reader_check_index(const stki_reader *reader, int64_t index, stk
 stk_status stki_reader_check_size(const stki_reader *reader, int64_t max_bytes, stk_error *err);
 void stki_reader_destroy(stki_reader *reader); /* NULL is fine */
 
-/* UNGUARDED: as AUTO, and a mapped file that is cut ends the process (see guard.h). */
-enum stki_access { STKI_ACCESS_AUTO, STKI_ACCESS_MMAP, STKI_ACCESS_PREAD, STKI_ACCESS_UNGUARDED };
+/* The files are watched: what has changed since it was opened is refused. UNGUARDED: as AUTO, not watched, and a mapped
+ * file that is cut ends the process (see guard.h). UNWATCHED: as PREAD, not watched. */
+enum stki_access {
+    STKI_ACCESS_AUTO,
+    STKI_ACCESS_MMAP,
+    STKI_ACCESS_PREAD,
+    STKI_ACCESS_UNGUARDED,
+    STKI_ACCESS_UNWATCHED
+};
+static inline bool stki_access_watches(enum stki_access access)
+{
+    return access != STKI_ACCESS_UNGUARDED && access != STKI_ACCESS_UNWATCHED;
+}
 enum stki_pattern { STKI_PATTERN_SEQUENTIAL, STKI_PATTERN_RANDOM };
 
 /* What a sample of a text file is. */

@@ -132,9 +132,11 @@ static const stki_option loader_rows[] = {
              STKI_C(stk_loader_opts, replication_blocks)),
     STKI_ENUM(stki_loader_config, access, auto, access_words, "How files are read; auto: mapped where that is possible",
               .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, access), .flags = STKI_IN_JOB),
-    STKI_BOOL(stki_loader_config, sigbus_guard, true,
-              "A mapped file that is cut or changed is an error of its records; false: the process may end with SIGBUS",
-              .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, sigbus_guard)),
+    STKI_BOOL(
+        stki_loader_config, sigbus_guard, true,
+        "A file that is cut or changed is an error of its records; false: changes are not noticed, and a mapped file "
+        "that is cut may end the process with SIGBUS",
+        .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, sigbus_guard)),
     STKI_SIZE(stki_loader_config, cache_bytes, 256MiB, 0, INT64_MAX,
               "Unpacked chunks that are kept, for all workers, fields and loaders together", .effect = STKI_ON_NOTHING,
               STKI_C(stk_loader_opts, cache_bytes), .flags = STKI_IN_JOB),

@@ -57,8 +57,8 @@ static stk_status open_readers(stki_core *core, int source, int number, const st
     stk_status status;
 
     opts.access = (enum stki_access)core->config->access;
-    if (!core->config->sigbus_guard && opts.access != STKI_ACCESS_PREAD)
-        opts.access = STKI_ACCESS_UNGUARDED;
+    if (!core->config->sigbus_guard)
+        opts.access = opts.access == STKI_ACCESS_PREAD ? STKI_ACCESS_UNWATCHED : STKI_ACCESS_UNGUARDED;
     opts.pattern = core->config->order == STK_ORDER_SEQUENTIAL ? STKI_PATTERN_SEQUENTIAL : STKI_PATTERN_RANDOM;
     opts.by_units = core->config->order == STK_ORDER_BLOCK;
     opts.prefer = field->name;

@@ -31,6 +31,7 @@ bool stki_failed_may_settle(stk_status status)
 {
     switch (status) {
     case STK_E_MEMORY:
+    case STK_E_RESOURCE:
     case STK_E_CLOSED:
     case STK_E_FORKED:
     case STK_E_CONFIG:

@@ -24,7 +24,7 @@ struct stki_failure {
 
 /* enum stk_on_error of a data set. */
 int stki_failed_policy(const stki_core *core, int32_t source);
-/* Is it the sample's fault? Out of memory is not. */
+/* Is it the sample's fault? That the process is out of memory or descriptors is not. */
 bool stki_failed_may_settle(stk_status status);
 /* Does any data set leave samples out or replace them? */
 bool stki_failed_any(const stki_core *core);

@@ -118,7 +118,7 @@ static stk_status next_from_ring(void *context, int slot, int64_t deadline_ns, s
     stk_status status;
 
     if (core->worker_count == 0)
-        stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, deadline_ns);
+        stki_core_work(core, deadline_ns);
     status = stki_ring_next(core->ring, core->worker_count ? deadline_ns : 0, &leased, &waited);
     if (status == STK_E_CLOSED)
         return stki_fail(err, STK_E_CLOSED, "the loader is closed");

@@ -341,7 +341,7 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
         }
         slice = slice < deadline ? slice : deadline;
         if (core->worker_count == 0)
-            stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, deadline == 0 ? INT64_MAX : slice);
+            stki_core_work(core, deadline == 0 ? INT64_MAX : slice);
         status = stki_ring_next(core->ring, core->worker_count ? slice : 0, slot, waited);
         if (status != STK_E_TIMEOUT || slice >= deadline)
             return status;

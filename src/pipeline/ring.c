@@ -343,6 +343,11 @@ void stki_ring_stop(stki_ring *ring)
     stki_wake_all(&ring->ready_cond);
 }
 
+bool stki_ring_stopping(const stki_ring *ring)
+{
+    return atomic_load_explicit(&ring->stopping, memory_order_relaxed);
+}
+
 void stki_ring_finish(stki_ring *ring, const stki_ring_slot *slot)
 {
     stki_lock(&ring->lock);

@@ -70,6 +70,8 @@ void stki_ring_release(stki_ring *ring, stki_ring_slot *slot);
 
 /* No more work is begun; everybody inside comes out after its running tile. Any thread, more than once. */
 void stki_ring_stop(stki_ring *ring);
+/* Was it asked to? Any thread. */
+bool stki_ring_stopping(const stki_ring *ring);
 /* Opens no further steps, delivers what is ready: after the error of `slot`, which is leased, the run is over but the
  * handles still work. Nothing where the ring was restarted since that slot was opened. */
 void stki_ring_finish(stki_ring *ring, const stki_ring_slot *slot);

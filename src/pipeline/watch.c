@@ -119,7 +119,7 @@ void stki_watch_use(stki_worker *worker, const stki_field_plan *plan, const stki
     stki_watch *watch = &worker->watch;
     const stki_file *file = reader->file ? reader->file : sample ? stki_array_file(sample) : NULL;
 
-    if (!file || !file->guard || is_noted(watch, plan, file))
+    if (!file || !(file->watched || file->guard) || is_noted(watch, plan, file))
         return;
     if (watch->count == STKI_WATCH_FILES)
         ask(worker);

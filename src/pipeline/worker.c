@@ -5,13 +5,35 @@
 #include "log.h"
 #include <stdio.h>
 
+static bool ring_has_stopped(const void *context)
+{
+    return stki_ring_stopping(context);
+}
+
+stki_patience stki_core_patience(const stki_core *core)
+{
+    return (stki_patience){core->config->timeout, ring_has_stopped, core->ring};
+}
+
 static void run(void *context)
 {
     stki_worker *worker = context;
     stki_core *core = worker->core;
+    const stki_patience patience = stki_core_patience(core);
 
+    stki_patience_set(&patience);
     stki_ring_run(core->ring, worker->number, &worker->clocks);
+    stki_patience_set(NULL);
     stki_core_release(core);
+}
+
+void stki_core_work(const stki_core *core, int64_t deadline_ns)
+{
+    const stki_patience patience = stki_core_patience(core);
+
+    stki_patience_set(&patience);
+    stki_ring_run_inline(core->ring, 0, &core->workers[0].clocks, deadline_ns);
+    stki_patience_set(NULL);
 }
 
 stk_status stki_workers_start(stki_core *core, stk_error *err)
@@ -99,7 +121,9 @@ static int add_report(const stki_core *core, const stki_doing *doing, char *to, 
 {
     static const char *const stages[] = {
         "idle", "choosing the samples", "reading", "reading and converting", "converting", "finishing"};
-    static const char *const parts[STKI_READ_COUNT] = {"decoding", "unpacking", "in a transform of the program's own:"};
+    static const char *const parts[STKI_READ_WAIT + 1] = {
+        "decoding", "unpacking",
+        "in a transform of the program's own:", "waiting for a free descriptor (ulimit -n) to read"};
     const char *what = doing->part >= 0 ? parts[doing->part] : stages[doing->stage];
     const int64_t offset = doing->path ? offset_of(core, doing->path, doing->record) : -1;
     char at[40] = "";

@@ -1,12 +1,15 @@
 /* test_file.c: files opened for reading: mapped, read, refused, failing. */
 #include "allocate.h"
+#include "descriptor.h"
 #include "faults.h"
 #include "file.h"
 #include "io_files.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -192,34 +195,177 @@ static void test_a_read_only_file_stays_as_it_is(void **state)
     assert_int_equal(before.st_mode, after.st_mode);
 }
 
-/* Row W28: mapped files hold no descriptor, and running out of them says so, with the limit. */
+/* The process gets out of descriptors. Returns how many that took. */
+static int take_all(int *taken, int room)
+{
+    int n = 0;
+
+    while (n < room && (taken[n] = open("/dev/null", O_RDONLY)) >= 0)
+        n++;
+    assert_true(n < room && errno == EMFILE);
+    return n;
+}
+
+/* Neither mapped files nor those that are read hold so many descriptors that the process has none left, and running out
+ * of them says so, with the limit. */
 static void test_descriptors(void **state)
 {
     const char *path = make_file("many", 4096);
     struct rlimit old, few = {.rlim_cur = 32};
-    stki_file *files[100] = {0};
+    stki_file *files[2][100] = {0}, *one = NULL;
+    int taken[64], count;
+    char got[100];
     stk_error err;
-    int opened = 0;
-    stk_status status = STK_OK;
 
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     few.rlim_max = old.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &files[i], &err), STK_OK);
-    for (int i = 0; i < 100; i++)
-        stki_file_close(files[i]);
-    while (opened < 100 && !status) {
-        status = stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &files[opened], &err);
-        opened += !status;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(stki_file_open(path, STKI_ACCESS_MMAP, STKI_PATTERN_RANDOM, &files[0][i], &err), STK_OK);
+        assert_int_equal(stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &files[1][i], &err), STK_OK);
     }
-    assert_int_equal(status, STK_E_LIMIT);
-    assert_non_null(strstr(err.message, "all 32 in use"));
+    count = take_all(taken, 64);
+    assert_true(count >= 8);
+    assert_int_equal(stki_file_open(path, STKI_ACCESS_PREAD, STKI_PATTERN_RANDOM, &one, &err), STK_E_RESOURCE);
+    assert_string_equal(err.found, "all 32 in use");
     assert_non_null(strstr(err.message, path));
-    while (opened > 0)
-        stki_file_close(files[--opened]);
+    assert_int_equal(stki_file_read(files[1][99], 1000, got, 100, &err), STK_E_RESOURCE);
+    stki_file_will_need(files[1][99], 0, 4096); /* is left out */
+    close(taken[--count]);
+    for (int i = 0; i < 100; i++)
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(stki_file_read(files[k][i], 1000 + i, got, 100, &err), STK_OK);
+            assert_memory_equal(got, content + 1000 + i, 100);
+            stki_file_will_need(files[k][i], 0, 4096);
+            stki_file_close(files[k][i]);
+        }
+    while (count > 0)
+        close(taken[--count]);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
+
+/* A file that is opened again for each read is refused if it is another one by then. */
+static void test_opened_again(void **state)
+{
+    (void)state;
+    for (int watched = 0; watched < 2; watched++) {
+        const char *path = make_file("again", 4096), *other = stkt_path("other");
+        stki_file *file;
+        char got[100];
+        stk_error err;
+
+        stkt_write_file(other, content, 4096);
+        assert_int_equal(
+            stki_file_open(path, watched ? STKI_ACCESS_PREAD : STKI_ACCESS_UNWATCHED, STKI_PATTERN_RANDOM, &file, &err),
+            STK_OK);
+        close(file->fd); /* as if it had been one too many */
+        file->fd = -1;
+        stki_descriptor_kept_no_more(false);
+        assert_int_equal(stki_file_read(file, 1000, got, 100, &err), STK_OK);
+        assert_memory_equal(got, content + 1000, 100);
+        stkt_append_file(path, "more", 4);
+        assert_int_equal(stki_file_read(file, 1000, got, 100, &err), watched ? STK_E_CORRUPT : STK_OK);
+        assert_int_equal(rename(other, path), 0);
+        assert_int_equal(stki_file_read(file, 1000, got, 100, &err), STK_E_CORRUPT);
+        stki_file_close(file);
+    }
+}
+
+/* Who may neither own nor write a file is not told what of it is in memory. Such files hold a few descriptors to ask
+ * by; the others do without. */
+static void files_of_another_owner(void)
+{
+    const char *path = make_file("theirs", 4096);
+    struct rlimit few = {64, 64};
+    stki_file *files[200];
+    char got[100];
+    stk_error err;
+    int held = 0;
+
+    if (chmod(stkt_dir, 0755) || chmod(path, 0444) || setrlimit(RLIMIT_NOFILE, &few) ||
+        (geteuid() == 0 && (setegid(65534) || seteuid(65534))))
+        _exit(97);
+    for (int i = 0; i < 200; i++) {
+        if (stki_file_open(path, STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &files[i], &err) != STK_OK || !files[i]->map)
+            _exit(96);
+        held += files[i]->fd >= 0;
+    }
+    if (held > 8)
+        _exit(95);
+    for (int i = 0; i < 200; i++) {
+        stki_file_will_need(files[i], 0, 4096);
+        if (stki_file_read(files[i], i, got, 100, &err) != STK_OK || memcmp(got, content + i, 100) != 0)
+            _exit(94);
+        stki_file_close(files[i]);
+    }
+    _exit(0);
+}
+
+static void test_files_of_another_owner(void **state)
+{
+    const pid_t child = fork();
+    int status;
+
+    (void)state;
+    if (child == 0)
+        files_of_another_owner();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* The process has many mappings, of single pages that differ in what may be done with them: from here on files are
+ * read, and memory is left to all others. */
+static void full_of_mappings(void)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    const char *path = make_file("many", 4096);
+    FILE *said = fopen("/proc/sys/vm/max_map_count", "r");
+    long long most = 0;
+    static stki_file *files[2000];
+    char *pages, got[100];
+    stk_error err;
+    int mapped = 0;
+
+    if (!said || fscanf(said, "%lld", &most) != 1)
+        _exit(97);
+    fclose(said);
+    most = most - most / 4 - 1000; /* room for about 1000 more */
+    pages = mmap(NULL, (size_t)(most * page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED)
+        _exit(96);
+    for (int64_t i = 0; i < most; i += 2)
+        if (mprotect(pages + i * page, (size_t)page, PROT_READ))
+            _exit(95);
+    for (int i = 0; i < 2000; i++) {
+        if (stki_file_open(path, STKI_ACCESS_AUTO, STKI_PATTERN_RANDOM, &files[i], &err) != STK_OK)
+            _exit(94);
+        mapped += files[i]->map != NULL;
+        if (!files[i]->map != (files[i]->note != NULL))
+            _exit(93);
+    }
+    if (mapped < 64 || mapped > 1000)
+        _exit(92);
+    for (int i = 0; i < 2000; i++) {
+        if (stki_file_read(files[i], i, got, 100, &err) != STK_OK || memcmp(got, content + i, 100) != 0)
+            _exit(91);
+        stki_file_close(files[i]);
+    }
+    _exit(0);
+}
+
+static void test_full_of_mappings(void **state)
+{
+    const pid_t child = fork();
+    int status;
+
+    (void)state;
+    if (child == 0)
+        full_of_mappings();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void test_residency_and_advice(void **state)
@@ -336,6 +482,9 @@ int main(void)
         cmocka_unit_test(test_short_reads_and_errors),
         cmocka_unit_test(test_a_read_only_file_stays_as_it_is),
         cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_opened_again),
+        cmocka_unit_test(test_files_of_another_owner),
+        cmocka_unit_test(test_full_of_mappings),
         cmocka_unit_test(test_residency_and_advice),
         cmocka_unit_test(test_advice_fetches_dropped_pages),
         cmocka_unit_test(test_every_allocation_failing),

@@ -486,7 +486,7 @@ static void test_no_descriptor_left(void **state)
     while (fcntl((int)none.rlim_cur, F_GETFD) >= 0)
         none.rlim_cur++;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    assert_status(reader->ops->read(reader, 0, NULL, &scratch, &out, &err), STK_E_LIMIT);
+    assert_status(reader->ops->read(reader, 0, NULL, &scratch, &out, &err), STK_E_RESOURCE);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
     assert_says("ulimit -n");
     assert_says("0.jpg: record 0");

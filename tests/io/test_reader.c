@@ -184,7 +184,7 @@ static void test_every_allocation_failing(void **state)
     } while (status && n < 50);
     stki_memory_fail_at(0);
     assert_int_equal(
-        n, 15); /* file and path to look; container, path, file, path twice, header text; member; reader, path */
+        n, 16); /* file and path twice to look; container, path, file, path twice, header text; member; reader, path */
     stki_memory_read(STKI_MEM_HOST, &after);
     assert_int_equal(before.bytes, after.bytes);
 }

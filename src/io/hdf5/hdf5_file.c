@@ -78,9 +78,6 @@ static stk_status fail_system(const char *path, stk_error *err)
         (void)close(fd);
         return STK_OK;
     }
-    if (error == EMFILE || error == ENFILE)
-        return stki_fail_at(err, STK_E_LIMIT, (stki_place){path, -1, -1, NULL, NULL},
-                            "no descriptor is left to open it: raise ulimit -n");
     return stki_fail_errno(err, error, path, "cannot be opened");
 }
 
@@ -228,7 +225,7 @@ stk_status stki_hdf5_file_open(const char *path, const stki_reader_opts *opts, s
         return stki_fail_memory(err, sizeof *file, path);
     stki_source_values(opts, &stki_hdf5_source, &options);
     file->plugins = options.allow_plugins;
-    file->watched = opts->access != STKI_ACCESS_UNGUARDED;
+    file->watched = stki_access_watches(opts->access);
     if (!options.allow_external && (status = find_folder(file, path, err)) != STK_OK) {
         stki_free(file);
         return status;

@@ -2,13 +2,13 @@
  * unmapping disturbs all threads), and a file that is cut meanwhile is an error instead of a signal. */
 #include "image_load.h"
 #include "allocate.h"
+#include "descriptor.h"
 #include "error.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -32,13 +32,6 @@ static stk_status fail(const struct source *source, stk_status status, const cha
 
 static stk_status fail_errno(const struct source *source, int error_number, const char *what)
 {
-    struct rlimit limit = {0};
-
-    if (error_number == EMFILE) {
-        (void)getrlimit(RLIMIT_NOFILE, &limit);
-        return fail(source, STK_E_LIMIT, STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur),
-                    "a free descriptor (ulimit -n)", "cannot open: too many open files");
-    }
     return stki_fail_record(source->err, stki_fail_errno(source->err, error_number, source->path, "%s", what),
                             source->record);
 }
@@ -49,21 +42,11 @@ static stk_status fail_kind(const struct source *source, mode_t mode)
                 "cannot be read");
 }
 
-static int open_quietly(const char *path)
-{
-    int fd;
-
-    do {
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    } while (fd < 0 && errno == EINTR);
-    return fd;
-}
-
 static stk_status open_source(struct source *source)
 {
     struct stat stat;
 
-    source->fd = open_quietly(source->path);
+    source->fd = stki_descriptor_open(source->path, O_NONBLOCK | O_NOCTTY);
     if (source->fd < 0)
         return fail_errno(source, errno, "cannot open");
     if (fstat(source->fd, &stat))
@@ -173,7 +156,7 @@ bool stki_image_load_ahead(const char *path)
     char byte;
     struct iovec into = {&byte, 1};
     bool resident = true;
-    int fd = open_quietly(path);
+    int fd = stki_descriptor_try(path, O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0)
         return true; /* the read will say why */

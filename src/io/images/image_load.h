@@ -6,9 +6,8 @@
 #include "decode.h"
 
 /* The whole file, into the decoder's room, where it stays until the decoder is used for the next one. Nothing of it is
- * looked at. Errors name the file and the record. STK_E_LIMIT: no descriptor is left; the message says how many there
- * may be.
- */
+ * looked at. Errors name the file and the record. STK_E_RESOURCE: no descriptor is left, although the thread has waited
+ * for one (descriptor.h). */
 stk_status stki_image_load(stki_decoder *decoder, const char *path, int64_t record, const void **bytes, int64_t *count,
                            stk_error *err);
 
