@@ -2,6 +2,7 @@
  * is the container's own group, and the path in the membership file may not exist below it: missing files set nothing.
  */
 #include "cgroup.h"
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,15 +10,126 @@
 
 enum { PATH_ROOM = 4608 };
 
-static bool read_line(const char *path, char *line, int size)
+/* What is asked of each group. */
+typedef struct visitor {
+    const char *controller; /* of version 1: the name of its folder */
+    void (*visit)(const char *directory, bool second, void *out);
+    void *out;
+} visitor;
+
+static FILE *open_in(const char *directory, const char *name)
 {
-    FILE *file = fopen(path, "re");
+    char path[PATH_ROOM];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return fopen(path, "re");
+}
+
+static bool read_line(const char *directory, const char *name, char *line, int size)
+{
+    FILE *file = open_in(directory, name);
     bool read = file && fgets(line, size, file);
 
     if (file)
         fclose(file);
     return read;
 }
+
+/* A number of a file; -1: none, or "max". */
+static int64_t read_number(const char *directory, const char *name)
+{
+    char line[64];
+    int64_t value;
+
+    return read_line(directory, name, line, sizeof line) && sscanf(line, "%" SCNd64, &value) == 1 && value >= 0 ? value
+                                                                                                                : -1;
+}
+
+/* The number behind `key` in a file of lines "KEY NUMBER"; 0: none. */
+static int64_t read_keyed(const char *directory, const char *name, const char *key)
+{
+    char line[128];
+    int64_t value = 0;
+    const size_t length = strlen(key);
+    FILE *file = open_in(directory, name);
+
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, length) == 0 && line[length] == ' ') {
+            value = strtoll(line + length, NULL, 10);
+            break;
+        }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* ---- the groups ---------------------------------------------------------------------------------------------------
+ */
+
+/* From `group` ("/a/b") up to "/", which is `root` itself. */
+static void visit_above(const char *root, const char *group, bool second, const visitor *ask)
+{
+    char left[4096], directory[4400], *slash;
+
+    snprintf(left, sizeof left, "%s", group);
+    while ((slash = strrchr(left, '/'))) {
+        if (slash[1]) {
+            snprintf(directory, sizeof directory, "%s%s", root, left);
+            ask->visit(directory, second, ask->out);
+        }
+        *slash = '\0';
+    }
+    ask->visit(root, second, ask->out);
+}
+
+/* Is the controller among "cpuacct,cpu"? */
+static bool names(const char *controllers, size_t length, const char *controller)
+{
+    const size_t wanted = strlen(controller);
+    size_t at, word;
+
+    for (at = 0; at < length; at += word + 1) {
+        word = strcspn(controllers + at, ",:");
+        if (word == wanted && strncmp(controllers + at, controller, word) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "HIERARCHY:CONTROLLERS:PATH"; version 2 is hierarchy 0 without controllers, mounted beside version 1 if both are. */
+static void visit_line(char *line, const char *mount, const visitor *ask)
+{
+    char root[256];
+    char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+    if (!group || strlen(mount) > 200)
+        return;
+    controllers++;
+    group++;
+    group[strcspn(group, "\n")] = '\0';
+    if (strncmp(line, "0::", 3) == 0) {
+        visit_above(mount, group, true, ask);
+        snprintf(root, sizeof root, "%s/unified", mount);
+        visit_above(root, group, true, ask);
+    } else if (names(controllers, (size_t)(group - 1 - controllers), ask->controller)) {
+        snprintf(root, sizeof root, "%s/%s", mount, ask->controller); /* a link to cpu,cpuacct where they are one */
+        visit_above(root, group, false, ask);
+    }
+}
+
+static void visit_all(const char *membership, const char *mount, const visitor *ask)
+{
+    char line[4096];
+    FILE *file = fopen(membership, "re");
+
+    while (file && fgets(line, sizeof line, file))
+        visit_line(line, mount, ask);
+    if (file)
+        fclose(file);
+}
+
+/* ---- processors ---------------------------------------------------------------------------------------------------
+ */
 
 static double ratio(const char *quota, const char *period)
 {
@@ -27,93 +139,95 @@ static double ratio(const char *quota, const char *period)
 }
 
 /* Version 2: "QUOTA PERIOD" in one file. */
-static double quota_v2(const char *directory)
+static double quota_of(const char *directory, bool second)
 {
-    char path[PATH_ROOM], line[128];
-    char *space;
+    char quota[128], period[64];
+    const char *space;
 
-    snprintf(path, sizeof path, "%s/cpu.max", directory);
-    if (!read_line(path, line, sizeof line) || !(space = strchr(line, ' ')))
-        return 0;
-    return ratio(line, space);
+    if (second)
+        return read_line(directory, "cpu.max", quota, sizeof quota) && (space = strchr(quota, ' '))
+                   ? ratio(quota, space)
+                   : 0;
+    return read_line(directory, "cpu.cfs_quota_us", quota, sizeof quota) &&
+                   read_line(directory, "cpu.cfs_period_us", period, sizeof period)
+               ? ratio(quota, period)
+               : 0;
 }
 
-static double quota_v1(const char *directory)
+static void visit_cpu(const char *directory, bool second, void *context)
 {
-    char path[PATH_ROOM], quota[64], period[64];
+    stki_cgroup_cpu *out = context;
+    const double quota = quota_of(directory, second);
 
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
-    if (!read_line(path, quota, sizeof quota))
-        return 0;
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
-    return read_line(path, period, sizeof period) ? ratio(quota, period) : 0;
+    if (quota <= 0 || (out->quota > 0 && quota >= out->quota))
+        return;
+    out->quota = quota;
+    out->periods = read_keyed(directory, "cpu.stat", "nr_periods");
+    out->throttled = read_keyed(directory, "cpu.stat", "nr_throttled");
+    out->throttled_ns = second ? read_keyed(directory, "cpu.stat", "throttled_usec") * 1000
+                               : read_keyed(directory, "cpu.stat", "throttled_time");
 }
 
-static void keep_smaller(double *smallest, double quota)
+void stki_cgroup_cpu_read(const char *membership, const char *mount, stki_cgroup_cpu *out)
 {
-    if (quota > 0 && (*smallest <= 0 || quota < *smallest))
-        *smallest = quota;
-}
-
-/* From `group` ("/a/b") up to "/", which is `root` itself. */
-static double smallest_above(const char *root, char *group, double (*quota_of)(const char *directory))
-{
-    char directory[4400];
-    double smallest = 0;
-    char *slash;
-
-    while ((slash = strrchr(group, '/'))) {
-        if (slash[1]) {
-            snprintf(directory, sizeof directory, "%s%s", root, group);
-            keep_smaller(&smallest, quota_of(directory));
-        }
-        *slash = '\0';
-    }
-    keep_smaller(&smallest, quota_of(root));
-    return smallest;
-}
-
-/* Is "cpu" among "cpuacct,cpu"? */
-static bool names_cpu(const char *controllers, size_t length)
-{
-    size_t at, word;
-
-    for (at = 0; at < length; at += word + 1) {
-        word = strcspn(controllers + at, ",:");
-        if (word == 3 && strncmp(controllers + at, "cpu", 3) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* "HIERARCHY:CONTROLLERS:PATH"; version 2 is hierarchy 0 without controllers. */
-static double quota_of_line(char *line, const char *mount)
-{
-    char root[256];
-    char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-
-    if (!group || strlen(mount) > 200)
-        return 0;
-    controllers++;
-    group++;
-    group[strcspn(group, "\n")] = '\0';
-    if (strncmp(line, "0::", 3) == 0)
-        return smallest_above(mount, group, quota_v2);
-    if (!names_cpu(controllers, (size_t)(group - 1 - controllers)))
-        return 0;
-    snprintf(root, sizeof root, "%s/cpu", mount); /* a link to cpu,cpuacct where they are one */
-    return smallest_above(root, group, quota_v1);
+    *out = (stki_cgroup_cpu){0};
+    visit_all(membership, mount, &(const visitor){"cpu", visit_cpu, out});
 }
 
 double stki_cgroup_cpu_quota(const char *membership, const char *mount)
 {
-    char line[4096];
-    double smallest = 0;
-    FILE *file = fopen(membership, "re");
+    stki_cgroup_cpu cpu;
 
-    while (file && fgets(line, sizeof line, file))
-        keep_smaller(&smallest, quota_of_line(line, mount));
-    if (file)
-        fclose(file);
-    return smallest;
+    stki_cgroup_cpu_read(membership, mount, &cpu);
+    return cpu.quota;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------
+ */
+
+/* -1: none. Version 1 says so by a number near 2^63. */
+static int64_t limit_of(const char *directory, bool second)
+{
+    const int64_t none = INT64_C(1) << 62;
+    int64_t most = read_number(directory, second ? "memory.max" : "memory.limit_in_bytes"), high;
+
+    if (most >= none)
+        most = -1;
+    high = second ? read_number(directory, "memory.high") : -1; /* beyond which everything is slow */
+    return high >= 0 && (most < 0 || high < most) ? high : most;
+}
+
+/* Pages of files, without those that must be written first. Shared memory is not among them. */
+static int64_t reclaimable(const char *directory, bool second)
+{
+    static const char *const keys[2][4] = {
+        {"total_active_file", "total_inactive_file", "total_dirty", "total_writeback"},
+        {"active_file", "inactive_file", "file_dirty", "file_writeback"},
+    };
+    int64_t bytes = 0;
+
+    for (int i = 0; i < 4; i++)
+        bytes += (i < 2 ? 1 : -1) * read_keyed(directory, "memory.stat", keys[second][i]);
+    return bytes > 0 ? bytes : 0;
+}
+
+static void visit_memory(const char *directory, bool second, void *context)
+{
+    stki_cgroup_memory *out = context;
+    const int64_t limit = limit_of(directory, second);
+    const int64_t used = read_number(directory, second ? "memory.current" : "memory.usage_in_bytes");
+    int64_t left;
+
+    if (limit < 0)
+        return;
+    out->limit = out->limit < 0 || limit < out->limit ? limit : out->limit;
+    left = limit - (used > 0 ? used : 0) + reclaimable(directory, second);
+    left = left < 0 ? 0 : left < limit ? left : limit;
+    out->free = out->free < 0 || left < out->free ? left : out->free;
+}
+
+void stki_cgroup_memory_read(const char *membership, const char *mount, stki_cgroup_memory *out)
+{
+    *out = (stki_cgroup_memory){-1, -1};
+    visit_all(membership, mount, &(const visitor){"memory", visit_memory, out});
 }

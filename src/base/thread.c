@@ -218,7 +218,7 @@ int stki_cpu_count(void)
 {
     cpu_set_t set;
     int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    double quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    double quota = stki_cgroup_cpu_quota(STKI_CGROUP_MEMBERSHIP, STKI_CGROUP_MOUNT);
 
     if (quota > 0 && quota < count)
         count = (int)quota + (quota > (int)quota);

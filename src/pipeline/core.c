@@ -1,6 +1,7 @@
 /* core.c: builds the running part of a loader from its config, and takes it apart. See core.h. */
 #include "core.h"
 #include "batch_tensors.h"
+#include "cgroup.h"
 #include "checked.h"
 #include "clock.h"
 #include "convert.h"
@@ -16,6 +17,7 @@
 #include "row_maker.h"
 #include "sample_windows.h"
 #include "token_source.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -291,34 +293,21 @@ static stk_status open_dataset(stki_core *core, stk_error *err)
 /* ---- memory
  * ------------------------------------------------------------------------------------------------------------ */
 
-/* The number behind `key` (may be "") in a file of lines such as "MemAvailable:  123 kB"; -1: none. */
-static int64_t read_number(const char *path, const char *key)
-{
-    char line[256];
-    int64_t value = -1;
-    FILE *file = fopen(path, "re");
-
-    while (file && value < 0 && fgets(line, sizeof line, file)) {
-        long long number;
-
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), "%lld", &number) == 1)
-            value = number;
-    }
-    if (file)
-        fclose(file);
-    return value;
-}
-
+/* Of the machine, less where a control group limits it. */
 static int64_t free_memory(void)
 {
-    int64_t available = read_number("/proc/meminfo", "MemAvailable:"), limit, used;
+    stki_cgroup_memory group;
+    FILE *file = fopen("/proc/meminfo", "re");
+    int64_t available = INT64_C(1) << 20; /* KiB */
+    char line[256];
 
-    available = available < 0 ? INT64_C(1) << 30 : available * 1024;
-    limit = read_number("/sys/fs/cgroup/memory.max", ""); /* "max" gives no number */
-    used = read_number("/sys/fs/cgroup/memory.current", "");
-    if (limit > 0 && used >= 0 && limit - used < available)
-        available = limit > used ? limit - used : 0;
-    return available;
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %" SCNd64, &available) != 1)
+        ;
+    if (file)
+        fclose(file);
+    stki_cgroup_memory_read(STKI_CGROUP_MEMBERSHIP, STKI_CGROUP_MOUNT, &group);
+    available *= 1024;
+    return group.free >= 0 && group.free < available ? group.free : available;
 }
 
 /* What readers hold so that they find their samples, and the names of classes. */

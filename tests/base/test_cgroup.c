@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char root[64];
 
@@ -117,6 +119,147 @@ static void broken_numbers_set_nothing(void **state)
     assert_quota("0::/a\n", 0);
 }
 
+static void throttling(void **state)
+{
+    stki_cgroup_cpu cpu;
+    char path[128], mount[128];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/membership", root);
+    snprintf(mount, sizeof mount, "%s/cgroup", root);
+    write_file("membership", "4:cpu:/x\n");
+    write_file("cgroup/cpu/x/cpu.cfs_quota_us", "50000\n");
+    write_file("cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
+    write_file("cgroup/cpu/x/cpu.stat", "nr_periods 200\nnr_throttled 167\nthrottled_time 8000000000\n");
+    stki_cgroup_cpu_read(path, mount, &cpu);
+    assert_true(cpu.quota > 0.49 && cpu.quota < 0.51);
+    assert_int_equal(cpu.periods, 200);
+    assert_int_equal(cpu.throttled, 167);
+    assert_int_equal(cpu.throttled_ns, 8000000000);
+    write_file("membership", "0::/x\n");
+    write_file("cgroup/x/cpu.max", "50000 100000\n");
+    write_file("cgroup/x/cpu.stat",
+               "usage_usec 5\nnr_periods 20\nnr_throttled 7\nthrottled_usec 300000\nnr_bursts 0\n");
+    stki_cgroup_cpu_read(path, mount, &cpu);
+    assert_int_equal(cpu.throttled, 7);
+    assert_int_equal(cpu.throttled_ns, 300000000);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------
+ */
+
+#define MIB (INT64_C(1) << 20)
+
+static void assert_memory(const char *membership, int64_t limit, int64_t left)
+{
+    stki_cgroup_memory memory;
+    char path[128], mount[128];
+
+    write_file("membership", membership);
+    snprintf(path, sizeof path, "%s/membership", root);
+    snprintf(mount, sizeof mount, "%s/cgroup", root);
+    stki_cgroup_memory_read(path, mount, &memory);
+    assert_int_equal(memory.limit, limit);
+    assert_int_equal(memory.free, left);
+}
+
+static void write_number(const char *path, int64_t number)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%lld\n", (long long)number);
+    write_file(path, text);
+}
+
+/* A group of 8 GiB that holds 7 GiB of pages of files, of which 512 MiB are to be written, and 900 MiB of its own. */
+static void memory_version_2(void **state)
+{
+    char text[512];
+
+    (void)state;
+    assert_memory("0::/a/b\n", -1, -1);
+    write_file("cgroup/a/b/memory.max", "max\n");
+    write_number("cgroup/a/b/memory.current", 100 * MIB);
+    assert_memory("0::/a/b\n", -1, -1);
+    write_number("cgroup/a/memory.max", 8192 * MIB);
+    write_number("cgroup/a/memory.current", 8068 * MIB);
+    snprintf(text, sizeof text,
+             "anon %lld\nfile %lld\nshmem %lld\nfile_mapped 5\nfile_dirty %lld\nfile_writeback %lld\ninactive_anon 7\n"
+             "active_anon 8\ninactive_file %lld\nactive_file %lld\nunevictable 0\n",
+             (long long)(900 * MIB), (long long)(7168 * MIB), (long long)(100 * MIB), (long long)(500 * MIB),
+             (long long)(12 * MIB), (long long)(4000 * MIB), (long long)(3068 * MIB));
+    write_file("cgroup/a/memory.stat", text);
+    assert_memory("0::/a/b\n", 8192 * MIB, (8192 - 8068 + 4000 + 3068 - 512) * MIB);
+    write_number("cgroup/memory.max", 4096 * MIB); /* above both, as the root of a container's mount */
+    write_number("cgroup/memory.current", 4000 * MIB);
+    assert_memory("0::/a/b\n", 4096 * MIB, 96 * MIB);
+    write_number("cgroup/a/b/memory.high", 50 * MIB); /* used up, and a lower bound than memory.max, which is none */
+    assert_memory("0::/a/b\n", 50 * MIB, 0);
+    assert_memory("0::/elsewhere\n", 4096 * MIB, 96 * MIB);
+}
+
+static void memory_version_1(void **state)
+{
+    (void)state;
+    write_file("cgroup/memory/docker/x/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+    write_number("cgroup/memory/docker/x/memory.usage_in_bytes", 10 * MIB);
+    assert_memory("4:memory:/docker/x\n0::/\n", -1, -1);
+    write_number("cgroup/memory/docker/memory.limit_in_bytes", 250 * MIB);
+    write_number("cgroup/memory/docker/memory.usage_in_bytes", 245 * MIB);
+    write_file("cgroup/memory/docker/memory.stat",
+               "cache 1\nactive_file 4096\ninactive_file 4096\ntotal_dirty 1048576\ntotal_writeback 0\n"
+               "total_inactive_file 104857600\ntotal_active_file 52428800\n");
+    assert_memory("4:memory:/docker/x\n0::/\n", 250 * MIB, (5 + 150 - 1) * MIB);
+    assert_memory("9:cpu,cpuacct:/y\n4:memory:/docker/x\n", 250 * MIB, (5 + 150 - 1) * MIB);
+}
+
+/* A real group of version 1, where one can be made: a process in it reads a file of 24 MiB, which then lies in its 64
+ * MiB as pages that count as used. */
+static void memory_of_a_real_group(void **state)
+{
+    enum { LIMIT = 64, FILE_MIB = 24 };
+    char group[128], path[192];
+    pid_t child;
+    int result, status = -1;
+
+    (void)state;
+    snprintf(group, sizeof group, "/sys/fs/cgroup/memory/stoker-test-%d", (int)getpid());
+    if (mkdir(group, 0755) != 0) {
+        print_message("no group can be made here\n");
+        return;
+    }
+    child = fork();
+    if (child == 0) {
+        static char block[1 << 20];
+        stki_cgroup_memory memory;
+        FILE *file;
+
+        snprintf(path, sizeof path, "%s/memory.limit_in_bytes", group);
+        if (!(file = fopen(path, "w")) || fprintf(file, "%lld", (long long)(LIMIT * MIB)) < 0 || fclose(file))
+            _exit(90);
+        snprintf(path, sizeof path, "%s/cgroup.procs", group);
+        if (!(file = fopen(path, "w")) || fprintf(file, "%d", (int)getpid()) < 0 || fclose(file))
+            _exit(91);
+        snprintf(path, sizeof path, "%s/file", root);
+        if (!(file = fopen(path, "w")))
+            _exit(92);
+        for (int i = 0; i < FILE_MIB; i++)
+            if (fwrite(block, 1, sizeof block, file) != sizeof block)
+                _exit(93);
+        if (fflush(file) || fsync(fileno(file)) || fclose(file))
+            _exit(94);
+        stki_cgroup_memory_read(STKI_CGROUP_MEMBERSHIP, STKI_CGROUP_MOUNT, &memory);
+        _exit(memory.limit != LIMIT * MIB                  ? 95
+              : memory.free < (LIMIT - FILE_MIB / 2) * MIB ? 96
+              : memory.free > LIMIT * MIB                  ? 97
+                                                           : 0);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    status = WIFEXITED(result) ? WEXITSTATUS(result) : 1000;
+    rmdir(group);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +268,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(version_2_root_of_a_container, fresh_root, remove_root),
         cmocka_unit_test_setup_teardown(version_1, fresh_root, remove_root),
         cmocka_unit_test_setup_teardown(broken_numbers_set_nothing, fresh_root, remove_root),
+        cmocka_unit_test_setup_teardown(throttling, fresh_root, remove_root),
+        cmocka_unit_test_setup_teardown(memory_version_2, fresh_root, remove_root),
+        cmocka_unit_test_setup_teardown(memory_version_1, fresh_root, remove_root),
+        cmocka_unit_test_setup_teardown(memory_of_a_real_group, fresh_root, remove_root),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,8 +196,7 @@ static stk_status read_whole(const char *path, void *buffer, stk_error *err)
 
 stk_status lb_cache_fill(const struct lb_files *files, stk_error *err)
 {
-    const int64_t left = lb_memory_available(), limit = lb_memory_limit();
-    const int64_t room = limit > 0 && limit < left ? limit : left;
+    const int64_t room = lb_memory_available();
     void *buffer;
     stk_status status = STK_OK;
 

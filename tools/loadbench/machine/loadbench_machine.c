@@ -87,49 +87,9 @@ static void read_huge_pages(char *out, int size)
         snprintf(out, (size_t)size, "%.*s", (int)(end - begin - 1), begin + 1);
 }
 
-static int64_t limit_of(const char *folder, const char *name)
-{
-    char path[4608], line[64];
-    long long value;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (!read_first_line(path, line, sizeof line) || sscanf(line, "%lld", &value) != 1 || value <= 0)
-        return -1; /* "max" is no number */
-    return value;
-}
-
-/* The smallest limit of the group that this process is in and of those above it, cgroup version 2, or 1. */
-int64_t lb_memory_limit(void)
-{
-    char line[4096], folder[4400];
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    const int64_t whole = find_bytes("/proc/meminfo", "MemTotal");
-    int64_t least = INT64_MAX;
-
-    while (file && fgets(line, sizeof line, file)) {
-        const bool second = strncmp(line, "0::", 3) == 0;
-        char *path = strrchr(line, ':');
-        if (!path || (!second && !strstr(line, ":memory:")))
-            continue;
-        path[strcspn(path, "\n")] = '\0';
-        for (path++;;) {
-            snprintf(folder, sizeof folder, "/sys/fs/cgroup%s%s", second ? "" : "/memory", path);
-            const int64_t limit = limit_of(folder, second ? "memory.max" : "memory.limit_in_bytes");
-            least = limit > 0 && limit < least ? limit : least;
-            char *slash = strrchr(path, '/');
-            if (!slash)
-                break;
-            *slash = '\0';
-        }
-    }
-    if (file)
-        fclose(file);
-    return least == INT64_MAX || (whole > 0 && least > whole) ? -1
-                                                              : least; /* version 1 says "no limit" by a huge one */
-}
-
 void lb_machine_read(struct lb_machine *out)
 {
+    stki_cgroup_memory group;
     struct utsname names;
 
     memset(out, 0, sizeof *out);
@@ -142,8 +102,9 @@ void lb_machine_read(struct lb_machine *out)
         snprintf(out->architecture, sizeof out->architecture, "%.31s", names.machine);
     }
     read_huge_pages(out->huge_pages, sizeof out->huge_pages);
-    out->cpu_quota = stki_cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
-    out->memory_limit = lb_memory_limit();
+    stki_cgroup_memory_read(STKI_CGROUP_MEMBERSHIP, STKI_CGROUP_MOUNT, &group);
+    out->cpu_quota = stki_cgroup_cpu_quota(STKI_CGROUP_MEMBERSHIP, STKI_CGROUP_MOUNT);
+    out->memory_limit = group.limit;
     out->cores_allowed = stki_cpu_count();
     out->cores_online = sysconf(_SC_NPROCESSORS_ONLN);
     out->memory_bytes = find_bytes("/proc/meminfo", "MemTotal");
@@ -153,8 +114,11 @@ void lb_machine_read(struct lb_machine *out)
 
 int64_t lb_memory_available(void)
 {
-    const int64_t bytes = find_bytes("/proc/meminfo", "MemAvailable");
-    return bytes > 0 ? bytes : INT64_C(1) << 30;
+    const int64_t bytes = find_bytes("/proc/meminfo", "MemAvailable"), left = bytes > 0 ? bytes : INT64_C(1) << 30;
+    stki_cgroup_memory group;
+
+    stki_cgroup_memory_read(STKI_CGROUP_MEMBERSHIP, STKI_CGROUP_MOUNT, &group);
+    return group.free >= 0 && group.free < left ? group.free : left;
 }
 
 int64_t lb_timeval_ns(struct timeval value)

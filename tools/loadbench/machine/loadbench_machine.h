@@ -49,9 +49,7 @@ void lb_memory_reset_peak(void);
 void lb_memory_read(struct lb_memory *out);
 /* Of the last level of caches; 0: unknown. */
 int64_t lb_cache_bytes(void);
-/* Bytes that the control group of this process allows; -1: no limit, or unknown. */
-int64_t lb_memory_limit(void);
-/* What could be allocated now without swapping. */
+/* What could be allocated now without swapping, and within the limits of the control groups. */
 int64_t lb_memory_available(void);
 
 #endif
