@@ -190,6 +190,7 @@ enum stki_text_unit { STKI_TEXT_LINES, STKI_TEXT_PARAGRAPHS, STKI_TEXT_WHOLE, ST
 typedef struct stki_decode_opts {
     bool none;            /* not at all: samples are the bytes as they stand in the file, u8 of varying length */
     bool gray;            /* one channel instead of RGB */
+    bool index;           /* with gray: that channel is the palette's index, or the sample of a gray PNG, as it is stored */
     bool upright;         /* apply the EXIF orientation */
     bool fast;            /* DCT scaling, fast upsampling and fast DCT: other bits than an exact decode */
     bool accept_warnings; /* on_warning: accept */

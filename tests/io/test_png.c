@@ -193,6 +193,40 @@ static void test_cut_anywhere(void **state)
     free(file.data);
 }
 
+/* color: index gives the numbers that are stored, of images with a palette and of gray ones; others are refused. */
+static void test_index(void **state)
+{
+    static const int sizes[][2] = {{23, 37}, {1, 1}, {3, 9}};
+    const stki_decode_opts opts = {.gray = true, .index = true};
+
+    (void)state;
+    for (int i = 0; i < KINDS * 2; i++)
+        for (int s = 0; s < 3; s++) {
+            stkt_png o = {.width = sizes[s][1],
+                          .height = sizes[s][0],
+                          .bits = kinds[i / 2].bits,
+                          .type = kinds[i / 2].type,
+                          .interlaced = i & 1};
+            const bool has = o.type == 3 || (o.type == 0 && o.bits <= 8);
+            stkt_bytes file = stkt_png_make(&o);
+            stk_tensor got;
+            stk_error err;
+
+            assert_status(sample(file, &opts, NULL, &got, &err), has ? STK_OK : STK_E_UNSUPPORTED);
+            if (has)
+                assert_int_equal(got.shape[2], 1);
+            else
+                assert_says("source.color: index");
+            for (int y = 0; has && y < o.height; y++)
+                for (int x = 0; x < o.width; x++)
+                    if (((const uint8_t *)got.data)[y * got.strides[0] + x * got.strides[1]] !=
+                        stkt_png_value(&o, y, x, 0))
+                        fail_msg("%d bits, type %d%s, row %d, column %d", o.bits, o.type,
+                                 o.interlaced ? ", interlaced" : "", y, x);
+            free(file.data);
+        }
+}
+
 static void test_missing_pixels(void **state)
 {
     for (int interlaced = 0; interlaced < 2; interlaced++) {
@@ -282,10 +316,11 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind),       cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_orientation),      cmocka_unit_test(test_headers_refused),
-        cmocka_unit_test(test_cut_anywhere),     cmocka_unit_test(test_missing_pixels),
-        cmocka_unit_test(test_changed_anywhere), cmocka_unit_test(test_memory_fails),
+        cmocka_unit_test(test_every_kind),     cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_orientation),    cmocka_unit_test(test_headers_refused),
+        cmocka_unit_test(test_cut_anywhere),   cmocka_unit_test(test_index),
+        cmocka_unit_test(test_missing_pixels), cmocka_unit_test(test_changed_anywhere),
+        cmocka_unit_test(test_memory_fails),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

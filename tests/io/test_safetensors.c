@@ -118,8 +118,7 @@ static void test_wrong_tensors(void **state)
             STK_E_UNSUPPORTED, "too many axes");
     refused("{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, STK_E_CORRUPT, "F33");
     refused("{\"a\":{\"dtype\":1,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, STK_E_CORRUPT, "dtype");
-    refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"more\":1}}", 4, STK_E_CORRUPT, "entry");
-    refused("{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, STK_E_CORRUPT, "entry");
+    refused("{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, STK_E_CORRUPT, "dtype");
     refused("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"offsets\":[0,4]}}", 4, STK_E_CORRUPT, "data_offsets");
     refused("{\"a\":3}", 4, STK_E_CORRUPT, "entry");
 }
@@ -131,7 +130,6 @@ static void test_wrong_headers(void **state)
 
     (void)state;
     refused("", 0, STK_E_CORRUPT, "header");
-    refused(" {}", 0, STK_E_CORRUPT, "'{'");
     refused("{", 0, STK_E_CORRUPT, "JSON");
     refused("{} x", 0, STK_E_CORRUPT, "JSON");
     refused("{\"a\377\":1}", 0, STK_E_CORRUPT, "JSON");
@@ -145,6 +143,52 @@ static void test_wrong_headers(void **state)
     assert_status(stki_container_open(path, NULL, &c, &err), STK_E_TRUNCATED);
     stkt_write_file(path, "\377\377\377\377\377\377\377\377{}", 10);
     assert_status(stki_container_open(path, NULL, &c, &err), STK_E_TRUNCATED);
+}
+
+/* What the original takes is taken, and nothing else; but for what is named here. */
+static void test_as_the_original(void **state)
+{
+    static const char *const stricter[] = {
+        "dup unknown",      "dup name",
+        "dup name differs", "meta dup keys", /* names twice */
+        "struct as list",   "dtype map",     /* other forms of serde */
+        "shape u64 max",    "shape 0 then overflow",
+        "big int unknown",  "u64 unknown",
+        "nul in name", /* beyond 63 bits */
+    };
+    FILE *file = fopen(STKT_TESTS_DIR "/io/safetensors/cases.tsv", "r");
+    char line[4096];
+    int cases = 0;
+
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        const char *path = stkt_path("case.safetensors"), *name, *verdict, *hex;
+        char *rest = line;
+        unsigned char bytes[2048];
+        size_t count = 0;
+        stki_container *c = NULL;
+        bool takes, strict = false;
+
+        name = strsep(&rest, "\t");
+        verdict = strsep(&rest, "\t");
+        for (hex = rest; hex[0] > ' ' && hex[1] > ' '; hex += 2)
+            bytes[count++] = (unsigned char)strtoul((char[3]){hex[0], hex[1], 0}, NULL, 16);
+        stkt_write_file(path, bytes, count);
+        takes = stki_container_open(path, NULL, &c, &err) == STK_OK;
+        if (takes)
+            stki_container_release(c);
+        for (size_t i = 0; i < sizeof stricter / sizeof stricter[0]; i++)
+            strict = strict || !strcmp(stricter[i], name);
+        if (!strcmp(name, "shape neg zero") || !strcmp(name, "f4 odd") || !strcmp(name, "f4 wrong") ||
+            !strcmp(name, "deeper unknown"))
+            continue; /* -0 is 0 here, F4 takes only its tensor away, depth is bound elsewhere */
+        if (takes != (!strcmp(verdict, "ok") && !strict))
+            fail_msg("%s: the original: %s; here: %s", name, verdict, takes ? "ok" : err.message);
+        cases++;
+    }
+    fclose(file);
+    assert_int_equal(cases, 87);
 }
 
 /* A dtype that others have takes only its tensor away. */
@@ -206,9 +250,10 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors),       cmocka_unit_test(test_metadata),      cmocka_unit_test(test_cover),
-        cmocka_unit_test(test_wrong_tensors), cmocka_unit_test(test_wrong_headers), cmocka_unit_test(test_later_dtypes),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_tensors),         cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_cover),           cmocka_unit_test(test_wrong_tensors),
+        cmocka_unit_test(test_wrong_headers),   cmocka_unit_test(test_later_dtypes),
+        cmocka_unit_test(test_as_the_original), cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,9 @@
  *                          behind; "__metadata__" is an object of texts
  *     8 + N      data      to the end of the file; offsets count from here
  *
+ * Other keys of a tensor are ignored, and "__metadata__" may be null, as in the original. Names that come twice are
+ * refused, of which the original takes the last.
+ *
  * The tensors must cover the data from its first to its last byte, without a gap and without sharing: then one file
  * means one thing to every reader. Values are little-endian in C order at any alignment, and used where they lie.
  */
@@ -149,7 +152,7 @@ static stk_status parse_item(struct item *item, stk_error *err)
 {
     stk_status status;
 
-    if (!json_is_object(item->object) || json_object_size(item->object) != 3)
+    if (!json_is_object(item->object)) /* other keys mean nothing, as for the original */
         return fail_item(item, STK_E_CORRUPT, "its entry", NULL, "an object of dtype, shape and data_offsets", err);
     status = take_dtype(item, err);
     if (!status)
@@ -222,6 +225,8 @@ static stk_status check_metadata(const struct tensors *t, json_t *metadata, stk_
     const char *key;
     json_t *value;
 
+    if (json_is_null(metadata))
+        return STK_OK;
     if (!json_is_object(metadata))
         return fail(t, STK_E_CORRUPT, 8, "__metadata__", "something else", "an object", err);
     json_object_foreach(metadata, key, value)
@@ -246,7 +251,7 @@ static stk_status take_tensors(struct tensors *t, json_t *header, struct span *s
         if (!strcmp(name, "__metadata__")) {
             status = check_metadata(t, value, err);
             if (!status)
-                t->base.details = json_pack("{s:O}", "metadata", value);
+                t->base.details = json_is_null(value) ? NULL : json_pack("{s:O}", "metadata", value);
         } else {
             status = parse_item(&item, err);
             spans[count++] = (struct span){item.begin, item.end, name};
@@ -266,9 +271,7 @@ static stk_status parse_header(struct tensors *t, const char *text, int64_t byte
     struct span *spans;
     stk_status status;
 
-    if (bytes == 0 || text[0] != '{')
-        return fail(t, STK_E_CORRUPT, 8, "the header", bytes ? "another character" : "nothing", "'{'", err);
-    header = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
+    header = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!json_is_object(header)) {
         json_decref(header);
         return fail(t, STK_E_CORRUPT, 8 + (error.position > 0 ? error.position : 0), "the header is no JSON object",

@@ -150,6 +150,26 @@ static stk_status info_of_png(const void *bytes, int64_t count, stki_image_info 
     return STK_OK;
 }
 
+/* Numbers of classes in a mask: nothing else may be taken for them. */
+static stk_status check_index(const void *bytes, int64_t count, enum stki_image_kind kind, stk_error *err)
+{
+    stki_png_header header;
+    const char *found = "a JPEG image";
+
+    if (kind == STKI_KIND_PNG) {
+        stk_status status = stki_png_read_header(bytes, count, &header, err);
+
+        if (status != STK_OK || header.palette || (header.channels == 1 && header.bits <= 8))
+            return status;
+        found = header.channels == 1   ? "16 bits of gray"
+                : header.channels == 2 ? "gray and alpha"
+                                       : "colors without one";
+    }
+    return stki_fail_at(err, STK_E_UNSUPPORTED,
+                        (stki_place){NULL, -1, -1, found, "a PNG image with a palette, or gray of at most 8 bits"},
+                        "source.color: index");
+}
+
 static stk_status check_limit(const stki_image_info *info, const stki_decode_opts *opts, stk_error *err)
 {
     int64_t most = opts->max_bytes > 0 ? opts->max_bytes : STKI_IMAGE_MOST_BYTES, bytes;
@@ -180,6 +200,8 @@ stk_status stki_image_info_of(const void *bytes, int64_t count, const stki_decod
         return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){NULL, -1, -1, what, "a JPEG or PNG image"},
                             "cannot be decoded");
     status = kind == STKI_KIND_JPEG ? info_of_jpeg(bytes, count, &info, err) : info_of_png(bytes, count, &info, err);
+    if (status == STK_OK && opts->index)
+        status = check_index(bytes, count, kind, err);
     if (!status)
         status = check_limit(&info, opts, err);
     if (status)
@@ -261,7 +283,8 @@ static stk_status decode_jpeg(stki_decoder *decoder, const void *bytes, int64_t 
 static stk_status decode_png(stki_decoder *decoder, const void *bytes, int64_t count, const stki_decode_opts *opts,
                              const stki_image_pixels *part, void *to, stk_error *err)
 {
-    stki_png_how how = {.gray = opts->gray, .top = part->stored_top, .height = part->stored_height};
+    stki_png_how how = {
+        .gray = opts->gray, .index = opts->index, .top = part->stored_top, .height = part->stored_height};
     stki_png_header header;
     stk_status status = stki_png_read_header(bytes, count, &header, err);
 

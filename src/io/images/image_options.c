@@ -4,7 +4,7 @@
 #include "source.h"
 
 enum { EXACT, FAST, NONE };
-enum { GRAY = 1, UPRIGHT = 1, ACCEPT = 1 };
+enum { GRAY = 1, INDEX = 2, UPRIGHT = 1, ACCEPT = 1 };
 
 typedef struct image_options {
     int decode, color;
@@ -19,7 +19,7 @@ typedef struct jpeg_options {
 } jpeg_options;
 
 static const char *const decode_words[] = {"exact", "fast", "none", NULL};
-static const char *const color_words[] = {"rgb", "gray", NULL};
+static const char *const color_words[] = {"rgb", "gray", "index", NULL};
 static const char *const orientation_words[] = {"stored", "upright", NULL};
 static const char *const warning_words[] = {"fail", "accept", NULL};
 
@@ -27,7 +27,10 @@ static const stki_option image_rows[] = {
     STKI_ENUM(image_options, decode, exact, decode_words,
               "fast allows scaling while decoding, fast upsampling and a fast DCT, with other bits; none: samples are "
               "the bytes as they stand in the file, of varying length"),
-    STKI_ENUM(image_options, color, rgb, color_words, "Channels that images are decoded to"),
+    STKI_ENUM(image_options, color, rgb, color_words,
+              "Channels that images are decoded to; index: the numbers of the palette's colors in PNG images with one, "
+              "or the "
+              "samples of gray ones as they are stored"),
 };
 static const stki_option_table image_table = STKI_SOURCE_TABLE("images", image_rows);
 
@@ -71,7 +74,8 @@ stki_decode_opts stki_image_opts(const stki_reader_opts *opts)
     stki_source_values(opts, &stki_jpeg_source, &jpeg);
     return (stki_decode_opts){.none = image.decode == NONE,
                               .fast = image.decode == FAST,
-                              .gray = image.color == GRAY,
+                              .gray = image.color == GRAY || image.color == INDEX,
+                              .index = image.color == INDEX,
                               .upright = exif.orientation == UPRIGHT,
                               .accept_warnings = jpeg.on_warning == ACCEPT,
                               .max_bytes = opts->max_bytes};

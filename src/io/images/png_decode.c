@@ -92,10 +92,38 @@ static void to_gray(const uint8_t *from, uint8_t *to, int64_t pixels)
         to[i] = (uint8_t)((from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 32768) >> 16);
 }
 
-/* Row `y` of the image in turn; `into` has room for it as RGB. */
-static int decode_row(spng_ctx *ctx, const stki_png_header *header, int64_t y, uint8_t *into)
+/* Samples of fewer than 8 bits lie packed, the first in the highest bits. */
+static void unpack(const uint8_t *from, uint8_t *to, int64_t pixels, int bits)
 {
-    int code = spng_decode_row(ctx, into, (size_t)(header->width * 3));
+    const int mask = (1 << bits) - 1, each = 8 / bits;
+
+    for (int64_t i = 0; i < pixels; i++)
+        to[i] = (uint8_t)(from[i / each] >> (8 - bits - i % each * bits) & mask);
+}
+
+static int64_t stored_row(const stki_png_header *header)
+{
+    return (header->width * header->bits + 7) / 8;
+}
+
+static int64_t row_of(const stki_png_header *header, const stki_png_how *how) /* bytes, as libspng gives it */
+{
+    return how->index ? stored_row(header) : header->width * 3;
+}
+
+/* One row, as libspng gives it, to one byte a pixel. */
+static void narrow(const stki_png_header *header, const stki_png_how *how, const uint8_t *from, uint8_t *to)
+{
+    if (how->index)
+        unpack(from, to, header->width, header->bits);
+    else
+        to_gray(from, to, header->width);
+}
+
+/* Row `y` of the image in turn; `into` has room for it. */
+static int decode_row(spng_ctx *ctx, const stki_png_header *header, const stki_png_how *how, int64_t y, uint8_t *into)
+{
+    int code = spng_decode_row(ctx, into, (size_t)row_of(header, how));
 
     return code == SPNG_EOI && y == header->height - 1 ? 0 : code;
 }
@@ -104,14 +132,14 @@ static int decode_rows(spng_ctx *ctx, const stki_png_header *header, const stki_
                        uint8_t *room)
 {
     int64_t row_bytes = header->width * (how->gray ? 1 : 3);
-    int code = spng_decode_image(ctx, NULL, 0, SPNG_FMT_RGB8, SPNG_DECODE_PROGRESSIVE);
+    int code = spng_decode_image(ctx, NULL, 0, how->index ? SPNG_FMT_PNG : SPNG_FMT_RGB8, SPNG_DECODE_PROGRESSIVE);
 
     for (int64_t y = 0; y < how->top + how->height && !code; y++) {
         uint8_t *row = to + (y < how->top ? 0 : y - how->top) * row_bytes;
 
-        code = decode_row(ctx, header, y, how->gray ? room : row);
+        code = decode_row(ctx, header, how, y, how->gray ? room : row);
         if (how->gray && y >= how->top && !code)
-            to_gray(room, row, header->width);
+            narrow(header, how, room, row);
     }
     return code;
 }
@@ -119,17 +147,22 @@ static int decode_rows(spng_ctx *ctx, const stki_png_header *header, const stki_
 static int decode_whole(spng_ctx *ctx, const stki_png_header *header, const stki_png_how *how, uint8_t *to,
                         uint8_t *room)
 {
-    int64_t pixels = header->width * header->height;
-    int code = spng_decode_image(ctx, how->gray ? room : to, (size_t)(pixels * 3), SPNG_FMT_RGB8, 0);
+    const int64_t row = row_of(header, how);
+    int code;
 
-    if (how->gray && !code)
-        to_gray(room, to, pixels);
+    if (how->index) /* libspng sets the bits of packed samples of each pass, and clears none */
+        memset(room, 0, (size_t)(row * header->height));
+    code = spng_decode_image(ctx, how->gray ? room : to, (size_t)(row * header->height),
+                             how->index ? SPNG_FMT_PNG : SPNG_FMT_RGB8, 0);
+
+    for (int64_t y = 0; how->gray && y < header->height && !code; y++)
+        narrow(header, how, room + y * row, to + y * header->width);
     return code;
 }
 
 int64_t stki_png_room(const stki_png_header *header, const stki_png_how *how)
 {
-    return !how->gray ? 0 : header->width * 3 * (header->interlaced ? header->height : 1);
+    return !how->gray ? 0 : row_of(header, how) * (header->interlaced ? header->height : 1);
 }
 
 static int decode(spng_ctx *ctx, const void *bytes, int64_t count, const stki_png_header *header,

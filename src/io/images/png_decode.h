@@ -6,6 +6,7 @@
 
 typedef struct stki_png_how {
     bool gray;           /* one byte a pixel, else RGB */
+    bool index;          /* with gray: the stored samples of 1 to 8 bits, of an image with one channel or a palette */
     int64_t top, height; /* whole rows of the image; all of them where it is interlaced */
 } stki_png_how;
 
