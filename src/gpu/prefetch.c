@@ -37,9 +37,10 @@ static int pop(stki_prefetch_queue *queue)
     return slot;
 }
 
-/* Nothing comes behind what is queued, and of that nothing from `slot` on (-1: all of it stays). The first outcome
- * counts. Any thread, without the lock. */
-static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error, int slot);
+/* Nothing comes behind what is queued, and of that nothing from this filling on (NULL: all of it stays). The first
+ * outcome counts. Any thread, without the lock. */
+static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error,
+                   const stki_prefetch_flight *flight);
 static void unref(stki_prefetch *prefetch);
 
 /* ---- copies on their way -------------------------------------------------------------------------------------------
@@ -53,33 +54,33 @@ static int64_t elapsed(const stk_event *from, const stk_event *to)
 }
 
 /* The batch is on the device: how long that took, and how much of it the consumer's stream had to wait for. */
-static void account(stki_prefetch *prefetch, stki_prefetch_slot *slot)
+static void account(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 {
-    int64_t copy_ns = elapsed(slot->begin, slot->copied), convert_ns = 0, exposed;
+    int64_t copy_ns = elapsed(flight->begin, flight->copied), convert_ns = 0, exposed;
     stk_event *reached;
 
-    if (slot->ready != slot->copied)
-        convert_ns = elapsed(slot->copied, slot->ready);
+    if (flight->ready != flight->copied)
+        convert_ns = elapsed(flight->copied, flight->ready);
     stki_count(&prefetch->batches, 1);
-    stki_count(&prefetch->bytes, slot->bytes);
+    stki_count(&prefetch->bytes, flight->bytes);
     stki_count(&prefetch->copy_ns, copy_ns);
     stki_count(&prefetch->convert_ns, convert_ns);
     stki_lock(&prefetch->lock);
-    reached = slot->was_reached ? slot->reached : NULL;
+    reached = flight->was_reached ? flight->reached : NULL;
     stki_unlock(&prefetch->lock);
     /* A stream that has not come so far yet did not wait. */
     if (!reached || stk_event_query(reached, NULL) != STK_OK)
         return;
-    exposed = elapsed(reached, slot->ready);
+    exposed = elapsed(reached, flight->ready);
     stki_count(&prefetch->exposed_ns, exposed < copy_ns + convert_ns ? exposed : copy_ns + convert_ns);
 }
 
-static void give_back(stki_prefetch *prefetch, stki_prefetch_slot *slot)
+static void give_back(stki_prefetch *prefetch, stki_prefetch_flight *flight)
 {
-    if (!slot->has_copied)
-        prefetch->upstream.release(prefetch->upstream.context, slot->held);
-    slot->has_copied = true;
-    slot->held = NULL;
+    if (!flight->has_copied)
+        prefetch->upstream.release(prefetch->upstream.context, flight->held);
+    flight->has_copied = true;
+    flight->held = NULL;
 }
 
 /* Nothing reads the host's memory or writes to a slot any more when this returns: the device says so, or that it has
@@ -108,26 +109,26 @@ static void seen_done(stki_prefetch *prefetch)
 static void look(stki_prefetch *prefetch)
 {
     while (prefetch->in_flight.count > 0) {
-        int number = prefetch->in_flight.slot[prefetch->in_flight.first];
-        stki_prefetch_slot *slot = &prefetch->slots[number];
+        stki_prefetch_flight *flight = prefetch->in_flight.flight[prefetch->in_flight.first];
         stk_error error = {0};
-        stk_status status = slot->has_copied ? STK_OK : stk_event_query(slot->copied, &error);
+        stk_status status = flight->has_copied ? STK_OK : stk_event_query(flight->copied, &error);
 
         if (status == STK_AGAIN)
             return;
         if (status != STK_OK)
             settle(prefetch);
-        give_back(prefetch, slot);
-        if (status == STK_OK && slot->ready != slot->copied)
-            status = stk_event_query(slot->ready, &error);
+        give_back(prefetch, flight);
+        if (status == STK_OK && flight->ready != flight->copied)
+            status = stk_event_query(flight->ready, &error);
         if (status == STK_AGAIN)
             return;
         if (status == STK_OK)
-            account(prefetch, slot);
+            account(prefetch, flight);
         else
-            finish(prefetch, status, &error, number);
-        slot->in_flight = false;
-        (void)pop(&prefetch->in_flight);
+            finish(prefetch, status, &error, flight);
+        flight->in_flight = false;
+        prefetch->in_flight.first = (prefetch->in_flight.first + 1) % (2 * STKI_PREFETCH_MAX_DEPTH);
+        prefetch->in_flight.count--;
         seen_done(prefetch);
     }
 }
@@ -159,7 +160,12 @@ static int64_t next_look(int64_t now, int64_t before)
     return now + look_ns;
 }
 
-/* The slot given back first, whose last copy was seen done. -1: it is over. */
+static bool is_in_flight(const stki_prefetch_slot *slot)
+{
+    return slot->flights[0].in_flight && slot->flights[1].in_flight;
+}
+
+/* The slot given back first, once the host has seen the filling before its last one done. -1: it is over. */
 static int wait_for_slot(stki_prefetch *prefetch)
 {
     int64_t before = 0;
@@ -170,7 +176,7 @@ static int wait_for_slot(stki_prefetch *prefetch)
 
         look(prefetch);
         stki_lock(&prefetch->lock);
-        if (prefetch->free.count > 0 && prefetch->slots[prefetch->free.slot[prefetch->free.first]].in_flight)
+        if (prefetch->free.count > 0 && is_in_flight(&prefetch->slots[prefetch->free.slot[prefetch->free.first]]))
             slot = -1;
         else if (prefetch->free.count > 0)
             slot = pop(&prefetch->free);
@@ -204,7 +210,7 @@ static bool is_over(stki_prefetch *prefetch)
 }
 
 /* Asks the upstream, in pieces, and looks after the copies meanwhile. STK_E_CLOSED: it is over. */
-static stk_status fetch(stki_prefetch *prefetch, int slot, stk_error *err)
+static stk_status fetch(stki_prefetch *prefetch, int slot, void **held, stk_error *err)
 {
     int64_t before = stki_now_ns(), look_ns = FIRST_LOOK_NS;
     stk_status status;
@@ -215,7 +221,7 @@ static stk_status fetch(stki_prefetch *prefetch, int slot, stk_error *err)
         memset(prefetch->loads, 0, (size_t)prefetch->part_count * sizeof *prefetch->loads);
         status = prefetch->upstream.next(prefetch->upstream.context, slot,
                                          now + (prefetch->in_flight.count > 0 ? look_ns : IDLE_LOOK_NS),
-                                         prefetch->loads, &prefetch->slots[slot].held, err);
+                                         prefetch->loads, held, err);
         if (status != STK_E_TIMEOUT)
             break;
         look(prefetch);
@@ -271,7 +277,8 @@ static stk_status queue_copies(stki_prefetch *prefetch, int slot, stk_error *err
 static stk_status queue_converts(stki_prefetch *prefetch, int slot, stk_error *err)
 {
     stk_device *device = prefetch->device;
-    stk_status status = stk_stream_wait(prefetch->convert_stream, prefetch->slots[slot].copied, err);
+    const stki_prefetch_flight *flight = stki_prefetch_newest(&prefetch->slots[slot]);
+    stk_status status = stk_stream_wait(prefetch->convert_stream, flight->copied, err);
 
     for (int i = 0; i < prefetch->part_count && status == STK_OK; i++) {
         const stki_prefetch_part *part = &prefetch->parts[i];
@@ -281,44 +288,55 @@ static stk_status queue_converts(stki_prefetch *prefetch, int slot, stk_error *e
                                           part->dst_stride, target(prefetch, slot, i), part->src_stride,
                                           prefetch->loads[i].rows, prefetch->convert_stream, err);
     }
-    return status == STK_OK ? stk_event_record(prefetch->slots[slot].ready, prefetch->convert_stream, err) : status;
+    return status == STK_OK ? stk_event_record(flight->ready, prefetch->convert_stream, err) : status;
 }
 
-/* Everything of one batch, behind whatever still uses the slot. */
-static stk_status queue_batch(stki_prefetch *prefetch, int number, stk_error *err)
+/* Everything of one batch, behind whatever still uses the slot: those that had it, and the conversion of its last
+ * filling, which nobody may have waited for. */
+static stk_status queue_batch(stki_prefetch *prefetch, int number, const stki_prefetch_flight *last, stk_error *err)
 {
     stki_prefetch_slot *slot = &prefetch->slots[number];
+    const stki_prefetch_flight *flight = stki_prefetch_newest(slot);
     stk_status status = STK_OK;
 
     status = stki_guards_wait_in(&slot->guards, prefetch->copy_stream, err);
-    if (status == STK_OK && (status = stk_event_record(slot->begin, prefetch->copy_stream, err)) == STK_OK &&
+    if (status == STK_OK && last->in_flight && last->ready != last->copied)
+        status = stk_stream_wait(prefetch->copy_stream, last->ready, err);
+    if (status == STK_OK && (status = stk_event_record(flight->begin, prefetch->copy_stream, err)) == STK_OK &&
         (status = queue_copies(prefetch, number, err)) == STK_OK)
-        status = stk_event_record(slot->copied, prefetch->copy_stream, err);
+        status = stk_event_record(flight->copied, prefetch->copy_stream, err);
     return status == STK_OK && prefetch->convert_stream ? queue_converts(prefetch, number, err) : status;
 }
 
 static stk_status hand_on(stki_prefetch *prefetch, int number, stk_error *err)
 {
     stki_prefetch_slot *slot = &prefetch->slots[number];
-    stk_status status = fetch(prefetch, number, err);
+    const stki_prefetch_flight *last = stki_prefetch_newest(slot);
+    stki_prefetch_flight *flight;
+    void *held = NULL;
+    stk_status status = fetch(prefetch, number, &held, err);
 
     if (status != STK_OK)
         return status;
-    slot->bytes = 0;
+    slot->turn = !slot->turn;
+    flight = stki_prefetch_newest(slot);
+    flight->held = held;
+    flight->bytes = 0;
     for (int i = 0; i < prefetch->part_count; i++)
-        slot->bytes += prefetch->loads[i].bytes;
-    slot->has_copied = false;
-    status = queue_batch(prefetch, number, err);
+        flight->bytes += prefetch->loads[i].bytes;
+    flight->has_copied = false;
+    status = queue_batch(prefetch, number, last, err);
     if (status != STK_OK) {
         settle(prefetch);
-        give_back(prefetch, slot);
+        give_back(prefetch, flight);
         return status;
     }
-    slot->in_flight = true;
-    push(&prefetch->in_flight, number);
+    flight->in_flight = true;
+    prefetch->in_flight
+        .flight[(prefetch->in_flight.first + prefetch->in_flight.count++) % (2 * STKI_PREFETCH_MAX_DEPTH)] = flight;
     stki_lock(&prefetch->lock);
     stki_guards_clear(&slot->guards);
-    slot->was_reached = false;
+    flight->was_reached = false;
     slot->state = STKI_PREFETCH_QUEUED;
     prefetch->copying++;
     push(&prefetch->queued, number);
@@ -339,7 +357,7 @@ static void run_thread(void *context)
         status = hand_on(prefetch, slot, &error);
     drain(prefetch); /* before the end is told: a copy that failed is no end */
     if (status != STK_OK)
-        finish(prefetch, status, &error, -1);
+        finish(prefetch, status, &error, NULL);
     if (prefetch->upstream.ended)
         prefetch->upstream.ended(prefetch->upstream.context);
     unref(prefetch);
@@ -347,6 +365,17 @@ static void run_thread(void *context)
 
 /* ---- life ----------------------------------------------------------------------------------------------------------
  */
+
+static stk_status make_flight(stki_prefetch *prefetch, stki_prefetch_flight *flight, stk_error *err)
+{
+    stk_device *device = prefetch->device;
+    stk_status status = stk_event_create(device, true, &flight->begin, err);
+
+    if (status == STK_OK)
+        status = stk_event_create(device, true, &flight->copied, err);
+    flight->ready = flight->copied;
+    return status == STK_OK && prefetch->convert_stream ? stk_event_create(device, true, &flight->ready, err) : status;
+}
 
 static stk_status make_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, stk_error *err)
 {
@@ -357,13 +386,8 @@ static stk_status make_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot, s
     if (prefetch->slot_bytes > 0)
         status = stki_device_alloc_exact(device, STK_MEMORY_DEVICE, prefetch->slot_bytes, "device slots", &block, err);
     slot->block = block;
-    if (status == STK_OK)
-        status = stk_event_create(device, true, &slot->begin, err);
-    if (status == STK_OK)
-        status = stk_event_create(device, true, &slot->copied, err);
-    slot->ready = slot->copied;
-    if (status == STK_OK && prefetch->convert_stream)
-        status = stk_event_create(device, true, &slot->ready, err);
+    for (int k = 0; k < 2 && status == STK_OK; k++)
+        status = make_flight(prefetch, &slot->flights[k], err);
     return status;
 }
 
@@ -372,19 +396,22 @@ static stk_status make_slots(stki_prefetch *prefetch, stk_error *err)
     stk_status status = STK_OK;
 
     prefetch->slots = stki_zalloc_array(prefetch->depth, sizeof *prefetch->slots);
-    prefetch->spares = stki_zalloc_array(prefetch->depth + 1, sizeof *prefetch->spares);
+    prefetch->spares = stki_zalloc_array(2 * prefetch->depth + 1, sizeof *prefetch->spares);
     if (!prefetch->slots || !prefetch->spares)
         return stki_fail_memory(err, prefetch->depth * (int64_t)sizeof *prefetch->slots, "device slots");
-    for (int i = 0; i <= prefetch->depth && status == STK_OK; i++)
+    for (int i = 0; i <= 2 * prefetch->depth && status == STK_OK; i++)
         status = stk_event_create(prefetch->device, true, &prefetch->spares[i], err);
     for (int i = 0; i < prefetch->depth; i++)
         stki_guards_init(&prefetch->slots[i].guards);
     for (int i = 0; i < prefetch->depth && status == STK_OK; i++) {
         status = make_slot(prefetch, &prefetch->slots[i], err);
-        prefetch->slots[i].reached = prefetch->spares[i];
+        for (int k = 0; k < 2; k++) {
+            prefetch->slots[i].flights[k].slot = i;
+            prefetch->slots[i].flights[k].reached = prefetch->spares[2 * i + k];
+        }
         push(&prefetch->free, i);
     }
-    prefetch->spare = prefetch->spares[prefetch->depth];
+    prefetch->spare = prefetch->spares[2 * prefetch->depth];
     return status;
 }
 
@@ -459,8 +486,12 @@ stk_status stki_prefetch_create(const stki_prefetch_opts *opts, stki_prefetch **
 /* Memory that a stream may still use is not freed: what does not pass in time is left to the process. */
 static bool has_passed(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 {
-    if (stki_guards_wait(&slot->guards, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT &&
-        (!slot->ready || stk_event_synchronize(slot->ready, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT))
+    bool passed = stki_guards_wait(&slot->guards, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT;
+
+    for (int k = 0; k < 2 && passed; k++)
+        passed = !slot->flights[k].ready ||
+                 stk_event_synchronize(slot->flights[k].ready, LAST_WAIT_NS, NULL) != STK_E_TIMEOUT;
+    if (passed)
         return true;
     stki_log(STKI_LOG_memory, "%s: %lld bytes are in use by a stream that does not come to its end",
              prefetch->device->name, (long long)prefetch->slot_bytes);
@@ -471,10 +502,14 @@ static void free_slot(stki_prefetch *prefetch, stki_prefetch_slot *slot)
 {
     if (has_passed(prefetch, slot) && slot->block)
         stki_device_free(prefetch->device, STK_MEMORY_DEVICE, slot->block, prefetch->slot_bytes);
-    if (slot->ready != slot->copied)
-        stk_event_destroy(slot->ready);
-    stk_event_destroy(slot->begin);
-    stk_event_destroy(slot->copied);
+    for (int k = 0; k < 2; k++) {
+        stki_prefetch_flight *flight = &slot->flights[k];
+
+        if (flight->ready != flight->copied)
+            stk_event_destroy(flight->ready);
+        stk_event_destroy(flight->begin);
+        stk_event_destroy(flight->copied);
+    }
     stki_guards_fini(&slot->guards);
 }
 
@@ -484,7 +519,7 @@ static void unref(stki_prefetch *prefetch)
         return;
     for (int i = 0; prefetch->slots && i < prefetch->depth; i++)
         free_slot(prefetch, &prefetch->slots[i]);
-    for (int i = 0; prefetch->spares && i <= prefetch->depth; i++)
+    for (int i = 0; prefetch->spares && i <= 2 * prefetch->depth; i++)
         stk_event_destroy(prefetch->spares[i]);
     stk_stream_destroy(prefetch->convert_stream);
     stk_stream_destroy(prefetch->copy_stream);
@@ -530,22 +565,25 @@ void stki_prefetch_destroy(stki_prefetch *prefetch)
 /* ---- next ----------------------------------------------------------------------------------------------------------
  */
 
-static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error, int slot)
+static void finish(stki_prefetch *prefetch, stk_status status, const stk_error *error,
+                   const stki_prefetch_flight *flight)
 {
+    const stki_prefetch_slot *slot = flight ? &prefetch->slots[flight->slot] : NULL;
     int kept = 0;
 
     stki_lock(&prefetch->lock);
-    if (prefetch->outcome == STK_OK || prefetch->outcome == STK_END || (slot >= 0 && !prefetch->copy_failed)) {
+    if (prefetch->outcome == STK_OK || prefetch->outcome == STK_END || (flight && !prefetch->copy_failed)) {
         prefetch->outcome = status;
-        prefetch->copy_failed = slot >= 0;
+        prefetch->copy_failed = flight != NULL;
         prefetch->error = *error;
         prefetch->error.status = status;
     }
-    /* A slot that is not in the queue any more was handed out: then nothing behind it is good either. */
-    while (slot >= 0 && kept < prefetch->queued.count && prefetch->slots[slot].state == STKI_PREFETCH_QUEUED &&
-           prefetch->queued.slot[(prefetch->queued.first + kept) % STKI_PREFETCH_MAX_DEPTH] != slot)
+    /* One that is not in the queue any more was handed out: then nothing behind it is good either. */
+    while (flight && kept < prefetch->queued.count && slot->state == STKI_PREFETCH_QUEUED &&
+           flight == &slot->flights[slot->turn] &&
+           prefetch->queued.slot[(prefetch->queued.first + kept) % STKI_PREFETCH_MAX_DEPTH] != flight->slot)
         kept++;
-    if (slot >= 0)
+    if (flight)
         prefetch->queued.count = kept;
     stki_unlock(&prefetch->lock);
     stki_wake_all(&prefetch->ready_cond);
@@ -622,10 +660,11 @@ static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
         (void)pop(&prefetch->queued);
         taken->state = STKI_PREFETCH_HELD;
         if (marked) {
-            stk_event *event = taken->reached;
+            stki_prefetch_flight *flight = stki_prefetch_newest(taken);
+            stk_event *event = flight->reached;
 
-            taken->reached = prefetch->spare;
-            taken->was_reached = true;
+            flight->reached = prefetch->spare;
+            flight->was_reached = true;
             prefetch->spare = event;
         }
     }
@@ -638,14 +677,15 @@ static bool take_head(stki_prefetch *prefetch, int slot, bool marked)
 /* The host stands in for a stream: it has nothing else to do while it waits. */
 static stk_status wait_on_host(stki_prefetch *prefetch, int slot, int64_t deadline, stk_error *err)
 {
+    stk_event *ready = stki_prefetch_newest(&prefetch->slots[slot])->ready;
     int64_t before, left;
-    stk_status status = stk_event_query(prefetch->slots[slot].ready, err);
+    stk_status status = stk_event_query(ready, err);
 
     if (status != STK_AGAIN)
         return status;
     before = stki_now_ns();
     left = deadline == INT64_MAX ? STK_WAIT_FOREVER : deadline > before ? deadline - before : 0;
-    status = stk_event_synchronize(prefetch->slots[slot].ready, left, err);
+    status = stk_event_synchronize(ready, left, err);
     before = stki_now_ns() - before;
     stki_count(&prefetch->wait_next_ns, before);
     stki_count(&prefetch->exposed_ns, before);
@@ -669,14 +709,14 @@ stk_status stki_prefetch_next(stki_prefetch *prefetch, stk_stream *stream, int64
     status = wait_for_head(prefetch, deadline, slot, err);
     if (status != STK_OK)
         return status;
-    status = stream ? stk_stream_wait(stream, prefetch->slots[*slot].ready, &error)
-                    : wait_on_host(prefetch, *slot, deadline, &error);
+    status =
+        stream ? stki_prefetch_await(prefetch, *slot, stream, &error) : wait_on_host(prefetch, *slot, deadline, &error);
     if (status == STK_OK && !take_head(prefetch, *slot, stream && prefetch->spare_marked))
         return stki_prefetch_next(prefetch, stream, 0, slot, err); /* the error that took it */
     if (stream)
         prefetch->spare_marked = false;
     if (status != STK_OK && status != STK_E_TIMEOUT)
-        finish(prefetch, status, &error, *slot);
+        finish(prefetch, status, &error, stki_prefetch_newest(&prefetch->slots[*slot]));
     if (status != STK_OK && err)
         *err = error;
     return status;
@@ -714,7 +754,7 @@ void *stki_prefetch_place(const stki_prefetch *prefetch, int slot, int part)
 
 stk_status stki_prefetch_await(stki_prefetch *prefetch, int slot, stk_stream *stream, stk_error *err)
 {
-    return stk_stream_wait(stream, prefetch->slots[slot].ready, err);
+    return stk_stream_wait(stream, stki_prefetch_newest(&prefetch->slots[slot])->ready, err);
 }
 
 void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream)
@@ -723,7 +763,7 @@ void stki_prefetch_guard(stki_prefetch *prefetch, int slot, stk_stream *stream)
     stk_status status = stream ? stki_guards_add(&prefetch->slots[slot].guards, stream, &error) : STK_OK;
 
     if (status != STK_OK)
-        finish(prefetch, status, &error, -1);
+        finish(prefetch, status, &error, NULL);
 }
 
 void stki_prefetch_release(stki_prefetch *prefetch, int slot, stk_stream *stream)

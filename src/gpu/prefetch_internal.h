@@ -9,11 +9,11 @@
 
 enum stki_prefetch_state { STKI_PREFETCH_FREE, STKI_PREFETCH_FILLING, STKI_PREFETCH_QUEUED, STKI_PREFETCH_HELD };
 
-typedef struct stki_prefetch_slot {
-    char *block;
+/* One filling of a slot, from the copies until the host has seen them done. */
+typedef struct stki_prefetch_flight {
+    int slot;                  /* fixed after create */
     stk_event *begin, *copied; /* around the copies, in the copy stream */
     stk_event *ready;          /* behind the converts; the same as `copied` where there are none */
-    stki_stream_guards guards; /* added to while held, looked at when free again */
 
     /* the thread's own */
     bool in_flight;  /* `ready` has not been seen done yet */
@@ -22,16 +22,37 @@ typedef struct stki_prefetch_slot {
     int64_t bytes;
 
     /* guarded by the lock */
-    enum stki_prefetch_state state;
     stk_event *reached; /* the place where the consumer's stream came to this batch … */
     bool was_reached;   /* … if it was taken by a stream */
+} stki_prefetch_flight;
+
+/* A slot is filled again in stream order, behind its last uses, while the host may not have seen the last filling done:
+ * so it has two of them, in turns. */
+typedef struct stki_prefetch_slot {
+    char *block;
+    stki_stream_guards guards; /* added to while held, looked at when free again */
+    stki_prefetch_flight flights[2];
+    int turn; /* the newest filling; changes while the slot is the thread's */
+
+    /* guarded by the lock */
+    enum stki_prefetch_state state;
 } stki_prefetch_slot;
+
+static inline stki_prefetch_flight *stki_prefetch_newest(stki_prefetch_slot *slot)
+{
+    return &slot->flights[slot->turn];
+}
 
 /* First in, first out. */
 typedef struct stki_prefetch_queue {
     int slot[STKI_PREFETCH_MAX_DEPTH];
     int first, count;
 } stki_prefetch_queue;
+
+typedef struct stki_prefetch_flights {
+    stki_prefetch_flight *flight[2 * STKI_PREFETCH_MAX_DEPTH];
+    int first, count;
+} stki_prefetch_flights;
 
 struct stki_prefetch {
     stki_counter refs; /* the handle, the thread, every held slot */
@@ -48,7 +69,7 @@ struct stki_prefetch {
 
     /* the thread's own */
     stki_prefetch_load *loads;
-    stki_prefetch_queue in_flight; /* slots, oldest copy first */
+    stki_prefetch_flights in_flight; /* oldest copy first */
 
     stki_mutex lock; /* guards all below; a leaf: no call into a device or the upstream is made under it */
     stki_cond slot_cond, ready_cond;
@@ -60,8 +81,8 @@ struct stki_prefetch {
     stk_error error;
 
     /* the consumer's own */
-    stk_event *spare;   /* takes the place of a slot's `reached` */
-    stk_event **spares; /* depth + 1 of them, wherever they are */
+    stk_event *spare;   /* takes the place of a filling's `reached` */
+    stk_event **spares; /* 2 * depth + 1 of them, wherever they are */
     bool spare_marked;
     bool stuck; /* close left the thread behind */
 
