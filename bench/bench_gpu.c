@@ -2,11 +2,16 @@
  *
  *     bench_gpu [--device=NAME] [--json=FILE] [--quick]      (cuda:0)
  *
- *   h2d        batches of several sizes to the device: a plain loop of cudaMemcpyAsync from pinned memory, the
- * prefetcher, and the plain loop from pageable memory overlap    the prefetcher under an emulated step (a kernel that
- * spins) longer than a copy: how much of the copy time is hidden behind the steps convert    u8 pixels to normalised
- * f32, f16 and bf16 planes on the device, beside a copy on the device that reads and writes as many bytes hand-over
- * host time of next and release for a batch that is ready
+ * h2d: batches of several sizes to the device, by a plain loop of cudaMemcpyAsync from pinned memory, by the prefetcher,
+ * and by the plain loop from pageable memory.
+ *
+ * overlap: the prefetcher under an emulated step (a kernel that spins) longer than a copy: how much of the copy time is
+ * hidden behind the steps.
+ *
+ * convert: u8 pixels to planes of several dtypes and sizes on the device, beside a copy on the device that reads and
+ * writes as many bytes.
+ *
+ * hand-over: host time of next and release for a batch that is ready.
  *
  * Figures are medians over rounds in which the ways take turns. On the host device the program shows that it works; its
  * figures mean nothing there.
@@ -341,87 +346,101 @@ static void overlap(void)
 /* ---- convert on the device ----------------------------------------------------------------------------------------
  */
 
-enum { SIDE = 224, CHANNELS = 3 };
+/* Pixels of `step` bytes; all of them become planes. */
+typedef struct form {
+    stk_dtype dtype;
+    int side, step;
+} form;
 
-static stki_convert *plan_to(stk_dtype dtype)
+static stki_convert *plan_to(const form *form)
 {
-    static const float a[] = {0.0171F, 0.0175F, 0.0174F}, b[] = {-2.117F, -2.035F, -1.804F};
-    int64_t size = stk_dtype_size(dtype);
+    static const float a[] = {0.0171F, 0.0175F, 0.0174F, 0.01F}, b[] = {-2.117F, -2.035F, -1.804F, 0};
+    const int64_t size = stk_dtype_size(form->dtype), side = form->side, step = form->step;
     stki_convert_desc desc = {.src_dtype = STK_U8,
-                              .dst_dtype = dtype,
+                              .dst_dtype = form->dtype,
                               .ndim = 3,
-                              .shape = {CHANNELS, SIDE, SIDE},
-                              .src_strides = {1, SIDE * CHANNELS, CHANNELS},
-                              .dst_strides = {SIDE * SIDE * size, SIDE * size, size},
-                              .affine = true,
-                              .channel_axis = 0,
-                              .channels = CHANNELS,
+                              .shape = {step, side, side},
+                              .src_strides = {1, side * step, step},
+                              .dst_strides = {side * side * size, side * size, size},
+                              .affine = form->dtype != STK_U8,
+                              .channels = step,
                               .a = a,
-                              .b = b};
+                              .b = b,
+                              .quantized = form->dtype == STK_I8,
+                              .qmin = -128,
+                              .qmax = 127};
     stki_convert *plan = NULL;
 
+    desc.channel_axis = desc.affine ? 0 : -1;
     MUST(stki_convert_create(&desc, &plan, &err));
     return plan;
 }
 
-static void convert_to(stk_dtype dtype, bool last)
+/* Several batches in turns, so that none is found in the cache of the device's second level. */
+static void convert_to(const form *form, bool last)
 {
-    int64_t samples = is_cuda ? 256 : 4, in_bytes = (int64_t)SIDE * SIDE * CHANNELS;
-    int64_t out_bytes = in_bytes * stk_dtype_size(dtype), moved = samples * (in_bytes + out_bytes);
-    int64_t copied = moved / 2 / 16 * 16, times[2][MAX_ROUNDS], ns[2]; /* read once, written once */
-    void *in = on_device(samples * in_bytes), *out = on_device(samples * out_bytes);
-    void *left = on_device(copied), *right = on_device(copied);
-    int repeats = is_cuda ? (quick ? 20 : 50) : 2;
-    stki_convert *plan = plan_to(dtype);
+    const int64_t samples = is_cuda ? 256 : 4, in_bytes = (int64_t)form->side * form->side * form->step;
+    const int64_t out_bytes = in_bytes * stk_dtype_size(form->dtype), moved = samples * (in_bytes + out_bytes);
+    const int64_t copied = moved / 2 / 16 * 16; /* read once, written once */
+    const int turns = is_cuda ? (int)((INT64_C(512) << 20) / moved) + 2 : 2, repeats = is_cuda ? (quick ? 20 : 50) : 2;
+    int64_t times[2][MAX_ROUNDS], ns[2];
+    char *in = on_device(turns * samples * in_bytes), *out = on_device(turns * samples * out_bytes);
+    char *left = on_device(turns * copied), *right = on_device(turns * copied);
+    stki_convert *plan = plan_to(form);
     stk_stream *stream = new_stream();
 
-    MUST(device->ops->fill(device, in, "\x55", 1, samples * in_bytes, stream, &err));
-    MUST(device->ops->fill(device, left, "\x55", 1, copied, stream, &err));
+    MUST(device->ops->fill(device, in, "\x55", 1, turns * samples * in_bytes, stream, &err));
+    MUST(device->ops->fill(device, left, "\x55", 1, turns * copied, stream, &err));
     for (int round = -1; round < rounds; round++) {
         int at = round < 0 ? 0 : round;
         int64_t begin = stki_now_ns();
 
         for (int i = 0; i < repeats; i++)
-            MUST(device->ops->convert(device, plan, out, out_bytes, in, in_bytes, samples, stream, &err));
+            MUST(device->ops->convert(device, plan, out + i % turns * samples * out_bytes, out_bytes,
+                                      in + i % turns * samples * in_bytes, in_bytes, samples, stream, &err));
         finish(stream);
         times[0][at] = (stki_now_ns() - begin) / repeats;
         begin = stki_now_ns();
         for (int i = 0; i < repeats; i++)
-            MUST(device->ops->copy(device, right, true, left, true, copied, stream, &err));
+            MUST(device->ops->copy(device, right + i % turns * copied, true, left + i % turns * copied, true, copied,
+                                   stream, &err));
         finish(stream);
         times[1][at] = (stki_now_ns() - begin) / repeats;
     }
     for (int i = 0; i < 2; i++)
         ns[i] = median(times[i], rounds);
-    printf("convert   u8 pixels to %-4s planes, %3" PRId64
-           " samples: %8.1f us %8.1f GB/s  copy on the device %8.1f GB/s  "
-           "%5.1f %%\n",
-           stk_dtype_name(dtype), samples, (double)ns[0] * 1e-3, gb_s(moved, ns[0]), gb_s(moved, ns[1]),
-           100.0 * (double)ns[1] / (double)ns[0]);
+    printf("convert   u8 %3d x %3d x %d to %-4s planes, %3" PRId64
+           " samples: %8.1f us %8.1f GB/s  copy on the device %8.1f GB/s  %5.1f %%\n",
+           form->side, form->side, form->step, stk_dtype_name(form->dtype), samples, (double)ns[0] * 1e-3,
+           gb_s(moved, ns[0]), gb_s(moved, ns[1]), 100.0 * (double)ns[1] / (double)ns[0]);
     fprintf(json,
-            "  {\"to\": \"%s\", \"samples\": %" PRId64 ", \"convert_us\": %.2f, \"convert_gb_s\": %.2f, "
-            "\"device_copy_gb_s\": %.2f, \"share_of_copy\": %.4f}%s\n",
-            stk_dtype_name(dtype), samples, (double)ns[0] * 1e-3, gb_s(moved, ns[0]), gb_s(moved, ns[1]),
-            (double)ns[1] / (double)ns[0], last ? "" : ",");
+            "  {\"to\": \"%s\", \"side\": %d, \"channels\": %d, \"samples\": %" PRId64
+            ", \"convert_us\": %.2f, \"convert_gb_s\": %.2f, \"device_copy_gb_s\": %.2f, \"share_of_copy\": %.4f}%s\n",
+            stk_dtype_name(form->dtype), form->side, form->step, samples, (double)ns[0] * 1e-3, gb_s(moved, ns[0]),
+            gb_s(moved, ns[1]), (double)ns[1] / (double)ns[0], last ? "" : ",");
     fflush(stdout);
     stk_stream_destroy(stream);
     stki_convert_destroy(plan);
-    device->ops->free(device, in, samples * in_bytes);
-    device->ops->free(device, out, samples * out_bytes);
-    device->ops->free(device, left, copied);
-    device->ops->free(device, right, copied);
+    device->ops->free(device, in, turns * samples * in_bytes);
+    device->ops->free(device, out, turns * samples * out_bytes);
+    device->ops->free(device, left, turns * copied);
+    device->ops->free(device, right, turns * copied);
 }
 
 static void convert(void)
 {
+    static const form forms[] = {
+        {STK_F32, 224, 3}, {STK_F16, 224, 3}, {STK_BF16, 224, 3}, {STK_I8, 224, 3},
+        {STK_U8, 224, 3},  {STK_F32, 299, 3}, {STK_F16, 299, 3},  {STK_I8, 299, 3},
+        {STK_F32, 518, 3}, {STK_F16, 518, 3}, {STK_F32, 224, 4},  {STK_F16, 299, 4},
+    };
+    const int count = sizeof forms / sizeof *forms;
+
     fprintf(json, " \"convert\": [\n");
-    if (!device->ops->convert) {
+    if (!device->ops->convert)
         printf("convert   this device has none\n");
-    } else {
-        convert_to(STK_F32, false);
-        convert_to(STK_F16, false);
-        convert_to(STK_BF16, true);
-    }
+    for (int i = 0; device->ops->convert && i < count; i++)
+        convert_to(&forms[i], i == count - 1);
     fprintf(json, " ],\n");
 }
 

@@ -1,5 +1,5 @@
 # The tests of devices on the simulated CUDA.
-foreach(name test_any_device test_device_copy test_prefetch_device test_caching_pool_device)
+foreach(name test_any_device test_device_copy test_prefetch_device test_caching_pool_device test_loader_on_device)
   stoker_test_program(${name}_sim ${CMAKE_CURRENT_LIST_DIR}/${name}.c)
   stoker_use_sim_cuda(${name}_sim)
   add_test(NAME ${name}_sim COMMAND ${CMAKE_COMMAND} -E env STOKER_TEST_DEVICE=cuda:1 $<TARGET_FILE:${name}_sim>)
@@ -19,5 +19,7 @@ if(STOKER_SANITIZE STREQUAL "" AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME gpu_check COMMAND ${CMAKE_COMMAND} -E env GPU_CHECK_FOLDER=${PROJECT_BINARY_DIR}
       "GPU_CHECK_CMAKE=-DSTOKER_CUDA=OFF -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}"
       ${PROJECT_SOURCE_DIR}/scripts/gpu-check --device=host)
-  set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 1500 PROCESSORS 2)
+  set_tests_properties(gpu_check PROPERTIES LABELS gpu TIMEOUT 1500 PROCESSORS 2 FIXTURES_SETUP gpu_programs)
+  add_test(NAME gpu_bundle COMMAND ${CMAKE_CURRENT_LIST_DIR}/bundle_alone.sh ${PROJECT_BINARY_DIR})
+  set_tests_properties(gpu_bundle PROPERTIES LABELS gpu TIMEOUT 300 FIXTURES_REQUIRED gpu_programs)
 endif()

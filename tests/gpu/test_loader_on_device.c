@@ -1,0 +1,91 @@
+/* test_loader_on_device.c: stki-threads. A loader on the device that STOKER_TEST_DEVICE names delivers the bytes of the
+ * one without a device: dtypes and sizes of images that have a kernel, made by the workers and by the device, while the
+ * device is busy and the batches are released at once. scripts/gpu-bundle carries it to a GPU. */
+#include "device_hold.h"
+#include "loader_test.h"
+
+enum { SAMPLES = 44, BATCH = 16, BATCHES = 3 };
+
+static stk_error err;
+
+static const struct form {
+    const char *dtype, *transforms;
+    int side, channels;
+} forms[] = {
+    {"f32", "{normalize: imagenet}", 64, 3},  {"f16", "{normalize: imagenet}", 37, 3},
+    {"bf16", "{normalize: imagenet}", 83, 3}, {"u8", "", 59, 3},
+    {"f32", "{scale: 0.5}", 29, 4},           {"i32", "", 21, 3},
+};
+
+static stk_loader *open_loader(const struct form *form, const char *device, const char *more)
+{
+    stk_loader *loader = NULL;
+
+    assert_ok(stkt_open(
+        &loader,
+        "{dataset: {fields: {image: {synthetic: {count: %d, shape: [%d, %d, %d], dtype: u8, distinct: %d},"
+        " source: {layout: nhwc}, layout: nchw, dtype: %s, transforms: [%s]}}},"
+        " loader: {batch_size: %d, num_workers: 2, order: random, num_epochs: 1, last_batch: partial, device: "
+        "\"%s\"%s}}",
+        SAMPLES, form->side, form->side, form->channels, SAMPLES, form->dtype, form->transforms, BATCH, device, more));
+    return loader;
+}
+
+static void compare(stk_device *device, const struct form *form, const char *convert)
+{
+    char more[64];
+    stk_loader *cpu = open_loader(form, "cpu", ""), *there;
+    stk_tensor seen[BATCHES];
+    stk_batch *batch;
+    stk_stream *stream;
+
+    snprintf(more, sizeof more, ", convert: %s", convert);
+    there = open_loader(form, stk_device_name(device), more);
+    assert_ok(stk_stream_create(device, &stream, &err));
+    for (int i = 0; i < BATCHES; i++) {
+        stk_tensor image;
+
+        assert_ok(stk_loader_next_on(there, stream, STK_WAIT_FOREVER, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "image", &image, &err));
+        assert_ok(stk_tensor_empty_pinned(image.dtype, image.ndim, image.shape, device, &seen[i], &err));
+        assert_ok(stk_stream_spin(stream, 20000000, &err));
+        assert_ok(stk_tensor_copy_on(&seen[i], &image, stream, true, &err));
+        stk_batch_release_on(batch, stream);
+    }
+    assert_int_equal(stk_loader_next_on(there, stream, STK_WAIT_FOREVER, &batch, &err), STK_END);
+    assert_ok(stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err));
+    for (int i = 0; i < BATCHES; i++) {
+        stk_tensor image;
+
+        assert_ok(stk_loader_next(cpu, &batch, &err));
+        assert_ok(stk_batch_tensor(batch, "image", &image, &err));
+        assert_int_equal(stk_tensor_nbytes(&image), stk_tensor_nbytes(&seen[i]));
+        if (memcmp(image.data, seen[i].data, (size_t)stk_tensor_nbytes(&image)) != 0)
+            fail_msg("%s, %d pixels a side, convert: %s: batch %d differs", form->dtype, form->side, convert, i);
+        stk_batch_release(batch);
+        stk_tensor_release(&seen[i]);
+    }
+    stk_loader_destroy(there);
+    stk_loader_destroy(cpu);
+    stk_stream_destroy(stream);
+}
+
+static void the_bytes_of_a_loader_without_a_device(void **state)
+{
+    stk_device *device = stkt_device();
+
+    (void)state;
+    if (!device)
+        exit(77);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        compare(device, &forms[i], "host");
+        compare(device, &forms[i], "device");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_bytes_of_a_loader_without_a_device)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
