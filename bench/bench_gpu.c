@@ -2,8 +2,8 @@
  *
  *     bench_gpu [--device=NAME] [--json=FILE] [--quick]      (cuda:0)
  *
- * h2d: batches of several sizes to the device, by a plain loop of cudaMemcpyAsync from pinned memory, by the prefetcher,
- * and by the plain loop from pageable memory.
+ * h2d: batches of several sizes to the device, by a plain loop of cudaMemcpyAsync from pinned memory, by the
+ * prefetcher, and by the plain loop from pageable memory.
  *
  * overlap: the prefetcher under an emulated step (a kernel that spins) longer than a copy: how much of the copy time is
  * hidden behind the steps.
