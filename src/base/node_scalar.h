@@ -11,6 +11,12 @@ bool stki_scalar_bool(const char *text, bool *out);
 bool stki_scalar_size(const char *text, int64_t *out);
 bool stki_scalar_time(const char *text, int64_t *out);
 
+enum stki_unit { STKI_UNIT_NONE, STKI_UNIT_SIZE, STKI_UNIT_TIME };
+
+/* The unit of `length` characters that sizes or times have, "MiB", "ms", and what it is in bytes or seconds; "" is
+ * none, of factor 1. */
+bool stki_scalar_unit(const char *name, size_t length, enum stki_unit *kind, double *factor);
+
 enum stki_scalar_kind { STKI_SCALAR_NULL, STKI_SCALAR_BOOL, STKI_SCALAR_INT, STKI_SCALAR_REAL, STKI_SCALAR_TEXT };
 
 /* What a scalar is by itself, where nobody expects anything of it. Sets the value that belongs to the answer. */

@@ -149,6 +149,24 @@ bool stki_scalar_time(const char *text, int64_t *out)
     return measure(text, time_units, COUNT(time_units), out);
 }
 
+static const struct unit *unit_of(const struct unit *units, int count, const char *name, size_t length)
+{
+    for (int i = 0; i < count; i++)
+        if (strlen(units[i].name) == length && memcmp(units[i].name, name, length) == 0)
+            return &units[i];
+    return NULL;
+}
+
+bool stki_scalar_unit(const char *name, size_t length, enum stki_unit *kind, double *factor)
+{
+    const struct unit *size = unit_of(size_units, COUNT(size_units), name, length);
+    const struct unit *time = size ? NULL : unit_of(time_units, COUNT(time_units), name, length);
+
+    *kind = length == 0 ? STKI_UNIT_NONE : size ? STKI_UNIT_SIZE : STKI_UNIT_TIME;
+    *factor = size ? (double)size->factor : time ? (double)time->factor / 1e9 : 0;
+    return size || time;
+}
+
 enum stki_scalar_kind stki_scalar_kind(const stki_node *node, int64_t *whole, double *real, bool *truth)
 {
     if (node->quoted)

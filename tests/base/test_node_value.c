@@ -437,6 +437,28 @@ static void lengths_of_near_words(void **state)
     assert_null(stki_nearest_word("12345678", (const char *const[]){"12345xyz"}, 1));       /* 3 of 8 */
 }
 
+static void units(void **state)
+{
+    static const struct {
+        const char *name;
+        enum stki_unit kind;
+        double factor;
+    } cases[] = {{"", STKI_UNIT_NONE, 1},      {"k", STKI_UNIT_SIZE, 1e3}, {"TiB", STKI_UNIT_SIZE, 0x1p40},
+                 {"ms", STKI_UNIT_TIME, 1e-3}, {"m", STKI_UNIT_TIME, 60},  {"M", STKI_UNIT_SIZE, 1e6}};
+    enum stki_unit kind;
+    double factor;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_true(stki_scalar_unit(cases[i].name, strlen(cases[i].name), &kind, &factor));
+        assert_int_equal(kind, cases[i].kind);
+        assert_float_equal(factor, cases[i].factor, cases[i].factor * 1e-15);
+    }
+    assert_true(stki_scalar_unit("MiBs", 3, &kind, &factor)); /* of so many characters */
+    assert_false(stki_scalar_unit("MiBs", 4, &kind, &factor));
+    assert_false(stki_scalar_unit("parsec", 6, &kind, &factor));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +467,7 @@ int main(void)
         cmocka_unit_test(bools_and_texts),
         cmocka_unit_test(sizes),
         cmocka_unit_test(times),
+        cmocka_unit_test(units),
         cmocka_unit_test(formats_read_back),
         cmocka_unit_test(words),
         cmocka_unit_test(long_texts_are_shown_in_part),

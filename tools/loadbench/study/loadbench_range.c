@@ -3,6 +3,7 @@
 #include "loadbench_range.h"
 #include "allocate.h"
 #include "error.h"
+#include "node_scalar.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdbool.h>
@@ -10,22 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    double factor;
-    int kind; /* numbers of one range are of one kind */
-} units[] = {
-    {"", 1, 0},        {"B", 1, 1},        {"k", 1e3, 1},     {"kB", 1e3, 1},     {"M", 1e6, 1},     {"MB", 1e6, 1},
-    {"G", 1e9, 1},     {"GB", 1e9, 1},     {"T", 1e12, 1},    {"TB", 1e12, 1},    {"Ki", 1024, 1},   {"KiB", 1024, 1},
-    {"Mi", 0x1p20, 1}, {"MiB", 0x1p20, 1}, {"Gi", 0x1p30, 1}, {"GiB", 0x1p30, 1}, {"Ti", 0x1p40, 1}, {"TiB", 0x1p40, 1},
-    {"ns", 1e-9, 2},   {"us", 1e-6, 2},    {"ms", 1e-3, 2},   {"s", 1, 2},        {"m", 60, 2},      {"h", 3600, 2},
-};
-enum { UNITS = sizeof units / sizeof units[0] };
-
 struct number {
     double value; /* in its unit */
-    int unit;
-    bool whole; /* written without a point */
+    char unit[8];
+    enum stki_unit kind; /* numbers of one range are of one kind */
+    double factor;       /* of the unit */
+    bool whole;          /* written without a point */
 };
 
 /* One number with its unit from `text` up to `end`. */
@@ -40,11 +31,10 @@ static bool read_number(const char *text, const char *end, struct number *out)
     out->whole = !memchr(text, '.', (size_t)(rest - text));
     if (rest > end) /* "2..8": strtod takes the first point of the range with it */
         rest = (char *)(uintptr_t)end;
-    for (out->unit = 0; out->unit < UNITS; out->unit++)
-        if (strlen(units[out->unit].name) == (size_t)(end - rest) &&
-            memcmp(units[out->unit].name, rest, (size_t)(end - rest)) == 0)
-            return isfinite(out->value);
-    return false;
+    if (!stki_scalar_unit(rest, (size_t)(end - rest), &out->kind, &out->factor))
+        return false;
+    snprintf(out->unit, sizeof out->unit, "%.*s", (int)(end - rest), rest);
+    return isfinite(out->value);
 }
 
 static stk_status keep(struct lb_range *out, const char *text, size_t length, const char *option, stk_error *err)
@@ -63,7 +53,7 @@ static stk_status keep_number(struct lb_range *out, double value, const struct n
 {
     char text[64];
 
-    snprintf(text, sizeof text, "%.12g%s", value, units[like->unit].name);
+    snprintf(text, sizeof text, "%.12g%s", value, like->unit);
     return keep(out, text, strlen(text), option, err);
 }
 
@@ -89,12 +79,14 @@ static stk_status read_steps(const char *option, const char *item, size_t length
     if (!read_number(item, dots, &out->from) || !read_number(second, by, &out->to))
         return fail_range(option, item, length, "expected numbers before and behind the two points", err);
     out->times = by < end && *by == '*';
-    out->by = (struct number){1, out->from.unit, true};
+    out->by = out->from;
+    out->by.value = 1;
+    out->by.whole = true;
     if (by < end && !read_number(by + 1, end, &out->by))
         return fail_range(option, item, length, "expected a number behind + or *", err);
-    if (units[out->from.unit].kind != units[out->to.unit].kind ||
-        (!out->times && out->by.unit != 0 && units[out->by.unit].kind != units[out->from.unit].kind) ||
-        (out->times && out->by.unit != 0 && by < end))
+    if (out->from.kind != out->to.kind ||
+        (!out->times && out->by.kind != STKI_UNIT_NONE && out->by.kind != out->from.kind) ||
+        (out->times && out->by.kind != STKI_UNIT_NONE && by < end))
         return fail_range(option, item, length, "its numbers have different units", err);
     if (out->times ? out->by.value <= 1 : out->by.value <= 0)
         return fail_range(option, item, length, out->times ? "a factor is larger than 1" : "a step is larger than 0",
@@ -112,8 +104,8 @@ static stk_status keep_range(struct lb_range *out, const char *option, const cha
 
     if (status != STK_OK)
         return status;
-    const double unit = units[s.from.unit].factor, last = s.to.value * units[s.to.unit].factor / unit;
-    const double step = s.by.unit == 0 ? s.by.value : s.by.value * units[s.by.unit].factor / unit;
+    const double last = s.to.value * s.to.factor / s.from.factor;
+    const double step = s.by.kind == STKI_UNIT_NONE ? s.by.value : s.by.value * s.by.factor / s.from.factor;
 
     if (s.from.value > last)
         return fail_range(option, item, length, "it ends below its beginning", err);

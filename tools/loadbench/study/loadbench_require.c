@@ -6,6 +6,7 @@
 #include "loadbench_example.h"
 #include "loadbench_prepare.h"
 #include "loadbench_table.h"
+#include "node_scalar.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,6 @@ static const struct {
     const char *sign;
     enum lb_relation relation;
 } relations[] = {{">=", LB_AT_LEAST}, {"<=", LB_AT_MOST}, {"==", LB_EQUAL}, {">", LB_ABOVE}, {"<", LB_BELOW}};
-
-static const struct {
-    const char *name;
-    double factor;
-    char kind;
-} units[] = {
-    {"", 1, ' '},       {"ns", 1e-9, 't'}, {"us", 1e-6, 't'},   {"ms", 1e-3, 't'},    {"s", 1, 't'},
-    {"m", 60, 't'},     {"h", 3600, 't'},  {"%", 0.01, 'p'},    {"k", 1e3, ' '},      {"M", 1e6, ' '},
-    {"G", 1e9, ' '},    {"B", 1, 'b'},     {"kB", 1e3, 'b'},    {"MB", 1e6, 'b'},     {"GB", 1e9, 'b'},
-    {"KiB", 1024, 'b'}, {"Ki", 1024, ' '}, {"Mi", 0x1p20, ' '}, {"MiB", 0x1p20, 'b'}, {"GiB", 0x1p30, 'b'},
-};
 
 static const char *kind_name(char kind)
 {
@@ -35,20 +25,25 @@ static stk_status read_value(const char *text, const char *value, struct lb_requ
 {
     char *unit;
     const double number = strtod(value, &unit);
+    enum stki_unit kind;
+    double factor;
 
     if (unit == value || !isfinite(number))
         return stki_fail(err, STK_E_CONFIG, "--require: %s: expected a number behind the sign", text);
     unit += strspn(unit, " ");
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(units[i].name, unit) == 0) {
-            out->value = number * units[i].factor;
-            out->kind = units[i].kind;
-            return STK_OK;
-        }
-    return stki_fail(
-        err, STK_E_CONFIG,
-        "--require: %s: found the unit \"%s\", expected ns us ms s m h, B kB MB GB KiB MiB GiB, %% or k M G", text,
-        unit);
+    if (strcmp(unit, "%") == 0) {
+        factor = 0.01;
+        out->kind = 'p';
+    } else if (stki_scalar_unit(unit, strlen(unit), &kind, &factor)) {
+        out->kind = kind == STKI_UNIT_TIME ? 't' : *unit && unit[strlen(unit) - 1] == 'B' ? 'b' : ' ';
+    } else {
+        return stki_fail(
+            err, STK_E_CONFIG,
+            "--require: %s: found the unit \"%s\", expected one of a time (ms), of a size (MiB), %%, or k, M, G", text,
+            unit);
+    }
+    out->value = number * factor;
+    return STK_OK;
 }
 
 stk_status lb_require_read(const char *text, struct lb_require *out, stk_error *err)
