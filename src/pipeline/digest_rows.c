@@ -26,7 +26,7 @@ static stki_u128 row_bytes(const stki_core *core, const stk_batch *batch, int64_
         stki_slot_row(batch, &core->plans[i], row, &at);
         stki_fingerprint_bytes(&print, at.data, at.bytes); /* without padding, which depends on the neighbours */
         if (at.shape)
-            stki_fingerprint_bytes(&print, at.shape, STKI_OWN_SHAPE_BYTES);
+            stki_fingerprint_bytes(&print, at.shape, STKI_IMAGE_SHAPE_BYTES);
     }
     return print;
 }

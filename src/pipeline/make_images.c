@@ -80,13 +80,13 @@ static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan 
                              elements > plan->shape[0]))
         status = stki_fail_at(&error, STK_E_LIMIT,
                               (stki_place){stki_reader_path(shard, within, path), within, -1,
-                                           STKI_TEXT("%s as a row", STKI_SHAPE(STKI_OWN_AXES, shape)),
+                                           STKI_TEXT("%s as a row", STKI_SHAPE(STKI_IMAGE_AXES, shape)),
                                            STKI_TEXT("at most %lld bytes", (long long)plan->shape[0])},
                               "%s: size of the image (ragged: {max_bytes: …} of the field makes room for larger ones)",
                               plan->name);
     if (status == STK_OK)
         return elements;
-    memset(shape, 0, STKI_OWN_SHAPE_BYTES);
+    memset(shape, 0, STKI_IMAGE_SHAPE_BYTES);
     stki_read_fails(core, batch, shard, within, row, &error);
     return -1;
 }
@@ -99,12 +99,12 @@ static stk_status check_measured(const stk_batch *batch, const stki_field_plan *
     const int64_t *measured = stki_image_row_shape(plan, batch->memory, row);
     char path[STKI_RECORD_PATH];
 
-    if (memcmp(resampler->row_shape, measured, STKI_OWN_SHAPE_BYTES) == 0)
+    if (memcmp(resampler->row_shape, measured, STKI_IMAGE_SHAPE_BYTES) == 0)
         return STK_OK;
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){stki_reader_path(shard, within, path), within, -1,
-                                     STKI_SHAPE(STKI_OWN_AXES, resampler->row_shape),
-                                     STKI_TEXT("%s as a moment ago", STKI_SHAPE(STKI_OWN_AXES, measured))},
+                                     STKI_SHAPE(STKI_IMAGE_AXES, resampler->row_shape),
+                                     STKI_TEXT("%s as a moment ago", STKI_SHAPE(STKI_IMAGE_AXES, measured))},
                         "%s: shape of the sample's row", plan->name);
 }
 
@@ -116,7 +116,7 @@ static stk_status make_image(stki_core *core, stk_batch *batch, const stki_field
     (void)core;
     stki_slot_row(batch, plan, of->row, &row);
     stki_count(&worker->bytes_written, row.bytes);
-    return make_by(check_measured, stki_own_store, batch, plan, of, worker, err);
+    return make_by(check_measured, stki_image_store, batch, plan, of, worker, err);
 }
 
 static bool has_shapes(const stki_field_plan *plan)

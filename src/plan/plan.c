@@ -187,11 +187,11 @@ static stk_status resolve(const stki_field_config *config, const stki_field *fie
     if ((status = resolve_axes(config, field, plan, &channels, err)) != STK_OK ||
         (status = stki_fold_create(config, field->dtype, channels, &plan->fold, err)) != STK_OK ||
         (status = resolve_dtype(config, plan, err)) != STK_OK ||
-        (config->ragged.asked && (status = stki_own_check(plan, err)) != STK_OK) ||
+        (config->ragged.asked && (status = stki_image_rows_check(plan, err)) != STK_OK) ||
         (status = stki_plan_image_resolve(plan, image, err)) != STK_OK)
         return status;
     if (config->ragged.asked)
-        return (status = stki_own_resolve(plan, err)) != STK_OK ? status : resolve_strides(plan, err);
+        return (status = stki_image_rows_resolve(plan, err)) != STK_OK ? status : resolve_strides(plan, err);
     if (unrounded) {
         plan->dtype = STK_F32;
         plan->fold->quantized = false;

@@ -3,12 +3,9 @@
 #ifndef STKI_PLAN_H
 #define STKI_PLAN_H
 
-#include "color_steps.h"
 #include "convert.h"
-#include "field_config.h"
-#include "geometry.h"
-#include "late_steps.h"
 #include "row_layout.h"
+#include "transform.h"
 #include <string.h>
 
 enum stki_layout { STKI_LAYOUT_NONE, STKI_LAYOUT_NCHW, STKI_LAYOUT_NHWC, STKI_LAYOUT_CHANNELS_LAST };
@@ -19,8 +16,6 @@ typedef struct stki_row_form {
     enum stki_layout layout;
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], row_bytes; /* as in the plan */
 } stki_row_form;
-
-typedef struct stki_fold stki_fold;
 
 /* What a row shows of an image, and how its pixels get there (geometry.h, resample.h, color_rows.h). Of samples without
  * a source layout all of it is empty. */
@@ -111,8 +106,6 @@ typedef struct stki_field_plan {
     } device;
 } stki_field_plan;
 
-/* The file number `index` that a list of transforms reads parameters from; NULL: there are no more. */
-stki_node *stki_transforms_path(const stki_node *transforms, int index);
 /* What can be said of a field's layouts and transforms without knowing its data. */
 stk_status stki_plan_check(const stki_field_config *config, stk_error *err);
 /* Works out what a row is. The config and the field must outlive the plan. */
@@ -285,34 +278,5 @@ static inline const stki_convert *stki_plan_block_convert(const stki_field_plan 
 
     return plan->image.resample ? plan->convert.turned[n] : plan->image.padded[n];
 }
-
-/* ---- transform.c ---- */
-
-/* A list of transforms folded into y = a[c] * x + b[c] and a store. */
-struct stki_fold {
-    int64_t channels; /* 1 or the sample's channels */
-    double *a, *b;
-    bool cast;       /* there was a cast */
-    bool arithmetic; /* there was scale, normalize or quantize, or a step that changes colours */
-    bool quantized;
-    int32_t zero_point;
-    stki_geometry geometry;
-    stki_colors colors;
-    stki_erase erase;
-    stki_mix mix;
-    stki_one_hot one_hot;
-    stk_dtype dtype; /* what the transforms leave: f32 after arithmetic, the quantised type, the last cast; else the
-                        source's */
-};
-
-/* `channels`: how many the sample has, 0 if it has no declared channel axis (per-channel parameters are then refused).
- */
-stk_status stki_fold_create(const stki_field_config *config, stk_dtype source, int64_t channels, stki_fold **out,
-                            stk_error *err);
-void stki_fold_destroy(stki_fold *fold);
-/* Is the operation arithmetic, which the coefficients and the dtype hold completely? */
-bool stki_fold_takes(const char *operation);
-/* All operations that a list of transforms may hold; NULL behind the last one. */
-const stki_operation *stki_fold_operation(int index);
 
 #endif

@@ -134,7 +134,7 @@ stk_status stki_resample_measure(const stki_field_plan *plan, stki_resampler *re
         return status;
     if (plan->image.box_field && (status = read_box(plan, resampler, index, box, err)) != STK_OK)
         return status;
-    return place(plan, shard, within, stki_own_shape(plan, shape, box, occasion, out, err), err);
+    return place(plan, shard, within, stki_image_shape_after(plan, shape, box, occasion, out, err), err);
 }
 
 stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resampler, int64_t index,
@@ -166,7 +166,7 @@ stk_status stki_resample_want(const stki_field_plan *plan, stki_resampler *resam
     if (!geometry->resizes)
         placing->job.filter = STKI_FILTER_NEAREST; /* whole pixels: nothing is computed */
     if (status == STK_OK)
-        stki_own_placed(plan, shape, placing, resampler->row_shape);
+        stki_image_placed_shape(plan, shape, placing, resampler->row_shape);
     if (status == STK_OK)
         status = stki_resizer_set(resampler->resizer, &placing->job, err);
     if (status != STK_OK)

@@ -65,7 +65,7 @@ static stk_status check_samples(const stki_field_plan *plan, stk_error *err)
 {
     const stki_field *field = plan->field;
 
-    if (field->ndim != STKI_OWN_AXES)
+    if (field->ndim != STKI_IMAGE_AXES)
         return refuse(plan, err,
                       "found samples of %d ax%s, expected images; what varies in length comes as values and offsets "
                       "without it",
@@ -95,7 +95,7 @@ static stk_status check_steps(const stki_field_plan *plan, stk_error *err)
     return STK_OK;
 }
 
-stk_status stki_own_check(const stki_field_plan *plan, stk_error *err)
+stk_status stki_image_rows_check(const stki_field_plan *plan, stk_error *err)
 {
     const stki_field_config *config = plan->config;
     stk_status status = check_samples(plan, err);
@@ -212,16 +212,16 @@ static stk_status find_largest(const stki_field_plan *plan, int64_t *out, stk_er
     return STK_OK;
 }
 
-stk_status stki_own_resolve(stki_field_plan *plan, stk_error *err)
+stk_status stki_image_rows_resolve(stki_field_plan *plan, stk_error *err)
 {
     const int64_t *shape = plan->field->shape;
-    int64_t largest = 0, row[STKI_OWN_AXES];
+    int64_t largest = 0, row[STKI_IMAGE_AXES];
     char where[256];
     stk_status status = STK_OK;
 
     if (!plan->field->variable &&
         (!plan->image.geometry || !plan->image.geometry->box_field)) /* what does not fit fails now */
-        status = stki_own_shape(plan, shape, NULL, NULL, row, err);
+        status = stki_image_shape_after(plan, shape, NULL, NULL, row, err);
     if (status != STK_OK)
         return stki_fail_place(err, status, NULL, -1,
                                stki_text(where, sizeof where, "dataset.fields.%s", plan->config->name));
@@ -244,15 +244,15 @@ static void list(stki_field_plan *plan)
     stki_plan_add_tensor(plan, ".offsets", STKI_OFFSETS, STK_I64)->late = true;
     shapes = stki_plan_add_tensor(plan, ".shapes", STKI_PER_ROW, STK_I64);
     shapes->ndim = 1;
-    shapes->shape[0] = STKI_OWN_AXES;
+    shapes->shape[0] = STKI_IMAGE_AXES;
     shapes->strides[0] = sizeof(int64_t);
-    shapes->out_bytes = shapes->unit_bytes = shapes->row_bytes = STKI_OWN_SHAPE_BYTES;
+    shapes->out_bytes = shapes->unit_bytes = shapes->row_bytes = STKI_IMAGE_SHAPE_BYTES;
     shapes->late = true;
 }
 
 int64_t *stki_image_row_shape(const stki_field_plan *plan, char *memory, int64_t row)
 {
-    return (int64_t *)(void *)(memory + plan->tensors[2].offset) + row * STKI_OWN_AXES;
+    return (int64_t *)(void *)(memory + plan->tensors[2].offset) + row * STKI_IMAGE_AXES;
 }
 
 static void row_at(const stki_field_plan *plan, char *memory, int64_t row, stki_batch_row *out)

@@ -7,8 +7,8 @@
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
-void stki_own_placed(const stki_field_plan *plan, const int64_t *shape, const stki_placing *placing,
-                     int64_t out[STKI_OWN_AXES])
+void stki_image_placed_shape(const stki_field_plan *plan, const int64_t *shape, const stki_placing *placing,
+                             int64_t out[STKI_IMAGE_AXES])
 {
     const bool transpose = placing->orientation.transpose;
     const int64_t height = placing->padded ? placing->pad_y.length : placing->job.window_height;
@@ -19,20 +19,20 @@ void stki_own_placed(const stki_field_plan *plan, const int64_t *shape, const st
     out[plan->image.width_axis] = transpose ? height : width;
 }
 
-stk_status stki_own_shape(const stki_field_plan *plan, const int64_t *shape, const double *box,
-                          const stki_occasion *occasion, int64_t out[STKI_OWN_AXES], stk_error *err)
+stk_status stki_image_shape_after(const stki_field_plan *plan, const int64_t *shape, const double *box,
+                                  const stki_occasion *occasion, int64_t out[STKI_IMAGE_AXES], stk_error *err)
 {
     stki_placing placing;
     stk_status status;
 
     if (!plan->image.geometry) {
-        memcpy(out, shape, STKI_OWN_AXES * sizeof *out);
+        memcpy(out, shape, STKI_IMAGE_AXES * sizeof *out);
         return STK_OK;
     }
     status = stki_geometry_apply(plan->image.geometry, shape[plan->image.height_axis], shape[plan->image.width_axis],
                                  box, occasion, &placing, err);
     if (status == STK_OK)
-        stki_own_placed(plan, shape, &placing, out);
+        stki_image_placed_shape(plan, shape, &placing, out);
     return status;
 }
 
@@ -45,16 +45,16 @@ static void store_turned(const stki_field_plan *plan, const stki_resampler *resa
     const stki_orientation o = resampler->placing.orientation;
     const int y = plan->image.height_axis, x = plan->image.width_axis;
     const char *first = from->data;
-    int64_t strides[STKI_OWN_AXES], to[STKI_OWN_AXES], bytes;
+    int64_t strides[STKI_IMAGE_AXES], to[STKI_IMAGE_AXES], bytes;
 
     memcpy(strides, from->strides, sizeof strides);
     strides[o.transpose ? x : y] = o.flip_u ? -from->strides[y] : from->strides[y];
     strides[o.transpose ? y : x] = o.flip_v ? -from->strides[x] : from->strides[x];
     first += o.flip_u ? (from->shape[y] - 1) * from->strides[y] : 0;
     first += o.flip_v ? (from->shape[x] - 1) * from->strides[x] : 0;
-    (void)stki_row_major(from->dtype, STKI_OWN_AXES, resampler->row_shape, to, &bytes, NULL);
+    (void)stki_row_major(from->dtype, STKI_IMAGE_AXES, resampler->row_shape, to, &bytes, NULL);
     stki_copy_strided(row, from->dtype, to, first, from->dtype, strides, (from->flags & STK_TENSOR_SWAPPED) != 0,
-                      STKI_OWN_AXES, resampler->row_shape);
+                      STKI_IMAGE_AXES, resampler->row_shape);
 }
 
 /* Where the window is put together: in the row itself where it is not turned, else in the worker's block. */
@@ -66,13 +66,13 @@ static stk_status window_place(const stki_field_plan *plan, stki_resampler *resa
     int64_t bytes;
     stk_status status;
 
-    *out = (stk_tensor){.data = row, .dtype = plan->field->dtype, .ndim = STKI_OWN_AXES};
+    *out = (stk_tensor){.data = row, .dtype = plan->field->dtype, .ndim = STKI_IMAGE_AXES};
     memcpy(out->shape, resampler->row_shape, sizeof resampler->row_shape);
     if (placing->orientation.transpose) {
         out->shape[plan->image.height_axis] = resampler->row_shape[plan->image.width_axis];
         out->shape[plan->image.width_axis] = resampler->row_shape[plan->image.height_axis];
     }
-    status = stki_row_major(out->dtype, STKI_OWN_AXES, out->shape, out->strides, &bytes, err);
+    status = stki_row_major(out->dtype, STKI_IMAGE_AXES, out->shape, out->strides, &bytes, err);
     if (status == STK_OK && turned) {
         status = stki_scratch_reserve(&resampler->block, bytes, err);
         out->data = resampler->block.data;
@@ -80,8 +80,8 @@ static stk_status window_place(const stki_field_plan *plan, stki_resampler *resa
     return status;
 }
 
-stk_status stki_own_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
-                          stk_error *err)
+stk_status stki_image_store(const stki_field_plan *plan, stki_resampler *resampler, const stk_tensor *view, void *row,
+                            stk_error *err)
 {
     const stki_placing *placing = &resampler->placing;
     stk_tensor window;

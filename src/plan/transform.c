@@ -1,11 +1,11 @@
 /* transform.c: reads a field's list of transforms and folds it. First come steps of geometry (geometry.c); all others
  * are affine in each channel, so that they become one multiply-add and a store (docs/convert.md); coefficients are kept
  * in double until the end. */
+#include "transform.h"
 #include "allocate.h"
 #include "error.h"
 #include "first_steps.h"
 #include "parameter_file.h"
-#include "plan.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -195,11 +195,11 @@ void stki_prep_describe(const stki_field_plan *plan, stki_sink_field *out)
     if (plan->rows->has_shapes) {
         out->kind = STKI_SINK_IMAGE;
         out->encodings = 1U << STKI_PLAIN;
-        out->ndim = STKI_OWN_AXES;
+        out->ndim = STKI_IMAGE_AXES;
         memset(out->shape, 0, sizeof out->shape); /* of each row */
-        out->channel_axis = plan->layout == STKI_LAYOUT_NCHW ? 1 : STKI_OWN_AXES;
-        if (plan->field->shards[0]->ndim == STKI_OWN_AXES && plan->source_layout != STKI_LAYOUT_NCHW)
-            out->shape[out->channel_axis - 1] = plan->field->shards[0]->shape[STKI_OWN_AXES - 1];
+        out->channel_axis = plan->layout == STKI_LAYOUT_NCHW ? 1 : STKI_IMAGE_AXES;
+        if (plan->field->shards[0]->ndim == STKI_IMAGE_AXES && plan->source_layout != STKI_LAYOUT_NCHW)
+            out->shape[out->channel_axis - 1] = plan->field->shards[0]->shape[STKI_IMAGE_AXES - 1];
     }
 }
 
