@@ -50,6 +50,7 @@ typedef struct stki_worker {
     _Alignas(128) stki_core *core;
     int number;
     stki_thread *thread;
+    stk_batch *batch; /* that it works on */
     stki_scratch scratch;
     stki_scratch mixed;            /* two rows of f32 */
     stki_resampler *resamplers;    /* one a plan */
@@ -149,10 +150,10 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
 /* fill.c: the work the ring calls for. */
 extern const stki_ring_work stki_fill_work; /* its context is the core */
 /* The row gets this error, unless a row before it has one or it has one already. Any thread. */
-void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
+void stki_row_fails(stki_worker *worker, int64_t row, const stk_error *error);
 /* The same where it is the sample of the row's partner that failed: the row is lost with it, but is no failed sample.
  */
-void stki_row_fails_with_partner(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error);
+void stki_row_fails_with_partner(stki_worker *worker, int64_t row, const stk_error *error);
 /* digest_rows.c: what the batch's rows add to the digest of the stream (loader.digest). */
 stki_u128 stki_digest_rows(const stki_core *core, const stk_batch *batch);
 

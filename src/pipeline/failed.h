@@ -36,7 +36,7 @@ void stki_failed_forget(stk_batch *batch);
 
 /* fill_failed.c: after the tiles of a phase. Replaces what is to be replaced; behind the last phase also leaves out
  * what is to be left out, and sets the batch's error to the first one that ends the run. */
-void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, struct stki_worker *worker);
+void stki_failed_settle(struct stki_worker *worker, bool last_phase);
 /* The sample that takes the place of `sample`, for attempt 0, 1, …: a pure function of the seed, the sample and the
  * attempt, drawn from the samples of the same data set and subset. -1: there is none. */
 int64_t stki_failed_substitute(const stki_core *core, int64_t sample, int32_t source, int attempt);

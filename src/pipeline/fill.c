@@ -98,27 +98,28 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 /* ---- phase 0: lengths ---------------------------------------------------------------------------------------------
  */
 
-static void measure_rows(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t first, int64_t last,
-                         stki_worker *worker)
+static void measure_rows(stki_worker *worker, const stki_field_plan *plan, int64_t first, int64_t last)
 {
-    int64_t *counts = stki_row_counts(plan, batch->memory);
+    int64_t *counts = stki_row_counts(plan, worker->batch->memory);
 
     for (int64_t row = first; row < last; row++) {
-        const int64_t length = plan->maker->measure(core, batch, plan, row, worker);
+        const int64_t length = plan->maker->measure(worker, plan, row);
 
         counts[row + 1] = length < 0 ? 0 : length;
     }
 }
 
-static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_worker *worker)
+static void measure_tile(stki_worker *worker, int64_t tile)
 {
+    const stki_core *core = worker->core;
+    const stk_batch *batch = worker->batch;
     int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile, before = stki_now_ns();
 
     last = last < batch->rows ? last : batch->rows;
-    stki_watch_begin(worker, batch, first, last);
+    stki_watch_begin(worker, first, last);
     for (int f = 0; f < core->plan_count; f++)
         if (core->plans[f].maker->measure)
-            measure_rows(core, batch, &core->plans[f], first, last, worker);
+            measure_rows(worker, &core->plans[f], first, last);
     stki_watch_end(worker);
     stki_count(&worker->read_ns, stki_now_ns() - before);
 }
@@ -126,18 +127,19 @@ static void measure_tile(stki_core *core, stk_batch *batch, int64_t tile, stki_w
 /* ---- phase 1: bytes -----------------------------------------------------------------------------------------------
  */
 
-static void fill_part(stki_core *core, stk_batch *batch, int64_t tile, stki_worker *worker)
+static void fill_part(stki_worker *worker, int64_t tile)
 {
+    const stki_core *core = worker->core;
     int64_t parts = core->parts_per_row, row = tile / parts, part = tile % parts;
 
-    stki_watch_begin(worker, batch, row, row + 1);
+    stki_watch_begin(worker, row, row + 1);
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field_plan *plan = &core->plans[f];
 
         if (plan->may_split && plan->convert.units >= parts)
-            stki_make_part(core, batch, plan, row, part, parts, worker);
+            stki_make_part(worker, plan, row, part, parts);
         else if (part == 0)
-            stki_make_rows(core, batch, plan, row, row + 1, worker);
+            stki_make_rows(worker, plan, row, row + 1);
     }
 }
 
@@ -147,18 +149,19 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     stki_worker *worker = &core->workers[number];
     stk_batch *batch = batch_of(slot);
 
+    worker->batch = batch;
     stki_read_clocks_set(&worker->parts);
     if (slot->phase == 0) {
-        measure_tile(core, batch, tile, worker);
+        measure_tile(worker, tile);
     } else if (core->parts_per_row > 1) {
-        fill_part(core, batch, tile, worker);
+        fill_part(worker, tile);
     } else {
         int64_t first = tile * core->rows_per_tile, last = first + core->rows_per_tile;
 
         last = last < batch->rows ? last : batch->rows;
-        stki_watch_begin(worker, batch, first, last);
+        stki_watch_begin(worker, first, last);
         for (int f = 0; f < core->plan_count; f++)
-            stki_make_rows(core, batch, &core->plans[f], first, last, worker);
+            stki_make_rows(worker, &core->plans[f], first, last);
     }
     if (slot->phase != 0)
         stki_watch_end(worker);
@@ -168,13 +171,14 @@ static void tile_of_phase(void *context, stki_ring_slot *slot, int64_t tile, int
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, 0);
 }
 
-static int64_t end_phase(stki_core *core, stki_ring_slot *slot, int number)
+static int64_t end_phase(stki_worker *worker, int phase)
 {
-    stk_batch *batch = batch_of(slot);
+    const stki_core *core = worker->core;
+    stk_batch *batch = worker->batch;
 
     if (batch->failures)
-        stki_failed_settle(core, batch, slot->phase != 0, &core->workers[number]);
-    if (slot->phase == 0) {
+        stki_failed_settle(worker, phase != 0);
+    if (phase == 0) {
         for (int f = 0; f < core->plan_count; f++)
             if (core->plans[f].rows->settle)
                 core->plans[f].rows->settle(&core->plans[f], batch->memory, batch->rows);
@@ -193,7 +197,8 @@ static int64_t phase_end(void *context, stki_ring_slot *slot, int number)
 
     stki_worker_does(worker, STKI_STAGE_FINISH, NULL, slot->step, stki_coarse_ns());
     stki_read_clocks_set(&worker->parts);
-    tiles = end_phase(core, slot, number);
+    worker->batch = batch_of(slot);
+    tiles = end_phase(worker, slot->phase);
     stki_read_clocks_set(NULL);
     stki_worker_does(worker, STKI_STAGE_IDLE, NULL, -1, 0);
     return tiles;

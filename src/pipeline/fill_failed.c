@@ -63,15 +63,18 @@ static void take(const stki_core *core, stk_batch *batch, int64_t row, int64_t s
 }
 
 /* The lengths of the row's sample, put in place. False: it cannot be had, or does not fit into this batch. */
-static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, stki_worker *worker)
+static bool fit(stki_worker *worker, int64_t row, bool laid_out)
 {
+    const stki_core *core = worker->core;
+    const stk_batch *batch = worker->batch;
+
     for (int f = 0; f < core->plan_count; f++) {
         const stki_field_plan *plan = &core->plans[f];
         int64_t length;
 
         if (!plan->rows->measured)
             continue;
-        length = stki_measure_again(core, batch, plan, row, worker);
+        length = stki_measure_again(worker, plan, row);
         if (length < 0)
             return false;
         if (!laid_out)
@@ -82,8 +85,10 @@ static bool fit(stki_core *core, stk_batch *batch, int64_t row, bool laid_out, s
     return true;
 }
 
-static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *failure, bool laid_out, stki_worker *worker)
+static bool replace(stki_worker *worker, struct stki_failure *failure, bool laid_out)
 {
+    const stki_core *core = worker->core;
+    stk_batch *batch = worker->batch;
     int64_t row = failure->row;
 
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -93,9 +98,9 @@ static bool replace(stki_core *core, stk_batch *batch, struct stki_failure *fail
             continue;
         clear(batch, row);
         take(core, batch, row, sample);
-        if (fit(core, batch, row, laid_out, worker)) {
+        if (fit(worker, row, laid_out)) {
             if (laid_out)
-                stki_make_again(core, batch, row, worker);
+                stki_make_again(worker, row);
             if (!stki_row_has_failed(batch, row)) {
                 failure->substitute = sample;
                 return true;
@@ -146,8 +151,11 @@ static bool find_error(stk_batch *batch)
     return false;
 }
 
-void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki_worker *worker)
+void stki_failed_settle(stki_worker *worker, bool last_phase)
 {
+    stki_core *core = worker->core;
+    stk_batch *batch = worker->batch;
+
     if (!core->settles)
         return;
     for (struct stki_failure *failure = batch->failures; failure; failure = failure->next) {
@@ -156,7 +164,7 @@ void stki_failed_settle(stki_core *core, stk_batch *batch, bool last_phase, stki
         if (!stki_row_has_failed(batch, failure->row) || !stki_failed_may_settle(failure->error.status) ||
             policy == STK_ON_ERROR_FAIL)
             continue; /* in the last phase a substitute of the first one may have failed */
-        failure->settled = policy == STK_ON_ERROR_SKIP || replace(core, batch, failure, last_phase, worker);
+        failure->settled = policy == STK_ON_ERROR_SKIP || replace(worker, failure, last_phase);
     }
     if (!last_phase)
         return;

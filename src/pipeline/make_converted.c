@@ -27,13 +27,13 @@ static stk_status draw_placing(const stki_field_plan *plan, const stki_occasion 
 /* Puts one row into the worker's list: where its element 0, 0, … is, and how it is converted. False: it is made by way
  * of a block. Rows of one list that have no placings of their own share conversion and strides, so the first of them
  * says where in a sample a row begins. */
-static inline bool list_row(const stk_batch *batch, const stki_field_plan *plan, int64_t row, int shard,
-                            const char *address, stki_worker *worker, int64_t n, const bool random, int64_t *offset)
+static inline bool list_row(stki_worker *worker, const stki_field_plan *plan, int64_t row, int shard,
+                            const char *address, int64_t n, const bool random, int64_t *offset)
 {
     const int64_t *strides = plan->field->shards[shard]->strides;
 
     if (random) {
-        const stki_occasion occasion = stki_occasion_of(batch, row);
+        const stki_occasion occasion = stki_occasion_of(worker->batch, row);
         stki_placing own;
 
         if (draw_placing(plan, &occasion, &own, NULL) != STK_OK || own.padded)
@@ -49,10 +49,10 @@ static inline bool list_row(const stk_batch *batch, const stki_field_plan *plan,
 }
 
 /* Converts `n` rows of the list, from `row` on. */
-static inline void convert_list(const stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t n,
-                                stki_worker *worker, const bool random)
+static inline void convert_list(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t n,
+                                const bool random)
 {
-    char *to = stki_slot_values(batch, plan) + row * plan->row_bytes;
+    char *to = stki_slot_values(worker->batch, plan) + row * plan->row_bytes;
     const stki_convert *first = worker->converts[0];
 
     if (random)
@@ -65,9 +65,10 @@ static inline void convert_list(const stk_batch *batch, const stki_field_plan *p
 
 /* The rows from `row` on that are mapped and share one conversion. Returns how many there were; 0: the row has to go
  * through its reader. */
-static inline int64_t fill_mapped(stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                                  stki_worker *worker, const bool random)
+static inline int64_t fill_mapped(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
+                                  const bool random)
 {
+    const stk_batch *batch = worker->batch;
     const stki_field *field = plan->field;
     int64_t before, within, offset = 0, n = 0;
     stki_paging paging;
@@ -82,7 +83,7 @@ static inline int64_t fill_mapped(stk_batch *batch, const stki_field_plan *plan,
             (n > 0 && (plan->convert.of_shard[shard] != convert || stki_watch_is_full(worker, plan, reader))))
             break;
         convert = plan->convert.of_shard[shard];
-        if (!list_row(batch, plan, row + n, shard, address, worker, n, random, &offset))
+        if (!list_row(worker, plan, row + n, shard, address, n, random, &offset))
             break;
         stki_watch_use(worker, plan, reader, batch->samples[row + n], NULL);
     }
@@ -91,16 +92,17 @@ static inline int64_t fill_mapped(stk_batch *batch, const stki_field_plan *plan,
     before = stki_now_ns();
     stki_worker_does_mapped(worker, field, batch->samples[row], before);
     stki_paging_begin(&worker->parts, &paging);
-    convert_list(batch, plan, row, n, worker, random);
+    convert_list(worker, plan, row, n, random);
     stki_count_convert(worker, &paging, before);
     return n;
 }
 
 /* The same for rows that lie in blocks which have to be kept meanwhile (unpacked chunks): of one reader, and not too
  * many at once. */
-static inline int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                                  int64_t last, stki_worker *worker, const bool random)
+static inline int64_t fill_pinned(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
+                                  const bool random)
 {
+    const stk_batch *batch = worker->batch;
     int64_t first, within, offset = 0, n = 0, before = stki_now_ns(), between;
     int number = stki_field_shard(plan->field, batch->samples[row], &first);
     const stki_reader *reader = plan->field->shards[number];
@@ -121,7 +123,7 @@ static inline int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_
         status = reader->ops->pin(reader, within, &worker->scratch, &address, &kept[n], &error);
         if (status != STK_OK)
             break;
-        if (!list_row(batch, plan, row + n, number, address, worker, n, random, &offset)) {
+        if (!list_row(worker, plan, row + n, number, address, n, random, &offset)) {
             stk_storage_release(kept[n]);
             status = STK_AGAIN;
             break;
@@ -131,13 +133,13 @@ static inline int64_t fill_pinned(stki_core *core, stk_batch *batch, const stki_
     between = stki_now_ns();
     stki_count(&worker->read_ns, between - before);
     if (n == 0 && status != STK_AGAIN) {
-        stki_read_fails(core, batch, reader, first, row, &error);
+        stki_read_fails(worker, reader, first, row, &error);
         return 1;
     }
     if (n == 0)
         return 0;
     stki_worker_does(worker, STKI_STAGE_CONVERT, reader->path, first, between);
-    convert_list(batch, plan, row, n, worker, random);
+    convert_list(worker, plan, row, n, random);
     for (int64_t i = 0; i < n; i++)
         stk_storage_release(kept[i]);
     stki_count(&worker->convert_ns, stki_now_ns() - between);
@@ -167,8 +169,8 @@ static void convert_part(const stki_field_plan *plan, const stki_placing *placin
     }
 }
 
-static stk_status make_part(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                            int64_t part, int64_t parts, stki_worker *worker, stk_error *err)
+static stk_status make_part(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t part,
+                            int64_t parts, stk_error *err)
 {
     const stki_placing *placing;
     stki_placing own;
@@ -178,51 +180,48 @@ static stk_status make_part(stki_core *core, stk_batch *batch, const stki_field_
     if (status != STK_OK)
         return status;
     if (placing->padded)
-        return part == 0 ? stki_make_resampled.make(core, batch, plan, of, worker, err) : STK_OK;
-    stki_reading_begin(plan, of, worker, &r);
-    if ((status = stki_reading_read(&r, NULL, STK_OK, worker, err)) != STK_OK)
+        return part == 0 ? stki_make_resampled.make(worker, plan, of, err) : STK_OK;
+    stki_reading_begin(worker, plan, of, &r);
+    if ((status = stki_reading_read(worker, &r, NULL, STK_OK, err)) != STK_OK)
         return status;
     convert_part(plan, placing, &r, of->to, part, parts, worker);
-    stki_reading_end(plan, of, worker, &r);
+    stki_reading_end(worker, plan, of, &r);
     if (plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
     return STK_OK;
 }
 
-static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                       stki_worker *worker, stk_error *err)
+static stk_status make(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err)
 {
-    return make_part(core, batch, plan, of, 0, 1, worker, err);
+    return make_part(worker, plan, of, 0, 1, err);
 }
 
-static inline int64_t fill(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                           stki_worker *worker, const bool random)
+static inline int64_t fill(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last,
+                           const bool random)
 {
-    int64_t n = fill_mapped(batch, plan, row, last, worker, random);
+    int64_t n = fill_mapped(worker, plan, row, last, random);
 
     if (n > 0)
         return n;
-    if (stki_sample_has_failed(batch, row))
+    if (stki_sample_has_failed(worker->batch, row))
         return 1;
-    n = fill_pinned(core, batch, plan, row, last, worker, random);
+    n = fill_pinned(worker, plan, row, last, random);
     if (n > 0)
         return n;
-    stki_make_part(core, batch, plan, row, 0, 1, worker);
+    stki_make_part(worker, plan, row, 0, 1);
     return 1;
 }
 
 /* ---- the makers -------------------------------------------------------------------------------------------------- */
 
-static int64_t fill_plain(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                          stki_worker *worker)
+static int64_t fill_plain(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last)
 {
-    return fill(core, batch, plan, row, last, worker, false);
+    return fill(worker, plan, row, last, false);
 }
 
-static int64_t fill_placed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                           stki_worker *worker)
+static int64_t fill_placed(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last)
 {
-    return fill(core, batch, plan, row, last, worker, true);
+    return fill(worker, plan, row, last, true);
 }
 
 static bool is_erased(const stki_field_plan *plan)

@@ -50,8 +50,9 @@ static stk_status check_trailing(const stki_field_plan *plan, const stki_reader 
                         plan->name, (long long)other_within, stki_reader_path(other_shard, other_within, other_path));
 }
 
-static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_worker *worker)
+static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
+    const stk_batch *batch = worker->batch;
     int64_t within, shape[STK_MAX_DIMS], length = -1;
     char path[STKI_RECORD_PATH];
     const stki_reader *shard = stki_field_locate(plan->field, batch->samples[row], &within);
@@ -64,7 +65,7 @@ static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan 
     if (status == STK_OK && plan->ndim > 1)
         status = check_trailing(plan, shard, within, shape, &error);
     if (status != STK_OK) {
-        stki_read_fails(core, batch, shard, within, row, &error);
+        stki_read_fails(worker, shard, within, row, &error);
     } else if (shape[0] > plan->shape[0] && plan->truncates) {
         length = plan->shape[0];
     } else if (shape[0] > plan->shape[0] || shape[0] < 0) {
@@ -73,7 +74,7 @@ static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan 
                                   STKI_TEXT("%lld", (long long)shape[0]),
                                   STKI_TEXT("at most %lld", (long long)plan->shape[0])},
                      "%s: length of the sample (%s)", plan->name, plan->too_long);
-        stki_read_fails(core, batch, shard, within, row, &error);
+        stki_read_fails(worker, shard, within, row, &error);
     } else {
         length = shape[0];
     }
@@ -83,9 +84,10 @@ static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* Copies or casts a sample whose length its index has told before. */
-static void copy(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_reader *shard,
-                 int64_t within, int64_t row, const stk_tensor *sample, stki_worker *worker)
+static void copy(stki_worker *worker, const stki_field_plan *plan, const stki_reader *shard, int64_t within,
+                 int64_t row, const stk_tensor *sample)
 {
+    const stk_batch *batch = worker->batch;
     int64_t length, shape[STK_MAX_DIMS];
     char path[STKI_RECORD_PATH];
     stki_batch_row to;
@@ -99,11 +101,11 @@ static void copy(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
                                   STKI_TEXT("%lld", (long long)sample->shape[0]),
                                   STKI_TEXT("%lld as its index says", (long long)length)},
                      "%s: length of the sample", plan->name);
-        stki_read_fails(core, batch, shard, within, row, &error);
+        stki_read_fails(worker, shard, within, row, &error);
         return;
     }
     if (sample->ndim > 1 && check_trailing(plan, shard, within, sample->shape, &error) != STK_OK) {
-        stki_read_fails(core, batch, shard, within, row, &error);
+        stki_read_fails(worker, shard, within, row, &error);
         return;
     }
     memcpy(shape, sample->shape, sizeof shape);
@@ -116,17 +118,16 @@ static void copy(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
     stki_count(&worker->bytes_written, to.bytes);
 }
 
-static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                       stki_worker *worker, stk_error *err)
+static stk_status make(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err)
 {
     stki_reading r;
     stk_status status;
 
-    stki_reading_begin(plan, of, worker, &r);
-    if ((status = stki_reading_read(&r, NULL, STK_OK, worker, err)) != STK_OK)
+    stki_reading_begin(worker, plan, of, &r);
+    if ((status = stki_reading_read(worker, &r, NULL, STK_OK, err)) != STK_OK)
         return status;
-    copy(core, batch, plan, r.shard, r.within, of->row, &r.sample, worker);
-    stki_reading_end(plan, of, worker, &r);
+    copy(worker, plan, r.shard, r.within, of->row, &r.sample);
+    stki_reading_end(worker, plan, of, &r);
     return STK_OK;
 }
 

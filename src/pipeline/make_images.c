@@ -16,8 +16,8 @@ typedef stk_status store_fn(const stki_field_plan *plan, stki_resampler *resampl
                             stk_error *err);
 
 /* `check` may refuse the row before its image is read; `store` makes it of the pixels. */
-static stk_status make_by(check_fn *check, store_fn *store, const stk_batch *batch, const stki_field_plan *plan,
-                          const stki_making_of *of, stki_worker *worker, stk_error *err)
+static stk_status make_by(check_fn *check, store_fn *store, stki_worker *worker, const stki_field_plan *plan,
+                          const stki_making_of *of, stk_error *err)
 {
     stki_resampler *resampler = &worker->resamplers[plan->number];
     const stki_want *want;
@@ -25,28 +25,27 @@ static stk_status make_by(check_fn *check, store_fn *store, const stk_batch *bat
     const stk_tensor *view;
     stk_status status;
 
-    stki_reading_begin(plan, of, worker, &r);
+    stki_reading_begin(worker, plan, of, &r);
     status = stki_resample_want(plan, resampler, of->index, &of->occasion, r.shard, r.within, &want, err);
     if (status == STK_OK && check)
-        status = check(batch, plan, of->row, resampler, r.shard, r.within, err);
-    if ((status = stki_reading_read(&r, want, status, worker, err)) != STK_OK)
+        status = check(worker->batch, plan, of->row, resampler, r.shard, r.within, err);
+    if ((status = stki_reading_read(worker, &r, want, status, err)) != STK_OK)
         return status;
     status = stki_resample_view(plan, resampler, r.shard, r.within, &r.sample, &view, err);
     if (status == STK_OK)
         status = store(plan, resampler, view, of->to, err);
     stki_count(&worker->bytes_read, stk_tensor_nbytes(&r.sample));
-    stki_reading_end(plan, of, worker, &r);
+    stki_reading_end(worker, plan, of, &r);
     return status;
 }
 
 /* ---- rows of one shape ------------------------------------------------------------------------------------------- */
 
-static stk_status make_resampled(stki_core *core, stk_batch *batch, const stki_field_plan *plan,
-                                 const stki_making_of *of, stki_worker *worker, stk_error *err)
+static stk_status make_resampled(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of,
+                                 stk_error *err)
 {
-    stk_status status = make_by(NULL, stki_resample_store, batch, plan, of, worker, err);
+    stk_status status = make_by(NULL, stki_resample_store, worker, plan, of, err);
 
-    (void)core;
     stki_count(&worker->bytes_written, plan->row_bytes);
     if (status == STK_OK && plan->erase.step)
         stki_erase_row(plan, &of->occasion, of->to);
@@ -63,8 +62,9 @@ const stki_row_maker stki_make_resampled = {.takes = is_resampled, .make = make_
 /* ---- rows in shapes of their own --------------------------------------------------------------------------------- */
 
 /* An image in a shape of its own: the shape, and how many elements that are. -1: the row has failed. */
-static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, stki_worker *worker)
+static int64_t measure(stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
+    const stk_batch *batch = worker->batch;
     int64_t within, *shape = stki_image_row_shape(plan, batch->memory, row), elements;
     const stki_reader *shard = stki_field_locate(plan->field, batch->samples[row], &within);
     const stki_occasion occasion = stki_occasion_of(batch, row);
@@ -87,7 +87,7 @@ static int64_t measure(stki_core *core, stk_batch *batch, const stki_field_plan 
     if (status == STK_OK)
         return elements;
     memset(shape, 0, STKI_IMAGE_SHAPE_BYTES);
-    stki_read_fails(core, batch, shard, within, row, &error);
+    stki_read_fails(worker, shard, within, row, &error);
     return -1;
 }
 
@@ -108,15 +108,13 @@ static stk_status check_measured(const stk_batch *batch, const stki_field_plan *
                         "%s: shape of the sample's row", plan->name);
 }
 
-static stk_status make_image(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                             stki_worker *worker, stk_error *err)
+static stk_status make_image(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err)
 {
     stki_batch_row row;
 
-    (void)core;
-    stki_slot_row(batch, plan, of->row, &row);
+    stki_slot_row(worker->batch, plan, of->row, &row);
     stki_count(&worker->bytes_written, row.bytes);
-    return make_by(check_measured, stki_image_store, batch, plan, of, worker, err);
+    return make_by(check_measured, stki_image_store, worker, plan, of, err);
 }
 
 static bool has_shapes(const stki_field_plan *plan)

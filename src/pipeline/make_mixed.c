@@ -83,23 +83,23 @@ typedef struct stki_pair {
 
 /* True: the row can be made, and with `both` the next one. Else those that cannot are failed, and that is all of them:
  * each holds a part of both samples. */
-static bool pair_is_fine(stki_core *core, stk_batch *batch, int64_t row, bool both, const stki_pair *pair)
+static bool pair_is_fine(stki_worker *worker, int64_t row, bool both, const stki_pair *pair)
 {
     if (pair->own != STK_OK)
-        stki_row_fails(core, batch, row, &pair->own_error);
+        stki_row_fails(worker, row, &pair->own_error);
     else if (pair->partner != STK_OK)
-        stki_row_fails_with_partner(core, batch, row, &pair->partner_error);
+        stki_row_fails_with_partner(worker, row, &pair->partner_error);
     if (both && pair->partner != STK_OK)
-        stki_row_fails(core, batch, row + 1, &pair->partner_error);
+        stki_row_fails(worker, row + 1, &pair->partner_error);
     else if (both && pair->own != STK_OK)
-        stki_row_fails_with_partner(core, batch, row + 1, &pair->own_error);
+        stki_row_fails_with_partner(worker, row + 1, &pair->own_error);
     return pair->own == STK_OK && pair->partner == STK_OK;
 }
 
 /* A row, and with `both` the next one, which is its partner: mixed in f32 and rounded. */
-static void make_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, bool both,
-                       stki_mixing mixing, stki_worker *worker)
+static void make_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t row, bool both, stki_mixing mixing)
 {
+    const stk_batch *batch = worker->batch;
     const stki_field_plan *f32 = plan->inner;
     const int64_t bytes = (f32->row_bytes + 63) / 64 * 64;
     char *values = stki_slot_values(batch, plan) + row * plan->row_bytes;
@@ -112,13 +112,13 @@ static void make_mixed(stki_core *core, stk_batch *batch, const stki_field_plan 
     b = a ? a + bytes / (int64_t)sizeof *a : NULL;
     if (pair.own == STK_OK) {
         of = of_row(batch, row, a);
-        pair.own = f32->maker->make(core, batch, f32, &of, worker, &pair.own_error);
+        pair.own = f32->maker->make(worker, f32, &of, &pair.own_error);
         if (both || (mixing.mixes && pair.own == STK_OK)) {
             of = of_partner(batch, row, both, b);
-            pair.partner = f32->maker->make(core, batch, f32, &of, worker, &pair.partner_error);
+            pair.partner = f32->maker->make(worker, f32, &of, &pair.partner_error);
         }
     }
-    if (!pair_is_fine(core, batch, row, both, &pair))
+    if (!pair_is_fine(worker, row, both, &pair))
         return;
     stki_float_control control = stki_float_enter();
     if (mixing.cuts && plan->mix.step)
@@ -133,49 +133,48 @@ static void make_mixed(stki_core *core, stk_batch *batch, const stki_field_plan 
 }
 
 /* The label, the label of the partner that the row is mixed with, or its own, and the share of the first. */
-static void make_labels(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                        stki_worker *worker)
+static void make_labels(stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
-    const stki_mixing mixing = stki_mixing_of(core, batch, plan, row);
+    const stk_batch *batch = worker->batch;
+    const stki_mixing mixing = stki_mixing_of(worker, plan, row);
     char *values = stki_slot_values(batch, plan) + row * plan->row_bytes,
          *partners = batch->memory + plan->tensors[1].offset + row * plan->row_bytes;
     stki_pair pair = {.partner = STK_OK};
     stki_making_of of = of_row(batch, row, values);
 
-    pair.own = plan->under->make(core, batch, plan, &of, worker, &pair.own_error);
+    pair.own = plan->under->make(worker, plan, &of, &pair.own_error);
     if (pair.own == STK_OK && mixing.mixes) {
         of = of_partner(batch, row, false, partners);
-        pair.partner = plan->under->make(core, batch, plan, &of, worker, &pair.partner_error);
+        pair.partner = plan->under->make(worker, plan, &of, &pair.partner_error);
     }
-    if (!pair_is_fine(core, batch, row, false, &pair))
+    if (!pair_is_fine(worker, row, false, &pair))
         return;
     if (!mixing.mixes)
         memcpy(partners, values, (size_t)plan->row_bytes);
     ((float *)(void *)(batch->memory + plan->tensors[2].offset))[row] = mixing.share;
 }
 
-static int64_t fill_mixed(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                          stki_worker *worker)
+static int64_t fill_mixed(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last)
 {
+    const stk_batch *batch = worker->batch;
     stki_mixing mixing;
     int64_t own;
     bool both;
 
     if (stki_sample_has_failed(batch, row))
         return 1;
-    mixing = stki_mixing_of(core, batch, plan, row);
+    mixing = stki_mixing_of(worker, plan, row);
     both = mixing.mixes && row + 1 < last && stki_partner_of(batch, row, &own) == own + 1 &&
            !stki_sample_has_failed(batch, row + 1);
-    make_mixed(core, batch, plan, row, both, mixing, worker);
+    make_mixed(worker, plan, row, both, mixing);
     return 1 + both;
 }
 
-static int64_t fill_paired(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                           stki_worker *worker)
+static int64_t fill_paired(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last)
 {
     (void)last;
-    if (!stki_sample_has_failed(batch, row))
-        make_labels(core, batch, plan, row, worker);
+    if (!stki_sample_has_failed(worker->batch, row))
+        make_labels(worker, plan, row);
     return 1;
 }
 

@@ -6,8 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                       stki_worker *worker, stk_error *err)
+static stk_status make(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err)
 {
     const int64_t size = stk_dtype_size(plan->dtype), classes = plan->one_hot.step->classes, one = 1, none = 0;
     int64_t within, label = -1;
@@ -16,7 +15,6 @@ static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan 
     stk_tensor sample;
     stk_status status;
 
-    (void)core, (void)batch;
     stki_worker_does(worker, STKI_STAGE_READ, shard->path, within, stki_coarse_ns());
     status = shard->ops->read(shard, within, NULL, &worker->scratch, &sample, err);
     if (status != STK_OK)

@@ -24,7 +24,7 @@ static void advise(const stki_field_plan *plan, const stk_batch *batch, stki_wor
 
 /* The samples of a window from number k on that are mapped and share one conversion. Returns how many there were; 0:
  * sample k has to go through its reader. */
-static int64_t convert_window(const stki_field_plan *plan, const stki_making_of *of, int64_t k, stki_worker *worker)
+static int64_t convert_window(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t k)
 {
     const stki_field_plan *each = plan->inner;
     const stki_field *field = each->field;
@@ -62,8 +62,7 @@ static int64_t convert_window(const stki_field_plan *plan, const stki_making_of 
     return n;
 }
 
-static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                       stki_worker *worker, stk_error *err)
+static stk_status make(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err)
 {
     const stki_field_plan *each = plan->inner;
     stk_status status = STK_OK;
@@ -72,11 +71,11 @@ static stk_status make(stki_core *core, stk_batch *batch, const stki_field_plan 
         const stki_making_of sample = {of->index + k * plan->config->window.dilation, of->occasion,
                                        (char *)of->to + k * each->row_bytes, of->row};
 
-        n = convert_window(plan, of, k, worker);
+        n = convert_window(worker, plan, of, k);
         if (n > 0)
             continue;
         n = 1;
-        status = each->maker->make(core, batch, each, &sample, worker, err);
+        status = each->maker->make(worker, each, &sample, err);
     }
     return status;
 }

@@ -28,8 +28,10 @@ stk_status stki_partners_begin(stki_core *core, stk_batch *batch, stk_error *err
     return status;
 }
 
-stki_mixing stki_mixing_of(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row)
+stki_mixing stki_mixing_of(const stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
+    const stki_core *core = worker->core;
+    const stk_batch *batch = worker->batch;
     const stki_field_plan *image = plan->mix.step ? plan : plan->mix.image;
     int64_t own, height = 1, width = 1;
     const int64_t partner = stki_partner_of(batch, row, &own);
@@ -49,11 +51,11 @@ stki_mixing stki_mixing_of(const stki_core *core, const stk_batch *batch, const 
     return mixing;
 }
 
-bool stki_row_is_mixed(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row)
+bool stki_row_is_mixed(const stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
-    const stki_field_plan *whole = &core->plans[plan->number];
+    const stki_field_plan *whole = &worker->core->plans[plan->number];
 
-    return (whole->mix.step || whole->mix.image) && stki_mixing_of(core, batch, whole, row).mixes;
+    return (whole->mix.step || whole->mix.image) && stki_mixing_of(worker, whole, row).mixes;
 }
 
 stk_status stki_partners_check(stki_core *core, stk_error *err)

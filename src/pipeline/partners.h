@@ -16,8 +16,8 @@ stk_status stki_partners_begin(stki_core *core, stk_batch *batch, stk_error *err
 /* Row `row` of this rank in the global batch (*own), and its partner there: itself, if it has none. */
 int64_t stki_partner_of(const stk_batch *batch, int64_t row, int64_t *own);
 /* Of an image, or of labels that go with one. */
-stki_mixing stki_mixing_of(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row);
+stki_mixing stki_mixing_of(const stki_worker *worker, const stki_field_plan *plan, int64_t row);
 /* Does the row of this field (or of its rows in f32) hold a part of its partner? */
-bool stki_row_is_mixed(const stki_core *core, const stk_batch *batch, const stki_field_plan *plan, int64_t row);
+bool stki_row_is_mixed(const stki_worker *worker, const stki_field_plan *plan, int64_t row);
 
 #endif

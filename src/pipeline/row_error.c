@@ -1,8 +1,10 @@
 /* row_error.c: a row of a batch has failed: counted, noted and remembered in its slot; see core.h. */
 #include "failed.h"
 
-void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
+void stki_row_fails(stki_worker *worker, int64_t row, const stk_error *error)
 {
+    stki_core *core = worker->core;
+    stk_batch *batch = worker->batch;
     const uint8_t before = atomic_exchange_explicit(&batch->row_failed[row], STKI_ROW_FAILED, memory_order_relaxed);
 
     if (before != STKI_ROW_FAILED) {
@@ -13,8 +15,10 @@ void stki_row_fails(stki_core *core, stk_batch *batch, int64_t row, const stk_er
     stki_slot_fail(batch, row, error);
 }
 
-void stki_row_fails_with_partner(stki_core *core, stk_batch *batch, int64_t row, const stk_error *error)
+void stki_row_fails_with_partner(stki_worker *worker, int64_t row, const stk_error *error)
 {
+    stki_core *core = worker->core;
+    stk_batch *batch = worker->batch;
     uint8_t before = STKI_ROW_FINE;
 
     if (atomic_compare_exchange_strong_explicit(&batch->row_failed[row], &before, STKI_ROW_FAILED_WITH_PARTNER,

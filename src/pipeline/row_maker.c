@@ -26,12 +26,11 @@ void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64
 
 /* ---- one sample -------------------------------------------------------------------------------------------------- */
 
-void stki_read_fails(stki_core *core, stk_batch *batch, const stki_reader *shard, int64_t within, int64_t row,
-                     stk_error *error)
+void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t within, int64_t row, stk_error *error)
 {
     if (shard->file)
         (void)stki_file_intact(shard->file, within, error);
-    stki_row_fails(core, batch, row, error);
+    stki_row_fails(worker, row, error);
 }
 
 void stki_count_convert(stki_worker *worker, const stki_paging *paging, int64_t began)
@@ -43,7 +42,7 @@ void stki_count_convert(stki_worker *worker, const stki_paging *paging, int64_t 
         stki_count(&worker->read_ns, pages);
 }
 
-void stki_reading_begin(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker, stki_reading *r)
+void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r)
 {
     r->began = stki_now_ns();
     r->shard_number = stki_field_shard(plan->field, of->index, &r->within);
@@ -53,7 +52,7 @@ void stki_reading_begin(const stki_field_plan *plan, const stki_making_of *of, s
         worker->scratch.draw = stki_draw_seed(&of->occasion, CALL_DRAW);
 }
 
-stk_status stki_reading_read(stki_reading *r, const stki_want *want, stk_status status, stki_worker *worker,
+stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_want *want, stk_status status,
                              stk_error *err)
 {
     const int64_t before = r->began;
@@ -72,7 +71,7 @@ stk_status stki_reading_read(stki_reading *r, const stki_want *want, stk_status 
     return STK_OK;
 }
 
-void stki_reading_end(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker, stki_reading *r)
+void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r)
 {
     stki_watch_use(worker, plan, r->shard, of->index, &r->sample);
     stki_reader_done(r->shard, &r->sample);
@@ -81,60 +80,60 @@ void stki_reading_end(const stki_field_plan *plan, const stki_making_of *of, stk
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static stki_making_of of_row(const stk_batch *batch, const stki_field_plan *plan, int64_t row)
+static stki_making_of of_row(const stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
+    const stk_batch *batch = worker->batch;
     stki_batch_row at;
 
     stki_slot_row(batch, plan, row, &at);
     return (stki_making_of){batch->samples[row], stki_occasion_of(batch, row), at.data, row};
 }
 
-void stki_make_rows(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t first, int64_t last,
-                    stki_worker *worker)
+void stki_make_rows(stki_worker *worker, const stki_field_plan *plan, int64_t first, int64_t last)
 {
     const stki_row_maker *maker = plan->maker;
     stk_error error;
 
     while (maker->fill && first < last)
-        first += maker->fill(core, batch, plan, first, last, worker);
+        first += maker->fill(worker, plan, first, last);
     for (; first < last; first++) {
         stki_making_of of;
 
-        if (stki_sample_has_failed(batch, first))
+        if (stki_sample_has_failed(worker->batch, first))
             continue;
-        of = of_row(batch, plan, first);
-        if (maker->make(core, batch, plan, &of, worker, &error) != STK_OK)
-            stki_row_fails(core, batch, first, &error);
+        of = of_row(worker, plan, first);
+        if (maker->make(worker, plan, &of, &error) != STK_OK)
+            stki_row_fails(worker, first, &error);
     }
 }
 
-void stki_make_part(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
-                    int64_t parts, stki_worker *worker)
+void stki_make_part(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t part, int64_t parts)
 {
-    const stki_making_of of = of_row(batch, plan, row);
+    const stki_making_of of = of_row(worker, plan, row);
     stk_error error;
 
-    if (plan->maker->make_part(core, batch, plan, &of, part, parts, worker, &error) != STK_OK)
-        stki_row_fails(core, batch, row, &error);
+    if (plan->maker->make_part(worker, plan, &of, part, parts, &error) != STK_OK)
+        stki_row_fails(worker, row, &error);
 }
 
-void stki_make_again(stki_core *core, stk_batch *batch, int64_t row, stki_worker *worker)
+void stki_make_again(stki_worker *worker, int64_t row)
 {
-    stki_watch_begin(worker, batch, row, row + 1);
+    const stki_core *core = worker->core;
+
+    stki_watch_begin(worker, row, row + 1);
     for (int f = 0; f < core->plan_count; f++)
-        stki_make_rows(core, batch, &core->plans[f], row, row + 1, worker);
+        stki_make_rows(worker, &core->plans[f], row, row + 1);
     stki_watch_end(worker);
     if (core->streams)
         stki_store_fence();
 }
 
-int64_t stki_measure_again(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                           stki_worker *worker)
+int64_t stki_measure_again(stki_worker *worker, const stki_field_plan *plan, int64_t row)
 {
     int64_t length;
 
-    stki_watch_begin(worker, batch, row, row + 1);
-    length = plan->maker->measure(core, batch, plan, row, worker);
+    stki_watch_begin(worker, row, row + 1);
+    length = plan->maker->measure(worker, plan, row);
     stki_watch_end(worker);
-    return stki_row_has_failed(batch, row) ? -1 : length;
+    return stki_row_has_failed(worker->batch, row) ? -1 : length;
 }

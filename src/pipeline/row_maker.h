@@ -34,17 +34,14 @@ struct stki_row_maker {
     /* Tells readers what of them a batch needs. NULL: the sample of each row. */
     void (*advise)(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker);
     /* The length of a row of varying length; -1: the row has failed. NULL where rows have none. */
-    int64_t (*measure)(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                       stki_worker *worker);
+    int64_t (*measure)(stki_worker *worker, const stki_field_plan *plan, int64_t row);
     /* Makes rows of [row, last) from `row` on and returns how many, at least one. NULL: one at a time, by `make`. */
-    int64_t (*fill)(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t last,
-                    stki_worker *worker);
+    int64_t (*fill)(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t last);
     /* One row; errors name file and record. */
-    stk_status (*make)(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                       stki_worker *worker, stk_error *err);
+    stk_status (*make)(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stk_error *err);
     /* Part `part` of `parts` of one. NULL: a row is made in one go. */
-    stk_status (*make_part)(stki_core *core, stk_batch *batch, const stki_field_plan *plan, const stki_making_of *of,
-                            int64_t part, int64_t parts, stki_worker *worker, stk_error *err);
+    stk_status (*make_part)(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, int64_t part,
+                            int64_t parts, stk_error *err);
     /* What a row shows of its sample; `own` is for one that is drawn. NULL: rows are no views of samples. */
     stk_status (*placing)(const stki_field_plan *plan, const stki_occasion *occasion, stki_placing *own,
                           const stki_placing **out, stk_error *err);
@@ -61,15 +58,12 @@ void stki_row_makers_set(stki_field_plan *plan);
 /* ---- row_maker.c: what they have in common ---- */
 
 /* Rows [first, last) of the field. */
-void stki_make_rows(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t first, int64_t last,
-                    stki_worker *worker);
+void stki_make_rows(stki_worker *worker, const stki_field_plan *plan, int64_t first, int64_t last);
 /* Part `part` of `parts` of a row. */
-void stki_make_part(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row, int64_t part,
-                    int64_t parts, stki_worker *worker);
+void stki_make_part(stki_worker *worker, const stki_field_plan *plan, int64_t row, int64_t part, int64_t parts);
 /* One row by itself, for a sample that takes the place of another: all its fields; its length in one of them. */
-void stki_make_again(stki_core *core, stk_batch *batch, int64_t row, stki_worker *worker);
-int64_t stki_measure_again(stki_core *core, stk_batch *batch, const stki_field_plan *plan, int64_t row,
-                           stki_worker *worker);
+void stki_make_again(stki_worker *worker, int64_t row);
+int64_t stki_measure_again(stki_worker *worker, const stki_field_plan *plan, int64_t row);
 
 static inline stki_occasion stki_occasion_of(const stk_batch *batch, int64_t row)
 {
@@ -92,16 +86,15 @@ typedef struct stki_reading {
 } stki_reading;
 
 /* Finds the sample; the clock of reading starts. */
-void stki_reading_begin(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker, stki_reading *r);
+void stki_reading_begin(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r);
 /* Reads it; the clock of converting starts if that went well. `status`: of what came between. */
-stk_status stki_reading_read(stki_reading *r, const stki_want *want, stk_status status, stki_worker *worker,
+stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_want *want, stk_status status,
                              stk_error *err);
 /* The row is made. */
-void stki_reading_end(const stki_field_plan *plan, const stki_making_of *of, stki_worker *worker, stki_reading *r);
+void stki_reading_end(stki_worker *worker, const stki_field_plan *plan, const stki_making_of *of, stki_reading *r);
 
 /* A row has failed by reading: if the file has changed meanwhile, that is the error. */
-void stki_read_fails(stki_core *core, stk_batch *batch, const stki_reader *shard, int64_t within, int64_t row,
-                     stk_error *error);
+void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t within, int64_t row, stk_error *error);
 /* A conversion began at `began` and has ended. What it waited for pages of mapped files counts as reading. */
 void stki_count_convert(stki_worker *worker, const stki_paging *paging, int64_t began);
 

@@ -8,9 +8,8 @@
 #define ALLOWED_NS (INT64_C(10) * 1000000)
 enum { ALLOWED_TIMES = 1000 };
 
-void stki_watch_begin(stki_worker *worker, stk_batch *batch, int64_t first, int64_t last)
+void stki_watch_begin(stki_worker *worker, int64_t first, int64_t last)
 {
-    worker->watch.batch = batch;
     worker->watch.first = first;
     worker->watch.last = last;
     worker->watch.count = 0;
@@ -43,15 +42,14 @@ static bool row_is_lost(const struct stki_use *use, int64_t first, stk_error *er
 static void fail_rows(stki_worker *worker, const struct stki_use *use)
 {
     const stki_watch *watch = &worker->watch;
-    stk_batch *batch = watch->batch;
+    const stk_batch *batch = worker->batch;
     stk_error error;
 
     for (int64_t row = watch->first; row < watch->last; row++)
         if (row_is_lost(use, batch->samples[row], &error))
-            stki_row_fails(worker->core, batch, row, &error);
-        else if (stki_row_is_mixed(worker->core, batch, use->plan, row) &&
-                 is_lost(use, batch->partners[row].sample, &error))
-            stki_row_fails_with_partner(worker->core, batch, row, &error);
+            stki_row_fails(worker, row, &error);
+        else if (stki_row_is_mixed(worker, use->plan, row) && is_lost(use, batch->partners[row].sample, &error))
+            stki_row_fails_with_partner(worker, row, &error);
 }
 
 /* tile_end: when the last byte had been taken. Whoever asked later asked for this tile too. */

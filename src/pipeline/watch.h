@@ -20,7 +20,6 @@ enum { STKI_WATCH_FILES = 64, STKI_WATCH_SEEN = 64 };
 
 typedef struct stki_watch {
     /* the running tile */
-    stk_batch *batch;
     int64_t first, last; /* its rows */
     int count;
     struct stki_use {
@@ -33,7 +32,8 @@ typedef struct stki_watch {
     int64_t asked, spent_ns;       /* since the worker began */
 } stki_watch;
 
-void stki_watch_begin(struct stki_worker *worker, stk_batch *batch, int64_t first, int64_t last);
+/* A tile of rows of worker->batch begins. */
+void stki_watch_begin(struct stki_worker *worker, int64_t first, int64_t last);
 /* Sample `index` of the plan's field comes from this reader; `sample` is what it read, or NULL where it was taken from
  * reader->base. Before stki_reader_done. Where there is no room left, the files that were noted before are asked: what
  * is taken of them must be done with by then. */
