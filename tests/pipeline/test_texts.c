@@ -195,7 +195,10 @@ static void test_json_refused(void **state)
         {"-", 1, "a digit"},
         {"+1", 0, "a value"},
         {"1e", 2, "a digit"},
-        {"NaN", 0, "a value"},
+        {"Nan", 0, "a value"},
+        {"+NaN", 0, "a value"},
+        {"-NaN", 1, "a digit"},
+        {"-Inf", 1, "a value"},
         {"nulL", 0, "a value"},
         {"tru", 0, "a value"},
         {"a value", 0, "a value"},
@@ -222,11 +225,11 @@ static void test_json_refused(void **state)
     assert_non_null(strstr(problem.what, "128"));
     memset(deep + 127, ']', 127);
     assert_int_equal(stki_json_find(deep, 254, "text", &span, &problem), STKI_JSON_MISSING);
-    assert_int_equal(stki_json_find("{\"text\":[1]}", 12, "text", &span, &problem), STKI_JSON_OTHER);
+    assert_int_equal(stki_json_find("{\"text\":[1]}", 12, "text", &span, &problem), STKI_JSON_LIST);
     assert_string_equal(problem.what, "a list");
     assert_int_equal(stki_json_find("{\"tex\":\"a\"}", 11, "text", &span, &problem), STKI_JSON_MISSING);
     assert_int_equal(stki_json_find("\"text\"", 6, "text", &span, &problem), STKI_JSON_MISSING);
-    assert_int_equal(stki_json_find("{\"text\":\"a\",\"text\":1}", 21, "text", &span, &problem), STKI_JSON_OTHER);
+    assert_int_equal(stki_json_find("{\"text\":\"a\",\"text\":1}", 21, "text", &span, &problem), STKI_JSON_NUMBER);
 }
 
 static stk_status run(const char *path, const char *source, const char *more, stk_error *err)

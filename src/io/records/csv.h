@@ -56,6 +56,8 @@ void stki_csv_text(const stki_csv_cell *cell, char *to); /* writes that many */
 /* Blanks around a number are fine. False: it is none, or (whole) does not fit. */
 bool stki_csv_whole(const stki_csv_cell *cell, int64_t *out);
 bool stki_csv_number(const stki_csv_cell *cell, double *out); /* nan and inf in any case too */
+/* strtod as in the C locale. */
+double stki_decimal(const char *text);
 
 /* ---- csv_table.c ---- */
 

@@ -202,7 +202,7 @@ static bool is_decimal(const char *at, const char *end)
 }
 
 /* The program's own locale may write 0,5. */
-static double to_double(const char *text)
+double stki_decimal(const char *text)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     const double value = plain ? strtod_l(text, NULL, plain) : strtod(text, NULL);
@@ -226,6 +226,6 @@ bool stki_csv_number(const stki_csv_cell *cell, double *out)
         return false;
     memcpy(text, at, (size_t)(end - at));
     text[end - at] = '\0';
-    *out = to_double(text);
+    *out = stki_decimal(text);
     return true;
 }

@@ -1,5 +1,7 @@
 /* json_text.c: see json_text.h. */
 #include "json_text.h"
+#include "checked.h"
+#include "csv.h"
 #include "text_check.h"
 #include <string.h>
 
@@ -298,6 +300,10 @@ static bool parse_value(parser *p)
         return parse_word(p, "false");
     case 'n':
         return parse_word(p, "null");
+    case 'N':
+        return parse_word(p, "NaN");
+    case 'I':
+        return parse_word(p, "Infinity");
     case '{':
     case '[':
         if (++p->depth > STKI_JSON_DEPTH)
@@ -306,6 +312,10 @@ static bool parse_value(parser *p)
         p->depth--;
         return good;
     default:
+        if (*p->at == '-' && p->at + 1 < p->end && p->at[1] == 'I') {
+            p->at++;
+            return parse_word(p, "Infinity");
+        }
         if (*p->at == '-' || (*p->at >= '0' && *p->at <= '9'))
             return parse_number(p);
         return fail(p, no_value);
@@ -337,7 +347,23 @@ static const char *kind_of(unsigned char first)
                                           : "a number";
 }
 
-/* The members of the line's object; *found as far as it has been seen. */
+static enum stki_json_found found_of(unsigned char first)
+{
+    return first == '['                                                   ? STKI_JSON_LIST
+           : first == '{' || first == 't' || first == 'f' || first == 'n' ? STKI_JSON_OTHER
+                                                                          : STKI_JSON_NUMBER;
+}
+
+/* What is behind the dot that follows `span` in the key; NULL: it does not begin so. */
+static const char *rest_of(const stki_json_span *span, const char *key)
+{
+    for (const char *dot = strchr(key, '.'); dot; dot = strchr(dot + 1, '.'))
+        if (is_key(span, key, dot - key))
+            return dot + 1;
+    return NULL;
+}
+
+/* The members of an object; *found as far as it has been seen. */
 static bool parse_members(parser *p, const char *key, enum stki_json_found *found, stki_json_span *out,
                           const char **kind)
 {
@@ -352,23 +378,36 @@ static bool parse_members(parser *p, const char *key, enum stki_json_found *foun
         return true;
     }
     while (more) {
-        bool wanted;
+        const char *rest;
+        bool wanted, good;
 
         if (!parse_key(p, &name))
             return false;
         wanted = is_key(&name, key, length);
+        rest = !wanted && p->at < p->end && *p->at == '{' ? rest_of(&name, key) : NULL;
         if (wanted && p->at < p->end && *p->at == '"') {
             if (!parse_string(p, &value))
                 return false;
             *found = STKI_JSON_TEXT;
             *out = value;
+        } else if (rest) {
+            if (++p->depth > STKI_JSON_DEPTH)
+                return fail(p, "no more than 128 lists and objects inside each other");
+            good = parse_members(p, rest, found, out, kind);
+            p->depth--;
+            if (!good)
+                return false;
         } else {
+            const unsigned char *begin = p->at;
+
             if (wanted && p->at < p->end) {
-                *found = STKI_JSON_OTHER;
+                *found = found_of(*p->at);
                 *kind = kind_of(*p->at);
             }
             if (!parse_value(p))
                 return false;
+            if (wanted)
+                *out = (stki_json_span){(const char *)begin, p->at - begin, 0};
         }
         if (!parse_comma(p, '}', &more, "a comma or }"))
             return false;
@@ -391,10 +430,68 @@ enum stki_json_found stki_json_find(const char *line, int64_t length, const char
         skip_space(&p);
         good = p.at == p.end || fail(&p, "nothing behind the value");
     }
-    if (good && found == STKI_JSON_OTHER)
+    if (good && found != STKI_JSON_TEXT && found != STKI_JSON_MISSING)
         *problem = (stki_json_problem){0, kind};
     if (good)
         return found;
     *problem = (stki_json_problem){p.at - p.begin, p.what};
     return STKI_JSON_BROKEN;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+const char *stki_json_list(const stki_json_span *list, const char **end)
+{
+    parser p = {.at = (const unsigned char *)list->at + 1};
+
+    p.end = p.at + list->length - 2;
+    skip_space(&p);
+    *end = (const char *)p.end;
+    return (const char *)p.at;
+}
+
+static void take_whole(const unsigned char *at, const unsigned char *end, stki_json_number *out)
+{
+    const bool minus = at < end && *at == '-';
+    bool fits = true;
+
+    out->value = 0;
+    for (at += minus; at < end && fits; at++) {
+        if (*at < '0' || *at > '9')
+            return; /* a point or an exponent */
+        fits = stki_mul(out->value, 10, &out->value) &&
+               stki_add(out->value, minus ? '0' - (int64_t)*at : (int64_t)*at - '0', &out->value);
+    }
+    for (; at < end; at++)
+        if (*at < '0' || *at > '9')
+            return;
+    out->whole = fits;
+    out->too_large = !fits;
+}
+
+bool stki_json_next(const char **at, const char *end, stki_json_number *out)
+{
+    parser p = {.at = (const unsigned char *)*at, .end = (const unsigned char *)end};
+    const unsigned char *begin = p.at;
+    char text[512];
+    int64_t length;
+
+    if (p.at >= p.end || !(*p.at == '-' || *p.at == 'N' || *p.at == 'I' || (*p.at >= '0' && *p.at <= '9')) ||
+        !parse_value(&p))
+        return false;
+    *out = (stki_json_number){0};
+    take_whole(begin, p.at, out);
+    length = p.at - begin;
+    if (length >= (int64_t)sizeof text)
+        return false;
+    memcpy(text, begin, (size_t)length);
+    text[length] = '\0';
+    out->real = stki_decimal(text);
+    skip_space(&p);
+    if (p.at < p.end && *p.at == ',') {
+        p.at++;
+        skip_space(&p);
+    }
+    *at = (const char *)p.at;
+    return true;
 }

@@ -90,7 +90,9 @@ typedef struct jsonl_options {
 } jsonl_options;
 
 static const stki_option jsonl_rows[] = {
-    STKI_STRING(jsonl_options, key, "text", "The key whose string is the sample",
+    STKI_STRING(jsonl_options, key, NULL,
+                "The key whose value is the sample, a.b inside the object a; by default the field's name if the first "
+                "record has it, else text",
                 .examples = STKI_EXAMPLES("text", "title")),
 };
 static const stki_option_table jsonl_table = STKI_SOURCE_TABLE("JSON lines", jsonl_rows);
@@ -112,8 +114,8 @@ static stk_status take_options(stki_text_file *text, const stki_reader_opts *opt
 
     if (json) {
         stki_source_values(opts, &stki_jsonl_source, &lines);
-        text->key = stki_strdup(lines.key);
-        return text->key ? STK_OK : stki_fail_memory(err, (int64_t)strlen(lines.key), "a key");
+        text->key = stki_strdup(lines.key ? lines.key : "text"); /* stki_jsonl_look chooses */
+        return text->key ? STK_OK : stki_fail_memory(err, 8, "a key");
     }
     stki_source_values(opts, &stki_text_source, &values);
     text->unit = values.separator ? STKI_TEXT_DOCUMENTS : (enum stki_text_unit)values.unit;
@@ -129,12 +131,15 @@ static stk_status add_member(stki_text_file *text, stk_error *err)
     const int64_t varying[1] = {-1};
     const stki_text_index *index = &text->index;
     stki_member *member;
-    stk_status status = stki_container_add(&text->base, "text", 1, varying, &member, err);
+    const bool numbers = text->kind != STKI_JSONL_TEXT;
+    stk_status status =
+        stki_container_add(&text->base, numbers ? text->key : "text", text->kind == STKI_JSONL_NUMBER ? 0 : 1,
+                           numbers ? &text->width : varying, &member, err);
 
     if (status != STK_OK)
         return status;
     member->kind = STKI_MEMBER_RECORDS;
-    member->dtype = STK_U8;
+    member->dtype = numbers ? text->dtype : STK_U8;
     member->count = index->count;
     member->layout = "records";
     member->details = json_pack("{s:s, s:I}", "unit", text->key ? "line of JSON" : units[text->unit],
@@ -163,6 +168,12 @@ static stk_status open_text(stki_file *file, const stki_reader_opts *opts, bool 
         status = check_head(text, err);
     if (status == STK_OK)
         status = stki_text_index_build(text, &text->index, err);
+    if (status == STK_OK && json) {
+        jsonl_options lines;
+
+        stki_source_values(opts, &stki_jsonl_source, &lines);
+        status = stki_jsonl_look(text, lines.key, opts->name ? opts->name : opts->prefer, err);
+    }
     if (status == STK_OK)
         status = stki_file_intact(file, -1, err);
     if (status == STK_OK)

@@ -10,6 +10,7 @@
 
 #include "container.h"
 #include "file.h"
+#include "json_text.h"
 #include "places.h"
 
 enum { STKI_TEXT_SEPARATOR = 256 /* most bytes of one */, STKI_TEXT_MARKS = 1024 };
@@ -24,14 +25,21 @@ typedef struct stki_text_index {
     bool carriage;      /* some line ends in CR LF */
 } stki_text_index;
 
+/* What the values of a key are, by the first one. */
+enum stki_jsonl_kind { STKI_JSONL_TEXT, STKI_JSONL_NUMBER, STKI_JSONL_LIST };
+
 typedef struct stki_text_file {
     stki_container base; /* first member */
     stki_file *file;
     enum stki_text_unit unit;
     char separator[STKI_TEXT_SEPARATOR + 1];
     int64_t separator_bytes;
-    char *key;      /* of JSON; NULL: the text itself is the sample */
-    int64_t begins; /* behind a byte order mark */
+    char *key;                 /* of JSON; NULL: the text itself is the sample */
+    enum stki_jsonl_kind kind; /* of JSON; the next three of numbers and lists */
+    stk_dtype dtype;           /* I64, F64 */
+    int64_t width;             /* numbers of a list; -1: they differ */
+    int64_t most;              /* of the longest one */
+    int64_t begins;            /* behind a byte order mark */
     stki_text_index index;
 } stki_text_file;
 
@@ -57,6 +65,18 @@ void stki_text_index_fini(stki_text_index *index);
 stk_status stki_text_sample(const stki_text_file *text, int64_t index, int64_t *at, int64_t *bytes, stk_error *err);
 /* The line of the file that it begins in, from 1 on; 0: not to be had. */
 int64_t stki_text_line(const stki_text_file *text, int64_t index);
+
+/* ---- jsonl.c ---- */
+
+/* Which key it is (`named`: of the options; NULL: the field's name, if the first record has it, else "text") and what
+ * its values are. Of numbers and lists every line is looked at: one of another kind is STK_E_MISMATCH. */
+stk_status stki_jsonl_look(stki_text_file *text, const char *named, const char *field, stk_error *err);
+/* The value of the key in the line `index`, which lies at `at`. */
+stk_status stki_jsonl_find(const stki_text_file *text, int64_t index, int64_t at, const char *line, int64_t bytes,
+                           stki_json_span *out, stk_error *err);
+/* The numbers of a value as `dtype`; *count: how many. `to` has room for text->most; NULL: only counted. */
+stk_status stki_jsonl_numbers(const stki_text_file *text, stk_dtype dtype, int64_t index, int64_t at,
+                              const stki_json_span *value, void *to, int64_t *count, stk_error *err);
 
 /* ---- text_reader.c ---- */
 

@@ -45,36 +45,14 @@ static stk_status locate(const struct texts *t, int64_t index, int64_t *at, int6
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static stk_status fail_json(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
-                            enum stki_json_found found, const stki_json_problem *problem, stk_error *err)
-{
-    const int64_t number = stki_text_line(t->text, index), left = bytes - problem->at;
-    char shown[48];
-
-    if (found == STKI_JSON_MISSING)
-        return stki_fail_at(err, STK_E_NOT_FOUND, (stki_place){t->base.path, index, at, NULL, NULL},
-                            "line %" PRId64 ": it is no object with the key \"%s\" (source.key)", number, t->text->key);
-    if (found == STKI_JSON_OTHER)
-        return stki_fail_at(err, STK_E_MISMATCH, (stki_place){t->base.path, index, at, problem->what, "a string"},
-                            "line %" PRId64 ": the value of \"%s\"", number, t->text->key);
-    return stki_fail_at(
-        err, STK_E_CORRUPT,
-        (stki_place){t->base.path, index, at + problem->at,
-                     left > 0 ? stki_npy_printable(shown, sizeof shown, line + problem->at, left < 16 ? left : 16)
-                              : "the end of the line",
-                     problem->what},
-        "line %" PRId64 ", byte %" PRId64 ": no JSON", number, problem->at + 1);
-}
-
 /* The value in a line that is in memory. */
 static stk_status find_value(const struct texts *t, int64_t index, int64_t at, const char *line, int64_t bytes,
                              stki_json_span *out, stk_error *err)
 {
-    stki_json_problem problem = {0};
-    enum stki_json_found found = stki_json_find(line, bytes, t->text->key, out, &problem);
+    stk_status status = stki_jsonl_find(t->text, index, at, line, bytes, out, err);
 
-    if (found != STKI_JSON_TEXT)
-        return fail_json(t, index, at, line, bytes, found, &problem, err);
+    if (status != STK_OK)
+        return status;
     return t->max_bytes > 0 && out->bytes > t->max_bytes ? too_long(t, index, at, out->bytes, err) : STK_OK;
 }
 
@@ -95,7 +73,9 @@ static stk_status json_length(const struct texts *t, int64_t index, int64_t at, 
         status = stki_fail_record(err, stki_file_read(file, at, block ? block : small, bytes, err), index);
     if (status == STK_OK)
         status = find_value(t, index, at, line, bytes, &value, err);
-    if (status == STK_OK)
+    if (status == STK_OK && t->text->kind == STKI_JSONL_LIST)
+        status = stki_jsonl_numbers(t->text, t->base.dtype, index, at, &value, NULL, out, err);
+    else if (status == STK_OK)
         *out = value.bytes;
     stki_free(block);
     return status;
@@ -107,6 +87,13 @@ static stk_status read_json(const struct texts *t, int64_t index, int64_t at, co
     stki_json_span value;
     stk_status status = find_value(t, index, at, line, bytes, &value, err);
 
+    if (status == STK_OK && t->text->kind != STKI_JSONL_TEXT) {
+        status = stki_scratch_reserve(scratch, 8 * t->text->most + 8, err);
+        if (status == STK_OK)
+            status = stki_jsonl_numbers(t->text, t->base.dtype, index, at, &value, scratch->data, length, err);
+        *data = scratch->data;
+        return status;
+    }
     if (status != STK_OK)
         return status;
     *length = value.bytes;
@@ -160,11 +147,11 @@ static stk_status texts_read(const stki_reader *base, int64_t index, const stki_
     if (status != STK_OK)
         return status;
     *out = (stk_tensor){.data = (void *)(uintptr_t)data,
-                        .dtype = STK_U8,
-                        .ndim = 1,
+                        .dtype = base->dtype,
+                        .ndim = base->ndim,
                         .flags = STK_TENSOR_READONLY,
                         .shape = {bytes},
-                        .strides = {1}};
+                        .strides = {stk_dtype_size(base->dtype)}};
     return STK_OK;
 }
 
@@ -209,6 +196,11 @@ static const stki_reader_ops text_ops = {.format = "text",
                                          .where = texts_where,
                                          .will_need = texts_will_need,
                                          .destroy = texts_destroy};
+static const stki_reader_ops fixed_ops = {.format = "jsonl",
+                                          .read = texts_read,
+                                          .where = texts_where,
+                                          .will_need = texts_will_need,
+                                          .destroy = texts_destroy};
 static const stki_reader_ops jsonl_ops = {.format = "jsonl",
                                           .read = texts_read,
                                           .shape = texts_shape,
@@ -261,6 +253,16 @@ static void describe(struct texts *t)
     base->file_bytes = file->size;
     base->data_offset = -1;
     base->file = file;
+    if (t->text->kind == STKI_JSONL_TEXT)
+        return;
+    base->ending = NULL;
+    base->dtype = t->text->dtype;
+    base->ndim = t->text->kind == STKI_JSONL_LIST;
+    base->variable = base->ndim == 1 && t->text->width < 0;
+    base->ops = base->variable ? &jsonl_ops : &fixed_ops;
+    base->shape[0] = t->text->most;
+    base->strides[0] = 8;
+    base->max_bytes = 8 * (base->ndim == 1 ? t->text->most : 1);
 }
 
 stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *opts, stki_reader **out, stk_error *err)
@@ -278,11 +280,12 @@ stk_status stki_text_reader(const stki_text_file *text, const stki_reader_opts *
     t->base.path = stki_strdup(text->base.path);
     status = t->base.path ? make_units(t, err)
                           : stki_fail_memory(err, (int64_t)strlen(text->base.path) + 1, text->base.path);
-    if (status == STK_OK && opts->alias_dtype != STK_DTYPE_NONE && opts->alias_dtype != STK_U8)
-        status = stki_fail_at(err, STK_E_MISMATCH,
-                              (stki_place){t->base.path, -1, -1, "uint8",
-                                           STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
-                              "texts have another type");
+    if (status == STK_OK && opts->alias_dtype != STK_DTYPE_NONE && opts->alias_dtype != t->base.dtype)
+        status =
+            stki_fail_at(err, STK_E_MISMATCH,
+                         (stki_place){t->base.path, -1, -1, stk_dtype_long_name(t->base.dtype),
+                                      STKI_TEXT("%s (source.dtype)", stk_dtype_long_name(opts->alias_dtype))},
+                         text->kind == STKI_JSONL_TEXT ? "texts have another type" : "the values have another type");
     if (status != STK_OK)
         texts_destroy(&t->base);
     else
