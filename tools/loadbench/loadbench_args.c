@@ -103,7 +103,7 @@ static void options_of(struct lb_args *a, struct arg_option *options)
          .flag = &a->check_prediction},
         {"--sweep", "KEY=VALUES", "run every value: 1,2,4 or 64..1024*2 or 2..8+2; several keys: all combinations",
          .text = a->sweeps, .count = &a->sweep_count},
-        {"--tune", NULL, "search for the workers, slots, tiles and access that give the most samples a second",
+        {"--tune", NULL, "search for the workers, slots, tiles and access that give the most samples/s",
          .flag = &a->tune},
         {"--budget", "cpus=N,memory=SIZE", "with --tune: what the settings may use", .text = &a->budget},
         {"--compare", "OLD.json", "put the result beside one that was kept with --format=json", .text = &a->compare},
@@ -131,7 +131,7 @@ void lb_args_help(FILE *to)
           "       loadbench RESULT.json [--compare=OLD.json] [--require=NAME>=NUMBER]... [--report=OUT.html]\n"
           "       loadbench --transfer=DEVICE [--format=text|json]\n"
           "\n"
-          "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples a second,\n"
+          "Runs the loader that CONFIG.yaml describes and measures what it delivers: samples/s,\n"
           "waiting times, work of each stage, and its share of this machine's limits.\n"
           "\n",
           to);

@@ -1,4 +1,4 @@
-/* loadbench_bounds.h: every limit of this machine as the samples a second that it alone would allow this loader, so
+/* loadbench_bounds.h: every limit of this machine as the samples/s that it alone would allow this loader, so
  * that they can be put in order. The lowest one that applies is what the loader is measured against. */
 #ifndef LOADBENCH_BOUNDS_H
 #define LOADBENCH_BOUNDS_H

@@ -20,10 +20,10 @@ struct lb_predictions {
     char doubt[200];               /* why it is not higher; "" */
     struct lb_prediction {
         char set[64];    /* "loader.num_workers=3" */
-        double rate;     /* samples a second */
+        double rate;     /* samples/s */
         double now;      /* of the run it is predicted from: the median of its repeats */
         bool checked;    /* it was run: */
-        double measured; /* samples a second; 0: it failed */
+        double measured; /* samples/s; 0: it failed */
         char failure[256];
     } each[LB_PREDICTIONS];
 };

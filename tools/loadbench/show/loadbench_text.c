@@ -238,7 +238,7 @@ static void print_unpacked(const struct lb_bound *bounds, int count, FILE *to)
             LB_SHORT(again->unpacked), LB_SHORT(once->samples_per_s), LB_SHORT(again->samples_per_s));
 }
 
-/* Every limit in samples a second, and what of it was reached; the lowest one that applies is the headline. */
+/* Every limit in samples/s, and what of it was reached; the lowest one that applies is the headline. */
 static void print_bounds(const struct lb_result *result, FILE *to)
 {
     struct lb_bound bounds[LB_BOUND_KINDS];

@@ -1,4 +1,4 @@
-/* loadbench_tune.h: --tune, a search for the settings of a loader that give the most samples a second within what it
+/* loadbench_tune.h: --tune, a search for the settings of a loader that give the most samples/s within what it
  * may use: num_workers, prefetch, tile_bytes and access. */
 #ifndef LOADBENCH_TUNE_H
 #define LOADBENCH_TUNE_H
