@@ -8,8 +8,7 @@
  *     prep_sample.c   some rows, to tell how long all take
  *     prep_join.c     spooled pieces → outlet
  *     prep_commit.c   manifest, final names
- *     prep.c          the public calls that run it
- *     prep_ask.c      … that ask about it
+ *     prep.c          the public calls
  *
  * What is made at once and recorded by itself is a unit: the whole job, a shard, or (spooled) a piece. A task makes a
  * run of units; any number of tasks, at any time, make any units, each under the lock of the unit.

@@ -1,7 +1,7 @@
 /* convert_internal.h: the compiled form of a conversion, and the inner kernels that the variants (ref, AVX2, AVX-512,
  * NEON) offer to it.
  *
- * A compiled conversion is a nest of axes. The outer ones are walked one index at a time (convert_walk.c); the inner
+ * A compiled conversion is a nest of axes. The outer ones are walked one index at a time (convert_run.c); the inner
  * ones (one or two, by kind) are given to an inner function. Kernels see only runs of elements, never a shape.
  */
 #ifndef STKI_CONVERT_INTERNAL_H
@@ -154,10 +154,6 @@ enum { STKI_TABLE_CHANNELS = 16 }; /* more channels than that have no tables: th
 
 /* convert_plan.c: merges and orders the axes and picks inner function and kernels for `isa`. */
 void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa);
-
-/* convert_walk.c */
-void stki_convert_walk(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src,
-                       int64_t channel);
 
 /* Inner functions. One inner axis, but for pixels (rows, pixels) and blocks (run, beside), which take two, and the
  * core's copy, which takes all. */

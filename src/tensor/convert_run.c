@@ -5,6 +5,32 @@
 #include "float_control.h"
 #include <string.h>
 
+static void walk(const stki_convert *convert, const stki_axis *axes, uint8_t *dst, const uint8_t *src, int64_t channel)
+{
+    const int outer = convert->outer_count;
+    int64_t index[STK_MAX_DIMS + 2] = {0};
+
+    for (;;) {
+        convert->inner(convert, axes + outer, dst, src, channel);
+        int k = outer - 1;
+        for (; k >= 0; k--) {
+            const stki_axis *axis = &axes[k];
+            if (++index[k] < axis->n) {
+                src += axis->src_stride;
+                dst += axis->dst_stride;
+                channel += axis->channel_step;
+                break;
+            }
+            index[k] = 0;
+            src -= axis->src_stride * (axis->n - 1);
+            dst -= axis->dst_stride * (axis->n - 1);
+            channel -= axis->channel_step * (axis->n - 1);
+        }
+        if (k < 0)
+            return;
+    }
+}
+
 void stki_store_fence(void)
 {
 #if defined(__x86_64__)
@@ -23,8 +49,7 @@ void stki_convert_run(const stki_convert *convert, void *dst, const void *src)
     if (convert->empty)
         return;
     stki_float_control control = stki_float_enter();
-    stki_convert_walk(convert, convert->axes, (uint8_t *)dst + convert->dst_offset,
-                      (const uint8_t *)src + convert->src_offset, 0);
+    walk(convert, convert->axes, (uint8_t *)dst + convert->dst_offset, (const uint8_t *)src + convert->src_offset, 0);
     stki_float_leave(control);
 }
 
@@ -49,8 +74,8 @@ void stki_convert_run_part(const stki_convert *convert, void *dst, const void *s
     if (convert->lane.period) /* the only axis with a channel step is then one that repeats them */
         channel %= convert->lane.period;
     stki_float_control control = stki_float_enter();
-    stki_convert_walk(convert, axes, (uint8_t *)dst + convert->dst_offset + low * cut->dst_stride,
-                      (const uint8_t *)src + convert->src_offset + low * cut->src_stride, channel);
+    walk(convert, axes, (uint8_t *)dst + convert->dst_offset + low * cut->dst_stride,
+         (const uint8_t *)src + convert->src_offset + low * cut->src_stride, channel);
     stki_float_leave(control);
 }
 
@@ -87,8 +112,7 @@ static inline void run_list(const stki_convert *const *converts, int64_t step, u
         if (i + ahead < count)
             fetch_sample(converts[(i + ahead) * step], src[i + ahead]);
         if (!convert->empty)
-            stki_convert_walk(convert, convert->axes, to + convert->dst_offset,
-                              (const uint8_t *)src[i] + convert->src_offset, 0);
+            walk(convert, convert->axes, to + convert->dst_offset, (const uint8_t *)src[i] + convert->src_offset, 0);
     }
     stki_float_leave(control);
 }

@@ -1,10 +1,10 @@
-/* view.c: views that look at one or two axes: slice, select, narrow, flip, permute, squeeze, unsqueeze. Each writes
- * down a new address, shape and strides and retains the storage; no element is touched. Strides are exactly torch's,
- * also where they cannot matter.
- */
+/* view.c: views. Each writes a new address, shape and strides and retains the storage; no element is touched. Strides
+ * are exactly torch's, even where they cannot matter. */
+#include "checked.h"
 #include "error.h"
 #include "profile_scope.h"
 #include "record.h"
+#include "storage.h"
 #include "tensor_internal.h"
 #include "wrap.h"
 #include <inttypes.h>
@@ -221,5 +221,289 @@ stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *o
     out->shape[dim] = 1;
     out->strides[dim] = stride;
     stki_record_geometry(out);
+    return STK_OK;
+}
+
+/* ---- another shape: view, reshape, flatten
+ * --------------------------------------------------------------------------- */
+
+/* Fills in the -1 of a wanted shape, which must hold `count` elements. */
+static stk_status complete_shape(int ndim, const int64_t *wanted, int64_t count, int64_t *shape, stk_error *err)
+{
+    int64_t known = 1;
+    int open = -1;
+    bool empty = false, fits = true;
+
+    if (ndim < 0 || ndim > STK_MAX_DIMS)
+        return stki_fail(err, ndim < 0 ? STK_E_BAD_SHAPE : STK_E_UNSUPPORTED, "view: %d axes (at most %d)", ndim,
+                         STK_MAX_DIMS);
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = wanted[i];
+        if (wanted[i] < -1 || (wanted[i] == -1 && open >= 0))
+            return stki_fail(err, STK_E_BAD_SHAPE, "view: shape %s: %s", STKI_SHAPE(ndim, wanted),
+                             wanted[i] < -1 ? "a negative size" : "more than one -1");
+        if (wanted[i] == -1)
+            open = i;
+        else if (wanted[i] == 0)
+            empty = true;
+        else
+            fits = fits && stki_mul(known, wanted[i], &known);
+    }
+    known = empty ? 0 : known;
+    fits = fits || empty;
+    if (open >= 0 && fits && known != 0 && count % known == 0)
+        shape[open] = count / known;
+    else if (open >= 0 || !fits || known != count)
+        return stki_fail(err, STK_E_BAD_SHAPE, "view: shape %s does not hold %" PRId64 " elements",
+                         STKI_SHAPE(ndim, wanted), count);
+    return STK_OK;
+}
+
+/* The strides with which `shape` walks over the elements of `tensor` in row-major order, if there are such. Axes of the
+ * tensor that follow on from each other form a chunk, from the right; each chunk must be filled by whole new axes. */
+static bool view_strides(const stk_tensor *tensor, int ndim, const int64_t *shape, int64_t *strides)
+{
+    int next = ndim - 1; /* new axes right of it have their stride */
+    int64_t base, chunk = 1, filled = 1;
+
+    base = tensor->ndim > 0 ? tensor->strides[tensor->ndim - 1] : 0;
+    for (int i = tensor->ndim - 1; i >= 0; i--) {
+        chunk *= tensor->shape[i];
+        if (i > 0 && (tensor->shape[i - 1] == 1 || tensor->strides[i - 1] == stki_wrap_mul(chunk, base)))
+            continue;
+        while (next >= 0 && (filled < chunk || shape[next] == 1)) {
+            strides[next] = stki_wrap_mul(filled, base);
+            filled *= shape[next--];
+        }
+        if (filled != chunk)
+            return false;
+        if (i > 0) {
+            base = tensor->strides[i - 1];
+            chunk = filled = 1;
+        }
+    }
+    return next < 0;
+}
+
+/* False: only a copy has this shape. */
+static bool find_strides(const stk_tensor *tensor, int ndim, const int64_t *shape, int64_t *strides)
+{
+    if (stk_tensor_numel(tensor) == 0) {
+        bool unchanged = tensor->ndim == ndim;
+        for (int i = 0; i < ndim && unchanged; i++)
+            unchanged = tensor->shape[i] == shape[i];
+        if (unchanged)
+            memcpy(strides, tensor->strides, sizeof *strides * (size_t)ndim);
+        return unchanged || stki_row_major(tensor->dtype, ndim, shape, strides, NULL, NULL) == STK_OK;
+    }
+    if (tensor->ndim == 0) {
+        for (int i = 0; i < ndim; i++)
+            strides[i] = stk_dtype_size(tensor->dtype);
+        return true;
+    }
+    return view_strides(tensor, ndim, shape, strides);
+}
+
+stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *wanted, stk_tensor *out, stk_error *err)
+{
+    STKI_PROFILE("view");
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
+    stk_status status = complete_shape(ndim, wanted, stk_tensor_numel(tensor), shape, err);
+
+    if (status)
+        return status;
+    if (!find_strides(tensor, ndim, shape, strides))
+        return stki_fail(err, STK_E_BAD_VIEW, "view: shape %s, byte strides %s, cannot be seen as %s without a copy",
+                         STKI_SHAPE(tensor->ndim, tensor->shape), STKI_SHAPE(tensor->ndim, tensor->strides),
+                         STKI_SHAPE(ndim, shape));
+    stki_view_of(tensor, tensor->data, ndim, shape, strides, out);
+    return STK_OK;
+}
+
+stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t *wanted, stk_tensor *out,
+                              stk_error *err)
+{
+    STKI_PROFILE("reshape");
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
+    stk_tensor copy;
+    stk_status status = complete_shape(ndim, wanted, stk_tensor_numel(tensor), shape, err);
+
+    if (status)
+        return status;
+    if (find_strides(tensor, ndim, shape, strides)) {
+        stki_view_of(tensor, tensor->data, ndim, shape, strides, out);
+        return STK_OK;
+    }
+    status = stk_tensor_clone(tensor, &copy, err);
+    if (status)
+        return status;
+    status = stki_row_major(copy.dtype, ndim, shape, strides, NULL, err);
+    if (!status)
+        stki_view_of(&copy, copy.data, ndim, shape, strides, out);
+    stk_tensor_release(&copy);
+    return status;
+}
+
+stk_status stk_tensor_flatten(const stk_tensor *tensor, int first, int last, stk_tensor *out, stk_error *err)
+{
+    STKI_PROFILE("flatten");
+    int64_t shape[STK_MAX_DIMS] = {1}, count = 1;
+    int ndim = 0;
+    stk_status status = stki_wrap_dim(first, tensor->ndim, "flatten", &first, err);
+
+    status = status ? status : stki_wrap_dim(last, tensor->ndim, "flatten", &last, err);
+    if (status)
+        return status;
+    if (first > last)
+        return stki_fail(err, STK_E_BAD_DIM, "flatten: dimension %d comes after %d", first, last);
+    if (tensor->ndim == 0)
+        return stk_tensor_reshape(tensor, 1, shape, out, err);
+    if (first == last) {
+        stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
+        return STK_OK;
+    }
+    for (int i = 0; i < tensor->ndim; i++) {
+        bool inside = i >= first && i <= last;
+        if (inside && tensor->shape[i] == 0)
+            count = 0;
+        else if (inside && count)
+            count *= tensor->shape[i];
+        if (!inside || i == last)
+            shape[ndim++] = inside ? count : tensor->shape[i];
+    }
+    return stk_tensor_reshape(tensor, ndim, shape, out, err);
+}
+
+/* ---- longer axes of stride 0
+ * ----------------------------------------------------------------------------------------- */
+
+/* The stride of a new leading axis is that of a row-major one if it has length 1 (`right` is the axis to its right). */
+static stk_status expand_axis(const stk_tensor *tensor, int axis, int64_t wanted, const int64_t *right_shape,
+                              const int64_t *right_stride, int64_t *shape, int64_t *stride, stk_error *err)
+{
+    bool leading = axis < 0;
+    int64_t size = leading ? 1 : tensor->shape[axis];
+
+    if (wanted < -1 || (wanted == -1 && leading))
+        return stki_fail(err, STK_E_BAD_SHAPE, "expand: size %" PRId64 " for %s axis", wanted,
+                         leading ? "a new" : "an");
+    *stride = leading ? stki_wrap_mul(*right_shape, *right_stride) : tensor->strides[axis];
+    *shape = wanted == -1 ? size : wanted;
+    if (*shape == size)
+        return STK_OK;
+    if (size != 1)
+        return stki_fail(err, STK_E_BAD_BROADCAST, "expand: an axis of %" PRId64 " cannot become %" PRId64, size,
+                         wanted);
+    *stride = 0;
+    return STK_OK;
+}
+
+/* A tensor without axes has stride 0 in every new one, also in those of length 1. */
+static stk_status expand_scalar(int ndim, const int64_t *wanted, int64_t *strides, stk_error *err)
+{
+    for (int i = 0; i < ndim; i++) {
+        if (wanted[i] < 0)
+            return stki_fail(err, STK_E_BAD_SHAPE, "expand: size %" PRId64 " for a new axis", wanted[i]);
+        strides[i] = 0;
+    }
+    return STK_OK;
+}
+
+/* ---- longer axes
+ * ------------------------------------------------------------------------------------------------------ */
+
+stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *wanted, stk_tensor *out, stk_error *err)
+{
+    STKI_PROFILE("expand");
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
+    stk_status status = STK_OK;
+
+    if (ndim < tensor->ndim)
+        return stki_fail(err, STK_E_BAD_BROADCAST, "expand: %d axes cannot become %d", tensor->ndim, ndim);
+    if (ndim > STK_MAX_DIMS)
+        return stki_fail(err, STK_E_UNSUPPORTED, "expand: at most %d axes are supported", STK_MAX_DIMS);
+    if (tensor->ndim == 0) {
+        memcpy(shape, wanted, sizeof *shape * (size_t)ndim);
+        status = expand_scalar(ndim, wanted, strides, err);
+    }
+    for (int i = ndim - 1; i >= 0 && tensor->ndim > 0 && !status; i--)
+        status = expand_axis(tensor, i - (ndim - tensor->ndim), wanted[i], shape + i + 1, strides + i + 1, shape + i,
+                             strides + i, err);
+    status = status ? status : stki_row_major(STK_U8, ndim, shape, NULL, NULL, err); /* the count fits in 63 bits */
+    if (status)
+        return status;
+    stki_view_of(tensor, tensor->data, ndim, shape, strides, out);
+    return STK_OK;
+}
+
+/* ---- any strides: as_strided, diagonal
+ * ------------------------------------------------------------------------------- */
+
+stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64_t *shape, const int64_t *strides,
+                                 int64_t offset_bytes, stk_tensor *out, stk_error *err)
+{
+    STKI_PROFILE("as_strided");
+    int64_t low, high;
+    stk_status status = stki_row_major(STK_U8, ndim, shape, NULL, NULL, err);
+
+    if (status)
+        return status;
+    for (int i = 0; i < ndim; i++)
+        if (strides[i] < 0)
+            return stki_fail(err, STK_E_BAD_STRIDE, "as_strided: stride %" PRId64 " of axis %d is negative", strides[i],
+                             i);
+    if (!tensor->storage)
+        return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: a borrowed tensor has no storage to check against");
+    if (offset_bytes == STK_SAME_OFFSET)
+        offset_bytes = stk_tensor_offset_bytes(tensor);
+    status = stki_byte_span(tensor->dtype, ndim, shape, strides, &low, &high, NULL);
+    if (status || offset_bytes < 0 || (high > 0 && !stki_inside(offset_bytes, high, tensor->storage->bytes)))
+        return stki_fail(err, STK_E_BAD_STORAGE,
+                         "as_strided: shape %s, byte strides %s from byte %" PRId64
+                         " on reach outside a storage of %" PRId64 " bytes",
+                         STKI_SHAPE(ndim, shape), STKI_SHAPE(ndim, strides), offset_bytes, tensor->storage->bytes);
+    stki_view_of(tensor, stki_address(tensor->storage->data, offset_bytes), ndim, shape, strides, out);
+    return STK_OK;
+}
+
+/* Elements on the diagonal that starts `offset` columns to the right (rows down, if negative) of a rows x columns
+ * matrix. */
+static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset)
+{
+    int64_t length;
+
+    if (offset > columns || offset < -rows)
+        return 0;
+    columns -= offset > 0 ? offset : 0;
+    rows += offset < 0 ? offset : 0;
+    length = rows < columns ? rows : columns;
+    return length;
+}
+
+stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim0, int dim1, stk_tensor *out,
+                               stk_error *err)
+{
+    STKI_PROFILE("diagonal");
+    int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS], length, skip = 0;
+    int ndim = 0;
+    stk_status status = stki_wrap_dim(dim0, tensor->ndim, "diagonal", &dim0, err);
+
+    status = status ? status : stki_wrap_dim(dim1, tensor->ndim, "diagonal", &dim1, err);
+    if (status)
+        return status;
+    if (dim0 == dim1)
+        return stki_fail(err, STK_E_BAD_DIM, "diagonal: needs two dimensions, not %d twice", dim0);
+    length = diagonal_length(tensor->shape[dim0], tensor->shape[dim1], offset);
+    if (length > 0)
+        skip = offset >= 0 ? offset * tensor->strides[dim1] : -offset * tensor->strides[dim0];
+    for (int i = 0; i < tensor->ndim; i++) {
+        if (i == dim0 || i == dim1)
+            continue;
+        shape[ndim] = tensor->shape[i];
+        strides[ndim++] = tensor->strides[i];
+    }
+    shape[ndim] = length;
+    strides[ndim++] = stki_wrap_add(tensor->strides[dim0], tensor->strides[dim1]);
+    stki_view_of(tensor, stki_address(tensor->data, skip), ndim, shape, strides, out);
     return STK_OK;
 }
