@@ -38,7 +38,8 @@ typedef struct stki_cuda_calls {
     cudaError_t (*FreeHost)(void *block);
     cudaError_t (*MemcpyAsync)(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
     cudaError_t (*MemsetAsync)(void *dst, int value, size_t bytes, cudaStream_t stream);
-    cudaError_t (*StreamCreateWithFlags)(cudaStream_t *out, unsigned flags);
+    cudaError_t (*DeviceGetStreamPriorityRange)(int *least, int *greatest);
+    cudaError_t (*StreamCreateWithPriority)(cudaStream_t *out, unsigned flags, int priority);
     cudaError_t (*StreamDestroy)(cudaStream_t stream);
     cudaError_t (*StreamQuery)(cudaStream_t stream);
     cudaError_t (*StreamSynchronize)(cudaStream_t stream);

@@ -327,7 +327,15 @@ static stk_status stream_alloc(stk_device *device, cuda_stream **out, stk_error 
     return STK_OK;
 }
 
-static stk_status cuda_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+static cudaError_t create_stream(bool urgent, cudaStream_t *out)
+{
+    int least, greatest = 0;
+    cudaError_t error = urgent ? stki_cuda->DeviceGetStreamPriorityRange(&least, &greatest) : cudaSuccess;
+
+    return error ? error : stki_cuda->StreamCreateWithPriority(out, cudaStreamNonBlocking, greatest);
+}
+
+static stk_status cuda_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)
 {
     stki_cuda_device *cuda = cuda_of(device);
     static const char doing[] = "making a stream";
@@ -338,8 +346,7 @@ static stk_status cuda_stream_create(stk_device *device, stk_stream **out, stk_e
         return status;
     status = stki_cuda_enter(cuda, doing, err);
     if (!status) {
-        status =
-            leave_with(cuda, stki_cuda->StreamCreateWithFlags(&made->handle, cudaStreamNonBlocking), doing, -1, err);
+        status = leave_with(cuda, create_stream(urgent, &made->handle), doing, -1, err);
     }
     if (status) {
         stki_free(made);

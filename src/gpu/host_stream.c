@@ -313,13 +313,14 @@ static void stream_main(void *context)
 /* ---- streams -------------------------------------------------------------------------------------------------------
  */
 
-stk_status stki_host_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+stk_status stki_host_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)
 {
     stki_host_handle *handle = stki_zalloc(sizeof *handle);
     stki_host_stream *stream = stki_zalloc(sizeof *stream);
     stki_thread *thread;
     stk_status status;
 
+    (void)urgent;
     if (!stream || !handle) {
         stki_free(handle);
         stki_free(stream);

@@ -65,7 +65,7 @@ static inline stki_host_stream *stki_host_stream_of(stk_stream *stream) /* NULL:
     return stream ? ((stki_host_handle *)(void *)stream)->queue : NULL;
 }
 
-stk_status stki_host_stream_create(stk_device *device, stk_stream **out, stk_error *err);
+stk_status stki_host_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err);
 void stki_host_stream_destroy(stk_device *device, stk_stream *stream);
 stk_status stki_host_stream_query(stk_device *device, stk_stream *stream, stk_error *err);
 /* Waits for all that is queued in every stream of the device, destroyed ones included. The error is the first one. */

@@ -11,6 +11,7 @@
 #include "error.h"
 #include "log.h"
 #include "prefetch_internal.h"
+#include "stream.h"
 #include <string.h>
 
 #define CLOSE_NS STKI_SECOND            /* what destroy allows for closing */
@@ -436,7 +437,7 @@ static stk_status copy_parts(stki_prefetch *prefetch, const stki_prefetch_opts *
     }
     if (!converts)
         return STK_OK;
-    return stk_stream_create(prefetch->device, &prefetch->convert_stream, err);
+    return stki_stream_create_urgent(prefetch->device, &prefetch->convert_stream, err);
 }
 
 static stk_status check_opts(const stki_prefetch_opts *opts, stk_error *err)

@@ -54,7 +54,8 @@ typedef struct stki_device_ops {
     stk_status (*convert)(stk_device *device, const struct stki_convert *convert, void *dst, int64_t dst_stride,
                           const void *src, int64_t src_stride, int64_t count, stk_stream *stream, stk_error *err);
 
-    stk_status (*stream_create)(stk_device *device, stk_stream **out, stk_error *err);
+    /* `urgent`: its kernels come before those of other streams, where the device can choose. */
+    stk_status (*stream_create)(stk_device *device, bool urgent, stk_stream **out, stk_error *err);
     stk_status (*stream_wrap)(stk_device *device, void *native, stk_stream **out, stk_error *err); /* NULL: has none */
     void (*stream_destroy)(stk_device *device, stk_stream *stream);
     stk_status (*stream_query)(stk_device *device, stk_stream *stream, stk_error *err); /* STK_AGAIN: not yet */

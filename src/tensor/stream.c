@@ -29,13 +29,23 @@ static stk_status made(stk_stream *stream)
     return STK_OK;
 }
 
-stk_status stk_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+static stk_status create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)
 {
     stk_status status;
 
     device = device ? device : stk_device_cpu();
-    status = device->ops->stream_create(device, out, err);
+    status = device->ops->stream_create(device, urgent, out, err);
     return status ? status : made(*out);
+}
+
+stk_status stk_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+{
+    return create(device, false, out, err);
+}
+
+stk_status stki_stream_create_urgent(stk_device *device, stk_stream **out, stk_error *err)
+{
+    return create(device, true, out, err);
 }
 
 stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream **out, stk_error *err)

@@ -10,6 +10,10 @@ static inline stk_stream *stki_stream_for(stk_device *device, stk_stream *stream
     return stream ? stream : stk_stream_current(device);
 }
 
+/* As stk_stream_create, for short work that others wait for: it need not wait until a large kernel of another stream
+ * leaves the device. */
+stk_status stki_stream_create_urgent(stk_device *device, stk_stream **out, stk_error *err);
+
 /* The library holds streams of its callers beyond their handles: a DLPack deleter records an event in the stream that
  * its tensor was exported for, whenever it runs. A stream of the library's lives until the last one lets go. Of a
  * wrapped one nothing is used after its handle was destroyed: the last work is marked then, and stki_stream_mark waits

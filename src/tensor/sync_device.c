@@ -34,10 +34,11 @@ void stki_fill_bytes(void *dst, const void *pattern, int64_t pattern_bytes, int6
     }
 }
 
-stk_status stki_sync_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+stk_status stki_sync_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)
 {
     stk_stream *stream = stki_zalloc(sizeof *stream);
 
+    (void)urgent;
     if (!stream)
         return stki_fail_memory(err, sizeof *stream, "a stream");
     stream->device = device;

@@ -8,7 +8,7 @@
 /* `count` copies of a pattern of 1 to 16 bytes, in ordinary memory. */
 void stki_fill_bytes(void *dst, const void *pattern, int64_t pattern_bytes, int64_t count);
 
-stk_status stki_sync_stream_create(stk_device *device, stk_stream **out, stk_error *err);
+stk_status stki_sync_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err);
 void stki_sync_stream_destroy(stk_device *device, stk_stream *stream);
 stk_status stki_sync_stream_query(stk_device *device, stk_stream *stream, stk_error *err);
 stk_status stki_sync_stream_wait(stk_device *device, stk_stream *stream, stk_event *event, stk_error *err);

@@ -8,6 +8,7 @@
 #include "device_table.h"
 #include "fake_cuda.h"
 #include "faults.h"
+#include "stream.h"
 #include <stoker/device.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -238,7 +239,7 @@ static void a_failure_of_any_call_is_reported_and_leaks_nothing(void **state)
     static const char *const calls[] = {
         "Malloc",
         "HostAlloc",
-        "StreamCreateWithFlags",
+        "StreamCreateWithPriority",
         "spin",
         "launch",
         "EventCreateWithFlags",
@@ -461,6 +462,7 @@ static void streams_do_not_wait_for_others(void **state)
     assert_ok(stk_stream_create(device, &stream, &err));
     native = stk_stream_native(stream);
     assert_int_equal(((fake_stream *)native)->flags, cudaStreamNonBlocking);
+    assert_int_equal(((fake_stream *)native)->priority, 0);
     assert_ptr_equal(stk_stream_device(stream), device);
     assert_ok(stk_stream_query(stream, &err));
     fake.held = true;
@@ -478,6 +480,10 @@ static void streams_do_not_wait_for_others(void **state)
     assert_int_equal(fake_count_of("StreamDestroy"), 0); /* it is the caller's */
     stk_stream_destroy(stream);
     assert_int_equal(fake_count_of("StreamDestroy"), 1);
+    assert_ok(stki_stream_create_urgent(device, &stream, &err));
+    assert_int_equal(((fake_stream *)stk_stream_native(stream))->priority, FAKE_GREATEST_PRIORITY);
+    assert_int_equal(((fake_stream *)stk_stream_native(stream))->flags, cudaStreamNonBlocking);
+    stk_stream_destroy(stream);
 
     assert_ok(stk_stream_wrap(device, NULL, &wrapped, &err)); /* the legacy default stream, by its name */
     assert_null(stk_stream_native(wrapped));

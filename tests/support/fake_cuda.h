@@ -11,7 +11,7 @@
 #include "stk_test.h"
 #include <stdbool.h>
 
-enum { FAKE_GPUS = 3, FAKE_OPS = 64, FAKE_LOG = 256, FAKE_MARK = 0x7e57 };
+enum { FAKE_GPUS = 3, FAKE_OPS = 64, FAKE_LOG = 256, FAKE_MARK = 0x7e57, FAKE_GREATEST_PRIORITY = -5 };
 
 typedef struct fake_event {
     int recorded, done; /* marks queued, marks passed */
@@ -33,6 +33,7 @@ typedef struct fake_op {
 typedef struct fake_stream {
     int ordinal;
     unsigned flags;
+    int priority;
     fake_op ops[FAKE_OPS];
     int first, count;
 } fake_stream;
@@ -379,9 +380,16 @@ static int fake_spin(int ordinal, void *stream, int64_t ns)
     return (int)error;
 }
 
-static cudaError_t fake_StreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+static cudaError_t fake_DeviceGetStreamPriorityRange(int *least, int *greatest)
 {
-    cudaError_t error = fake_called("StreamCreateWithFlags", NULL, (long long)flags);
+    *least = 0;
+    *greatest = FAKE_GREATEST_PRIORITY;
+    return fake_called("DeviceGetStreamPriorityRange", NULL, 0);
+}
+
+static cudaError_t fake_StreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+    cudaError_t error = fake_called("StreamCreateWithPriority", NULL, (long long)flags);
     fake_stream *made;
 
     if (error)
@@ -389,6 +397,7 @@ static cudaError_t fake_StreamCreateWithFlags(cudaStream_t *out, unsigned flags)
     made = calloc(1, sizeof *made);
     made->ordinal = fake_current();
     made->flags = flags;
+    made->priority = priority;
     *out = (cudaStream_t)(void *)made;
     fake.streams++;
     return cudaSuccess;
@@ -546,7 +555,8 @@ static const stki_cuda_calls fake_calls = {
     .FreeHost = fake_FreeHost,
     .MemcpyAsync = fake_MemcpyAsync,
     .MemsetAsync = fake_MemsetAsync,
-    .StreamCreateWithFlags = fake_StreamCreateWithFlags,
+    .DeviceGetStreamPriorityRange = fake_DeviceGetStreamPriorityRange,
+    .StreamCreateWithPriority = fake_StreamCreateWithPriority,
     .StreamDestroy = fake_StreamDestroy,
     .StreamQuery = fake_StreamQuery,
     .StreamSynchronize = fake_StreamSynchronize,

@@ -83,13 +83,13 @@ static void fake_free(stk_device *device, void *memory, int64_t bytes)
     free(memory);
 }
 
-static stk_status fake_stream_create(stk_device *device, stk_stream **out, stk_error *err)
+static stk_status fake_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)
 {
     fake_device *fake = fake_of(device);
     fake_engine *engine = calloc(1, sizeof *engine);
     fake_stream *stream;
 
-    (void)err;
+    (void)urgent, (void)err;
     stki_lock(&fake->lock);
     engine->next = fake->engines;
     fake->engines = engine;

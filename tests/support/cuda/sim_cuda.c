@@ -583,9 +583,19 @@ static cudaError_t MemsetAsync(void *dst, int value, size_t bytes, cudaStream_t 
     END;
 }
 
-static cudaError_t StreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+static cudaError_t DeviceGetStreamPriorityRange(int *least, int *greatest)
 {
-    CALL("StreamCreateWithFlags", false);
+    CALL("DeviceGetStreamPriorityRange", false);
+    *least = 0;
+    *greatest = -5;
+    END;
+}
+
+static cudaError_t StreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+    CALL("StreamCreateWithPriority", false);
+    if (priority > 0 || priority < -5)
+        broken("StreamCreateWithPriority: priority %d", priority);
     if (!error)
         *out = make_stream(gpu, !(flags & cudaStreamNonBlocking), false);
     END;
@@ -778,7 +788,8 @@ static const stki_cuda_calls calls = {
     .FreeHost = FreeHost,
     .MemcpyAsync = MemcpyAsync,
     .MemsetAsync = MemsetAsync,
-    .StreamCreateWithFlags = StreamCreateWithFlags,
+    .DeviceGetStreamPriorityRange = DeviceGetStreamPriorityRange,
+    .StreamCreateWithPriority = StreamCreateWithPriority,
     .StreamDestroy = StreamDestroy,
     .StreamQuery = StreamQuery,
     .StreamSynchronize = StreamSynchronize,
