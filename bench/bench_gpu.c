@@ -347,12 +347,12 @@ static void overlap(void)
  */
 
 /* Pixels of `step` bytes; all of them become planes. */
-typedef struct form {
+struct form {
     stk_dtype dtype;
     int side, step;
-} form;
+};
 
-static stki_convert *plan_to(const form *form)
+static stki_convert *plan_to(const struct form *form)
 {
     static const float a[] = {0.0171F, 0.0175F, 0.0174F, 0.01F}, b[] = {-2.117F, -2.035F, -1.804F, 0};
     const int64_t size = stk_dtype_size(form->dtype), side = form->side, step = form->step;
@@ -377,7 +377,7 @@ static stki_convert *plan_to(const form *form)
 }
 
 /* Several batches in turns, so that none is found in the cache of the device's second level. */
-static void convert_to(const form *form, bool last)
+static void convert_to(const struct form *form, bool last)
 {
     const int64_t samples = is_cuda ? 256 : 4, in_bytes = (int64_t)form->side * form->side * form->step;
     const int64_t out_bytes = in_bytes * stk_dtype_size(form->dtype), moved = samples * (in_bytes + out_bytes);
@@ -429,7 +429,7 @@ static void convert_to(const form *form, bool last)
 
 static void convert(void)
 {
-    static const form forms[] = {
+    static const struct form forms[] = {
         {STK_F32, 224, 3}, {STK_F16, 224, 3}, {STK_BF16, 224, 3}, {STK_I8, 224, 3},
         {STK_U8, 224, 3},  {STK_F32, 299, 3}, {STK_F16, 299, 3},  {STK_I8, 299, 3},
         {STK_F32, 518, 3}, {STK_F16, 518, 3}, {STK_F32, 224, 4},  {STK_F16, 299, 4},
