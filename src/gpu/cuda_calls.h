@@ -32,8 +32,11 @@ typedef struct stki_cuda_calls {
     cudaError_t (*DeviceGetPCIBusId)(char *out, int size, int ordinal);
     cudaError_t (*DeviceSynchronize)(void);
     cudaError_t (*MemGetInfo)(size_t *free_bytes, size_t *total_bytes);
+    cudaError_t (*DeviceGetAttribute)(int *out, enum cudaDeviceAttr attribute, int ordinal);
     cudaError_t (*Malloc)(void **out, size_t bytes);
-    cudaError_t (*Free)(void *block);
+    cudaError_t (*Free)(void *block); /* waits for the whole device */
+    cudaError_t (*MallocAsync)(void **out, size_t bytes, cudaStream_t stream);
+    cudaError_t (*FreeAsync)(void *block, cudaStream_t stream);
     cudaError_t (*HostAlloc)(void **out, size_t bytes, unsigned flags);
     cudaError_t (*FreeHost)(void *block);
     cudaError_t (*MemcpyAsync)(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);

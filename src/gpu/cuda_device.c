@@ -176,8 +176,45 @@ static cudaError_t wait_if_default(const stk_stream *stream, cudaError_t error)
     return error || stream ? error : stki_cuda->StreamSynchronize(cudaStreamPerThread);
 }
 
+static cudaError_t create_stream(bool urgent, cudaStream_t *out)
+{
+    int least, greatest = 0;
+    cudaError_t error = urgent ? stki_cuda->DeviceGetStreamPriorityRange(&least, &greatest) : cudaSuccess;
+
+    return error ? error : stki_cuda->StreamCreateWithPriority(out, cudaStreamNonBlocking, greatest);
+}
+
 /* ---- memory -------------------------------------------------------------------------------------------------------
  */
+
+/* Memory from the pool of the driver: freeing it waits for nothing, while cudaFree waits for the whole device, so that
+ * closing a loader would hold up the training that goes on. Nothing else is done in the stream. What is allocated can
+ * be used in every stream when the call returns, and nothing uses a block any more when it is freed, so that no other
+ * order is needed. The pool keeps nothing back: what is freed goes to the system when the device is next waited for. */
+stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err)
+{
+    static const char doing[] = "asking for its memory pool";
+    int has_pool = 0;
+    cudaError_t error;
+    stk_status status = stki_cuda_enter(cuda, doing, err);
+
+    if (status)
+        return status;
+    error = stki_cuda->DeviceGetAttribute(&has_pool, cudaDevAttrMemoryPoolsSupported, cuda->device.index);
+    if (!error && has_pool)
+        error = create_stream(false, &cuda->memory);
+    return leave_with(cuda, error, doing, -1, err);
+}
+
+static cudaError_t take_memory(const stki_cuda_device *cuda, void **out, size_t bytes)
+{
+    cudaError_t error;
+
+    if (!cuda->memory)
+        return stki_cuda->Malloc(out, bytes);
+    error = stki_cuda->MallocAsync(out, bytes, cuda->memory);
+    return error ? error : stki_cuda->StreamSynchronize(cuda->memory);
+}
 
 static stk_status cuda_alloc(stk_device *device, int64_t bytes, void **out, stk_error *err)
 {
@@ -187,7 +224,7 @@ static stk_status cuda_alloc(stk_device *device, int64_t bytes, void **out, stk_
 
     if (status)
         return status;
-    status = leave_with(cuda, stki_cuda->Malloc(out, (size_t)(bytes ? bytes : 1)), doing, bytes, err);
+    status = leave_with(cuda, take_memory(cuda, out, (size_t)(bytes ? bytes : 1)), doing, bytes, err);
     if (!status)
         stki_device_note(device, bytes, 1);
     return status;
@@ -199,7 +236,8 @@ static void cuda_free(stk_device *device, void *block, int64_t bytes)
 
     if (!block || stki_cuda_enter(cuda, "freeing", NULL)) /* in a fork the memory is the parent's */
         return;
-    (void)leave_with(cuda, stki_cuda->Free(block), "freeing", bytes, NULL);
+    (void)leave_with(cuda, cuda->memory ? stki_cuda->FreeAsync(block, cuda->memory) : stki_cuda->Free(block), "freeing",
+                     bytes, NULL);
     stki_device_note(device, -bytes, -1);
 }
 
@@ -325,14 +363,6 @@ static stk_status stream_alloc(stk_device *device, cuda_stream **out, stk_error 
         return stki_fail_memory(err, sizeof **out, "a stream");
     (*out)->stream.device = device;
     return STK_OK;
-}
-
-static cudaError_t create_stream(bool urgent, cudaStream_t *out)
-{
-    int least, greatest = 0;
-    cudaError_t error = urgent ? stki_cuda->DeviceGetStreamPriorityRange(&least, &greatest) : cudaSuccess;
-
-    return error ? error : stki_cuda->StreamCreateWithPriority(out, cudaStreamNonBlocking, greatest);
 }
 
 static stk_status cuda_stream_create(stk_device *device, bool urgent, stk_stream **out, stk_error *err)

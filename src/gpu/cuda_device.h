@@ -10,11 +10,15 @@ typedef struct stki_cuda_device {
     char name[16];
     CUcontext context;       /* the primary one of this GPU, kept for good */
     int numa_node;           /* of the host memory next to it; -1: none */
+    cudaStream_t memory;     /* in which memory comes and goes; NULL: the device has no pool */
     int64_t fork_generation; /* of the process that made it: nobody else can use it */
 } stki_cuda_device;
 
 /* Fills the device's part: `cuda` has its context and nothing else. */
 void stki_cuda_device_init(stki_cuda_device *cuda, int index);
+
+/* Memory comes from the device's own pool from now on, if it has one. */
+stk_status stki_cuda_use_pool(stki_cuda_device *cuda, stk_error *err);
 
 /* The context of the device becomes the current one, and what the thread had before comes back: every call into CUDA
  * lies between the two. A process that was forked after CUDA was used is refused by enter: the driver hangs in it. */

@@ -180,6 +180,8 @@ static stk_status make(int index, stki_cuda_device **out, stk_error *err)
     if (!status)
         status = load_kernels(cuda, index, err);
     if (!status)
+        status = stki_cuda_use_pool(cuda, err);
+    if (!status)
         status = stki_caching_pools_attach(&cuda->device, err);
     if (!status)
         status = stki_device_register(&cuda->device, err);

@@ -340,6 +340,31 @@ static void memory_is_exact_and_counted(void **state)
     device->ops->free_pinned(device, NULL, 0);
 }
 
+/* A device with a pool of its own: allocating waits for the stream of the memory alone, freeing for nothing. */
+static void memory_of_a_pool_comes_and_goes_in_a_stream(void **state)
+{
+    stk_device *pooled;
+    cudaStream_t stream;
+    void *block;
+
+    (void)state;
+    fake_reset(3);
+    fake.pools = 1;
+    assert_ok(stk_device_find("cuda:2", &pooled, &err));
+    assert_ok(pooled->ops->alloc(pooled, 12345, &block, &err));
+    assert_string_equal(fake_last_call(1), "MallocAsync");
+    assert_string_equal(fake_last_call(0), "StreamSynchronize");
+    stream = fake.log[fake.calls - 1].stream;
+    assert_int_equal(((fake_stream *)(void *)stream)->flags, cudaStreamNonBlocking);
+    assert_ptr_equal(fake.log[fake.calls - 2].stream, stream);
+    pooled->ops->free(pooled, block, 12345);
+    assert_string_equal(fake_last_call(0), "FreeAsync");
+    assert_ptr_equal(fake.log[fake.calls - 1].stream, stream);
+    fake.free_bytes = 100;
+    assert_status(pooled->ops->alloc(pooled, 12345, &block, &err), STK_E_MEMORY);
+    fake.pools = 0;
+}
+
 static void no_memory_says_how_much_there_is(void **state)
 {
     void *block;
@@ -633,6 +658,7 @@ int main(void)
         cmocka_unit_test(a_failure_of_any_call_is_reported_and_leaks_nothing),
         cmocka_unit_test(our_own_allocations_may_fail),
         cmocka_unit_test(memory_is_exact_and_counted),
+        cmocka_unit_test(memory_of_a_pool_comes_and_goes_in_a_stream),
         cmocka_unit_test(no_memory_says_how_much_there_is),
         cmocka_unit_test(copies_go_the_way_they_say),
         cmocka_unit_test(fills_of_one_byte_need_no_kernel),

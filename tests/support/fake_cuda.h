@@ -44,6 +44,7 @@ static struct {
     cudaError_t count_error;
     int major, minor;
     bool no_library;
+    int pools; /* 1: memory comes in streams */
     size_t free_bytes, total_bytes;
 
     /* What goes wrong: this call, with this error. */
@@ -233,6 +234,35 @@ static cudaError_t fake_Malloc(void **out, size_t bytes)
 static cudaError_t fake_Free(void *block)
 {
     cudaError_t error = fake_called("Free", NULL, 0);
+
+    free(block);
+    fake.blocks--;
+    return error;
+}
+
+static cudaError_t fake_DeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int ordinal)
+{
+    (void)attribute;
+    *out = fake.pools;
+    return fake_called("DeviceGetAttribute", NULL, ordinal);
+}
+
+static cudaError_t fake_MallocAsync(void **out, size_t bytes, cudaStream_t stream)
+{
+    cudaError_t error = fake_called("MallocAsync", stream, (long long)bytes);
+
+    if (!error && bytes > fake.free_bytes)
+        error = fake_fail(cudaErrorMemoryAllocation);
+    if (error)
+        return error;
+    *out = malloc(bytes);
+    fake.blocks++;
+    return cudaSuccess;
+}
+
+static cudaError_t fake_FreeAsync(void *block, cudaStream_t stream)
+{
+    cudaError_t error = fake_called("FreeAsync", stream, 0);
 
     free(block);
     fake.blocks--;
@@ -549,8 +579,11 @@ static const stki_cuda_calls fake_calls = {
     .DeviceGetPCIBusId = fake_DeviceGetPCIBusId,
     .DeviceSynchronize = fake_DeviceSynchronize,
     .MemGetInfo = fake_MemGetInfo,
+    .DeviceGetAttribute = fake_DeviceGetAttribute,
     .Malloc = fake_Malloc,
     .Free = fake_Free,
+    .MallocAsync = fake_MallocAsync,
+    .FreeAsync = fake_FreeAsync,
     .HostAlloc = fake_HostAlloc,
     .FreeHost = fake_FreeHost,
     .MemcpyAsync = fake_MemcpyAsync,

@@ -55,6 +55,10 @@ enum cudaStreamCaptureMode {
     cudaStreamCaptureModeRelaxed = 2,
 };
 
+enum cudaDeviceAttr {
+    cudaDevAttrMemoryPoolsSupported = 115,
+};
+
 /* The members that are read, in no order of CUDA's. */
 struct cudaDeviceProp {
     char name[256];

@@ -189,6 +189,11 @@ static void check_side(const char *name, const void *at, size_t bytes, bool on_d
         broken("%s: %p is memory of a GPU, expected host memory", name, at);
 }
 
+static bool lies_in(const struct block *b, const void *at)
+{
+    return (const char *)at >= b->at && (const char *)at < b->at + b->bytes;
+}
+
 static cudaError_t take_block(void **out, size_t bytes, int gpu)
 {
     int64_t *used = gpu < 0 ? &counts.pinned_bytes : &counts.device_bytes;
@@ -522,6 +527,44 @@ static cudaError_t Malloc(void **out, size_t bytes)
     END;
 }
 
+static cudaError_t DeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int ordinal)
+{
+    CALL("DeviceGetAttribute", false);
+    (void)ordinal;
+    if (attribute != cudaDevAttrMemoryPoolsSupported)
+        broken("DeviceGetAttribute: %d", attribute);
+    *out = 1;
+    END;
+}
+
+/* The block is there as soon as the call returns; only that its stream is waited for is checked, by what is done next.
+ */
+static cudaError_t MallocAsync(void **out, size_t bytes, cudaStream_t stream)
+{
+    CALL("MallocAsync", false);
+    if (stream_of("MallocAsync", stream, gpu)->capturing)
+        broken("MallocAsync: in a stream that is captured");
+    if (!error)
+        error = take_block(out, bytes, gpu);
+    END;
+}
+
+/* Nothing waits: what is queued in any stream must be done with it. */
+static cudaError_t FreeAsync(void *at, cudaStream_t stream)
+{
+    const struct block *b;
+    CALL("FreeAsync", false);
+
+    (void)stream_of("FreeAsync", stream, gpu);
+    b = *block_of(at);
+    for (const struct CUstream_st *s = streams; s && b && !dead[gpu]; s = s->next)
+        for (const sim_op *op = s->first; op; op = op->next)
+            if (lies_in(b, op->dst) || lies_in(b, op->src))
+                broken("FreeAsync: work on the block is still queued");
+    give_block("FreeAsync", at, false);
+    END;
+}
+
 static cudaError_t HostAlloc(void **out, size_t bytes, unsigned flags)
 {
     unsigned long nodes[16];
@@ -539,6 +582,7 @@ static cudaError_t HostAlloc(void **out, size_t bytes, unsigned flags)
 static cudaError_t Free(void *at)
 {
     CALL("Free", true);
+    counts.waiting_frees++;
     run_all(gpu);
     give_block("Free", at, false);
     END;
@@ -782,8 +826,11 @@ static const stki_cuda_calls calls = {
     .DeviceGetPCIBusId = DeviceGetPCIBusId,
     .DeviceSynchronize = DeviceSynchronize,
     .MemGetInfo = MemGetInfo,
+    .DeviceGetAttribute = DeviceGetAttribute,
     .Malloc = Malloc,
     .Free = Free,
+    .MallocAsync = MallocAsync,
+    .FreeAsync = FreeAsync,
     .HostAlloc = HostAlloc,
     .FreeHost = FreeHost,
     .MemcpyAsync = MemcpyAsync,

@@ -49,6 +49,7 @@ typedef struct sim_counts {
     int contexts[SIM_GPUS];
     int64_t copies, kernels;    /* run so far */
     int64_t synchronized_calls; /* DeviceSynchronize */
+    int64_t waiting_frees;      /* of device memory, by the call that waits for the whole GPU */
     int pinned_policy;          /* the thread's memory policy at the last HostAlloc, and its first nodes */
     unsigned long pinned_nodes;
 } sim_counts;
