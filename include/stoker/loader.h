@@ -68,6 +68,8 @@ typedef enum stk_order {
     STK_ORDER_BLOCK = 2,
     STK_ORDER_WEIGHTED = 3
 } stk_order;
+/* STK_ORDER_BLOCK: the samples of the blocks are shuffled, or only the blocks. */
+typedef enum stk_block_rows { STK_BLOCK_ROWS_SHUFFLED = 0, STK_BLOCK_ROWS_IN_ORDER = 1 } stk_block_rows;
 /* When an epoch over several data sets ends: before the first of them begins again, or when each has been used up. */
 typedef enum stk_mixture_stop { STK_STOP_FIRST_EXHAUSTED = 0, STK_STOP_ALL_EXHAUSTED = 1 } stk_mixture_stop;
 typedef enum stk_last_batch {
@@ -233,6 +235,7 @@ typedef struct stk_loader_opts {
     /* How samples that are files go together, in the config language: "name", "position", "{strip: [_image, _mask]}";
      * NULL: folders and patterns by name, lists by position. With `datasets` each has its own. */
     const char *pair;
+    stk_block_rows block_rows; /* STK_ORDER_BLOCK; block_window has no effect on rows in order */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 

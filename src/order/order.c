@@ -92,7 +92,7 @@ static stk_status make_subset_blocks(stki_order *order, const stki_order_opts *o
         unit = its;
     }
     first[count] = order->length;
-    status = stki_blocks_create(first, count, opts->window, order->seed, &order->blocks, err);
+    status = stki_blocks_create(first, count, opts->window, opts->in_order, order->seed, &order->blocks, err);
     stki_free(first);
     return status;
 }
@@ -101,7 +101,8 @@ static stk_status make_blocks(stki_order *order, const stki_order_opts *opts, st
 {
     if (order->indices)
         return make_subset_blocks(order, opts, err);
-    return stki_blocks_create(opts->unit_first, opts->unit_count, opts->window, order->seed, &order->blocks, err);
+    return stki_blocks_create(opts->unit_first, opts->unit_count, opts->window, opts->in_order, order->seed,
+                              &order->blocks, err);
 }
 
 /* ---- evaluation ----------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ typedef struct stki_order_opts {
      * subset, neighbours in its list that share a unit are one. */
     const int64_t *unit_first;
     int64_t unit_count, window; /* window: units that are shuffled together, at least 1 */
+    bool in_order;              /* BLOCK: only the units are shuffled; the samples of one follow each other */
     const double *weights;      /* WEIGHTED: of each of the `count` samples */
     /* SEQUENTIAL, RANDOM: a mixture (order_mixture.h); `count` is then the sum of theirs, indices and index_count are
      * not used. */

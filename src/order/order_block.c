@@ -18,6 +18,7 @@ struct table {
 
 struct stki_blocks {
     int64_t unit_count, window;
+    bool in_order;
     uint64_t seed;
     int64_t *first;
     stki_tables keys;
@@ -47,7 +48,7 @@ static int64_t build(void *context, int number, uint64_t epoch, bool fresh, int6
     return all - i;
 }
 
-stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, uint64_t seed,
+stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, bool in_order, uint64_t seed,
                               stki_blocks **out, stk_error *err)
 {
     stki_blocks *b = stki_zalloc(sizeof *b);
@@ -58,6 +59,7 @@ stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t 
     stki_tables_init(&b->keys, build, b);
     b->unit_count = unit_count;
     b->window = window;
+    b->in_order = in_order;
     b->seed = seed;
     if (unit_count >= UINT32_MAX) {
         stki_blocks_destroy(b);
@@ -134,12 +136,26 @@ static int64_t eval_in_group(const stki_blocks *b, const struct table *table, in
     return n;
 }
 
+/* The same in one unit, in order. */
+static int64_t eval_in_unit(const stki_blocks *b, const struct table *table, int64_t position, int64_t n,
+                            int64_t *samples)
+{
+    const int64_t place = place_of(table->start, 0, b->unit_count - 1, position);
+    const int64_t first = b->first[table->unit[place]] + position - table->start[place];
+
+    n = n < table->start[place + 1] - position ? n : table->start[place + 1] - position;
+    for (int64_t i = 0; i < n; i++)
+        samples[i] = first + i;
+    return n;
+}
+
 void stki_blocks_eval(stki_blocks *b, int64_t epoch, int64_t position, int64_t n, int64_t *samples)
 {
     const int number = stki_tables_hold(&b->keys, (uint64_t)epoch);
 
     for (int64_t done = 0; done < n;)
-        done += eval_in_group(b, &b->tables[number], epoch, position + done, n - done, samples + done);
+        done += b->in_order ? eval_in_unit(b, &b->tables[number], position + done, n - done, samples + done)
+                            : eval_in_group(b, &b->tables[number], epoch, position + done, n - done, samples + done);
     stki_tables_let_go(&b->keys, number);
 }
 

@@ -7,14 +7,16 @@
 #ifndef STKI_ORDER_BLOCK_H
 #define STKI_ORDER_BLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stoker/status.h>
 
 typedef struct stki_blocks stki_blocks;
 
-/* unit u holds samples [first[u], first[u + 1]), first[0] = 0; `first` has unit_count + 1 numbers and is copied. Empty
- * units are fine. window >= 1. */
-stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, uint64_t seed,
+/* `in_order`: the samples of a unit stay in order, one unit after another; `window` has no effect then. unit u holds
+ * samples [first[u], first[u + 1]), first[0] = 0; `first` has unit_count + 1 numbers and is copied. Empty units are
+ * fine. window >= 1. */
+stk_status stki_blocks_create(const int64_t *first, int64_t unit_count, int64_t window, bool in_order, uint64_t seed,
                               stki_blocks **out, stk_error *err);
 void stki_blocks_destroy(stki_blocks *blocks); /* NULL is fine */
 /* Samples at positions [position, position + n), all inside the epoch. */

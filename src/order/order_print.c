@@ -61,7 +61,7 @@ void stki_order_print_make(const stki_order_opts *opts, int64_t length, stki_ord
     if (opts->kind == STKI_ORDER_WEIGHTED)
         out->weights = hash_words(2, opts->weights, opts->count);
     if (opts->kind == STKI_ORDER_BLOCK)
-        out->blocks = hash_words((uint64_t)opts->window, opts->unit_first, opts->unit_count + 1);
+        out->blocks = hash_words(opts->in_order ? 0 : (uint64_t)opts->window, opts->unit_first, opts->unit_count + 1);
     if (opts->bucket_window > 0)
         out->buckets = chain(chain(3, (uint64_t)opts->bucket_window), (uint64_t)opts->bucket_batch);
     if (opts->starts)

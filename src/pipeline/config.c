@@ -27,6 +27,7 @@ static const char *const convert_words[] = {"auto", "host", "device", NULL};
 static const char *const auto_words[] = {"auto", NULL};
 static const char *const infinite_words[] = {"infinite", NULL};
 static const char *const shuffle_words[] = {"sequential", "random", NULL};
+static const char *const block_rows_words[] = {"shuffled", "in_order", NULL}; /* as stk_block_rows */
 static const char *const drop_words[] = {"partial", "drop", NULL};
 
 static const stki_need needs_survival = {
@@ -54,6 +55,10 @@ static const stki_option loader_rows[] = {
                    "order: block shuffles the samples of so many chunks, pages or shards together; auto: as many as "
                    "half of cache_bytes holds, at most 64",
                    .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_window)),
+    STKI_ENUM(stki_loader_config, block_rows, shuffled, block_rows_words,
+              "order: block: the samples of the blocks are shuffled, or only the blocks: the samples of each follow in "
+              "their order and are copied together, which mixes less",
+              .flags = STKI_BY_VALUE | STKI_IN_JOB, .need = &needs_block, STKI_C(stk_loader_opts, block_rows)),
     STKI_ALIAS(shuffle, order, STKI_OPT_BOOL, "true means order: random", .words = shuffle_words),
     STKI_INT(stki_loader_config, epoch_length, 0, 0, MOST, "positions",
              "Length of an epoch, whatever the number of samples; 0: as many (docs/order.md)", .flags = STKI_BY_VALUE,

@@ -51,6 +51,7 @@ typedef struct stki_loader_config {
     int64_t num_workers; /* as in the C struct once read */
     int64_t prefetch;
     int64_t block_window; /* 0: auto */
+    int block_rows;       /* stk_block_rows */
     int64_t cache_bytes;
     int64_t num_epochs;                /* 0: endless */
     int64_t memory_budget, tile_bytes; /* bytes */

@@ -228,6 +228,12 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
 
     if (m->opts.kind != STKI_ORDER_BLOCK)
         return STK_OK;
+    m->opts.in_order = config->block_rows == STK_BLOCK_ROWS_IN_ORDER;
+    if (m->opts.in_order && config->block_window != 0)
+        return stki_fail(err, STK_E_CONFIG,
+                         "%s.block_window: found it with block_rows: in_order, which shuffles no rows together; leave "
+                         "out one of the two",
+                         config->section);
     status = stki_dataset_units(core->dataset, units, err);
     if (status != STK_OK)
         return status;
@@ -235,6 +241,8 @@ static stk_status use_units(const stki_core *core, material *m, stk_error *err)
         window_units(core->dataset->windows, units);
     m->opts.unit_first = units->first;
     m->opts.unit_count = units->count;
+    if (m->opts.in_order)
+        config->block_window = 1;
     if (config->block_window == 0) { /* two windows are in use where one ends */
         config->block_window = units->largest_bytes > 0 ? config->cache_bytes / 2 / units->largest_bytes : MOST_UNITS;
         config->block_window = config->block_window > MOST_UNITS ? MOST_UNITS
@@ -366,15 +374,23 @@ static stk_status use_buckets(stki_core *core, material *m, int64_t global, stk_
 /* ---- the order -----------------------------------------------------------------------------------------------------
  */
 
+static const char *how_to_mix(const stki_loader_config *config)
+{
+    return config->block_rows == STK_BLOCK_ROWS_IN_ORDER
+               ? STKI_TEXT("%s.block_rows: shuffled mixes better", config->section)
+               : STKI_TEXT("a larger %s.block_window (now %lld) mixes better", config->section,
+                           (long long)config->block_window);
+}
+
 static void say_quality(stki_core *core, int64_t global)
 {
     if (!stki_order_measure(core->order, core->dataset->count, global, &core->quality))
         return;
     stki_config_note(core->config,
                      "order: block mixes %.2f times as well as random: a batch of %lld samples sorted by class holds "
-                     "%.1f different classes instead of %.1f; a larger %s.block_window (now %lld) mixes better",
+                     "%.1f different classes instead of %.1f; %s",
                      core->quality.quality, (long long)core->quality.batch, core->quality.classes,
-                     core->quality.shuffled, core->config->section, (long long)core->config->block_window);
+                     core->quality.shuffled, how_to_mix(core->config));
 }
 
 static void say_packing(stki_core *core)

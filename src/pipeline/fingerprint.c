@@ -134,7 +134,7 @@ static void print_order(stki_print *print, const stki_core *core)
     } parts[] = {
         {"split", "loader.split or indices", order.subset},
         {"weights", mixed ? "datasets.weight or loader.mixture_stop" : "loader.weights", order.weights},
-        {"loader", "loader.block_window", order.blocks},
+        {"loader", "loader.block_window or block_rows", order.blocks},
         {"loader", "loader.bucket_by or bucket_window", order.buckets},
         {"loader", "loader: samples of each data set", order.samples},
         {"loader", "loader: packing or offsets of windows", order.data},

@@ -133,6 +133,7 @@ struct stki_convert {
     int src_size, dst_size;
     bool src_swapped;
     bool empty, arithmetic;
+    bool in_line; /* elements lie close together in source and destination, and all are treated alike */
     int cut_axis; /* stki_convert_run_part cuts this axis, every cut_step indices */
     int64_t cut_step, units;
     int64_t prefetch_offset, prefetch_bytes; /* where a sample lies, seen from its element at 0, 0, …; 0 bytes: not in

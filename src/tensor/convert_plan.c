@@ -393,6 +393,17 @@ static void plan_prefetch(stki_convert *convert, const stki_convert_desc *desc)
     convert->prefetch_bytes = high - low;
 }
 
+/* Then several rows can be converted as one. */
+static bool is_in_line(const stki_convert *convert)
+{
+    const stki_axis *axis = &convert->axes[0];
+
+    return !convert->empty && (convert->inner == stki_convert_copies || convert->inner == stki_convert_runs) &&
+           convert->axis_count == 1 && convert->outer_count == 0 && axis->src_stride == convert->src_size &&
+           axis->dst_stride == convert->dst_size && axis->channel_step == 0 && convert->lane.period == 0 &&
+           convert->src_offset == 0 && convert->dst_offset == 0;
+}
+
 void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enum stki_isa isa)
 {
     const int64_t padded = desc->channels + STKI_LANE_PAD;
@@ -430,6 +441,7 @@ void stki_convert_plan(stki_convert *convert, const stki_convert_desc *desc, enu
     convert->cached = convert->lane;
     convert->cached.streaming = false;
     plan_cut(convert);
+    convert->in_line = is_in_line(convert);
     snprintf(convert->name, sizeof convert->name, "%s %s>%s %s%s", stki_isa_name(isa),
              stk_dtype_name(convert->src_dtype), stk_dtype_name(convert->dst_dtype), kind_name(convert),
              convert->lane.streaming ? " streaming" : "");

@@ -117,10 +117,34 @@ static inline void run_list(const stki_convert *const *converts, int64_t step, u
     stki_float_leave(control);
 }
 
+/* Rows that lie one behind another, in the source as in the destination, are one long row. */
+static void run_in_line(const stki_convert *convert, uint8_t *to, const void *const *src, int64_t count)
+{
+    const int64_t ahead = rows_ahead(convert), bytes = convert->bytes_read;
+    const uint8_t *const *rows = (const uint8_t *const *)src;
+    stki_axis axis = convert->axes[0];
+    int64_t fetched = 0;
+
+    stki_float_control control = stki_float_enter();
+    for (int64_t i = 0, n; i < count; i += n, to += n * convert->bytes_written) {
+        for (n = 1; i + n < count && rows[i + n] == rows[i] + n * bytes; n++)
+            ;
+        for (; fetched < count && fetched < i + n + ahead; fetched++) /* the hardware follows long rows by itself */
+            if (fetched == 0 || rows[fetched] != rows[fetched - 1] + bytes)
+                fetch_sample(convert, rows[fetched]);
+        axis.n = n * convert->axes[0].n;
+        convert->inner(convert, &axis, to, rows[i], 0);
+    }
+    stki_float_leave(control);
+}
+
 void stki_convert_run_many(const stki_convert *convert, void *dst, int64_t dst_stride, const void *const *src,
                            int64_t count)
 {
-    run_list(&convert, 0, dst, dst_stride, src, count);
+    if (convert->in_line && dst_stride == convert->bytes_written)
+        run_in_line(convert, dst, src, count);
+    else
+        run_list(&convert, 0, dst, dst_stride, src, count);
 }
 
 void stki_convert_run_each(const stki_convert *const *converts, void *dst, int64_t dst_stride, const void *const *src,

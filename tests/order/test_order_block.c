@@ -4,6 +4,7 @@
 #include "cmocka_all.h"
 #include "faults.h"
 #include "order.h"
+#include "order_print.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,46 @@ static int unit_of(int64_t sample)
     while (first[u + 1] <= sample)
         u++;
     return u;
+}
+
+/* The units of window 1, each from its first sample to its last; whatever the window, and one fingerprint for all. */
+static void in_order(void **state)
+{
+    int64_t n = first[UNITS], samples[512], shuffled[512];
+    stki_order_print print, others;
+
+    (void)state;
+    for (int64_t window = 1; window < 4; window++) {
+        stki_order_opts opts = {.kind = STKI_ORDER_BLOCK,
+                                .count = n,
+                                .seed = 7,
+                                .unit_first = first,
+                                .unit_count = UNITS,
+                                .window = window,
+                                .in_order = true};
+        stki_order *runs, *one = make(1, 7);
+        stk_error err;
+
+        assert_int_equal(stki_order_create(&opts, &runs, &err), STK_OK);
+        for (int64_t epoch = 0; epoch < 6; epoch++) {
+            evaluate(runs, epoch, window == 1 ? 1 : 13, samples);
+            evaluate(one, epoch, 17, shuffled);
+            for (int64_t i = 0, end; i < n; i = end) {
+                const int u = unit_of(shuffled[i]);
+
+                end = i + first[u + 1] - first[u];
+                for (int64_t k = i; k < end; k++) {
+                    assert_int_equal(unit_of(shuffled[k]), u);
+                    assert_int_equal(samples[k], first[u] + k - i);
+                }
+            }
+        }
+        stki_order_fingerprint(runs, &print);
+        stki_order_fingerprint(one, &others);
+        assert_string_equal(stki_order_print_difference(&print, &others), "blocks of samples");
+        stki_order_destroy(runs);
+        stki_order_destroy(one);
+    }
 }
 
 static void every_sample_once_in_groups_of_whole_units(void **state)
@@ -205,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_once_in_groups_of_whole_units),
+        cmocka_unit_test(in_order),
         cmocka_unit_test(seeds_and_epochs_differ),
         cmocka_unit_test(places_are_uniform),
         cmocka_unit_test(a_subset_keeps_its_units),

@@ -299,6 +299,8 @@ static void weights_refused(void **state)
     refuse_text(STK_E_CONFIG, "weights", FOUR("order: weighted"));
     refuse_text(STK_E_CONFIG, "order: weighted", FOUR("weights: [1, 1, 1, 1]"));
     refuse_text(STK_E_CONFIG, "order: block", FOUR("block_window: 4"));
+    refuse_text(STK_E_CONFIG, "order: block", FOUR("block_rows: in_order"));
+    refuse_text(STK_E_CONFIG, "block_window", FOUR("order: block, block_window: 4, block_rows: in_order"));
 }
 
 /* ---- blocks and buckets --------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ static const fixture fixtures[] = {
     {"loader=loader", "{dataset: {fields: {x: {path: '%D/?.npy'}, text: {path: "
                       "%D/lines.txt}}}, loader: {" RUN ", order: random}}"},
     {"loader=loader", "{dataset: {fields: {x: {path: '%D/?.npy'}}}, loader: {" RUN ", order: block, block_window: 2}}"},
+    {"loader=loader",
+     "{dataset: {fields: {x: {path: '%D/?.npy'}}}, loader: {" RUN ", order: block, block_rows: in_order}}"},
     {"loader=loader", "{dataset: {fields: {text: {path: %D/lines.txt}}}, loader: {" RUN
                       ", order: random, bucket_by: text, bucket_window: 2}}"},
     {"loader.split=loader.split",

@@ -25,6 +25,8 @@ static const fixture fixtures[] = {
     {PREP "output=output", DATA "prep: {" RUN ", order: random}\noutput: {path: '%O/out.npy'}\n"},
     {PREP, "dataset: {fields: {x: {path: '%D/b?.npy'}}}\n"
            "prep: {" RUN ", order: block, block_window: 2}\noutput: {path: '%O/out.npy'}\n"},
+    {PREP, "dataset: {fields: {x: {path: '%D/b?.npy'}}}\n"
+           "prep: {" RUN ", order: block, block_rows: in_order}\noutput: {path: '%O/out.npy'}\n"},
     {"output=output", DATA "prep: {" RUN "}\noutput: {path: '%O/out', format: raw}\n"},
     {"output=output", DATA "prep: {" RUN "}\noutput: {path: '%O/out.h5', level: 1}\n"},
     {"output=output", DATA "prep: {" RUN "}\noutput: {path: '%O/out.npz'}\n"},

@@ -614,6 +614,58 @@ static void test_many_rows_equal_single_ones(void **unused)
             }
 }
 
+/* Rows of a list that lie one behind another, some of them, in runs of all lengths. */
+static void test_rows_in_a_line(void **unused)
+{
+    static const int order[] = {3, 4, 5, 6, 0, 9, 1, 2, 3, 3, 4, 8, 9, 10, 11, 12, 13, 7, 5, 6};
+    static const struct {
+        stk_dtype from, to;
+        int64_t shape[2], channels;
+        bool affine, swapped;
+    } cases[] = {
+        {STK_F32, STK_F32, {1, 512}, 1, false, false}, {STK_F32, STK_F32, {1, 77}, 1, true, false},
+        {STK_U8, STK_F32, {1, 333}, 1, true, false},   {STK_U8, STK_F32, {50, 3}, 3, true, false},
+        {STK_F64, STK_F32, {8, 16}, 1, false, false},  {STK_I32, STK_I64, {1, 256}, 1, false, false},
+        {STK_U8, STK_U8, {1, 64}, 1, false, false},    {STK_F32, STK_F32, {3, 5}, 1, false, true},
+        {STK_U8, STK_U8, {1, 100}, 1, true, false},    {STK_F32, STK_BF16, {4, 9}, 1, true, false},
+    };
+    enum { ROWS = COUNT(order) };
+    uint64_t state = 12;
+
+    (void)unused;
+    for (int k = 0; k < COUNT(cases); k++)
+        for (int i = 0; i < COUNT(isas) * 4; i++) {
+            stki_convert_desc desc = describe(cases[k].from, cases[k].to, 2, cases[k].shape);
+            const int64_t n = cases[k].shape[0] * cases[k].shape[1], size = stk_dtype_size(cases[k].from),
+                          bytes = n * stk_dtype_size(cases[k].to), stride = bytes + (i & 1) * 64;
+            stki_convert *convert;
+            const void *rows[ROWS];
+
+            if (!stki_isa_usable(isas[i / 4]))
+                continue;
+            desc.affine = cases[k].affine;
+            desc.src_swapped = cases[k].swapped;
+            desc.channel_axis = 1;
+            desc.channels = cases[k].channels;
+            desc.stores = i & 2 ? STKI_STORES_STREAMING : STKI_STORES_CACHED;
+            lay_out(desc.src_strides, &desc, in_order, size, 0);
+            lay_out(desc.dst_strides, &desc, in_order, stk_dtype_size(cases[k].to), 0);
+            fill_pairs(&state, desc.channels);
+            assert_int_equal(stki_convert_create_isa(&desc, isas[i / 4], &convert, NULL), STK_OK);
+            fill_source(&state, cases[k].from, in.low, 14 * n * size);
+            memset(out.low, GUARD, (size_t)(ROWS * stride));
+            memset(expected.low, GUARD, (size_t)(ROWS * stride));
+            for (int r = 0; r < ROWS; r++) {
+                rows[r] = in.low + order[r] * n * size;
+                stki_convert_run(convert, expected.low + r * stride, rows[r]);
+            }
+            stki_convert_run_many(convert, out.low, stride, rows, ROWS);
+            stki_store_fence();
+            assert_memory_equal(out.low, expected.low, (size_t)(ROWS * stride));
+            stki_convert_destroy(convert);
+        }
+}
+
 /* The same through the device table: ordinary memory, and memory that only the table reaches. */
 static void test_on_devices(void **unused)
 {
@@ -791,6 +843,7 @@ int main(void)
         cmocka_unit_test(test_several_blocks),
         cmocka_unit_test(test_parts_without_arithmetic),
         cmocka_unit_test(test_many_rows_equal_single_ones),
+        cmocka_unit_test(test_rows_in_a_line),
         cmocka_unit_test(test_on_devices),
         cmocka_unit_test(test_empty_samples),
         cmocka_unit_test(test_what_it_says_of_itself),
