@@ -2,8 +2,7 @@
  *
  *     prep_open.c     the loader, fields, finishers, observers, pieces; which work folder
  *     prep_name.c     the lock of the output's name
- *     prep_work.c     the work folder: whose it is, locks
- *     prep_done.c     what is made already
+ *     prep_work.c     the work folder: whose it is, locks, what is made already
  *     prep_make.c     rows → finishers and observers → outlet or spool, piece by piece
  *     prep_sample.c   some rows, to tell how long all take
  *     prep_join.c     spooled pieces → outlet
@@ -123,8 +122,6 @@ char *stki_beside_output(const stki_job *job, const char *ending);
 stk_status stki_prep_check_target(const stki_prep_run *run, const char *path, stk_error *err);
 /* Enough space on the disks for what is still to be made? */
 stk_status stki_work_space(const stki_prep_run *run, int64_t rows_left, stk_error *err);
-
-/* prep_done.c */
 /* Is the unit complete? *rows: positions that are done. */
 stk_status stki_prep_unit_done(const stki_prep_run *run, int64_t unit, bool *done, int64_t *rows, stk_error *err);
 /* The lines of pieces, in order, of a complete unit: appended to `pieces`. */

@@ -1,13 +1,48 @@
 /* ops_extreme.c: smallest and largest values over dimensions. f16 and bf16 compare as f32, which holds them exactly. */
 #include "cast.h"
+#include "dtype.h"
 #include "error.h"
 #include "ops_extreme_loops.h"
 #include "ops_frame.h"
 #include "ops_promote.h"
 #include "ops_reduce.h"
 #include "profile_scope.h"
+#include "sync_device.h"
 #include "tensor_internal.h"
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+const stki_extreme_loops *stki_extreme_loops_of(enum stki_isa isa, stk_dtype dtype, bool largest)
+{
+#if defined(__x86_64__)
+    if (isa == STKI_ISA_AVX512)
+        return &stki_extreme_loops_avx512[largest][dtype];
+    if (isa == STKI_ISA_AVX2)
+        return &stki_extreme_loops_avx2[largest][dtype];
+#endif
+    (void)isa;
+    return &stki_extreme_loops_ref[largest][dtype];
+}
+
+void stki_extreme_fill(void *best, stk_dtype dtype, bool largest, int64_t count)
+{
+    int64_t size = stk_dtype_size(dtype);
+    char worst[8];
+
+    if (dtype == STK_F32) {
+        memcpy(worst, &(float){largest ? -INFINITY : INFINITY}, sizeof(float));
+    } else if (dtype == STK_F64) {
+        memcpy(worst, &(double){largest ? -(double)INFINITY : (double)INFINITY}, sizeof(double));
+    } else {
+        memset(worst, largest ? 0 : 0xff, sizeof worst);
+        if (stki_dtype_signed(dtype))
+            worst[size - 1] = (char)(largest ? 0x80 : 0x7f); /* the byte with the sign; little-endian */
+        if (dtype == STK_BOOL)
+            worst[0] = !largest;
+    }
+    stki_fill_bytes(best, worst, size, count);
+}
 
 enum { BLOCK = 512, CELLS = 1024, MAX_SIZE = 8 };
 

@@ -1,6 +1,6 @@
 # tests/tools/test_NAME.c tests parts of the programs, which it is linked with (all but their main functions).
 set(prep_tool ${PROJECT_SOURCE_DIR}/tools/stoker)
-add_library(prep_parts OBJECT ${prep_tool}/stoker_prep_show.c ${prep_tool}/stoker_prep_text.c ${prep_tool}/stoker_json.c
+add_library(prep_parts OBJECT ${prep_tool}/stoker_prep_show.c ${prep_tool}/stoker_json.c
             ${PROJECT_SOURCE_DIR}/tools/play/html.c)
 target_link_libraries(prep_parts PRIVATE stoker_flags stoker_static PkgConfig::JANSSON)
 foreach(folder src/base src/prep tools/stoker tools/live)
