@@ -312,7 +312,7 @@ static void test_orientation(void **state) /* J06 */
 static void test_fast_orientation(void **state)
 {
     enum { H = 150, W = 211 };
-    stkt_bytes plain = stkt_jpeg_make(&(stkt_jpeg){.width = W, .height = H, .h = 2, .v = 2});
+    stkt_bytes plain = stkt_jpeg_make(&(stkt_jpeg){.width = W, .height = H, .h = 2, .v = 2, .restart = 2});
     uint8_t *scaled[9] = {NULL};
     uint64_t random = 8;
 
