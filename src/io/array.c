@@ -280,6 +280,14 @@ static void will_need(const stki_reader *base, const int64_t *indices, int64_t c
         stki_file_will_need_rows(r->array.file, &r->rows, indices, count);
 }
 
+static int place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    const struct array_reader *r = reader_of(base);
+
+    out[0] = (stki_range){r->array.offset + index * base->sample_stride, r->extent};
+    return 1;
+}
+
 static void destroy(stki_reader *base)
 {
     struct array_reader *r = (struct array_reader *)(void *)base;
@@ -388,6 +396,8 @@ static stk_status describe(struct array_reader *r, const char *format, const cha
     if (base->copies && !r->stretch) /* every sample comes packed */
         memcpy(base->strides, sample.strides, sizeof base->strides);
     base->file = array->file;
+    base->place = place;
+    base->placer = base;
     if (array->file && array->file->map)
         base->base = (const char *)array->file->map + array->offset;
     else if (!array->file)

@@ -203,6 +203,15 @@ static void documents_will_need(const stki_reader *base, const int64_t *indices,
     }
 }
 
+static int documents_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    const struct documents *d = documents_of(base);
+
+    out[0] =
+        (stki_range){d->array.offset + d->first[index] * d->size, (d->first[index + 1] - d->first[index]) * d->size};
+    return 1;
+}
+
 static void documents_destroy(stki_reader *base)
 {
     struct documents *d = (struct documents *)(void *)base;
@@ -236,6 +245,8 @@ static void describe(struct documents *d, const char *format, int64_t tokens)
     base->file_bytes = file ? file->size : -1;
     base->data_offset = file ? d->array.offset : -1;
     base->file = file;
+    base->place = documents_place;
+    base->placer = base;
     if (base->count > 0)
         base->unit_length = 1 + (int64_t)((double)base->count / ((double)(tokens * d->size) / UNIT_BYTES + 1));
     if (base->unit_length > 0)

@@ -275,7 +275,8 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
         return fail_cut(file, offset, bytes, offset < file->size ? file->size - offset : 0, err);
     if (file->map) {
         memcpy(to, (const char *)file->map + offset, (size_t)bytes);
-        return stki_file_known_changed(file) ? stki_file_intact(file, -1, err) : STK_OK;
+        return stki_file_known_changed(file) ? stki_file_intact_in(file, &(stki_range){offset, bytes}, 1, -1, err)
+                                             : STK_OK;
     }
     if (bytes == 0)
         return STK_OK;

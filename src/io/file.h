@@ -50,6 +50,11 @@ stk_status stki_file_read(const stki_file *file, int64_t offset, void *to, int64
  * written to, or replaced by another file. STK_E_IO: a page could not be read. Always fine: a file that is neither
  * watched nor guarded. */
 stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err);
+/* The same where only these bytes were used: a page that could not be read elsewhere is beside the point. */
+stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
+                               stk_error *err);
+/* The same of a sample of reader->file, which must not be NULL: it is named as the record. */
+stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err);
 /* The same without asking the system: known to be changed, or marked by the guard. */
 bool stki_file_known_changed(const stki_file *file);
 /* Is the range in the page cache, as far as its first pages (mapped) or its ends (read) tell? One cheap call; true
@@ -71,9 +76,6 @@ typedef struct stki_file_rows {
 void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows, const int64_t *indices, int64_t count);
 
 /* The same for samples that lie anywhere. Finding out where costs its own time, so ask first whether it is due. */
-typedef struct stki_range {
-    int64_t offset, bytes;
-} stki_range;
 bool stki_file_advice_due(const stki_file *file);
 void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges, int64_t count);
 

@@ -12,7 +12,18 @@ bool stki_file_known_changed(const stki_file *file)
            (file->beside && stki_file_known_changed(file->beside));
 }
 
-stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err)
+static bool is_bad(const stki_file *file, const stki_range *ranges, int count)
+{
+    bool bad = false;
+
+    for (int i = 0; i < count && !bad; i++)
+        bad = stki_guard_bad(file->guard, (const char *)file->map + ranges[i].offset, ranges[i].bytes);
+    return count > 0 ? bad : stki_guard_broken(file->guard);
+}
+
+/* No ranges: all of the file. */
+stk_status stki_file_intact_in(const stki_file *file, const stki_range *ranges, int count, int64_t record,
+                               stk_error *err)
 {
     stki_file *shared = (stki_file *)(uintptr_t)file; /* what is written here is made for many threads */
     stk_status status = STK_OK;
@@ -33,13 +44,29 @@ stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *er
     }
     if (file->beside)
         status = stki_file_intact(file->beside, record, err);
-    if (status || !stki_file_known_changed(file))
+    if (status != STK_OK)
         return status;
-    if (!stki_guard_broken(file->guard))
+    if (atomic_load_explicit(&file->changed, memory_order_relaxed))
         return stki_fail_at(err, STK_E_CORRUPT, (stki_place){file->path, record, -1, NULL, NULL},
                             "the file changed while it was open, and back");
+    if (!is_bad(file, ranges, count))
+        return STK_OK;
     return stki_fail_at(err, STK_E_IO,
-                        (stki_place){file->path, record, -1, "a bus error (SIGBUS)",
+                        (stki_place){file->path, record, count > 0 ? ranges[0].offset : -1, "a bus error (SIGBUS)",
                                      STKI_TEXT("%" PRId64 " bytes that can be read", file->size)},
                         "a page of the mapped file is not there");
+}
+
+stk_status stki_file_intact(const stki_file *file, int64_t record, stk_error *err)
+{
+    return stki_file_intact_in(file, NULL, 0, record, err);
+}
+
+stk_status stki_reader_intact(const stki_reader *reader, int64_t index, stk_error *err)
+{
+    stki_range ranges[STKI_PLACES];
+    const int count =
+        reader->place && stki_guard_broken(reader->file->guard) ? reader->place(reader->placer, index, ranges) : 0;
+
+    return stki_file_intact_in(reader->file, ranges, count, index, err);
 }

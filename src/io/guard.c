@@ -11,7 +11,10 @@
  *     start, end     release           start, end              acquire: whoever sees a new one sees the odd number too
  *     sequence = even release          sequence == before?
  *
- * The mark is set before the zero pages are there: who reads zeros finds it.
+ * A page that cannot be read is entered in the mapping's list, and zeros are put over it alone: the others may be fine.
+ * The list is blocks of pages of memory, which only grow and are freed with the slot; the handler maps one where there
+ * is none, and without memory for it the rest of the mapping counts as bad. What is entered, and the mark, are set
+ * before the zeros are there: who reads zeros finds them.
  */
 #include "guard.h"
 #include "thread.h"
@@ -30,9 +33,20 @@ enum { SLOTS = 1000 };
 
 struct stki_guard {
     _Atomic uint64_t sequence;
-    _Atomic uintptr_t start, end; /* 0, 0: a free slot */
-    _Atomic bool broken;
-    stki_guard *next_free; /* guarded by lock */
+    _Atomic uintptr_t start, end;      /* 0, 0: a free slot */
+    _Atomic int broken;                /* enum broken */
+    _Atomic(struct bad_pages *) pages; /* the newest block first */
+    stki_guard *next_free;             /* guarded by lock */
+};
+
+enum broken { WHOLE, SOME_PAGES, REST };
+
+enum { PAGES_IN_BLOCK = 500 };
+
+struct bad_pages {
+    struct bad_pages *next;
+    _Atomic int64_t count;                   /* more than there is room for: the next ones are in a newer block */
+    _Atomic uintptr_t pages[PAGES_IN_BLOCK]; /* 0: not entered yet */
 };
 
 struct block {
@@ -84,9 +98,53 @@ static bool zeros_from(uintptr_t from, uintptr_t end)
 #endif
 }
 
+static struct bad_pages *new_block(void)
+{
+#ifdef SYS_mmap
+    const long at =
+        syscall(SYS_mmap, 0, sizeof(struct bad_pages), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return at < 0 && at > -4096 ? NULL : (struct bad_pages *)at; /* NOLINT(performance-no-int-to-ptr) */
+#else
+    void *at = mmap(NULL, sizeof(struct bad_pages), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+#endif
+}
+
+/* False: no memory. */
+static bool enter_page(stki_guard *slot, uintptr_t page)
+{
+    for (;;) {
+        struct bad_pages *block = atomic_load_explicit(&slot->pages, memory_order_acquire), *made;
+        const int64_t at = block ? atomic_fetch_add_explicit(&block->count, 1, memory_order_acq_rel) : PAGES_IN_BLOCK;
+
+        if (at < PAGES_IN_BLOCK) {
+            atomic_store_explicit(&block->pages[at], page, memory_order_release);
+            return true;
+        }
+        made = new_block();
+        if (!made)
+            return false;
+        made->next = block;
+        if (!atomic_compare_exchange_strong_explicit(&slot->pages, &block, made, memory_order_acq_rel,
+                                                     memory_order_relaxed))
+            (void)munmap(made, sizeof *made);
+    }
+}
+
+static void mark(stki_guard *slot, enum broken broken)
+{
+    int now = atomic_load_explicit(&slot->broken, memory_order_relaxed);
+
+    while (now < (int)broken && !atomic_compare_exchange_weak_explicit(&slot->broken, &now, (int)broken,
+                                                                       memory_order_acq_rel, memory_order_relaxed))
+        ;
+}
+
 static bool repair(const siginfo_t *info)
 {
-    uintptr_t address = (uintptr_t)info->si_addr;
+    uintptr_t address = (uintptr_t)info->si_addr, page = address & ~(page_bytes - 1);
     stki_guard *slot;
 
     if (info->si_code != BUS_ADRERR && info->si_code != BUS_OBJERR && info->si_code != BUS_MCEERR_AR)
@@ -94,9 +152,14 @@ static bool repair(const siginfo_t *info)
     slot = slot_of(address);
     if (!slot)
         return false;
-    atomic_store_explicit(&slot->broken, true, memory_order_release);
+    if (enter_page(slot, page)) {
+        mark(slot, SOME_PAGES);
+        if (zeros_from(page, page + page_bytes))
+            return true;
+    }
     /* Where one mapping more than there are is not allowed, or pages are larger than they seem: all of it. */
-    return zeros_from(address & ~(page_bytes - 1), slot->end) || zeros_from(slot->start, slot->end);
+    mark(slot, REST);
+    return zeros_from(page, slot->end) || zeros_from(slot->start, slot->end);
 }
 
 /* What the system would have done. An instruction that faulted does so again when we return, with everything that a
@@ -211,7 +274,7 @@ static void write_slot(stki_guard *slot, uintptr_t start, uintptr_t end)
     atomic_store_explicit(&slot->sequence, sequence + 1, memory_order_relaxed);
     atomic_store_explicit(&slot->start, start, memory_order_release);
     atomic_store_explicit(&slot->end, end, memory_order_release);
-    atomic_store_explicit(&slot->broken, false, memory_order_relaxed);
+    atomic_store_explicit(&slot->broken, WHOLE, memory_order_relaxed);
     atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
 }
 
@@ -235,6 +298,10 @@ void stki_guard_remove(stki_guard *slot)
         return;
     stki_lock(&lock);
     write_slot(slot, 0, 0);
+    for (struct bad_pages *block = atomic_exchange(&slot->pages, NULL), *next; block; block = next) {
+        next = block->next;
+        (void)munmap(block, sizeof *block);
+    }
     slot->next_free = free_slots;
     free_slots = slot;
     stki_unlock(&lock);
@@ -242,5 +309,26 @@ void stki_guard_remove(stki_guard *slot)
 
 bool stki_guard_broken(const stki_guard *slot)
 {
-    return slot && atomic_load_explicit(&slot->broken, memory_order_acquire);
+    return slot && atomic_load_explicit(&slot->broken, memory_order_acquire) != WHOLE;
+}
+
+bool stki_guard_bad(const stki_guard *slot, const void *start, int64_t bytes)
+{
+    const uintptr_t from = (uintptr_t)start & ~(page_bytes - 1), end = (uintptr_t)start + (uintptr_t)bytes;
+    const int broken = slot ? atomic_load_explicit(&slot->broken, memory_order_acquire) : WHOLE;
+    const struct bad_pages *block;
+
+    if (broken != SOME_PAGES)
+        return broken == REST;
+    for (block = atomic_load_explicit(&slot->pages, memory_order_acquire); block; block = block->next) {
+        const int64_t count = atomic_load_explicit(&block->count, memory_order_acquire);
+
+        for (int64_t i = 0; i < count && i < PAGES_IN_BLOCK; i++) {
+            const uintptr_t page = atomic_load_explicit(&block->pages[i], memory_order_acquire);
+
+            if (page >= from && page < end)
+                return true;
+        }
+    }
+    return false;
 }

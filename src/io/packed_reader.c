@@ -135,6 +135,29 @@ static const stki_reader_ops packed_ops = {.format = "packed", .read = packed_re
                                                     .will_need = packed_will_need,
                                                     .destroy = packed_destroy};
 
+/* From the first to the last byte of its documents, which follow each other unless they were shuffled. */
+static int packed_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    const struct shared *s = packed_of(base)->shared;
+    const stki_reader *documents = s->documents;
+    int64_t from = INT64_MAX, end = 0;
+
+    for (int64_t i = s->plan.first[index]; i < s->plan.first[index + 1]; i++) {
+        stki_range ranges[STKI_PLACES];
+        const int count =
+            documents->place ? documents->place(documents->placer, s->plan.pieces[i].document, ranges) : 0;
+
+        if (count == 0)
+            return 0;
+        for (int k = 0; k < count; k++) {
+            from = ranges[k].offset < from ? ranges[k].offset : from;
+            end = ranges[k].offset + ranges[k].bytes > end ? ranges[k].offset + ranges[k].bytes : end;
+        }
+    }
+    out[0] = from < end ? (stki_range){from, end - from} : (stki_range){0, 0};
+    return 1;
+}
+
 /* ---- segments and positions ---------------------------------------------------------------------------------------
  */
 
@@ -262,6 +285,8 @@ stk_status stki_packed_open(stki_reader *documents, const stki_pack_opts *opts, 
     if (status == STK_OK) {
         p->base.swapped = documents->swapped;
         p->base.file = documents->file;
+        p->base.place = packed_place;
+        p->base.placer = &p->base;
         *out = &p->base;
     }
     release(s);

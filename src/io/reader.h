@@ -49,6 +49,12 @@ stk_status stki_scratch_reserve(stki_scratch *scratch, int64_t bytes, stk_error 
 /* Another scratch, which lives as long. */
 stk_status stki_scratch_second(stki_scratch *scratch, stki_scratch **out, stk_error *err);
 
+/* Bytes of a file. */
+typedef struct stki_range {
+    int64_t offset, bytes;
+} stki_range;
+enum { STKI_PLACES = 32 };
+
 typedef struct stki_reader_ops {
     const char *format; /* "npy" */
     /* Point `out` at sample `index` (axes of the sample alone, no sample axis). `out` is read-only and valid until
@@ -110,6 +116,10 @@ struct stki_reader {
     /* The file behind the samples: where it is mapped, it is asked after they were used whether it still is what was
      * opened (stki_file_intact). NULL: none, or a sample's storage knows it (stki_array_file). */
     const struct stki_file *file;
+    /* Of which bytes of `file` a sample is made, at most STKI_PLACES ranges, asked of `placer`; 0: not known. A reader
+     * over another one that keeps its numbers keeps these too. NULL: never known. */
+    int (*place)(const stki_reader *placer, int64_t index, stki_range *out);
+    const stki_reader *placer;
     /* What is best read together (chunks, pages), for `order: block`. unit_first holds unit_count + 1 sample numbers,
      * or is NULL: every unit has unit_length samples, the last one perhaps fewer. unit_length 0: no units. */
     const int64_t *unit_first;

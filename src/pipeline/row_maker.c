@@ -29,7 +29,7 @@ void stki_worker_does_mapped(stki_worker *worker, const stki_field *field, int64
 void stki_read_fails(stki_worker *worker, const stki_reader *shard, int64_t within, int64_t row, stk_error *error)
 {
     if (shard->file)
-        (void)stki_file_intact(shard->file, within, error);
+        (void)stki_reader_intact(shard, within, error);
     stki_row_fails(worker, row, error);
 }
 
@@ -62,7 +62,7 @@ stk_status stki_reading_read(stki_worker *worker, stki_reading *r, const stki_wa
     r->began = stki_now_ns();
     stki_count(&worker->read_ns, r->began - before);
     if (status != STK_OK) {
-        const stk_status changed = r->shard->file ? stki_file_intact(r->shard->file, r->within, err) : STK_OK;
+        const stk_status changed = r->shard->file ? stki_reader_intact(r->shard, r->within, err) : STK_OK;
 
         return changed != STK_OK ? changed : status;
     }

@@ -22,7 +22,8 @@ static bool is_lost(const struct stki_use *use, int64_t sample, stk_error *error
 
     return (use->reader->file || sample == use->sample) &&
            stki_field_locate(use->plan->field, sample, &within) == use->reader &&
-           stki_file_intact(use->file, within, error) != STK_OK;
+           (use->reader->file ? stki_reader_intact(use->reader, within, error)
+                              : stki_file_intact(use->file, within, error)) != STK_OK;
 }
 
 /* The row's sample, or one of those of its window. */

@@ -118,7 +118,10 @@ static stk_status check_intact(const stki_field_plan *plan, int64_t first, int64
         const stki_reader *reader = stki_field_locate(plan->field, i, &within);
 
         last = i - within + reader->count;
-        status = stki_file_intact(reader->file, within, err);
+        if (stki_file_intact(reader->file, within, NULL) == STK_OK)
+            continue;
+        for (int64_t k = i; k < last && k < first + rows && status == STK_OK; k++)
+            status = stki_reader_intact(reader, within + k - i, err);
     }
     return status;
 }

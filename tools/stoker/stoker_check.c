@@ -304,6 +304,12 @@ static stk_status check_record(struct st_check *check, const struct part *part, 
     return status;
 }
 
+static stk_status intact(const struct part *part, const stki_file *file, int64_t record, stk_error *err)
+{
+    return part->reader && part->reader->file ? stki_reader_intact(part->reader, record, err)
+                                              : stki_file_intact(file, record, err);
+}
+
 static void check_run(struct st_check *check, const struct run *run, stki_scratch *scratch, struct st_bad_list *bad)
 {
     const struct part *part = run->part;
@@ -313,11 +319,10 @@ static void check_run(struct st_check *check, const struct run *run, stki_scratc
     for (int64_t i = run->first; i < run->last; i++)
         if (check_record(check, part, i, scratch, &error) != STK_OK)
             note_bad(bad, part, i, &error);
-    if (file &&
-        stki_file_intact(file, run->first, &error) != STK_OK) { /* then that is what is wrong with all of them */
+    if (file && stki_file_intact(file, run->first, NULL) != STK_OK) { /* then that is what is wrong with those in it */
         clear_bad(bad);
         for (int64_t i = run->first; i < run->last; i++)
-            if (stki_file_intact(file, i, &error) != STK_OK)
+            if (intact(part, file, i, &error) != STK_OK || check_record(check, part, i, scratch, &error) != STK_OK)
                 note_bad(bad, part, i, &error);
     }
     stki_count(&check->records, run->last - run->first);

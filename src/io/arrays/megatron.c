@@ -194,6 +194,16 @@ static void spans_will_need(const stki_reader *base, const int64_t *indices, int
     }
 }
 
+static int spans_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    struct span span;
+
+    if (locate(spans_of(base), index, &span, NULL) != STK_OK || !span.together)
+        return 0;
+    out[0] = (stki_range){span.offset, span.tokens * stk_dtype_size(base->dtype)};
+    return 1;
+}
+
 static void spans_destroy(stki_reader *base)
 {
     struct spans *s = (struct spans *)(void *)base;
@@ -240,6 +250,8 @@ static void describe(struct spans *s)
     base->note = set->bin->note;
     base->file_bytes = set->bin->size;
     base->file = set->bin;
+    base->place = spans_place;
+    base->placer = base;
     set->bin->beside = set->idx;
     base->data_offset = 0;
     if (base->count > 0)

@@ -216,6 +216,29 @@ static void chunked_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
+/* Chunks along axis 0 follow each other; those of other axes are not told. */
+static int chunked_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    const struct chunked *r = chunked_of(base);
+    const stki_hdf5_grid *grid = &r->chunks->grid;
+    const int64_t first = index * r->samples.step, last = first + r->samples.length[r->samples.axis] - 1;
+    int64_t side = 1;
+    int count = 0;
+
+    for (int i = 1; i < grid->ndim; i++)
+        side *= grid->per[i];
+    if (r->chunks->dataset || (r->samples.axis != 0 && side * grid->per[0] > 1))
+        return 0;
+    for (int64_t number = first / grid->chunk[0] * side; number < (last / grid->chunk[0] + 1) * side; number++) {
+        const stki_hdf5_chunk *chunk = stki_hdf5_table_find(&r->chunks->table, number);
+
+        if (count == STKI_PLACES)
+            return 0;
+        out[count++] = chunk ? (stki_range){chunk->address, chunk->bytes} : (stki_range){0, 0};
+    }
+    return count;
+}
+
 /* ---- what was never written ----------------------------------------------------------------------------------------
  */
 
@@ -376,6 +399,8 @@ static stk_status describe(struct chunked *r, const stki_hdf5_dataset *d, const 
     base->file = c->dataset ? NULL : c->file;
     base->file_bytes = c->file->size;
     base->file = c->file;
+    base->place = chunked_place;
+    base->placer = base;
     base->data_offset = -1;
     one = base->max_bytes > 0 && base->count > 0 && fits_in_one(r);
     status = find_addresses(r, one, &mapped, err);

@@ -248,7 +248,7 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
 {
     const stki_hdf5_chunk *chunk;
     const char *stored;
-    stk_status status;
+    stk_status status, changed;
 
     if (c->dataset)
         return load_from_library(c, number, to, room, err);
@@ -269,9 +269,10 @@ static stk_status load(const stki_hdf5_chunks *c, int64_t number, void *to, void
     if (status)
         return status;
     status = stki_hdf5_decode(&c->pipeline, chunk->mask, stored, chunk->bytes, to, room, c->path, chunk->address, err);
-    if (status == STK_E_CORRUPT && stki_file_intact(c->file, -1, NULL))
-        return stki_file_intact(c->file, -1, err); /* that is why */
-    return status;
+    if (status == STK_OK && !stki_file_known_changed(c->file))
+        return STK_OK;
+    changed = stki_file_intact_in(c->file, &(stki_range){chunk->address, chunk->bytes}, 1, -1, err);
+    return changed != STK_OK ? changed : status; /* that is why */
 }
 
 stk_status stki_hdf5_chunks_load(const stki_hdf5_chunks *c, int64_t number, void *to, void *room, stk_error *err)

@@ -127,6 +127,16 @@ static stk_status groups_read(const stki_reader *base, int64_t index, const stki
     return STK_OK;
 }
 
+static int groups_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    const struct groups *g = groups_of(base);
+
+    if (g->items[index].offset < 0)
+        return 0;
+    out[0] = (stki_range){g->items[index].offset, bytes_of(g, &g->items[index])};
+    return 1;
+}
+
 static stk_status groups_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
 {
     stk_status status = stki_reader_check_index(base, index, err);
@@ -277,6 +287,8 @@ static stk_status describe(struct groups *g, stk_error *err)
     for (int64_t i = 0; i < base->count; i++)
         base->copies = base->copies || g->items[i].offset < 0;
     base->file = g->map;
+    base->place = groups_place;
+    base->placer = base;
     base->file_bytes = g->map->size;
     base->data_offset = -1;
     return stki_row_major(base->dtype, base->ndim, base->shape, base->strides, &bytes, err);

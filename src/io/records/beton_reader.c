@@ -310,6 +310,21 @@ static void records_will_need(const stki_reader *base, const int64_t *indices, i
     }
 }
 
+/* Its row in the table, and its region. */
+static int records_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    const struct records *r = records_of(base);
+    int64_t size, alignment;
+    struct row row;
+
+    stki_beton_row_size(r->field->kind, &size, &alignment);
+    out[0] = (stki_range){row_offset(r, index), size};
+    if (locate(r, index, &row, NULL) != STK_OK || row.bytes == 0)
+        return 1;
+    out[1] = (stki_range){(int64_t)row.pointer, row.bytes};
+    return 2;
+}
+
 static void records_destroy(stki_reader *base)
 {
     struct records *r = (struct records *)(void *)base;
@@ -452,6 +467,8 @@ static void describe(struct records *r, const struct survey *s)
     base->note = file->note;
     base->file_bytes = file->size;
     base->file = file;
+    base->place = records_place;
+    base->placer = base;
     base->data_offset = r->beton->layout.data_start;
     base->copies = !file->map || (s->jpeg && !r->encoded);
     base->unit_first = r->units;

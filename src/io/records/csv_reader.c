@@ -224,6 +224,15 @@ static stk_status cells_shape(const stki_reader *base, int64_t index, int64_t *s
     return status;
 }
 
+static int cells_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    int64_t at, end;
+
+    stki_places_pair(&cells_of(base)->csv->start, index, &at, &end);
+    out[0] = (stki_range){at, end - at};
+    return 1;
+}
+
 static stk_status cells_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
                              stk_tensor *out, stk_error *err)
 {
@@ -312,7 +321,9 @@ static stk_status text_reader(const stki_csv *csv, int column, const stki_reader
                           .held_bytes = stki_places_bytes(&csv->start),
                           .file_bytes = csv->file->size,
                           .data_offset = -1,
-                          .file = csv->file};
+                          .file = csv->file,
+                          .place = cells_place,
+                          .placer = base};
     base->shape[0] = base->max_bytes = opts->max_bytes > 0 ? opts->max_bytes : csv->columns[column].longest;
     base->path = stki_strdup(csv->base.path);
     if (!base->path) {

@@ -180,6 +180,15 @@ static void texts_will_need(const stki_reader *base, const int64_t *indices, int
     }
 }
 
+static int texts_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    int64_t from, to;
+
+    stki_places_pair(&texts_of(base)->text->index.start, index, &from, &to);
+    out[0] = (stki_range){from, to - from};
+    return 1;
+}
+
 static void texts_destroy(stki_reader *base)
 {
     struct texts *t = (struct texts *)(void *)base;
@@ -253,6 +262,8 @@ static void describe(struct texts *t)
     base->file_bytes = file->size;
     base->data_offset = -1;
     base->file = file;
+    base->place = texts_place;
+    base->placer = base;
     if (t->text->kind == STKI_JSONL_TEXT)
         return;
     base->ending = NULL;

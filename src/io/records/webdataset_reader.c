@@ -421,6 +421,16 @@ static void files_will_need(const stki_reader *base, const int64_t *indices, int
     }
 }
 
+static int files_place(const stki_reader *base, int64_t index, stki_range *out)
+{
+    const stki_tar_entry *entry;
+
+    if (find(files_of(base), index, &entry, NULL) != STK_OK || entry->sparse)
+        return 0;
+    out[0] = (stki_range){entry->offset, entry->size};
+    return 1;
+}
+
 static void files_destroy(stki_reader *base)
 {
     struct files *f = (struct files *)(void *)base;
@@ -557,6 +567,8 @@ static stk_status describe(struct files *f, stk_error *err)
     base->note = file->note;
     base->file_bytes = file->size;
     base->file = file;
+    base->place = files_place;
+    base->placer = base;
     base->data_offset = -1;
     base->copies = !file->map || f->set->index.run_count > 0 || f->kind == STKI_TAR_IMAGE || f->kind == STKI_TAR_CLASS;
     switch (f->kind) {
