@@ -80,9 +80,13 @@ stk_status stki_hdf5_array_of(stki_hdf5_dataset *d, stki_file *file, const stki_
 {
     stki_array array = {.dtype = d->type.dtype, .swapped = d->type.swapped, .ndim = d->ndim};
     int64_t bytes;
+    const bool varying = d->type.varying != STKI_HDF5_SAME;
     bool contiguous = d->layout == STKI_HDF5_CONTIGUOUS && d->type.raw && !d->live;
     stk_status status;
 
+    if (varying)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){d->path, -1, -1, "elements of different lengths", "one array"}, "%s", d->name);
     memcpy(array.shape, d->shape, sizeof array.shape);
     status = stki_array_row_major(&array, &bytes, d->path, err);
     if (status)

@@ -126,6 +126,25 @@ static stk_status add_refused(struct hdf5 *h, const char *name, const stk_error 
     return STK_OK;
 }
 
+/* Strings and lists, of lengths of their own. */
+static stk_status describe_values(struct hdf5 *h, const stki_hdf5_dataset *d, const char *alias_of, stk_error *err)
+{
+    static const int64_t varying[] = {-1};
+    stki_member *member;
+    stk_status status = stki_container_add(&h->base, d->name, 1, varying, &member, err);
+
+    if (status != STK_OK)
+        return status;
+    member->kind = STKI_MEMBER_RECORDS;
+    member->dtype = d->type.dtype;
+    member->count = d->rank == 1 ? d->shape[0] : 0;
+    member->layout = layout_name(d);
+    member->details = details_of(d);
+    if (alias_of)
+        json_object_set_new(member->details, "alias_of", json_string_nocheck(alias_of));
+    return STK_OK;
+}
+
 static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const char *alias_of, stk_error *err)
 {
     stki_member *member;
@@ -136,6 +155,8 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
 
     if (status != STK_OK)
         return add_refused(h, d->name, &why, err);
+    if (d->type.varying != STKI_HDF5_SAME)
+        return describe_values(h, d, alias_of, err);
     status = stki_container_add(&h->base, d->name, d->ndim, d->shape, &member, err);
 
     if (status)
@@ -163,8 +184,30 @@ static stk_status describe(struct hdf5 *h, const stki_hdf5_dataset *d, const cha
     return d->layout == STKI_HDF5_CONTIGUOUS ? stki_member_set_strides(member, array.strides, err) : STK_OK;
 }
 
-/* Adds a member for the data set of this name; one that cannot be opened is a member that is refused. */
-static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, stk_error *err)
+static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, bool fields_too, stk_error *err);
+
+/* The fields of a compound type, each a member: /table["x"]. */
+struct fields {
+    struct hdf5 *h;
+    const char *name;
+    int count;
+};
+
+static stk_status on_field(void *context, const char *field, stk_error *err)
+{
+    struct fields *fields = context;
+    char *name = stki_format("%s[\"%s\"]", fields->name, field);
+    stk_status status =
+        name ? add_named(fields->h, name, NULL, false, err) : stki_fail_memory(err, (int64_t)strlen(field), "a name");
+
+    stki_free(name);
+    fields->count++;
+    return status;
+}
+
+/* Adds a member for the data set of this name; one that cannot be opened is a member that is refused. `fields_too`: of
+ * a compound type each field is a member. */
+static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_of, bool fields_too, stk_error *err)
 {
     stki_hdf5_dataset *d;
     stk_error why;
@@ -174,6 +217,13 @@ static stk_status add_named(struct hdf5 *h, const char *name, const char *alias_
         if (err)
             *err = why;
         return status;
+    }
+    if (status == STK_E_UNSUPPORTED && fields_too) {
+        struct fields fields = {h, name, 0};
+        stk_status listed = stki_hdf5_dataset_fields(h->file, name, on_field, &fields, err);
+
+        if (listed != STK_OK || fields.count > 0)
+            return listed;
     }
     if (status)
         return add_refused(h, name, &why, err);
@@ -211,7 +261,7 @@ static stk_status on_found(void *context, const char *name, const char *alias_of
 {
     struct hdf5 *h = context;
 
-    return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, alias_of, err);
+    return trouble ? add_refused(h, name, trouble, err) : add_named(h, name, alias_of, true, err);
 }
 
 /* ---- as an array and as samples ---------------------------------------------------------------------------------- */
@@ -242,6 +292,8 @@ static stk_status samples_of(stki_hdf5_dataset *d, const stki_reader_opts *opts,
     stki_array array;
     stk_status status;
 
+    if (d->type.varying != STKI_HDF5_SAME)
+        return stki_hdf5_values_reader(d, opts, out, err);
     if (d->rank > 0 && stki_hdf5_chunks_can(d))
         return stki_hdf5_chunked_reader(d, opts, out, err);
     if (d->rank > 0 && needs_library(d))
@@ -277,13 +329,13 @@ static stk_status hdf5_reader(const stki_container *base, int64_t member, const 
     stk_status status;
 
     opts = opts ? opts : &no_opts;
-    if (base->members[member].kind == STKI_MEMBER_RECORDS)
+    if (base->members[member].kind == STKI_MEMBER_RECORDS && !strcmp(base->members[member].layout, "records"))
         return records_of(base, member, opts, out, err);
     status = open_member(base, member, &d, err);
     if (status)
         return status;
     status = samples_of(d, opts, &reader, err);
-    if (!status && wants_cf(opts))
+    if (!status && wants_cf(opts) && d->type.varying == STKI_HDF5_SAME)
         status = stki_hdf5_cf_reader(d, reader, &reader, err);
     stki_hdf5_dataset_release(d);
     if (!status)
@@ -335,7 +387,7 @@ static stk_status add_members(struct hdf5 *h, const stki_reader_opts *opts, stk_
 
     if (!opts->name)
         return stki_hdf5_list(h->file, NULL, on_found, h, err);
-    status = add_named(h, opts->name, NULL, err);
+    status = add_named(h, opts->name, NULL, false, err);
     h->base.partial = true;
     if (status || h->base.members[0].status != STK_E_NOT_FOUND)
         return status;

@@ -19,6 +19,29 @@ static stk_status fail(const stki_hdf5_dataset *d, stk_status status, const char
 /* ---- opening -------------------------------------------------------------------------------------------------------
  */
 
+static bool ends_in_field(const char *name)
+{
+    const size_t length = strlen(name);
+
+    return length > 5 && !strcmp(name + length - 2, "\"]") && strstr(name, "[\"");
+}
+
+/* NAME["FIELD"] */
+static stk_status open_field(stki_hdf5_dataset *d, stki_hdf5_object *object, stk_error *err)
+{
+    const char *bracket = strstr(d->name, "[\"");
+    char *name = stki_format("%.*s", (int)(bracket - d->name), d->name);
+    stk_status status = STK_OK;
+
+    d->field = stki_format("%.*s", (int)strlen(bracket) - 4, bracket + 2);
+    if (!name || !d->field)
+        status = stki_fail_memory(err, (int64_t)strlen(d->name), "a name");
+    if (status == STK_OK)
+        status = stki_hdf5_object_open(d->file, name, object, err);
+    stki_free(name);
+    return status;
+}
+
 static stk_status open_object(stki_hdf5_dataset *d, stk_error *err)
 {
     stki_hdf5_object object;
@@ -27,6 +50,8 @@ static stk_status open_object(stki_hdf5_dataset *d, stk_error *err)
     char *path;
     stk_status status = stki_hdf5_object_open(d->file, d->name, &object, err);
 
+    if (status == STK_E_NOT_FOUND && ends_in_field(d->name))
+        status = open_field(d, &object, err);
     if (status != STK_OK)
         return status;
     d->id = object.id; /* whatever it is */
@@ -191,6 +216,44 @@ static stk_status read_layout(stki_hdf5_dataset *d, hid_t plist, const hsize_t *
     }
 }
 
+/* The field's type and, in memory, a compound type of it alone. */
+static stk_status read_field(stki_hdf5_dataset *d, hid_t type, stk_error *err)
+{
+    const int index = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_member_index(type, d->field) : -1;
+    hid_t member = index < 0 ? -1 : H5Tget_member_type(type, (unsigned)index), native;
+    stk_status status;
+
+    if (member < 0)
+        return fail(d, STK_E_NOT_FOUND, d->field, "its type has no such field", err);
+    status = stki_hdf5_type_read(member, d->path, d->name, &d->type, err);
+    (void)H5Tclose(member);
+    if (status != STK_OK)
+        return status;
+    if (d->type.varying != STKI_HDF5_SAME || d->type.inner_ndim > 0)
+        return fail(d, STK_E_UNSUPPORTED, "a string, a list or an array", "a field that is no number", err);
+    d->type.raw = d->type.swapped = false;
+    d->type.bytes = stk_dtype_size(d->type.dtype);
+    native = stki_hdf5_type_make(d->type.dtype);
+    d->memory_type = native < 0 ? -1 : H5Tcreate(H5T_COMPOUND, (size_t)d->type.bytes);
+    if (d->memory_type >= 0 && H5Tinsert(d->memory_type, d->field, 0, native) < 0)
+        status = stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be made");
+    if (native >= 0)
+        (void)H5Tclose(native);
+    return status;
+}
+
+static stk_status read_type(stki_hdf5_dataset *d, hid_t type, stk_error *err)
+{
+    stk_status status;
+
+    if (d->field)
+        return read_field(d, type, err);
+    status = stki_hdf5_type_read(type, d->path, d->name, &d->type, err);
+    if (status == STK_OK)
+        d->memory_type = stki_hdf5_type_in_memory(type, &d->type);
+    return status;
+}
+
 static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
 {
     hsize_t largest[H5S_MAX_RANK];
@@ -200,10 +263,9 @@ static stk_status read_facts(stki_hdf5_dataset *d, stk_error *err)
                             : stki_hdf5_parts_check(d, plist, err);
 
     if (status == STK_OK)
-        status = stki_hdf5_type_read(type, d->path, d->name, &d->type, err);
+        status = read_type(d, type, err);
 
     if (!status) {
-        d->memory_type = stki_hdf5_type_in_memory(type, &d->type);
         status = d->memory_type < 0 ? stki_hdf5_fail(err, STK_E_MEMORY, d->path, d->name, "its type cannot be copied")
                                     : read_space(d, largest, err);
     }
@@ -285,6 +347,58 @@ void stki_hdf5_dataset_release(stki_hdf5_dataset *d)
     stki_free(d->beside);
     stki_free(d->path);
     stki_free(d->name);
+    stki_free(d->field);
     stki_free(d->fill);
     stki_free(d);
+}
+
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
+
+/* Copies of the names, ended by NULL; NULL: no compound type, or no memory. */
+static char **field_names(stki_hdf5_file *file, const char *name)
+{
+    stki_hdf5_object object;
+    stki_hdf5_guard guard;
+    char **names = NULL;
+    hid_t type = -1;
+
+    stki_hdf5_enter(&guard, false);
+    if (stki_hdf5_object_open(file, name, &object, NULL) == STK_OK) {
+        type = H5Iget_type(object.id) == H5I_DATASET ? H5Dget_type(object.id) : -1;
+        if (type >= 0 && H5Tget_class(type) == H5T_COMPOUND) {
+            const int count = H5Tget_nmembers(type);
+
+            names = count > 0 ? stki_zalloc_array((int64_t)count + 1, sizeof *names) : NULL;
+            for (int i = 0; names && i < count; i++) {
+                char *field = H5Tget_member_name(type, (unsigned)i);
+
+                names[i] = stki_strdup(field ? field : "");
+                if (field)
+                    (void)H5free_memory(field);
+                if (!names[i])
+                    break;
+            }
+        }
+        if (type >= 0)
+            (void)H5Tclose(type);
+        stki_hdf5_object_close(&object);
+    }
+    stki_hdf5_leave(&guard);
+    return names;
+}
+
+stk_status stki_hdf5_dataset_fields(stki_hdf5_file *file, const char *name,
+                                    stk_status (*found)(void *context, const char *field, stk_error *err),
+                                    void *context, stk_error *err)
+{
+    char **names = field_names(file, name);
+    stk_status status = STK_OK;
+
+    for (int i = 0; names && names[i]; i++) {
+        if (status == STK_OK)
+            status = found(context, names[i], err);
+        stki_free(names[i]);
+    }
+    stki_free(names);
+    return status;
 }

@@ -29,6 +29,7 @@ typedef struct stki_hdf5_dataset {
     stki_hdf5_file *home; /* that holds it: another one behind an external link; holds a reference */
     char *path;           /* of `home` */
     char *name;
+    char *field; /* of a compound type: its elements are those of this field; NULL: whole elements */
     hid_t id, memory_type;
     stki_hdf5_type type;
     int rank; /* axes of the data set; those of an array type come behind */
@@ -48,9 +49,13 @@ typedef struct stki_hdf5_dataset {
     int64_t beside_count;
 } stki_hdf5_dataset;
 
-/* STK_E_NOT_FOUND: nothing of that name, or a link that leads nowhere. STK_E_UNSUPPORTED: a group, a type without
- * dtype, a null data space. */
+/* A name may end in ["FIELD"] of a compound type. STK_E_NOT_FOUND: nothing of that name, or a link that leads nowhere.
+ * STK_E_UNSUPPORTED: a group, a type without dtype, a null data space. */
 stk_status stki_hdf5_dataset_open(stki_hdf5_file *file, const char *name, stki_hdf5_dataset **out, stk_error *err);
+/* Calls `found` with the name of each field of a data set of compound type, without the lock; of others never. */
+stk_status stki_hdf5_dataset_fields(stki_hdf5_file *file, const char *name,
+                                    stk_status (*found)(void *context, const char *field, stk_error *err),
+                                    void *context, stk_error *err);
 stki_hdf5_dataset *stki_hdf5_dataset_retain(stki_hdf5_dataset *dataset);
 void stki_hdf5_dataset_release(stki_hdf5_dataset *dataset); /* NULL is fine */
 

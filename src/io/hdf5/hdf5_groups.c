@@ -224,6 +224,10 @@ static stk_status take_facts(struct groups *g, struct item *item, const stki_hdf
     stki_reader *base = &g->base;
     int64_t bytes = d->type.bytes;
 
+    if (d->type.varying != STKI_HDF5_SAME)
+        return stki_fail_at(err, STK_E_UNSUPPORTED,
+                            (stki_place){d->path, -1, -1, "strings or lists of different lengths", "numbers"},
+                            "%s: data sets that are samples", d->name);
     if (item == g->items) {
         base->dtype = d->type.dtype;
         base->ndim = d->ndim;

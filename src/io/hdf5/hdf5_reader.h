@@ -23,6 +23,9 @@ stk_status stki_hdf5_chunked_reader(stki_hdf5_dataset *dataset, const stki_reade
 /* Samples of any data set, through the library. */
 stk_status stki_hdf5_library_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
                                     stk_error *err);
+/* Elements of different lengths (type.varying) of a data set of one axis, each a sample. */
+stk_status stki_hdf5_values_reader(stki_hdf5_dataset *dataset, const stki_reader_opts *opts, stki_reader **out,
+                                   stk_error *err);
 /* Takes over `inner` (also when it fails): its samples with the NetCDF/CF attributes of the data set applied, as
  * numbers: value * scale_factor + add_offset in double precision, NaN where the stored value is _FillValue. f64 where
  * the data set holds f64 or whole numbers of 32 or 64 bits, else f32. With _Unsigned alone the same bytes are integers

@@ -160,7 +160,7 @@ static const char *class_name(H5T_class_t class)
     case H5T_OPAQUE:
         return "an opaque type";
     case H5T_COMPOUND:
-        return "a compound type that is no complex number";
+        return "a compound type that is no complex number (one of its fields is NAME[\"FIELD\"])";
     case H5T_REFERENCE:
         return "a reference type";
     case H5T_ENUM:
@@ -216,12 +216,43 @@ static stk_status read_array(hid_t type, const char *path, const char *name, stk
     return STK_OK;
 }
 
+static void read_string(hid_t type, stki_hdf5_type *out)
+{
+    const H5T_str_t padding = H5Tget_strpad(type);
+
+    out->dtype = STK_U8;
+    out->varying = H5Tis_variable_str(type) > 0 ? STKI_HDF5_STRING : STKI_HDF5_FIXED;
+    out->padding = padding == H5T_STR_NULLPAD    ? STKI_HDF5_NULLS
+                   : padding == H5T_STR_SPACEPAD ? STKI_HDF5_SPACES
+                                                 : STKI_HDF5_TERMINATED;
+}
+
+/* Of numbers that the library can convert to native ones. */
+static void read_vlen(hid_t type, stki_hdf5_type *out)
+{
+    hid_t base = H5Tget_super(type);
+    stki_hdf5_type item = {.dtype = STK_DTYPE_NONE};
+
+    if (base < 0)
+        return;
+    read_simple(base, H5Tget_class(base), &item);
+    (void)H5Tclose(base);
+    out->dtype = item.dtype;
+    out->varying = STKI_HDF5_VLEN;
+}
+
 stk_status stki_hdf5_type_read(hid_t type, const char *path, const char *name, stki_hdf5_type *out, stk_error *err)
 {
     H5T_class_t class = H5Tget_class(type);
 
     *out = (stki_hdf5_type){.dtype = STK_DTYPE_NONE};
-    if (class == H5T_ARRAY) {
+    if (class == H5T_STRING) {
+        read_string(type, out);
+    } else if (class == H5T_VLEN) {
+        read_vlen(type, out);
+    } else if (class == H5T_OPAQUE) { /* bytes */
+        *out = (stki_hdf5_type){.dtype = STK_U8, .raw = true, .inner_ndim = 1, .inner = {(int64_t)H5Tget_size(type)}};
+    } else if (class == H5T_ARRAY) {
         stk_status status = read_array(type, path, name, out, err);
         if (status)
             return status;
@@ -259,7 +290,16 @@ static hid_t native(stk_dtype dtype)
 
 hid_t stki_hdf5_type_in_memory(hid_t type, const stki_hdf5_type *about)
 {
-    return H5Tcopy(about->raw ? type : native(about->dtype));
+    hid_t item, list;
+
+    if (about->varying == STKI_HDF5_VLEN) {
+        item = stki_hdf5_type_make(about->dtype);
+        list = item < 0 ? -1 : H5Tvlen_create(item);
+        if (item >= 0)
+            (void)H5Tclose(item);
+        return list;
+    }
+    return H5Tcopy(about->raw || about->varying != STKI_HDF5_SAME ? type : native(about->dtype));
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------

@@ -5,11 +5,22 @@
 #include "hdf5_library.h"
 #include <stoker/tensor.h>
 
+/* Elements of different lengths. */
+enum stki_hdf5_varying {
+    STKI_HDF5_SAME,
+    STKI_HDF5_FIXED,  /* strings in the same room: bytes */
+    STKI_HDF5_STRING, /* char * */
+    STKI_HDF5_VLEN    /* hvl_t */
+};
+enum stki_hdf5_padding { STKI_HDF5_TERMINATED, STKI_HDF5_NULLS, STKI_HDF5_SPACES };
+
 typedef struct stki_hdf5_type {
     stk_dtype dtype;
     bool swapped;
-    bool raw;       /* the file's bytes are the elements; else the library has to convert them */
-    int inner_ndim; /* an array type: its axes follow those of the data set */
+    bool raw;                       /* the file's bytes are the elements; else the library has to convert them */
+    enum stki_hdf5_varying varying; /* `dtype` is of their items: u8 of strings */
+    enum stki_hdf5_padding padding; /* of FIXED */
+    int inner_ndim;                 /* an array type: its axes follow those of the data set */
     int64_t inner[STK_MAX_DIMS];
     int64_t bytes; /* of one element of the data set, the inner axes included */
 } stki_hdf5_type;

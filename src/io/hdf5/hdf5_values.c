@@ -1,0 +1,259 @@
+/* hdf5_values.c: data sets of one axis whose elements have lengths of their own: strings, fixed and variable, and
+ * variable-length lists of numbers. A sample is one element, read through the library under its lock. How long the
+ * longest is follows from the type of fixed strings; of others all are read once when the reader is opened. */
+#include "allocate.h"
+#include "error.h"
+#include "hdf5_reader.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { AT_ONCE = 256 /* elements that are looked at together */ };
+
+struct values {
+    stki_reader base; /* first member */
+    stki_hdf5_dataset *dataset;
+    int64_t max_bytes; /* by option; 0: none */
+};
+
+static const struct values *values_of(const stki_reader *base)
+{
+    return (const struct values *)(const void *)base;
+}
+
+/* Bytes of a fixed string without what fills it up. */
+static int64_t fixed_bytes(const char *text, int64_t size, enum stki_hdf5_padding padding)
+{
+    int64_t bytes = padding == STKI_HDF5_TERMINATED ? (int64_t)strnlen(text, (size_t)size) : size;
+
+    while (bytes > 0 && ((padding == STKI_HDF5_NULLS && text[bytes - 1] == '\0') ||
+                         (padding == STKI_HDF5_SPACES && text[bytes - 1] == ' ')))
+        bytes--;
+    return bytes;
+}
+
+/* Elements [start, start + count) as the library gives them: strings of `bytes` each, or pointers. Inside enter and
+ * leave. */
+static stk_status read_elements(const stki_hdf5_dataset *d, int64_t start, int64_t count, void *to, hid_t *memory,
+                                stk_error *err)
+{
+    const hsize_t first = (hsize_t)start, many = (hsize_t)count;
+    hid_t space = H5Dget_space(d->id);
+    stk_status status = STK_OK;
+
+    *memory = H5Screate_simple(1, &many, NULL);
+    if (space < 0 || *memory < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, &first, NULL, &many, NULL) < 0 ||
+        H5Dread(d->id, d->memory_type, *memory, space, H5P_DEFAULT, to) < 0)
+        status = stki_hdf5_fail(err, STK_E_CORRUPT, d->path, d->name, "cannot be read");
+    if (space >= 0)
+        (void)H5Sclose(space);
+    return status;
+}
+
+/* What the library allocated for these elements goes. */
+static void free_elements(const stki_hdf5_dataset *d, hid_t memory, void *elements)
+{
+    if (memory >= 0 && d->type.varying != STKI_HDF5_FIXED)
+        (void)H5Dvlen_reclaim(d->memory_type, memory, H5P_DEFAULT, elements);
+    if (memory >= 0)
+        (void)H5Sclose(memory);
+}
+
+/* Where an element lies, and its bytes. */
+static const void *element(const stki_hdf5_dataset *d, const void *elements, int64_t i, int64_t *bytes)
+{
+    const char *at;
+
+    switch (d->type.varying) {
+    case STKI_HDF5_FIXED:
+        at = (const char *)elements + i * d->type.bytes;
+        *bytes = fixed_bytes(at, d->type.bytes, d->type.padding);
+        return at;
+    case STKI_HDF5_STRING:
+        at = ((char *const *)elements)[i];
+        *bytes = at ? (int64_t)strlen(at) : 0;
+        return at;
+    default:
+        at = ((const hvl_t *)elements)[i].p;
+        *bytes = (int64_t)((const hvl_t *)elements)[i].len * stk_dtype_size(d->type.dtype);
+        return at;
+    }
+}
+
+static int64_t element_room(const stki_hdf5_dataset *d)
+{
+    return d->type.varying == STKI_HDF5_FIXED ? d->type.bytes : (int64_t)sizeof(hvl_t);
+}
+
+/* One element into the scratch (NULL: only its bytes). */
+static stk_status read_one(const struct values *v, int64_t index, stki_scratch *scratch, int64_t *bytes, stk_error *err)
+{
+    const stki_hdf5_dataset *d = v->dataset;
+    char *one = stki_zalloc(element_room(d));
+    hid_t memory = -1;
+    stki_hdf5_guard guard;
+    const void *from;
+    stk_error changed;
+    stk_status status = stki_hdf5_check_fork(d->file->generation, d->path, err);
+
+    if (status == STK_OK && !one)
+        status = stki_fail_memory(err, element_room(d), d->name);
+    if (status != STK_OK) {
+        stki_free(one);
+        return status;
+    }
+    stki_hdf5_enter(&guard, d->file->plugins);
+    status = read_elements(d, index, 1, one, &memory, err);
+    if (status == STK_OK) {
+        from = element(d, one, 0, bytes);
+        if (v->max_bytes > 0 && *bytes > v->max_bytes)
+            status = stki_fail_at(err, STK_E_LIMIT,
+                                  (stki_place){d->path, index, -1, STKI_TEXT("%" PRId64 " bytes", *bytes),
+                                               STKI_TEXT("at most %" PRId64 " (max_bytes)", v->max_bytes)},
+                                  "%s: it is too long", d->name);
+        if (status == STK_OK && scratch)
+            status = stki_scratch_reserve(scratch, *bytes + 1, err);
+        if (status == STK_OK && scratch && *bytes > 0)
+            memcpy(scratch->data, from, (size_t)*bytes);
+    }
+    free_elements(d, memory, one);
+    stki_hdf5_leave(&guard);
+    stki_free(one);
+    if (stki_hdf5_dataset_intact(d, &changed) == STK_OK)
+        return stki_fail_record(err, status, index);
+    if (err)
+        *err = changed;
+    return stki_fail_record(err, changed.status, index);
+}
+
+static stk_status values_read(const stki_reader *base, int64_t index, const stki_want *want, stki_scratch *scratch,
+                              stk_tensor *out, stk_error *err)
+{
+    int64_t bytes = 0;
+    stk_status status = stki_reader_check_index(base, index, err);
+
+    (void)want;
+    if (status == STK_OK)
+        status = read_one(values_of(base), index, scratch, &bytes, err);
+    if (status != STK_OK)
+        return status;
+    *out = (stk_tensor){.data = scratch->data,
+                        .dtype = base->dtype,
+                        .ndim = 1,
+                        .flags = STK_TENSOR_READONLY,
+                        .shape = {bytes / stk_dtype_size(base->dtype)},
+                        .strides = {stk_dtype_size(base->dtype)}};
+    return STK_OK;
+}
+
+static stk_status values_shape(const stki_reader *base, int64_t index, int64_t *shape, stk_error *err)
+{
+    int64_t bytes = 0;
+    stk_status status = stki_reader_check_index(base, index, err);
+
+    if (status == STK_OK)
+        status = read_one(values_of(base), index, NULL, &bytes, err);
+    shape[0] = bytes / stk_dtype_size(base->dtype);
+    return status;
+}
+
+static void values_destroy(stki_reader *base)
+{
+    struct values *v = (struct values *)(void *)base;
+
+    stki_hdf5_dataset_release(v->dataset);
+    stki_free(base->path);
+    stki_free(v);
+}
+
+static const stki_reader_ops ops = {
+    .format = "hdf5", .read = values_read, .shape = values_shape, .destroy = values_destroy};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* The bytes of the longest one; some that cannot be read are skipped, and fail when they are read. */
+static stk_status find_longest(const stki_hdf5_dataset *d, int64_t *longest, stk_error *err)
+{
+    hvl_t *some = stki_zalloc_array(AT_ONCE, sizeof *some);
+    stki_hdf5_guard guard;
+
+    *longest = 0;
+    if (!some)
+        return stki_fail_memory(err, AT_ONCE * (int64_t)sizeof *some, d->name);
+    for (int64_t at = 0; at < d->shape[0]; at += AT_ONCE) {
+        const int64_t count = d->shape[0] - at < AT_ONCE ? d->shape[0] - at : AT_ONCE;
+        hid_t memory = -1;
+
+        stki_hdf5_enter(&guard, d->file->plugins);
+        memset(some, 0, AT_ONCE * sizeof *some);
+        if (read_elements(d, at, count, some, &memory, NULL) == STK_OK)
+            for (int64_t i = 0; i < count; i++) {
+                int64_t bytes;
+
+                (void)element(d, some, i, &bytes);
+                *longest = bytes > *longest ? bytes : *longest;
+            }
+        free_elements(d, memory, some);
+        stki_hdf5_leave(&guard);
+    }
+    stki_free(some);
+    return STK_OK;
+}
+
+static stk_status check(const stki_hdf5_dataset *d, const stki_reader_opts *opts, stk_error *err)
+{
+    if (d->rank != 1)
+        return stki_fail_at(
+            err, STK_E_UNSUPPORTED,
+            (stki_place){d->path, -1, -1, STKI_TEXT("%d axes", d->rank), "one, along which samples are"},
+            "%s: elements of different lengths", d->name);
+    if (opts->axis != 0 || opts->window_length > 0)
+        return stki_fail_at(err, STK_E_CONFIG, (stki_place){d->path, -1, -1, NULL, NULL},
+                            "%s: elements of different lengths have neither another axis nor windows", d->name);
+    if (d->filter_missing[0])
+        return stki_hdf5_dataset_read(d, NULL, NULL, NULL, 0, err);
+    if (d->layout == STKI_HDF5_VIRTUAL || d->layout == STKI_HDF5_EXTERNAL)
+        return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){d->path, -1, -1, NULL, NULL},
+                            "%s: elements of different lengths in other files", d->name);
+    return STK_OK;
+}
+
+stk_status stki_hdf5_values_reader(stki_hdf5_dataset *d, const stki_reader_opts *opts, stki_reader **out,
+                                   stk_error *err)
+{
+    struct values *v;
+    int64_t longest = d->type.bytes;
+    stk_status status = check(d, opts, err);
+
+    if (status == STK_OK && opts->max_bytes > 0)
+        longest = opts->max_bytes;
+    else if (status == STK_OK && d->type.varying != STKI_HDF5_FIXED)
+        status = find_longest(d, &longest, err);
+    if (status != STK_OK)
+        return status;
+    v = stki_zalloc(sizeof *v);
+    if (!v)
+        return stki_fail_memory(err, sizeof *v, d->name);
+    v->dataset = stki_hdf5_dataset_retain(d);
+    v->max_bytes = opts->max_bytes;
+    v->base = (stki_reader){.ops = &ops,
+                            .path = stki_strdup(d->path),
+                            .count = d->shape[0],
+                            .dtype = d->type.dtype,
+                            .ndim = 1,
+                            .ending = d->type.varying == STKI_HDF5_VLEN ? NULL : "txt",
+                            .variable = true,
+                            .copies = true,
+                            .access = "library",
+                            .note = "read through libhdf5, under its lock: elements of different lengths",
+                            .max_bytes = longest,
+                            .file_bytes = -1,
+                            .data_offset = -1};
+    v->base.strides[0] = stk_dtype_size(d->type.dtype);
+    v->base.shape[0] = longest / v->base.strides[0];
+    if (!v->base.path) {
+        values_destroy(&v->base);
+        return stki_fail_memory(err, (int64_t)strlen(d->path) + 1, d->path);
+    }
+    *out = &v->base;
+    return STK_OK;
+}

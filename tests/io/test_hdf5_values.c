@@ -1,0 +1,162 @@
+/* test_hdf5_values.c: strings, lists and fields of compound types in HDF5, against what h5py reads
+ * (data/hdf5/make_values.py). */
+#include "format.h"
+#include "io_files.h"
+#include "sha256.h"
+#include "source_opts.h"
+#include "stk_test.h"
+#include "tensor_internal.h"
+#include <stoker/loader.h>
+
+#define FILE_NAME STKT_TESTS_DIR "/data/hdf5/values.h5"
+
+static stk_error err;
+
+/* All values of a member as one sum, and where each begins as another. */
+static void sums_of(const char *name, const char **dtype, int64_t *count, char *values, char *offsets)
+{
+    stki_reader_opts opts = {.name = name};
+    stkt_sha256 bytes, begins;
+    stki_container *container;
+    stki_reader *reader;
+    stki_scratch scratch;
+    int64_t items = 0;
+
+    if (stki_container_open(FILE_NAME, &opts, &container, &err) != STK_OK ||
+        stki_container_reader(container, 0, &opts, &reader, &err) != STK_OK)
+        fail_msg("%s", err.message);
+    stki_container_release(container);
+    stki_scratch_init(&scratch);
+    stkt_sha256_init(&bytes);
+    stkt_sha256_init(&begins);
+    stkt_sha256_add(&begins, &items, 8);
+    for (int64_t i = 0; i < reader->count; i++) {
+        int64_t shape[STK_MAX_DIMS];
+        stk_tensor t;
+
+        assert_ok(reader->ops->read(reader, i, NULL, &scratch, &t, &err));
+        assert_ok(stki_reader_shape(reader, i, shape, &err));
+        if (t.ndim > 0)
+            assert_int_equal(shape[0], t.shape[0]);
+        assert_false(t.flags & STK_TENSOR_SWAPPED);
+        stkt_sha256_add(&bytes, t.data, (size_t)stk_tensor_nbytes(&t));
+        items += t.ndim > 0 ? t.shape[0] : 1;
+        if (t.ndim > 0)
+            assert_true(t.shape[0] <= reader->shape[0]);
+        stkt_sha256_add(&begins, &items, 8);
+        stki_reader_done(reader, &t);
+    }
+    *dtype = stk_dtype_name(reader->dtype);
+    *count = reader->count;
+    stkt_sha256_end(&bytes, values);
+    stkt_sha256_end(&begins, offsets);
+    stki_reader_destroy(reader);
+    stki_scratch_fini(&scratch);
+}
+
+static void test_values(void **state)
+{
+    json_error_t error;
+    json_t *all = json_load_file(STKT_TESTS_DIR "/data/hdf5/values.json", 0, &error), *one;
+    const char *name;
+
+    (void)state;
+    assert_non_null(all);
+    assert_int_equal(json_object_size(all), 17);
+    json_object_foreach(all, name, one)
+    {
+        const char *begins = json_string_value(json_array_get(one, 3)), *dtype;
+        char values[65], offsets[65];
+        int64_t count;
+
+        sums_of(name, &dtype, &count, values, offsets);
+        assert_string_equal(dtype, json_string_value(json_array_get(one, 0)));
+        assert_int_equal(count, json_integer_value(json_array_get(one, 1)));
+        if (strcmp(values, json_string_value(json_array_get(one, 2))) != 0)
+            fail_msg("%s: other values", name);
+        if (begins[0] != '-' && strcmp(offsets, begins) != 0)
+            fail_msg("%s: other lengths", name);
+    }
+    json_decref(all);
+}
+
+/* All members of the file, a field of a compound type each. */
+static void test_listing(void **state)
+{
+    stki_container *container;
+    int refused = 0, fields = 0;
+
+    (void)state;
+    assert_ok(stki_container_open(FILE_NAME, NULL, &container, &err));
+    assert_int_equal(container->member_count, 9 + 2 * 5);
+    for (int64_t i = 0; i < container->member_count; i++) {
+        refused += container->members[i].status != STK_OK;
+        fields += strchr(container->members[i].name, '[') != NULL;
+    }
+    assert_int_equal(fields, 10);
+    assert_int_equal(refused, 2); /* strings inside them */
+    stki_container_release(container);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *name;
+        stk_status status;
+    } cases[] = {
+        {"/table[\"z\"]", STK_E_NOT_FOUND},  {"/table[\"name\"]", STK_E_UNSUPPORTED},
+        {"/ragged[\"x\"]", STK_E_NOT_FOUND}, {"/none[\"x\"]", STK_E_NOT_FOUND},
+        {"/table", STK_E_UNSUPPORTED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        stki_reader_opts opts = {.name = cases[i].name};
+        stki_container *container;
+        stki_reader *reader;
+        int64_t member = 0;
+        stk_status status = stki_container_open(FILE_NAME, &opts, &container, &err);
+
+        if (status == STK_OK) {
+            status = stki_container_find(container, &opts, &member, &err);
+            if (status == STK_OK)
+                status = stki_container_reader(container, member, &opts, &reader, &err);
+            stki_container_release(container);
+        }
+        if (status >= STK_OK || (i != 4 && status != cases[i].status))
+            fail_msg("%s: %s", cases[i].name, stk_status_name(status));
+    }
+}
+
+/* Strings are names of classes: of the texts in bytewise order. */
+static void test_classes(void **state)
+{
+    static const int64_t expected[] = {2, 1, 0}; /* dog, cat, Käse: K comes before c */
+    stk_loader *loader;
+    stk_batch *batch;
+    stk_tensor t;
+
+    (void)state;
+    assert_ok(stk_loader_open_text("dataset: {fields: {x: {path: " FILE_NAME
+                                   ", source: {name: labels, classes: sorted}}}}\nloader: {batch_size: 15}",
+                                   NULL, NULL, 0, &loader, &err));
+    assert_ok(stk_loader_next(loader, &batch, &err));
+    assert_ok(stk_batch_tensor(batch, "x", &t, &err));
+    assert_int_equal(t.dtype, STK_I64);
+    for (int k = 0; k < 15; k++)
+        assert_int_equal(((const int64_t *)t.data)[k], expected[k % 3]);
+    stk_batch_release(batch);
+    stk_loader_destroy(loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_classes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
