@@ -78,6 +78,9 @@ static const fixture fixtures[] = {
      "loader: {" RUN "}}"},
     {SOURCE, "{dataset: {fields: {x: {path: '%D/numbers.csv', source: {name: a}}}}, loader: {" RUN "}}"},
     {SOURCE, "{dataset: {fields: {x: {path: '%D/weights.csv', source: {name: a}}}}, loader: {" RUN "}}"},
+    {SOURCE, "{dataset: {fields: {x: {path: '%D/headless.csv', source: {name: '0'}}}}, loader: {" RUN "}}"},
+    {"dataset.fields.NAME.source=dataset.fields.n.source",
+     "{dataset: {fields: {n: {path: '%D/columns.csv'}}}, loader: {" RUN "}}"},
     {SOURCE,
      "{dataset: {fields: {x: {path: '%D/classes.csv', source: {name: k, classes: sorted}}}}, loader: {" RUN "}}"},
     {SOURCE, "{dataset: {fields: {x: {path: '%D/classes.csv', source: {name: k, classes: [cat], unknown_class: 7}}}}, "
@@ -657,16 +660,20 @@ static void make_tables(void)
 {
     FILE *numbers = create("numbers.csv"), *weights = create("weights.csv"), *classes = create("classes.csv"),
          *listed = create("listed.csv"), *records = create("records.jsonl"), *lines = create("lines.txt"),
-         *raw = create("raw.bin");
+         *raw = create("raw.bin"), *headless = create("headless.csv"), *columns = create("columns.csv");
 
     fputs("a;b,a\n", numbers);
     fputs("a,b\n", weights);
     fputs("k\n", classes);
     fputs("f\n", listed);
+    fputs("0,1\n", headless);
+    fputs("n,m1,m2\n", columns);
     for (int i = 0; i < 20; i++) {
         fprintf(numbers, "%d;%d,%d\n", i, 100 + i, 50 + i);
         fprintf(weights, "%d,%d\n", 1 + i % 3, 1 + i % 4);
         fprintf(classes, "%s\n", i % 3 ? "cat" : "dog");
+        fprintf(headless, "%d,%d\n", 3 + i, i);
+        fprintf(columns, i % 5 == 3 ? ",%d,%d\n" : i % 5 == 4 ? "NA,%d,%d\n" : "7,%d,%d\n", i, 2 * i);
         fprintf(listed, "pictures/%d.png\n", i % 6);
         fprintf(records, "{\"text\": \"t%d\", \"title\": \"%d\"}\n", i, 7 * i);
         fprintf(lines, i % 5 == 4 ? "\n" : "%.*sab--%d\n", i % 7, "xyzuvw", i);
@@ -674,6 +681,7 @@ static void make_tables(void)
     for (int i = 0; i < 300; i++)
         fputc(i * 7 % 251, raw);
     fclose(numbers), fclose(weights), fclose(classes), fclose(listed), fclose(records), fclose(lines), fclose(raw);
+    fclose(headless), fclose(columns);
 }
 
 /* Upright or not, in colours, as PNG and JPEG; of `damaged` some PNGs have too few pixels and some files are cut. */
