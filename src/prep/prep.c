@@ -18,6 +18,7 @@ struct stk_prep {
     stk_prep_result result;
     char *manifest_path, *skipped_path, *stats_path;
     stki_notes notes;
+    int64_t began_ns; /* when it was run last */
 };
 
 /* What every run of the job begins with. */
@@ -28,6 +29,7 @@ static stki_prep_run begin_run(stk_prep *prep)
                            .opts = &prep->opts,
                            .cancelled = &prep->cancelled,
                            .notes = &prep->notes,
+                           .job_began_ns = prep->began_ns,
                            .lock = -1};
 }
 
@@ -411,6 +413,45 @@ static bool others_are_done(stk_prep *prep, stki_prep_totals *out)
     return (prep->opts.tasks > 1 || prep->opts.merge) && !prep->opts.force && prep->job.format && is_made(prep, out);
 }
 
+/* The files that the manifest names are there, as long as it says. */
+static bool outputs_stand(const stk_prep *prep)
+{
+    json_t *manifest = NULL;
+    char *folder = stki_prep_folder_of(prep->job.path);
+    bool stand = folder && stki_prep_read_json(prep->manifest_path, &manifest, NULL) == STK_OK;
+    const json_t *parts = json_object_get(manifest, "parts");
+
+    for (size_t i = 0; stand && i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i);
+        const char *name = json_string_value(json_object_get(part, "path"));
+        char *path = name ? stki_format("%s/%s", folder, name) : NULL;
+
+        stand = path && stki_prep_file_size(path) == json_integer_value(json_object_get(part, "bytes"));
+        stki_free(path);
+    }
+    json_decref(manifest);
+    stki_free(folder);
+    return stand;
+}
+
+/* Is the output of this very job there, made of the data as they are now? Then there is nothing to do. */
+static stk_status look_for_output(stk_prep *prep, bool *made, stki_prep_totals *out, stk_error *err)
+{
+    stki_prep_run run = {.lock = -1};
+    json_t *manifest = NULL;
+    stk_status status = STK_OK;
+
+    *made = !prep->opts.force && stki_prep_exists(prep->manifest_path) && is_made(prep, out) && outputs_stand(prep);
+    if (!*made || stki_count_needed(&prep->job)) /* to know more its pass over the data would have to be made */
+        return STK_OK;
+    if ((status = open_run(prep, &run, err)) == STK_OK &&
+        (status = stki_prep_read_json(prep->manifest_path, &manifest, err)) == STK_OK)
+        *made = json_equal(json_object_get(run.identity, "dataset"), json_object_get(manifest, "dataset"));
+    json_decref(manifest);
+    stki_prep_close(&run);
+    return status;
+}
+
 static stk_status run_once(stk_prep *prep, stk_error *err)
 {
     stki_prep_totals totals = {0};
@@ -431,6 +472,13 @@ static stk_status run_once(stk_prep *prep, stk_error *err)
             return status;
         }
         totals = (stki_prep_totals){0}; /* it was another job's, of this name, that was stopped at its end */
+    }
+    if (status == STK_OK && (status = look_for_output(prep, &found, &totals, err)) == STK_OK && found) {
+        stki_notes_add(&prep->notes,
+                       "the output of this job is complete already: nothing was made (--force makes it again)");
+        prep->result.complete = true;
+        set_result(prep, &totals);
+        return STK_OK;
     }
     if (status == STK_OK && (status = check_output(prep, err)) == STK_OK && (status = count(prep, err)) == STK_OK &&
         (status = open_run(prep, &run, err)) == STK_OK) {
@@ -479,6 +527,7 @@ stk_status stk_prep_run(stk_prep *prep, stk_error *err)
     if (status != STK_OK)
         return status;
     prep->result = (stk_prep_result){.struct_size = sizeof prep->result};
+    prep->began_ns = stki_now_ns();
     if ((!prep->job.format || (status = stki_work_check_target(&prep->job, &cause)) == STK_OK)) {
         status = stki_name_take(&prep->job, &prep->name, &cause);
         if (status == STK_OK)

@@ -292,7 +292,6 @@ static stk_status place(const stki_job *job, const char *name, const char *endin
 {
     char *from = stki_format("%s/%s", job->work, name), *to = stki_beside_output(job, ending);
     char *text = NULL;
-    stki_output *output = NULL;
     int64_t bytes;
     stk_status status = STK_OK;
 
@@ -303,14 +302,7 @@ static stk_status place(const stki_job *job, const char *name, const char *endin
     else if (stki_prep_exists(from)) { /* copied: the work folder may be on another file system */
         status = stki_prep_read_file(from, &text, &bytes, err);
         if (status == STK_OK)
-            status = stki_output_create(to, &output, err);
-        if (status == STK_OK) {
-            status = stki_output_append(output, text, bytes, err);
-            if (status == STK_OK)
-                status = stki_output_commit(output, err);
-            else
-                stki_output_abort(output);
-        }
+            status = stki_prep_write_final(to, text, bytes, err);
         stki_free(text);
     }
     stki_free(from);
@@ -321,8 +313,13 @@ static stk_status place(const stki_job *job, const char *name, const char *endin
 static stk_status write_manifest(const stki_job *job, const json_t *manifest, stk_error *err)
 {
     char *path = stki_beside_output(job, "manifest.json");
-    stk_status status = path ? stki_prep_write_json(path, manifest, err) : stki_fail_memory(err, 256, "a path");
+    char *dump = json_dumps(manifest, JSON_INDENT(2) | JSON_SORT_KEYS);
+    char *text = dump ? stki_format("%s\n", dump) : NULL;
+    stk_status status = path && text ? stki_prep_write_final(path, text, (int64_t)strlen(text), err)
+                                     : stki_fail_memory(err, 256, "a manifest");
 
+    stki_free(text);
+    free(dump);
     stki_free(path);
     return status;
 }

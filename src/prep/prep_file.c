@@ -55,6 +55,30 @@ stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err)
                                "cannot read it");
 }
 
+stk_status stki_prep_write_final(const char *path, const char *text, int64_t bytes, stk_error *err)
+{
+    char *temporary = stki_format("%s.tmp", path);
+    stki_output *output;
+    stk_status status = temporary ? stki_output_hold(path, temporary, -1, &output, err)
+                                  : stki_fail_memory(err, (int64_t)strlen(path), path);
+
+    if (status == STK_OK) {
+        status = stki_output_append(output, text, bytes, err);
+        if (status == STK_OK)
+            status = stki_output_commit(output, err);
+        else
+            stki_output_abort(output);
+        if (status == STK_OK && rename(temporary, path) != 0)
+            status = stki_fail_errno(err, errno, path, "cannot be given its name");
+        if (status != STK_OK)
+            (void)unlink(temporary);
+        else if ((status = stki_prep_sync_folder_of(path, err)) != STK_OK)
+            (void)unlink(path); /* a name that might not survive a crash is no success */
+    }
+    stki_free(temporary);
+    return status;
+}
+
 stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error *err)
 {
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);

@@ -12,6 +12,10 @@ stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, st
 /* New JSON. STK_E_NOT_FOUND; STK_E_CORRUPT: no JSON. */
 stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err);
 /* Appears complete and synced, or not at all; what is there is replaced. */
+/* A file under its final name in a folder that is the user's. Until it is whole it is NAME.tmp, under which a run that
+ * goes on after a kill writes it again: nothing is left over. For one writer at a time, as the lock of the name
+ * ensures. */
+stk_status stki_prep_write_final(const char *path, const char *text, int64_t bytes, stk_error *err);
 stk_status stki_prep_write_json(const char *path, const json_t *json, stk_error *err);
 
 /* Opens (and makes) the file and takes an exclusive lock of it, which goes when the descriptor is closed, also by the

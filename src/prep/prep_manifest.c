@@ -202,7 +202,7 @@ static json_t *describe_run(const stki_prep_run *run)
     (void)gethostname(host, sizeof host - 1);
     (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     return json_pack("{s:s, s:f, s:s, s:i, s:I}", "finished", when, "seconds",
-                     (double)(stki_now_ns() - run->began_ns) * 1e-9, "host", host, "threads", run->threads,
+                     (double)(stki_now_ns() - run->job_began_ns) * 1e-9, "host", host, "threads", run->threads,
                      "resumed_rows", (json_int_t)run->progress.resumed_rows);
 }
 

@@ -78,8 +78,8 @@ typedef struct stki_prep_run {
     stki_flusher *flusher;
     stki_finish_pool *pool;
     stk_prep_progress progress;
-    int64_t began_ns, ticked_ns;
-    int64_t loader_bytes; /* read by the loader so far */
+    int64_t job_began_ns, began_ns, ticked_ns; /* the job, its phase, the last report */
+    int64_t loader_bytes;                      /* read by the loader so far */
 } stki_prep_run;
 
 /* prep_open.c: everything but the work folder. `run` begins zeroed with job, opts, cancelled and notes set. */

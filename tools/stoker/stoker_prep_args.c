@@ -70,7 +70,7 @@ void st_prep_args_help(void)
 static stk_status read_workers(struct st_prep_args *a, const char *option, const char *text, stk_error *err)
 {
     long long workers;
-    stk_status status = arg_number(option, text, 1, MOST_WORKERS, &workers, err);
+    stk_status status = arg_number(option, text, 0, MOST_WORKERS, &workers, err);
 
     if (status != STK_OK)
         return status;
