@@ -79,6 +79,7 @@ typedef enum stk_last_batch {
 } stk_last_batch;
 typedef enum stk_access { STK_ACCESS_AUTO = 0, STK_ACCESS_MMAP = 1, STK_ACCESS_PREAD = 2 } stk_access;
 typedef enum stk_pin { STK_PIN_AUTO = 0, STK_PIN_TRUE = 1, STK_PIN_FALSE = 2 } stk_pin;
+typedef enum stk_helps { STK_HELPS_AUTO = 0, STK_HELPS_TRUE = 1, STK_HELPS_FALSE = 2 } stk_helps;
 typedef enum stk_convert_by { STK_CONVERT_AUTO = 0, STK_CONVERT_HOST = 1, STK_CONVERT_DEVICE = 2 } stk_convert_by;
 typedef enum stk_guard { STK_GUARD_ON = 0, STK_GUARD_OFF = 1 } stk_guard;
 typedef enum stk_resume { STK_RESUME_STRICT = 0, STK_RESUME_FORCE = 1 } stk_resume;
@@ -236,6 +237,7 @@ typedef struct stk_loader_opts {
      * NULL: folders and patterns by name, lists by position. With `datasets` each has its own. */
     const char *pair;
     stk_block_rows block_rows; /* STK_ORDER_BLOCK; block_window has no effect on rows in order */
+    stk_helps consumer_helps; /* the thread that calls next makes rows while it waits (docs/threads.md) */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 
@@ -424,7 +426,7 @@ STK_API char *stk_loader_explain(const stk_loader *loader);
 /* The table of all config keys, for people. Free with stk_text_free. NULL: no memory. */
 STK_API char *stk_loader_options_help(void);
 
-/* Counters since open. Times are summed over the workers. Each arrow has two clocks: working, and waiting for the
+/* Counters since open. Times are summed over the workers, and the consumer where it helps. Each arrow has two clocks: working, and waiting for the
  * neighbour. */
 typedef struct stk_loader_stats {
     uint32_t struct_size;  /* set by the caller */
@@ -465,6 +467,7 @@ typedef struct stk_loader_stats {
      * data: above 1 where the order comes back to chunks that the cache (cache_bytes) has let go. */
     int64_t unpacked_bytes; /* what unpacking them gave */
     int64_t packed_bytes;   /* what samples took out of it */
+    int64_t helped_ns; /* of order_ns, read_ns and convert_ns: by the thread in next (consumer_helps); in wait_next_ns */
 } stk_loader_stats;
 
 /* The same of one worker. */

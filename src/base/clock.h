@@ -22,6 +22,14 @@ static inline int64_t stki_coarse_ns(void)
     return t.tv_sec * STKI_SECOND + t.tv_nsec;
 }
 
+/* Processor time of the calling thread. */
+static inline int64_t stki_thread_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * STKI_SECOND + t.tv_nsec;
+}
+
 /* A timeout in ns from now as a point in time; negative means for ever. */
 static inline int64_t stki_deadline_ns(int64_t timeout_ns)
 {

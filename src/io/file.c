@@ -29,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum {
@@ -341,6 +342,22 @@ void stki_file_will_need(const stki_file *file, int64_t offset, int64_t bytes)
         stki_file_advise(file, offset, bytes);
 }
 
+bool stki_file_is_local(const stki_file *file)
+{
+    static const uint32_t local[] = {
+        0xEF53,     0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, /* ext2 to ext4, xfs, btrfs, f2fs, zfs */
+        0x01021994, 0x858458F6, 0x794C7630,                         /* tmpfs, ramfs, overlay */
+    };
+    struct statfs system;
+
+    if (statfs(file->path, &system))
+        return false;
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if ((uint32_t)system.f_type == local[i])
+            return true;
+    return false;
+}
+
 static uint64_t scatter(int64_t x)
 {
     return ((uint64_t)x * UINT64_C(0x9E3779B97F4A7C15)) >> 33;
@@ -373,6 +390,7 @@ void stki_file_will_need_rows(const stki_file *file, const stki_file_rows *rows,
         stki_count_set(warm_until, now + WARM_FOR_NS);
         return;
     }
+    stki_count_set(warm_until, 0);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = rows->offset + indices[i] * rows->stride;
 
@@ -404,6 +422,7 @@ void stki_file_will_need_ranges(const stki_file *file, const stki_range *ranges,
         stki_count_set(warm_until, stki_now_ns() + WARM_FOR_NS);
         return;
     }
+    stki_count_set(warm_until, 0);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = ranges[i].offset, behind = at + ranges[i].bytes;
 

@@ -30,7 +30,7 @@ typedef struct stki_file {
     stki_counter asked_ns;      /* when it was last looked at and found unchanged */
     const char *access;         /* "mmap" or "pread" */
     const char *note;           /* static text: why mmap was asked for and is not used; or NULL */
-    stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this */
+    stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this; 0: it did not */
 } stki_file;
 
 /* STK_E_NOT_FOUND: no such file. STK_E_UNSUPPORTED: not a regular file. STK_E_RESOURCE: no descriptor is left, although
@@ -60,6 +60,13 @@ bool stki_file_known_changed(const stki_file *file);
 /* Is the range in the page cache, as far as its first pages (mapped) or its ends (read) tell? One cheap call; true
  * also where the system can't say. */
 bool stki_file_resident(const stki_file *file, int64_t offset, int64_t bytes);
+/* The last time that somebody looked ahead, what he looked at was resident. False where nobody has looked. */
+static inline bool stki_file_was_resident(const stki_file *file)
+{
+    return stki_counted(&file->warm_until_ns) > 0;
+}
+/* On a disk or in the memory of this machine, as far as the kind of its file system tells. */
+bool stki_file_is_local(const stki_file *file);
 /* Asks the system to read the range soon, resident or not. Does not wait for it. */
 void stki_file_advise(const stki_file *file, int64_t offset, int64_t bytes);
 /* Advice ahead of use; cheap when the range is resident. */

@@ -93,6 +93,10 @@ static const stki_option loader_rows[] = {
         "Batch slots in all, including held ones; auto: 4, or up to 16 if they fit half of the processors' L2 "
         "caches",
         .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, prefetch)),
+    STKI_ENUM(stki_loader_config, consumer_helps, auto, pin_words,
+              "The thread that calls next makes rows while it waits, of mapped local files and of memory; auto: where "
+              "they are in memory and a tile takes less than 200 us; true: wherever it can",
+              .effect = STKI_ON_NOTHING, STKI_C(stk_loader_opts, consumer_helps)),
     STKI_ENUM(stki_loader_config, last_batch, partial, last_batch_words,
               "What becomes of the samples that fill no whole batch at the end of an epoch", .flags = STKI_BY_VALUE,
               STKI_C(stk_loader_opts, last_batch)),

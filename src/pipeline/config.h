@@ -44,7 +44,7 @@ struct stki_core;
 typedef struct stki_loader_config {
     /* the loader section, filled by its option table */
     int64_t batch_size, global_batch_size; /* 0: not given */
-    int order, last_batch, pin_memory, access, stores, convert;
+    int order, last_batch, pin_memory, access, stores, convert, consumer_helps;
     const char *device;
     int64_t device_prefetch;
     int64_t seed;

@@ -12,6 +12,7 @@
 #include "error.h"
 #include "failed.h"
 #include "first_steps.h"
+#include "help.h"
 #include "log.h"
 #include "partners.h"
 #include "row_maker.h"
@@ -514,13 +515,15 @@ static stk_status make_workers(stki_core *core, stk_error *err)
     int64_t wanted = core->config->num_workers;
     const int64_t together =
         core->layout.windows && core->rows_per_tile < STKI_WINDOW_TOGETHER ? STKI_WINDOW_TOGETHER : core->rows_per_tile;
+    char buffer[160];
     int count;
 
     if (wanted == STK_WORKERS_AUTO)
         wanted = stki_ranks_workers(&core->config->ranks);
     core->worker_count = wanted == STK_WORKERS_INLINE ? 0 : (int)wanted;
     core->config->num_workers = core->worker_count ? core->worker_count : STK_WORKERS_INLINE;
-    count = core->worker_count ? core->worker_count : 1;
+    core->helps = stki_help_obstacle(core, buffer, sizeof buffer) == NULL;
+    core->worker_slots = count = (core->worker_count ? core->worker_count : 1) + core->helps;
     core->workers = stki_block_alloc(NULL, count * (int64_t)sizeof *core->workers, _Alignof(stki_worker));
     if (!core->workers)
         return stki_fail_memory(err, count * (int64_t)sizeof *core->workers, "workers");
@@ -598,7 +601,7 @@ static void choose_pinning(stki_core *core)
 
 static void core_destroy(stki_core *core)
 {
-    int workers = core->worker_count ? core->worker_count : 1;
+    int workers = core->worker_slots;
 
     stki_core_forget_containers(core);
     stki_print_fini(&core->print);

@@ -118,7 +118,9 @@ struct stki_core {
     stki_progress *progress; /* of the consumer */
     stki_print print;        /* what a saved position is compared by */
     int worker_count;        /* threads; 0: inline */
-    stki_worker *workers;    /* max(worker_count, 1) */
+    bool helps;              /* the consumer may work too (help.h) … */
+    int worker_slots;        /* … behind the threads; at least 1 */
+    stki_worker *workers;    /* worker_slots */
     int64_t rows_per_tile, parts_per_row;
     bool measures, streams; /* measures: rows of some field have lengths */
     stk_device *device;     /* where the batches go; NULL: they stay where they are */

@@ -2,6 +2,7 @@
  * folded into, how often a byte is moved, and what memory it takes. Everything is known once the loader is open; no
  * sample is read for it. */
 #include "first_steps.h"
+#include "help.h"
 #include "row_maker.h"
 #include "tensor_internal.h"
 #include <inttypes.h>
@@ -187,6 +188,8 @@ static void explain_order(const stki_core *core, FILE *to)
 {
     const stki_loader_config *config = core->config;
     const stki_batching *b = &core->batching;
+    char buffer[160];
+    const char *obstacle;
 
     fprintf(to, "order\n" LEFT "%s, seed %" PRId64 ", %" PRId64 " positions an epoch\n", "order",
             stki_config_words("order")[config->order], config->seed, b->length);
@@ -203,6 +206,10 @@ static void explain_order(const stki_core *core, FILE *to)
     if (core->parts_per_row > 1)
         fprintf(to, ", each row in %" PRId64 " parts", core->parts_per_row);
     fputc('\n', to);
+    obstacle = stki_help_obstacle(core, buffer, sizeof buffer);
+    if (core->worker_count > 0)
+        fprintf(to, LEFT "%s%s\n", "consumer", obstacle ? "makes no rows: " : "makes rows while it waits",
+                obstacle ? obstacle : "");
 }
 
 static void explain_memory(const stki_core *core, FILE *to)

@@ -67,7 +67,7 @@ static int64_t begin(void *context, stki_ring_slot *slot, int number)
 
         n = n < rows.rows - r ? n : rows.rows - r;
         status = stki_order_eval(core->order, batch->epoch, first, n, batch->positions + r, &error);
-        if (first == rows.first)
+        if (first == rows.first && (number == 0 || number < core->worker_count)) /* not in next */
             stki_order_ahead(core->order, batch->epoch, first, n, core->end / core->steps);
         r += n;
     }

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "failed.h"
 #include "feed.h"
+#include "help.h"
 #include "loader_handle.h"
 #include "log.h"
 #include <libgen.h>
@@ -37,6 +38,8 @@ stk_status stki_loader_open_config(stki_loader_config *config, stk_loader **out,
         status = stki_feed_create(loader->core, &loader->core->feed, err);
     if (status == STK_OK)
         status = stki_loader_echo(loader, err);
+    if (status == STK_OK)
+        stki_help_begin(loader->core, &loader->cancelled);
     if (status == STK_OK)
         status = stki_workers_start(loader->core, err);
     if (status != STK_OK) {
@@ -343,7 +346,8 @@ static stk_status wait_for_slot(stk_loader *loader, int64_t deadline, stki_ring_
         if (core->worker_count == 0)
             stki_core_work(core, deadline == 0 ? INT64_MAX : slice);
         status = stki_ring_next(core->ring, core->worker_count ? slice : 0, slot, waited);
-        if (status != STK_E_TIMEOUT || slice >= deadline)
+        if (status != STK_E_TIMEOUT ||
+            (slice >= deadline && !atomic_load_explicit(&loader->cancelled, memory_order_relaxed)))
             return status;
         if (core->worker_count == 0 && stki_now_ns() < slice)
             return status; /* there is nothing that this thread could do */

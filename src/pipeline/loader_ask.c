@@ -1,6 +1,7 @@
 /* loader_ask.c: the questions a loader answers: sizes, fields, notes, statistics. Any thread. */
 #include "allocate.h"
 #include "batch_tensors.h"
+#include "clock.h"
 #include "core.h"
 #include "error.h"
 #include "feed.h"
@@ -194,6 +195,7 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
     const stki_core *core = status == STK_OK ? loader->core : NULL;
     stk_loader_stats stats = {.workers = core ? (uint32_t)core->worker_count : 0};
     uint32_t size = out->struct_size;
+    const int64_t now = stki_now_ns();
     stki_ring_view view;
 
     if (status != STK_OK)
@@ -201,11 +203,11 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
     if (size < sizeof(uint32_t) * 2)
         return stki_fail(err, STK_E_BAD_ARG, "struct_size: found %u, expected sizeof(stk_loader_stats) = %zu", size,
                          sizeof stats);
-    for (int i = 0; i < (core->worker_count ? core->worker_count : 1); i++) {
+    for (int i = 0; i < core->worker_slots; i++) {
         const stki_worker *worker = &core->workers[i];
 
         stats.tiles += stki_counted(&worker->clocks.tiles);
-        stats.wait_slot_ns += stki_counted(&worker->clocks.wait_slot_ns);
+        stats.wait_slot_ns += stki_ring_wait_slot_ns(&worker->clocks, now);
         stats.wait_work_ns += stki_counted(&worker->clocks.wait_work_ns);
         stats.order_ns += stki_counted(&worker->order_ns);
         stats.read_ns += stki_counted(&worker->read_ns);
@@ -219,6 +221,9 @@ stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out,
         stats.bytes_read += stki_counted(&worker->bytes_read);
         stats.bytes_written += stki_counted(&worker->bytes_written);
         stats.warnings += stki_counted(&worker->scratch.warnings);
+        if (core->helps && i == core->worker_count)
+            stats.helped_ns = stki_counted(&worker->order_ns) + stki_counted(&worker->read_ns) +
+                              stki_counted(&worker->convert_ns);
     }
     stki_ring_look(core->ring, &view);
     stats.batches = stki_counted(&loader->batches);
@@ -266,7 +271,7 @@ stk_status stk_loader_worker(const stk_loader *loader, int index, stk_worker_sta
         .call_ns = stki_counted(&worker->parts.ns[STKI_READ_CALL]),
         .page_ns = stki_counted(&worker->parts.page_ns),
         .convert_ns = stki_counted(&worker->convert_ns),
-        .wait_slot_ns = stki_counted(&worker->clocks.wait_slot_ns),
+        .wait_slot_ns = stki_ring_wait_slot_ns(&worker->clocks, stki_now_ns()),
         .wait_work_ns = stki_counted(&worker->clocks.wait_work_ns),
         .tiles = stki_counted(&worker->clocks.tiles),
     };

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "error.h"
 #include <assert.h>
+#include <limits.h>
 
 struct stki_ring {
     /* fixed after create */
@@ -12,15 +13,27 @@ struct stki_ring {
     stki_ring_slot **slots;
     int64_t end;
 
+    stki_ring_help help; /* may: NULL, the consumer never helps */
+
     stki_mutex lock; /* guards all below */
-    stki_cond work_cond, ready_cond;
+    stki_cond work_cond, ready_cond, park_cond;
     stki_ring_slot **inflight; /* inflight[step % slot_count] for steps in [next_deliver, next_open) */
     stki_ring_slot *free_list; /* last in, first out: the slot used last is the one in the caches */
     int64_t next_open, next_deliver;
-    int64_t generation; /* grows with every restart */
-    int sleeping_workers;
+    _Atomic int64_t generation;                    /* grows with every restart; written under the lock */
+    int working, sleeping_workers, parked_workers; /* workers, each counted in one of the three */
     bool consumer_waits, finishing;
     _Atomic bool stopping; /* written under the lock; workers look at it between two tiles without */
+
+    /* where the consumer may help */
+    stki_counter tile_ns; /* about what a tile takes at present; 0: not known */
+    bool consumer_works;  /* uses more than half of a processor */
+    bool consumer_inside; /* in stki_ring_next */
+    int64_t away_since;   /* it was not seen there since; 0: nobody has looked */
+    struct consumer {
+        pthread_t thread;
+        int64_t since_ns, cpu_ns; /* when it was last measured, and what it had used then */
+    } consumer;
 };
 
 stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_t end, const stki_ring_work *work,
@@ -33,6 +46,7 @@ stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_
     stki_mutex_init(&ring->lock);
     stki_cond_init(&ring->work_cond);
     stki_cond_init(&ring->ready_cond);
+    stki_cond_init(&ring->park_cond);
     ring->work = *work;
     ring->slot_count = slot_count;
     ring->end = end;
@@ -56,12 +70,91 @@ void stki_ring_destroy(stki_ring *ring)
 {
     if (!ring)
         return;
+    stki_cond_fini(&ring->park_cond);
     stki_cond_fini(&ring->ready_cond);
     stki_cond_fini(&ring->work_cond);
     stki_mutex_fini(&ring->lock);
     stki_free(ring->slots);
     stki_free(ring->inflight);
     stki_free(ring);
+}
+
+void stki_ring_let_help(stki_ring *ring, const stki_ring_help *help)
+{
+    ring->help = *help;
+}
+
+/* ---- how many work, all under the lock ------------------------------------------------------------------------------
+ */
+
+#define MEASURE_NS INT64_C(2000000) /* a look at a thread's processor time costs a call into the system */
+#define AWAY_NS INT64_C(2000000)
+
+/* How many workers should work. */
+static int wanted_workers(const stki_ring *ring)
+{
+    if (!ring->consumer_works || ring->consumer_waits)
+        return INT_MAX;
+    return ring->help.processors > 2 ? ring->help.processors - 1 : 1;
+}
+
+/* Whom to wake for a piece of work; NULL: nobody sleeps who should not. */
+static stki_cond *whom_to_wake(stki_ring *ring)
+{
+    if (ring->sleeping_workers > 0)
+        return &ring->work_cond;
+    return ring->parked_workers > 0 && ring->working < wanted_workers(ring) ? &ring->park_cond : NULL;
+}
+
+static void wake(stki_cond *whom)
+{
+    if (whom)
+        stki_wake_one(whom);
+}
+
+static void rest(stki_ring *ring, int *resting, stki_cond *cond, stki_counter *ns)
+{
+    int64_t before = stki_now_ns();
+
+    ring->working--;
+    ++*resting;
+    stki_wait(cond, &ring->lock, INT64_MAX);
+    --*resting;
+    ring->working++;
+    stki_count(ns, stki_now_ns() - before);
+}
+
+/* The consumer has come back. */
+static void measure_consumer(stki_ring *ring)
+{
+    struct consumer *c = &ring->consumer;
+    const int64_t now = stki_now_ns();
+    const bool same = pthread_equal(c->thread, pthread_self());
+
+    ring->consumer_inside = true;
+    ring->away_since = 0;
+    if (same && now - c->since_ns < MEASURE_NS)
+        return;
+    const int64_t cpu = stki_thread_cpu_ns();
+
+    ring->consumer_works = same && c->since_ns > 0 && 2 * (cpu - c->cpu_ns) > now - c->since_ns;
+    *c = (struct consumer){pthread_self(), now, cpu};
+    if (!ring->consumer_works && ring->parked_workers > 0)
+        stki_wake_all(&ring->park_cond);
+}
+
+/* A worker looks, while others are parked, whether the consumer stays away. */
+static void look_for_consumer(stki_ring *ring)
+{
+    if (ring->parked_workers == 0 || ring->consumer_inside)
+        return;
+    const int64_t now = stki_now_ns();
+
+    ring->away_since = ring->away_since ? ring->away_since : now;
+    if (now - ring->away_since < AWAY_NS)
+        return;
+    ring->consumer_works = false;
+    stki_wake_all(&ring->park_cond);
 }
 
 /* ---- filling ----------------------------------------------------------------------------------------------------- */
@@ -82,7 +175,8 @@ static bool claim(stki_ring_slot *slot, int64_t *tile)
 /* Makes the tiles of a phase claimable and wakes as many sleepers as there is work for beyond the caller's own tile. */
 static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
 {
-    int64_t wake = 0;
+    int64_t sleepers;
+    stki_cond *parked = NULL;
 
     slot->tile_count = tiles;
     atomic_store_explicit(&slot->tiles_pending, tiles, memory_order_relaxed);
@@ -90,53 +184,55 @@ static void open_phase(stki_ring *ring, stki_ring_slot *slot, int64_t tiles)
     if (tiles < 2)
         return;
     stki_lock(&ring->lock); /* a worker looks at tiles_left and goes to sleep under this lock, so none is missed */
-    wake = ring->sleeping_workers < tiles - 1 ? ring->sleeping_workers : tiles - 1;
+    sleepers = ring->sleeping_workers < tiles - 1 ? ring->sleeping_workers : tiles - 1;
+    if (sleepers == 0)
+        parked = whom_to_wake(ring);
     stki_unlock(&ring->lock);
-    while (wake-- > 0)
+    while (sleepers-- > 0)
         stki_wake_one(&ring->work_cond);
+    wake(parked);
 }
 
-/* Under the lock. True: a worker may be waiting for it. */
-static bool set_free(stki_ring *ring, stki_ring_slot *slot)
+/* Under the lock. Returns whom to wake for it. */
+static stki_cond *set_free(stki_ring *ring, stki_ring_slot *slot)
 {
     slot->state = STKI_SLOT_FREE;
     slot->next_free = ring->free_list;
     ring->free_list = slot;
-    return ring->sleeping_workers > 0 && !ring->finishing && ring->next_open < ring->end;
+    return !ring->finishing && ring->next_open < ring->end ? whom_to_wake(ring) : NULL;
 }
 
 /* Complete: ready, or free again where the ring was restarted since the slot was opened. */
 static void publish(stki_ring *ring, stki_ring_slot *slot)
 {
-    bool wake_consumer = false, wake_worker = false;
+    bool wake_consumer = false;
+    stki_cond *worker = NULL;
 
     stki_lock(&ring->lock);
     if (slot->generation == ring->generation) {
         slot->state = STKI_SLOT_READY;
         wake_consumer = ring->consumer_waits && slot->step == ring->next_deliver;
     } else {
-        wake_worker = set_free(ring, slot);
+        worker = set_free(ring, slot);
     }
     stki_unlock(&ring->lock);
     if (wake_consumer)
         stki_wake_one(&ring->ready_cond);
-    if (wake_worker)
-        stki_wake_one(&ring->work_cond);
+    wake(worker);
 }
 
 /* The same between two phases, to save the work of the next one. Only where none of the slot's tiles is left. */
 static bool give_up(stki_ring *ring, stki_ring_slot *slot)
 {
-    bool stale, wake = false;
+    stki_cond *worker;
 
+    if (slot->generation == atomic_load_explicit(&ring->generation, memory_order_relaxed))
+        return false; /* a restart that comes now is seen when the slot is published */
     stki_lock(&ring->lock);
-    stale = slot->generation != ring->generation;
-    if (stale)
-        wake = set_free(ring, slot);
+    worker = set_free(ring, slot);
     stki_unlock(&ring->lock);
-    if (wake)
-        stki_wake_one(&ring->work_cond);
-    return stale;
+    wake(worker);
+    return true;
 }
 
 /* All tiles of the current phase are done (or there were none): on to the next phase that has tiles, or publish. */
@@ -160,12 +256,25 @@ static void advance(stki_ring *ring, stki_ring_slot *slot, int worker)
     }
 }
 
+/* A running mean, of which one that was interrupted takes little. An update that is lost does no harm. */
+static void note_tile(stki_ring *ring, int64_t ns)
+{
+    const int64_t mean = stki_counted(&ring->tile_ns), most = 4 * ring->help.longest_ns;
+
+    ns = ns < most ? ns : most;
+    stki_count_set(&ring->tile_ns, mean ? mean + (ns - mean) / 8 : ns + 1);
+}
+
 static void run_tile(stki_ring *ring, stki_ring_slot *slot, int64_t tile, int worker, stki_ring_clocks *clocks)
 {
+    const int64_t before = ring->help.may ? stki_now_ns() : 0;
+
     ring->work.tile(ring->work.context, slot, tile, worker);
     stki_count(&clocks->tiles, 1);
     if (atomic_fetch_sub_explicit(&slot->tiles_pending, 1, memory_order_acq_rel) == 1)
         advance(ring, slot, worker);
+    if (before)
+        note_tile(ring, stki_now_ns() - before);
 }
 
 /* Under the lock: the oldest slot with an unclaimed tile. */
@@ -208,10 +317,34 @@ static void begin(stki_ring *ring, stki_ring_slot *slot, int worker)
         advance(ring, slot, worker);
 }
 
+/* Under the lock: a slot with unclaimed tiles, or a fresh one; waits for one. False: the ring is stopped. */
+static bool find_work(stki_ring *ring, stki_ring_slot **slot, bool *fresh, stki_ring_clocks *clocks)
+{
+    while (!ring->stopping) {
+        if (ring->working > wanted_workers(ring)) {
+            stki_count_set(&clocks->parked_since_ns, stki_now_ns());
+            rest(ring, &ring->parked_workers, &ring->park_cond, &clocks->wait_slot_ns);
+            stki_count_set(&clocks->parked_since_ns, 0);
+            continue;
+        }
+        look_for_consumer(ring);
+        if ((*slot = slot_with_work(ring)) != NULL)
+            return true;
+        *fresh = (*slot = take_free(ring)) != NULL;
+        if (*fresh)
+            return true;
+        /* Perhaps there are slots, but the steps have run out or are all claimed. */
+        rest(ring, &ring->sleeping_workers, &ring->work_cond,
+             ring->free_list ? &clocks->wait_work_ns : &clocks->wait_slot_ns);
+    }
+    return false;
+}
+
 void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
 {
     stki_ring_slot *slot = NULL;
     int64_t tile;
+    bool newcomer = true;
 
     for (;;) {
         bool fresh = false;
@@ -221,16 +354,10 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks)
             continue;
         }
         stki_lock(&ring->lock);
-        while (!ring->stopping && !(slot = slot_with_work(ring)) && !(fresh = (slot = take_free(ring)) != NULL)) {
-            bool starved = ring->free_list != NULL; /* there are slots, but the steps have run out or are all claimed */
-            int64_t before = stki_now_ns();
-
-            ring->sleeping_workers++;
-            stki_wait(&ring->work_cond, &ring->lock, INT64_MAX);
-            ring->sleeping_workers--;
-            stki_count(starved ? &clocks->wait_work_ns : &clocks->wait_slot_ns, stki_now_ns() - before);
-        }
-        if (ring->stopping) {
+        ring->working += newcomer;
+        newcomer = false;
+        if (!find_work(ring, &slot, &fresh, clocks)) {
+            ring->working--;
             stki_unlock(&ring->lock);
             return;
         }
@@ -284,13 +411,94 @@ void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks,
 /* ---- the consumer's side ------------------------------------------------------------------------------------------
  */
 
+/* Under the lock: the consumer opened it and it was given up since: nobody else comes back to it. */
+static bool left_behind(const stki_ring *ring, const stki_ring_slot *slot)
+{
+    return slot && slot->generation != ring->generation &&
+           atomic_load_explicit(&slot->tiles_left, memory_order_relaxed) > 0;
+}
+
+/* Under the lock, which is open meanwhile: one tile by the consumer. `at` is the slot that it is at. False: there is
+ * nothing to do. */
+static bool help(stki_ring *ring, stki_ring_slot **at)
+{
+    stki_ring_slot *slot = left_behind(ring, *at) ? *at : slot_with_work(ring);
+    bool fresh = false;
+    int64_t tile;
+
+    if (!slot)
+        fresh = (slot = take_free(ring)) != NULL;
+    if (!slot)
+        return false;
+    stki_unlock(&ring->lock);
+    if (fresh)
+        begin(ring, slot, ring->help.worker);
+    if (claim(slot, &tile))
+        run_tile(ring, slot, tile, ring->help.worker, ring->help.clocks);
+    stki_lock(&ring->lock);
+    *at = slot;
+    return true;
+}
+
+/* Under the lock. */
+static bool is_told_to_leave(const stki_ring *ring)
+{
+    return ring->help.leave && atomic_load_explicit(ring->help.leave, memory_order_relaxed);
+}
+
+static bool tiles_are_short(const stki_ring *ring)
+{
+    const int64_t ns = stki_counted(&ring->tile_ns);
+
+    return ns > 0 && ns < ring->help.longest_ns;
+}
+
+/* Under the lock, which is open meanwhile. */
+static bool may_help(stki_ring *ring)
+{
+    bool may;
+
+    if (!tiles_are_short(ring))
+        return false;
+    stki_unlock(&ring->lock);
+    may = ring->help.may(ring->work.context);
+    stki_lock(&ring->lock);
+    return may;
+}
+
+/* Under the lock: the consumer stops helping. Nobody who could go on with the work is left asleep. */
+static void hand_over_work(stki_ring *ring)
+{
+    stki_cond *whom = whom_to_wake(ring);
+
+    if (whom && (slot_with_work(ring) || (ring->free_list && !ring->finishing && ring->next_open < ring->end)))
+        stki_wake_one(whom);
+}
+
+/* Under the lock. False: it is past the deadline. */
+static bool sleep_until_ready(stki_ring *ring, int64_t deadline_ns)
+{
+    bool in_time;
+
+    ring->consumer_waits = true;
+    if (ring->help.may)
+        hand_over_work(ring);
+    in_time = stki_now_ns() < deadline_ns && stki_wait(&ring->ready_cond, &ring->lock, deadline_ns);
+    ring->consumer_waits = false;
+    return in_time;
+}
+
 stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot **out, int64_t *waited_ns)
 {
     stk_status status = STK_OK;
-    bool timed_out = false;
+    stki_ring_slot *at = NULL;
+    const bool may_wait = ring->help.may && deadline_ns > 0;
+    bool timed_out = false, helps = may_wait, asked = false;
     int64_t before = 0;
 
     stki_lock(&ring->lock);
+    if (helps)
+        measure_consumer(ring);
     for (;;) {
         stki_ring_slot *slot = NULL;
 
@@ -312,9 +520,24 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
         }
         if (!before)
             before = stki_now_ns();
-        ring->consumer_waits = true;
-        timed_out = before >= deadline_ns || !stki_wait(&ring->ready_cond, &ring->lock, deadline_ns);
-        ring->consumer_waits = false;
+        if (helps && !asked) {
+            asked = true;
+            helps = may_help(ring);
+        } else if (helps && is_told_to_leave(ring)) {
+            timed_out = true;
+        } else if ((left_behind(ring, at) || (helps && tiles_are_short(ring))) && help(ring, &at)) {
+            timed_out = deadline_ns != INT64_MAX && stki_now_ns() >= deadline_ns;
+        } else {
+            timed_out = !sleep_until_ready(ring, deadline_ns);
+        }
+    }
+    while (!ring->stopping && left_behind(ring, at))
+        (void)help(ring, &at);
+    if (at)
+        hand_over_work(ring);
+    if (may_wait) {
+        ring->consumer_inside = false;
+        ring->away_since = ring->parked_workers > 0 ? stki_now_ns() : 0;
     }
     stki_unlock(&ring->lock);
     if (before)
@@ -324,14 +547,13 @@ stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot *
 
 void stki_ring_release(stki_ring *ring, stki_ring_slot *slot)
 {
-    bool wake;
+    stki_cond *worker;
 
     stki_lock(&ring->lock);
     assert(slot->state == STKI_SLOT_LEASED);
-    wake = set_free(ring, slot);
+    worker = set_free(ring, slot);
     stki_unlock(&ring->lock);
-    if (wake)
-        stki_wake_one(&ring->work_cond);
+    wake(worker);
 }
 
 void stki_ring_stop(stki_ring *ring)
@@ -340,6 +562,7 @@ void stki_ring_stop(stki_ring *ring)
     ring->stopping = true;
     stki_unlock(&ring->lock);
     stki_wake_all(&ring->work_cond);
+    stki_wake_all(&ring->park_cond);
     stki_wake_all(&ring->ready_cond);
 }
 
@@ -379,8 +602,10 @@ int64_t stki_ring_restart(stki_ring *ring, int64_t step)
     }
     ring->next_open = ring->next_deliver = step;
     ring->finishing = false;
+    stki_count_set(&ring->tile_ns, 0);
     stki_unlock(&ring->lock);
     stki_wake_all(&ring->work_cond);
+    stki_wake_all(&ring->park_cond);
     stki_wake_all(&ring->ready_cond);
     return generation;
 }

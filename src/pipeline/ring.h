@@ -12,6 +12,12 @@
  * step, phase and tile number only after its claim, and a slot cannot move on while a claimed tile is running.
  * `tiles_pending` counts tiles not yet finished (acq_rel): whoever brings it to 0 sees the writes of all others.
  * Everything else is under `lock`. Nobody spins; every wait has a deadline or is ended by stki_ring_stop.
+ *
+ * The consumer may help (stki_ring_let_help): while the step it waits for is not ready, it works as a worker does, one
+ * tile at a time, and looks at the step, the deadline and the stop between tiles. It is then one of the threads that
+ * work, so workers park themselves beyond as many as there are processors. They are unparked when the consumer sleeps
+ * in stki_ring_next, when it stays away, and when it is seen to use less than half of a processor. A worker parks only
+ * while another one is awake, and who is awake looks for work before it sleeps or parks, so no work is left lying.
  */
 #ifndef STKI_RING_H
 #define STKI_RING_H
@@ -40,7 +46,16 @@ struct stki_ring_slot {
 /* One worker's clocks; written by that worker alone, read by anybody. */
 typedef struct stki_ring_clocks {
     stki_counter wait_slot_ns, wait_work_ns, tiles;
+    stki_counter parked_since_ns; /* 0: it is not; the time counts as waiting for a slot when it ends */
 } stki_ring_clocks;
+
+/* With the wait of a worker that is parked. */
+static inline int64_t stki_ring_wait_slot_ns(const stki_ring_clocks *clocks, int64_t now_ns)
+{
+    const int64_t since = stki_counted(&clocks->parked_since_ns);
+
+    return stki_counted(&clocks->wait_slot_ns) + (since > 0 && now_ns > since ? now_ns - since : 0);
+}
 
 typedef struct stki_ring_work {
     void *context;
@@ -50,6 +65,16 @@ typedef struct stki_ring_work {
     /* Phase slot->phase is finished. Returns the tiles of the next phase, or -1: the slot is complete. */
     int64_t (*phase_end)(void *context, stki_ring_slot *slot, int worker);
 } stki_ring_work;
+
+/* How the consumer may help. */
+typedef struct stki_ring_help {
+    int worker; /* the number that its work is done under, beside those of the workers */
+    stki_ring_clocks *clocks;
+    int processors;             /* threads that should work at a time, the consumer counted */
+    int64_t longest_ns;         /* steps whose tiles take longer are left to the workers */
+    bool (*may)(void *context); /* asked in each stki_ring_next that has to wait, with the work's context */
+    const _Atomic bool *leave;  /* true: stop helping; NULL */
+} stki_ring_help;
 
 /* `end`: number of steps (INT64_MAX: endless). The slots stay the caller's and must outlive the ring. */
 stk_status stki_ring_create(stki_ring_slot *const *slots, int slot_count, int64_t end, const stki_ring_work *work,
@@ -62,8 +87,13 @@ void stki_ring_run(stki_ring *ring, int worker, stki_ring_clocks *clocks);
  * clock between tiles. */
 void stki_ring_run_inline(stki_ring *ring, int worker, stki_ring_clocks *clocks, int64_t deadline_ns);
 
+/* Before any thread uses the ring. */
+void stki_ring_let_help(stki_ring *ring, const stki_ring_help *help);
+
 /* Waits for the next step in order and leases it. STK_END: all steps delivered. STK_E_TIMEOUT: not by the deadline.
- * STK_E_CLOSED: stopped. `waited_ns` grows by the time spent waiting. One thread at a time. */
+ * STK_E_CLOSED: stopped. `waited_ns` grows by the time spent waiting or helping. A deadline of 0
+ * never helps; helping, STK_E_TIMEOUT comes late by a tile at most, and early where `leave` is set. One thread at a
+ * time. */
 stk_status stki_ring_next(stki_ring *ring, int64_t deadline_ns, stki_ring_slot **out, int64_t *waited_ns);
 /* Ends a lease. Any thread, any order, also after stop. */
 void stki_ring_release(stki_ring *ring, stki_ring_slot *slot);

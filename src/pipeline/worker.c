@@ -142,13 +142,16 @@ void stki_workers_report(const stki_core *core, char *to, int size)
     int used = 0;
 
     to[0] = '\0';
-    for (int i = 0; i < (core->worker_count ? core->worker_count : 1) && used < size; i++) {
+    for (int i = 0; i < core->worker_slots && used < size; i++) {
         stki_doing doing;
+        char name[32];
 
         stki_worker_look(&core->workers[i], &doing);
         if (doing.stage == STKI_STAGE_IDLE)
             continue;
-        used += snprintf(to + used, (size_t)(size - used), "%sworker %d: ", used ? "; " : "", i);
+        used += snprintf(to + used, (size_t)(size - used), "%s%s", used ? "; " : "",
+                         core->helps && i == core->worker_count ? "the thread in next: "
+                                                                : stki_text(name, sizeof name, "worker %d: ", i));
         if (used < size)
             used += add_report(core, &doing, to + used, size - used);
     }

@@ -140,6 +140,7 @@ static void preset(stki_loader_config *config, const void *job)
     config->launcher = STK_LAUNCHER_NONE;
     config->last_batch = STK_LAST_BATCH_PARTIAL;
     config->pin_memory = STK_PIN_FALSE;
+    config->consumer_helps = STK_HELPS_FALSE;
     config->timeout = STK_TIMEOUT_INFINITE;
     config->close_timeout = 5 * STKI_SECOND;
     if (((const stki_job *)job)->prep.on_error == STKI_JOB_SKIP) {

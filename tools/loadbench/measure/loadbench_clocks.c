@@ -16,6 +16,7 @@ void lb_stats_since(stk_loader_stats *stats, const stk_loader_stats *before)
     stats->unpacked_bytes -= before->unpacked_bytes;
     stats->packed_bytes -= before->packed_bytes;
     LB_WORKER_CLOCKS(SUBTRACT)
+    stats->helped_ns -= before->helped_ns;
     stats->wait_next_ns -= before->wait_next_ns;
     stats->errors -= before->errors;
     stats->warnings -= before->warnings;
@@ -46,7 +47,7 @@ static void take_from_larger_first(int64_t *one, int64_t *other, int64_t *excess
 
 void lb_stats_fit(stk_loader_stats *stats, int64_t elapsed_ns)
 {
-    const int64_t whole = elapsed_ns * (stats->workers > 0 ? stats->workers : 1);
+    const int64_t whole = elapsed_ns * (stats->workers > 0 ? stats->workers : 1) + stats->helped_ns;
     int64_t excess =
         stats->order_ns + stats->read_ns + stats->convert_ns + stats->wait_slot_ns + stats->wait_work_ns - whole;
 

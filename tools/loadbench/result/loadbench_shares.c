@@ -47,6 +47,8 @@ static void add(const struct lb_run *run, bool step_of_device, int64_t step_ns, 
     sum->order += seconds(stats->order_ns);
     add_read(stats, sum);
     sum->convert += seconds(stats->convert_ns);
+    sum->worker_s += seconds(run->elapsed_ns) * (double)(stats->workers > 0 ? stats->workers : 1) +
+                     seconds(stats->helped_ns);
     sum->wait_slot += seconds(stats->wait_slot_ns);
     sum->wait_work += seconds(stats->wait_work_ns);
     sum->copy += seconds(stats->device_copy_ns + stats->device_convert_ns);
@@ -75,7 +77,6 @@ struct lb_shares lb_shares_of(const struct lb_run *runs, int count, bool step_of
     for (int i = 0; i < count; i++)
         add(&runs[i], step_of_device, step_ns, &sum, unpacked);
     sum.unpacked = lb_ratio(unpacked[0], unpacked[1]);
-    sum.worker_s = sum.elapsed_s * (double)(sum.workers > 0 ? sum.workers : 1);
     LB_STAGES(DIVIDE)
     sum.wait_slot = lb_ratio(sum.wait_slot, sum.worker_s);
     sum.wait_work = lb_ratio(sum.wait_work, sum.worker_s);
