@@ -59,7 +59,7 @@ static stk_status ask_driver(stki_caching_pool *pool, const stki_pool_request *r
     stk_status status =
         (pinned ? device->ops->alloc_pinned : device->ops->alloc)(device, request->segment_bytes, &memory, said);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_lock(&pool->lock);
     ready = stki_pool_reserve(pool, 2);
@@ -157,11 +157,11 @@ static stk_status grow(stki_caching_pool *pool, const stki_pool_request *request
     status = ask_driver(pool, request, segment, out, &said);
     if (status == STK_E_MEMORY)
         status = make_room(pool, request, segment, out, &said);
-    if (status || (*out)->segment != segment)
+    if (status != STK_OK || (*out)->segment != segment)
         stki_free(segment);
     if (status == STK_E_MEMORY)
         return stki_pool_fail_memory(pool, request, said.message, err);
-    if (status && err)
+    if (status != STK_OK && err)
         *err = said;
     return status;
 }
@@ -182,9 +182,9 @@ static stk_status pool_alloc(stki_pool *base, int64_t bytes, stk_stream *stream,
     unlock(pool);
     if (status == STK_AGAIN)
         status = grow(pool, &request, &block, err);
-    else if (status)
+    else if (status != STK_OK)
         return stki_fail_memory(err, sizeof *block, "the bookkeeping of a memory pool");
-    if (!status)
+    if (status == STK_OK)
         *out = block->address;
     return status;
 }
@@ -201,7 +201,7 @@ static stk_status pool_alloc_exact(stki_pool *base, int64_t bytes, void **out, s
     if (bytes < 0)
         return stki_fail(err, STK_E_BAD_ARG, "a block of %" PRId64 " bytes", bytes);
     status = grow(pool, &request, &block, err);
-    if (!status)
+    if (status == STK_OK)
         *out = block->address;
     return status;
 }
@@ -217,7 +217,7 @@ static void synchronize(void *context, stk_device *device)
     stk_error err = {0};
     stk_status status = device->ops->synchronize(device, &err);
 
-    if (status)
+    if (status != STK_OK)
         *trouble = (struct trouble){status, err};
 }
 
@@ -289,7 +289,7 @@ static void pool_forget_stream(stki_pool *base, stk_stream *stream)
         status = stk_stream_synchronize(stream, STK_WAIT_FOREVER, &err);
         stki_lock(&pool->lock);
     }
-    if (status)
+    if (status != STK_OK)
         stki_pool_note_error(pool, "a stream that is destroyed", status, &err);
     stki_pool_forget(pool, stream, passed);
     unlock(pool);
@@ -435,9 +435,9 @@ stk_status stki_caching_pools_attach(stk_device *device, stk_error *err)
     stki_pool *pool = NULL;
     stk_status status = stki_caching_pool_create(device, STK_MEMORY_DEVICE, &pool, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_caching_pool_create(device, STK_MEMORY_PINNED, &device->pinned_pool, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_caching_pool_destroy(pool);
         return status;
     }

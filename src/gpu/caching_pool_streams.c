@@ -158,9 +158,9 @@ static stk_status record(stki_caching_pool *pool, stki_pool_use *use)
     if (use->recorded)
         return STK_OK;
     status = stk_event_record(use->event, use->queue->stream, &err);
-    if (status)
+    if (status != STK_OK)
         stki_pool_note_error(pool, "an event behind freed memory", status, &err);
-    use->recorded = !status;
+    use->recorded = status == STK_OK;
     return status;
 }
 
@@ -182,7 +182,7 @@ stk_status stki_pool_uses_record(stki_caching_pool *pool, stki_pool_block *block
         stki_pool_use *use = block->uses;
         stk_status status = record(pool, use);
         block->uses = use->next;
-        if (status) {
+        if (status != STK_OK) {
             worst = status;
             put_back(use);
         } else {
@@ -266,7 +266,7 @@ static bool record_last(stki_caching_pool *pool, stki_pool_use *use)
     if (!record(pool, use))
         return true;
     status = stk_stream_synchronize(use->queue->stream, STK_WAIT_FOREVER, &err);
-    if (status)
+    if (status != STK_OK)
         stki_pool_note_error(pool, "a stream that is destroyed", status, &err);
     return false;
 }

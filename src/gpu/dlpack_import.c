@@ -49,7 +49,7 @@ static stk_status read_geometry(const stk_dlpack_tensor *given, stk_dtype dtype,
 {
     stk_status status = stki_row_major(dtype, given->ndim, given->shape, strides, NULL, err);
 
-    for (int i = 0; !status && given->strides && i < given->ndim; i++)
+    for (int i = 0; status == STK_OK && given->strides && i < given->ndim; i++)
         if (!stki_mul(given->strides[i], stk_dtype_size(dtype), &strides[i])) {
             if (given->shape[i] > 1)
                 status = stki_fail(err, STK_E_BAD_SHAPE, "DLPack: the stride of axis %d is %" PRId64 " elements", i,
@@ -74,10 +74,10 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
         return stki_fail(err, STK_E_UNSUPPORTED, "DLPack: elements of type code %d, %d bits, %d lanes", given->code,
                          given->bits, given->lanes);
     status = check_shape(given, err);
-    status = status ? status : find_device(given, &device, err);
-    status = status ? status : read_geometry(given, dtype, strides, err);
-    status = status ? status : stki_byte_span(dtype, given->ndim, given->shape, strides, &low, &high, err);
-    if (status)
+    status = status != STK_OK ? status : find_device(given, &device, err);
+    status = status != STK_OK ? status : read_geometry(given, dtype, strides, err);
+    status = status != STK_OK ? status : stki_byte_span(dtype, given->ndim, given->shape, strides, &low, &high, err);
+    if (status != STK_OK)
         return status;
     if (!given->data && high > low)
         return stki_fail(err, STK_E_BAD_ARG, "DLPack: a tensor with elements and no data");
@@ -86,7 +86,7 @@ static stk_status import(const stk_dlpack_tensor *given, uint32_t flags, void (*
     first = stki_address(given->data, (int64_t)given->byte_offset);
     status = stk_storage_wrap(device, high > low ? stki_address(first, low) : first, high - low, free_fn, managed,
                               &storage, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (given->device_type == kDLCUDAHost)
         flags |= STK_TENSOR_PINNED;

@@ -302,8 +302,8 @@ static stk_status make(int index, stk_error *err)
             snprintf(names[index], sizeof names[index], "host");
         *device = (stk_device){.ops = &host_ops, .kind = STK_DEVICE_HOST, .index = index, .name = names[index]};
         status = stki_caching_pools_attach(device, err);
-        status = status ? status : stki_device_register(device, err);
-        if (status) {
+        status = status != STK_OK ? status : stki_device_register(device, err);
+        if (status != STK_OK) {
             stki_caching_pools_detach(device);
             device->ops = NULL;
         }
@@ -323,7 +323,7 @@ static stk_status host_find(const char *name, stk_device **out, stk_error *err)
         return stki_fail(err, STK_E_DEVICE, "no device '%s' here: there are host, which is host:0, to host:%d", name,
                          STKI_HOST_DEVICES - 1);
     status = make(index, err);
-    if (!status)
+    if (status == STK_OK)
         *out = &devices[index];
     return status;
 }

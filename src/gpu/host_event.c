@@ -100,7 +100,7 @@ static stk_status queue_record(host_event *event, stk_stream *stream, int64_t *o
         return stki_host_submit(stream->device, stream, &mark, &job, 0, out_position, err);
     stki_ref(&event->refs);
     status = stki_host_submit(stream->device, stream, &tell, &job, sizeof job, out_position, err);
-    if (status)
+    if (status != STK_OK)
         let_go(event);
     return status;
 }
@@ -112,11 +112,11 @@ stk_status stki_host_event_record(stk_device *device, stk_event *handle, stk_str
     stk_status status = check_mine(event, err);
 
     (void)device;
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_lock(&event->lock);
     status = stream ? queue_record(event, stream, &mark.position, err) : STK_OK;
-    if (!status) {
+    if (status == STK_OK) {
         stki_host_mark before = event->mark;
         stki_host_mark_retain(&mark);
         event->mark = mark;
@@ -137,7 +137,7 @@ stk_status stki_host_event_query(stk_device *device, stk_event *handle, stk_erro
     stk_status status = check_mine(event, err);
 
     (void)device;
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_lock(&event->lock);
     status = stki_host_mark_query(&event->mark, err);
@@ -154,7 +154,7 @@ stk_status stki_host_stream_wait(stk_device *device, stk_stream *stream, stk_eve
     if (stk_device_get_kind(handle->device) != STK_DEVICE_HOST) /* its stream knows nothing of ours */
         return stk_event_synchronize(handle, STK_WAIT_FOREVER, err);
     status = check_mine(event, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_lock(&event->lock);
     status = stki_host_stream_wait_mark(stream, &event->mark, err);
@@ -166,11 +166,11 @@ static stk_status time_of(host_event *event, int64_t *out_ns, stk_error *err)
 {
     stk_status status = check_mine(event, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_lock(&event->lock);
     status = stki_host_mark_query(&event->mark, err);
-    if (!status && event->records == 0)
+    if (status == STK_OK && event->records == 0)
         status = stki_fail(err, STK_E_BAD_ARG, "an event of %s that was never recorded has no time",
                            event->event.device->name);
     *out_ns = event->at_ns;
@@ -185,8 +185,8 @@ stk_status stki_host_event_elapsed(stk_device *device, const stk_event *from, co
     stk_status status = time_of(own(from), &start, err);
 
     (void)device;
-    status = status ? status : time_of(own(to), &end, err);
-    if (!status)
+    status = status != STK_OK ? status : time_of(own(to), &end, err);
+    if (status == STK_OK)
         *out_ns = end - start;
     return status;
 }

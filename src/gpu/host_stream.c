@@ -278,7 +278,7 @@ static stk_status run_piece(stki_host_stream *stream, const header *piece, void 
 static void settle(stki_host_stream *stream, stk_status status, const stk_error *error)
 {
     stream->done++;
-    if (status && !stream->failed_at) {
+    if (status != STK_OK && !stream->failed_at) {
         stream->failed_at = stream->done;
         if (error->status == status)
             stream->error = *error;
@@ -336,7 +336,7 @@ stk_status stki_host_stream_create(stk_device *device, bool urgent, stk_stream *
     stki_cond_init(&stream->passed);
     list_add(stream);
     status = stki_thread_start(&thread, "stoker-host", stream_main, stream, err);
-    if (status) {
+    if (status != STK_OK) {
         list_remove(stream);
         let_go(stream);
         let_go(stream);
@@ -430,7 +430,7 @@ static stk_status queue(stki_host_stream *stream, const stki_host_work *work, co
         return sticky(stream, err);
     if (!fits(stream->room, stream->head, stream->tail, bytes)) {
         stk_status status = grow(stream, bytes, err);
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     piece = put_piece(stream->ring, stream->room, &stream->tail, bytes);
@@ -540,7 +540,7 @@ stk_status stki_host_stream_wait_mark(stk_stream *stream, const stki_host_mark *
         return mark->stream == stki_host_stream_of(stream) ? STK_OK : status;
     stki_host_mark_retain(mark);
     status = stki_host_submit(stream->device, stream, &wait, mark, sizeof *mark, NULL, err);
-    if (status)
+    if (status != STK_OK)
         stki_host_mark_release(mark);
     return status;
 }

@@ -35,9 +35,10 @@ stk_status stki_kernel_convert(stki_launch_fn run, stk_device *device, const str
     const void *far;
     stk_status status = bring(device, &convert->device_tables, TABLE_CONVERT, wanted, &table, &far, err);
 
-    status =
-        status ? status : stki_kernel_plan_convert(convert, dst, dst_stride, src, src_stride, count, far, &launch, err);
-    return status ? status : run_planned(run, device, status, &launch, stream, err);
+    status = status != STK_OK
+                 ? status
+                 : stki_kernel_plan_convert(convert, dst, dst_stride, src, src_stride, count, far, &launch, err);
+    return status != STK_OK ? status : run_planned(run, device, status, &launch, stream, err);
 }
 
 stk_status stki_kernel_copy_strided(stki_launch_fn run, stk_device *device, const stk_tensor *dst,
@@ -68,15 +69,15 @@ stk_status stki_kernel_quantize(stki_launch_fn run, stk_device *device, const st
     stk_status status = bring(device, &job->quant->device_tables, job->back ? TABLE_DEQUANTIZE : TABLE_QUANTIZE, wanted,
                               &table, &far, err);
 
-    status = status ? status : stki_kernel_plan_quantize(job, far, &launch, err);
-    return status ? status : run_planned(run, device, status, &launch, stream, err);
+    status = status != STK_OK ? status : stki_kernel_plan_quantize(job, far, &launch, err);
+    return status != STK_OK ? status : run_planned(run, device, status, &launch, stream, err);
 }
 
 /* A pool gives memory back to the stream that still uses it; without one, the stream must be through with it. */
 static stk_status give_back(stk_device *device, void *scratch, int64_t bytes, stk_stream *stream, stk_status status,
                             stk_error *err)
 {
-    if (!device->pool && stream && !status)
+    if (!device->pool && stream && status == STK_OK)
         status = stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
     if (device->pool && stream && stream != stk_stream_current(device))
         stki_device_record_stream(device, STK_MEMORY_DEVICE, scratch, stream);
@@ -93,12 +94,12 @@ stk_status stki_kernel_sum(stki_launch_fn run, stk_device *device, const stki_su
     int count;
     stk_status status = stki_kernel_plan_sum(job, launches, &count, &scratch_bytes, err);
 
-    if (!status && scratch_bytes > 0)
+    if (status == STK_OK && scratch_bytes > 0)
         status = stki_device_alloc(device, STK_MEMORY_DEVICE, scratch_bytes, &scratch, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_kernel_sum_scratch(launches, count, scratch);
-    for (int i = 0; i < count && !status; i++)
+    for (int i = 0; i < count && status == STK_OK; i++)
         status = run(device, &launches[i], stream, err);
     return scratch ? give_back(device, scratch, scratch_bytes, stream, status, err) : status;
 }

@@ -208,7 +208,7 @@ stk_status stki_kernel_plan_convert(const stki_convert *convert, void *dst, int6
         return STK_OK;
     out->moved_bytes = count * (stki_convert_bytes_read(convert) + stki_convert_bytes_written(convert));
     status = plan_axes(convert, dst_stride, src_stride, count, &plan, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (map.kind != STKI_MAP_CAST && plan_pixels(&map, convert, &plan, levels, out))
         return STK_OK;

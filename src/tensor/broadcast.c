@@ -32,11 +32,11 @@ stk_status stk_tensor_broadcast(const stk_tensor *a, const stk_tensor *b, stk_te
     int ndim;
     stk_status status = stki_broadcast_shape(a->ndim, a->shape, b->ndim, b->shape, &ndim, shape, err);
 
-    status = status ? status : stk_tensor_expand(a, ndim, shape, &wide_a, err);
-    if (status)
+    status = status != STK_OK ? status : stk_tensor_expand(a, ndim, shape, &wide_a, err);
+    if (status != STK_OK)
         return status;
     status = stk_tensor_expand(b, ndim, shape, out_b, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&wide_a);
         return status;
     }

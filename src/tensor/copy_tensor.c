@@ -23,7 +23,7 @@ stk_status stki_check_writable(const stk_tensor *out, stk_error *err)
 {
     stk_status status = stki_check_may_fill(out, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (stk_tensor_numel(out) == 0)
         return STK_OK;
@@ -68,14 +68,14 @@ stk_status stk_tensor_copy_on(stk_tensor *dst, const stk_tensor *src, stk_stream
     stk_tensor wide = {0};
     stk_status status = stki_check_writable(dst, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (src->ndim > dst->ndim)
         return stki_fail(err, STK_E_BAD_BROADCAST, "copy: shape %s into %s", STKI_SHAPE(src->ndim, src->shape),
                          STKI_SHAPE(dst->ndim, dst->shape));
     status = stki_check_overlap(dst, src, err);
-    status = status ? status : stk_tensor_expand(src, dst->ndim, dst->shape, &wide, err);
-    status = status ? status : stki_tensor_transfer_on(dst, &wide, stream, non_blocking, err);
+    status = status != STK_OK ? status : stk_tensor_expand(src, dst->ndim, dst->shape, &wide, err);
+    status = status != STK_OK ? status : stki_tensor_transfer_on(dst, &wide, stream, non_blocking, err);
     stk_tensor_release(&wide);
     return status;
 }
@@ -106,15 +106,15 @@ static stk_status copy_as(const stk_tensor *tensor, stk_dtype dtype, stk_layout 
     stk_status status = stki_layout_strides(dtype, tensor->ndim, tensor->shape, keep ? STK_LAYOUT_ROW_MAJOR : layout,
                                             strides, &bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     keep = keep && stki_tensor_is_dense(tensor);
     status = stki_tensor_new(dtype, tensor->ndim, tensor->shape, keep ? tensor->strides : strides, bytes, device, &copy,
                              err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_tensor_transfer(&copy, tensor, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&copy);
         return status;
     }
@@ -166,7 +166,7 @@ static stk_status empty_like(const stk_tensor *tensor, stk_device *device, stk_d
     int64_t row[STK_MAX_DIMS], bytes;
     stk_status status = stki_row_major(tensor->dtype, tensor->ndim, tensor->shape, row, &bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     strides = stki_tensor_is_dense(tensor) ? strides : row;
     if (pinned_for)
@@ -198,10 +198,10 @@ stk_status stk_tensor_to_device_on(const stk_tensor *tensor, stk_device *device,
     if (from == device)
         return retain_as(tensor, out);
     status = empty_like_on(tensor, device, non_blocking && device->host_memory ? from : NULL, stream, &made, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_tensor_transfer_on(&made, tensor, stream, non_blocking, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }

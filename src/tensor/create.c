@@ -25,12 +25,12 @@ stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *shape, stk_
     stki_element element;
     stk_status status = stki_dtype_check(dtype, err);
 
-    status = status ? status : stki_element_from_scalar(dtype, value, &element, err);
-    status = status ? status : stk_tensor_empty(dtype, ndim, shape, device, &made, err);
-    if (status)
+    status = status != STK_OK ? status : stki_element_from_scalar(dtype, value, &element, err);
+    status = status != STK_OK ? status : stk_tensor_empty(dtype, ndim, shape, device, &made, err);
+    if (status != STK_OK)
         return status;
     status = stki_tensor_fill_element(&made, &element, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -60,10 +60,10 @@ static stk_status from_sequence(stk_dtype dtype, int64_t count, stk_dtype own, s
     stk_tensor made;
     stk_status status = stk_tensor_empty(dtype, 1, &count, device, &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_stage_begin_write(&stage, &made, err);
-    if (!status) {
+    if (status == STK_OK) {
         stki_cast_init(&cast, dtype, own, false);
         for (int64_t done = 0; done < count; done += BLOCK) {
             int64_t n = count - done < BLOCK ? count - done : BLOCK;
@@ -73,7 +73,7 @@ static stk_status from_sequence(stk_dtype dtype, int64_t count, stk_dtype own, s
         status = stki_stage_commit(&stage, err);
         stki_stage_end(&stage);
     }
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -135,7 +135,7 @@ stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, 
     double count = range_count(start, end, step);
     stk_status status = stki_dtype_check(dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (count < 0)
         return stki_fail(err, STK_E_BAD_ARG, "arange: from %g to %g in steps of %g", stki_scalar_to_double(start),
@@ -173,7 +173,7 @@ stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_
     struct line line = {start, end, count > 1 ? (end - start) / (double)(count - 1) : 0, count};
     stk_status status = stki_dtype_check(dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (count < 0)
         return stki_fail(err, STK_E_BAD_ARG, "linspace: %" PRId64 " elements", count);
@@ -187,12 +187,12 @@ stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_de
     stk_tensor made, diagonal;
     stk_status status = stk_tensor_zeros(dtype, 2, (int64_t[]){rows, columns}, device, &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stk_tensor_diagonal(&made, 0, 0, 1, &diagonal, err);
-    status = status ? status : stk_tensor_fill(&diagonal, stk_int(1), err);
+    status = status != STK_OK ? status : stk_tensor_fill(&diagonal, stk_int(1), err);
     stk_tensor_release(&diagonal);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -217,13 +217,13 @@ stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t 
     stk_storage *storage;
     stk_status status = stk_tensor_borrow(data, dtype, ndim, shape, strides, &made, err);
 
-    status = status ? status : stki_byte_span(dtype, ndim, made.shape, made.strides, &low, &high, err);
-    if (status)
+    status = status != STK_OK ? status : stki_byte_span(dtype, ndim, made.shape, made.strides, &low, &high, err);
+    if (status != STK_OK)
         return status;
     if (low < 0)
         return stki_fail(err, STK_E_BAD_STRIDE, "wrap: the strides lead %" PRId64 " bytes below the address", -low);
     status = stk_storage_wrap(NULL, data, high, free_fn ? free_fn : nothing, context, &storage, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     made.storage = storage;
     if (stki_watched())
@@ -263,16 +263,16 @@ stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data
     int64_t bytes;
     stk_status status = stki_row_major(dtype, ndim, shape, NULL, &bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (bytes != data_bytes)
         return stki_fail(err, STK_E_BAD_SHAPE, "shape %s of %s takes %" PRId64 " bytes, not %" PRId64,
                          STKI_SHAPE(ndim, shape), stk_dtype_name(dtype), bytes, data_bytes);
     status = stk_tensor_empty(dtype, ndim, shape, device, &made, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_device_copy_now(made.device, made.data, true, data, false, bytes, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -290,5 +290,5 @@ stk_status stk_tensor_to_bytes(const stk_tensor *tensor, void *out, int64_t byte
         return stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " bytes for a tensor of %" PRId64, bytes,
                          stk_tensor_nbytes(tensor));
     status = stk_tensor_borrow(out, tensor->dtype, tensor->ndim, tensor->shape, NULL, &flat, err);
-    return status ? status : stki_tensor_transfer(&flat, tensor, err);
+    return status != STK_OK ? status : stki_tensor_transfer(&flat, tensor, err);
 }

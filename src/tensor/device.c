@@ -23,9 +23,9 @@ stk_status stki_device_register(stk_device *device, stk_error *err)
     for (int i = 0; i < count; i++)
         if (!strcmp(devices[i]->name, device->name))
             status = stki_fail(err, STK_E_BAD_ARG, "a device '%s' is already registered", device->name);
-    if (!status && count == MAX_DEVICES)
+    if (status == STK_OK && count == MAX_DEVICES)
         status = stki_fail(err, STK_E_LIMIT, "no room for device '%s': at most %d", device->name, MAX_DEVICES);
-    if (!status) {
+    if (status == STK_OK) {
         devices[count] = device;
         atomic_store_explicit(&device_count, count + 1, memory_order_release);
     }
@@ -53,7 +53,7 @@ stk_status stk_device_get_properties(stk_device *device, stk_device_properties *
     if (size < sizeof size)
         return stki_fail(err, STK_E_BAD_ARG, "device properties: struct_size is %" PRIu32, size);
     status = device->ops->properties(device, &found, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     memcpy(out, &found, size < sizeof found ? size : sizeof found);
     out->struct_size = size;

@@ -99,7 +99,7 @@ stk_status stk_device_empty_cache(stk_device *device, stk_error *err)
     device = device ? device : stk_device_cpu();
     if (device->pool)
         status = device->pool->ops->empty(device->pool, err);
-    if (!status && device->pinned_pool)
+    if (status == STK_OK && device->pinned_pool)
         status = device->pinned_pool->ops->empty(device->pinned_pool, err);
     return status;
 }
@@ -133,7 +133,7 @@ stk_status stk_device_memory_snapshot(stk_device *device, char **out, stk_error 
         stki_pool *pool = pool_of(device, kinds[i].kind);
         char *part = NULL;
         stk_status status = pool ? pool->ops->snapshot(pool, &part, err) : STK_OK;
-        if (status) {
+        if (status != STK_OK) {
             stki_free(text.text);
             return status;
         }
@@ -155,7 +155,7 @@ stk_status stk_device_memory_summary(stk_device *device, char **out, stk_error *
         stki_pool *pool = pool_of(device, i ? STK_MEMORY_PINNED : STK_MEMORY_DEVICE);
         char *part = NULL;
         stk_status status = pool ? pool->ops->summary(pool, &part, err) : STK_OK;
-        if (status) {
+        if (status != STK_OK) {
             stki_free(text.text);
             return status;
         }

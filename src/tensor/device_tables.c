@@ -29,14 +29,14 @@ static stk_status make(stk_device *device, int kind, const void *first, const vo
         return stki_fail_memory(err, sizeof *table, "a table on a device");
     *table = (struct stki_device_table){.device = device, .bytes = 2 * bytes, .kind = kind};
     status = device->ops->alloc(device, table->bytes, &table->block, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(table);
         return status;
     }
     status = device->ops->copy(device, table->block, true, first, false, bytes, NULL, err);
-    if (!status)
+    if (status == STK_OK)
         status = device->ops->copy(device, (char *)table->block + bytes, true, second, false, bytes, NULL, err);
-    if (status) {
+    if (status != STK_OK) {
         discard(table);
         return status;
     }
@@ -66,7 +66,7 @@ stk_status stki_device_tables_get(const stki_device_tables *tables, stk_device *
     stki_unlock(&lock);
     if (!table) {
         status = make(device, kind, first, second, bytes, &made, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         stki_lock(&lock);
         table = find(owner, device, kind);

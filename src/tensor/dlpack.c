@@ -70,7 +70,7 @@ static stk_status make_export(const stk_tensor *tensor, int major, struct export
     struct exported *made;
     stk_status status = check_exportable(tensor, major, &type, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < tensor->ndim; i++)
         if (tensor->shape[i] > 1 && tensor->strides[i] % size != 0)
@@ -124,7 +124,7 @@ stk_status stk_tensor_to_dlpack(const stk_tensor *tensor, struct DLManagedTensor
     stk_dlpack_tensor described;
     stk_status status = make_export(tensor, 0, &made, &described, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     memcpy(&made->frame.unversioned.dl_tensor, &described, sizeof described);
     made->frame.unversioned.manager_ctx = made;
@@ -141,7 +141,7 @@ stk_status stk_tensor_to_dlpack_versioned(const stk_tensor *tensor, struct DLMan
     stk_dlpack_tensor described;
     stk_status status = make_export(tensor, STK_DLPACK_MAJOR, &made, &described, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     made->frame.versioned = (stk_dlpack_versioned){
         .major = STK_DLPACK_MAJOR,

@@ -157,7 +157,7 @@ stk_status stk_tensor_offset_of(const stk_tensor *tensor, int ndim, const int64_
     stk_tensor element = {0};
     stk_status status = element_view(tensor, ndim, index, &element, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *out_bytes = stk_tensor_offset_bytes(tensor) + (int64_t)((uintptr_t)element.data - (uintptr_t)tensor->data);
     return STK_OK;
@@ -169,11 +169,11 @@ stk_status stk_tensor_get(const stk_tensor *tensor, int ndim, const int64_t *ind
     char bytes[16] = {0};
     stk_status status = element_view(tensor, ndim, index, &element, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     here.data = bytes;
     status = stki_tensor_transfer(&here, &element, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     *out = stki_element_to_scalar(tensor->dtype, bytes);
     return STK_OK;
@@ -184,8 +184,8 @@ stk_status stk_tensor_set(stk_tensor *tensor, int ndim, const int64_t *index, st
     stk_tensor element = {0};
     stk_status status = stki_check_may_fill(tensor, err);
 
-    status = status ? status : element_view(tensor, ndim, index, &element, err);
-    return status ? status : stk_tensor_fill(&element, value, err);
+    status = status != STK_OK ? status : element_view(tensor, ndim, index, &element, err);
+    return status != STK_OK ? status : stk_tensor_fill(&element, value, err);
 }
 
 /* ---- filling ----------------------------------------------------------------------------------------------------- */
@@ -204,12 +204,12 @@ static stk_status fill_on_device(stk_device *device, const stk_tensor *tensor, c
     if (!device->ops->copy_strided)
         return STK_E_UNSUPPORTED;
     status = stki_tensor_new(tensor->dtype, 0, no_axes, no_axes, size, device, &one, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     wide.data = one.data;
     memset(wide.strides, 0, sizeof wide.strides);
     status = device->ops->fill(device, one.data, element->bytes, size, 1, stream, err);
-    status = status ? status : device->ops->copy_strided(device, tensor, &wide, stream, err);
+    status = status != STK_OK ? status : device->ops->copy_strided(device, tensor, &wide, stream, err);
     stk_tensor_release(&one);
     if (status == STK_E_UNSUPPORTED)
         stki_error_clear(err);
@@ -233,7 +233,7 @@ stk_status stki_tensor_fill_element(const stk_tensor *tensor, const stki_element
     if (status != STK_E_UNSUPPORTED)
         return status;
     status = stki_stage_begin_write(&stage, tensor, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_copy_strided(stage.host.data, tensor->dtype, tensor->strides, element->bytes, tensor->dtype, no_strides, false,
                       tensor->ndim, tensor->shape);
@@ -248,8 +248,8 @@ stk_status stk_tensor_fill(stk_tensor *tensor, stk_scalar value, stk_error *err)
     stki_element element;
     stk_status status = stki_check_may_fill(tensor, err);
 
-    status = status ? status : stki_element_from_scalar(tensor->dtype, value, &element, err);
-    return status ? status : stki_tensor_fill_element(tensor, &element, err);
+    status = status != STK_OK ? status : stki_element_from_scalar(tensor->dtype, value, &element, err);
+    return status != STK_OK ? status : stki_tensor_fill_element(tensor, &element, err);
 }
 
 stk_status stk_tensor_zero(stk_tensor *tensor, stk_error *err)

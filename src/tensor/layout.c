@@ -102,7 +102,7 @@ stk_status stki_layout_strides(stk_dtype dtype, int ndim, const int64_t *shape, 
 {
     stk_status status = stki_row_major(dtype, ndim, shape, strides, out_bytes, err); /* all products fit */
 
-    if (status)
+    if (status != STK_OK)
         return status;
     switch (layout) {
     case STK_LAYOUT_ROW_MAJOR:
@@ -128,5 +128,5 @@ stk_status stk_tensor_empty_as(stk_dtype dtype, int ndim, const int64_t *shape, 
     int64_t strides[STK_MAX_DIMS], bytes;
     stk_status status = stki_layout_strides(dtype, ndim, shape, layout, strides, &bytes, err);
 
-    return status ? status : stki_tensor_new(dtype, ndim, shape, strides, bytes, device, out, err);
+    return status != STK_OK ? status : stki_tensor_new(dtype, ndim, shape, strides, bytes, device, out, err);
 }

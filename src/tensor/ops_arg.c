@@ -178,9 +178,10 @@ static stk_status begin_call(struct call *call, const stk_tensor *tensor, int di
 {
     stk_status status = stki_check_computable(tensor, call->name, err);
 
-    status = status ? status
-                    : stki_reduce_axes(tensor, 1, dim == STK_ALL_DIMS ? NULL : &dim, call->reduced, call->name, err);
-    if (status)
+    status = status != STK_OK
+                 ? status
+                 : stki_reduce_axes(tensor, 1, dim == STK_ALL_DIMS ? NULL : &dim, call->reduced, call->name, err);
+    if (status != STK_OK)
         return status;
     call->dim = dim == STK_ALL_DIMS ? -1 : dim < 0 ? dim + (tensor->ndim > 0 ? tensor->ndim : 1) : dim;
     if (stki_reduce_count(tensor, call->reduced) == 0)
@@ -198,18 +199,18 @@ static stk_status find(struct call *call, const stk_tensor *tensor, int dim, stk
     stk_status status = begin_call(call, tensor, dim, err);
     int ndim;
 
-    if (status)
+    if (status != STK_OK)
         return status;
     ndim = stki_reduce_shape(tensor, call->reduced, call->keep, shape);
     if (values)
         status = stk_tensor_empty(tensor->dtype, ndim, shape, device, &made[0], err);
-    if (!status && indices)
+    if (status == STK_OK && indices)
         status = stk_tensor_empty(STK_I64, ndim, shape, device, &made[1], err);
-    if (!status && stk_tensor_numel(tensor) > 0)
+    if (status == STK_OK && stk_tensor_numel(tensor) > 0)
         status =
             stki_run_on_host((const stk_tensor *const[]){values ? &made[0] : NULL, indices ? &made[1] : NULL, tensor},
                              3, 2, call->dim < 0 ? run_flat : run_along, call, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made[0]);
         stk_tensor_release(&made[1]);
         return status;

@@ -70,8 +70,8 @@ static stk_status check_output(const struct call *call, const stk_tensor *out, s
 {
     stk_status status = stki_frame_accepts(&call->frame, call->op.result, out, err);
 
-    status = status ? status : stki_check_writable(out, err);
-    for (int i = 0; i < 2 && !status; i++)
+    status = status != STK_OK ? status : stki_check_writable(out, err);
+    for (int i = 0; i < 2 && status == STK_OK; i++)
         if (call->operands[i].tensor)
             status = stki_check_overlap(out, call->operands[i].tensor, err);
     return status;
@@ -220,10 +220,10 @@ static stk_status run_fresh(struct call *call, stk_tensor *out, stk_error *err)
     stk_tensor made;
     stk_status status = stki_frame_fresh(&call->frame, call->op.result, call->operands, 2, &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = run_into(call, &made, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -263,14 +263,14 @@ static stk_status begin_binary(struct call *call, stk_binary_op op, stk_operand 
         return stki_fail(err, STK_E_BAD_ARG, "no operation has the number %d", (int)op);
     *call = (struct call){.name = row->name, .operands = {row->swapped ? b : a, row->swapped ? a : b}};
     status = stki_frame_of(&call->frame, call->operands, 2, err);
-    status = status ? status : stk_result_dtype(call->operands, 2, &common, err);
-    if (status)
+    status = status != STK_OK ? status : stk_result_dtype(call->operands, 2, &common, err);
+    if (status != STK_OK)
         return status;
     if (op == STK_DIV && stki_dtype_category(common) < STKI_CATEGORY_REAL)
         common = STK_F32;
     set_dtypes(call, common, row->compares);
     status = set_loop(call, row->loop, err);
-    for (int i = 0; i < 2 && !status; i++)
+    for (int i = 0; i < 2 && status == STK_OK; i++)
         if (!call->operands[i].tensor)
             memcpy(&call->constants[i], constant_of(&call->op, call->operands[i].scalar).bytes, 16);
     return status;
@@ -289,8 +289,8 @@ stk_status stk_tensor_binary(stk_binary_op op, stk_operand a, stk_operand b, stk
     struct call call;
     stk_status status = begin_binary(&call, op, a, b, err);
 
-    status = status ? status : check_values(&call, op, err);
-    return status ? status : run_fresh(&call, out, err);
+    status = status != STK_OK ? status : check_values(&call, op, err);
+    return status != STK_OK ? status : run_fresh(&call, out, err);
 }
 
 stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_operand b, stk_tensor *out, stk_error *err)
@@ -299,9 +299,9 @@ stk_status stk_tensor_binary_into(stk_binary_op op, stk_operand a, stk_operand b
     struct call call;
     stk_status status = begin_binary(&call, op, a, b, err);
 
-    status = status ? status : check_output(&call, out, err);
-    status = status ? status : check_values(&call, op, err);
-    return status ? status : run_into(&call, out, err);
+    status = status != STK_OK ? status : check_output(&call, out, err);
+    status = status != STK_OK ? status : check_values(&call, op, err);
+    return status != STK_OK ? status : run_into(&call, out, err);
 }
 
 /* ---- clamp ------------------------------------------------------------------------------------------------------- */
@@ -338,8 +338,8 @@ static stk_status begin_clamp(struct call *call, const stk_tensor *tensor, const
             all[count++] = stk_operand_scalar(*bounds[i]);
     *call = (struct call){.name = "clamp", .operands = {all[0], stk_operand_scalar(stk_bool(false))}};
     status = stki_frame_of(&call->frame, call->operands, 1, err);
-    status = status ? status : stk_result_dtype(all, count, &common, err);
-    if (status)
+    status = status != STK_OK ? status : stk_result_dtype(all, count, &common, err);
+    if (status != STK_OK)
         return status;
     set_dtypes(call, common, false);
     for (int i = 0; i < 2; i++) {
@@ -357,7 +357,7 @@ stk_status stk_tensor_clamp(const stk_tensor *tensor, const stk_scalar *low, con
     struct call call;
     stk_status status = begin_clamp(&call, tensor, low, high, err);
 
-    return status ? status : run_fresh(&call, out, err);
+    return status != STK_OK ? status : run_fresh(&call, out, err);
 }
 
 stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_scalar *low, const stk_scalar *high,
@@ -367,6 +367,6 @@ stk_status stk_tensor_clamp_into(const stk_tensor *tensor, const stk_scalar *low
     struct call call;
     stk_status status = begin_clamp(&call, tensor, low, high, err);
 
-    status = status ? status : check_output(&call, out, err);
-    return status ? status : run_into(&call, out, err);
+    status = status != STK_OK ? status : check_output(&call, out, err);
+    return status != STK_OK ? status : run_into(&call, out, err);
 }

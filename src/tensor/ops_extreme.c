@@ -150,19 +150,19 @@ static stk_status extreme(const char *name, bool largest, const stk_tensor *tens
     stk_tensor made;
     stk_status status = stki_check_computable(tensor, name, err);
 
-    status = status ? status : stki_reduce_axes(tensor, dim_count, dims, call.reduced, name, err);
-    if (status)
+    status = status != STK_OK ? status : stki_reduce_axes(tensor, dim_count, dims, call.reduced, name, err);
+    if (status != STK_OK)
         return status;
     if (stki_reduce_count(tensor, call.reduced) == 0)
         return stki_fail(err, STK_E_EMPTY_REDUCE, "%s: shape %s has no element to choose from", name,
                          STKI_SHAPE(tensor->ndim, tensor->shape));
     status = stk_tensor_empty(tensor->dtype, stki_reduce_shape(tensor, call.reduced, keep, shape), shape,
                               stki_tensor_device(tensor), &made, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (stk_tensor_numel(tensor) > 0)
         status = stki_run_on_host((const stk_tensor *const[]){&made, tensor}, 2, 1, run_call, &call, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }

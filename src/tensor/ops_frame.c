@@ -70,11 +70,11 @@ stk_status stki_frame_of(stki_frame *frame, const stk_operand *operands, int cou
     stk_status status = STK_OK;
 
     frame->ndim = 0;
-    for (int i = 0; i < count && !status; i++)
+    for (int i = 0; i < count && status == STK_OK; i++)
         if (operands[i].tensor)
             status = stki_broadcast_shape(frame->ndim, frame->shape, operands[i].tensor->ndim,
                                           operands[i].tensor->shape, &frame->ndim, frame->shape, err);
-    return status ? status : common_device(operands, count, &frame->device, err);
+    return status != STK_OK ? status : common_device(operands, count, &frame->device, err);
 }
 
 static bool has_shape(const stk_tensor *tensor, const stki_frame *frame)
@@ -91,7 +91,7 @@ stk_status stki_frame_accepts(const stki_frame *frame, stk_dtype result, const s
 {
     stk_status status = stki_check_computable(out, "arithmetic", err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!has_shape(out, frame))
         return stki_fail(err, STK_E_BAD_BROADCAST, "a result of shape %s into a tensor of shape %s",
@@ -165,7 +165,7 @@ stk_status stki_frame_fresh(const stki_frame *frame, stk_dtype dtype, const stk_
     const stk_tensor *model = layout_model(frame, operands, count);
     stk_status status = stki_row_major(dtype, frame->ndim, frame->shape, strides, &bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (model)
         strides_as(model, stk_dtype_size(dtype), strides);
@@ -202,15 +202,15 @@ stk_status stki_run_on_host(const stk_tensor *const *tensors, int count, int out
 
     if (all_reachable(tensors, count))
         return work_under_default(work, context, tensors, err);
-    for (; begun < count && !status; begun++) {
+    for (; begun < count && status == STK_OK; begun++) {
         hosts[begun] = tensors[begun] ? &stages[begun].host : NULL;
         stages[begun].block = NULL;
         if (tensors[begun])
             status =
                 (begun < out_count ? stki_stage_begin_write : stki_stage_begin)(&stages[begun], tensors[begun], err);
     }
-    status = status ? status : work_under_default(work, context, hosts, err);
-    for (int i = 0; i < out_count && !status; i++)
+    status = status != STK_OK ? status : work_under_default(work, context, hosts, err);
+    for (int i = 0; i < out_count && status == STK_OK; i++)
         if (hosts[i])
             status = stki_stage_commit(&stages[i], err);
     for (int i = 0; i < begun; i++)

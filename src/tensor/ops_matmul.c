@@ -30,13 +30,13 @@ static stk_status check_operands(const stk_tensor *a, const stk_tensor *b, stk_e
 {
     stk_status status = stki_check_computable(a, "matmul", err);
 
-    status = status ? status : stki_check_computable(b, "matmul", err);
-    if (status)
+    status = status != STK_OK ? status : stki_check_computable(b, "matmul", err);
+    if (status != STK_OK)
         return status;
     if (a->ndim == 0 || b->ndim == 0)
         return stki_fail(err, STK_E_BAD_DIM, "matmul: an operand has no axes");
     status = stki_check_one_device((const stk_tensor *const[]){a, b}, 2, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (a->dtype != b->dtype)
         return stki_fail(err, STK_E_BAD_DTYPE, "matmul: %s and %s; convert one of them first", stk_dtype_name(a->dtype),
@@ -48,7 +48,7 @@ static stk_status begin_call(struct call *call, const stk_tensor *a, const stk_t
 {
     stk_status status = check_operands(a, b, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     call->rows = a->ndim > 1 ? a->shape[a->ndim - 2] : 1;
     call->depth = a->shape[a->ndim - 1];
@@ -59,7 +59,7 @@ static stk_status begin_call(struct call *call, const stk_tensor *a, const stk_t
                          b->shape[b->ndim > 1 ? b->ndim - 2 : 0]);
     status =
         stki_broadcast_shape(batch_axes(a), a->shape, batch_axes(b), b->shape, &call->batch_ndim, call->batch, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     call->ndim = call->batch_ndim;
     for (int i = 0; i < call->batch_ndim; i++)
@@ -136,7 +136,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     if (!stki_walk_begin(&walk, &plan, 0, (const void *const[]){out->data, a->data, b->data}))
         return STK_OK;
     status = stki_gemm_begin(&gemm, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     do {
         c_matrix.data = walk.at[0];
@@ -166,11 +166,12 @@ stk_status stk_tensor_matmul(const stk_tensor *a, const stk_tensor *b, stk_tenso
     stk_tensor made;
     stk_status status = begin_call(&call, a, b, err);
 
-    status = status ? status : stk_tensor_empty(a->dtype, call.ndim, call.shape, stki_tensor_device(a), &made, err);
-    if (status)
+    status = status != STK_OK ? status
+                              : stk_tensor_empty(a->dtype, call.ndim, call.shape, stki_tensor_device(a), &made, err);
+    if (status != STK_OK)
         return status;
     status = run_into(&call, a, b, &made, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -194,7 +195,7 @@ static stk_status check_output(const struct call *call, const stk_tensor *a, con
     if (stki_may_share(out, a) || stki_may_share(out, b))
         return stki_fail(err, STK_E_BAD_OVERLAP, "matmul: the output shares memory with an operand");
     stk_status status = stki_check_one_device((const stk_tensor *const[]){a, out}, 2, err);
-    return status ? status : stki_check_writable(out, err);
+    return status != STK_OK ? status : stki_check_writable(out, err);
 }
 
 stk_status stk_tensor_matmul_into(const stk_tensor *a, const stk_tensor *b, stk_tensor *out, stk_error *err)
@@ -203,6 +204,6 @@ stk_status stk_tensor_matmul_into(const stk_tensor *a, const stk_tensor *b, stk_
     struct call call;
     stk_status status = begin_call(&call, a, b, err);
 
-    status = status ? status : check_output(&call, a, b, out, err);
-    return status ? status : run_into(&call, a, b, out, err);
+    status = status != STK_OK ? status : check_output(&call, a, b, out, err);
+    return status != STK_OK ? status : run_into(&call, a, b, out, err);
 }

@@ -25,7 +25,7 @@ stk_status stki_check_computable(const stk_tensor *tensor, const char *what, stk
 {
     stk_status status = stki_dtype_check(tensor->dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!computable(tensor->dtype))
         return stki_fail(err, STK_E_UNSUPPORTED, "%s: %s tensors are for copies and casts only", what,
@@ -105,17 +105,17 @@ stk_status stk_result_dtype(const stk_operand *operands, int count, stk_dtype *o
     stk_dtype tiers[TIERS] = {STK_DTYPE_NONE, STK_DTYPE_NONE, STK_DTYPE_NONE}, result;
     stk_status status = STK_OK;
 
-    for (int i = 0; i < count && !status; i++) {
+    for (int i = 0; i < count && status == STK_OK; i++) {
         const stk_tensor *tensor = operands[i].tensor;
         int tier = !tensor ? NUMBERS : tensor->ndim > 0 ? WITH_AXES : WITHOUT_AXES;
         status = check_operand(&operands[i], err);
-        status =
-            status ? status
-                   : promote(tiers[tier], tensor ? tensor->dtype : scalar_dtype(operands[i].scalar), &tiers[tier], err);
+        status = status != STK_OK ? status
+                                  : promote(tiers[tier], tensor ? tensor->dtype : scalar_dtype(operands[i].scalar),
+                                            &tiers[tier], err);
     }
-    status = status ? status : join(tiers[WITHOUT_AXES], tiers[NUMBERS], &result, err);
-    status = status ? status : join(tiers[WITH_AXES], result, &result, err);
-    if (!status)
+    status = status != STK_OK ? status : join(tiers[WITHOUT_AXES], tiers[NUMBERS], &result, err);
+    status = status != STK_OK ? status : join(tiers[WITH_AXES], result, &result, err);
+    if (status == STK_OK)
         *out = result;
     return status;
 }

@@ -16,7 +16,7 @@ stk_status stki_reduce_axes(const stk_tensor *tensor, int dim_count, const int *
     for (int i = 0; dims && i < dim_count; i++) {
         int dim;
         stk_status status = stki_wrap_dim(dims[i], tensor->ndim, what, &dim, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         if (seen[dim])
             return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %d is named twice", what, dim);

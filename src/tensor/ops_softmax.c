@@ -99,18 +99,18 @@ stk_status stk_tensor_log_softmax(const stk_tensor *tensor, int dim, stk_tensor 
     stk_tensor made;
     stk_status status = stki_check_computable(tensor, "log_softmax", err);
 
-    status = status ? status : stki_wrap_dim(dim, tensor->ndim, "log_softmax", &dim, err);
-    if (status)
+    status = status != STK_OK ? status : stki_wrap_dim(dim, tensor->ndim, "log_softmax", &dim, err);
+    if (status != STK_OK)
         return status;
     if (stki_dtype_category(tensor->dtype) != STKI_CATEGORY_REAL)
         return stki_fail(err, STK_E_BAD_DTYPE, "log_softmax: of %s there is none; convert it to a real dtype",
                          stk_dtype_name(tensor->dtype));
     status = stk_tensor_empty(tensor->dtype, tensor->ndim, tensor->shape, stki_tensor_device(tensor), &made, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (stk_tensor_numel(tensor) > 0)
         status = stki_run_on_host((const stk_tensor *const[]){&made, tensor}, 2, 1, run_call, &dim, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }

@@ -334,7 +334,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
     stki_reducer reducer = {&s, 0, begin, add, end};
     stk_status status = make_room(&s, out, &reducer.max_cells, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     init_casts(&s, in->dtype, call->dtype);
     s.loops = stki_sum_loops_of(stki_isa());
@@ -383,10 +383,10 @@ static stk_status run_fresh(struct call *call, const stk_tensor *in, stk_tensor 
     stk_tensor made;
     stk_status status = stk_tensor_empty(call->dtype, call->ndim, call->shape, stki_tensor_device(in), &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = run_into(call, in, &made, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -401,8 +401,8 @@ static stk_status begin_call(struct call *call, const char *name, const stk_tens
     stk_status status = stki_check_computable(in, name, err);
 
     *call = (struct call){.name = name, .keep = keep, .dtype = dtype};
-    status = status ? status : stki_reduce_axes(in, dim_count, dims, call->reduced, name, err);
-    if (status)
+    status = status != STK_OK ? status : stki_reduce_axes(in, dim_count, dims, call->reduced, name, err);
+    if (status != STK_OK)
         return status;
     if (dtype == STK_DTYPE_NONE)
         call->dtype = stki_dtype_category(in->dtype) == STKI_CATEGORY_REAL ? in->dtype : STK_I64;
@@ -419,7 +419,7 @@ stk_status stk_tensor_sum(const stk_tensor *tensor, int dim_count, const int *di
     struct call call;
     stk_status status = begin_call(&call, "sum", tensor, dim_count, dims, keep, dtype, err);
 
-    return status ? status : run_fresh(&call, tensor, out, err);
+    return status != STK_OK ? status : run_fresh(&call, tensor, out, err);
 }
 
 stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_dtype dtype,
@@ -429,7 +429,7 @@ stk_status stk_tensor_mean(const stk_tensor *tensor, int dim_count, const int *d
     struct call call;
     stk_status status = begin_call(&call, "mean", tensor, dim_count, dims, keep, dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     call.mean = true;
     if (stki_dtype_category(call.dtype) != STKI_CATEGORY_REAL)
@@ -456,8 +456,8 @@ static stk_status check_output(const struct call *call, const stk_tensor *in, co
         return stki_fail(err, STK_E_BAD_BROADCAST, "sum: a result of shape %s into a tensor of shape %s",
                          STKI_SHAPE(call->ndim, call->shape), STKI_SHAPE(out->ndim, out->shape));
     stk_status status = stki_check_one_device((const stk_tensor *const[]){in, out}, 2, err);
-    status = status ? status : stki_check_writable(out, err);
-    return status ? status : stki_check_overlap(out, in, err);
+    status = status != STK_OK ? status : stki_check_writable(out, err);
+    return status != STK_OK ? status : stki_check_overlap(out, in, err);
 }
 
 stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const int *dims, bool keep, stk_tensor *out,
@@ -468,14 +468,14 @@ stk_status stk_tensor_sum_into(const stk_tensor *tensor, int dim_count, const in
     stk_tensor sum;
     stk_status status = begin_call(&call, "sum", tensor, dim_count, dims, keep, out->dtype, err);
 
-    status = status ? status : check_output(&call, tensor, out, err);
-    if (status)
+    status = status != STK_OK ? status : check_output(&call, tensor, out, err);
+    if (status != STK_OK)
         return status;
     if (!stki_may_share(tensor, out))
         return run_into(&call, tensor, out, err);
     /* Views of one block, with gaps: no element may be written before all are read. */
     status = run_fresh(&call, tensor, &sum, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stk_tensor_copy(out, &sum, err);
     stk_tensor_release(&sum);

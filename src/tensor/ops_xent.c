@@ -143,7 +143,7 @@ static stk_status run_samples(struct call *call, const stk_tensor *const *tensor
     do {
         double loss;
         stk_status status = sample_loss(call, walk.at[1], walk.at[2], &loss, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         call->sum += loss;
         if (call->opts.reduction == STK_REDUCTION_NONE)
@@ -160,7 +160,7 @@ static stk_status run_call(void *context, const stk_tensor *const *tensors, stk_
 
     prepare(call, tensors[0], tensors[1], tensors[2], tensors[3]);
     status = run_samples(call, tensors, err);
-    if (status || call->opts.reduction == STK_REDUCTION_NONE)
+    if (status != STK_OK || call->opts.reduction == STK_REDUCTION_NONE)
         return status;
     total = call->opts.reduction == STK_REDUCTION_MEAN ? call->sum / call->divisor : call->sum;
     stki_cast_row(&call->store, tensors[0]->data, 0, &total, 0, 1);
@@ -237,14 +237,15 @@ static stk_status begin_call(struct call *call, const stk_tensor *logits, const 
 
     *call = (struct call){.ndim = 0};
     status = read_opts(call, opts, err);
-    status = status ? status : stki_check_computable(logits, "cross_entropy", err);
-    status = status ? status : stki_check_computable(target, "cross_entropy", err);
-    if (!status && call->opts.weight)
+    status = status != STK_OK ? status : stki_check_computable(logits, "cross_entropy", err);
+    status = status != STK_OK ? status : stki_check_computable(target, "cross_entropy", err);
+    if (status == STK_OK && call->opts.weight)
         status = stki_check_computable(call->opts.weight, "cross_entropy", err);
-    status =
-        status ? status : stki_check_one_device((const stk_tensor *const[]){logits, target, call->opts.weight}, 3, err);
-    status = status ? status : check_dtypes(call, logits, target, err);
-    return status ? status : check_shapes(call, logits, target, err);
+    status = status != STK_OK
+                 ? status
+                 : stki_check_one_device((const stk_tensor *const[]){logits, target, call->opts.weight}, 3, err);
+    status = status != STK_OK ? status : check_dtypes(call, logits, target, err);
+    return status != STK_OK ? status : check_shapes(call, logits, target, err);
 }
 
 stk_status stk_tensor_cross_entropy(const stk_tensor *logits, const stk_tensor *target,
@@ -255,15 +256,15 @@ stk_status stk_tensor_cross_entropy(const stk_tensor *logits, const stk_tensor *
     stk_tensor made;
     stk_status status = begin_call(&call, logits, target, opts, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stk_tensor_empty(logits->dtype, call.opts.reduction == STK_REDUCTION_NONE ? call.ndim : 0, call.shape,
                               stki_tensor_device(logits), &made, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_run_on_host((const stk_tensor *const[]){&made, logits, target, call.opts.weight}, 4, 1, run_call,
                               &call, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }

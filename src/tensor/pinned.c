@@ -22,8 +22,8 @@ stk_status stki_tensor_new_pinned(stk_dtype dtype, int ndim, const int64_t *shap
     stk_storage *storage;
     stk_status status = stki_storage_create_pinned(device, bytes, &storage, err);
 
-    status = status ? status : stk_tensor_from_storage(storage, 0, dtype, ndim, shape, strides, out, err);
-    if (!status)
+    status = status != STK_OK ? status : stk_tensor_from_storage(storage, 0, dtype, ndim, shape, strides, out, err);
+    if (status == STK_OK)
         stk_storage_release(storage); /* the tensor holds it now */
     return status;
 }
@@ -35,8 +35,8 @@ stk_status stk_tensor_empty_pinned(stk_dtype dtype, int ndim, const int64_t *sha
     int64_t strides[STK_MAX_DIMS], bytes;
     stk_status status = check_pins(device, err);
 
-    status = status ? status : stki_row_major(dtype, ndim, shape, strides, &bytes, err);
-    return status ? status : stki_tensor_new_pinned(dtype, ndim, shape, strides, bytes, device, out, err);
+    status = status != STK_OK ? status : stki_row_major(dtype, ndim, shape, strides, &bytes, err);
+    return status != STK_OK ? status : stki_tensor_new_pinned(dtype, ndim, shape, strides, bytes, device, out, err);
 }
 
 stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tensor *out, stk_error *err)
@@ -46,7 +46,7 @@ stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tens
     stk_tensor made;
     stk_status status = check_pins(device, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!stki_tensor_device(tensor)->host_memory)
         return stki_fail(err, STK_E_BAD_DEVICE, "pin: the tensor is on %s; only tensors of the cpu can be pinned",
@@ -56,14 +56,14 @@ stk_status stk_tensor_pin(const stk_tensor *tensor, stk_device *device, stk_tens
         return STK_OK;
     }
     status = stki_row_major(tensor->dtype, tensor->ndim, tensor->shape, row, &bytes, err);
-    status = status ? status
-                    : stki_tensor_new_pinned(tensor->dtype, tensor->ndim, tensor->shape,
-                                             stki_tensor_is_dense(tensor) ? tensor->strides : row, bytes, device, &made,
-                                             err);
-    if (status)
+    status = status != STK_OK ? status
+                              : stki_tensor_new_pinned(tensor->dtype, tensor->ndim, tensor->shape,
+                                                       stki_tensor_is_dense(tensor) ? tensor->strides : row, bytes,
+                                                       device, &made, err);
+    if (status != STK_OK)
         return status;
     status = stki_tensor_transfer(&made, tensor, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }

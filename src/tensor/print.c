@@ -348,13 +348,13 @@ static stk_status bring_together(struct shown *shown, const stk_tensor *tensor, 
     stki_stage stage;
     stk_status status = choose(shown, tensor, opts, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     shown->elements = stki_zalloc(shown->bytes);
     if (!shown->elements)
         return stki_fail_memory(err, shown->bytes, "printing");
     status = stki_stage_begin(&stage, tensor, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(shown->elements);
         return status;
     }
@@ -477,9 +477,9 @@ stk_status stk_tensor_format(const stk_tensor *tensor, const stk_print_opts *opt
     char *text;
     stk_status status = stki_dtype_check(tensor->dtype, err);
 
-    status = status ? status : read_options(opts, &effective, err);
-    status = status ? status : bring_together(&shown, tensor, &effective, err);
-    if (status)
+    status = status != STK_OK ? status : read_options(opts, &effective, err);
+    status = status != STK_OK ? status : bring_together(&shown, tensor, &effective, err);
+    if (status != STK_OK)
         return status;
     fit_column(&column, tensor->dtype, shown.elements, shown.count, effective.precision, effective.suppress_small);
     put_all(&layout);

@@ -219,7 +219,7 @@ stk_status stk_memory_leaks(char **out, int64_t *out_count, stk_error *err)
     if (lost > 0)
         stki_putf(&text, "%" PRId64 " more found no memory to be recorded in\n", lost);
     status = take(&text, out, err);
-    if (!status)
+    if (status == STK_OK)
         *out_count = listing.count + lost;
     return status;
 }

@@ -137,7 +137,7 @@ stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const do
     stk_quant *quant;
     stk_status status = stki_quant_check(qdtype, STK_QUANT_AFFINE, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (axis < STK_QUANT_PER_TENSOR || axis >= STK_MAX_DIMS)
         return stki_fail(err, STK_E_BAD_DIM, "axis %d: must be 0 to %d, or -1 for one pair of parameters", axis,
@@ -147,7 +147,7 @@ stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const do
                          count < 0 ? "" : " for a whole tensor: must be 1");
     for (int64_t i = 0; i < count; i++) {
         status = check_pair(qdtype, i, scales[i], zero_points[i], err);
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     quant = allocate(count, &arrays);

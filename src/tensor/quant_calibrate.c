@@ -40,7 +40,7 @@ static stk_status begin_samples(stki_samples *samples, const stk_tensor *tensor,
     int64_t channel_strides[STK_MAX_DIMS] = {0};
     stk_status status = stki_dtype_check(tensor->dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (stki_dtype_category(tensor->dtype) != STKI_CATEGORY_REAL)
         return stki_fail(err, STK_E_BAD_DTYPE, "calibration: the samples are %s, must be real",
@@ -154,17 +154,17 @@ stk_status stki_quant_from_ranges(stk_qdtype qdtype, stk_qscheme scheme, int axi
     if (!scales || !zero_points)
         status = stki_fail_memory(err, count, "calibration");
     control = stki_float_enter();
-    for (int64_t i = 0; !status && i < count; i++)
+    for (int64_t i = 0; status == STK_OK && i < count; i++)
         stki_quant_parameters(qdtype, scheme, ranges[i], &scales[i], &zero_points[i]);
     stki_float_leave(control);
-    status = status ? status : stk_quant_create(qdtype, axis, count, scales, zero_points, &quant, err);
-    for (int64_t i = 0; !status && i < count; i++) {
+    status = status != STK_OK ? status : stk_quant_create(qdtype, axis, count, scales, zero_points, &quant, err);
+    for (int64_t i = 0; status == STK_OK && i < count; i++) {
         quant->low[i] = ranges[i].low;
         quant->high[i] = ranges[i].high;
     }
     stki_free(scales);
     stki_free(zero_points);
-    if (!status)
+    if (status == STK_OK)
         *out = quant;
     return status;
 }
@@ -178,13 +178,14 @@ static stk_status minmax(const stk_tensor *tensor, int axis, stk_qdtype qdtype, 
     stki_qrange *ranges;
     stk_status status = stki_quant_check(qdtype, scheme, err);
 
-    status = status ? status : begin_samples(&samples, tensor, axis, err);
-    if (status)
+    status = status != STK_OK ? status : begin_samples(&samples, tensor, axis, err);
+    if (status != STK_OK)
         return status;
     ranges = stki_zalloc_array(samples.channels, sizeof *ranges);
     status = ranges ? range_of_samples(&samples, ranges, err)
                     : stki_fail_memory(err, samples.channels, "the channels' ranges");
-    status = status ? status : stki_quant_from_ranges(qdtype, scheme, axis, samples.channels, ranges, out, err);
+    status =
+        status != STK_OK ? status : stki_quant_from_ranges(qdtype, scheme, axis, samples.channels, ranges, out, err);
     stki_free(ranges);
     end_samples(&samples);
     return status;
@@ -242,14 +243,14 @@ static stk_status search(const stki_samples *samples, stk_qdtype qdtype, stk_qsc
     double best_sum = INFINITY;
     stk_status status = STK_OK;
 
-    for (int64_t k = steps; !status && k >= 1; k--) {
+    for (int64_t k = steps; status == STK_OK && k >= 1; k--) {
         double share = (double)k / (double)steps;
         stki_qrange range = {.low = whole.low * share, .high = whole.high * share};
         struct error_pass pass = {.kernels = stki_quant_kernels_of(stki_isa())};
         stk_quant *quant;
 
         status = stki_quant_from_ranges(qdtype, scheme, STK_QUANT_PER_TENSOR, 1, &range, &quant, err);
-        if (status)
+        if (status != STK_OK)
             break;
         pass.quant = quant;
         each_sample(samples, add_errors, &pass);
@@ -261,7 +262,7 @@ static stk_status search(const stki_samples *samples, stk_qdtype qdtype, stk_qsc
         }
         stk_quant_release(quant);
     }
-    if (status) {
+    if (status != STK_OK) {
         stk_quant_release(best);
         return status;
     }
@@ -279,13 +280,15 @@ stk_status stk_quant_mse(const stk_tensor *samples, stk_qdtype qdtype, stk_qsche
     stki_qrange whole;
     stk_status status = stki_quant_check(qdtype, scheme, err);
 
-    if (!status && steps < 0)
+    if (status == STK_OK && steps < 0)
         status = stki_fail(err, STK_E_BAD_ARG, "%" PRId64 " steps: must be at least 1, or 0 for 100", steps);
-    status = status ? status : begin_samples(&begun, samples, STK_QUANT_PER_TENSOR, err);
-    if (status)
+    status = status != STK_OK ? status : begin_samples(&begun, samples, STK_QUANT_PER_TENSOR, err);
+    if (status != STK_OK)
         return status;
     status = range_of_samples(&begun, &whole, err);
-    status = status ? status : search(&begun, qdtype, scheme, steps ? steps : 100, whole, out, mean_squared_error, err);
+    status = status != STK_OK
+                 ? status
+                 : search(&begun, qdtype, scheme, steps ? steps : 100, whole, out, mean_squared_error, err);
     end_samples(&begun);
     return status;
 }
@@ -449,19 +452,20 @@ static stk_status from_percents(const stk_tensor *tensor, stk_qdtype qdtype, stk
     stki_qrange whole, range = {0};
     stk_status status = stki_quant_check(qdtype, scheme, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!(percents[0] >= 0 && percents[0] <= percents[1] && percents[1] <= 100))
         return stki_fail(err, STK_E_BAD_ARG, "percentiles %g and %g: must be rising and inside 0 to 100", percents[0],
                          percents[1]);
     status = begin_samples(&samples, tensor, STK_QUANT_PER_TENSOR, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = range_of_samples(&samples, &whole, err);
-    if (!status)
+    if (status == STK_OK)
         status = bins ? histogram_range(&samples, bins, percents, whole, &range, err)
                       : percentile_range(&samples, percents, &range, err);
-    status = status ? status : stki_quant_from_ranges(qdtype, scheme, STK_QUANT_PER_TENSOR, 1, &range, out, err);
+    status =
+        status != STK_OK ? status : stki_quant_from_ranges(qdtype, scheme, STK_QUANT_PER_TENSOR, 1, &range, out, err);
     end_samples(&samples);
     return status;
 }

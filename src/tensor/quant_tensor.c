@@ -42,17 +42,17 @@ static stk_status check_target(const stk_tensor *out, const stk_tensor *in, stk_
 
     if (out->ndim != in->ndim)
         status = STK_E_BAD_SHAPE;
-    for (int i = 0; !status && i < in->ndim; i++)
+    for (int i = 0; status == STK_OK && i < in->ndim; i++)
         if (out->shape[i] != in->shape[i])
             status = STK_E_BAD_SHAPE;
-    if (status)
+    if (status != STK_OK)
         return stki_fail(err, status, "the output's shape is %s, must be %s", STKI_SHAPE(out->ndim, out->shape),
                          STKI_SHAPE(in->ndim, in->shape));
     if (stki_tensor_device(out) != stki_tensor_device(in))
         return stki_fail(err, STK_E_BAD_DEVICE, "the output is on %s, the input on %s",
                          stk_device_name(stki_tensor_device(out)), stk_device_name(stki_tensor_device(in)));
     status = stki_check_writable(out, err);
-    return status ? status : stki_check_overlap(out, in, err);
+    return status != STK_OK ? status : stki_check_overlap(out, in, err);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
@@ -84,10 +84,10 @@ static stk_status run_anywhere(run_fn run, const stk_quant *quant, const stk_ten
     if (status != STK_E_UNSUPPORTED)
         return status;
     status = stki_stage_begin(&from, src, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_stage_begin_write(&to, dst, err);
-    if (!status) {
+    if (status == STK_OK) {
         run(quant, &to.host, &from.host, stki_isa());
         status = stki_stage_commit(&to, err);
         stki_stage_end(&to);
@@ -104,16 +104,16 @@ static stk_status run_fresh(run_fn run, const stk_quant *quant, stk_dtype dtype,
     stk_tensor made;
     stk_status status = stki_row_major(dtype, src->ndim, src->shape, strides, &bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!stk_tensor_is_contiguous(src) && stki_tensor_is_dense(src))
         for (int i = 0; i < src->ndim; i++)
             strides[i] = src->strides[i] / src_size * stk_dtype_size(dtype);
     status = stki_tensor_new(dtype, src->ndim, src->shape, strides, bytes, stki_tensor_device(src), &made, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = run_anywhere(run, quant, &made, src, err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -127,8 +127,8 @@ stk_status stk_qtensor_of(const stk_tensor *integers, stk_quant *quant, stk_qten
 {
     stk_status status = check_dtype(integers, stk_qdtype_integers(quant->qdtype), "a quantised tensor", err);
 
-    status = status ? status : check_channels(integers, quant, err);
-    if (status)
+    status = status != STK_OK ? status : check_channels(integers, quant, err);
+    if (status != STK_OK)
         return status;
     stk_tensor_retain(integers);
     stk_quant_retain(quant);
@@ -151,10 +151,11 @@ stk_status stk_quantize(const stk_tensor *tensor, stk_quant *quant, stk_qtensor 
     stk_tensor integers;
     stk_status status = check_dtype(tensor, STK_F32, "quantize", err);
 
-    status = status ? status : check_channels(tensor, quant, err);
-    status = status ? status
-                    : run_fresh(stki_quantize_run, quant, stk_qdtype_integers(quant->qdtype), tensor, &integers, err);
-    if (status)
+    status = status != STK_OK ? status : check_channels(tensor, quant, err);
+    status = status != STK_OK
+                 ? status
+                 : run_fresh(stki_quantize_run, quant, stk_qdtype_integers(quant->qdtype), tensor, &integers, err);
+    if (status != STK_OK)
         return status;
     stk_quant_retain(quant);
     *out = (stk_qtensor){.integers = integers, .quant = quant};
@@ -166,10 +167,11 @@ stk_status stk_quantize_into(const stk_tensor *tensor, const stk_quant *quant, s
     STKI_PROFILE("quantize_into");
     stk_status status = check_dtype(tensor, STK_F32, "quantize", err);
 
-    status = status ? status : check_dtype(integers, stk_qdtype_integers(quant->qdtype), "quantize: the output", err);
-    status = status ? status : check_channels(tensor, quant, err);
-    status = status ? status : check_target(integers, tensor, err);
-    return status ? status : run_anywhere(stki_quantize_run, quant, integers, tensor, err);
+    status = status != STK_OK ? status
+                              : check_dtype(integers, stk_qdtype_integers(quant->qdtype), "quantize: the output", err);
+    status = status != STK_OK ? status : check_channels(tensor, quant, err);
+    status = status != STK_OK ? status : check_target(integers, tensor, err);
+    return status != STK_OK ? status : run_anywhere(stki_quantize_run, quant, integers, tensor, err);
 }
 
 stk_status stk_dequantize(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err)
@@ -179,8 +181,8 @@ stk_status stk_dequantize(const stk_qtensor *qtensor, stk_tensor *out, stk_error
     const stk_quant *quant = qtensor->quant;
     stk_status status = check_dtype(integers, stk_qdtype_integers(quant->qdtype), "dequantize", err);
 
-    status = status ? status : check_channels(integers, quant, err);
-    return status ? status : run_fresh(stki_dequantize_run, quant, STK_F32, integers, out, err);
+    status = status != STK_OK ? status : check_channels(integers, quant, err);
+    return status != STK_OK ? status : run_fresh(stki_dequantize_run, quant, STK_F32, integers, out, err);
 }
 
 stk_status stk_dequantize_into(const stk_tensor *integers, const stk_quant *quant, stk_tensor *out, stk_error *err)
@@ -188,10 +190,10 @@ stk_status stk_dequantize_into(const stk_tensor *integers, const stk_quant *quan
     STKI_PROFILE("dequantize_into");
     stk_status status = check_dtype(integers, stk_qdtype_integers(quant->qdtype), "dequantize", err);
 
-    status = status ? status : check_dtype(out, STK_F32, "dequantize: the output", err);
-    status = status ? status : check_channels(integers, quant, err);
-    status = status ? status : check_target(out, integers, err);
-    return status ? status : run_anywhere(stki_dequantize_run, quant, out, integers, err);
+    status = status != STK_OK ? status : check_dtype(out, STK_F32, "dequantize: the output", err);
+    status = status != STK_OK ? status : check_channels(integers, quant, err);
+    status = status != STK_OK ? status : check_target(out, integers, err);
+    return status != STK_OK ? status : run_anywhere(stki_dequantize_run, quant, out, integers, err);
 }
 
 stk_status stk_int_repr(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err)

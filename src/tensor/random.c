@@ -162,14 +162,14 @@ static stk_status random_tensor(stk_dtype dtype, int ndim, const int64_t *shape,
     stk_tensor made;
     stk_status status = stki_dtype_check(dtype, err);
 
-    if (!status && stki_dtype_category(dtype) != STKI_CATEGORY_REAL)
+    if (status == STK_OK && stki_dtype_category(dtype) != STKI_CATEGORY_REAL)
         status = stki_fail(err, STK_E_BAD_DTYPE, "random numbers of dtype %s", stk_dtype_name(dtype));
-    status = status ? status : stk_tensor_empty(dtype, ndim, shape, device, &made, err);
-    if (status)
+    status = status != STK_OK ? status : stk_tensor_empty(dtype, ndim, shape, device, &made, err);
+    if (status != STK_OK)
         return status;
     count = stk_tensor_numel(&made);
     status = stki_stage_begin_write(&stage, &made, err);
-    if (!status) {
+    if (status == STK_OK) {
         stki_cast_init(&cast, dtype, STK_F64, false);
         for (int64_t done = 0; done < count; done += BLOCK) {
             int64_t n = count - done < BLOCK ? count - done : BLOCK;
@@ -179,7 +179,7 @@ static stk_status random_tensor(stk_dtype dtype, int ndim, const int64_t *shape,
         status = stki_stage_commit(&stage, err);
         stki_stage_end(&stage);
     }
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }

@@ -33,14 +33,14 @@ stk_status stki_coo_open(const stk_coo *coo, int64_t **out_indices, stk_error *e
     int64_t *indices = NULL;
     stk_status status = stki_sparse_check_values(&coo->values, err);
 
-    status = status ? status : check_lengths(coo, err);
-    status = status ? status : stki_indices_load(&coo->indices, &indices, err);
-    for (int axis = 0; !status && axis < coo->ndim; axis++) {
+    status = status != STK_OK ? status : check_lengths(coo, err);
+    status = status != STK_OK ? status : stki_indices_load(&coo->indices, &indices, err);
+    for (int axis = 0; status == STK_OK && axis < coo->ndim; axis++) {
         int64_t count = coo->values.shape[0];
         status = stki_indices_check(indices + axis * count, count, coo->shape[axis],
                                     STKI_TEXT("the index along axis %d,", axis), err);
     }
-    if (status) {
+    if (status != STK_OK) {
         stki_free(indices);
         return status;
     }
@@ -61,7 +61,7 @@ stk_status stk_coo_create(const stk_tensor *indices, const stk_tensor *values, i
     if (ndim > 0)
         memcpy(made.shape, shape, (size_t)ndim * sizeof *shape);
     status = stki_coo_open(&made, &checked, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_free(checked);
     stk_tensor_retain(indices);
@@ -167,29 +167,29 @@ stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
     stk_tensor native = {0};
     stk_status status = stki_sparse_check_index_dtype(index_dtype, err);
 
-    status = status ? status : stki_sparse_check_values(dense, err);
-    if (status)
+    status = status != STK_OK ? status : stki_sparse_check_values(dense, err);
+    if (status != STK_OK)
         return status;
     if (dense->flags & STK_TENSOR_SWAPPED) {
         status = stk_tensor_contiguous(dense, &native, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         dense = &native;
     }
     memcpy(made.shape, dense->shape, sizeof made.shape);
     count = scan_all(dense, 0, NULL, NULL);
     status = stk_tensor_empty(dense->dtype, 1, &count, NULL, &made.values, err);
-    if (!status) {
+    if (status == STK_OK) {
         indices = stki_zalloc_array(count, (int64_t)sizeof *indices * (dense->ndim ? dense->ndim : 1));
         status = indices ? STK_OK : stki_fail_memory(err, count, "indices");
     }
-    if (!status) {
+    if (status == STK_OK) {
         scan_all(dense, count, indices, made.values.data);
         status = stki_indices_store(indices, 2, (const int64_t[]){dense->ndim, count}, index_dtype, &made.indices, err);
     }
     stki_free(indices);
     stk_tensor_release(&native);
-    if (status) {
+    if (status != STK_OK) {
         stk_coo_release(&made);
         return status;
     }
@@ -231,7 +231,7 @@ static stk_status groups_begin(struct groups *groups, const stk_coo *coo, stk_er
 
     *groups = (struct groups){.axes = coo->ndim, .entries = stk_coo_entries(coo)};
     status = stki_coo_open(coo, &groups->indices, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     groups->order = stki_zalloc_array(groups->entries, sizeof *groups->order);
     groups->starts = stki_zalloc_array(groups->entries + 1, sizeof *groups->starts);
@@ -278,8 +278,8 @@ static stk_status sum_values(const struct groups *groups, const stk_tensor *valu
     stki_cast cast;
     stk_status status = wide && sums ? STK_OK : stki_fail_memory(err, groups->entries, "sums of a sparse tensor");
 
-    status = status ? status : stk_tensor_empty(values->dtype, 1, &groups->count, NULL, out, err);
-    if (!status) {
+    status = status != STK_OK ? status : stk_tensor_empty(values->dtype, 1, &groups->count, NULL, out, err);
+    if (status == STK_OK) {
         stki_cast_init(&cast, wide_dtype, values->dtype, (values->flags & STK_TENSOR_SWAPPED) != 0);
         stki_cast_row(&cast, wide, size, values->data, values->strides[0], groups->entries);
         (wide_dtype == STK_F32 ? sum_f32 : wide_dtype == STK_F64 ? sum_f64 : sum_whole)(groups, wide, sums);
@@ -310,13 +310,13 @@ stk_status stk_coo_coalesce(const stk_coo *coo, stk_coo *out, stk_error *err)
         return retain_as(coo, out);
     memcpy(made.shape, coo->shape, sizeof made.shape);
     status = groups_begin(&groups, coo, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_indices_store(groups.compact, 2, (const int64_t[]){coo->ndim, groups.count}, coo->indices.dtype,
                                 &made.indices, err);
-    status = status ? status : sum_values(&groups, &coo->values, &made.values, err);
+    status = status != STK_OK ? status : sum_values(&groups, &coo->values, &made.values, err);
     groups_end(&groups);
-    if (status) {
+    if (status != STK_OK) {
         stk_coo_release(&made);
         return status;
     }
@@ -333,7 +333,7 @@ stk_status stki_sparse_scatter(const stk_tensor *values, int ndim, const int64_t
     stki_cast cast;
     stk_status status = stk_tensor_zeros(values->dtype, ndim, shape, NULL, out, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_cast_init(&cast, values->dtype, values->dtype, (values->flags & STK_TENSOR_SWAPPED) != 0);
     for (int64_t k = 0; k < values->shape[0]; k++)
@@ -365,13 +365,13 @@ stk_status stk_coo_to_dense(const stk_coo *coo, stk_tensor *out, stk_error *err)
     int64_t *indices = NULL;
     stk_status status = stk_coo_coalesce(coo, &sorted, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_coo_open(&sorted, &indices, err);
-    status = status ? status : flatten_indices(&sorted, indices, err);
-    status = status ? status
-                    : stki_sparse_scatter(&sorted.values, sorted.ndim, sorted.shape, sorted.ndim ? indices : &origin,
-                                          out, err);
+    status = status != STK_OK ? status : flatten_indices(&sorted, indices, err);
+    status = status != STK_OK ? status
+                              : stki_sparse_scatter(&sorted.values, sorted.ndim, sorted.shape,
+                                                    sorted.ndim ? indices : &origin, out, err);
     stki_free(indices);
     stk_coo_release(&sorted);
     return status;

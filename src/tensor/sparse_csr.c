@@ -71,15 +71,15 @@ static stk_status open_arrays(const stk_csr *csr, struct arrays *out, stk_error 
     stk_status status = stki_sparse_check_values(&csr->values, err);
 
     *out = (struct arrays){0};
-    status = status ? status : check_lengths(csr, err);
-    if (status)
+    status = status != STK_OK ? status : check_lengths(csr, err);
+    if (status != STK_OK)
         return status;
     entries = csr->values.shape[0];
     status = stki_indices_load(&csr->row_starts, &out->starts, err);
-    status = status ? status : stki_indices_load(&csr->columns, &out->columns, err);
-    status = status ? status : stki_indices_check(out->columns, entries, csr->shape[1], "column", err);
-    status = status ? status : check_rows(out, csr->shape[0], entries, err);
-    if (status)
+    status = status != STK_OK ? status : stki_indices_load(&csr->columns, &out->columns, err);
+    status = status != STK_OK ? status : stki_indices_check(out->columns, entries, csr->shape[1], "column", err);
+    status = status != STK_OK ? status : check_rows(out, csr->shape[0], entries, err);
+    if (status != STK_OK)
         close_arrays(out);
     return status;
 }
@@ -92,7 +92,7 @@ stk_status stk_csr_create(const stk_tensor *row_starts, const stk_tensor *column
     struct arrays arrays;
     stk_status status = open_arrays(&made, &arrays, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     close_arrays(&arrays);
     stk_tensor_retain(row_starts);
@@ -128,21 +128,23 @@ static stk_status group_rows(const stk_coo *coo, stk_csr *out, stk_error *err)
     if (!stki_add(rows, 1, &length))
         return stki_fail(err, STK_E_BAD_SHAPE, "%" PRId64 " rows", rows);
     status = stki_coo_open(coo, &indices, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     starts = stki_zalloc_array(length, sizeof *starts);
     if (!starts)
         status = stki_fail_memory(err, length, "row starts");
-    for (int64_t k = 0; !status && k < entries; k++)
+    for (int64_t k = 0; status == STK_OK && k < entries; k++)
         starts[indices[k] + 1]++;
-    for (int64_t row = 0; !status && row < rows; row++)
+    for (int64_t row = 0; status == STK_OK && row < rows; row++)
         starts[row + 1] += starts[row];
-    status = status ? status : stki_indices_store(starts, 1, &length, coo->indices.dtype, &made.row_starts, err);
     status =
-        status ? status : stki_indices_store(indices + entries, 1, &entries, coo->indices.dtype, &made.columns, err);
+        status != STK_OK ? status : stki_indices_store(starts, 1, &length, coo->indices.dtype, &made.row_starts, err);
+    status = status != STK_OK
+                 ? status
+                 : stki_indices_store(indices + entries, 1, &entries, coo->indices.dtype, &made.columns, err);
     stki_free(indices);
     stki_free(starts);
-    if (status) {
+    if (status != STK_OK) {
         stk_csr_release(&made);
         return status;
     }
@@ -161,7 +163,7 @@ stk_status stk_csr_from_coo(const stk_coo *coo, stk_csr *out, stk_error *err)
     if (coo->ndim != 2)
         return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix from a tensor with %d axes: must be 2", coo->ndim);
     status = stk_coo_coalesce(coo, &sorted, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = group_rows(&sorted, out, err);
     stk_coo_release(&sorted);
@@ -177,7 +179,7 @@ stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_dtype, st
     if (dense->ndim != 2)
         return stki_fail(err, STK_E_BAD_DIM, "a CSR matrix from a tensor with %d axes: must be 2", dense->ndim);
     status = stk_coo_from_dense(dense, index_dtype, &coo, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stk_csr_from_coo(&coo, out, err);
     stk_coo_release(&coo);
@@ -192,23 +194,23 @@ stk_status stk_coo_from_csr(const stk_csr *csr, stk_coo *out, stk_error *err)
     int64_t entries, *indices;
     stk_status status = open_arrays(csr, &arrays, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     entries = csr->values.shape[0];
     indices = stki_zalloc_array(entries, 2 * sizeof *indices);
     if (!indices)
         status = stki_fail_memory(err, entries, "indices");
-    for (int64_t row = 0; !status && row < csr->shape[0]; row++)
+    for (int64_t row = 0; status == STK_OK && row < csr->shape[0]; row++)
         for (int64_t k = arrays.starts[row]; k < arrays.starts[row + 1]; k++) {
             indices[k] = row;
             indices[entries + k] = arrays.columns[k];
         }
-    status =
-        status ? status
-               : stki_indices_store(indices, 2, (const int64_t[]){2, entries}, csr->columns.dtype, &made.indices, err);
+    status = status != STK_OK ? status
+                              : stki_indices_store(indices, 2, (const int64_t[]){2, entries}, csr->columns.dtype,
+                                                   &made.indices, err);
     stki_free(indices);
     close_arrays(&arrays);
-    if (status)
+    if (status != STK_OK)
         return status;
     made.values = csr->values;
     stk_tensor_retain(&made.values);
@@ -225,15 +227,15 @@ stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err)
     int64_t elements;
     stk_status status = open_arrays(csr, &arrays, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!stki_mul(csr->shape[0], csr->shape[1], &elements))
         status =
             stki_fail(err, STK_E_BAD_SHAPE, "shape %s has more elements than 63 bits count", STKI_SHAPE(2, csr->shape));
-    for (int64_t row = 0; !status && row < csr->shape[0]; row++)
+    for (int64_t row = 0; status == STK_OK && row < csr->shape[0]; row++)
         for (int64_t k = arrays.starts[row]; k < arrays.starts[row + 1]; k++)
             arrays.columns[k] += row * csr->shape[1];
-    status = status ? status : stki_sparse_scatter(&csr->values, 2, csr->shape, arrays.columns, out, err);
+    status = status != STK_OK ? status : stki_sparse_scatter(&csr->values, 2, csr->shape, arrays.columns, out, err);
     close_arrays(&arrays);
     return status;
 }
@@ -291,17 +293,17 @@ static stk_status product_begin(struct product *product, const stk_csr *csr, con
     size = stk_dtype_size(product->wide);
     product->length = dense->ndim == 2 ? dense->shape[1] : 1;
     status = stki_indices_load(&csr->row_starts, &product->starts, err);
-    status = status ? status : stki_indices_load(&csr->columns, &product->columns, err);
-    status = status ? status : stk_tensor_to(dense, product->wide, &wide, err);
-    status = status ? status : stk_tensor_contiguous(&wide, &product->dense, err);
+    status = status != STK_OK ? status : stki_indices_load(&csr->columns, &product->columns, err);
+    status = status != STK_OK ? status : stk_tensor_to(dense, product->wide, &wide, err);
+    status = status != STK_OK ? status : stk_tensor_contiguous(&wide, &product->dense, err);
     stk_tensor_release(&wide);
-    if (!status) {
+    if (status == STK_OK) {
         product->values = stki_zalloc_array(entries, size);
         product->row = stki_zalloc_array(product->length, size);
         if (!product->values || !product->row)
             status = stki_fail_memory(err, (entries + product->length) * size, "a sparse product");
     }
-    if (status) {
+    if (status != STK_OK) {
         product_end(product);
         return status;
     }
@@ -316,7 +318,7 @@ static stk_status check(const stk_csr *csr, const stk_tensor *dense, stk_error *
     stk_status status =
         stk_csr_create(&csr->row_starts, &csr->columns, &csr->values, csr->shape[0], csr->shape[1], &checked, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stk_csr_release(&checked);
     if (dense->dtype != csr->values.dtype)
@@ -339,12 +341,12 @@ stk_status stk_csr_matmul(const stk_csr *csr, const stk_tensor *dense, stk_tenso
     stki_cast cast;
     stk_status status = check(csr, dense, err);
 
-    status = status ? status : product_begin(&product, csr, dense, err);
-    if (status)
+    status = status != STK_OK ? status : product_begin(&product, csr, dense, err);
+    if (status != STK_OK)
         return status;
     status =
         stk_tensor_empty(dense->dtype, dense->ndim, (const int64_t[]){csr->shape[0], product.length}, NULL, &made, err);
-    if (!status) {
+    if (status == STK_OK) {
         int64_t size = stk_dtype_size(made.dtype), wide_size = stk_dtype_size(product.wide);
         stki_cast_init(&cast, made.dtype, product.wide, false);
         for (int64_t row = 0; row < csr->shape[0]; row++) {

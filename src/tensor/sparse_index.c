@@ -33,7 +33,7 @@ stk_status stki_sparse_check_values(const stk_tensor *values, stk_error *err)
 {
     stk_status status = stki_dtype_check(values->dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (stki_dtype_category(values->dtype) == STKI_CATEGORY_COMPLEX)
         return stki_fail(err, STK_E_BAD_DTYPE, "values of a sparse tensor: %s, must be real, whole or bool",
@@ -57,9 +57,9 @@ stk_status stki_indices_load(const stk_tensor *indices, int64_t **out, stk_error
     int64_t row[STK_MAX_DIMS], bytes;
     stk_status status = stki_sparse_check_index_dtype(indices->dtype, err);
 
-    status = status ? status : check_host(indices, err);
-    status = status ? status : stki_row_major(STK_I64, indices->ndim, indices->shape, row, &bytes, err);
-    if (status)
+    status = status != STK_OK ? status : check_host(indices, err);
+    status = status != STK_OK ? status : stki_row_major(STK_I64, indices->ndim, indices->shape, row, &bytes, err);
+    if (status != STK_OK)
         return status;
     *out = stki_zalloc(bytes);
     if (!*out)
@@ -77,8 +77,8 @@ stk_status stki_indices_store(const int64_t *indices, int ndim, const int64_t *s
     int64_t count;
     stk_status status = stki_sparse_check_index_dtype(dtype, err);
 
-    status = status ? status : stk_tensor_empty(dtype, ndim, shape, NULL, &made, err);
-    if (status)
+    status = status != STK_OK ? status : stk_tensor_empty(dtype, ndim, shape, NULL, &made, err);
+    if (status != STK_OK)
         return status;
     count = stk_tensor_numel(&made);
     for (int64_t i = 0; dtype == STK_I32 && i < count; i++)

@@ -15,7 +15,7 @@ stk_status stki_device_copy_now(stk_device *device, void *dst, bool dst_on_devic
     stk_stream *stream = stk_stream_current(device);
     stk_status status = device->ops->copy(device, dst, dst_on_device, src, src_on_device, bytes, stream, err);
 
-    return status || !stream ? status : stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
+    return status != STK_OK || !stream ? status : stk_stream_synchronize(stream, STK_WAIT_FOREVER, err);
 }
 
 /* The block, and where its bytes are on the device. */
@@ -31,7 +31,7 @@ static stk_status prepare(stki_stage *stage, const stk_tensor *tensor, stk_error
     if (device->host_memory)
         return STK_OK;
     status = stki_byte_span(tensor->dtype, tensor->ndim, tensor->shape, tensor->strides, &low, &high, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     stage->bytes = high - low;
     stage->device_start = stki_address(tensor->data, low);
@@ -46,10 +46,10 @@ stk_status stki_stage_begin(stki_stage *stage, const stk_tensor *tensor, stk_err
 {
     stk_status status = prepare(stage, tensor, err);
 
-    if (status || !stage->block)
+    if (status != STK_OK || !stage->block)
         return status;
     status = stki_device_copy_now(stage->device, stage->block, false, stage->device_start, true, stage->bytes, err);
-    if (status)
+    if (status != STK_OK)
         stki_stage_end(stage);
     return status;
 }
@@ -62,7 +62,7 @@ stk_status stki_stage_begin_write(stki_stage *stage, const stk_tensor *tensor, s
         return stki_stage_begin(stage, tensor, err);
     status = prepare(stage, tensor, err);
 #ifdef STKI_POISON
-    if (!status && stage->block)
+    if (status == STK_OK && stage->block)
         memset(stage->block, 0xA5, (size_t)stage->bytes); /* nobody may count on what was there */
 #endif
     return status;

@@ -60,10 +60,10 @@ static stk_status large_storage(stk_device *device, int64_t bytes, stk_storage *
     stk_storage *storage = NULL;
     stk_status status = storage_new(device, NULL, bytes, &storage, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_device_alloc(device, STK_MEMORY_DEVICE, bytes, &storage->data, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(storage);
         return status;
     }
@@ -91,7 +91,7 @@ stk_status stk_storage_create(stk_device *device, int64_t bytes, stk_storage **o
         status = small_storage(bytes, &storage, err);
     else
         status = large_storage(device, bytes, &storage, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     note_made(storage);
     *out = storage;
@@ -103,10 +103,10 @@ stk_status stki_storage_create_pinned(stk_device *device, int64_t bytes, stk_sto
     stk_storage *storage = NULL;
     stk_status status = storage_new(stk_device_cpu(), NULL, bytes, &storage, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_device_alloc(device, STK_MEMORY_PINNED, bytes, &storage->data, err);
-    if (status) {
+    if (status != STK_OK) {
         stki_free(storage);
         return status;
     }
@@ -126,7 +126,7 @@ stk_status stk_storage_wrap(stk_device *device, void *data, int64_t bytes, void 
     if (bytes < 0 || !free_fn || (!data && bytes > 0))
         return stki_fail(err, STK_E_BAD_ARG, "wrapping needs memory and a free function (%" PRId64 " bytes)", bytes);
     status = storage_new(device ? device : stk_device_cpu(), data, bytes, &storage, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     storage->free_fn = free_fn;
     storage->context = context;

@@ -35,7 +35,7 @@ static stk_status create(stk_device *device, bool urgent, stk_stream **out, stk_
 
     device = device ? device : stk_device_cpu();
     status = device->ops->stream_create(device, urgent, out, err);
-    return status ? status : made(*out);
+    return status != STK_OK ? status : made(*out);
 }
 
 stk_status stk_stream_create(stk_device *device, stk_stream **out, stk_error *err)
@@ -56,7 +56,7 @@ stk_status stk_stream_wrap(stk_device *device, void *native, stk_stream **out, s
     if (!device->ops->stream_wrap)
         return stki_fail(err, STK_E_UNSUPPORTED, "%s has no streams of its own to wrap", device->name);
     status = device->ops->stream_wrap(device, native, out, err);
-    return status ? status : made(*out);
+    return status != STK_OK ? status : made(*out);
 }
 
 void stki_stream_retain(stk_stream *stream)

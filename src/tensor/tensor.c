@@ -44,8 +44,8 @@ stk_status stki_row_major(stk_dtype dtype, int ndim, const int64_t *shape, int64
     bool empty = false;
     stk_status status = stki_dtype_check(dtype, err);
 
-    status = status ? status : check_axes(ndim, shape, err);
-    if (status)
+    status = status != STK_OK ? status : check_axes(ndim, shape, err);
+    if (status != STK_OK)
         return status;
     for (int i = ndim - 1; i >= 0; i--) {
         row[i] = bytes;
@@ -123,7 +123,7 @@ stk_status stki_tensor_new(stk_dtype dtype, int ndim, const int64_t *shape, cons
     stk_storage *storage;
     stk_status status = stk_storage_create(device, bytes, &storage, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     set_tensor(out, storage->data, storage, storage->device, dtype, 0);
     set_geometry(out, ndim, shape, strides);
@@ -139,7 +139,7 @@ stk_status stk_tensor_empty(stk_dtype dtype, int ndim, const int64_t *shape, stk
     int64_t strides[STK_MAX_DIMS], bytes;
     stk_status status = stki_row_major(dtype, ndim, shape, strides, &bytes, err);
 
-    return status ? status : stki_tensor_new(dtype, ndim, shape, strides, bytes, device, out, err);
+    return status != STK_OK ? status : stki_tensor_new(dtype, ndim, shape, strides, bytes, device, out, err);
 }
 
 stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
@@ -149,11 +149,11 @@ stk_status stk_tensor_zeros(stk_dtype dtype, int ndim, const int64_t *shape, stk
     stk_tensor made;
     stk_status status = stk_tensor_empty(dtype, ndim, shape, device, &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = made.device->ops->fill(made.device, made.data, "", 1, made.storage->bytes, stk_stream_current(made.device),
                                     err);
-    if (status) {
+    if (status != STK_OK) {
         stk_tensor_release(&made);
         return status;
     }
@@ -168,12 +168,12 @@ stk_status stk_tensor_borrow(void *data, stk_dtype dtype, int ndim, const int64_
     int64_t row[STK_MAX_DIMS], low, high;
     stk_status status = stki_dtype_check(dtype, err);
 
-    status = status ? status : check_axes(ndim, shape, err);
-    if (!status && !strides)
+    status = status != STK_OK ? status : check_axes(ndim, shape, err);
+    if (status == STK_OK && !strides)
         status = stki_row_major(dtype, ndim, shape, row, NULL, err);
     strides = strides ? strides : row;
-    status = status ? status : stki_byte_span(dtype, ndim, shape, strides, &low, &high, err);
-    if (status)
+    status = status != STK_OK ? status : stki_byte_span(dtype, ndim, shape, strides, &low, &high, err);
+    if (status != STK_OK)
         return status;
     set_geometry(&made, ndim, shape, strides);
     *out = made;
@@ -188,10 +188,10 @@ stk_status stk_tensor_from_storage(stk_storage *storage, int64_t offset_bytes, s
     int64_t low, high, first;
     stk_status status = stk_tensor_borrow(storage->data, dtype, ndim, shape, strides, &made, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_byte_span(dtype, ndim, made.shape, made.strides, &low, &high, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (offset_bytes < 0 || !stki_add(offset_bytes, low, &first) ||
         (high > low && !stki_inside(first, high - low, storage->bytes)))

@@ -71,7 +71,7 @@ static stk_status copy_bytes(const transfer *t, stk_device *mover, const stk_ten
     stk_status status = mover->ops->copy(mover, dst->data, !to->host_memory, src->data, !from->host_memory,
                                          stk_tensor_nbytes(dst), stream, err);
 
-    if (status || !stream || !host)
+    if (status != STK_OK || !stream || !host)
         return status;
     if (t->non_blocking && stk_tensor_is_pinned(host)) {
         note_use(host, stream);
@@ -89,9 +89,9 @@ static stk_status transfer_staged(const transfer *t, const stk_tensor *dst, cons
     stki_stage source, target;
     stk_status status = stki_stage_begin(&source, src, err);
 
-    if (!status) {
+    if (status == STK_OK) {
         status = stki_stage_begin_write(&target, dst, err);
-        if (!status) {
+        if (status == STK_OK) {
             copy_on_host(&target.host, &source.host);
             status = stki_stage_commit(&target, err);
             stki_stage_end(&target);
@@ -149,7 +149,7 @@ static stk_status device_block(const transfer *t, stk_device *device, stk_dtype 
     int64_t row[STK_MAX_DIMS], bytes;
     stk_status status = stki_row_major(dtype, like->ndim, like->shape, row, &bytes, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     before = stk_stream_set_current(device, stream); /* the block belongs to the stream that uses it */
     status = stki_tensor_new(dtype, like->ndim, like->shape, keep ? like->strides : row, bytes, device, out, err);
@@ -165,10 +165,10 @@ static stk_status upload_then_place(const transfer *t, stk_device *device, stk_e
     stk_tensor block;
     stk_status status = device_block(t, device, t->src->dtype, t->src, &block, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = copy_bytes(t, device, &block, t->src, err);
-    status = status ? status : copy_strided(t, device, t->dst, &block, err);
+    status = status != STK_OK ? status : copy_strided(t, device, t->dst, &block, err);
     stk_tensor_release(&block);
     return status;
 }
@@ -179,7 +179,7 @@ static stk_status place_then_upload(const transfer *t, stk_device *device, stk_e
     stk_tensor block;
     stk_status status = host_block(t->dst, &block, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     copy_on_host(&block, t->src);
     status = copy_bytes(t, device, t->dst, &block, err);
@@ -213,10 +213,10 @@ static stk_status gather(const transfer *t, stk_device *device, stk_tensor *bloc
     if (!device->ops->copy_strided || (!as_dst && stki_tensor_is_dense(t->src)))
         return STK_E_UNSUPPORTED; /* it is gathered already: the cast can be done here */
     status = device_block(t, device, dtype, t->dst, block, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = copy_strided(t, device, block, t->src, err);
-    if (status)
+    if (status != STK_OK)
         stk_tensor_release(block);
     return status;
 }
@@ -231,7 +231,7 @@ static stk_status download(const transfer *t, stk_device *device, stk_error *err
     status = gather(t, device, &block, err);
     if (status == STK_E_UNSUPPORTED)
         return transfer_staged(t, t->dst, t->src, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (alike(t->dst, &block))
         status = copy_bytes(t, device, t->dst, &block, err);
@@ -250,15 +250,15 @@ static stk_status across(const transfer *t, stk_device *to, stk_device *from, st
     stk_tensor block = {0};
     stk_status status = wait_for(stream_of(t, from), err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (to->kind == from->kind && alike(t->dst, t->src)) {
         status = copy_bytes(t, to, t->dst, t->src, err);
-        return status ? status : wait_for(stream_of(t, to), err); /* the sender may go on writing */
+        return status != STK_OK ? status : wait_for(stream_of(t, to), err); /* the sender may go on writing */
     }
     status = stk_tensor_empty(t->src->dtype, t->src->ndim, t->src->shape, NULL, &block, err);
-    status = status ? status : stki_tensor_transfer_on(&block, t->src, stream_of(t, from), false, err);
-    status = status ? status : stki_tensor_transfer_on(t->dst, &block, stream_of(t, to), false, err);
+    status = status != STK_OK ? status : stki_tensor_transfer_on(&block, t->src, stream_of(t, from), false, err);
+    status = status != STK_OK ? status : stki_tensor_transfer_on(t->dst, &block, stream_of(t, to), false, err);
     stk_tensor_release(&block);
     return status;
 }

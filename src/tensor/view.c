@@ -40,7 +40,7 @@ stk_status stk_tensor_slice(const stk_tensor *tensor, int dim, int64_t start, in
     int64_t size, stride;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "slice", &dim, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (step < 1)
         return stki_fail(err, STK_E_BAD_STEP, "slice: step %" PRId64 ": must be at least 1 (flip turns an axis round)",
@@ -65,7 +65,7 @@ stk_status stk_tensor_narrow(const stk_tensor *tensor, int dim, int64_t start, i
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "narrow", &dim, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (length < 0)
         return stki_fail(err, STK_E_BAD_ARG, "narrow: length %" PRId64, length);
@@ -97,7 +97,7 @@ stk_status stk_tensor_select(const stk_tensor *tensor, int dim, int64_t index, s
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "select", &dim, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     size = tensor->shape[dim];
     if (index < -size || index >= size)
@@ -115,7 +115,7 @@ stk_status stk_tensor_flip(const stk_tensor *tensor, int dim, stk_tensor *out, s
     int64_t size;
     stk_status status = wrap_real_dim(dim, tensor->ndim, "flip", &dim, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     size = tensor->shape[dim];
     stki_view_of(tensor, address_at(tensor, dim, size > 0 ? size - 1 : 0), tensor->ndim, tensor->shape, tensor->strides,
@@ -134,7 +134,7 @@ stk_status stk_tensor_permute(const stk_tensor *tensor, const int *dims, stk_ten
     for (int i = 0; i < tensor->ndim; i++) {
         int from = 0;
         stk_status status = stki_wrap_dim(dims[i], tensor->ndim, "permute", &from, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         if (seen[from])
             return stki_fail(err, STK_E_BAD_DIM, "permute: dimension %d is named twice", dims[i]);
@@ -159,8 +159,8 @@ stk_status stk_tensor_transpose(const stk_tensor *tensor, int dim0, int dim1, st
     STKI_PROFILE("transpose");
     stk_status status = stki_wrap_dim(dim0, tensor->ndim, "transpose", &dim0, err);
 
-    status = status ? status : stki_wrap_dim(dim1, tensor->ndim, "transpose", &dim1, err);
-    if (status)
+    status = status != STK_OK ? status : stki_wrap_dim(dim1, tensor->ndim, "transpose", &dim1, err);
+    if (status != STK_OK)
         return status;
     stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
     if (out->ndim > 0) {
@@ -177,7 +177,7 @@ stk_status stk_tensor_squeeze(const stk_tensor *tensor, int dim, stk_tensor *out
     bool drop;
     stk_status status = stki_wrap_dim(dim, tensor->ndim, "squeeze", &dim, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     drop = tensor->ndim > 0 && tensor->shape[dim] == 1;
     stki_view_of(tensor, tensor->data, tensor->ndim, tensor->shape, tensor->strides, out);
@@ -208,7 +208,7 @@ stk_status stk_tensor_unsqueeze(const stk_tensor *tensor, int dim, stk_tensor *o
     if (tensor->ndim == STK_MAX_DIMS)
         return stki_fail(err, STK_E_UNSUPPORTED, "unsqueeze: at most %d axes are supported", STK_MAX_DIMS);
     status = stki_wrap_dim(dim, tensor->ndim + 1, "unsqueeze", &dim, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (dim < tensor->ndim)
         stride = stki_wrap_mul(tensor->shape[dim], tensor->strides[dim]);
@@ -310,7 +310,7 @@ stk_status stk_tensor_view(const stk_tensor *tensor, int ndim, const int64_t *wa
     int64_t shape[STK_MAX_DIMS], strides[STK_MAX_DIMS];
     stk_status status = complete_shape(ndim, wanted, stk_tensor_numel(tensor), shape, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!find_strides(tensor, ndim, shape, strides))
         return stki_fail(err, STK_E_BAD_VIEW, "view: shape %s, byte strides %s, cannot be seen as %s without a copy",
@@ -328,17 +328,17 @@ stk_status stk_tensor_reshape(const stk_tensor *tensor, int ndim, const int64_t 
     stk_tensor copy;
     stk_status status = complete_shape(ndim, wanted, stk_tensor_numel(tensor), shape, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (find_strides(tensor, ndim, shape, strides)) {
         stki_view_of(tensor, tensor->data, ndim, shape, strides, out);
         return STK_OK;
     }
     status = stk_tensor_clone(tensor, &copy, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_row_major(copy.dtype, ndim, shape, strides, NULL, err);
-    if (!status)
+    if (status == STK_OK)
         stki_view_of(&copy, copy.data, ndim, shape, strides, out);
     stk_tensor_release(&copy);
     return status;
@@ -351,8 +351,8 @@ stk_status stk_tensor_flatten(const stk_tensor *tensor, int first, int last, stk
     int ndim = 0;
     stk_status status = stki_wrap_dim(first, tensor->ndim, "flatten", &first, err);
 
-    status = status ? status : stki_wrap_dim(last, tensor->ndim, "flatten", &last, err);
-    if (status)
+    status = status != STK_OK ? status : stki_wrap_dim(last, tensor->ndim, "flatten", &last, err);
+    if (status != STK_OK)
         return status;
     if (first > last)
         return stki_fail(err, STK_E_BAD_DIM, "flatten: dimension %d comes after %d", first, last);
@@ -426,11 +426,12 @@ stk_status stk_tensor_expand(const stk_tensor *tensor, int ndim, const int64_t *
         memcpy(shape, wanted, sizeof *shape * (size_t)ndim);
         status = expand_scalar(ndim, wanted, strides, err);
     }
-    for (int i = ndim - 1; i >= 0 && tensor->ndim > 0 && !status; i--)
+    for (int i = ndim - 1; i >= 0 && tensor->ndim > 0 && status == STK_OK; i--)
         status = expand_axis(tensor, i - (ndim - tensor->ndim), wanted[i], shape + i + 1, strides + i + 1, shape + i,
                              strides + i, err);
-    status = status ? status : stki_row_major(STK_U8, ndim, shape, NULL, NULL, err); /* the count fits in 63 bits */
-    if (status)
+    status = status != STK_OK ? status
+                              : stki_row_major(STK_U8, ndim, shape, NULL, NULL, err); /* the count fits in 63 bits */
+    if (status != STK_OK)
         return status;
     stki_view_of(tensor, tensor->data, ndim, shape, strides, out);
     return STK_OK;
@@ -446,7 +447,7 @@ stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64
     int64_t low, high;
     stk_status status = stki_row_major(STK_U8, ndim, shape, NULL, NULL, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < ndim; i++)
         if (strides[i] < 0)
@@ -457,7 +458,7 @@ stk_status stk_tensor_as_strided(const stk_tensor *tensor, int ndim, const int64
     if (offset_bytes == STK_SAME_OFFSET)
         offset_bytes = stk_tensor_offset_bytes(tensor);
     status = stki_byte_span(tensor->dtype, ndim, shape, strides, &low, &high, NULL);
-    if (status || offset_bytes < 0 || (high > 0 && !stki_inside(offset_bytes, high, tensor->storage->bytes)))
+    if (status != STK_OK || offset_bytes < 0 || (high > 0 && !stki_inside(offset_bytes, high, tensor->storage->bytes)))
         return stki_fail(err, STK_E_BAD_STORAGE,
                          "as_strided: shape %s, byte strides %s from byte %" PRId64
                          " on reach outside a storage of %" PRId64 " bytes",
@@ -488,8 +489,8 @@ stk_status stk_tensor_diagonal(const stk_tensor *tensor, int64_t offset, int dim
     int ndim = 0;
     stk_status status = stki_wrap_dim(dim0, tensor->ndim, "diagonal", &dim0, err);
 
-    status = status ? status : stki_wrap_dim(dim1, tensor->ndim, "diagonal", &dim1, err);
-    if (status)
+    status = status != STK_OK ? status : stki_wrap_dim(dim1, tensor->ndim, "diagonal", &dim1, err);
+    if (status != STK_OK)
         return status;
     if (dim0 == dim1)
         return stki_fail(err, STK_E_BAD_DIM, "diagonal: needs two dimensions, not %d twice", dim0);

@@ -43,12 +43,12 @@ static int act(const struct pl_args *args, FILE *page)
         if (page)
             pl_page_begin(page, "What tensors take", "Bytes of the elements alone; 1 GiB = 1024³ bytes.");
         status = pl_memory(args, page, &err);
-        return status ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
+        return status != STK_OK ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
     case PL_PRECISION:
         if (page)
             pl_page_begin(page, "What dtypes keep", "One signal in every form that is smaller than float32.");
         status = pl_precision(args, page, &err);
-        return status ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
+        return status != STK_OK ? stoker_complain("play", &err, exit_code(status)) : STOKER_FINE;
     }
     return STOKER_USE;
 }

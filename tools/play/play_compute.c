@@ -18,8 +18,8 @@ static stk_status op_contiguous(struct pl_call *call, stk_error *err)
     bool clone = strcmp(call->command->op, "clone") == 0;
     stk_status status = pl_take_end(call->command, err);
 
-    status = status ? status : afford_copy(call, call->in->dtype, err);
-    if (status)
+    status = status != STK_OK ? status : afford_copy(call, call->in->dtype, err);
+    if (status != STK_OK)
         return status;
     return clone ? stk_tensor_clone(call->in, &call->out, err) : stk_tensor_contiguous(call->in, &call->out, err);
 }
@@ -28,8 +28,8 @@ static stk_status op_channels_last(struct pl_call *call, stk_error *err)
 {
     stk_status status = pl_take_end(call->command, err);
 
-    status = status ? status : afford_copy(call, call->in->dtype, err);
-    return status ? status : stk_tensor_contiguous_as(call->in, STK_LAYOUT_CHANNELS_LAST, &call->out, err);
+    status = status != STK_OK ? status : afford_copy(call, call->in->dtype, err);
+    return status != STK_OK ? status : stk_tensor_contiguous_as(call->in, STK_LAYOUT_CHANNELS_LAST, &call->out, err);
 }
 
 static stk_status op_to(struct pl_call *call, stk_error *err)
@@ -37,13 +37,13 @@ static stk_status op_to(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(call->command, STK_DTYPE_NONE, &dtype, err);
 
-    if (!status && dtype == STK_DTYPE_NONE) {
+    if (status == STK_OK && dtype == STK_DTYPE_NONE) {
         const char *word = pl_take_any_word(call->command);
         return word ? pl_fail_dtype("to", word, err) : stki_fail(err, STK_E_CONFIG, "to: no dtype named: to f16");
     }
-    status = status ? status : pl_take_end(call->command, err);
-    status = status ? status : afford_copy(call, dtype, err);
-    return status ? status : stk_tensor_to(call->in, dtype, &call->out, err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    status = status != STK_OK ? status : afford_copy(call, dtype, err);
+    return status != STK_OK ? status : stk_tensor_to(call->in, dtype, &call->out, err);
 }
 
 /* A number, or a tensor by name. */
@@ -74,7 +74,7 @@ static stk_status check_pair(struct pl_call *call, const stk_operand *other, stk
     if (!other->tensor)
         return STK_OK;
     status = stk_tensor_broadcast(call->in, other->tensor, &a, &b, err);
-    if (status) {
+    if (status != STK_OK) {
         pl_why_broadcast(call->in->ndim, call->in->shape, other->tensor->ndim, other->tensor->shape, call->remark,
                          sizeof call->remark);
         return status;
@@ -107,16 +107,16 @@ static stk_status op_binary(struct pl_call *call, stk_error *err)
     stk_operand other;
     stk_status status = take_operand(call, &other, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    status = status ? status : check_pair(call, &other, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    status = status != STK_OK ? status : check_pair(call, &other, err);
+    if (status != STK_OK)
         return status;
     stk_binary_op op = binary_named(name, length - in_place);
     if (!in_place)
         return stk_tensor_binary(op, stk_operand_tensor(call->in), other, &call->out, err);
     stk_tensor target = *call->in;
     status = stk_tensor_binary_into(op, stk_operand_tensor(call->in), other, &target, err);
-    if (status) {
+    if (status != STK_OK) {
         pl_why_in_place(call->in, status, call->remark, sizeof call->remark);
         return status;
     }
@@ -135,8 +135,8 @@ static stk_status op_fill(struct pl_call *call, stk_error *err)
     if (strcmp(call->command->op, "fill_") == 0 && !pl_take_number(call->command, &value))
         return stki_fail(err, STK_E_CONFIG, "fill_: no value given");
     status = pl_take_end(call->command, err);
-    status = status ? status : stk_tensor_fill(&target, value, err);
-    if (status)
+    status = status != STK_OK ? status : stk_tensor_fill(&target, value, err);
+    if (status != STK_OK)
         return status;
     stk_tensor_retain(&target);
     call->out = target;
@@ -152,9 +152,9 @@ static stk_status op_reduce(struct pl_call *call, stk_error *err)
     bool keep = pl_take_word(call->command, "keepdim");
     stk_status status = pl_take_dtype(call->command, STK_DTYPE_NONE, &dtype, err);
 
-    status = status ? status : pl_take_dims(call->command, dims, &count, err);
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_dims(call->command, dims, &count, err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     const int *which = count ? dims : NULL;
     if (strcmp(name, "sum") == 0)
@@ -176,10 +176,10 @@ static stk_status op_matmul(struct pl_call *call, stk_error *err)
     stk_operand other;
     stk_status status = take_operand(call, &other, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && !other.tensor)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && !other.tensor)
         return stki_fail(err, STK_E_CONFIG, "matmul: expected the name of a tensor");
-    if (!status && call->in->ndim > 0 && other.tensor->ndim > 0) {
+    if (status == STK_OK && call->in->ndim > 0 && other.tensor->ndim > 0) {
         int64_t shape[2] = {stk_tensor_numel(call->in), stk_tensor_numel(other.tensor)};
         shape[0] /= call->in->shape[call->in->ndim - 1] > 0 ? call->in->shape[call->in->ndim - 1] : 1;
         shape[1] /= other.tensor->ndim > 1 && other.tensor->shape[other.tensor->ndim - 2] > 0
@@ -187,7 +187,7 @@ static stk_status op_matmul(struct pl_call *call, stk_error *err)
                         : 1;
         status = pl_afford("matmul", call->in->dtype, 2, shape, err);
     }
-    status = status ? status : stk_tensor_matmul(call->in, other.tensor, &call->out, err);
+    status = status != STK_OK ? status : stk_tensor_matmul(call->in, other.tensor, &call->out, err);
     if (status == STK_E_BAD_SHAPE)
         snprintf(call->remark, sizeof call->remark,
                  "the last axis on the left (%s) must be as long as the last but one on the right (%s)",

@@ -18,11 +18,11 @@ static stk_status take_shape(struct pl_call *call, stk_dtype dtype, int *ndim, i
 {
     stk_status status = pl_take_ints(call->command, "the shape", STK_MAX_DIMS, shape, ndim, err);
 
-    for (int i = 0; !status && i < *ndim; i++)
+    for (int i = 0; status == STK_OK && i < *ndim; i++)
         if (shape[i] < 0)
             return stki_fail(err, STK_E_BAD_SHAPE, "%s: shape %s: a size may not be negative", call->command->op,
                              PL_SHAPE(*ndim, shape));
-    return status ? status : pl_afford(call->command->op, dtype, *ndim, shape, err);
+    return status != STK_OK ? status : pl_afford(call->command->op, dtype, *ndim, shape, err);
 }
 
 static stk_status create_zeros(struct pl_call *call, stk_error *err)
@@ -32,9 +32,9 @@ static stk_status create_zeros(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(call->command, STK_F32, &dtype, err);
 
-    status = status ? status : take_shape(call, dtype, &ndim, shape, err);
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : take_shape(call, dtype, &ndim, shape, err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     return strcmp(call->command->op, "ones") == 0 ? stk_tensor_ones(dtype, ndim, shape, NULL, &call->out, err)
                                                   : stk_tensor_zeros(dtype, ndim, shape, NULL, &call->out, err);
@@ -55,7 +55,7 @@ static stk_status create_full(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(command, STK_DTYPE_NONE, &dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < command->item_count; i++)
         if (!command->items[i].used && command->items[i].kind == PL_NUMBER)
@@ -65,8 +65,8 @@ static stk_status create_full(struct pl_call *call, stk_error *err)
     last->used = true;
     dtype = dtype ? dtype : dtype_of(last->number);
     status = take_shape(call, dtype, &ndim, shape, err);
-    status = status ? status : pl_take_end(command, err);
-    return status ? status : stk_tensor_full(dtype, ndim, shape, last->number, NULL, &call->out, err);
+    status = status != STK_OK ? status : pl_take_end(command, err);
+    return status != STK_OK ? status : stk_tensor_full(dtype, ndim, shape, last->number, NULL, &call->out, err);
 }
 
 static stk_status create_arange(struct pl_call *call, stk_error *err)
@@ -76,14 +76,14 @@ static stk_status create_arange(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(call->command, STK_DTYPE_NONE, &dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     while (count < 3 && pl_take_number(call->command, &bounds[count]))
         count++;
     if (count == 0)
         return stki_fail(err, STK_E_CONFIG, "arange: no end given: arange [START] END [STEP]");
     status = pl_take_end(call->command, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (count == 1) {
         bounds[1] = bounds[0];
@@ -97,7 +97,7 @@ static stk_status create_arange(struct pl_call *call, stk_error *err)
     double length = (as_real(bounds[1]) - as_real(bounds[0])) / as_real(bounds[2]);
     if (length > 0 && length < 1e18) {
         status = pl_afford("arange", dtype, 1, (const int64_t[]){(int64_t)length}, err);
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     return stk_tensor_arange(dtype, bounds[0], bounds[1], bounds[2], NULL, &call->out, err);
@@ -110,14 +110,15 @@ static stk_status create_linspace(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(call->command, STK_F32, &dtype, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (!pl_take_number(call->command, &start) || !pl_take_number(call->command, &end))
         return stki_fail(err, STK_E_CONFIG, "linspace: expected linspace START END COUNT");
     status = pl_take_int(call->command, "count", &count, err);
-    status = status ? status : pl_take_end(call->command, err);
-    status = status ? status : pl_afford("linspace", dtype, 1, &count, err);
-    return status ? status : stk_tensor_linspace(dtype, as_real(start), as_real(end), count, NULL, &call->out, err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    status = status != STK_OK ? status : pl_afford("linspace", dtype, 1, &count, err);
+    return status != STK_OK ? status
+                            : stk_tensor_linspace(dtype, as_real(start), as_real(end), count, NULL, &call->out, err);
 }
 
 static stk_status create_eye(struct pl_call *call, stk_error *err)
@@ -126,15 +127,15 @@ static stk_status create_eye(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(call->command, STK_F32, &dtype, err);
 
-    status = status ? status : pl_take_int(call->command, "number of rows", &shape[0], err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_int(call->command, "number of rows", &shape[0], err);
+    if (status != STK_OK)
         return status;
     shape[1] = shape[0];
     if (pl_numbers_left(call->command))
         status = pl_take_int(call->command, "number of columns", &shape[1], err);
-    status = status ? status : pl_take_end(call->command, err);
-    status = status ? status : pl_afford("eye", dtype, 2, shape, err);
-    return status ? status : stk_tensor_eye(dtype, shape[0], shape[1], NULL, &call->out, err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    status = status != STK_OK ? status : pl_afford("eye", dtype, 2, shape, err);
+    return status != STK_OK ? status : stk_tensor_eye(dtype, shape[0], shape[1], NULL, &call->out, err);
 }
 
 static stk_status create_random(struct pl_call *call, stk_error *err)
@@ -144,10 +145,10 @@ static stk_status create_random(struct pl_call *call, stk_error *err)
     stk_dtype dtype;
     stk_status status = pl_take_dtype(call->command, STK_F32, &dtype, err);
 
-    status = status ? status : pl_take_int_key(call->command, "seed", call->session->seed, &seed, err);
-    status = status ? status : take_shape(call, dtype, &ndim, shape, err);
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_int_key(call->command, "seed", call->session->seed, &seed, err);
+    status = status != STK_OK ? status : take_shape(call, dtype, &ndim, shape, err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     snprintf(call->remark, sizeof call->remark, "seed %" PRId64 ": the same numbers on every machine", seed);
     return strcmp(call->command->op, "rand") == 0
@@ -169,13 +170,13 @@ static stk_status create_tensor(struct pl_call *call, stk_error *err)
             found = dtype_of(item->number);
     }
     found = count ? found : STK_F32;
-    status = status ? status : stk_tensor_empty(dtype ? dtype : found, 1, &count, NULL, &made, err);
-    if (status)
+    status = status != STK_OK ? status : stk_tensor_empty(dtype ? dtype : found, 1, &count, NULL, &made, err);
+    if (status != STK_OK)
         return status;
-    for (int64_t i = 0; !status && pl_take_number(call->command, &value); i++)
+    for (int64_t i = 0; status == STK_OK && pl_take_number(call->command, &value); i++)
         status = stk_tensor_set(&made, 1, &i, value, err);
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         stk_tensor_release(&made);
     else
         call->out = made;

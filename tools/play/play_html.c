@@ -45,7 +45,7 @@ static stk_status put_facts(const struct pl_session *session, int index, FILE *t
     char own[32], whole[32], all[32], shared[400];
     stk_status status = stk_tensor_element_strides(tensor, strides, &offset, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     fputs("<dl>\n", to);
     put_fact(to, "shape", "%s  %s", PL_SHAPE(tensor->ndim, tensor->shape), stk_dtype_long_name(tensor->dtype));
@@ -94,7 +94,7 @@ stk_status pl_html_step(const struct pl_session *session, int index, FILE *to, s
     fprintf(to, "<span class=\"badge\">storage %s</span>", pl_storage_name(text, sizeof text, storage));
     fprintf(to, "<span class=\"how\">%s</span></h2>\n<div class=\"two\"><div>\n", pl_how_text(text, sizeof text, step));
     status = put_facts(session, index, to, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     fputs("</div><div><h3>tensor</h3>\n", to);
     pl_svg_tensor(&step->tensor, storage % PL_HUES, to);

@@ -221,7 +221,7 @@ stk_status pl_memory(const struct pl_args *args, FILE *page, stk_error *err)
             show_model(count, args->fits, table, page);
     } else if (pl_parse_shape(args->what, shape, &ndim, NULL) == STK_OK && ndim > 0) {
         status = show_batch(ndim, shape, args->fits, table, page, err);
-        if (!status && pl_sparse_sensible(ndim, shape))
+        if (status == STK_OK && pl_sparse_sensible(ndim, shape))
             status = pl_sparse_table(ndim, shape, args->dtype ? args->dtype : STK_F32, page, err);
     } else {
         status =

@@ -105,8 +105,8 @@ stk_status pl_page_save(struct pl_page *page, const char *path, stk_error *err)
     page->to = NULL;
     if (!whole)
         status = stki_fail_memory(err, (int64_t)page->size, "a page");
-    file = status ? NULL : fopen(path, "w");
-    if (!status && !file)
+    file = status != STK_OK ? NULL : fopen(path, "w");
+    if (status == STK_OK && !file)
         status = stki_fail_errno(err, errno, path, "cannot write");
     if (file) {
         bool fine = fwrite(page->bytes, 1, page->size, file) == page->size;

@@ -111,7 +111,7 @@ static stk_status add_word(struct pl_command *command, char *word, int group, st
     if (equals && equals > word) {
         *equals = 0;
         stk_status status = add_item(command, equals + 1, group, err);
-        if (!status)
+        if (status == STK_OK)
             command->items[command->item_count - 1].key = word;
         return status;
     }
@@ -120,7 +120,7 @@ static stk_status add_word(struct pl_command *command, char *word, int group, st
     group = group ? group : ++command->group_count;
     for (char *save, *part = strtok_r(word, "x", &save); part; part = strtok_r(NULL, "x", &save)) {
         stk_status status = add_item(command, part, group, err);
-        if (status)
+        if (status != STK_OK)
             return status;
     }
     return STK_OK;
@@ -137,7 +137,7 @@ static stk_status split_items(struct pl_command *command, stk_error *err)
             memcpy(words, at, length);
             words[length] = 0;
             stk_status status = add_word(command, words, group, err);
-            if (status)
+            if (status != STK_OK)
                 return status;
             words += length + 1;
             at += length;
@@ -359,7 +359,7 @@ stk_status pl_take_ints(struct pl_command *command, const char *what, int most, 
         if (*count == most)
             return stki_fail(err, STK_E_CONFIG, "%s: more than %d numbers for %s", command->op, most, what);
         stk_status status = whole(command, item, what, &out[*count], err);
-        if (status)
+        if (status != STK_OK)
             return status;
         ++*count;
     }
@@ -371,7 +371,7 @@ stk_status pl_take_dims(struct pl_command *command, int *out, int *count, stk_er
     int64_t dims[STK_MAX_DIMS];
     stk_status status = pl_take_ints(command, "dimensions", STK_MAX_DIMS, dims, count, err);
 
-    for (int i = 0; !status && i < *count; i++) {
+    for (int i = 0; status == STK_OK && i < *count; i++) {
         if (dims[i] < -STK_MAX_DIMS || dims[i] > STK_MAX_DIMS)
             return stki_fail(err, STK_E_BAD_DIM, "%s: dimension %" PRId64, command->op, dims[i]);
         out[i] = (int)dims[i];
@@ -394,7 +394,7 @@ stk_status pl_take_group(struct pl_command *command, const char *what, int64_t *
         if (*count == STK_MAX_DIMS)
             return stki_fail(err, STK_E_CONFIG, "%s: more than %d numbers for %s", command->op, STK_MAX_DIMS, what);
         stk_status status = whole(command, item, what, &out[*count], err);
-        if (status)
+        if (status != STK_OK)
             return status;
         ++*count;
     }

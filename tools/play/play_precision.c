@@ -81,11 +81,11 @@ static stk_status cast(const stk_tensor *sine, stk_dtype dtype, struct outcome *
     stk_tensor there, back;
     stk_status status = stk_tensor_to(sine, dtype, &there, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stk_tensor_to(&there, STK_F32, &back, err);
     stk_tensor_release(&there);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stk_tensor_to_bytes(&back, out->values, sizeof out->values, err);
     stk_tensor_release(&back);
@@ -103,15 +103,15 @@ static stk_status quantise(const stk_tensor *sine, double fixed, struct outcome 
         fixed > 0 ? stk_quant_create(STK_QINT8, STK_QUANT_PER_TENSOR, 1, &scale, &(const int64_t){0}, &quant, err)
                   : stk_quant_minmax(sine, STK_QINT8, STK_QUANT_SYMMETRIC, &quant, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     out->limit = 128.5 * stk_quant_scale(quant, 0);
     status = stk_quantize(sine, quant, &there, err);
-    if (!status) {
+    if (status == STK_OK) {
         status = stk_dequantize(&there, &back, err);
         stk_qtensor_release(&there);
     }
-    if (!status) {
+    if (status == STK_OK) {
         status = stk_tensor_to_bytes(&back, out->values, sizeof out->values, err);
         stk_tensor_release(&back);
     }
@@ -218,12 +218,12 @@ static stk_status compare(const stk_tensor *tensor, const float *sine, double am
 {
     stk_status status = STK_OK;
 
-    for (int f = 0; !status && f < FORMS; f++) {
+    for (int f = 0; status == STK_OK && f < FORMS; f++) {
         const struct form *form = &forms[f];
         struct outcome outcome;
         status = form->dtype ? cast(tensor, form->dtype, &outcome, err)
                              : quantise(tensor, form->fixed ? range : 0, &outcome, err);
-        if (status)
+        if (status != STK_OK)
             break;
         measure(sine, &outcome);
         put_row(table, form, &outcome, amplitude);
@@ -244,7 +244,7 @@ stk_status pl_precision(const struct pl_args *args, FILE *page, stk_error *err)
     stk_status status =
         table ? make_sine(args->amplitude, sine, &tensor, err) : stki_fail_memory(err, sizeof *table, "a table");
 
-    if (status) {
+    if (status != STK_OK) {
         stki_free(table);
         return status;
     }
@@ -256,12 +256,12 @@ stk_status pl_precision(const struct pl_args *args, FILE *page, stk_error *err)
     if (page)
         begin_page(page, title);
     status = compare(&tensor, sine, args->amplitude, range, table, page, err);
-    if (!status) {
+    if (status == STK_OK) {
         printf("%s\n\n", title);
         pl_table_text(table, stdout);
         printf("\nlevels: different values left; clipped: samples beyond the largest number; lost: infinite or NaN\n");
     }
-    if (page && !status) {
+    if (page && status == STK_OK) {
         fputs("</div>\n", page);
         pl_table_html(table, page);
         fputs("<p class=\"how\">levels: different values left; clipped: samples beyond the largest number; lost: "

@@ -32,7 +32,7 @@ static stk_status show_step(void *context, const struct pl_session *session, stk
     const struct output *output = context;
     stk_status status = pl_text_step(session, session->count - 1, output->columns, stdout, err);
 
-    if (!status && output->page)
+    if (status == STK_OK && output->page)
         status = pl_html_step(session, session->count - 1, output->page, err);
     return status;
 }
@@ -57,7 +57,7 @@ static stk_status run_text(struct pl_session *session, const char *text, struct 
     char *at = NULL;
     stk_status status = pl_session_run(session, text, show_step, output, &at, &trouble);
 
-    if (status)
+    if (status != STK_OK)
         tell_trouble(output, &trouble, at);
     return status;
 }

@@ -43,10 +43,10 @@ static stk_status op_help(struct pl_call *call, stk_error *err)
     const struct pl_op *op = topic ? pl_op_find(topic) : NULL;
     stk_status status = pl_take_end(call->command, err);
 
-    if (!status && topic && !op)
+    if (status == STK_OK && topic && !op)
         return stki_fail(err, STK_E_CONFIG, "help: there is no operation %s", topic);
-    if (status || !op)
-        return status ? status : gather(call, write_help, err);
+    if (status != STK_OK || !op)
+        return status != STK_OK ? status : gather(call, write_help, err);
     call->text = stki_format("%s %s    %s", op->name, op->arguments, op->help);
     return call->text ? STK_OK : stki_fail_memory(err, 0, "a text");
 }
@@ -74,7 +74,7 @@ static stk_status op_names(struct pl_call *call, stk_error *err)
 {
     stk_status status = pl_take_end(call->command, err);
 
-    return status ? status : gather(call, write_names, err);
+    return status != STK_OK ? status : gather(call, write_names, err);
 }
 
 static stk_status op_print(struct pl_call *call, stk_error *err)
@@ -82,8 +82,8 @@ static stk_status op_print(struct pl_call *call, stk_error *err)
     char *text = NULL;
     stk_status status = pl_take_end(call->command, err);
 
-    status = status ? status : stk_tensor_format(call->in, NULL, &text, err);
-    if (status)
+    status = status != STK_OK ? status : stk_tensor_format(call->in, NULL, &text, err);
+    if (status != STK_OK)
         return status;
     call->text = stki_strdup(text);
     stk_text_free(text);
@@ -122,7 +122,7 @@ static stk_status take_shape(struct pl_call *call, struct operand *out, stk_erro
     out->ndim = 1;
     stk_status status = first->group ? pl_take_group(command, "shapes", out->shape, &out->ndim, err)
                                      : pl_take_int(command, "shape", &out->shape[0], err);
-    for (int i = 0; !status && i < out->ndim; i++)
+    for (int i = 0; status == STK_OK && i < out->ndim; i++)
         if (out->shape[i] < 0)
             return stki_fail(err, STK_E_BAD_SHAPE, "broadcast: shape %s: a size may not be negative",
                              PL_SHAPE(out->ndim, out->shape));
@@ -189,9 +189,9 @@ static stk_status op_broadcast(struct pl_call *call, stk_error *err)
     FILE *to;
     stk_status status = take_shape(call, &pair[0], err);
 
-    status = status ? status : take_shape(call, &pair[1], err);
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : take_shape(call, &pair[1], err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     to = open_memstream(&figure, &size);
     if (to) {

@@ -182,7 +182,7 @@ static stk_status run_op(struct pl_call *call, struct pl_trouble *trouble)
     const struct pl_op *op;
     stk_status status = find_op(call->command, &op, &trouble->err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (op->needs_tensor && !call->in)
         return stki_fail(&trouble->err, STK_E_CONFIG,
@@ -192,10 +192,10 @@ static stk_status run_op(struct pl_call *call, struct pl_trouble *trouble)
                          call->command->subject);
     call->in = op->needs_tensor ? call->in : NULL;
     status = op->run(call, &trouble->err);
-    call->has_out = !status && call->out.dtype != STK_DTYPE_NONE;
+    call->has_out = status == STK_OK && call->out.dtype != STK_DTYPE_NONE;
     if (status == STK_E_BAD_DIM && !*call->remark && call->in)
         pl_why_dim(call->in, call->remark, sizeof call->remark);
-    if (status)
+    if (status != STK_OK)
         snprintf(trouble->why, sizeof trouble->why, "%.*s", (int)sizeof trouble->why - 1, call->remark);
     return status;
 }
@@ -207,8 +207,8 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
     int from;
     stk_status status = pl_parse(text, length, is_name, session, command, &trouble->err);
 
-    status = status ? status : reserve(session, &trouble->err);
-    if (status)
+    status = status != STK_OK ? status : reserve(session, &trouble->err);
+    if (status != STK_OK)
         return status;
     from = *command->subject ? pl_session_find(session, command->subject) : pl_session_latest(session);
     call.in = from >= 0 ? &session->steps[from].tensor : NULL;
@@ -218,14 +218,14 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
         status = run_op(&call, trouble);
     else
         recall(&call);
-    if (!status && *command->target && !call.has_out)
+    if (status == STK_OK && *command->target && !call.has_out)
         status =
             stki_fail(&trouble->err, STK_E_CONFIG, "%s gives no tensor to be named %s", command->op, command->target);
-    if (!status)
+    if (status == STK_OK)
         status = keep_step(session, &call, call.in ? from : -1, text, length, &trouble->err);
-    if (status)
+    if (status != STK_OK)
         stk_tensor_release(&call.out);
-    if (status) {
+    if (status != STK_OK) {
         trouble->figure = call.figure;
         trouble->drawing = call.figure ? call.text : NULL;
         if (!call.figure)
@@ -257,7 +257,7 @@ stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink
     trouble->figure = trouble->drawing = NULL;
     if (!command)
         return stki_fail_memory(&trouble->err, sizeof *command, "a command");
-    while (!status && *at) {
+    while (status == STK_OK && *at) {
         at += strspn(at, "; \t\r\n");
         if (*at == '#') {
             at += strcspn(at, "\n");
@@ -267,9 +267,9 @@ stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink
         if (length == 0)
             continue;
         status = run_command(session, command, at, length, trouble);
-        if (status && failed)
+        if (status != STK_OK && failed)
             *failed = stki_format("%.*s", length, at);
-        status = status ? status : sink(context, session, &trouble->err);
+        status = status != STK_OK ? status : sink(context, session, &trouble->err);
         at += length;
     }
     stki_free(command);

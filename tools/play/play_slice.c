@@ -86,7 +86,7 @@ static stk_status read_parts(const char *rest, struct part *parts, int *count, s
         if (*count == 2 * STK_MAX_DIMS)
             return stki_fail(err, STK_E_CONFIG, "slice: more than %d indices", 2 * STK_MAX_DIMS);
         stk_status status = read_part(at, &parts[*count], err);
-        if (status)
+        if (status != STK_OK)
             return status;
         ++*count;
     }
@@ -114,7 +114,7 @@ stk_status pl_op_slice(struct pl_call *call, stk_error *err)
     stk_tensor view = *call->in;
     stk_status status = read_parts(call->command->rest, parts, &count, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < count; i++) {
         axes += parts[i].kind == PART_INDEX || parts[i].kind == PART_RANGE;
@@ -125,7 +125,7 @@ stk_status pl_op_slice(struct pl_call *call, stk_error *err)
     if (axes > call->in->ndim)
         return stki_fail(err, STK_E_BAD_DIM, "slice: %d indices for a tensor with %d axes", axes, call->in->ndim);
     stk_tensor_retain(&view);
-    for (int i = 0; !status && i < count; i++) {
+    for (int i = 0; status == STK_OK && i < count; i++) {
         stk_tensor next;
         if (parts[i].kind == PART_DOTS) {
             axis += call->in->ndim - axes;
@@ -138,12 +138,12 @@ stk_status pl_op_slice(struct pl_call *call, stk_error *err)
             pl_why_step(parts[i].step, size, at, call->remark, sizeof call->remark);
         else if (status == STK_E_BAD_INDEX)
             pl_why_index(size, call->remark, sizeof call->remark);
-        if (!status) {
+        if (status == STK_OK) {
             stk_tensor_release(&view);
             view = next;
         }
     }
-    if (status)
+    if (status != STK_OK)
         stk_tensor_release(&view);
     else
         call->out = view;

@@ -120,7 +120,7 @@ stk_status pl_svg_storage(const stk_tensor *tensor, int hue, FILE *to, stk_error
     struct pl_cells cells;
     stk_status status = pl_cells_of(tensor, MOST_CELLS, GROUPS, &cells, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (cells.read_count < 0)
         fputs("<p>Too many elements to draw.</p>\n", to);

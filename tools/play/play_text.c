@@ -161,7 +161,7 @@ static stk_status print_storage(const stk_tensor *tensor, int columns, FILE *to,
     struct pl_cells cells;
     stk_status status = pl_cells_of(tensor, MOST_CELLS, columns - LABEL, &cells, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     fprintf(to, "   %-12s %" PRId64 " cells of %" PRId64 " bytes; ", "storage", cells.cell_count,
             stk_dtype_size(tensor->dtype));
@@ -194,7 +194,7 @@ stk_status pl_text_step(const struct pl_session *session, int index, int columns
         return STK_OK;
     }
     status = stk_tensor_element_strides(tensor, strides, &offset, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     fprintf(to, "   %-12s %s %s; %s\n", "tensor", stk_dtype_name(tensor->dtype), PL_SHAPE(tensor->ndim, tensor->shape),
             pl_how_text(text, sizeof text, step));

@@ -13,11 +13,11 @@ static stk_status op_view(struct pl_call *call, stk_error *err)
     int ndim;
     stk_status status = pl_take_ints(call->command, "the shape", STK_MAX_DIMS, shape, &ndim, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     status = stk_tensor_view(call->in, ndim, shape, &call->out, err);
-    if (status)
+    if (status != STK_OK)
         pl_why_view(call->in, ndim, shape, status, call->remark, sizeof call->remark);
     return status;
 }
@@ -36,14 +36,14 @@ static stk_status op_reshape(struct pl_call *call, stk_error *err)
     int ndim;
     stk_status status = pl_take_ints(call->command, "the shape", STK_MAX_DIMS, shape, &ndim, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    status = status ? status : pl_afford("reshape", call->in->dtype, call->in->ndim, call->in->shape, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    status = status != STK_OK ? status : pl_afford("reshape", call->in->dtype, call->in->ndim, call->in->shape, err);
+    if (status != STK_OK)
         return status;
     status = stk_tensor_reshape(call->in, ndim, shape, &call->out, err);
     if (status == STK_E_BAD_SHAPE)
         pl_why_count(call->in, ndim, shape, call->remark, sizeof call->remark);
-    else if (!status)
+    else if (status == STK_OK)
         remark_copy(call);
     return status;
 }
@@ -53,13 +53,13 @@ static stk_status op_flatten(struct pl_call *call, stk_error *err)
     int dims[STK_MAX_DIMS] = {0}, count;
     stk_status status = pl_take_dims(call->command, dims, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && count > 2)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && count > 2)
         return stki_fail(err, STK_E_CONFIG, "flatten: expected flatten [FIRST [LAST]]");
-    status = status ? status : pl_afford("flatten", call->in->dtype, call->in->ndim, call->in->shape, err);
-    if (!status)
+    status = status != STK_OK ? status : pl_afford("flatten", call->in->dtype, call->in->ndim, call->in->shape, err);
+    if (status == STK_OK)
         status = stk_tensor_flatten(call->in, count > 0 ? dims[0] : 0, count > 1 ? dims[1] : -1, &call->out, err);
-    if (!status)
+    if (status == STK_OK)
         remark_copy(call);
     return status;
 }
@@ -69,8 +69,8 @@ static stk_status op_transpose(struct pl_call *call, stk_error *err)
     int dims[STK_MAX_DIMS], count;
     stk_status status = pl_take_dims(call->command, dims, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     if (count == 2)
         return stk_tensor_transpose(call->in, dims[0], dims[1], &call->out, err);
@@ -86,10 +86,10 @@ static stk_status op_permute(struct pl_call *call, stk_error *err)
     int dims[STK_MAX_DIMS], count;
     stk_status status = pl_take_dims(call->command, dims, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && count != call->in->ndim)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && count != call->in->ndim)
         return stki_fail(err, STK_E_BAD_DIM, "permute: %d dimensions named of a tensor with %d", count, call->in->ndim);
-    return status ? status : stk_tensor_permute(call->in, dims, &call->out, err);
+    return status != STK_OK ? status : stk_tensor_permute(call->in, dims, &call->out, err);
 }
 
 /* A dimension that the calls, which take an int, would have to refuse. */
@@ -112,13 +112,13 @@ static stk_status op_select(struct pl_call *call, stk_error *err)
     int count;
     stk_status status = pl_take_ints(call->command, "dimension and index", 2, numbers, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && count != 2)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && count != 2)
         return stki_fail(err, STK_E_CONFIG, "select: expected select DIM INDEX");
-    if (status)
+    if (status != STK_OK)
         return status;
     status = check_dim(call, numbers[0], err);
-    status = status ? status : stk_tensor_select(call->in, (int)numbers[0], numbers[1], &call->out, err);
+    status = status != STK_OK ? status : stk_tensor_select(call->in, (int)numbers[0], numbers[1], &call->out, err);
     if (status == STK_E_BAD_INDEX)
         pl_why_index(size_of_axis(call->in, numbers[0]), call->remark, sizeof call->remark);
     return status;
@@ -130,13 +130,14 @@ static stk_status op_narrow(struct pl_call *call, stk_error *err)
     int count;
     stk_status status = pl_take_ints(call->command, "dimension, start and length", 3, numbers, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && count != 3)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && count != 3)
         return stki_fail(err, STK_E_CONFIG, "narrow: expected narrow DIM START LENGTH");
-    if (status)
+    if (status != STK_OK)
         return status;
     status = check_dim(call, numbers[0], err);
-    status = status ? status : stk_tensor_narrow(call->in, (int)numbers[0], numbers[1], numbers[2], &call->out, err);
+    status = status != STK_OK ? status
+                              : stk_tensor_narrow(call->in, (int)numbers[0], numbers[1], numbers[2], &call->out, err);
     if (status == STK_E_BAD_INDEX)
         pl_why_index(size_of_axis(call->in, numbers[0]), call->remark, sizeof call->remark);
     return status;
@@ -147,15 +148,15 @@ static stk_status op_squeeze(struct pl_call *call, stk_error *err)
     int dims[STK_MAX_DIMS], count;
     stk_status status = pl_take_dims(call->command, dims, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && count > 1)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && count > 1)
         return stki_fail(err, STK_E_CONFIG, "squeeze: one dimension at a time, or none for all of size 1");
-    if (status)
+    if (status != STK_OK)
         return status;
     if (count == 0)
         return stk_tensor_squeeze_all(call->in, &call->out, err);
     status = stk_tensor_squeeze(call->in, dims[0], &call->out, err);
-    if (!status && call->out.ndim == call->in->ndim && call->in->ndim > 0) {
+    if (status == STK_OK && call->out.ndim == call->in->ndim && call->in->ndim > 0) {
         int dim = dims[0] < 0 ? dims[0] + call->in->ndim : dims[0];
         snprintf(call->remark, sizeof call->remark,
                  "axis %d has size %" PRId64 ": only axes of size 1 can go, so nothing changed", dims[0],
@@ -169,10 +170,10 @@ static stk_status op_unsqueeze(struct pl_call *call, stk_error *err)
     int64_t dim = 0;
     stk_status status = pl_take_int(call->command, "dimension", &dim, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && (dim < -64 || dim > 64))
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && (dim < -64 || dim > 64))
         return stki_fail(err, STK_E_BAD_DIM, "unsqueeze: dimension %" PRId64, dim);
-    return status ? status : stk_tensor_unsqueeze(call->in, (int)dim, &call->out, err);
+    return status != STK_OK ? status : stk_tensor_unsqueeze(call->in, (int)dim, &call->out, err);
 }
 
 static stk_status op_expand(struct pl_call *call, stk_error *err)
@@ -181,11 +182,11 @@ static stk_status op_expand(struct pl_call *call, stk_error *err)
     int ndim;
     stk_status status = pl_take_ints(call->command, "the shape", STK_MAX_DIMS, shape, &ndim, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     status = stk_tensor_expand(call->in, ndim, shape, &call->out, err);
-    if (status)
+    if (status != STK_OK)
         pl_why_expand(call->in, ndim, shape, call->remark, sizeof call->remark);
     else if (stk_tensor_numel(&call->out) > stk_tensor_numel(call->in))
         snprintf(call->remark, sizeof call->remark,
@@ -201,13 +202,13 @@ static stk_status op_as_strided(struct pl_call *call, stk_error *err)
     int ndim, stride_count;
     stk_status status = pl_take_group(call->command, "shape and strides", shape, &ndim, err);
 
-    status = status ? status : pl_take_group(call->command, "shape and strides", strides, &stride_count, err);
-    if (!status && ndim != stride_count)
+    status = status != STK_OK ? status : pl_take_group(call->command, "shape and strides", strides, &stride_count, err);
+    if (status == STK_OK && ndim != stride_count)
         return stki_fail(err, STK_E_CONFIG, "as_strided: %d sizes and %d strides", ndim, stride_count);
-    if (!status && pl_numbers_left(call->command))
+    if (status == STK_OK && pl_numbers_left(call->command))
         status = pl_take_int(call->command, "offset", &offset, err);
-    status = status ? status : pl_take_end(call->command, err);
-    if (status)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status != STK_OK)
         return status;
     for (int i = 0; i < ndim; i++)
         if (__builtin_mul_overflow(strides[i], size, &strides[i]))
@@ -215,7 +216,7 @@ static stk_status op_as_strided(struct pl_call *call, stk_error *err)
     if (offset != STK_SAME_OFFSET && __builtin_mul_overflow(offset, size, &offset))
         return stki_fail(err, STK_E_BAD_STORAGE, "as_strided: the offset does not fit");
     status = stk_tensor_as_strided(call->in, ndim, shape, strides, offset, &call->out, err);
-    if (status)
+    if (status != STK_OK)
         pl_why_as_strided(call->in, ndim, shape, strides, offset, call->remark, sizeof call->remark);
     return status;
 }
@@ -226,11 +227,12 @@ static stk_status op_diagonal(struct pl_call *call, stk_error *err)
     int count;
     stk_status status = pl_take_ints(call->command, "offset and dimensions", 3, numbers, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    status = status ? status : check_dim(call, numbers[1], err);
-    status = status ? status : check_dim(call, numbers[2], err);
-    return status ? status
-                  : stk_tensor_diagonal(call->in, numbers[0], (int)numbers[1], (int)numbers[2], &call->out, err);
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    status = status != STK_OK ? status : check_dim(call, numbers[1], err);
+    status = status != STK_OK ? status : check_dim(call, numbers[2], err);
+    return status != STK_OK
+               ? status
+               : stk_tensor_diagonal(call->in, numbers[0], (int)numbers[1], (int)numbers[2], &call->out, err);
 }
 
 static stk_status op_flip(struct pl_call *call, stk_error *err)
@@ -239,19 +241,19 @@ static stk_status op_flip(struct pl_call *call, stk_error *err)
     stk_tensor view = *call->in;
     stk_status status = pl_take_dims(call->command, dims, &count, err);
 
-    status = status ? status : pl_take_end(call->command, err);
-    if (!status && count == 0)
+    status = status != STK_OK ? status : pl_take_end(call->command, err);
+    if (status == STK_OK && count == 0)
         return stki_fail(err, STK_E_CONFIG, "flip: no dimension named: flip 0");
     stk_tensor_retain(&view);
-    for (int i = 0; !status && i < count; i++) {
+    for (int i = 0; status == STK_OK && i < count; i++) {
         stk_tensor next;
         status = stk_tensor_flip(&view, dims[i], &next, err);
-        if (!status) {
+        if (status == STK_OK) {
             stk_tensor_release(&view);
             view = next;
         }
     }
-    if (status)
+    if (status != STK_OK)
         stk_tensor_release(&view);
     else
         call->out = view;

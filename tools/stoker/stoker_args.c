@@ -58,11 +58,11 @@ stk_status st_args_source(const char *text, stki_document **document, stki_reade
     if (!text)
         return STK_OK;
     status = stki_document_parse(text, (int64_t)strlen(text), "--source", STKI_NO_INCLUDE, document, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_config_source(stki_document_root(*document), *document, &field, err);
-    if (!status)
+    if (status == STK_OK)
         status = refuse_of_field(stki_document_root(*document), &field, err);
-    if (!status)
+    if (status == STK_OK)
         *out = field.source;
     return status;
 }

@@ -102,7 +102,7 @@ static stk_status open_whole(const struct st_check *check, struct part *part, st
     stki_array array;
     stk_status status = stki_container_array(c, part->member, opts_of(check, part->member), &array, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_tensor(&array, c->path, &part->whole, err);
     stki_array_release(&array);
@@ -146,13 +146,13 @@ static stk_status open_member(const struct st_check *check, struct part *part, s
     } else {
         status =
             stki_container_reader(check->container, part->member, opts_of(check, part->member), &part->reader, err);
-        part->count = status ? 0 : part->reader->count;
+        part->count = status != STK_OK ? 0 : part->reader->count;
     }
-    if (status)
+    if (status != STK_OK)
         return status;
     describe(check, part, result);
     status = find_sums(check, part, result, err);
-    if (!status && check->keep) {
+    if (status == STK_OK && check->keep) {
         result->sums = stki_zalloc_array(part->count + 1, sizeof *result->sums);
         if (!result->sums)
             status = stki_fail_memory(err, part->count * 8, "checksums");
@@ -297,7 +297,7 @@ static stk_status check_record(struct st_check *check, const struct part *part, 
     if (!part->reader)
         return check_values(check, part, record, &part->whole, err);
     status = part->reader->ops->read(part->reader, record, NULL, scratch, &sample, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     status = check_values(check, part, record, &sample, err);
     stki_reader_done(part->reader, &sample);

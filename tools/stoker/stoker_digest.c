@@ -48,11 +48,11 @@ static stk_status add_array(struct digest *d, const stki_container *c, int64_t m
     stk_tensor tensor;
     stk_status status = stki_container_array(c, member, opts, &array, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_array_tensor(&array, c->path, &tensor, err);
     stki_array_release(&array);
-    if (status)
+    if (status != STK_OK)
         return status;
     if (is_fill(&tensor))
         status = check_filled(c, opts, stk_tensor_nbytes(&tensor), 1, err);
@@ -72,10 +72,10 @@ static stk_status add_samples(struct digest *d, const stki_container *c, int64_t
     int64_t written = 0;
     stk_status status = stki_container_reader(c, member, opts, &reader, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_scratch_init(&scratch);
-    for (int64_t i = 0; i < reader->count && !status; i++) {
+    for (int64_t i = 0; i < reader->count && status == STK_OK; i++) {
         stk_tensor sample;
 
         if (reader->ops->filled_until && i >= written) { /* ask once for each run of them */
@@ -86,13 +86,13 @@ static stk_status add_samples(struct digest *d, const stki_container *c, int64_t
                 break;
         }
         status = reader->ops->read(reader, i, NULL, &scratch, &sample, err);
-        if (!status) {
+        if (status == STK_OK) {
             stki_packed_each(&sample, add, d);
             stki_reader_done(reader, &sample);
         }
     }
     stki_scratch_fini(&scratch);
-    if (!status && reader->file)
+    if (status == STK_OK && reader->file)
         status = stki_file_intact(reader->file, -1, err);
     stki_reader_destroy(reader);
     return status;
@@ -123,9 +123,9 @@ stk_status st_digest_member(const stki_container *c, int64_t member, const stki_
         status = stki_fail_memory(err, 0, "a digest");
     else
         status = by_sample ? add_samples(&d, c, member, opts, err) : add_array(&d, c, member, opts, err);
-    if (!status && (d.failed || EVP_DigestFinal_ex(d.context, bytes, &count) != 1))
+    if (status == STK_OK && (d.failed || EVP_DigestFinal_ex(d.context, bytes, &count) != 1))
         status = stki_fail(err, STK_E_IO, "%s: %s: the digest could not be worked out", c->path, m->name);
-    if (!status)
+    if (status == STK_OK)
         write_hex(bytes, count, text);
     EVP_MD_CTX_free(d.context);
     return status;

@@ -89,7 +89,7 @@ static stk_status digest(struct inspect *in, const stki_container *c, int64_t i,
 {
     stk_status status = st_digest_member(c, i, &in->opts, text, err);
 
-    in->failed = in->failed || status;
+    in->failed = in->failed || status != STK_OK;
     return status;
 }
 
@@ -266,9 +266,9 @@ static stk_status write_image(struct inspect *in, const stki_container *containe
     int64_t member, shown;
     stk_status status = find_images(in, container, &member, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = st_sheet_write(container, member, &in->opts, in->image, &shown, err);
-    if (!status && !in->json)
+    if (status == STK_OK && !in->json)
         printf("%s: the first %" PRId64 " of %s\n", in->image, shown,
                *container->members[member].name ? st_shown(container->members[member].name) : "the array");
     return status;
@@ -281,18 +281,18 @@ static int inspect(struct inspect *in)
     stk_error err;
     stk_status status = stki_container_open(in->words[0], &in->opts, &container, &err);
 
-    if (status)
+    if (status != STK_OK)
         return refuse(in, &err);
     if (in->opts.name)
         status = stki_container_find(container, &in->opts, &only, &err);
-    if (!status && only >= 0 && container->members[only].status) {
+    if (status == STK_OK && only >= 0 && container->members[only].status) {
         stki_fail(&err, container->members[only].status, "%s",
                   container->members[only].why ? container->members[only].why : container->path);
         status = err.status;
     }
-    if (!status && in->source)
+    if (status == STK_OK && in->source)
         status = st_args_check(container, only, &in->opts, &err);
-    if (status) {
+    if (status != STK_OK) {
         stki_container_release(container);
         return refuse(in, &err);
     }
@@ -319,13 +319,13 @@ int stoker_inspect(int argc, char **argv)
 
     options_of(&in, options);
     status = arg_read(argc, argv, options, OPTIONS, NULL, in.words, 2, &in.word_count, &err);
-    if (!status && in.help)
+    if (status == STK_OK && in.help)
         return help();
-    if (!status && in.word_count == 0)
+    if (status == STK_OK && in.word_count == 0)
         status = stki_fail(&err, STK_E_CONFIG, "no file named; see --help");
-    if (!status)
+    if (status == STK_OK)
         status = st_args_source(in.source, &document, &in.opts, &err);
-    if (status) {
+    if (status != STK_OK) {
         stki_document_destroy(document);
         return stoker_complain("inspect", &err, STOKER_USE);
     }

@@ -9,7 +9,7 @@ static stk_status draw_sample(struct sheet *sheet, const stki_reader *reader, in
     stk_tensor sample;
     stk_status status = reader->ops->read(reader, index, NULL, scratch, &sample, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = sheet_draw(sheet, &sample, reader->path, index, err);
     stki_reader_done(reader, &sample);
@@ -24,16 +24,16 @@ stk_status st_sheet_write(const stki_container *container, int64_t member, const
     stki_reader *reader;
     stk_status status = stki_container_reader(container, member, opts, &reader, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     *shown = reader->count < SHEET_MOST ? reader->count : SHEET_MOST;
     stki_scratch_init(&scratch);
     status = *shown > 0 ? sheet_create(*shown, &sheet, err)
                         : stki_fail_at(err, STK_E_EMPTY, (stki_place){container->path, -1, -1, NULL, NULL},
                                        "there are no images to show");
-    for (int64_t i = 0; i < *shown && !status; i++)
+    for (int64_t i = 0; i < *shown && status == STK_OK; i++)
         status = draw_sample(sheet, reader, i, &scratch, err);
-    if (!status)
+    if (status == STK_OK)
         status = sheet_save(sheet, path, err);
     stki_scratch_fini(&scratch);
     stki_reader_destroy(reader);

@@ -311,7 +311,7 @@ static int verify(struct verify *v, int threads)
     v->opts.sums = false; /* they are checked here */
     v->opts.verify = true;
     status = stki_container_open(v->words[0], &v->opts, &container, &err);
-    if (status)
+    if (status != STK_OK)
         return refuse(v, &err);
     check.container = container;
     if (v->opts.name) {
@@ -320,9 +320,9 @@ static int verify(struct verify *v, int threads)
         check.plain = &plain;
         status = check_source(container, &v->opts, &err);
     }
-    if (!status)
+    if (status == STK_OK)
         status = open_sums(v, container, check.sums_required, &sums, &err);
-    if (!status) {
+    if (status == STK_OK) {
         check.sums = sums;
         check.progress = live_is_terminal(STDERR_FILENO) ? show_progress : NULL;
         progress_from = stki_now_ns();
@@ -330,7 +330,7 @@ static int verify(struct verify *v, int threads)
         if (progress_shown)
             live_line_clear();
     }
-    code = status ? refuse(v, &err) : report(v, &check);
+    code = status != STK_OK ? refuse(v, &err) : report(v, &check);
     st_check_fini(&check);
     stki_sums_close(sums);
     stki_container_release(container);
@@ -372,17 +372,17 @@ int stoker_verify(int argc, char **argv)
 
     options_of(&v, options);
     status = arg_read(argc, argv, options, OPTIONS, NULL, v.words, 2, &v.word_count, &err);
-    if (!status && v.help)
+    if (status == STK_OK && v.help)
         return help();
-    if (!status && v.word_count == 0)
+    if (status == STK_OK && v.word_count == 0)
         status = stki_fail(&err, STK_E_CONFIG, "no file named; see --help");
-    if (!status)
+    if (status == STK_OK)
         status = read_threads(v.threads, &threads, &err);
-    if (!status)
+    if (status == STK_OK)
         status = st_args_source(v.source, &document, &v.opts, &err);
-    if (!status)
+    if (status == STK_OK)
         status = check_manifest_words(&v, &err);
-    if (status) {
+    if (status != STK_OK) {
         stki_document_destroy(document);
         return stoker_complain("verify", &err, STOKER_USE);
     }

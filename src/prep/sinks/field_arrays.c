@@ -57,18 +57,18 @@ stk_status stki_field_arrays_init(stki_field_arrays *arrays, const stki_sink_fie
     *arrays = (stki_field_arrays){.items = stki_zalloc_array(3 * (int64_t)field_count + 1, sizeof *arrays->items)};
     if (!arrays->items)
         return stki_fail_memory(err, 3 * (int64_t)sizeof *arrays->items, "fields");
-    for (int i = 0; i < field_count && !status; i++) {
+    for (int i = 0; i < field_count && status == STK_OK; i++) {
         bool rows = fields[i].kind == STKI_SINK_ARRAY;
 
         status = add(arrays, &fields[i], i, rows ? STKI_ARRAY_ROWS : STKI_ARRAY_VALUES, err);
-        if (!status && !rows)
+        if (status == STK_OK && !rows)
             status = add(arrays, &fields[i], i, STKI_ARRAY_OFFSETS, err);
-        if (!status && fields[i].kind == STKI_SINK_IMAGE)
+        if (status == STK_OK && fields[i].kind == STKI_SINK_IMAGE)
             status = add(arrays, &fields[i], i, STKI_ARRAY_SHAPES, err);
     }
-    if (!status)
+    if (status == STK_OK)
         status = check_names(arrays, err);
-    if (status)
+    if (status != STK_OK)
         stki_field_arrays_fini(arrays);
     return status;
 }
@@ -99,7 +99,7 @@ static stk_status put(const struct target *to, int array, const void *bytes, int
 {
     stk_status status = rows > 0 ? to->put(to->context, array, bytes, rows, lasting, err) : STK_OK;
 
-    to->arrays->items[array].rows += status ? 0 : rows;
+    to->arrays->items[array].rows += status != STK_OK ? 0 : rows;
     return status;
 }
 
@@ -108,7 +108,7 @@ stk_status stki_field_arrays_begin(stki_field_arrays *arrays, stki_field_array_p
     const struct target to = {arrays, take, context};
     stk_status status = STK_OK;
 
-    for (int i = 0; i < arrays->count && !status; i++)
+    for (int i = 0; i < arrays->count && status == STK_OK; i++)
         if (arrays->items[i].kind == STKI_ARRAY_OFFSETS)
             status = put(&to, i, &(int64_t){0}, 1, false, err);
     return status;
@@ -124,11 +124,11 @@ static stk_status append_bytes(const struct target *to, int index, const stki_si
     stk_status status = STK_OK;
 
     if (array->row_bytes == 0) { /* rows without bytes; ragged ones have lengths */
-        for (int64_t row = 0; row < rows && !status; row++)
+        for (int64_t row = 0; row < rows && status == STK_OK; row++)
             status = put(to, index, "", array->kind == STKI_ARRAY_ROWS ? 1 : v[row * step].length, true, err);
         return status;
     }
-    for (int64_t row = 0; row < rows && !status; row++, v += step) {
+    for (int64_t row = 0; row < rows && status == STK_OK; row++, v += step) {
         if (v->size == 0)
             continue;
         if (size > 0 && from + size != v->bytes) {
@@ -138,7 +138,7 @@ static stk_status append_bytes(const struct target *to, int index, const stki_si
         from = size > 0 ? from : v->bytes;
         size += v->size;
     }
-    return status ? status : put(to, index, from, size / array->row_bytes, true, err);
+    return status != STK_OK ? status : put(to, index, from, size / array->row_bytes, true, err);
 }
 
 static stk_status append_offsets(const struct target *to, int index, const stki_sink_value *v, int64_t rows, int step,
@@ -148,7 +148,7 @@ static stk_status append_offsets(const struct target *to, int index, const stki_
     int64_t offsets[AT_ONCE];
     stk_status status = STK_OK;
 
-    for (int64_t row = 0, count; row < rows && !status; row += count) {
+    for (int64_t row = 0, count; row < rows && status == STK_OK; row += count) {
         count = rows - row < AT_ONCE ? rows - row : AT_ONCE;
         for (int64_t i = 0; i < count; i++, v += step) {
             array->total += array->lengths ? v->length : v->size;
@@ -165,7 +165,7 @@ static stk_status append_shapes(const struct target *to, int index, const stki_s
     int64_t shapes[AT_ONCE][3];
     stk_status status = STK_OK;
 
-    for (int64_t row = 0, count; row < rows && !status; row += count) {
+    for (int64_t row = 0, count; row < rows && status == STK_OK; row += count) {
         count = rows - row < AT_ONCE ? rows - row : AT_ONCE;
         for (int64_t i = 0; i < count; i++, v += step) {
             shapes[i][0] = v->height;
@@ -183,7 +183,7 @@ stk_status stki_field_arrays_append(stki_field_arrays *arrays, const stki_sink_v
     const struct target to = {arrays, take, context};
     stk_status status = STK_OK;
 
-    for (int i = 0; i < arrays->count && rows > 0 && !status; i++) {
+    for (int i = 0; i < arrays->count && rows > 0 && status == STK_OK; i++) {
         const stki_sink_value *first = values + arrays->items[i].field;
 
         if (arrays->items[i].kind == STKI_ARRAY_OFFSETS)

@@ -55,9 +55,9 @@ stk_status stki_arrays_check(const stki_sink_opts *opts, bool npy, stk_dtype exc
     stki_field_arrays arrays;
     stk_status status = stki_field_arrays_init(&arrays, opts->fields, opts->field_count, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
-    for (int i = 0; i < arrays.count && !status; i++)
+    for (int i = 0; i < arrays.count && status == STK_OK; i++)
         status = check_part(opts, &arrays.items[i], npy, except, err);
     stki_field_arrays_fini(&arrays);
     return status;
@@ -117,7 +117,7 @@ static stk_status open_all(struct arrays *a, stk_error *err)
     const stki_sink_opts *opts = &a->common.opts;
     stk_status status = stki_field_arrays_init(&a->arrays, opts->fields, opts->field_count, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     a->temporary = stki_sink_temporary(opts->folder, opts->path, "");
     a->spills = stki_zalloc_array(a->arrays.count + 1, sizeof(stki_spill *));
@@ -127,12 +127,12 @@ static stk_status open_all(struct arrays *a, stk_error *err)
         if (weight(a, i) > weight(a, a->direct))
             a->direct = i;
     status = open_writer(a, err);
-    for (int i = 0; i < a->arrays.count && !status; i++)
+    for (int i = 0; i < a->arrays.count && status == STK_OK; i++)
         if (i != a->direct)
             status = stki_spill_create(a->temporary, &a->spills[i], err);
-    if (!status && a->arrays.count > 0)
+    if (status == STK_OK && a->arrays.count > 0)
         status = begin(a, a->direct, err);
-    return status ? status : stki_field_arrays_begin(&a->arrays, put, a, err);
+    return status != STK_OK ? status : stki_field_arrays_begin(&a->arrays, put, a, err);
 }
 
 stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts, const stki_arrays_opts *own,
@@ -145,9 +145,9 @@ stk_status stki_arrays_open(const stki_sink_ops *ops, const stki_sink_opts *opts
         return stki_fail_memory(err, sizeof *a, opts->path);
     a->own = *own;
     status = stki_sink_common_init(&a->common, ops, opts, err);
-    if (!status)
+    if (status == STK_OK)
         status = open_all(a, err);
-    if (status)
+    if (status != STK_OK)
         stki_arrays_destroy(&a->common.base);
     else
         *out = &a->common.base;
@@ -162,7 +162,7 @@ stk_status stki_arrays_append(stki_sink *sink, const stki_sink_value *values, in
     struct arrays *a = arrays_of(sink);
     stk_status status = stki_sink_check_rows(&a->common, values, rows, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     return stki_sink_took(&a->common, rows,
                           stki_field_arrays_append(&a->arrays, values, rows, a->common.opts.field_count, put, a, err));
@@ -173,20 +173,20 @@ static stk_status copy_part(struct arrays *a, int index, void *piece, int64_t at
     const stki_sink_array *array = &a->arrays.items[index];
     stk_status status = begin(a, index, err);
 
-    for (int64_t row = 0, count; row < array->rows && !status; row += count) {
+    for (int64_t row = 0, count; row < array->rows && status == STK_OK; row += count) {
         count = array->rows - row < at_once ? array->rows - row : at_once;
         status = stki_spill_read(a->spills[index], row * array->row_bytes, piece, count * array->row_bytes, err);
-        if (!status)
+        if (status == STK_OK)
             status = stki_writer_append(a->writer, piece, count, err);
     }
-    return status ? status : stki_writer_end(a->writer, err);
+    return status != STK_OK ? status : stki_writer_end(a->writer, err);
 }
 
 static stk_status copy_waiting(struct arrays *a, stk_error *err)
 {
     stk_status status = STK_OK;
 
-    for (int i = 0; i < a->arrays.count && !status; i++) {
+    for (int i = 0; i < a->arrays.count && status == STK_OK; i++) {
         int64_t row_bytes = a->arrays.items[i].row_bytes;
         int64_t at_once = row_bytes > 0 && row_bytes < PIECE ? PIECE / row_bytes : row_bytes > 0 ? 1 : INT64_MAX / 2;
         void *piece;
@@ -209,15 +209,15 @@ stk_status stki_arrays_finish(stki_sink *sink, stk_error *err)
     struct stat st;
     stk_status status = stki_sink_check_finish(&a->common, err);
 
-    if (!status && a->arrays.count > 0)
+    if (status == STK_OK && a->arrays.count > 0)
         status = stki_writer_end(a->writer, err);
-    if (!status)
+    if (status == STK_OK)
         status = copy_waiting(a, err);
-    if (status)
+    if (status != STK_OK)
         return a->common.failed = status;
     status = stki_writer_commit(a->writer, err);
     a->writer = NULL;
-    a->bytes = !status && !stat(a->temporary, &st) ? st.st_size : 0;
+    a->bytes = status == STK_OK && !stat(a->temporary, &st) ? st.st_size : 0;
     return a->common.failed = status;
 }
 

@@ -152,17 +152,17 @@ static stk_status choose_all(const stki_sink_opts *opts, stk_beton_field **out, 
     stki_beton_field checked;
     stk_status status = fields ? STK_OK : stki_fail_memory(err, (int64_t)sizeof *fields, opts->path);
 
-    for (int i = 0; i < opts->field_count && !status; i++)
+    for (int i = 0; i < opts->field_count && status == STK_OK; i++)
         status = choose(opts, &opts->fields[i], &fields[i], err);
-    for (int i = 0; i < opts->field_count && !status; i++)
+    for (int i = 0; i < opts->field_count && status == STK_OK; i++)
         status = stki_beton_check_field(opts->path, fields, i, page_bytes, &checked, err);
-    if (!status && least_bytes(opts, fields) > page_bytes)
+    if (status == STK_OK && least_bytes(opts, fields) > page_bytes)
         status = stki_fail_at(err, STK_E_LIMIT,
                               (stki_place){opts->path, -1, -1,
                                            STKI_TEXT("at least %" PRId64 " bytes", least_bytes(opts, fields)),
                                            STKI_TEXT("at most %" PRId64 " (output.page_bytes)", page_bytes)},
                               "a sample does not fit a page");
-    if (status)
+    if (status != STK_OK)
         stki_free(fields);
     else
         *out = fields;
@@ -184,7 +184,7 @@ static stk_status beton_check(const stki_sink_opts *opts, stk_error *err)
                             (stki_place){opts->path, -1, -1, STKI_TEXT("%" PRId64, opts->most_rows), "at least 1"},
                             "FFCV reads no .beton without samples; rows of the job");
     status = choose_all(opts, &fields, err);
-    if (!status)
+    if (status == STK_OK)
         stki_free(fields);
     return status;
 }
@@ -219,15 +219,15 @@ static stk_status open_writer(struct beton_sink *b, const json_t *mark, stk_erro
 
     if (mark)
         status = stki_mark_rows(&b->common, mark, err);
-    if (mark && !status)
+    if (mark && status == STK_OK)
         status = stki_mark_int(mark, "pages", opts->path, &pages, err);
-    if (mark && !status)
+    if (mark && status == STK_OK)
         status = stki_mark_int(mark, "used", opts->path, &at.cursor.used, err);
     at.cursor.page = pages - 1;
     at.samples = b->common.rows;
-    return status ? status
-                  : stki_beton_hold(opts->path, &making, b->fields, opts->field_count, opts->most_rows,
-                                    options_of(opts).page_bytes, &b->writer, err);
+    return status != STK_OK ? status
+                            : stki_beton_hold(opts->path, &making, b->fields, opts->field_count, opts->most_rows,
+                                              options_of(opts).page_bytes, &b->writer, err);
 }
 
 static void beton_destroy(stki_sink *sink)
@@ -251,19 +251,19 @@ static stk_status beton_open(const stki_sink_opts *opts, const json_t *mark, stk
     struct beton_sink *b;
     stk_status status = beton_check(opts, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     b = stki_zalloc(sizeof *b);
     if (!b)
         return stki_fail_memory(err, sizeof *b, opts->path);
     status = stki_sink_common_init(&b->common, &stki_sink_beton, opts, err);
-    if (!status)
+    if (status == STK_OK)
         status = choose_all(&b->common.opts, &b->fields, err);
-    if (!status)
+    if (status == STK_OK)
         status = reserve(b, err);
-    if (!status)
+    if (status == STK_OK)
         status = open_writer(b, mark, err);
-    if (status)
+    if (status != STK_OK)
         beton_destroy(&b->common.base);
     else
         *out = &b->common.base;
@@ -332,9 +332,9 @@ static stk_status append_some(struct beton_sink *b, const stki_sink_value *value
     int fields = b->common.opts.field_count;
     stk_status status = STK_OK;
 
-    for (int64_t i = 0; i < count * fields && !status; i++)
+    for (int64_t i = 0; i < count * fields && status == STK_OK; i++)
         status = take(b, first + i / fields, (int)(i % fields), &values[i], &b->values[i], err);
-    return status ? status : stk_beton_append(b->writer, b->values, count, err);
+    return status != STK_OK ? status : stk_beton_append(b->writer, b->values, count, err);
 }
 
 static stk_status beton_append(stki_sink *sink, const stki_sink_value *values, int64_t rows, stk_error *err)
@@ -343,9 +343,9 @@ static stk_status beton_append(stki_sink *sink, const stki_sink_value *values, i
     int fields = b->common.opts.field_count;
     stk_status status = stki_sink_check_rows(&b->common, values, rows, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
-    for (int64_t row = 0, count; row < rows && !status; row += count) {
+    for (int64_t row = 0, count; row < rows && status == STK_OK; row += count) {
         count = rows - row < AT_ONCE ? rows - row : AT_ONCE;
         status = append_some(b, values + row * fields, b->common.rows + row, count, err);
     }
@@ -361,9 +361,9 @@ static stk_status beton_mark(stki_sink *sink, json_t **out, stk_error *err)
     stki_beton_mark at;
     stk_status status = stki_sink_check_usable(&b->common, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = b->common.failed = stki_beton_mark_here(b->writer, &at, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     return stki_mark_new(json_pack("{s:I, s:I, s:I}", "rows", (json_int_t)at.samples, "pages",
                                    (json_int_t)(at.cursor.page + 1), "used", (json_int_t)at.cursor.used),
@@ -380,7 +380,7 @@ static stk_status beton_finish(stki_sink *sink, stk_error *err)
     struct beton_sink *b = beton_of(sink);
     stk_status status = stki_sink_check_finish(&b->common, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_beton_finish(b->writer, &b->bytes, err);
     b->writer = NULL;

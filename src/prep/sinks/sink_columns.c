@@ -37,7 +37,7 @@ static stk_status make_form(const stki_sink_opts *opts, const stki_sink_array *a
     stk_status status =
         stki_npy_form_init(form, opts->path, array->dtype, array->ndim, array->shape, array->alias, err);
 
-    return status ? stki_fail_place(err, status, opts->path, -1, array->name) : STK_OK;
+    return status != STK_OK ? stki_fail_place(err, status, opts->path, -1, array->name) : STK_OK;
 }
 
 static stk_status check_names(const stki_sink_opts *opts, const stki_field_arrays *arrays, stk_error *err)
@@ -55,10 +55,10 @@ stk_status stki_columns_check(const stki_sink_opts *opts, bool header, stk_error
     stki_npy_form form;
     stk_status status = stki_field_arrays_init(&arrays, opts->fields, opts->field_count, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = check_names(opts, &arrays, err);
-    for (int i = 0; i < arrays.count && header && !status; i++)
+    for (int i = 0; i < arrays.count && header && status == STK_OK; i++)
         status = make_form(opts, &arrays.items[i], &form, err);
     stki_field_arrays_fini(&arrays);
     return status;
@@ -115,13 +115,13 @@ static stk_status open_column(struct columns *c, int index, bool header, const j
         return stki_fail_memory(err, (int64_t)strlen(opts->path) + 1, opts->path);
     if (header)
         status = make_form(opts, &c->arrays.items[index], &column->form, err);
-    if (!status && mark)
+    if (status == STK_OK && mark)
         status = read_mark(c, index, mark, &keep, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_hold(column->final, column->temporary, keep, &column->output, err);
-    if (!status) /* at once, past the buffer: a disk that is full already says so here */
+    if (status == STK_OK) /* at once, past the buffer: a disk that is full already says so here */
         status = write_header(column, final_rows(c, index) < 0 ? 0 : final_rows(c, index), err);
-    return status || mark ? status : stki_output_seek(column->output, column->form.header_bytes, err);
+    return status != STK_OK || mark ? status : stki_output_seek(column->output, column->form.header_bytes, err);
 }
 
 static stk_status put(void *context, int array, const void *bytes, int64_t rows, bool lasting, stk_error *err)
@@ -138,18 +138,18 @@ static stk_status open_all(struct columns *c, bool header, const json_t *mark, s
     const stki_sink_opts *opts = &c->common.opts;
     stk_status status = stki_field_arrays_init(&c->arrays, opts->fields, opts->field_count, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = check_names(opts, &c->arrays, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     c->items = stki_zalloc_array(c->arrays.count + 1, sizeof *c->items);
     if (!c->items)
         return stki_fail_memory(err, c->arrays.count * (int64_t)sizeof *c->items, opts->path);
     if (mark)
         status = stki_mark_rows(&c->common, mark, err);
-    for (int i = 0; i < c->arrays.count && !status; i++)
+    for (int i = 0; i < c->arrays.count && status == STK_OK; i++)
         status = open_column(c, i, header, mark, err);
-    return status || mark ? status : stki_field_arrays_begin(&c->arrays, put, c, err);
+    return status != STK_OK || mark ? status : stki_field_arrays_begin(&c->arrays, put, c, err);
 }
 
 stk_status stki_columns_open(const stki_sink_ops *ops, const stki_sink_opts *opts, bool header, const json_t *mark,
@@ -161,9 +161,9 @@ stk_status stki_columns_open(const stki_sink_ops *ops, const stki_sink_opts *opt
     if (!c)
         return stki_fail_memory(err, sizeof *c, opts->path);
     status = stki_sink_common_init(&c->common, ops, opts, err);
-    if (!status)
+    if (status == STK_OK)
         status = open_all(c, header, mark, err);
-    if (status)
+    if (status != STK_OK)
         stki_columns_destroy(&c->common.base);
     else
         *out = &c->common.base;
@@ -178,10 +178,10 @@ stk_status stki_columns_append(stki_sink *sink, const stki_sink_value *values, i
     struct columns *c = columns_of(sink);
     stk_status status = stki_sink_check_rows(&c->common, values, rows, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_field_arrays_append(&c->arrays, values, rows, c->common.opts.field_count, put, c, err);
-    for (int i = 0; i < c->arrays.count && !status; i++)
+    for (int i = 0; i < c->arrays.count && status == STK_OK; i++)
         status = stki_output_settle(c->items[i].output, err);
     return stki_sink_took(&c->common, rows, status);
 }
@@ -203,9 +203,9 @@ stk_status stki_columns_mark(stki_sink *sink, json_t **out, stk_error *err)
     struct columns *c = columns_of(sink);
     stk_status status = stki_sink_check_usable(&c->common, err);
 
-    for (int i = 0; i < c->arrays.count && !status; i++)
+    for (int i = 0; i < c->arrays.count && status == STK_OK; i++)
         status = c->common.failed = stki_output_flush(c->items[i].output, err);
-    return status ? status : stki_mark_new(make_mark(c), out, err);
+    return status != STK_OK ? status : stki_mark_new(make_mark(c), out, err);
 }
 
 stk_status stki_columns_sync(stki_sink *sink, stk_error *err)
@@ -213,7 +213,7 @@ stk_status stki_columns_sync(stki_sink *sink, stk_error *err)
     struct columns *c = columns_of(sink);
     stk_status status = STK_OK;
 
-    for (int i = 0; i < c->arrays.count && !status; i++)
+    for (int i = 0; i < c->arrays.count && status == STK_OK; i++)
         status = stki_output_sync(c->items[i].output, err);
     return status;
 }
@@ -226,11 +226,11 @@ stk_status stki_columns_finish(stki_sink *sink, stk_error *err)
     struct columns *c = columns_of(sink);
     stk_status status = stki_sink_check_finish(&c->common, err);
 
-    for (int i = 0; i < c->arrays.count && !status; i++) {
+    for (int i = 0; i < c->arrays.count && status == STK_OK; i++) {
         struct column *column = &c->items[i];
 
         status = write_header(column, c->arrays.items[i].rows, err);
-        if (status)
+        if (status != STK_OK)
             break;
         column->bytes = stki_output_position(column->output);
         status = stki_output_commit(column->output, err);

@@ -34,7 +34,7 @@ stk_status stki_sink_common_init(stki_sink_common *c, const stki_sink_ops *ops, 
     c->units = stki_zalloc_array(opts->field_count + 1, sizeof *c->units);
     if (!path || !folder || !c->units)
         return stki_fail_memory(err, (int64_t)strlen(opts->path) + 1, opts->path);
-    for (int i = 0; i < opts->field_count && !status; i++)
+    for (int i = 0; i < opts->field_count && status == STK_OK; i++)
         status = measure(&opts->fields[i], &c->units[i], err);
     return status;
 }
@@ -103,7 +103,7 @@ stk_status stki_sink_check_rows(stki_sink_common *c, const stki_sink_value *valu
 {
     stk_status status = stki_sink_check_usable(c, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     if (rows < 0 || rows > c->opts.most_rows - c->rows)
         return c->failed =
@@ -111,8 +111,8 @@ stk_status stki_sink_check_rows(stki_sink_common *c, const stki_sink_value *valu
                                 (stki_place){c->opts.path, c->rows, -1, STKI_TEXT("%" PRId64 " more rows", rows),
                                              STKI_TEXT("%" PRId64 " in all", c->opts.most_rows)},
                                 "number of rows");
-    for (int64_t row = 0; row < rows && !status; row++)
-        for (int i = 0; i < c->opts.field_count && !status; i++)
+    for (int64_t row = 0; row < rows && status == STK_OK; row++)
+        for (int i = 0; i < c->opts.field_count && status == STK_OK; i++)
             status = check_value(c, c->rows + row, i, &values[row * c->opts.field_count + i], err);
     return c->failed = status;
 }
@@ -120,7 +120,7 @@ stk_status stki_sink_check_rows(stki_sink_common *c, const stki_sink_value *valu
 stk_status stki_sink_took(stki_sink_common *c, int64_t rows, stk_status status)
 {
     c->failed = status;
-    c->rows += status ? 0 : rows;
+    c->rows += status != STK_OK ? 0 : rows;
     return status;
 }
 
@@ -128,7 +128,7 @@ stk_status stki_sink_check_finish(const stki_sink_common *c, stk_error *err)
 {
     stk_status status = stki_sink_check_usable(c, err);
 
-    if (status || c->rows == c->opts.most_rows || c->opts.may_skip)
+    if (status != STK_OK || c->rows == c->opts.most_rows || c->opts.may_skip)
         return status;
     return stki_fail_at(err, STK_E_MISMATCH,
                         (stki_place){c->opts.path, -1, -1, STKI_TEXT("%" PRId64, c->rows),
@@ -207,7 +207,7 @@ stk_status stki_mark_rows(stki_sink_common *c, const json_t *mark, stk_error *er
 {
     stk_status status = stki_mark_int(mark, "rows", c->opts.path, &c->rows, err);
 
-    if (status || c->rows <= c->opts.most_rows)
+    if (status != STK_OK || c->rows <= c->opts.most_rows)
         return status;
     return stki_fail_at(err, STK_E_CORRUPT,
                         (stki_place){c->opts.path, -1, -1, STKI_TEXT("%" PRId64, c->rows),

@@ -35,7 +35,7 @@ static stk_status check_chunks(const stki_sink_opts *opts, stk_error *err)
         if (field->kind != STKI_SINK_ARRAY)
             continue;
         status = stki_row_major(field->dtype, field->ndim, field->shape, strides, &bytes, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         if (!stki_mul(rows, bytes, &chunk) || chunk > CHUNK_MOST)
             return stki_sink_refuse(
@@ -49,7 +49,7 @@ static stk_status hdf5_check(const stki_sink_opts *opts, stk_error *err)
 {
     stk_status status = stki_arrays_check(opts, false, STK_DTYPE_NONE, err);
 
-    return status ? status : check_chunks(opts, err);
+    return status != STK_OK ? status : check_chunks(opts, err);
 }
 
 static stk_status hdf5_open(const stki_sink_opts *opts, const json_t *mark, stki_sink **out, stk_error *err)

@@ -211,15 +211,15 @@ static stk_status check_field(const stki_sink_opts *opts, const struct tar_field
     stki_npy_form form;
     stk_status status = STK_OK;
 
-    for (int i = 0; !status && possible(&fields[index], i, buffer, sizeof buffer); i++)
+    for (int i = 0; status == STK_OK && possible(&fields[index], i, buffer, sizeof buffer); i++)
         status = stki_tar_check_extension(possible(&fields[index], i, buffer, sizeof buffer), opts->path, err);
-    for (int i = 0; i < index && !status; i++)
+    for (int i = 0; i < index && status == STK_OK; i++)
         if (collide(&fields[i], &fields[index]))
             return stki_sink_refuse(opts, field, STKI_TEXT("the same extension as %s", opts->fields[i].name),
                                     "one of its own (output.fields.NAME.extension)", err);
-    if (!status && field->extension)
+    if (status == STK_OK && field->extension)
         status = check_images(opts, field, field->extension, err);
-    if (!status && fields[index].form == FORM_NPY)
+    if (status == STK_OK && fields[index].form == FORM_NPY)
         status = stki_npy_form_init(&form, opts->path, field->dtype, 0, NULL, field->alias, err);
     return status;
 }
@@ -239,11 +239,11 @@ static stk_status choose_all(const stki_sink_opts *opts, struct tar_field **out,
     stk_status status =
         fields ? STK_OK : stki_fail_memory(err, opts->field_count * (int64_t)sizeof *fields, opts->path);
 
-    for (int i = 0; i < opts->field_count && !status; i++)
+    for (int i = 0; i < opts->field_count && status == STK_OK; i++)
         status = choose(opts, i, &fields[i], err);
-    for (int i = 0; i < opts->field_count && !status; i++)
+    for (int i = 0; i < opts->field_count && status == STK_OK; i++)
         status = check_field(opts, fields, i, err);
-    if (status)
+    if (status != STK_OK)
         free_fields(fields, opts->field_count);
     else
         *out = fields;
@@ -255,7 +255,7 @@ static stk_status tar_check(const stki_sink_opts *opts, stk_error *err)
     struct tar_field *fields;
     stk_status status = choose_all(opts, &fields, err);
 
-    if (!status)
+    if (status == STK_OK)
         free_fields(fields, opts->field_count);
     return status;
 }
@@ -268,12 +268,12 @@ static stk_status put_file(struct tar_sink *t, const char *key, const char *exte
 {
     stk_status status = stki_tar_put_header(t->output, key, extension, head_bytes + size, err);
 
-    if (!status && head_bytes > 0)
+    if (status == STK_OK && head_bytes > 0)
         status = stki_output_append(t->output, head, head_bytes, err);
-    if (!status)
+    if (status == STK_OK)
         status =
             lasting ? stki_output_lend(t->output, bytes, size, err) : stki_output_append(t->output, bytes, size, err);
-    return status ? status : stki_tar_put_tail(t->output, err);
+    return status != STK_OK ? status : stki_tar_put_tail(t->output, err);
 }
 
 static int write_number(const struct tar_field *own, const stki_sink_field *field, const void *bytes, char *to,
@@ -310,7 +310,7 @@ static stk_status put_npy(struct tar_sink *t, const char *key, const char *exten
     }
     status = stki_npy_form_init(&form, t->common.opts.path, field->dtype == STK_DTYPE_NONE ? STK_U8 : field->dtype,
                                 field->ndim - 1, shape + 1, field->alias, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     stki_npy_form_write(&form, shape[0], header);
     return put_file(t, key, extension, header, form.header_bytes, v->bytes, v->size, true, err);
@@ -355,7 +355,7 @@ static stk_status put_value(struct tar_sink *t, const char *key, int index, cons
             extension = buffer;
         }
         status = check_image_of_row(t, t->common.rows, field, extension, v->encoding, err);
-        if (status)
+        if (status != STK_OK)
             return status;
         form = !strcmp(last_part(extension), "npy") ? FORM_NPY : FORM_BYTES;
     }
@@ -374,16 +374,16 @@ static stk_status tar_append(stki_sink *sink, const stki_sink_value *values, int
     char key[32];
     stk_status status = stki_sink_check_rows(&t->common, values, rows, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
-    for (int64_t row = 0; row < rows && !status; row++) {
+    for (int64_t row = 0; row < rows && status == STK_OK; row++) {
         t->common.rows = first + row; /* for messages */
         snprintf(key, sizeof key, "%09" PRId64, t->common.opts.first_row + first + row);
-        for (int i = 0; i < t->common.opts.field_count && !status; i++)
+        for (int i = 0; i < t->common.opts.field_count && status == STK_OK; i++)
             status = put_value(t, key, i, &values[row * t->common.opts.field_count + i], err);
     }
     t->common.rows = first;
-    if (!status)
+    if (status == STK_OK)
         status = stki_output_settle(t->output, err);
     return stki_sink_took(&t->common, rows, status);
 }
@@ -397,11 +397,11 @@ static stk_status open_file(struct tar_sink *t, const json_t *mark, stk_error *e
     int64_t keep = -1;
     stk_status status = choose_all(opts, &t->fields, err);
 
-    if (!status && mark)
+    if (status == STK_OK && mark)
         status = stki_mark_rows(&t->common, mark, err);
-    if (!status && mark)
+    if (status == STK_OK && mark)
         status = stki_mark_int(mark, "bytes", opts->path, &keep, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     t->temporary = stki_sink_temporary(opts->folder, opts->path, "");
     return t->temporary ? stki_output_hold(opts->path, t->temporary, keep, &t->output, err)
@@ -429,9 +429,9 @@ static stk_status tar_open(const stki_sink_opts *opts, const json_t *mark, stki_
     if (!t)
         return stki_fail_memory(err, sizeof *t, opts->path);
     status = stki_sink_common_init(&t->common, &stki_sink_tar, opts, err);
-    if (!status)
+    if (status == STK_OK)
         status = open_file(t, mark, err);
-    if (status)
+    if (status != STK_OK)
         tar_destroy(&t->common.base);
     else
         *out = &t->common.base;
@@ -443,9 +443,9 @@ static stk_status tar_mark(stki_sink *sink, json_t **out, stk_error *err)
     struct tar_sink *t = tar_of(sink);
     stk_status status = stki_sink_check_usable(&t->common, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = t->common.failed = stki_output_flush(t->output, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     return stki_mark_new(json_pack("{s:I, s:I}", "rows", (json_int_t)t->common.rows, "bytes",
                                    (json_int_t)stki_output_position(t->output)),
@@ -462,9 +462,9 @@ static stk_status tar_finish(stki_sink *sink, stk_error *err)
     struct tar_sink *t = tar_of(sink);
     stk_status status = stki_sink_check_finish(&t->common, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = stki_tar_put_end(t->output, err);
-    if (status)
+    if (status != STK_OK)
         return t->common.failed = status;
     t->bytes = stki_output_position(t->output);
     status = stki_output_commit(t->output, err);

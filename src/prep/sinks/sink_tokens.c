@@ -85,10 +85,11 @@ static stk_status open_writer(struct tokens_sink *t, const json_t *mark, stk_err
 
     if (mark)
         status = stki_mark_rows(&t->common, mark, err);
-    if (mark && !status)
+    if (mark && status == STK_OK)
         status = stki_mark_int(mark, "tokens", opts->path, &at.tokens, err);
     at.documents = t->common.rows;
-    return status ? status : stki_tokens_open(opts->path, t->format, opts->fields->dtype, &making, &t->writer, err);
+    return status != STK_OK ? status
+                            : stki_tokens_open(opts->path, t->format, opts->fields->dtype, &making, &t->writer, err);
 }
 
 static void tokens_destroy(stki_sink *sink)
@@ -112,18 +113,18 @@ static stk_status tokens_open(const stki_sink_opts *opts, const json_t *mark, st
     struct tokens_sink *t;
     stk_status status = tokens_check(opts, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     t = stki_zalloc(sizeof *t);
     if (!t)
         return stki_fail_memory(err, sizeof *t, opts->path);
     t->format = format_of(opts);
     status = stki_sink_common_init(&t->common, &stki_sink_tokens, opts, err);
-    if (!status)
+    if (status == STK_OK)
         status = name_files(t, err);
-    if (!status)
+    if (status == STK_OK)
         status = open_writer(t, mark, err);
-    if (status)
+    if (status != STK_OK)
         tokens_destroy(&t->common.base);
     else
         *out = &t->common.base;
@@ -139,11 +140,11 @@ static stk_status tokens_append(stki_sink *sink, const stki_sink_value *values, 
     int64_t size = stk_dtype_size(t->common.opts.fields->dtype);
     stk_status status = stki_sink_check_rows(&t->common, values, rows, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
-    for (int64_t row = 0; row < rows && !status; row++)
+    for (int64_t row = 0; row < rows && status == STK_OK; row++)
         status = stki_tokens_lend(t->writer, values[row].bytes, values[row].size / size, err);
-    if (!status)
+    if (status == STK_OK)
         status = stki_tokens_settle(t->writer, err);
     return stki_sink_took(&t->common, rows, status);
 }
@@ -154,9 +155,9 @@ static stk_status tokens_mark(stki_sink *sink, json_t **out, stk_error *err)
     stki_tokens_mark at;
     stk_status status = stki_sink_check_usable(&t->common, err);
 
-    if (!status)
+    if (status == STK_OK)
         status = t->common.failed = stki_tokens_mark_here(t->writer, &at, err);
-    if (status)
+    if (status != STK_OK)
         return status;
     return stki_mark_new(json_pack("{s:I, s:I}", "rows", (json_int_t)at.documents, "tokens", (json_int_t)at.tokens),
                          out, err);
@@ -172,7 +173,7 @@ static stk_status tokens_finish(stki_sink *sink, stk_error *err)
     struct tokens_sink *t = tokens_of(sink);
     stk_status status = stki_sink_check_finish(&t->common, err);
 
-    if (status)
+    if (status != STK_OK)
         return status;
     status = stki_tokens_finish(t->writer, &t->bytes[0], &t->bytes[1], err);
     t->writer = NULL;

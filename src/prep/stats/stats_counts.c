@@ -379,8 +379,8 @@ stk_status stki_counts_bins(const stki_counts *counts, int64_t channel, stki_bin
     *out = (stki_bins){0};
     status = stki_counts_init(&all, counts->dtype, 1, INT64_MAX, err);
     all.bits = counts->bits;
-    status = status ? status : stki_counts_merge(&all, counts, err);
-    status = status ? status : list_channel(&all, 0, out, err);
+    status = status != STK_OK ? status : stki_counts_merge(&all, counts, err);
+    status = status != STK_OK ? status : list_channel(&all, 0, out, err);
     stki_counts_fini(&all);
     return status;
 }

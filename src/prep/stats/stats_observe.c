@@ -348,7 +348,7 @@ stk_status stki_observers_create(const stki_node *stats, const stki_sink_field *
     stk_status status = stki_stats_section_read(stats, &section, err);
     const stki_node *map = status == STK_OK && !stki_node_is_null(section.fields) ? section.fields : NULL;
 
-    status = status ? status : check_names(map, fields, field_count, err);
+    status = status != STK_OK ? status : check_names(map, fields, field_count, err);
     if (status != STK_OK)
         return status;
     list = stki_zalloc_array(field_count + 1, sizeof *list);

@@ -60,11 +60,11 @@ static stk_status make_parts(stki_tally *tally, const stki_tally_form *form, stk
         return stki_fail_memory(err, sizeof *tally->room, "statistics");
     if (form->ragged || form->opaque)
         status = stki_counts_init(&tally->length_counts, STK_I64, 1, form->most_bytes, err);
-    if (status || form->opaque)
+    if (status != STK_OK || form->opaque)
         return status;
     if (by_counts(form) || form->counts)
         status = stki_counts_init(&tally->counts, form->dtype, form->channels, form->most_bytes, err);
-    if (!status && !by_counts(form)) {
+    if (status == STK_OK && !by_counts(form)) {
         tally->moments = stki_zalloc_array(form->channels, sizeof *tally->moments);
         if (!tally->moments)
             status = stki_fail_memory(err, form->channels * (int64_t)sizeof *tally->moments, "statistics");
