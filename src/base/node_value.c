@@ -280,8 +280,7 @@ stk_status stki_node_known_keys(const stki_node *map, const char *const *keys, i
 
 enum { ROOM = 40 };
 
-/* ---- values as text
- * --------------------------------------------------------------------------------------------------- */
+/* ---- values as text ---------------------------------------------------------------------------------------------- */
 
 const char *stki_format_size(int64_t bytes, char *buffer)
 {

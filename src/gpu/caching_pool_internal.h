@@ -2,9 +2,10 @@
  * called with the pool's lock held unless it says otherwise.
  *
  *   caching_pool.c          the calls of the table, the driver, what happens without memory
- *   caching_pool_blocks.c   segments and blocks: take, split, give back, merge; the tree of free blocks, the table of
- * those in use caching_pool_streams.c  which streams use a block, and the events it waits for caching_pool_report.c who
- * holds how much, statistics, summary, snapshot, the message of a failure
+ *   caching_pool_blocks.c   segments and blocks, the tree of free blocks, the table of those in use
+ *   caching_pool_streams.c  which streams use a block, and the events it waits for
+ *   caching_pool_tags.c     who holds how much
+ *   caching_pool_report.c   statistics, summary, snapshot, the message of a failure
  */
 #ifndef STKI_CACHING_POOL_INTERNAL_H
 #define STKI_CACHING_POOL_INTERNAL_H

@@ -200,8 +200,7 @@ stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_de
     return STK_OK;
 }
 
-/* ---- over memory that exists
- * ----------------------------------------------------------------------------------------- */
+/* ---- over memory that exists ------------------------------------------------------------------------------------- */
 
 static void nothing(void *context)
 {

@@ -240,8 +240,7 @@ stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err)
     return status;
 }
 
-/* ---- products
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 struct product {
     const stk_csr *csr;
