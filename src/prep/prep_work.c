@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "error.h"
 #include "prep_file.h"
+#include "prep_inputs.h"
 #include "prep_run.h"
 #include "spool.h"
 #include "stamp.h"
@@ -81,6 +82,7 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
 {
     char difference[256];
     json_t *found;
+    bool differs;
     stk_status status = stki_prep_read_json(path, &found, err);
 
     if (status == STK_E_CORRUPT)
@@ -95,9 +97,12 @@ static stk_status compare(stki_prep_run *run, const char *path, stk_error *err)
     }
     adopt_mode(run, found);
     adopt_policy(run, found);
-    if (stki_job_differs(json_object_get(found, "job"), json_object_get(run->identity, "job"), difference,
-                         sizeof difference) || /* an option tells more than what follows from it */
-        stki_job_differs(found, run->identity, difference, sizeof difference))
+    /* An option tells more than what follows from it, and so does a file. */
+    differs = stki_job_differs(json_object_get(found, "job"), json_object_get(run->identity, "job"), difference,
+                               sizeof difference);
+    if (!differs)
+        status = stki_prep_inputs_check(run, err);
+    if (status == STK_OK && (differs || stki_job_differs(found, run->identity, difference, sizeof difference)))
         status = stki_fail_at(err, STK_E_MISMATCH, (stki_place){run->work, -1, -1, NULL, NULL},
                               "the work folder is of another job, or of other data (%s); go on with that one, or begin "
                               "anew with --restart",
@@ -353,7 +358,9 @@ stk_status stki_work_open(stki_prep_run *run, stk_error *err)
         (status = make_folders(run, err)) == STK_OK && (status = take_lock(run, err)) == STK_OK &&
         (!found || run->rewrites)) {
         path = stki_work_file(run, "job.json");
-        status = path ? stki_prep_write_json(path, run->identity, err) : stki_fail_memory(err, 256, "a path");
+        status = found ? STK_OK : stki_prep_inputs_write(run, err);
+        if (status == STK_OK)
+            status = path ? stki_prep_write_json(path, run->identity, err) : stki_fail_memory(err, 256, "a path");
         stki_free(path);
     }
     return status;
