@@ -55,6 +55,48 @@ stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err)
                                "cannot read it");
 }
 
+char *stki_prep_relative(const char *folder, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *of = stki_prep_folder_of(path), *from = realpath(*folder ? folder : ".", NULL);
+    char *to = of ? realpath(of, NULL) : NULL, *up = NULL, *relative = NULL;
+    size_t common = 0;
+    int steps = 0;
+
+    for (size_t i = 0; from && to; i++) { /* whole names that both begin with */
+        const bool ends = (from[i] == '/' || !from[i]) && (to[i] == '/' || !to[i]);
+
+        common = ends ? i : common;
+        if (from[i] != to[i] || !from[i])
+            break;
+    }
+    for (const char *rest = from ? from + common : ""; *rest; rest++)
+        steps += *rest == '/' && rest[1];
+    up = from && to ? stki_zalloc(3 * (int64_t)steps + 1) : NULL;
+    for (int i = 0; up && i < steps; i++)
+        memcpy(up + 3 * (size_t)i, "../", 3);
+    if (up) {
+        const char *rest = to + common + (to[common] == '/');
+
+        relative = stki_format("%s%s%s%s", up, rest, *rest ? "/" : "", name);
+    } else if (of && !(from && to)) {
+        relative = stki_strdup(path);
+    }
+    stki_free(up);
+    stki_free(of);
+    free(from);
+    free(to);
+    return relative;
+}
+
+const char *stki_prep_name_within(const char *input, const char *path)
+{
+    const char *slash = strrchr(input, '/');
+    const size_t own = strlen(input), folder = slash ? (size_t)(slash - input) + 1 : 0;
+
+    return strncmp(path, input, own) == 0 ? path + own : strncmp(path, input, folder) == 0 ? path + folder : path;
+}
+
 stk_status stki_prep_write_final(const char *path, const char *text, int64_t bytes, stk_error *err)
 {
     char *temporary = stki_format("%s.tmp", path);

@@ -12,6 +12,13 @@ stk_status stki_prep_read_file(const char *path, char **text, int64_t *bytes, st
 /* New JSON. STK_E_NOT_FOUND; STK_E_CORRUPT: no JSON. */
 stk_status stki_prep_read_json(const char *path, json_t **out, stk_error *err);
 /* Appears complete and synced, or not at all; what is there is replaced. */
+/* `path` as seen from a folder, "../data/x.npy", by the real paths of the folders: the same wherever the process
+ * stands. Where one of them is not there, the path as it is. stki_free; NULL: no memory. */
+char *stki_prep_relative(const char *folder, const char *path);
+/* What of a file's path is its name within the input that it belongs to: behind the input's own path, or the folder of
+ * that. In `path`. */
+const char *stki_prep_name_within(const char *input, const char *path);
+
 /* A file under its final name in a folder that is the user's. Until it is whole it is NAME.tmp, under which a run that
  * goes on after a kill writes it again: nothing is left over. For one writer at a time, as the lock of the name
  * ensures. */

@@ -50,7 +50,6 @@ static stk_status describe_file(const char *path, bool digests, json_t *out, stk
 /* Samples that are files: how many, how large together, and one sum of their names and sizes (and their own sums). */
 static stk_status describe_files(const stki_reader *reader, bool digests, json_t *out, stk_error *err)
 {
-    const size_t own = strlen(reader->path);
     char buffer[STKI_RECORD_PATH];
     stki_u128 names = {0}, sums = {0};
     int64_t total = 0;
@@ -61,7 +60,7 @@ static stk_status describe_files(const stki_reader *reader, bool digests, json_t
         int64_t bytes = stki_prep_file_size(path);
         uint64_t sum;
 
-        stki_fingerprint_text(&names, strncmp(path, reader->path, own) == 0 ? path + own : path);
+        stki_fingerprint_text(&names, stki_prep_name_within(reader->path, path));
         stki_fingerprint_number(&names, bytes);
         total += bytes > 0 ? bytes : 0;
         if (!digests || bytes < 0)
@@ -89,22 +88,31 @@ static stk_status describe_inputs(const stki_prep_run *run, json_t *inputs, stk_
 {
     const bool digests = run->job->prep.inputs == STKI_INPUTS_DIGESTS;
     const stki_dataset *dataset = run->core->dataset;
-    stk_status status = STK_OK;
+    char *folder = stki_prep_folder_of(run->job->path);
+    stk_status status = folder ? STK_OK : stki_fail_memory(err, 256, "a path");
 
     for (int f = 0; f < dataset->field_count; f++)
         for (int s = 0; s < dataset->fields[f].shard_count && status == STK_OK; s++) {
             const stki_reader *reader = dataset->fields[f].shards[s];
+            char *path = stki_prep_relative(folder, reader->path); /* as the manifest is moved with the data */
             json_t *input;
 
-            if (run->core->config->fields[f].synthetic || is_listed(inputs, reader->path))
+            if (path && (run->core->config->fields[f].synthetic || is_listed(inputs, path))) {
+                stki_free(path);
                 continue;
-            input = json_pack("{s:s, s:s, s:I}", "path", reader->path, "format", reader->ops->format, "samples",
-                              (json_int_t)reader->count);
-            if (!input || json_array_append_new(inputs, input) != 0)
+            }
+            input = !path ? NULL
+                          : json_pack("{s:s, s:s, s:I}", "path", path, "format", reader->ops->format, "samples",
+                                      (json_int_t)reader->count);
+            stki_free(path);
+            if (!input || json_array_append_new(inputs, input) != 0) {
+                stki_free(folder);
                 return stki_fail_memory(err, 256, "a manifest");
+            }
             status = reader->ops->path ? describe_files(reader, digests, input, err)
                                        : describe_file(reader->path, digests, input, err);
         }
+    stki_free(folder);
     return status;
 }
 

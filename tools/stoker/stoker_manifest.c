@@ -6,6 +6,7 @@
 #include "error.h"
 #include "format.h"
 #include "live_line.h"
+#include "prep_file.h"
 #include "stoker_json.h"
 #include "stoker_pool.h"
 #include "stoker_shown.h"
@@ -34,14 +35,12 @@ bool st_is_manifest(const char *path)
 /* ---- what is listed ------------------------------------------------------------------------------------------------
  */
 
-/* A relative path is one of the folder in which the job was run; where it leads nowhere, of the manifest's own. */
+/* A relative path is one of the manifest's folder. */
 static stk_status find_input(const char *manifest, const char *path, char **out, stk_error *err)
 {
     const char *slash = strrchr(manifest, '/');
 
-    *out = *path == '/' || !slash || access(path, F_OK) == 0
-               ? stki_strdup(path)
-               : stki_format("%.*s/%s", (int)(slash - manifest), manifest, path);
+    *out = *path == '/' || !slash ? stki_strdup(path) : stki_format("%.*s/%s", (int)(slash - manifest), manifest, path);
     return *out ? STK_OK : stki_fail_memory(err, (int64_t)strlen(path), "a path");
 }
 
@@ -233,7 +232,6 @@ static stk_status check_rows(const struct st_listed *file, stk_error *err)
 static stk_status sum_folder(struct st_manifest_check *check, const struct st_listed *file, const stki_reader *reader,
                              stki_u128 *names, stki_u128 *contents, stk_error *err)
 {
-    const size_t own = strlen(reader->path);
     char buffer[STKI_RECORD_PATH];
 
     for (int64_t i = 0; i < reader->count; i++) {
@@ -243,7 +241,7 @@ static stk_status sum_folder(struct st_manifest_check *check, const struct st_li
         int fd;
         stk_status status;
 
-        stki_fingerprint_text(names, strncmp(path, reader->path, own) == 0 ? path + own : path);
+        stki_fingerprint_text(names, stki_prep_name_within(reader->path, path));
         if (stat(path, &facts) != 0)
             return stki_fail_errno(err, errno, path, "cannot be looked at");
         stki_fingerprint_number(names, facts.st_size);
