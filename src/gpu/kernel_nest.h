@@ -12,8 +12,6 @@ stki_divisor stki_divisor_of(int64_t n);
 void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int operands);
 /* Elements of the axes without the `inner` last ones. */
 int64_t stki_nest_count(const stki_strided *plan, int inner);
-/* Do base and strides (but those of the `inner` last axes) of an operand divide by `alignment`? */
-bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment);
 
 /* STK_E_UNSUPPORTED: more blocks than a launch has. */
 stk_status stki_launch_blocks(stki_launch *launch, uint64_t threads, uint64_t a_thread, stk_error *err);

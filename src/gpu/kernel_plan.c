@@ -72,7 +72,8 @@ void stki_nest_of(stki_nest *nest, const stki_strided *plan, int inner, int oper
     nest->wide = stki_nest_count(plan, inner) >= narrow;
 }
 
-bool stki_nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment)
+/* Do base and strides (but those of the `inner` last axes) of an operand divide by `alignment`? */
+static bool nest_aligned(const stki_strided *plan, int inner, int operand, const void *base, int64_t alignment)
 {
     if (((intptr_t)base + plan->offsets[operand]) % alignment != 0)
         return false;
@@ -103,9 +104,8 @@ static void widen(const stki_map_plan *map, stki_strided *plan, int64_t *size)
 
     if (plan->strides[0][last] != *size || plan->strides[1][last] != *size)
         return;
-    while (bytes > *size &&
-           (plan->shape[last] * *size % bytes != 0 || !stki_nest_aligned(plan, 1, 0, map->dst, bytes) ||
-            !stki_nest_aligned(plan, 1, 1, map->src, bytes)))
+    while (bytes > *size && (plan->shape[last] * *size % bytes != 0 || !nest_aligned(plan, 1, 0, map->dst, bytes) ||
+                             !nest_aligned(plan, 1, 1, map->src, bytes)))
         bytes /= 2;
     plan->shape[last] = plan->shape[last] * *size / bytes;
     plan->strides[0][last] = plan->strides[1][last] = bytes;
@@ -229,8 +229,8 @@ bool stki_plan_runs(const stki_map_plan *map, const stki_strided *given, int64_t
     last = plan.ndim - 1;
     const int64_t row = plan.shape[last], row_strips = (row + strip - 1) / strip, rows = stki_nest_count(&plan, 1);
     if (plan.strides[0][last] != dst_size || plan.strides[1][last] != src_size || row < 2 * strip ||
-        !stki_nest_aligned(&plan, 1, 0, map->dst, strip * dst_size) ||
-        !stki_nest_aligned(&plan, 1, 1, map->src, strip * src_size) || row_strips >= narrow / rows)
+        !nest_aligned(&plan, 1, 0, map->dst, strip * dst_size) ||
+        !nest_aligned(&plan, 1, 1, map->src, strip * src_size) || row_strips >= narrow / rows)
         return false;
     out->kernel = STKI_KERNEL_RUNS;
     out->dst_dtype = (int32_t)map->dst_dtype;
@@ -366,11 +366,11 @@ static bool binary_is_runs(const stki_elementwise_job *job, const stki_strided *
 
     if (only_general || plan->ndim != 1 || (dtype != STK_F32 && !halves) || job->common != dtype ||
         job->writes == STK_BOOL || plan->strides[0][0] != stk_dtype_size(dtype) ||
-        !stki_nest_aligned(plan, 1, 0, job->out->data, 16))
+        !nest_aligned(plan, 1, 0, job->out->data, 16))
         return false;
     for (int k = 0; k < 2; k++)
         if (job->in[k] && (job->in[k]->dtype != dtype || plan->strides[k + 1][0] != stk_dtype_size(dtype) ||
-                           !stki_nest_aligned(plan, 1, k + 1, job->in[k]->data, 16)))
+                           !nest_aligned(plan, 1, k + 1, job->in[k]->data, 16)))
             return false;
     return true;
 }

@@ -10,7 +10,7 @@ enum { TICK_NS = 100000000 };
 /* ---- what is left out ----------------------------------------------------------------------------------------------
  */
 
-void stki_skipped_add(stki_skipped_list *list, int64_t position, int64_t sample, const stk_error *error)
+static void add_skipped(stki_skipped_list *list, int64_t position, int64_t sample, const stk_error *error)
 {
     if (list->count == list->room) {
         int64_t room = list->room ? 2 * list->room : 8;
@@ -36,7 +36,7 @@ void stki_row_feed_left_out(void *context, int64_t position, int64_t sample, con
 {
     stki_row_feed *rows = context;
 
-    stki_skipped_add(&rows->left_out, position, sample, error);
+    add_skipped(&rows->left_out, position, sample, error);
 }
 
 /* Moves those of positions below `end` over. */
@@ -47,7 +47,7 @@ static stk_status hand_out(stki_row_feed *rows, int64_t end, stki_skipped_list *
 
     for (; n < from->count && from->items[n].position < end; n++)
         if (from->items[n].position >= rows->at)
-            stki_skipped_add(to, from->items[n].position, from->items[n].sample, &from->items[n].error);
+            add_skipped(to, from->items[n].position, from->items[n].sample, &from->items[n].error);
     from->count -= n;
     if (n > 0)
         memmove(from->items, from->items + n, (size_t)from->count * sizeof *from->items);

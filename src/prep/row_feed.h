@@ -18,7 +18,6 @@ typedef struct stki_skipped_list {
     bool failed; /* one could not be remembered */
 } stki_skipped_list;
 
-void stki_skipped_add(stki_skipped_list *list, int64_t position, int64_t sample, const stk_error *error);
 void stki_skipped_fini(stki_skipped_list *list);
 
 /* A batch that blocks hold. */

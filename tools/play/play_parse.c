@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool pl_parse_number(const char *text, stk_scalar *out)
+/* As the operations take them: 12, -3, 0x10 is refused, 1.5, 1e-3, inf, nan, true, false. */
+static bool parse_number(const char *text, stk_scalar *out)
 {
     char *end;
 
@@ -85,7 +86,7 @@ static stk_status add_item(struct pl_command *command, const char *word, int gro
     if (command->item_count == PL_ITEMS)
         return stki_fail(err, STK_E_CONFIG, "more than %d arguments", PL_ITEMS);
     *item = (struct pl_item){.text = word, .group = group};
-    item->kind = pl_parse_number(word, &item->number) ? PL_NUMBER : PL_WORD;
+    item->kind = parse_number(word, &item->number) ? PL_NUMBER : PL_WORD;
     command->item_count++;
     return STK_OK;
 }

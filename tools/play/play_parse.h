@@ -57,7 +57,5 @@ stk_status pl_take_end(const struct pl_command *command, stk_error *err);
 
 /* "3x1", "(3, 1)", "3,1" or "3"; the whole text must be one. */
 stk_status pl_parse_shape(const char *text, int64_t *shape, int *ndim, stk_error *err);
-/* As the operations take them: 12, -3, 0x10 is refused, 1.5, 1e-3, inf, nan, true, false. */
-bool pl_parse_number(const char *text, stk_scalar *out);
 
 #endif

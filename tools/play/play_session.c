@@ -30,7 +30,8 @@ void pl_session_fini(struct pl_session *session)
     memset(session, 0, sizeof *session);
 }
 
-int pl_session_latest(const struct pl_session *session)
+/* The last step with a tensor; -1: there is none yet. */
+static int latest(const struct pl_session *session)
 {
     for (int i = session->count - 1; i >= 0; i--)
         if (session->steps[i].how != PL_TEXT)
@@ -210,7 +211,7 @@ static stk_status run_command(struct pl_session *session, struct pl_command *com
     status = status != STK_OK ? status : reserve(session, &trouble->err);
     if (status != STK_OK)
         return status;
-    from = *command->subject ? pl_session_find(session, command->subject) : pl_session_latest(session);
+    from = *command->subject ? pl_session_find(session, command->subject) : latest(session);
     call.in = from >= 0 ? &session->steps[from].tensor : NULL;
     if (*command->target && pl_op_find(command->target))
         return stki_fail(&trouble->err, STK_E_CONFIG, "%s is an operation and cannot be a name", command->target);

@@ -53,8 +53,6 @@ typedef stk_status (*pl_sink)(void *context, const struct pl_session *session, s
 stk_status pl_session_run(struct pl_session *session, const char *chain, pl_sink sink, void *context, char **at,
                           struct pl_trouble *trouble);
 
-/* The last step with a tensor; -1: there is none yet. */
-int pl_session_latest(const struct pl_session *session);
 /* The latest step of that name, or the step of that number for "_3"; -1: none. */
 int pl_session_find(const struct pl_session *session, const char *name);
 /* The number of the step's storage among all, from 0; 0 for a step without tensor. */

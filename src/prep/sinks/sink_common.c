@@ -139,7 +139,7 @@ stk_status stki_sink_check_finish(const stki_sink_common *c, stk_error *err)
 /* ---- messages -----------------------------------------------------------------------------------------------------
  */
 
-const char *stki_sink_kind_text(const stki_sink_field *field, char *buffer, int size)
+static const char *kind_text(const stki_sink_field *field, char *buffer, int size)
 {
     const char *dtype = stk_dtype_long_name(field->dtype);
 
@@ -160,10 +160,9 @@ stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *f
 {
     char kind[128];
 
-    return stki_fail_at(
-        err, STK_E_UNSUPPORTED,
-        (stki_place){opts->path, -1, -1, found ? found : stki_sink_kind_text(field, kind, sizeof kind), expected},
-        "field %s cannot be written", field->name);
+    return stki_fail_at(err, STK_E_UNSUPPORTED,
+                        (stki_place){opts->path, -1, -1, found ? found : kind_text(field, kind, sizeof kind), expected},
+                        "field %s cannot be written", field->name);
 }
 
 /* ---- names --------------------------------------------------------------------------------------------------------

@@ -31,8 +31,6 @@ stk_status stki_sink_check_usable(const stki_sink_common *common, stk_error *err
 /* STK_E_UNSUPPORTED: "FILE: field NAME: found …, expected …". */
 stk_status stki_sink_refuse(const stki_sink_opts *opts, const stki_sink_field *field, const char *found,
                             const char *expected, stk_error *err);
-/* "an array of float32 (3, 224, 224)", "images": for messages. */
-const char *stki_sink_kind_text(const stki_sink_field *field, char *buffer, int size);
 
 /* DIR/STEM.PART.ENDING of DIR/STEM.ENDING; part NULL: the path itself. New; NULL: no memory. */
 char *stki_sink_array_path(const char *path, const char *part);

@@ -24,7 +24,8 @@ static double element(const stki_bins *bins, int64_t k, double min, double max)
     return at < min ? min : at > max ? max : at;
 }
 
-double stki_bins_at(const stki_bins *bins, double place, double min, double max)
+/* The element at `place` (of [0, total - 1]) of the sorted ones, linear between neighbours and inside a bin. */
+static double value_at(const stki_bins *bins, double place, double min, double max)
 {
     const int64_t k = (int64_t)place, last = bins->total - 1;
     const double share = place - (double)k;
@@ -75,14 +76,14 @@ static stk_status percentile(const stki_calibrate_opts *opts, const stki_bins *b
     double at;
 
     if (opts->scheme != STK_QUANT_SYMMETRIC) {
-        *out = (stki_qrange){.low = stki_bins_at(bins, rest / 2 * last, min, max),
-                             .high = stki_bins_at(bins, (1 - rest / 2) * last, min, max)};
+        *out = (stki_qrange){.low = value_at(bins, rest / 2 * last, min, max),
+                             .high = value_at(bins, (1 - rest / 2) * last, min, max)};
         return STK_OK;
     }
     status = fold(bins, &folded, err);
     if (status != STK_OK)
         return status;
-    at = stki_bins_at(&folded, (1 - rest) * last, 0, -min > max ? -min : max);
+    at = value_at(&folded, (1 - rest) * last, 0, -min > max ? -min : max);
     *out = (stki_qrange){.low = -at, .high = at};
     stki_bins_fini(&folded);
     return STK_OK;

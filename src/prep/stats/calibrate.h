@@ -29,7 +29,5 @@ typedef struct stki_calibrate_opts {
  * error of the bins' middles, for every method. */
 stk_status stki_calibrate(const stki_calibrate_opts *opts, const stki_bins *bins, double min, double max,
                           stki_qrange *out, double *error, stk_error *err);
-/* The element at `place` (of [0, total - 1]) of the sorted ones, linear between neighbours and inside a bin. */
-double stki_bins_at(const stki_bins *bins, double place, double min, double max);
 
 #endif
