@@ -257,6 +257,19 @@ static void what_cannot_be_judged_is_said(void **state)
     assert_string_equal(lb_binding_words[LB_BINDS_UNKNOWN], "unknown");
 }
 
+static void a_quota_binds(void **state)
+{
+    struct lb_shares shares = {LONG, .workers = 2, .convert = 0.9, .wait_next = 0.9, .throttled = 0.05};
+
+    (void)state;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_CONVERT);
+    shares.throttled = 0.34;
+    assert_int_equal(judge(&shares)->binds, LB_BINDS_PROCESSORS);
+    assert_int_equal(judge(&shares)->confidence, LB_CONFIDENCE_HIGH);
+    assert_non_null(strstr(judge(&shares)->text, "34 %"));
+    assert_string_equal(lb_binding_words[LB_BINDS_PROCESSORS], "processors");
+}
+
 /* ---- the verdict and the predictions are one judgement -------------------------------------------------------------
  */
 
@@ -513,6 +526,7 @@ int main(void)
         cmocka_unit_test(confidence_falls_as_the_second_comes_near),
         cmocka_unit_test(repeats_that_disagree_lower_it),
         cmocka_unit_test(what_cannot_be_judged_is_said),
+        cmocka_unit_test(a_quota_binds),
         cmocka_unit_test(verdict_and_prediction_agree_about_slots),
         cmocka_unit_test(more_slots_by_hand),
         cmocka_unit_test(without_workers_nothing_is_handed_over),

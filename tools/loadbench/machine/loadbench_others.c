@@ -3,6 +3,7 @@
  * containers and sandboxes show a made-up one, with zeros or with their own processes alone; two things are asked of it
  * before it is believed: its clocks must have gone on as fast as ours, and it must have seen what this process used. */
 #include "loadbench_others.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "loadbench_machine.h"
 #include "thread.h"
@@ -101,6 +102,7 @@ void lb_load_read(struct lb_load *out)
 {
     const long steps = sysconf(_SC_CLK_TCK);
     FILE *const stat = fopen("/proc/stat", "re");
+    stki_cgroup_cpu cpu;
     cpu_set_t set;
 
     CPU_ZERO(&set);
@@ -114,6 +116,9 @@ void lb_load_read(struct lb_load *out)
         out->queued_ns = queued_ns();
         out->at_ns = stki_now_ns();
     }
+    stki_cgroup_cpu_read(STKI_CGROUP_MEMBERSHIP, STKI_CGROUP_MOUNT, &cpu);
+    out->periods = cpu.periods;
+    out->throttled = cpu.throttled;
     if (stat)
         fclose(stat);
 }
@@ -126,6 +131,8 @@ void lb_others_between(const struct lb_load *from, const struct lb_load *to, dou
     const double own = (double)(to->own_ns - from->own_ns), steps = (double)to->step_ns * to->processors;
 
     *out = (struct lb_others){.processors = to->processors, .span_ns = to->at_ns - from->at_ns};
+    if (to->periods > from->periods && to->throttled > from->throttled)
+        out->throttled = fmin(1, (double)(to->throttled - from->throttled) / (double)(to->periods - from->periods));
     if (!from->known || !to->known) {
         UNKNOWN(out, "%s", from->known ? to->why : from->why);
         return;

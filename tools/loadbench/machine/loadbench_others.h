@@ -13,14 +13,15 @@
 /* Clocks of the system, since it was started, added up over the processors that this process may use. */
 struct lb_load {
     bool known;
-    char why[128];     /* known is false */
-    int processors;    /* they are of so many */
-    int64_t busy_ns;   /* of anybody, interrupts too, and the host of a virtual machine */
-    int64_t idle_ns;   /* nobody, or all waited for a disk */
-    int64_t step_ns;   /* the clocks go by such steps */
-    int64_t own_ns;    /* processor time of this process */
-    int64_t queued_ns; /* its threads: ready to run, and no processor was free, all together; -1: unknown */
-    int64_t at_ns;     /* when they were read */
+    char why[128];              /* known is false */
+    int processors;             /* they are of so many */
+    int64_t busy_ns;            /* of anybody, interrupts too, and the host of a virtual machine */
+    int64_t idle_ns;            /* nobody, or all waited for a disk */
+    int64_t step_ns;            /* the clocks go by such steps */
+    int64_t own_ns;             /* processor time of this process */
+    int64_t queued_ns;          /* its threads: ready to run, and no processor was free, all together; -1: unknown */
+    int64_t at_ns;              /* when they were read */
+    int64_t periods, throttled; /* of the control group's quota: those that it ran in, those that it was stopped in */
 };
 
 /* `stat`: /proc/stat; `set`: the processors that this process may use. Fills all but own_ns, queued_ns and at_ns. */
@@ -34,6 +35,7 @@ struct lb_others {
     double used;    /* of them by others, on average; without what was left over anyway where a quota allows less */
     double queued;  /* threads of this process that were ready and had no processor, on average; < 0: unknown */
     int64_t span_ns;
+    double throttled; /* share of the quota's periods in which the control group had used it up, and was stopped */
 };
 
 /* `quota`: processors that the control group allows; 0: no limit. */

@@ -162,6 +162,8 @@ static struct lb_shares shares_of(const struct lb_result *result, int first, int
     for (int i = first; i < first + count; i++)
         shares.cpu_s += seconds(result->runs[i].usage.user_ns + result->runs[i].usage.system_ns);
     shares.cores = cores_of(&result->machine, &result->runs[first], count, lb_ratio(shares.cpu_s, shares.elapsed_s));
+    for (int i = first; i < first + count; i++)
+        shares.throttled += result->runs[i].others.throttled / count;
     shares.device_slots = result->runs[first].stats.device_slots;
     shares.random = result->facts.effective.random;
     return shares;

@@ -34,6 +34,7 @@ const char *const lb_binding_words[] = {
     [LB_BINDS_MEMORY] = "memory",
     [LB_BINDS_RING] = "ring",
     [LB_BINDS_COPY] = "copy",
+    [LB_BINDS_PROCESSORS] = "processors",
     [LB_BINDS_UNKNOWN] = "unknown",
 };
 
@@ -304,6 +305,23 @@ static void judge_threads(const struct lb_shares *shares, struct lb_verdict *out
     say_deeper(shares, deeper, out);
 }
 
+/* From here on a quota binds, whatever stage the threads are stopped in. */
+#define THROTTLED 0.1
+
+static void judge_quota(const struct lb_shares *shares, struct lb_verdict *out)
+{
+    char stage[sizeof out->text];
+
+    snprintf(stage, sizeof stage, "%s", out->text);
+    out->binds = LB_BINDS_PROCESSORS;
+    out->busy = shares->throttled;
+    out->by_handing_over = false;
+    out->confidence = shares->throttled >= 0.3 ? LB_CONFIDENCE_HIGH : LB_CONFIDENCE_MEDIUM;
+    SAY(out,
+        "Processors bind: the control group's quota throttled the process in %.0f %% of its periods. Within it: %.400s",
+        100 * shares->throttled, stage);
+}
+
 void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
 {
     *out = (struct lb_verdict){.binds = LB_BINDS_UNKNOWN};
@@ -317,6 +335,8 @@ void lb_verdict(const struct lb_shares *shares, struct lb_verdict *out)
     else
         judge_threads(shares, out);
     say_unpacked(shares, out);
+    if (shares->throttled >= THROTTLED)
+        judge_quota(shares, out);
 }
 
 static void lower(struct lb_verdict *out, enum lb_confidence most, const char *doubt)

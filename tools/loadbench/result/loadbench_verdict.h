@@ -41,6 +41,7 @@ struct lb_shares {
     double cpu_s; /* processor time of all threads */
     double cores; /* that were there for this process: what it may use without what others used of it; 0: unknown */
     int64_t device_slots;
+    double throttled; /* share of the periods in which the control group had used up its quota of processor time */
 };
 
 enum lb_binding {
@@ -48,7 +49,8 @@ enum lb_binding {
     LB_STAGES(LB_STAGE_BINDING) LB_BINDS_MEMORY, /* converting, at the limit of the machine's memory */
     LB_BINDS_RING, /* nobody is busy: slots are too few, or handing over costs more than the work */
     LB_BINDS_COPY,
-    LB_BINDS_UNKNOWN /* the text says why it cannot be judged */
+    LB_BINDS_PROCESSORS, /* a quota of the control group stops the process */
+    LB_BINDS_UNKNOWN     /* the text says why it cannot be judged */
 };
 
 enum lb_confidence { LB_CONFIDENCE_LOW, LB_CONFIDENCE_MEDIUM, LB_CONFIDENCE_HIGH };
