@@ -630,6 +630,8 @@ stk_status stk_prep_get_plan(stk_prep *prep, stk_prep_plan *out, stk_error *err)
     stk_prep_plan plan = {0};
     stk_status status = check_asked(prep, out ? &out->struct_size : NULL, "stk_prep_plan", err);
 
+    if (status == STK_OK && prep->job.format)
+        status = stki_work_check_target(&prep->job, err);
     if (status != STK_OK)
         return status;
     status = begin_look(prep, &real, err);

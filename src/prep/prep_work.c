@@ -21,6 +21,7 @@
 #include "thread.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -152,6 +153,11 @@ stk_status stki_work_check_target(const stki_job *job, stk_error *err)
         status = stki_fail_at(err, STK_E_IO, (stki_place){folder, -1, -1, "no folder", "a folder"}, "output.path");
     else if (stat(job->path, &st) == 0 && S_ISDIR(st.st_mode))
         status = stki_fail_at(err, STK_E_IO, (stki_place){job->path, -1, -1, "a folder", "a file name"}, "output.path");
+    else if (lstat(job->path, &st) == 0 && S_ISLNK(st.st_mode) && stat(job->path, &st) != 0)
+        status = stki_fail_at(
+            err, STK_E_IO, (stki_place){job->path, -1, -1, "a symbolic link to nothing", "a file name"}, "output.path");
+    else if (faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0)
+        status = stki_fail_errno(err, errno, folder, "the output's folder cannot be written to");
     stki_free(folder);
     return status;
 }
