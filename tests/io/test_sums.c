@@ -254,7 +254,8 @@ static void options_that_change_values(void **state)
         const char *source, *how;
     } rows[] = {
         {"{}", "uint8 [33]"},
-        {"{unit: line, decode: exact, cf: false, key: text, offset: 0}", "uint8 [33]"},
+        {"{unit: line, decode: exact, cf: false, offset: 0}", "uint8 [33]"},
+        {"{key: text}", "uint8 [33]; source.key=\"text\""},
         {"{memory_limit: 1GiB, verify: true, on_warning: accept}", "uint8 [33]"}, /* only what fails */
         {"{sums: true, name: x, classes: [a]}", "uint8 [33]"},                    /* the work of others */
         {"{cf: true}", "uint8 [33]; source.cf=true"},

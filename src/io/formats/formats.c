@@ -106,13 +106,19 @@ static bool ends_with(const char *text, const char *ending)
     return length >= end && !strcasecmp(text + length - end, ending);
 }
 
+/* npz and pt files are zip archives. */
+static bool is_zip(const stki_file_format *format)
+{
+    return format->matches == stki_npz_matches || format->matches == stki_pt_matches;
+}
+
 /* A file that is something else than the format's, by what it begins with. STK_OK: it may be of the format. */
 static stk_status check_kind(const char *path, const char *head, int64_t length, const stki_file_format *format,
                              stk_error *err)
 {
     const stki_file_kind *kind = stki_file_kind_of(head, length, !strcmp(format->name, "image_list"));
 
-    if (!kind)
+    if (!kind || (is_zip(format) && length > 1 && memcmp(head, "PK", 2) == 0))
         return STK_OK;
     return stki_fail_at(err, STK_E_UNSUPPORTED, (stki_place){path, -1, -1, kind->what, format->name}, "%s%s",
                         "the file is something else than it is read as",
