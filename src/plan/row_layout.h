@@ -81,5 +81,9 @@ stki_row_tensor *stki_plan_add_tensor(stki_field_plan *plan, const char *ending,
 void stki_plan_add_values(stki_field_plan *plan, const char *ending, enum stki_extent extent);
 /* Zeros every tensor's part of the row but the late ones'. */
 void stki_zero_row(const stki_field_plan *plan, char *memory, int64_t row);
+/* What layouts share whose rows lie one behind the other (rows_ragged.c). */
+void stki_ragged_settle(const stki_field_plan *plan, char *memory, int64_t rows);
+bool stki_ragged_fit(const stki_field_plan *plan, char *memory, int64_t rows, int64_t row, int64_t length);
+void stki_ragged_row(const stki_field_plan *plan, char *memory, int64_t row, stki_batch_row *out);
 
 #endif

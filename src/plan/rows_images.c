@@ -8,7 +8,6 @@
 #include "checked.h"
 #include "error.h"
 #include "first_steps.h"
-#include "rows_ragged.h"
 #include "store_image.h"
 #include "tensor_internal.h"
 #include "thread.h"

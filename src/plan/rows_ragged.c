@@ -1,6 +1,6 @@
 /* rows_ragged.c: rows of different lengths, one behind the other, with the offsets of their first entries. See
  * row_layout.h. */
-#include "rows_ragged.h"
+#include "plan.h"
 #include <string.h>
 
 static void list(stki_field_plan *plan)
