@@ -1,24 +1,27 @@
 /* advise.c: see advise.h. */
 #include "advise.h"
 #include "clock.h"
+#include "row_maker.h"
 
-/* Tells the readers of one field what of them will be read by these rows, in the order of use: one call a shard, for a
- * random order changes the shard with every row. */
-void stki_advise_samples(const stki_field *field, const int64_t *indices, int rows, stki_worker *worker)
+enum { TOGETHER = 128 };
+
+/* Tells the readers of a field which of their samples will be read, in the order of use: one call per shard, since a
+ * random order changes the shard with every sample. */
+static void advise_samples(const stki_field *field, const int64_t *indices, int count, stki_worker *worker)
 {
-    int shards[STKI_ADVISED_TOGETHER];
-    int64_t within[STKI_ADVISED_TOGETHER], its[STKI_ADVISED_TOGETHER], now = stki_now_ns();
+    int shards[TOGETHER];
+    int64_t within[TOGETHER], its[TOGETHER], now = stki_now_ns();
 
-    for (int row = 0; row < rows; row++)
-        shards[row] = stki_field_shard(field, indices[row], &within[row]);
-    for (int row = 0; row < rows; row++) {
-        const int number = shards[row];
+    for (int i = 0; i < count; i++)
+        shards[i] = stki_field_shard(field, indices[i], &within[i]);
+    for (int i = 0; i < count; i++) {
+        const int number = shards[i];
         const stki_reader *shard = number >= 0 ? field->shards[number] : NULL;
         int n = 0;
 
         if (!shard || !shard->ops->will_need)
             continue;
-        for (int other = row; other < rows; other++) {
+        for (int other = i; other < count; other++) {
             its[n] = within[other];
             n += shards[other] == number;
             shards[other] = shards[other] == number ? -1 : shards[other];
@@ -28,24 +31,39 @@ void stki_advise_samples(const stki_field *field, const int64_t *indices, int ro
     }
 }
 
-static void advise_rows(const stki_field *field, const stk_batch *batch, stki_worker *worker)
+static bool wants_advice(const stki_field *field)
 {
-    if (field->shard_count == 1) { /* a sample's index is its place in the one file */
-        if (field->shards[0]->ops->will_need && batch->rows > 0)
-            field->shards[0]->ops->will_need(field->shards[0], batch->samples, batch->rows);
+    for (int i = 0; i < field->shard_count; i++)
+        if (field->shards[i]->ops->will_need)
+            return true;
+    return false;
+}
+
+/* A row is made of one sample, or of those of a window. */
+static void advise_field(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker)
+{
+    const stki_field *field = plan->field;
+    const int64_t length = plan->config->row_samples > 0 ? plan->config->row_samples : 1;
+    int64_t samples[TOGETHER];
+    int n = 0;
+
+    if (!wants_advice(field) || batch->rows == 0)
+        return;
+    if (field->shard_count == 1 && length == 1) { /* a sample's index is its place in the one file */
+        field->shards[0]->ops->will_need(field->shards[0], batch->samples, batch->rows);
         return;
     }
-    for (int64_t row = 0, n; row < batch->rows; row += n) {
-        n = batch->rows - row < STKI_ADVISED_TOGETHER ? batch->rows - row : STKI_ADVISED_TOGETHER;
-        stki_advise_samples(field, batch->samples + row, (int)n, worker);
+    for (int64_t i = 0; i < batch->rows * length; i++) {
+        samples[n++] = batch->samples[i / length] + i % length * plan->config->window.dilation;
+        if (n == TOGETHER || i == batch->rows * length - 1) {
+            advise_samples(field, samples, n, worker);
+            n = 0;
+        }
     }
 }
 
 void stki_advise(stki_core *core, const stk_batch *batch, stki_worker *worker)
 {
     for (int f = 0; f < core->plan_count; f++)
-        if (core->plans[f].maker->advise)
-            core->plans[f].maker->advise(&core->plans[f], batch, worker);
-        else
-            advise_rows(core->plans[f].field, batch, worker);
+        advise_field(&core->plans[f], batch, worker);
 }

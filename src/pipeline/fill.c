@@ -7,10 +7,10 @@
  */
 #include "advise.h"
 #include "clock.h"
-#include "core.h"
 #include "failed.h"
 #include "log.h"
 #include "partners.h"
+#include "row_maker.h"
 #include "tensor_internal.h"
 
 static stk_batch *batch_of(stki_ring_slot *slot)

@@ -1,26 +1,6 @@
 /* make_window.c: rows that are windows: several samples, each made by the plan of one of them. */
-#include "advise.h"
 #include "clock.h"
 #include "row_maker.h"
-
-/* Some of the samples of all windows at a time. */
-static void advise(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker)
-{
-    const int64_t length = plan->shape[0], dilation = plan->config->window.dilation;
-    int64_t samples[STKI_ADVISED_TOGETHER];
-    int n = 0, asked = 0;
-
-    for (int k = 0; k < plan->field->shard_count; k++)
-        asked += plan->field->shards[k]->ops->will_need != NULL;
-    for (int64_t row = 0; asked > 0 && row < batch->rows; row++)
-        for (int64_t k = 0; k < length; k++) {
-            samples[n++] = batch->samples[row] + k * dilation;
-            if (n == STKI_ADVISED_TOGETHER || (row == batch->rows - 1 && k == length - 1)) {
-                stki_advise_samples(plan->field, samples, n, worker);
-                n = 0;
-            }
-        }
-}
 
 /* The samples of a window from number k on that are mapped and share one conversion. Returns how many there were; 0:
  * sample k has to go through its reader. */
@@ -91,4 +71,4 @@ static void explain(const stki_field_plan *plan, FILE *to)
             (long long)plan->shape[0], (long long)plan->config->window.dilation);
 }
 
-const stki_row_maker stki_make_window = {.takes = takes, .explain = explain, .advise = advise, .make = make};
+const stki_row_maker stki_make_window = {.takes = takes, .explain = explain, .make = make};

@@ -31,8 +31,6 @@ struct stki_row_maker {
     const char *no_job;                         /* why a preparation job cannot have such rows; NULL: it can */
     const char *pass;                           /* for explain: another pass over the bytes; NULL: none */
     void (*explain)(const stki_field_plan *plan, FILE *to); /* lines about it; NULL: none */
-    /* Tells readers what of them a batch needs. NULL: the sample of each row. */
-    void (*advise)(const stki_field_plan *plan, const stk_batch *batch, stki_worker *worker);
     /* The length of a row of varying length; -1: the row has failed. NULL where rows have none. */
     int64_t (*measure)(stki_worker *worker, const stki_field_plan *plan, int64_t row);
     /* Makes rows of [row, last) from `row` on and returns how many, at least one. NULL: one at a time, by `make`. */
