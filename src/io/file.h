@@ -25,11 +25,13 @@ typedef struct stki_file {
     char *from_root;   /* the path from the root, since the working directory may change; NULL: nobody knows it */
     bool watched;      /* it is asked whether it has changed */
     const struct stki_file
-        *beside;                /* a file that is asked together with this one, and lives as long: an index; or NULL */
-    _Atomic bool changed;       /* somebody saw that it is not what was opened; stays */
+        *beside;          /* a file that is asked together with this one, and lives as long: an index; or NULL */
+    _Atomic bool changed; /* somebody saw that it is not what was opened; stays */
+    const char *access;   /* "mmap" or "pread" */
+    const char *note;     /* static text: why mmap was asked for and is not used; or NULL */
+    /* Written while the file is used; apart from the rest, which is read for every row. */
+    char apart[128];
     stki_counter asked_ns;      /* when it was last looked at and found unchanged */
-    const char *access;         /* "mmap" or "pread" */
-    const char *note;           /* static text: why mmap was asked for and is not used; or NULL */
     stki_counter warm_until_ns; /* look-ahead found pages in memory and looks again after this; 0: it did not */
 } stki_file;
 
