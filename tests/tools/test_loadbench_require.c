@@ -11,7 +11,7 @@
 static json_t *result(void)
 {
     json_t *tree =
-        json_loads("{\"schema\": 2,"
+        json_loads("{\"schema\": 3,"
                    " \"machine\": {\"memory_bytes\": 1000000},"
                    " \"result\": {\"samples_per_s\": {\"median\": 1200.0, \"low\": 1, \"high\": 2},"
                    "              \"wait_p99_us\": {\"median\": 41.0}, \"slot_memory_mb\": {\"median\": 2.5},"
@@ -43,7 +43,7 @@ static void names_are_found(void **state)
         {"au", "utilisation.au", 0.93},
         {"slot_memory", "result.slot_memory_mb", 2.5},
         {"consumer_wait", "stages.consumer_wait_percent", 25},
-        {"schema", "schema", 2},
+        {"schema", "schema", 3},
     };
     json_t *tree = result();
 
