@@ -184,7 +184,7 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
                         : stki_is_scarce(error_number)                    ? STK_E_RESOURCE
                                                                           : STK_E_IO;
     stki_place place = {.file = file, .record = -1, .offset = -1};
-    char what[256], reason[128];
+    char what[256], reason[128], in_use[48];
     struct rlimit limit;
     va_list args;
 
@@ -194,7 +194,7 @@ stk_status stki_fail_errno(stk_error *err, int error_number, const char *file, c
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (error_number == EMFILE && !getrlimit(RLIMIT_NOFILE, &limit)) {
-        place.found = STKI_TEXT("all %llu in use", (unsigned long long)limit.rlim_cur);
+        place.found = stki_text(in_use, sizeof in_use, "all %llu in use", (unsigned long long)limit.rlim_cur);
         place.expected = "a free descriptor (ulimit -n)";
     }
     return stki_fail_at(err, status, place, "%s: %s", what, strerror_r(error_number, reason, sizeof reason));
