@@ -84,6 +84,12 @@ static bool may_help(void *context)
     return !mapped || survives_faults();
 }
 
+/* Streams that still use the slot's last batch are waited for by a worker: they may wait for this very thread. */
+static bool may_open(const stki_ring_slot *slot)
+{
+    return !stki_guards_any(&((const stk_batch *)(const void *)slot)->guards);
+}
+
 void stki_help_begin(stki_core *core, const _Atomic bool *leave)
 {
     stki_worker *consumer = &core->workers[core->worker_count];
@@ -97,5 +103,6 @@ void stki_help_begin(stki_core *core, const _Atomic bool *leave)
                           .processors = stki_cpu_count(),
                           .longest_ns = core->config->consumer_helps == STK_HELPS_TRUE ? ANY_TILE_NS : SHORT_TILE_NS,
                           .may = may_help,
+                          .may_open = may_open,
                           .leave = leave});
 }

@@ -435,7 +435,7 @@ static bool help(stki_ring *ring, stki_ring_slot **at)
     bool fresh = false;
     int64_t tile;
 
-    if (!slot)
+    if (!slot && ring->free_list && (!ring->help.may_open || ring->help.may_open(ring->free_list)))
         fresh = (slot = take_free(ring)) != NULL;
     if (!slot)
         return false;

@@ -73,7 +73,8 @@ typedef struct stki_ring_help {
     int processors;             /* threads that should work at a time, the consumer counted */
     int64_t longest_ns;         /* steps whose tiles take longer are left to the workers */
     bool (*may)(void *context); /* asked in each stki_ring_next that has to wait, with the work's context */
-    const _Atomic bool *leave;  /* true: stop helping; NULL */
+    bool (*may_open)(const stki_ring_slot *slot); /* false: the work's `begin` would wait; NULL: it never does */
+    const _Atomic bool *leave;                    /* true: stop helping; NULL */
 } stki_ring_help;
 
 /* `end`: number of steps (INT64_MAX: endless). The slots stay the caller's and must outlive the ring. */
