@@ -1,6 +1,5 @@
-/* create.h: tensors with values in them: constants, ranges, random numbers, and tensors over or from memory that is
- * already there. Fresh ones are row-major, 64-byte aligned and live on `device` (NULL: the CPU). What tensor.h says
- * about ownership holds here too; any thread may call these.
+/* create.h: creating tensors from constants, ranges, random numbers and existing memory. New tensors are row-major,
+ * 64-byte aligned and on `device` (NULL: the CPU). Ownership is as in tensor.h. Any thread may call these functions.
  */
 #ifndef STOKER_CREATE_H
 #define STOKER_CREATE_H
@@ -36,50 +35,51 @@ extern "C" {
              : STK_F64)
 #endif
 
-/* ---- constants and ranges ---------------------------------------------------------------------------------------- */
+/* ---- constants and ranges ---- */
 
 STK_API stk_status stk_tensor_ones(stk_dtype dtype, int ndim, const int64_t *shape, stk_device *device, stk_tensor *out,
                                    stk_error *err);
-/* STK_E_BAD_VALUE as stk_tensor_fill. */
+/* STK_E_BAD_VALUE as in stk_tensor_fill. */
 STK_API stk_status stk_tensor_full(stk_dtype dtype, int ndim, const int64_t *shape, stk_scalar value,
                                    stk_device *device, stk_tensor *out, stk_error *err);
-/* start, start + step, … before end. The count is that of the numbers as given; for a whole-number dtype start and step
- * are then truncated. STK_E_BAD_ARG: step 0, away from end, or a number that is not finite. */
+/* start, start + step, … up to but excluding end. For an integer dtype, start and step are truncated after the number
+ * of elements has been computed. STK_E_BAD_ARG: step is 0 or points away from end, or a number is not finite. */
 STK_API stk_status stk_tensor_arange(stk_dtype dtype, stk_scalar start, stk_scalar end, stk_scalar step,
                                      stk_device *device, stk_tensor *out, stk_error *err);
-/* `count` numbers from start to end, both exactly in it (1: start alone). Whole-number dtypes truncate. */
+/* `count` numbers from start to end, both included exactly (1: start only). Integer dtypes truncate. */
 STK_API stk_status stk_tensor_linspace(stk_dtype dtype, double start, double end, int64_t count, stk_device *device,
                                        stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_eye(stk_dtype dtype, int64_t rows, int64_t columns, stk_device *device, stk_tensor *out,
                                   stk_error *err);
 
-/* ---- random numbers ---------------------------------------------------------------------------------------------- */
+/* ---- random numbers ---- */
 
-/* Uniform in [0, 1), and normal with mean 0 and deviation 1. Element n in row-major order is a pure function of seed, n
- * and dtype (Philox4x32-10; docs/tensor.md): the same bits on every machine and device. Real dtypes only. */
+/* Uniform in [0, 1), and normal with mean 0 and standard deviation 1. Element n in row-major order is a pure function
+ * of seed, n and dtype (Philox4x32-10; docs/tensor.md): the bits are the same on every machine and device. Real dtypes
+ * only. */
 STK_API stk_status stk_tensor_rand(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,
                                    stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_randn(stk_dtype dtype, int ndim, const int64_t *shape, uint64_t seed, stk_device *device,
                                     stk_tensor *out, stk_error *err);
 
-/* ---- memory that is already there -------------------------------------------------------------------------------- */
+/* ---- existing memory ---- */
 
-/* Shares memory of somebody else: `free_fn(context)` runs once, when the last view of it goes, on that thread. After a
- * failure the memory is still the caller's and free_fn does not run. Strides in bytes, NULL: row-major; negative ones
- * may not lead below `data` (take a flip). CPU memory of any alignment. */
+/* Uses the caller's memory without a copy: `free_fn(context)` is called once, by the thread that releases the last
+ * view. On failure the caller keeps the memory and free_fn is not called. Strides in bytes, NULL: row-major; they may
+ * not lead below `data` (use a flip). CPU memory with any alignment. */
 STK_API stk_status stk_tensor_wrap(void *data, stk_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                                    void (*free_fn)(void *context), void *context, stk_tensor *out, stk_error *err);
-/* `count` elements from byte `offset` on, as NumPy's frombuffer: shares the memory, any alignment. count -1: all that
- * follow, which must be a whole number of elements. With a free_fn as stk_tensor_wrap; without (NULL) it is borrowed.
- * STK_E_BAD_ARG: outside the buffer; the offset must be inside it. */
+/* `count` elements starting at byte `offset`, as NumPy's frombuffer: uses the memory without a copy, with any
+ * alignment. count -1: all that follow, which must be a whole number of elements. With a free_fn as in stk_tensor_wrap;
+ * without one (NULL) the tensor is borrowed. STK_E_BAD_ARG: outside the buffer; the offset must be inside it. */
 STK_API stk_status stk_tensor_from_buffer(void *buffer, int64_t buffer_bytes, stk_dtype dtype, int64_t count,
                                           int64_t offset, void (*free_fn)(void *context), void *context,
                                           stk_tensor *out, stk_error *err);
-/* A copy of row-major elements, which must be exactly as many as the shape holds (STK_E_BAD_SHAPE):
+/* Copies row-major elements; their number must be that of the shape (STK_E_BAD_SHAPE):
  *     stk_tensor_from_array(STK_VALUES(float, 1, 2, 3, 4, 5, 6), STK_SHAPE(2, 3), NULL, &t, &err); */
 STK_API stk_status stk_tensor_from_array(stk_dtype dtype, const void *data, int64_t data_bytes, int ndim,
                                          const int64_t *shape, stk_device *device, stk_tensor *out, stk_error *err);
-/* The elements in row-major order, native byte order, into `bytes` bytes, which must be exactly stk_tensor_nbytes. */
+/* Writes the elements in row-major order and native byte order; `bytes` must be exactly stk_tensor_nbytes. */
 STK_API stk_status stk_tensor_to_bytes(const stk_tensor *tensor, void *out, int64_t bytes, stk_error *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* dataset.h: writing data sets. Reading them is the loader's business (loader.h).
+/* dataset.h: writing data sets. To read them, use a loader (loader.h).
  *
  *     stk_npy_writer *writer;
  *     int64_t shape[3] = {224, 224, 3};
@@ -8,9 +8,9 @@
  *         status = stk_npy_commit(writer, &err);
  *     }
  *
- * A NULL where something is needed is STK_E_BAD_ARG and named, `err` excepted. A writer belongs to one thread at a
- * time. The file appears under its name only when everything is written, synced and checked; until then a temporary
- * file beside it is written, which goes on any failure.
+ * A required argument that is NULL is STK_E_BAD_ARG. A writer may be used by one thread at a time. The file gets its
+ * name only when everything has been written, synced and checked; until then it is a temporary file in the same folder,
+ * which is removed on failure.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -24,21 +24,21 @@ extern "C" {
 
 typedef struct stki_npy_writer stk_npy_writer;
 
-/* Begins a .npy file of rows of this dtype and shape; the shape of the file is the number of rows followed by
- * `row_shape` (row_ndim 0: a vector). An existing file of this name is replaced by the commit. bf16 and the 8-bit
- * floats, which .npy cannot name, are refused unless `alias`: they are then stored as ml_dtypes stores them and read
- * back with the loader's `source: {dtype: …}`. */
+/* Creates a .npy file of rows of this dtype and shape; the array's shape is the number of rows followed by `row_shape`
+ * (row_ndim 0: a vector). Commit replaces an existing file of this name. bf16 and the 8-bit floats, which .npy cannot
+ * name, are refused unless `alias` is set: they are then stored as ml_dtypes stores them, and read with the loader's
+ * `source: {dtype: …}`. */
 STK_API stk_status stk_npy_create(const char *path, stk_dtype dtype, int row_ndim, const int64_t *row_shape, bool alias,
                                   stk_npy_writer **out, stk_error *err);
-/* `count` whole rows, one after the other, row-major and little-endian. After a failure only commit (which then fails
- * too) and abort make sense. */
+/* Appends `count` rows, row-major and little-endian. After a failure only commit, which then fails too, and abort may
+ * be called. */
 STK_API stk_status stk_npy_append(stk_npy_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, whatever happens. On failure an older file of that name is still there. */
+/* Finishes the file and frees the writer, also on failure, which keeps an older file of that name. */
 STK_API stk_status stk_npy_commit(stk_npy_writer *writer, stk_error *err);
-/* Gives up: removes what was written and frees the writer. NULL is fine. */
+/* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_npy_abort(stk_npy_writer *writer);
 
-/* ---- files of several arrays ----------------------------------------------------------------------------------------
+/* ---- files of several arrays ----
  *
  *     stk_writer_opts opts = STK_WRITER_OPTS_INIT;
  *     stk_writer *writer;
@@ -48,7 +48,7 @@ STK_API void stk_npy_abort(stk_npy_writer *writer);
  *         status = stk_writer_commit(writer, &err);      (or stk_writer_abort(writer) after a failure)
  *     }
  *
- * As above: one thread at a time, and the file appears under its name when commit succeeds.
+ * As above, one thread at a time, and the file gets its name when commit succeeds.
  */
 
 typedef struct stki_writer stk_writer;
@@ -56,48 +56,48 @@ typedef struct stki_writer stk_writer;
 typedef struct stk_writer_opts {
     uint32_t struct_size; /* set by STK_WRITER_OPTS_INIT */
     int32_t level;        /* npz, HDF5: deflate 1 to 9; 0: none */
-    int64_t chunk_rows;   /* HDF5 alone: rows a chunk; 0: contiguous without compression, else chosen */
-    int32_t threads;      /* that compress; 0: as many as there are processors */
-    bool alias;           /* npy, npz: dtypes that they cannot name are written as raw bytes */
+    int64_t chunk_rows;   /* HDF5: rows per chunk; 0: contiguous without compression, else chosen */
+    int32_t threads;      /* threads that compress; 0: one per processor */
+    bool alias;           /* npy, npz: write dtypes that they cannot name as raw bytes */
 } stk_writer_opts;
 
 #define STK_WRITER_OPTS_INIT STK_OPTS_INIT(stk_writer_opts)
 
 /* `format`: "npy" (one array), "npz", "pt" (torch.load reads it, with weights_only=True), "safetensors", "hdf5",
- * "raw" (the values of one array and nothing else; a file ending in .raw or .bin);
+ * "raw" (the values of one array without a header; a file ending in .raw or .bin);
  * NULL: by the ending of `path`. `opts` may be NULL. STK_E_UNSUPPORTED: no such format, or it has no compression or
  * no chunks. */
 STK_API stk_status stk_writer_create(const char *path, const char *format, const stk_writer_opts *opts,
                                      stk_writer **out, stk_error *err);
-/* Begins array `name` (UTF-8, each once) of rows of this dtype and shape; the array's shape is the number of rows
- * followed by `row_shape`. row_ndim 0: a vector; -1: a single number, shape (). rows: how many will come; -1: as many
- * as are appended. After a failure of this or any other call, one of refused arguments included, only commit (which
- * then fails too) and abort make sense. */
+/* Begins array `name` (UTF-8, unique) of rows of this dtype and shape; the array's shape is the number of rows followed
+ * by `row_shape`. row_ndim 0: a vector; -1: a single number, shape (). rows: the number of rows; -1: as many as are
+ * appended. After any failure, including refused arguments, only commit, which then fails too, and abort may be called.
+ */
 STK_API stk_status stk_writer_begin(stk_writer *writer, const char *name, stk_dtype dtype, int row_ndim,
                                     const int64_t *row_shape, int64_t rows, stk_error *err);
-/* `count` whole rows, one after the other, row-major and little-endian. */
+/* Appends `count` rows, row-major and little-endian. */
 STK_API stk_status stk_writer_append(stk_writer *writer, const void *rows, int64_t count, stk_error *err);
-/* Ends the array. STK_E_BAD_SHAPE: other rows came than were announced. */
+/* Ends the array. STK_E_BAD_SHAPE: not the announced number of rows. */
 STK_API stk_status stk_writer_end(stk_writer *writer, stk_error *err);
-/* A whole tensor in memory of the CPU, of any strides. */
+/* Writes a CPU tensor with any strides as an array. */
 STK_API stk_status stk_writer_add(stk_writer *writer, const char *name, const stk_tensor *tensor, stk_error *err);
-/* Finishes the file and frees the writer, whatever happens. On failure an older file of that name is still there. */
+/* Finishes the file and frees the writer, also on failure, which keeps an older file of that name. */
 STK_API stk_status stk_writer_commit(stk_writer *writer, stk_error *err);
-/* Gives up: removes what was written and frees the writer. NULL is fine. */
+/* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_writer_abort(stk_writer *writer);
 
-/* ---- HDF5 ---------------------------------------------------------------------------------------------------------
- * stoker calls libhdf5 under one lock of its own. A program that uses libhdf5 too, in a build of it that is not
- * thread-safe (H5is_library_threadsafe), wraps its own calls in this pair while stoker has HDF5 files open; with a
- * thread-safe build there is no need to. The lock is recursive: stoker may be called inside, by the same thread. Do not
- * fork while holding it: a fork takes it too.
+/* ---- HDF5 ----
+ * stoker calls libhdf5 under its own lock. If the program uses libhdf5 too, and that build is not thread-safe
+ * (H5is_library_threadsafe), it must hold this lock for its own calls while stoker has HDF5 files open. The lock is
+ * recursive: the same thread may call stoker while holding it. Do not fork while holding it, because a fork takes it
+ * too.
  */
 STK_API void stk_hdf5_lock(void);
 STK_API void stk_hdf5_unlock(void);
 
-/* ---- .beton ------------------------------------------------------------------------------------------------------
- * Record files that FFCV reads: samples of several fields, laid into pages. Numbers of samples and fields are fixed
- * from the start. The bytes of the file do not depend on the number of threads.
+/* ---- .beton ----
+ * FFCV record files: samples of several fields in pages. The numbers of samples and fields are fixed at creation. The
+ * bytes of the file do not depend on the number of threads.
  */
 
 typedef struct stk_beton_writer stk_beton_writer;
@@ -113,15 +113,15 @@ typedef enum stk_beton_kind {
 } stk_beton_kind;
 
 typedef struct stk_beton_field {
-    const char *name; /* 1 to 16 characters of ASCII; no two fields share one */
+    const char *name; /* 1 to 16 ASCII characters, unique */
     stk_beton_kind kind;
     stk_dtype
-        dtype; /* NDARRAY and TENSOR, as the shape: one that NumPy has; the last axis not 0 (FFCV would lose it) */
+        dtype; /* of NDARRAY and TENSOR, like the shape: a NumPy dtype; the last axis not 0 (FFCV would lose it) */
     int ndim;  /* 1 to 32 */
     const int64_t *shape;
 } stk_beton_field;
 
-/* One field of one sample. The bytes are read during append alone. */
+/* One field of one sample. The bytes are only read during append. */
 typedef struct stk_beton_value {
     double real;       /* FLOAT */
     int64_t integer;   /* INT */
@@ -134,8 +134,8 @@ typedef struct stk_beton_value {
 
 typedef struct stk_beton_opts {
     uint32_t struct_size; /* set by STK_BETON_OPTS_INIT */
-    uint32_t threads;     /* that write pages; 0: as many as the process may use processors; 1: the caller's own */
-    int64_t page_bytes;   /* a power of two, 2 MiB to 2 GiB; no sample may be larger; 0: 8 MiB */
+    uint32_t threads;     /* threads that write pages; 0: one per processor; 1: the caller's thread */
+    int64_t page_bytes;   /* a power of two, 2 MiB to 2 GiB, the limit for a sample; 0: 8 MiB */
 } stk_beton_opts;
 #define STK_BETON_OPTS_INIT STK_OPTS_INIT(stk_beton_opts)
 
@@ -143,63 +143,63 @@ typedef struct stk_beton_opts {
 STK_API stk_status stk_beton_create(const char *path, const stk_beton_field *fields, int field_count,
                                     int64_t sample_count, const stk_beton_opts *opts, stk_beton_writer **out,
                                     stk_error *err);
-/* `count` samples, each with a value for every field in their order. STK_E_LIMIT: a sample larger than a page. After a
- * failure only commit (which then fails too) and abort make sense. */
+/* Appends `count` samples, each with a value for every field in order. STK_E_LIMIT: a sample larger than a page. After
+ * a failure only commit, which then fails too, and abort may be called. */
 STK_API stk_status stk_beton_append(stk_beton_writer *writer, const stk_beton_value *values, int64_t count,
                                     stk_error *err);
-/* Finishes the file and frees the writer, whatever happens. STK_E_MISMATCH: another number of samples was appended than
- * announced. On failure an older file of that name is still there. */
+/* Finishes the file and frees the writer, also on failure. STK_E_MISMATCH: not the announced number of samples.
+ * On failure an older file of that name is still there. */
 STK_API stk_status stk_beton_commit(stk_beton_writer *writer, stk_error *err);
-/* Gives up: removes what was written and frees the writer. NULL is fine. */
+/* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_beton_abort(stk_beton_writer *writer);
 
-/* ---- tar ---------------------------------------------------------------------------------------------------------
- * Archives of samples in the way of WebDataset: the files of one sample follow one another and share a key. Headers are
- * those of Python's tarfile (ustar, pax where a name or a size needs it), with times and owners of 0, so that equal
- * samples give equal bytes.
+/* ---- tar ----
+ * WebDataset archives: the files of one sample are adjacent and share a key. Headers are those of Python's tarfile
+ * (ustar, or pax if a name or size requires it), with times and owners of 0, so equal samples give equal bytes.
  */
 
 typedef struct stk_tar_writer stk_tar_writer;
 
-/* A file of a sample: it stands in the archive as KEY.EXTENSION. */
+/* A file of a sample, stored as KEY.EXTENSION. */
 typedef struct stk_tar_file {
     const char *extension; /* "jpg", "cls", "seg.png": lower case, without the first dot */
-    const void *bytes;     /* read during append alone */
+    const void *bytes;     /* only read during append */
     int64_t size;
 } stk_tar_file;
 
 STK_API stk_status stk_tar_create(const char *path, stk_tar_writer **out, stk_error *err);
-/* One sample of one or more files. Its key is UTF-8, may have folders, has no dot behind the last slash, and is not
- * that of the sample before. After a failure only commit (which then fails too) and abort make sense. */
+/* Appends a sample of one or more files. The key is UTF-8, may have folders, has no dot after the last slash, and
+ * differs from that of the previous sample. After a failure only commit, which then fails too, and abort may be called.
+ */
 STK_API stk_status stk_tar_append(stk_tar_writer *writer, const char *key, const stk_tar_file *files, int file_count,
                                   stk_error *err);
-/* Finishes the file and frees the writer, whatever happens. On failure an older file of that name is still there. */
+/* Finishes the file and frees the writer, also on failure, which keeps an older file of that name. */
 STK_API stk_status stk_tar_commit(stk_tar_writer *writer, stk_error *err);
-/* Gives up: removes what was written and frees the writer. NULL is fine. */
+/* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_tar_abort(stk_tar_writer *writer);
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------
- * Files of tokens, document by document, as the training programs of their names read them.
+/* ---- tokens ----
+ * Token files in the formats of llm.c, nanoGPT and Megatron, written document by document.
  */
 
 typedef struct stk_tokens_writer stk_tokens_writer;
 
 typedef enum stk_tokens_format {
     STK_TOKENS_LLMC = 0,    /* u16 or u32; at most 2^31 - 1 tokens a file */
-    STK_TOKENS_RAW = 1,     /* nothing but the tokens, of any type of whole numbers: nanoGPT */
+    STK_TOKENS_RAW = 1,     /* only the tokens, of any integer dtype: nanoGPT */
     STK_TOKENS_MEGATRON = 2 /* NAME.bin and NAME.idx, where each document is a sequence; no u64, and u32 below 2^31 */
 } stk_tokens_format;
 
-/* Megatron: `path` is one of the two files, or what they have in common. */
+/* For Megatron, `path` is one of the two files, or their common prefix. */
 STK_API stk_status stk_tokens_create(const char *path, stk_tokens_format format, stk_dtype dtype,
                                      stk_tokens_writer **out, stk_error *err);
-/* One document of `count` tokens, perhaps none. After a failure only commit (which then fails too) and abort make
- * sense. STK_E_LIMIT: more than the format can count. */
+/* Appends a document of `count` tokens; may be 0. After a failure only commit, which then fails too, and abort may be
+ * called. STK_E_LIMIT: more tokens than the format can count. */
 STK_API stk_status stk_tokens_append(stk_tokens_writer *writer, const void *tokens, int64_t count, stk_error *err);
-/* Finishes the file and frees the writer, whatever happens. On failure an older file of that name is still there, but
- * for Megatron's .bin, which is put in its place before the .idx. */
+/* Finishes the file and frees the writer, also on failure. On failure an older file of that name is kept, except
+ * for Megatron's .bin, which is renamed before the .idx. */
 STK_API stk_status stk_tokens_commit(stk_tokens_writer *writer, stk_error *err);
-/* Gives up: removes what was written and frees the writer. NULL is fine. */
+/* Removes what was written and frees the writer. NULL is allowed. */
 STK_API void stk_tokens_abort(stk_tokens_writer *writer);
 
 #ifdef __cplusplus

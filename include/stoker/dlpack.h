@@ -1,11 +1,10 @@
-/* dlpack.h: tensors handed to and taken from other libraries without a copy, as DLPack describes them. Two forms: the
- * one of version 0.6, struct DLManagedTensor of <dlpack/dlpack.h>, and the versioned one of version 1, struct
- * DLManagedTensorVersioned. The latter is laid out here as stk_dlpack_versioned, for users whose header is older: a
- * pointer to one may be cast to a pointer to the other. (Source of the layout: include/dlpack/dlpack.h of
- * github.com/dmlc/dlpack, versions 1.0 and 1.1.)
+/* dlpack.h: exchange of tensors with other libraries without a copy, by DLPack. There are two structs: DLManagedTensor
+ * of version 0.6, and DLManagedTensorVersioned of version 1. The latter is also declared here as stk_dlpack_versioned,
+ * for programs with an older <dlpack/dlpack.h>: a pointer to one may be cast to a pointer to the other. (Source of the
+ * layout: include/dlpack/dlpack.h of github.com/dmlc/dlpack, versions 1.0 and 1.1.)
  *
- * Lifetime: an export holds a reference to the tensor's storage until its deleter is called, which any thread may do,
- * once. An import calls the deleter when the last view of it goes.
+ * Lifetime: an export holds a reference to the tensor's storage until its deleter is called, once, by any thread. An
+ * import calls the deleter when its last view is released.
  */
 #ifndef STOKER_DLPACK_H
 #define STOKER_DLPACK_H
@@ -20,7 +19,7 @@ struct DLManagedTensor;          /* of <dlpack/dlpack.h>, version 0.6 */
 struct DLManagedTensorVersioned; /* of <dlpack/dlpack.h>, version 1; laid out as stk_dlpack_versioned */
 
 enum {
-    STK_DLPACK_MAJOR = 1, /* what is exported; any 1.x is taken */
+    STK_DLPACK_MAJOR = 1, /* the exported version; any 1.x is imported */
     STK_DLPACK_MINOR = 1,
     STK_DLPACK_READ_ONLY = 1 << 0, /* flags */
     STK_DLPACK_IS_COPIED = 1 << 1
@@ -45,18 +44,19 @@ typedef struct stk_dlpack_versioned {
     stk_dlpack_tensor tensor;
 } stk_dlpack_versioned;
 
-/* Only memory that a counted storage owns is handed out. STK_E_UNSUPPORTED: a borrowed tensor or a mapping of a file
- * (clone it first), the other byte order, a dtype that the version does not have (0.6 has no 8-bit floats; bool becomes
- * u8), a host device (DLPack has none like it), and, for 0.6, which cannot say so, a read-only tensor. Work that is
- * queued on a tensor of a GPU is not waited for: its taker's stream must wait for an event behind it. STK_E_BAD_STRIDE:
- * strides that are no whole number of elements. Negative strides are exported as they are; not everybody takes them. */
+/* Exports a tensor whose memory is owned by a reference-counted storage. STK_E_UNSUPPORTED: a borrowed tensor or a view
+ * of a mapped file (clone it first), the opposite byte order, a dtype that the version does not have (0.6 has no 8-bit
+ * floats; bool becomes u8), the host device (DLPack has no such device), and, for 0.6, which has no flag for it, a
+ * read-only tensor. Work queued on a GPU tensor is not waited for: the consumer's stream must wait for an event
+ * recorded after it. STK_E_BAD_STRIDE: strides that are not a multiple of the element size. Negative strides are
+ * exported unchanged; not every library accepts them. */
 STK_API stk_status stk_tensor_to_dlpack(const stk_tensor *tensor, struct DLManagedTensor **out, stk_error *err);
 STK_API stk_status stk_tensor_to_dlpack_versioned(const stk_tensor *tensor, struct DLManagedTensorVersioned **out,
                                                   stk_error *err);
 
-/* Takes the structure over; after a failure it is still the caller's. Memory that CUDA pinned is the CPU's and says
- * that it is pinned. STK_E_UNSUPPORTED: another version, an element type or a device kind that stoker does not have.
- * STK_E_BAD_DEVICE: the device is not here. STK_E_BAD_ARG: no data. */
+/* Imports a tensor and takes ownership of the structure; on failure the caller keeps it. Memory pinned by CUDA becomes
+ * a pinned CPU tensor. STK_E_UNSUPPORTED: another version, or an element type or device type that stoker does not have.
+ * STK_E_BAD_DEVICE: there is no such device. STK_E_BAD_ARG: no data. */
 STK_API stk_status stk_tensor_from_dlpack(struct DLManagedTensor *managed, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, stk_tensor *out,
                                                     stk_error *err);

@@ -1,5 +1,5 @@
-/* loader.h: the front door. A loader reads samples of a data set in a stated order, converts them in one pass into
- * batch tensors, and has the next batch ready before the training loop asks for it.
+/* loader.h: the data loader. A loader reads the samples of a data set in a defined order, converts them in one pass
+ * into batch tensors, and prefetches the next batches.
  *
  *     stk_loader *loader;
  *     stk_batch *batch;
@@ -14,31 +14,33 @@
  *     if (status != STK_END) fprintf(stderr, "%s\n", err.message);
  *     stk_loader_destroy(loader);
  *
- * On a device (`device`): the tensors of a batch are in the device's memory, copied there before they are asked for;
- * indices and mask stay in ordinary memory. With stk_loader_next_on nothing waits on the host: what is queued in the
- * stream after it comes after the copy, and stk_batch_release_on lets the slot be filled anew only when the stream has
- * come so far (docs/gpu.md).
+ * With a device (`device`), the tensors of a batch are in device memory, copied there in advance; indices and mask stay
+ * in ordinary memory. stk_loader_next_on does not block the host: work queued in the stream after it runs after the
+ * copy, and stk_batch_release_on keeps the slot until the stream has reached that point (docs/gpu.md).
  *
  *     while ((status = stk_loader_next_on(loader, stream, 60 * 1000000000LL, &batch, &err)) == STK_OK) {
  *         … queue the training step in `stream` …
  *         stk_batch_release_on(batch, stream);
  *     }
  *
- * Threads: stk_loader_next is for one thread at a time; stk_batch_release and everything that only asks may be called
- * from any thread; close and destroy while no other call on that loader runs. Batches are a pure function of data,
- * options and seed: the same bytes for any number of workers. Fork: in a child process every call on a loader of the
- * parent answers STK_E_FORKED; stk_loader_destroy then only lets go of the handle. Files should not be cut or written
- * to while a loader has them open.
+ * Threads: stk_loader_next may be called by one thread at a time. stk_batch_release and all queries may be called from
+ * any thread. Close and destroy may not run concurrently with another call on the same loader. Batches are a pure
+ * function of data, options and seed: the bytes are the same for any number of workers.
  *
- * Mapped files and SIGBUS (sigbus_guard, on by default): reading a page of a mapped file that was cut raises SIGBUS.
- * The first loader (or reader) that maps a file installs a handler for the whole process, once, which looks at
- * addresses in stoker's own mappings alone and calls the handler that was there before for everything else. The records
- * read from such a file, or from one that was written to or replaced, fail with STK_E_TRUNCATED or STK_E_CORRUPT
- * instead of being delivered. Handlers that the program installs later should pass on what they do not know, and
- * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping,
- * not copies, and are looked at outside of the loader, are not watched: after a cut they may read as zeros. With
- * STK_ACCESS_PREAD nothing is mapped; files are watched for changes all the same. With STK_GUARD_OFF no handler is
- * installed and nothing is watched.
+ * Fork: in a child process, every call on a loader of the parent returns STK_E_FORKED, and stk_loader_destroy only
+ * frees the handle.
+ *
+ * Files should not be truncated or written while a loader has them open.
+ *
+ * Mapped files and SIGBUS (sigbus_guard, on by default): reading a page of a mapped file that was truncated raises
+ * SIGBUS. The first loader (or reader) that maps a file installs a handler for the whole process, once. It handles
+ * addresses in stoker's own mappings and calls the previous handler for all others. Records read from such a file, or
+ * from one that was written or replaced, fail with STK_E_TRUNCATED or STK_E_CORRUPT instead of being delivered.
+ * Handlers that the program installs later should call the previous handler for addresses they do not know, and
+ * threads that call stk_loader_next with STK_WORKERS_INLINE must not block SIGBUS. Tensors that are views of a mapping
+ * and are read outside of the loader are not checked: after a truncation they may read as zeros. With STK_ACCESS_PREAD
+ * nothing is mapped, but files are checked for changes all the same. With STK_GUARD_OFF no handler is installed and
+ * nothing is checked.
  */
 #ifndef STOKER_LOADER_H
 #define STOKER_LOADER_H
@@ -55,11 +57,11 @@ typedef struct stk_loader stk_loader;
 typedef struct stk_batch stk_batch;
 struct DLManagedTensor; /* of <dlpack/dlpack.h>, version 0.6 */
 
-#define STK_WORKERS_AUTO 0      /* as many as the process may use processors */
+#define STK_WORKERS_AUTO 0      /* as many as the process has processors */
 #define STK_WORKERS_INLINE (-1) /* none: stk_loader_next does the work in the caller's thread */
 #define STK_EPOCHS_ENDLESS (-1)
 #define STK_TIMEOUT_INFINITE (-1)
-#define STK_NO_ERRORS (-1) /* of max_errors and max_error_fraction: what a config's 0 is */
+#define STK_NO_ERRORS (-1) /* max_errors, max_error_fraction: no sample may fail, the 0 of a config */
 
 /* docs/order.md defines them. */
 typedef enum stk_order {
@@ -70,7 +72,7 @@ typedef enum stk_order {
 } stk_order;
 /* STK_ORDER_BLOCK: the samples of the blocks are shuffled, or only the blocks. */
 typedef enum stk_block_rows { STK_BLOCK_ROWS_SHUFFLED = 0, STK_BLOCK_ROWS_IN_ORDER = 1 } stk_block_rows;
-/* When an epoch over several data sets ends: before the first of them begins again, or when each has been used up. */
+/* When an epoch over several data sets ends: before the first of them repeats, or when all have been used up. */
 typedef enum stk_mixture_stop { STK_STOP_FIRST_EXHAUSTED = 0, STK_STOP_ALL_EXHAUSTED = 1 } stk_mixture_stop;
 typedef enum stk_last_batch {
     STK_LAST_BATCH_PARTIAL = 0,
@@ -88,56 +90,56 @@ typedef enum stk_digest { STK_DIGEST_NONE = 0, STK_DIGEST_ORDER = 1, STK_DIGEST_
 typedef enum stk_launcher { STK_LAUNCHER_AUTO = 0, STK_LAUNCHER_NONE = 1 } stk_launcher; /* docs/ranks.md */
 typedef enum stk_stores { STK_STORES_AUTO = 0, STK_STORES_CACHED = 1, STK_STORES_STREAMING = 2 } stk_stores;
 
-/* ---- a transform of one's own --------------------------------------------------------------------------------------
+/* ---- custom transforms ----
  *
- * What stoker has not: a function from a sample to a sample, named in a field's list of transforms as its first step,
- * `transforms: [{call: NAME}, …]`. The steps behind it see what it makes as if the file held that (source.layout says
- * how).
+ * A function of the program from a sample to a sample, named as the first step in a field's list of transforms:
+ * `transforms: [{call: NAME}, …]`. The following steps process its result as if the file held it (with the layout
+ * source.layout).
  *
- * Threads: any number of workers call `run` at the same time, each for another sample; what `context` points to is the
- * function's own business, and must stay while a loader is open that names the transform. `run` must be a pure function
- * of its input and of `random`, else batches depend on the number of workers. It should not allocate: it is called for
- * every sample. It must not call this loader.
+ * Threads: any number of workers call `run` concurrently, each for a different sample. `context` must stay valid while
+ * a loader that uses the transform is open; synchronizing access to it is up to the function. `run` must be a pure
+ * function of its input and of `random`, otherwise batches depend on the number of workers. It is called for every
+ * sample, so it should not allocate. It must not call this loader.
  */
 typedef struct stk_transform_call {
     uint32_t struct_size;
-    int64_t sample;  /* its number in its file */
-    uint64_t random; /* drawn by (seed, epoch, position): start a generator with it. The same for every field. */
+    int64_t sample;  /* number of the sample in its file */
+    uint64_t random; /* a function of seed, epoch and position, for seeding a generator; the same for every field */
 } stk_transform_call;
 
 typedef struct stk_transform {
     uint32_t struct_size; /* set by STK_TRANSFORM_INIT */
     uint32_t unused;
     const char *name; /* copied; at most 63 letters */
-    /* Called once when a loader is opened: `in` has dtype and shape of the samples (the largest, where shapes vary) and
-     * no data; set dtype, ndim and shape of `out`, which begins as a copy of `in`. NULL: what comes out is as what goes
-     * in. Any status but STK_OK refuses the config with the error's message. */
+    /* Called once when a loader is opened. `in` has the dtype and shape of the samples (the largest, if shapes vary)
+     * and no data. Set dtype, ndim and shape of `out`, which is initialized to `in`. NULL: dtype and shape are
+     * unchanged. Any status but STK_OK refuses the config with the error's message. */
     stk_status (*shape)(void *context, const stk_tensor *in, stk_tensor *out, stk_error *err);
-    /* Called for each sample. `in`: the sample, read-only, of any strides, perhaps in the other byte order
-     * (STK_TENSOR_SWAPPED). `out`: row-major memory of the announced shape, 64-byte aligned, not cleared: fill all of
-     * it, change nothing else. Both are borrowed for the call. Any status but STK_OK is an error of that sample, which
-     * the loader reports with file and record and the error's message. One that would say how the run goes on
-     * (STK_E_TIMEOUT, _BUSY, _CLOSED, _FORKED, _CONFIG, _BAD_ARG, _EMPTY, _CANCELLED, any above 0, any unknown) is
-     * reported as STK_E_BAD_VALUE and named in the message. STK_E_MEMORY ends the run, as elsewhere. */
+    /* Called for each sample. `in`: the sample, read-only, with any strides, possibly in the opposite byte order
+     * (STK_TENSOR_SWAPPED). `out`: row-major memory of the declared shape, 64-byte aligned, uninitialized: write all of
+     * it and nothing else. Both are borrowed for the call. Any status but STK_OK is an error of that sample, reported
+     * with file, record and the error's message. A status that describes the run (STK_E_TIMEOUT, _BUSY, _CLOSED,
+     * _FORKED, _CONFIG, _BAD_ARG, _EMPTY, _CANCELLED, any positive or unknown one) is reported as STK_E_BAD_VALUE and
+     * named in the message. STK_E_MEMORY ends the run, as elsewhere. */
     stk_status (*run)(void *context, const stk_transform_call *call, const stk_tensor *in, stk_tensor *out,
                       stk_error *err);
     void *context;
 } stk_transform;
 #define STK_TRANSFORM_INIT STK_OPTS_INIT(stk_transform)
 
-/* Makes the transform known by its name in this process, for loaders opened from then on; a name that is there is given
- * the new function. Any thread. STK_E_LIMIT: there are 64. */
+/* Registers the transform under its name in this process, for loaders opened later; an existing name is replaced. Any
+ * thread. STK_E_LIMIT: 64 transforms are registered. */
 STK_API stk_status stk_transform_register(const stk_transform *transform, stk_error *err);
 
-/* One named field. Texts are copied. Those in the config language may be empty, which is the same as NULL. */
+/* One named field. Strings are copied. Strings in the config language may be empty, which is the same as NULL. */
 typedef struct stk_field_opts {
     uint32_t struct_size; /* set by STK_FIELD_OPTS_INIT */
     uint32_t path_count;
     const char *name;
     const char *const *paths; /* the shards of the field, one file or several, in this order */
-    const char *synthetic;    /* instead of paths: a made-up source in the config language, "{count: 1000, shape: [8],
+    const char *synthetic;    /* instead of paths: a synthetic source in the config language, "{count: 1000, shape: [8],
                                  dtype: u8}" */
-    stk_dtype source_dtype;   /* names a type that the file can't hold (bfloat16 in .npy); NONE: as the file says */
+    stk_dtype source_dtype;   /* a type that the file cannot name (bfloat16 in .npy); NONE: as in the file */
     stk_dtype dtype;          /* of the batch; NONE: as the transforms leave it */
     const char
         *source_layout; /* of a sample in the file: "chw", "hwc" ("nchw", "nhwc" mean the same); NULL: not an image */
@@ -148,26 +150,25 @@ typedef struct stk_field_opts {
                          */
     const char *pad;    /* in the config language, "batch", "128", "{to: 128, value: -1, truncate: true}"; NULL: none */
     const char *views;  /* in the config language, "{inputs: [0, -1], targets: [1, null]}"; NULL: none */
-    const char *ragged; /* images keep shapes of their own: "true", "{max_bytes: 8MiB}"; NULL: they do not */
+    const char *ragged; /* images keep their shapes: "true", "{max_bytes: 8MiB}"; NULL: they do not */
 } stk_field_opts;
 #define STK_FIELD_OPTS_INIT STK_OPTS_INIT(stk_field_opts)
 
-/* One of several data sets that are mixed. Texts and lists are copied. */
+/* One of several data sets that are mixed. Strings and lists are copied. */
 typedef struct stk_dataset_opts {
     uint32_t struct_size; /* set by STK_DATASET_OPTS_INIT */
     uint32_t field_count;
-    const stk_field_opts *fields; /* the same names in every data set; dtype, layout and transforms are those of the
-                                     first one's, the others leave them out or repeat them */
+    const stk_field_opts *fields; /* the same names in every data set; dtype, layout and transforms are given in the
+                                     first one, the others omit or repeat them */
     const char *name;             /* NULL: its number */
-    double weight;                /* its share of an epoch beside the others'; 0: none, it is left out */
+    double weight;                /* share of an epoch, relative to the others'; 0: the data set is not used */
     const int64_t *indices;       /* a subset of its samples; NULL: all */
     int64_t index_count;
-    const char *manifest; /* as that of stk_loader_opts */
-    const char *pair;     /* the same */
+    const char *manifest, *pair; /* as in stk_loader_opts */
 } stk_dataset_opts;
 #define STK_DATASET_OPTS_INIT STK_OPTS_INIT(stk_dataset_opts)
 
-/* Zero is the default of every member. Texts in the config language may be empty, which is the same as NULL. */
+/* Zero is the default of every member. Strings in the config language may be empty, which is the same as NULL. */
 typedef struct stk_loader_opts {
     uint32_t struct_size; /* set by STK_LOADER_OPTS_INIT */
     uint32_t field_count;
@@ -177,128 +178,125 @@ typedef struct stk_loader_opts {
     stk_order order;
     uint64_t seed;
     int64_t num_workers; /* 0: STK_WORKERS_AUTO; STK_WORKERS_INLINE; or 1 to 1024 */
-    int64_t prefetch;    /* slots in all, including held ones: 1 to 1024; 0: 4, or up to 16 small ones */
+    int64_t prefetch;    /* number of slots, including leased ones: 1 to 1024; 0: 4, or up to 16 small ones */
     stk_last_batch last_batch;
     int64_t num_epochs; /* 0: 1; STK_EPOCHS_ENDLESS */
     stk_pin pin_memory;
-    int64_t memory_budget;    /* bytes of all slots together, and of what readers of text and tables hold to find
-                                 samples; 0: half of the free memory */
+    int64_t memory_budget;    /* bytes of all slots together and of the indexes of text and tables; 0: half of the free
+                                 memory */
     int64_t timeout_ns;       /* of stk_loader_next; 0: 60 s; STK_TIMEOUT_INFINITE */
     int64_t close_timeout_ns; /* how long close waits for a stuck worker; 0: 1 s; STK_TIMEOUT_INFINITE */
-    int64_t rank;             /* of [0, world_size) */
-    int64_t world_size;       /* 0: rank and world_size as the launcher says, else 0 of 1 */
+    int64_t rank;             /* in [0, world_size) */
+    int64_t world_size;       /* 0: rank and world_size are read from the launcher, else rank 0 of 1 */
     stk_access access;
     stk_stores stores;
     int64_t tile_bytes;     /* output bytes of one unit of work; 0: 512 KiB */
     const int64_t *indices; /* a subset of the samples, applied before the order; copied */
     int64_t index_count;
-    bool allow_empty;     /* an epoch without a step is then no error: next returns STK_END at once */
+    bool allow_empty;     /* an epoch without steps is not an error: next returns STK_END at once */
     int64_t block_window; /* STK_ORDER_BLOCK: chunks or pages whose samples are shuffled together; 0: as many as half of
                              cache_bytes holds, at most 64 */
-    int64_t cache_bytes;  /* bytes of unpacked chunks kept for all loaders of the process; the largest of any open one
-                             counts; 0: 256 MiB */
-    /* Of a sample that cannot be read or made (docs/errors.md). */
+    int64_t cache_bytes;  /* bytes of decompressed chunks kept for all loaders of the process; the largest value of the
+                             open loaders applies; 0: 256 MiB */
+    /* Samples that cannot be read or decoded (docs/errors.md). */
     stk_on_error on_error;
     int64_t max_errors; /* more failed samples than this end the run; 0: unlimited; STK_NO_ERRORS; needs on_error */
-    double max_error_fraction; /* more than this share of an epoch's do, 0 to 1; 0: 0.01; STK_NO_ERRORS */
-    const char *error_list;    /* a file that they are listed in, a line of JSON each; NULL: none */
-    const char *resume_from;   /* a file of stk_loader_save_file to go on from; NULL: the beginning */
-    stk_resume resume;         /* what becomes of a state of another data set, seed, batch, order or transform */
-    stk_digest digest;         /* of the stream: stk_loader_digest */
+    double max_error_fraction; /* more than this fraction of an epoch ends the run, 0 to 1; 0: 0.01; STK_NO_ERRORS */
+    const char *error_list;    /* file that lists failed samples, one line of JSON each; NULL: none */
+    const char *resume_from;   /* file written by stk_loader_save_file to resume from; NULL: start at the beginning */
+    stk_resume resume;         /* whether to accept a state of another data set, seed, batch, order or transform */
+    stk_digest digest;         /* of the delivered rows: stk_loader_digest */
     stk_launcher launcher;
-    int64_t replication;        /* so many neighbouring ranks read the same data; 0: 1 */
-    int64_t replication_blocks; /* the ranks are so many equal blocks that read the same data; 0: 1 */
-    stk_guard sigbus_guard;     /* a mapped file that is cut is an error of its records (above) */
-    /* The order, beyond its kind (docs/order.md). */
-    int64_t epoch_length;             /* positions of an epoch; 0: as many as there are samples */
-    const double *weights;            /* STK_ORDER_WEIGHTED: one a sample; copied */
-    int64_t weight_count;             /* of them */
+    int64_t replication;        /* number of neighboring ranks that read the same data; 0: 1 */
+    int64_t replication_blocks; /* number of equal blocks of ranks that read the same data; 0: 1 */
+    stk_guard sigbus_guard;     /* a truncated mapped file is an error of its records (above) */
+    /* Further options of the order (docs/order.md). */
+    int64_t epoch_length;  /* positions of an epoch; 0: as many as there are samples */
+    const double *weights; /* STK_ORDER_WEIGHTED: one per sample; copied */
+    int64_t weight_count;
     const char *weights_from;         /* instead, in the config language: "weights.npy", "{field: weight}" */
     const char *split;                /* in the config language: "train", "{part: val, fraction: 0.1, method: hash}" */
     const stk_dataset_opts *datasets; /* instead of `fields`: data sets that are mixed by weight */
     int64_t dataset_count;
-    stk_mixture_stop mixture_stop; /* where epoch_length is 0 */
-    const char *bucket_by;         /* a field of varying length: batches of samples of about the same length */
+    stk_mixture_stop mixture_stop; /* if epoch_length is 0 */
+    const char *bucket_by;         /* a field of varying length: batches have samples of similar length */
     int64_t bucket_window;         /* global batches whose samples are sorted together; 0: 100; needs bucket_by */
-    const char *device;            /* where the batches are delivered: "cuda:0", "host"; NULL: "cpu", ordinary memory */
-    int64_t device_prefetch; /* batches on the device in all, the held ones counted: 1 to 64; 0: 2; needs a device */
-    stk_convert_by convert;  /* who makes the rows: the workers, or the device from the stored samples */
-    /* The loader delivers the field's rows in this memory of the caller's, one piece for each of the device_prefetch
-     * slots, as long as the loader lives (batches still held included): called while it opens, for every field and
-     * slot; `bytes` is room for a full batch. NULL for all slots of a field: the loader's own memory. Rows that differ
-     * in length never are. The loader's own slots on the device keep their layout: what the field would have there
-     * stays unused, unless the device converts it. */
+    const char *device;            /* where batches are delivered: "cuda:0", "host"; NULL: "cpu", ordinary memory */
+    int64_t device_prefetch; /* number of batches on the device, including held ones: 1 to 64; 0: 2; needs a device */
+    stk_convert_by convert;  /* whether the workers or the device convert the rows */
+    /* Optional memory of the caller for the rows of a field on the device, one buffer for each of the device_prefetch
+     * slots. Called while the loader opens, for every field and slot; `bytes` is the size of a full batch. The memory
+     * must stay valid as long as the loader and the batches held. Return NULL for all slots of a field to use the
+     * loader's own memory. Not called for fields whose rows differ in length. The loader still reserves the field's
+     * place in its own device slots, but does not use it unless the device converts the field. */
     void *(*device_buffer)(void *context, const char *field, int slot, int64_t bytes);
     void *device_buffer_context;
-    /* NAME.manifest.json of the preparation job that made the files (docs/prep.md): they are compared with it at open,
-     * by name and size. NULL: they are not. With `datasets` each has its own. */
+    /* NAME.manifest.json of the preparation job that wrote the files (docs/prep.md), with which names and sizes are
+     * compared at open. NULL: no comparison. With `datasets` each has its own. */
     const char *manifest;
-    /* How samples that are files go together, in the config language: "name", "position", "{strip: [_image, _mask]}";
+    /* How samples that are files are paired, in the config language: "name", "position", "{strip: [_image, _mask]}";
      * NULL: folders and patterns by name, lists by position. With `datasets` each has its own. */
     const char *pair;
     stk_block_rows block_rows; /* STK_ORDER_BLOCK; block_window has no effect on rows in order */
-    stk_helps consumer_helps; /* the thread that calls next makes rows while it waits (docs/threads.md) */
+    stk_helps consumer_helps;  /* the thread that calls next makes rows while it waits (docs/threads.md) */
 } stk_loader_opts;
 #define STK_LOADER_OPTS_INIT STK_OPTS_INIT(stk_loader_opts)
 
-/* ---- open and close ------------------------------------------------------------------------------------------------
- */
+/* ---- open and close ---- */
 
 STK_API stk_status stk_loader_open(const stk_loader_opts *opts, stk_loader **out, stk_error *err);
-/* A config file (README, docs/config.md); `sets` are assignments such as "loader.batch_size=256" applied on top of it.
- */
+/* Opens a config file (docs/config.md). `sets` are assignments such as "loader.batch_size=256" that override it. */
 STK_API stk_status stk_loader_open_file(const char *path, const char *const *sets, int set_count, stk_loader **out,
                                         stk_error *err);
-/* A config text; relative paths in it start from `base_dir` (NULL: the working directory). */
+/* Opens a config text. Relative paths in it are relative to `base_dir` (NULL: the working directory). */
 STK_API stk_status stk_loader_open_text(const char *text, const char *base_dir, const char *const *sets, int set_count,
                                         stk_loader **out, stk_error *err);
 /* Reads and checks a config as stk_loader_open_file does, without opening any data. */
 STK_API stk_status stk_loader_check_file(const char *path, const char *const *sets, int set_count, stk_error *err);
-/* The same config as one text that means the same from any folder: includes, variables and assignments are applied, and
- * the paths of options are absolute. Sections of other programs are in it. Free *out with stk_text_free. */
+/* Returns the config as a single text that has the same meaning in any folder: includes, variables and assignments are
+ * applied, and paths are absolute. Sections of other programs are kept. Free *out with stk_text_free. */
 STK_API stk_status stk_loader_config_text(const char *path, const char *const *sets, int set_count, char **out,
                                           stk_error *err);
-/* Stops the workers and waits for them, within close_timeout plus the running tiles. Batches still held stay valid
- * until they are released. May be called twice. STK_E_TIMEOUT: that many workers (see the message) are stuck in a call;
- * they keep what they use and end when the call returns. */
+/* Stops the workers and waits for them, for at most close_timeout after their running tiles. Batches still held stay
+ * valid until they are released. May be called twice. STK_E_TIMEOUT: some workers (see the message) are stuck in a
+ * system call; they keep the resources they use and end when the call returns. */
 STK_API stk_status stk_loader_close(stk_loader *loader, stk_error *err);
-/* Closes if that has not been done, and frees the handle. NULL is fine. */
+/* Closes the loader if it is open, and frees the handle. NULL is allowed. */
 STK_API void stk_loader_destroy(stk_loader *loader);
 
-/* ---- batches
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
-/* The next batch, in order. STK_END: after num_epochs epochs (never between epochs: the batch says last_of_epoch).
- * STK_E_TIMEOUT: nothing came in time, the message says what is being waited for; not sticky: call again. Any other
- * error: belongs to the data, is reported with its batch's place in the order, and stays. */
+/* Returns the next batch, in order. STK_END: all num_epochs epochs are finished (not returned between epochs, see
+ * stk_batch_last_of_epoch). STK_E_TIMEOUT: no batch was ready in time; the message says what the workers are doing; may
+ * be called again. Any other error concerns the data of this batch, and is returned again by later calls. */
 STK_API stk_status stk_loader_next(stk_loader *loader, stk_batch **out, stk_error *err);
-/* With a timeout of its own, in ns: 0 asks and returns at once, STK_TIMEOUT_INFINITE waits. */
+/* The same with a timeout in ns; 0 returns at once, STK_TIMEOUT_INFINITE never times out. */
 STK_API stk_status stk_loader_next_timeout(stk_loader *loader, int64_t timeout_ns, stk_batch **out, stk_error *err);
-/* For a loader with a device: without waiting for the copy. What is queued in `stream`, which is of that device, comes
- * after it from now on. NULL, and stk_loader_next: the host waits for the copy, within the timeout. STK_E_BAD_DEVICE: a
- * stream of another device. Without a device: the same as stk_loader_next_timeout. */
+/* For a loader with a device: returns the next batch without blocking on its copy. Work queued later in `stream`, a
+ * stream of that device, runs after the copy. With a NULL stream, and in stk_loader_next, the host blocks until the
+ * copy is done, for at most the timeout. STK_E_BAD_DEVICE: a stream of another device. Without a device: the same as
+ * stk_loader_next_timeout. */
 STK_API stk_status stk_loader_next_on(stk_loader *loader, stk_stream *stream, int64_t timeout_ns, stk_batch **out,
                                       stk_error *err);
-/* Ends the lease for all that is queued in `stream` after this; what was queued before still finds the batch. Does not
- * wait: a slot on the device is filled again behind it in stream order, and one in ordinary memory when a worker sees
- * that the stream, of any device, has come so far. NULL, and stk_batch_release: nothing is queued that uses the batch.
- */
+/* Releases the batch in stream order: work already queued in `stream` may still use it. Does not block: a slot on the
+ * device is refilled after that work in stream order, a slot in ordinary memory once a worker sees that the stream, of
+ * any device, has executed it. With a NULL stream, and in stk_batch_release, no queued work may use the batch. */
 STK_API void stk_batch_release_on(stk_batch *batch, stk_stream *stream);
-/* Ends the lease: its tensors are not to be touched any more. Several batches may be held at once and released in any
- * order, also after close. NULL is fine. */
+/* Releases the batch; its tensors must not be used any more. Several batches may be held at once and released in any
+ * order, also after close. NULL is allowed. */
 STK_API void stk_batch_release(stk_batch *batch);
 
-/* The tensor of a field, rows first: [rows, …], on the loader's device. Borrowed: valid until the batch is released. A
- * field of varying shape is two parts: "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]; with `ragged`
- * (images in shapes of their own) values are u8 [total], and there is "NAME.shapes" i64 [rows, 3] too. With `pad` it is
- * "NAME" [rows, length, …], "NAME.mask" bool [rows, length], 1 where a row has an element of its own, and
- * "NAME.lengths" i64 [rows]. A view is the part of its field's tensor that it names (and of its mask). STK_E_NOT_FOUND
- * names the tensors there are. */
+/* Returns the tensor of a field, [rows, …], on the loader's device. It is borrowed and valid until the batch is
+ * released. A field of varying length has two tensors, "NAME.values" [total, …] and "NAME.offsets" i64 [rows + 1]. With
+ * `ragged` (images that keep their shapes) values are u8 [total], and there is also "NAME.shapes" i64 [rows, 3]. With
+ * `pad` the tensors are "NAME" [rows, length, …], "NAME.mask" bool [rows, length], true for elements of the sample, and
+ * "NAME.lengths" i64 [rows]. The name of a view gives that range of its field's tensor (and of its mask).
+ * STK_E_NOT_FOUND lists the names that exist. */
 STK_API stk_status stk_batch_tensor(const stk_batch *batch, const char *name, stk_tensor *out, stk_error *err);
-/* The same as DLPack, holding the batch: its slot is free when the batch is released and every deleter has run, in any
- * order, on any thread, also after close and destroy. Strides in elements, as DLPack has them. On a device: ready for
- * work in the stream that was given to stk_loader_next_on; what uses it must be done, or be queued in that stream, when
- * the deleter runs. Memory of the host device is DLPack's CPU memory: synchronise first. */
+/* The same as DLPack. The export holds the batch: its slot is reused after the batch has been released and every
+ * deleter has run, in any order, on any thread, also after close and destroy. Strides are in elements. On a device, the
+ * tensor is ready for work in the stream given to stk_loader_next_on; work that uses it must be finished, or be queued
+ * in that stream, when the deleter runs. Memory of the host device is exported as CPU memory: synchronize first. */
 STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct DLManagedTensor **out, stk_error *err);
 /* The same for work in any stream, such as the one that __dlpack__(stream=...) names. On a device: what is queued in
  * `stream` from now on comes behind the copy, and the slot is filled again behind what is queued there when the deleter
@@ -307,127 +305,123 @@ STK_API stk_status stk_batch_dlpack(stk_batch *batch, const char *name, struct D
 STK_API stk_status stk_batch_dlpack_on(stk_batch *batch, const char *name, stk_stream *stream,
                                        struct DLManagedTensor **out, stk_error *err);
 
-/* Padding included. 0 can happen: with `partial` and several ranks the last step may leave a rank without rows, so that
- * all ranks have the same number of steps. */
+/* Number of rows, including padding. Can be 0: with `partial` and several ranks, a rank may have no rows in the last
+ * step, so that all ranks have the same number of steps. */
 STK_API int64_t stk_batch_rows(const stk_batch *batch);
 STK_API int64_t stk_batch_valid_rows(const stk_batch *batch); /* rows whose mask is 1 */
-/* The sample of each row, or the number of its window (docs/order.md). Several data sets are counted through: those of
- * data set d begin at its `first`. */
+/* The sample number of each row, or the number of its window (docs/order.md). Samples are numbered through all data
+ * sets: those of data set d begin at its `first`. */
 STK_API const int64_t *stk_batch_indices(const stk_batch *batch);
-STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* which data set each row is from; 0 where one is */
+STK_API const int32_t *stk_batch_sources(const stk_batch *batch); /* the data set of each row; 0 if there is one */
 STK_API const uint8_t *stk_batch_mask(const stk_batch *batch);    /* 1: a sample; 0: padding */
 STK_API int64_t stk_batch_epoch(const stk_batch *batch);          /* from 0 */
 STK_API int64_t stk_batch_step(const stk_batch *batch);           /* in its epoch, from 0 */
 STK_API int64_t stk_batch_global_step(const stk_batch *batch);    /* over all epochs, from 0 */
 STK_API bool stk_batch_last_of_epoch(const stk_batch *batch);
-/* Which of the device_prefetch slots it lies in: batches in one slot have their tensors at the same addresses, over the
- * whole run. -1: in ordinary memory. */
+/* The device slot of the batch, in [0, device_prefetch). The tensors of a slot have the same addresses for the whole
+ * run. -1: the batch is in ordinary memory. */
 STK_API int stk_batch_device_slot(const stk_batch *batch);
 
-/* ---- stop and go on (docs/resume.md)
- * --------------------------------------------------------------------------------- */
+/* ---- saving and resuming (docs/resume.md) ---- */
 
-#define STK_STATE_MAX 256 /* bytes that are enough for every state */
+#define STK_STATE_MAX 256 /* bytes, enough for every state */
 
-/* The position of the consumer: the first step that has not been released, all before it having been. It takes no
- * longer at the end of a data set than at its beginning, and is the same on every rank at one step (but for the digest,
- * which is each rank's own). The end of an epoch is the beginning of the next one. Any thread; also after an error, a
- * cancel and a close. */
+/* Saves the consumer's position: the first step that has not been released. The cost does not depend on the position.
+ * The state at a given step is the same on every rank (except for the digest, which belongs to one rank). The end of an
+ * epoch is the beginning of the next one. Any thread; also after an error, a cancel or a close. */
 STK_API stk_status stk_loader_save(const stk_loader *loader, void *state, int64_t capacity, int64_t *bytes,
                                    stk_error *err);
-/* Goes on there: a state of stk_loader_save, or JSON (stk_state_json, or written by hand). Batches that are held stay
- * valid; what had been prefetched is dropped; a data error that had ended the run is forgotten. Workers, prefetch, rank
- * and world size may be others than when it was saved. STK_E_MISMATCH names what differs: seed, order, samples, global
- * batch, data set, transforms (loader.resume: force accepts that). STK_E_CORRUPT: damaged. After a failure the loader
- * is where it was. For the thread that calls next. */
+/* Moves the loader to a saved position: a state from stk_loader_save, or JSON (from stk_state_json, or written by
+ * hand). Batches that are held stay valid, prefetched ones are dropped, and a data error that had ended the run is
+ * cleared. Workers, prefetch, rank and world size may differ from those of the saved run. STK_E_MISMATCH names what
+ * differs: seed, order, samples, global batch, data set or transforms (loader.resume: force accepts it). STK_E_CORRUPT:
+ * the state is damaged. On failure the position does not change. To be called by the thread that calls next. */
 STK_API stk_status stk_loader_restore(stk_loader *loader, const void *state, int64_t bytes, stk_error *err);
-/* The same by way of a file of JSON, which appears complete or not at all. */
+/* The same with a JSON file, which is replaced atomically. */
 STK_API stk_status stk_loader_save_file(const stk_loader *loader, const char *path, stk_error *err);
 STK_API stk_status stk_loader_restore_file(stk_loader *loader, const char *path, stk_error *err);
-/* A state as JSON. Free with stk_text_free. NULL: no state, or no memory. */
+/* Converts a state to JSON. Free with stk_text_free. NULL: not a state, or out of memory. */
 STK_API char *stk_state_json(const void *state, int64_t bytes, stk_error *err);
-/* Goes on at a step of an epoch; who leaves an epoch early goes to (epoch + 1, 0) with the same workers. The digest
- * begins anew there. For the thread that calls next. */
+/* Moves the loader to a step of an epoch; seek to (epoch + 1, 0) to leave an epoch early. Workers are kept. The digest
+ * starts again there. To be called by the thread that calls next. */
 STK_API stk_status stk_loader_seek(stk_loader *loader, int64_t epoch, int64_t step, stk_error *err);
-/* Asks the loader to stop: next returns STK_E_CANCELLED, within a tenth of a second where it is waiting. Close and
- * destroy are still to be called. Any thread, and handlers of signals: it only sets a flag. NULL is fine. */
+/* Asks the loader to stop: next returns STK_E_CANCELLED, within a tenth of a second if it is blocked. Close or destroy
+ * must still be called. Any thread, and signal handlers: it only sets a flag. NULL is allowed. */
 STK_API void stk_loader_cancel(stk_loader *loader);
 
-/* The sum modulo 2^128 of the digests of all samples that were released, in whatever order: for any number of workers
- * the same; those of all ranks add up to that of one. Needs loader.digest. */
+/* The sum modulo 2^128 of the digests of all released samples. It is the same for any number of workers, and the sums
+ * of all ranks add up to that of a single rank. Needs loader.digest. */
 typedef struct stk_digest_info {
     uint64_t word[2];             /* low, high */
     char text[40];                /* 32 hexadecimal digits, the highest first */
-    int64_t first_step, end_step; /* over all epochs: the steps that are in it, without end_step */
+    int64_t first_step, end_step; /* the steps it covers, [first_step, end_step), counted over all epochs */
 } stk_digest_info;
 
 STK_API stk_status stk_loader_digest(const stk_loader *loader, stk_digest_info *out, stk_error *err);
 
-/* ---- asking
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- queries ---- */
 
-/* Positions of an epoch: the samples of the data set (the subset, if there is one), or epoch_length. */
+/* Positions of an epoch: the samples of the data set or its subset, or epoch_length. */
 STK_API int64_t stk_loader_samples(const stk_loader *loader);
 STK_API int64_t stk_loader_steps_per_epoch(const stk_loader *loader); /* the same on every rank */
 STK_API int stk_loader_field_count(const stk_loader *loader);
 
-/* The names that stk_batch_tensor knows, all there are: the fields' parts in order, then the views. The name is copied,
- * with its NUL. STK_E_BAD_ARG: `size` is too small for it. */
+/* The names that stk_batch_tensor accepts: the tensors of the fields in order, then the views. The name is copied with
+ * its NUL. STK_E_BAD_ARG: `size` is too small. */
 STK_API int stk_loader_tensor_count(const stk_loader *loader);
 STK_API stk_status stk_loader_tensor_name(const stk_loader *loader, int index, char *name, int size, stk_error *err);
 
 /* One of the data sets. */
 typedef struct stk_dataset_info {
-    const char *name; /* lives as long as the loader; "" where there is one data set without a name */
+    const char *name; /* valid as long as the loader; "" for a single data set without a name */
     double weight;
-    int64_t samples;   /* subsets aside */
-    int64_t first;     /* where its samples begin in stk_batch_indices */
-    int64_t positions; /* of an epoch that are its own */
+    int64_t samples;   /* regardless of subsets */
+    int64_t first;     /* number of its first sample in stk_batch_indices */
+    int64_t positions; /* its positions in an epoch */
 } stk_dataset_info;
 
-STK_API int stk_loader_dataset_count(const stk_loader *loader); /* 1 where nothing is mixed */
+STK_API int stk_loader_dataset_count(const stk_loader *loader); /* 1 if data sets are not mixed */
 STK_API stk_status stk_loader_dataset(const stk_loader *loader, int index, stk_dataset_info *out, stk_error *err);
 
 typedef struct stk_field_info {
-    const char *name; /* lives as long as the loader */
+    const char *name; /* valid as long as the loader */
     stk_dtype source_dtype, dtype;
-    int ndim;                    /* of a batch, the row axis included */
-    int64_t shape[STK_MAX_DIMS]; /* of a full batch; -1 where it varies */
+    int ndim;                    /* of a batch, including the row axis */
+    int64_t shape[STK_MAX_DIMS]; /* of a full batch; -1 for an axis that varies */
     const char *layout;          /* "", "nchw", "nhwc" or "channels_last" */
-    const char *kernel;          /* what converts it, "avx512 u8>f32 hwc3-planar streaming" */
-    const char *access;          /* how its first shard is read */
+    const char *kernel;          /* conversion kernel, "avx512 u8>f32 hwc3-planar streaming" */
+    const char *access;          /* how the first shard is read */
 } stk_field_info;
 
 STK_API stk_status stk_loader_field(const stk_loader *loader, int index, stk_field_info *out, stk_error *err);
-/* The names of the classes that a field's labels number (source.classes, docs/formats.md): class i has the name
- * (*names)[i], in the bytes of the file. The same table for all files and data sets of the field. NULL and 0: its
- * labels have no names. Lives as long as the loader. STK_E_RANGE: there is no field of that number. */
+/* The class names of a field's labels (source.classes, docs/formats.md): class i has the name (*names)[i], in the bytes
+ * of the file. The table is the same for all files and data sets of the field. NULL and 0: the labels have no names.
+ * Valid as long as the loader. STK_E_RANGE: there is no field of that number. */
 STK_API stk_status stk_loader_classes(const stk_loader *loader, int index, const char *const **names, int64_t *count,
                                       stk_error *err);
-/* Everything in effect after defaults, limits and detection, as JSON. Lives as long as the loader. */
+/* All effective options after defaults, limits and detection, as JSON. Valid as long as the loader. */
 STK_API const char *stk_loader_options_json(const stk_loader *loader);
-/* One of them as JSON: 4, "random", null; sizes in bytes, times in ns. `name` is that of an option ("loader.timeout",
- * "dataset.fields.image.layout", "datasets.0.weight"), or leads into stk_loader_options_json ("plan.slots"). NULL:
- * STK_E_NOT_FOUND where there is none. Free with stk_text_free. */
+/* One effective option as JSON: 4, "random", null; sizes in bytes, times in ns. `name` is the name of an option
+ * ("loader.timeout", "dataset.fields.image.layout", "datasets.0.weight"), or a path in stk_loader_options_json
+ * ("plan.slots"). NULL with STK_E_NOT_FOUND: there is no such option. Free with stk_text_free. */
 STK_API char *stk_loader_option(const stk_loader *loader, const char *name, stk_error *err);
 /* The tables of all config keys as JSON: [{"section": "loader", "options": [{"name": "batch_size", "type": "int",
- * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: no memory.
- */
+ * "default": "1", "low": 1, "high": …, "unit": "rows", "help": …}, …]}, …]. Free with stk_text_free. NULL: out of
+ * memory. */
 STK_API char *stk_loader_options_tables(void);
-/* What differs from what was asked for ("prefetch lowered from 8 to 5: …"), or is worth knowing of it (how well a block
- * order mixes, how full packed windows are), one sentence each, each once. A run may add some (a list of failed samples
- * that cannot be written), so ask again at its end. 32 are kept; where there were more the last one says how many.
- * Lives as long as the loader. Any thread. */
+/* Notes: differences from what was requested ("prefetch lowered from 8 to 5: …") and other facts worth knowing (how
+ * well a block order shuffles, how full packed windows are), one sentence each, without repeats. A run may add notes
+ * (an error list that cannot be written), so read them again at its end. 32 are kept; if there were more, the last one
+ * says how many. Valid as long as the loader. Any thread. */
 STK_API int stk_loader_note_count(const stk_loader *loader);
 STK_API const char *stk_loader_note(const stk_loader *loader, int index);
-/* What the loader is going to do, for people: fields, shards, what each list of transforms has been folded into, how
- * often a byte is moved, order, memory. No sample is read for it. Free with stk_text_free. NULL: no memory. */
+/* A readable description of what the loader will do: fields, shards, what each list of transforms was compiled to, how
+ * often a byte is copied, order, memory. Reads no sample. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_explain(const stk_loader *loader);
-/* The table of all config keys, for people. Free with stk_text_free. NULL: no memory. */
+/* The table of all config keys as text. Free with stk_text_free. NULL: out of memory. */
 STK_API char *stk_loader_options_help(void);
 
-/* Counters since open. Times are summed over the workers, and the consumer where it helps. Each arrow has two clocks: working, and waiting for the
- * neighbour. */
+/* Counters since open. Times are summed over the workers, and the consumer if it helps. */
 typedef struct stk_loader_stats {
     uint32_t struct_size;  /* set by the caller */
     uint32_t workers;      /* threads; 0: inline */
@@ -436,54 +430,54 @@ typedef struct stk_loader_stats {
     int64_t bytes_read;    /* by the conversion, from the samples */
     int64_t bytes_written; /* by the conversion, into the slots */
     int64_t tiles;
-    int64_t order_ns;                         /* working out which samples, and advising the readers */
+    int64_t order_ns;                         /* computing sample numbers, and advising the readers */
     int64_t read_ns;                          /* in readers, and waiting for pages of mapped files */
     int64_t convert_ns;                       /* in kernels */
-    int64_t wait_slot_ns;                     /* workers: no free slot, the consumer is slower */
-    int64_t wait_work_ns;                     /* workers: a slot is being filled and has no tile left */
-    int64_t wait_next_ns;                     /* consumer: inside next, nothing ready */
+    int64_t wait_slot_ns;                     /* workers waiting for a free slot: the consumer is slower */
+    int64_t wait_work_ns;                     /* workers waiting because no tile is left to claim */
+    int64_t wait_next_ns;                     /* consumer waiting inside next */
     int64_t first_batch_ns;                   /* from open to the first delivery */
     int64_t slots, slots_ready, slots_leased; /* now */
     int64_t slot_bytes;                       /* of all slots together */
     int64_t pinned_bytes;                     /* of them */
-    int64_t errors;                           /* failed samples, those of batches not yet delivered too */
-    int64_t warnings; /* samples decoded in spite of their decoder's warnings (on_warning: accept) */
-    /* Of the device, 0 without one. Copies and conversions on their way are not counted yet. */
+    int64_t errors;                           /* failed samples, including those of batches not delivered yet */
+    int64_t warnings;                         /* samples decoded with decoder warnings (on_warning: accept) */
+    /* Of the device, 0 without one. Copies and conversions in progress are not counted yet. */
     int64_t device_batches, device_bytes;      /* copied */
     int64_t device_copy_ns, device_convert_ns; /* in their streams */
-    int64_t device_exposed_ns;                 /* of the two: the consumer had come to the batch and had to wait */
-    int64_t device_wait_batch_ns;              /* the copying thread: the workers are slower */
-    int64_t device_wait_slot_ns;               /* the copying thread: the consumer is slower */
+    int64_t device_exposed_ns;                 /* part of the two that the consumer had to wait for */
+    int64_t device_wait_batch_ns;              /* copying thread waiting for a batch: the workers are slower */
+    int64_t device_wait_slot_ns;               /* copying thread waiting for a slot: the consumer is slower */
     int64_t device_slots, device_slots_ready, device_slots_held; /* now */
     int64_t device_slot_bytes;                                   /* of all of them together */
     int64_t skipped,
-        substituted; /* rows left out of delivered batches, those lost with a mixed partner too; replaced */
-    /* Of read_ns; the rest of it is the storage: reading files, and finding the samples in them. */
-    int64_t decode_ns;  /* images */
-    int64_t inflate_ns; /* unpacking chunks, and waiting for another worker that unpacks one */
-    int64_t call_ns;    /* in transforms of one's own (stk_transform_register) */
-    int64_t page_ns;    /* off the processor until pages of mapped files had come from the disk */
-    /* Of chunks that are stored packed. The first by the second is how often each chunk is unpacked in a pass over the
-     * data: above 1 where the order comes back to chunks that the cache (cache_bytes) has let go. */
-    int64_t unpacked_bytes; /* what unpacking them gave */
-    int64_t packed_bytes;   /* what samples took out of it */
-    int64_t helped_ns; /* of order_ns, read_ns and convert_ns: by the thread in next (consumer_helps); in wait_next_ns */
+        substituted; /* rows of delivered batches that were skipped, also with a mixed partner; that were replaced */
+    /* Parts of read_ns; the rest is storage: reading files and finding the samples in them. */
+    int64_t decode_ns;  /* decoding images */
+    int64_t inflate_ns; /* decompressing chunks, and waiting for another worker that decompresses one */
+    int64_t call_ns;    /* in custom transforms (stk_transform_register) */
+    int64_t page_ns;    /* blocked on pages of mapped files being read from disk */
+    /* Compressed chunks. The ratio of the two is how often each chunk is decompressed per pass over the data; it is
+     * above 1 if the order returns to chunks that were evicted from the cache (cache_bytes). */
+    int64_t unpacked_bytes; /* produced by decompression */
+    int64_t packed_bytes;   /* of them used by samples */
+    int64_t helped_ns;      /* part of order_ns, read_ns and convert_ns spent by the consumer inside next */
 } stk_loader_stats;
 
-/* The same of one worker. */
+/* The same for one worker. */
 typedef struct stk_worker_stats {
     uint32_t struct_size; /* set by the caller */
     uint32_t unused;
     int64_t order_ns, read_ns, convert_ns;           /* working */
-    int64_t decode_ns, inflate_ns, call_ns, page_ns; /* of read_ns */
-    int64_t wait_slot_ns, wait_work_ns;              /* waits that have ended */
+    int64_t decode_ns, inflate_ns, call_ns, page_ns; /* parts of read_ns */
+    int64_t wait_slot_ns, wait_work_ns;              /* completed waits */
     int64_t tiles;
 } stk_worker_stats;
 
 /* STK_E_RANGE: `index` is outside [0, workers); a loader without workers has the caller's thread as its only one. */
 STK_API stk_status stk_loader_worker(const stk_loader *loader, int index, stk_worker_stats *out, stk_error *err);
 
-/* Samples of delivered batches that had failed for this reason and were left out or replaced; STK_OK: for any. */
+/* Failed samples of delivered batches that were skipped or replaced, by reason; STK_OK: for any reason. */
 STK_API int64_t stk_loader_failed(const stk_loader *loader, stk_status reason);
 STK_API stk_status stk_loader_get_stats(const stk_loader *loader, stk_loader_stats *out, stk_error *err);
 

@@ -1,16 +1,16 @@
-/* quant.h: quantised tensors. Real numbers are stored as whole ones of 8 or 32 bits with a scale and a zero point, one
+/* quant.h: quantized tensors. Real numbers are stored as integers of 8 or 32 bits with a scale and a zero point, one
  * pair for the whole tensor or one for each index of one axis (the channels):
  *
  *     q = clamp(rint(x * (1.0f / (float)scale)) + zero_point, qmin, qmax)     all in f32, ties to even
- *     x = (float)(q - zero_point) * (float)scale                              one pair
- *     x = (float)((double)(q - zero_point) * scale)                           a pair for each channel
+ *     x = (float)(q - zero_point) * (float)scale                              per tensor
+ *     x = (float)((double)(q - zero_point) * scale)                           per channel
  *
- * The reciprocal is multiplied, not divided by, and the zero point is added after rounding, as in torch. Infinities and
- * numbers beyond the range saturate; NaN gives the zero point. Inside the range |x - dequantised| <= scale / 2, but for
- * the rounding of f32.
+ * As in torch, values are multiplied by the reciprocal of the scale, and the zero point is added after rounding.
+ * Infinities and numbers beyond the range saturate; NaN gives the zero point. Inside the range
+ * |x - dequantized| <= scale / 2, up to f32 rounding.
  *
- * A stk_quant holds the parameters. It never changes after it was made, is counted, and may be used by any number of
- * threads. A stk_qtensor is a plain value: an ordinary tensor of integers and its parameters.
+ * A stk_quant holds the parameters. It is immutable, reference-counted, and may be used by any number of threads. A
+ * stk_qtensor is a plain value: an ordinary integer tensor with its parameters.
  */
 #ifndef STOKER_QUANT_H
 #define STOKER_QUANT_H
@@ -30,7 +30,7 @@ typedef enum stk_qdtype {
 } stk_qdtype;
 
 typedef enum stk_qscheme {
-    STK_QUANT_AFFINE = 0, /* the range [low, high], widened to hold 0, fills the integers */
+    STK_QUANT_AFFINE = 0, /* maps the range [low, high], widened to include 0, to all integers */
     STK_QUANT_SYMMETRIC =
         1 /* zero point in the middle (0, or 128 for quint8), scale from the larger of |low|, |high| */
 } stk_qscheme;
@@ -42,14 +42,14 @@ STK_API const char *stk_qdtype_name(stk_qdtype qdtype);
 /* The integers' dtype; STK_DTYPE_NONE for a value outside the list. */
 STK_API stk_dtype stk_qdtype_integers(stk_qdtype qdtype);
 
-/* ---- parameters -------------------------------------------------------------------------------------------------- */
+/* ---- parameters ---- */
 
 /* `count` pairs for the indices of `axis` (not negative), or one pair and STK_QUANT_PER_TENSOR. Copied. STK_E_BAD_ARG:
  * a scale that is not positive and finite, or is 0 as f32, or a zero point outside the integers' range. */
 STK_API stk_status stk_quant_create(stk_qdtype qdtype, int axis, int64_t count, const double *scales,
                                     const int64_t *zero_points, stk_quant **out, stk_error *err);
 STK_API void stk_quant_retain(stk_quant *quant);
-STK_API void stk_quant_release(stk_quant *quant); /* NULL is fine */
+STK_API void stk_quant_release(stk_quant *quant); /* NULL is allowed */
 
 STK_API stk_qdtype stk_quant_dtype(const stk_quant *quant);
 STK_API int stk_quant_axis(const stk_quant *quant); /* or STK_QUANT_PER_TENSOR */
@@ -57,11 +57,11 @@ STK_API int64_t stk_quant_count(const stk_quant *quant);
 /* 0 <= index < count. */
 STK_API double stk_quant_scale(const stk_quant *quant, int64_t index);
 STK_API int64_t stk_quant_zero_point(const stk_quant *quant, int64_t index);
-/* The range that calibration found, before it was widened to hold 0. NaN where there was no calibration. */
+/* The range found by calibration, before it was widened to include 0. NaN if the parameters were given. */
 STK_API double stk_quant_low(const stk_quant *quant, int64_t index);
 STK_API double stk_quant_high(const stk_quant *quant, int64_t index);
 
-/* ---- calibration: parameters from samples ------------------------------------------------------------------------
+/* ---- calibration: parameters from samples ----
  * Samples are tensors of a real dtype (STK_E_BAD_DTYPE). STK_E_EMPTY_REDUCE: there is no element (in some channel).
  * STK_E_BAD_VALUE: an element is infinite or NaN. From the range in f32, low = min(low, 0), high = max(high, 0):
  *     affine     scale = max((high - low) / (qmax - qmin), 2^-23), zero_point = clamp(qmin - rint(low / scale))
@@ -74,45 +74,45 @@ STK_API stk_status stk_quant_minmax(const stk_tensor *samples, stk_qdtype qdtype
 /* The same for each index of `axis`. */
 STK_API stk_status stk_quant_minmax_channels(const stk_tensor *samples, int axis, stk_qdtype qdtype, stk_qscheme scheme,
                                              stk_quant **out, stk_error *err);
-/* The percentiles `low` and `high` (0 to 100), linear between neighbours: position p / 100 * (n - 1) of the sorted
- * elements. Needs half a megabyte of memory whatever the size. */
+/* The percentiles `low` and `high` (0 to 100), interpolated linearly: position p / 100 * (n - 1) of the sorted
+ * elements. Uses half a megabyte of memory for any size. */
 STK_API stk_status stk_quant_percentile(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, double low,
                                         double high, stk_quant **out, stk_error *err);
-/* Percentiles read off a histogram of `bins` equal bins from the smallest to the largest element, linear inside a bin:
- * right to within one bin, in two passes. */
+/* Percentiles from a histogram of `bins` equal bins from the smallest to the largest element, interpolated linearly
+ * inside a bin: accurate to one bin, in two passes. */
 STK_API stk_status stk_quant_histogram(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t bins,
                                        double low, double high, stk_quant **out, stk_error *err);
 /* Of the ranges [low * k / steps, high * k / steps], k = 1 to steps (0: 100), the one with the smallest mean squared
- * error of these samples after quantising and dequantising; the widest among equals. `steps` passes over the samples.
+ * error of these samples after quantizing and dequantizing; the widest among equals. `steps` passes over the samples.
  * `mean_squared_error` may be NULL. */
 STK_API stk_status stk_quant_mse(const stk_tensor *samples, stk_qdtype qdtype, stk_qscheme scheme, int64_t steps,
                                  stk_quant **out, double *mean_squared_error, stk_error *err);
 
-/* ---- quantised tensors ------------------------------------------------------------------------------------------- */
+/* ---- quantized tensors ---- */
 
 typedef struct stk_qtensor {
     stk_tensor integers; /* owned: released by stk_qtensor_release */
-    stk_quant *quant;    /* counted */
+    stk_quant *quant;    /* a reference */
 } stk_qtensor;
 
-/* Views: take any view of `integers` and put it beside the parameters again; both are retained. STK_E_BAD_DTYPE: not
- * the integers that the parameters are for. STK_E_BAD_DIM: no such axis. STK_E_BAD_SHAPE: not as many channels. */
+/* Combines an integer tensor, such as a view of `integers`, with parameters; retains both. STK_E_BAD_DTYPE: not the
+ * integer dtype of the parameters. STK_E_BAD_DIM: no such axis. STK_E_BAD_SHAPE: another number of channels. */
 STK_API stk_status stk_qtensor_of(const stk_tensor *integers, stk_quant *quant, stk_qtensor *out, stk_error *err);
-STK_API void stk_qtensor_release(stk_qtensor *qtensor); /* NULL, and a second time, is fine */
+STK_API void stk_qtensor_release(stk_qtensor *qtensor); /* NULL and repeated calls are allowed */
 
-/* `tensor` must be f32 (STK_E_BAD_DTYPE); the axis must be there (STK_E_BAD_DIM) and as long as there are pairs
- * (STK_E_BAD_SHAPE). The integers are fresh memory on the tensor's device, in the tensor's layout where that covers a
- * block of memory exactly once, else row-major. */
+/* `tensor` must be f32 (STK_E_BAD_DTYPE), have the axis (STK_E_BAD_DIM), and as many indices there as there are pairs
+ * (STK_E_BAD_SHAPE). The integers are new memory on the tensor's device, in the tensor's layout if it covers a block of
+ * memory exactly once, else row-major. */
 STK_API stk_status stk_quantize(const stk_tensor *tensor, stk_quant *quant, stk_qtensor *out, stk_error *err);
-/* Into integers of the same shape (STK_E_BAD_SHAPE) and of the right dtype, any strides. STK_E_BAD_OVERLAP as
- * stk_tensor_copy. */
+/* The same into integers of the same shape (STK_E_BAD_SHAPE) and the right dtype, with any strides. STK_E_BAD_OVERLAP
+ * as in stk_tensor_copy. */
 STK_API stk_status stk_quantize_into(const stk_tensor *tensor, const stk_quant *quant, stk_tensor *integers,
                                      stk_error *err);
-/* f32. */
+/* The result is f32. */
 STK_API stk_status stk_dequantize(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err);
 STK_API stk_status stk_dequantize_into(const stk_tensor *integers, const stk_quant *quant, stk_tensor *out,
                                        stk_error *err);
-/* The integers as a tensor of their own, in memory of their own. (`integers` itself is the same without a copy.) */
+/* A copy of the integers. (`integers` gives them without a copy.) */
 STK_API stk_status stk_int_repr(const stk_qtensor *qtensor, stk_tensor *out, stk_error *err);
 
 #ifdef __cplusplus

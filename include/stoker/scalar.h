@@ -1,4 +1,4 @@
-/* scalar.h: one number with its category, for elements of tensors and for operands that are no tensor. */
+/* scalar.h: a number with its category, for elements of tensors and scalar operands. */
 #ifndef STOKER_SCALAR_H
 #define STOKER_SCALAR_H
 
@@ -11,8 +11,8 @@ extern "C" {
 
 typedef enum stk_scalar_kind {
     STK_SCALAR_BOOL = 0,
-    STK_SCALAR_INT = 1,    /* whole, in `i` */
-    STK_SCALAR_UINT = 2,   /* whole, in `u`: for values of u64 above INT64_MAX */
+    STK_SCALAR_INT = 1,    /* an integer, in `i` */
+    STK_SCALAR_UINT = 2,   /* an integer, in `u`: for u64 values above INT64_MAX */
     STK_SCALAR_REAL = 3,   /* in `f` */
     STK_SCALAR_COMPLEX = 4 /* in `c`: real, imaginary */
 } stk_scalar_kind;

@@ -1,9 +1,9 @@
-/* sparse.h: tensors that store only the elements that are not 0. COO lists the index and the value of each entry, for
- * any number of axes; CSR, for matrices, groups the entries by row. Both are plain values made of ordinary tensors in
- * ordinary memory: indices are i32 or i64, values of any real or whole dtype or bool. What is released must have been
- * received from a function here. Any thread; one struct belongs to one thread at a time.
+/* sparse.h: sparse tensors, which store only the elements that are not 0. COO lists the index and value of each entry,
+ * for any number of axes; CSR, for matrices, groups the entries by row. Both are plain structs of ordinary tensors in
+ * ordinary memory: indices are i32 or i64, values of any real or integer dtype or bool. Only release structs returned
+ * by a function here. Any thread may call these functions; a struct may be used by one thread at a time.
  *
- * The tensors inside may be looked at. Whoever changes them is found out: every function checks the indices first.
+ * The tensors inside may be read. Every function validates the indices before it uses them.
  * Errors: STK_E_BAD_SHAPE lengths that do not fit, STK_E_BAD_INDEX an index outside the shape, STK_E_BAD_ARG rows or
  * columns of a CSR out of order, STK_E_BAD_DTYPE, STK_E_BAD_DIM not the number of axes, STK_E_BAD_VALUE a count or
  * index beyond i32, STK_E_UNSUPPORTED on another device.
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- COO --------------------------------------------------------------------------------------------------------- */
+/* ---- COO ---- */
 
 typedef struct stk_coo {
     stk_tensor indices; /* (ndim, entries) */
@@ -27,23 +27,23 @@ typedef struct stk_coo {
     int64_t shape[STK_MAX_DIMS];
 } stk_coo;
 
-/* Retains both tensors. An index may come several times: its value is their sum. */
+/* Retains both tensors. An index may occur several times; its value is the sum. */
 STK_API stk_status stk_coo_create(const stk_tensor *indices, const stk_tensor *values, int ndim, const int64_t *shape,
                                   stk_coo *out, stk_error *err);
-/* An entry is what is not equal to 0: NaN is one, -0.0 is not. Coalesced. */
+/* The elements not equal to 0, including NaN but not -0.0; coalesced. */
 STK_API stk_status stk_coo_from_dense(const stk_tensor *dense, stk_dtype index_dtype, stk_coo *out, stk_error *err);
-/* Sorted by index, repeats summed in the order in which they stand (f16 and bf16 in f32, rounded once; whole numbers
- * wrap; bool: or). A sum that is 0 stays an entry. */
+/* Sorts by index and sums duplicates in order (f16 and bf16 in f32, rounded once; integers wrap; bool: OR). A sum of 0
+ * remains an entry. */
 STK_API stk_status stk_coo_coalesce(const stk_coo *coo, stk_coo *out, stk_error *err);
 STK_API stk_status stk_coo_to_dense(const stk_coo *coo, stk_tensor *out, stk_error *err);
-STK_API void stk_coo_release(stk_coo *coo); /* NULL, and a second time, is fine */
+STK_API void stk_coo_release(stk_coo *coo); /* NULL and repeated calls are allowed */
 STK_API int64_t stk_coo_entries(const stk_coo *coo);
 
-/* ---- CSR --------------------------------------------------------------------------------------------------------- */
+/* ---- CSR ---- */
 
 typedef struct stk_csr {
     stk_tensor row_starts; /* (rows + 1): entries [row_starts[r], row_starts[r + 1]) belong to row r */
-    stk_tensor columns;    /* (entries): rising inside a row */
+    stk_tensor columns;    /* (entries): ascending within a row */
     stk_tensor values;     /* (entries) */
     int64_t shape[2];
 } stk_csr;
@@ -52,24 +52,24 @@ typedef struct stk_csr {
 STK_API stk_status stk_csr_create(const stk_tensor *row_starts, const stk_tensor *columns, const stk_tensor *values,
                                   int64_t rows, int64_t column_count, stk_csr *out, stk_error *err);
 STK_API stk_status stk_csr_from_dense(const stk_tensor *dense, stk_dtype index_dtype, stk_csr *out, stk_error *err);
-/* Coalesces first if need be. */
+/* Coalesces first if necessary. */
 STK_API stk_status stk_csr_from_coo(const stk_coo *coo, stk_csr *out, stk_error *err);
 STK_API stk_status stk_coo_from_csr(const stk_csr *csr, stk_coo *out, stk_error *err);
 STK_API stk_status stk_csr_to_dense(const stk_csr *csr, stk_tensor *out, stk_error *err);
-/* csr (rows, n) times a dense matrix (n, columns) or vector (n) of the same dtype: a fresh row-major tensor. f16 and
- * bf16 are summed in f32 and rounded once; whole numbers wrap. */
+/* csr (rows, n) times a dense matrix (n, columns) or vector (n) of the same dtype: a new row-major tensor. f16 and
+ * bf16 are summed in f32 and rounded once; integers wrap. */
 STK_API stk_status stk_csr_matmul(const stk_csr *csr, const stk_tensor *dense, stk_tensor *out, stk_error *err);
 STK_API void stk_csr_release(stk_csr *csr);
 STK_API int64_t stk_csr_entries(const stk_csr *csr);
 
-/* ---- what the forms cost ----------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* Bytes of index and value arrays: COO entries * (ndim * index + value), CSR (rows + 1) * index + entries * (index +
  * value). */
 STK_API int64_t stk_coo_bytes(const stk_coo *coo);
 STK_API int64_t stk_csr_bytes(const stk_csr *csr);
-/* The largest number of entries with which the form takes fewer bytes than the dense tensor; 0: never fewer. `elements`
- * is the number of elements of the dense tensor. */
+/* The largest number of entries with which the sparse form takes fewer bytes than the dense tensor; 0: never.
+ * `elements` is the number of elements of the dense tensor. */
 STK_API int64_t stk_coo_worth(int ndim, int64_t elements, stk_dtype index_dtype, stk_dtype dtype);
 STK_API int64_t stk_csr_worth(int64_t rows, int64_t columns, stk_dtype index_dtype, stk_dtype dtype);
 

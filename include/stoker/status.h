@@ -1,8 +1,8 @@
-/* status.h: what a call of stoker can come to, and the error that says why.
+/* status.h: status codes, and the struct that describes an error.
  *
- * Every function that can fail returns a stk_status: 0 is success, a positive value is an outcome that is no error (end
- * of data, nothing yet), a negative value is an error. Values are only ever appended. The last parameter `err` of such
- * a function may be NULL; otherwise it is filled, on failure only, by the deepest function that knew the facts.
+ * Every function that can fail returns a stk_status: 0 is success, a positive value is an outcome that is not an error
+ * (end of data, not ready), a negative value is an error. Existing values never change. The last parameter `err` of
+ * such a function may be NULL; otherwise it is filled in on failure.
  */
 #ifndef STOKER_STATUS_H
 #define STOKER_STATUS_H
@@ -19,7 +19,7 @@
 #define STK_NODISCARD
 #endif
 
-/* Initialises an option struct: its struct_size, and zero for all the rest. */
+/* Initializes an option struct: sets struct_size, and zero for everything else. */
 #ifdef __cplusplus
 extern "C++" {
 template <typename opts_type> inline opts_type stk_opts_init()
@@ -46,14 +46,14 @@ extern "C" {
     X(0, STK_OK, "ok", "success")                                                              \
     X(1, STK_END, "end", "no more data")                                                       \
     X(2, STK_AGAIN, "again", "nothing yet")                                                    \
-    /* what a file can be guilty of */                                                         \
+    /* files */                                                                                \
     X(-1, STK_E_UNSUPPORTED, "unsupported", "well formed, but uses something stoker declines") \
     X(-2, STK_E_UNSAFE, "unsafe", "refused for security: reading it could run code")           \
     X(-3, STK_E_CORRUPT, "corrupt", "contradicts its format or itself")                        \
     X(-4, STK_E_TRUNCATED, "truncated", "ends before the end that it declares")                \
     X(-5, STK_E_LIMIT, "limit", "refused by a resource limit")                                 \
     X(-6, STK_E_NOT_FOUND, "not_found", "a file or a named part of one is not there")          \
-    /* what a tensor operation can be refused for */                                           \
+    /* tensor operations */                                                                    \
     X(-20, STK_E_BAD_SHAPE, "bad_shape", "element counts or sizes do not fit")                 \
     X(-21, STK_E_BAD_VIEW, "bad_view", "the strides do not allow this view")                   \
     X(-22, STK_E_BAD_DIM, "bad_dim", "dimension out of range or repeated")                     \
@@ -69,7 +69,7 @@ extern "C" {
     X(-32, STK_E_BAD_ARG, "bad_arg", "argument not allowed")                                   \
     X(-33, STK_E_EMPTY_REDUCE, "empty_reduce", "no element to take the extreme of")            \
     X(-34, STK_E_DIV_ZERO, "div_zero", "integer division by zero")                             \
-    /* everything else */                                                                      \
+    /* others */                                                                               \
     X(-50, STK_E_RANGE, "range", "outside the allowed range")                                  \
     X(-51, STK_E_MEMORY, "memory", "out of memory")                                            \
     X(-52, STK_E_IO, "io", "the operating system refused")                                     \
@@ -90,26 +90,25 @@ typedef enum stk_status {
 #undef STK_X
 } stk_status;
 
-/* A plain struct the caller owns; nothing in it needs to be freed. Unknown numbers are -1, unknown texts "". `message`
- * is one complete line without a newline: it already holds the file, record, offset, found and expected of the fields.
- */
+/* A plain struct owned by the caller; nothing in it needs to be freed. Unknown numbers are -1, unknown strings "".
+ * `message` is one line without a newline that includes file, record, offset, found and expected. */
 typedef struct stk_error {
     stk_status status;
-    int64_t record;    /* index of the sample in its field, or line number in a config */
-    int64_t offset;    /* bytes from the start of the file, or column in a config */
-    char file[256];    /* path, its end if longer */
-    char found[96];    /* what was there */
-    char expected[96]; /* what should have been there */
+    int64_t record; /* index of the sample in its field, or line number in a config */
+    int64_t offset; /* bytes from the start of the file, or column in a config */
+    char file[256]; /* path; its end if it is longer */
+    char found[96];
+    char expected[96];
     char message[640];
 } stk_error;
 
 /* "truncated", "bad_shape", …; "unknown" for a value outside the list. Static. Any thread. */
 STK_API const char *stk_status_name(stk_status status);
-/* One phrase for people. Static. Any thread. */
+/* A short description. Static. Any thread. */
 STK_API const char *stk_status_text(stk_status status);
 /* The version of the library that is running, as "1.2.3". Static. Any thread. */
 STK_API const char *stk_version(void);
-/* Ends a text that a function of the library gave away. NULL is fine. Any thread. */
+/* Frees a string returned by the library. NULL is allowed. Any thread. */
 STK_API void stk_text_free(char *text);
 
 #ifdef __cplusplus
